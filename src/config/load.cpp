@@ -124,7 +124,7 @@ class Loader {
   void require_complete(const std::string& path, bool recorded) const;
 
   // Gives keys whose default depends on others that default.
-  void fill_in();
+  void fill_in(const std::string& path, bool recorded);
 
  private:
   void apply_family(const Document& document);
@@ -251,7 +251,12 @@ void Loader::require_complete(const std::string& path, bool recorded) const {
   });
 }
 
-void Loader::fill_in() {
+void Loader::fill_in(const std::string& path, bool recorded) {
+  // Runs of heed 0.2.0 were trained on images as they are stored.
+  const auto name = written.find("data.name");
+  const bool of_run = recorded && experiment.data.name == "folder" && name != written.end() &&
+                      name->second.starts_with(path + ':');
+  if (of_run && !written.contains("data.orientation")) experiment.data.orientation = false;
   if (written.contains("data.augment")) return;
   std::vector<std::string>& augment = experiment.data.augment;
   if (holds_sequences(experiment.data) || experiment.data.name == "scenes") augment.clear();
@@ -296,7 +301,7 @@ Loaded load_overridden(const std::string& path, const std::vector<Override>& ove
   loader.apply();
   loader.drop_unused();
   loader.require_complete(path, recorded);
-  loader.fill_in();
+  loader.fill_in(path, recorded);
   return {std::move(loader.experiment), std::move(loader.written)};
 }
 

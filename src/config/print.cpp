@@ -129,6 +129,8 @@ std::map<std::string, std::string> settings_of(const Experiment& experiment) {
 
 Experiment what_decides(Experiment experiment) {
   experiment.data.path.clear();
+  experiment.data.recorded = {};
+  experiment.data.verify = false;
   experiment.train.max_steps = 0;
   experiment.train.checkpoint_steps = 0;
   experiment.train.log_steps = false;
@@ -141,6 +143,10 @@ std::string configuration_hash(const Experiment& experiment) {
   auto microbatch = of.extract("train.microbatch");
   microbatch.key() = "train.piece";
   of.insert(std::move(microbatch));
+  // Keys that earlier versions lack count only if they change something.
+  for (const auto& [key, value] : {std::pair("data.orientation", "true"), std::pair("data.skip_bad", "false"),
+                                   std::pair("data.header", "\"auto\"")})
+    if (const auto found = of.find(key); found != of.end() && found->second == value) of.erase(found);
   std::string settings;
   for (const auto& [key, value] : of) settings += key + " = " + value + "\n";
   return fmt::format("{:016x}", RandomStream().derive(settings).bits(0));

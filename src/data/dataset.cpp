@@ -3,6 +3,7 @@
 #include "heed/data/dataset.h"
 
 #include "src/data/readers/readers.h"
+#include "src/data/readers/tree.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -16,8 +17,9 @@ std::vector<std::string> mnist_class_names(const std::string& name) {
 }
 
 MemoryDataset::MemoryDataset(std::string name, std::vector<std::string> class_names, ImageSize size,
-                             std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels)
-    : Dataset(std::move(name), std::move(class_names)),
+                             std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels,
+                             std::vector<std::string> files)
+    : Dataset(std::move(name), std::move(class_names), std::move(files)),
       size_(size),
       pixels_(std::move(pixels)),
       labels_(std::move(labels)) {
@@ -42,19 +44,19 @@ namespace {
 struct Format {
   std::string name;
   bool (*has)(const data::Directory&, Split);
-  std::unique_ptr<Dataset> (*open)(const data::Directory&, Split);
+  std::unique_ptr<Dataset> (*open)(const data::Directory&, Split, const DataConfig&);
 };
 
 const std::vector<Format>& formats() {
   using data::Directory;
   static const std::vector<Format> list = {
-      {"mnist", data::has_idx, [](const Directory& d, Split s) { return data::open_idx("mnist", d, s); }},
-      {"fashion-mnist", data::has_idx,
-       [](const Directory& d, Split s) { return data::open_idx("fashion-mnist", d, s); }},
+      {"mnist", [](const Directory& d, Split s) { return data::has_idx("mnist", d, s); }, data::open_idx},
+      {"fashion-mnist", [](const Directory& d, Split s) { return data::has_idx("fashion-mnist", d, s); },
+       data::open_idx},
       {"cifar10", [](const Directory& d, Split s) { return data::has_cifar(10, d, s); },
-       [](const Directory& d, Split s) { return data::open_cifar(10, d, s); }},
+       [](const Directory& d, Split s, const DataConfig&) { return data::open_cifar(10, d, s); }},
       {"cifar100", [](const Directory& d, Split s) { return data::has_cifar(100, d, s); },
-       [](const Directory& d, Split s) { return data::open_cifar(100, d, s); }},
+       [](const Directory& d, Split s, const DataConfig&) { return data::open_cifar(100, d, s); }},
       {"folder", nullptr, data::open_folder},
   };
   return list;
@@ -98,13 +100,40 @@ std::vector<std::string> dataset_names() {
   return names;
 }
 
-std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
-                                      const std::string& path_key) {
-  const Format& format = format_called(name);
+std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const std::string& path_key) {
+  const Format& format = format_called(data.name);
   try {
-    return format.open(dataset_directory(name, path, split, path_key), split);
+    const std::filesystem::path directory = dataset_directory(data.name, data.path, split, path_key);
+    std::unique_ptr<Dataset> set = format.open(directory, split, data);
+    const std::vector<std::string>& known = data.recorded.classes;
+    require(known.empty() || set->class_names() == known, "{}: its classes are {}; the model's are {}",
+            directory.string(), quoted_list(set->class_names()), quoted_list(known));
+    return set;
   } catch (const std::filesystem::filesystem_error& error) {
     fail("{}: {}", error.path1().string(), error.code().message());
+  }
+}
+
+std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
+                                      const std::string& path_key) {
+  DataConfig data;
+  data.name = name;
+  data.path = path;
+  return open_dataset(data, split, path_key);
+}
+
+bool has_directory(const DataConfig& data, Split split) {
+  std::error_code error;
+  return data.name == "folder" && std::filesystem::is_directory(data.path, error) && data::has_part(data.path, split);
+}
+
+std::vector<std::string> image_files(const std::string& directory) {
+  try {
+    std::vector<std::string> files = data::files_below(directory, data::image_kind());
+    for (std::string& file : files) file = (std::filesystem::path(directory) / file).string();
+    return files;
+  } catch (const std::filesystem::filesystem_error& error) {
+    fail("{}: cannot be read: {}", error.path1().string(), error.code().message());
   }
 }
 
@@ -115,7 +144,9 @@ std::filesystem::path dataset_directory(const std::string& name, const std::stri
           name, path_key);
   const data::Directory directory = path.empty() ? find_usual(format, split, path_key) : data::Directory(path);
   std::error_code error;
-  require(std::filesystem::is_directory(directory, error), "{}: there is no such directory ({} of {})",
+  // Of several sets of MNIST's family in a directory, the path names one by the beginning of its files' names.
+  const bool is_prefix = name.ends_with("mnist") && data::has_idx(name, directory, split);
+  require(is_prefix || std::filesystem::is_directory(directory, error), "{}: there is no such directory ({} of {})",
           directory.string(), path_key, name);
   return directory;
 }

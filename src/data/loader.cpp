@@ -3,6 +3,7 @@
 #include "src/data/augment/augment.h"
 #include "src/data/augment/views.h"
 #include "src/data/readers/files.h"
+#include "heed/data/images/background.h"
 #include "heed/data/images/normalise.h"
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"
@@ -11,8 +12,10 @@
 #include <array>
 #include <condition_variable>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <thread>
 
 namespace heed {
@@ -29,6 +32,15 @@ std::vector<Index> all_images(Index size) {
   return images;
 }
 
+namespace {
+
+/// Keeps the first `limit` of the images to train on; 0: all.
+void keep_limit(std::vector<Index>& images, Index limit) {
+  if (limit > 0 && limit < static_cast<Index>(images.size())) images.resize(static_cast<std::size_t>(limit));
+}
+
+}  // namespace
+
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed) {
   require(config.limit >= 0, "data.limit is {}; it must not be negative", config.limit);
   require(config.validation >= 0 && config.validation < size,
@@ -39,8 +51,7 @@ Subsets split_validation(Index size, const DataConfig& config, std::uint64_t see
   Subsets subsets{{cut, images.end()}, {images.begin(), cut}};
   std::sort(subsets.train.begin(), subsets.train.end());
   std::sort(subsets.validation.begin(), subsets.validation.end());
-  if (config.limit > 0 && config.limit < static_cast<Index>(subsets.train.size()))
-    subsets.train.resize(static_cast<std::size_t>(config.limit));
+  keep_limit(subsets.train, config.limit);
   return subsets;
 }
 
@@ -48,6 +59,64 @@ std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, 
   if (part == Part::test) return all_images(size);
   Subsets subsets = split_validation(size, config, seed);
   return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
+}
+
+ImageSets::ImageSets(DataConfig data, Index seed, std::string path_key)
+    : data_(std::move(data)), seed_(seed), path_key_(std::move(path_key)) {}
+
+bool ImageSets::own_validation(Part part) { return part != Part::test && has_directory(data_, Split::validation); }
+
+const Dataset& ImageSets::set(Part part) {
+  const Split split = part == Part::validation && own_validation(part) ? Split::validation : split_of(part);
+  std::unique_ptr<Dataset>& set = sets_[static_cast<std::size_t>(split)];
+  if (!set) set = open_dataset(data_, split, path_key_);
+  return *set;
+}
+
+std::vector<Index> ImageSets::images(Part part) {
+  const Index size = set(part).size();
+  const std::vector<std::string>& recorded = data_.recorded.validation;
+  // Another number than the recorded one is drawn anew.
+  const bool draws = recorded.empty() || static_cast<Index>(recorded.size()) != data_.validation;
+  if (part != Part::test && !draws && set(part).has_file_per_image()) {
+    Subsets subsets = recorded_subsets();
+    return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
+  }
+  if (!own_validation(part)) return examples_of(size, part, data_, static_cast<std::uint64_t>(seed_));
+  DataConfig whole = data_;
+  whole.validation = 0;
+  return examples_of(size, part == Part::validation ? Part::test : part, whole, static_cast<std::uint64_t>(seed_));
+}
+
+Subsets ImageSets::recorded_subsets() {
+  const std::filesystem::path root = std::filesystem::absolute(data_.path).lexically_normal();
+  std::set<std::string> aside;
+  for (const std::string& name : data_.recorded.validation) aside.insert((root / name).string());
+  const Dataset& set = this->set(Part::train);
+  Subsets subsets;
+  for (Index i = 0; i < set.size(); ++i) {
+    const std::string& file = set.files()[static_cast<std::size_t>(i)];
+    const bool is_aside = aside.contains(std::filesystem::absolute(file).lexically_normal().string());
+    (is_aside ? subsets.validation : subsets.train).push_back(i);
+  }
+  require(!subsets.validation.empty() && !subsets.train.empty(),
+          "{}: {} of {} images are among those that the run has set aside to validate with", data_.path,
+          subsets.validation.size(), set.size());
+  keep_limit(subsets.train, data_.limit);
+  return subsets;
+}
+
+DataFacts ImageSets::facts() {
+  const Dataset &train = set(Part::train), &test = set(Part::test);
+  DataFacts facts{test.class_names(), common_background(test), train.files(), {}};
+  for (const Part part : {Part::validation, Part::test}) {
+    const std::vector<std::string>& files = set(part).files();
+    if (&set(part) != &train) facts.files.insert(facts.files.end(), files.begin(), files.end());
+  }
+  if (train.has_file_per_image() && !own_validation(Part::validation))
+    for (const Index i : images(Part::validation))
+      facts.validation.push_back(train.files()[static_cast<std::size_t>(i)]);
+  return facts;
 }
 
 template <class T>

@@ -166,6 +166,12 @@ void AtomicFile::commit() {
   sync_directory(path_);
 }
 
+void AtomicFiles::write(const std::string& path, std::string_view content) { files_.emplace_back(path).write(content); }
+
+void AtomicFiles::commit() {
+  for (AtomicFile& file : files_) file.commit();
+}
+
 void remove_leftovers(const std::string& path) {
   const std::filesystem::path target(path);
   const std::string start = target.filename().string() + ".", end = ".part";

@@ -111,7 +111,7 @@ class Run {
     const RandomStream random = RandomStream(static_cast<std::uint64_t>(x_.train.seed))
                                     .derive("step")
                                     .derive(static_cast<std::uint64_t>(progress_.step));
-    const StepPlace place{progress_.step, x_.train.epochs * train_->batches(), progress_.epoch};
+    const StepPlace place{progress_.step - files_.recounted(), x_.train.epochs * train_->batches(), progress_.epoch};
     const UpdateRules rules = task_.update_rules(place);
     const bool may_skip = x_.train.on_nonfinite == "skip";
     if (may_skip) before_step_.save(state_);
@@ -220,6 +220,10 @@ class Run {
     plan.train_examples = train_->examples();
     plan.validation_examples = validation_ ? validation_->examples() : 0;
     plan.test_examples = test_->examples();
+    plan.train_classes = train_->class_counts();
+    plan.test_classes = test_->class_counts();
+    if (validation_) plan.validation_classes = validation_->class_counts();
+    if (!plan.train_classes.empty()) plan.class_names = task_.class_names();
     plan.steps_per_epoch = train_->batches();
     plan.epoch = progress_.epoch;
     plan.step = progress_.step;
@@ -245,8 +249,9 @@ class Run {
 
   /// A step before the resumption had the rates of a run of the epochs planned then.
   Rates rates_at(Index step) const {
+    step -= files_.recounted();
     const Index per_epoch = train_->batches();
-    const Index epochs = step < files_.first_step() ? files_.epochs_before() : x_.train.epochs;
+    const Index epochs = step + files_.recounted() < files_.first_step() ? files_.epochs_before() : x_.train.epochs;
     return rates_of(x_.optim, step, per_epoch, epochs * per_epoch);
   }
   double lr_of(Index step) const { return rates_at(step).lr; }
@@ -304,10 +309,13 @@ template Outcome train(const Experiment&, const TrainOptions&, TrainObserver&, c
 
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer) {
   validate(experiment);
-  const std::unique_ptr<Model> model = make_model(experiment);
-  if (experiment.train.dtype == "f64")
-    return train(experiment, options, observer, *model, *make_task<double>(experiment, *model));
-  return train(experiment, options, observer, *model, *make_task<float>(experiment, *model));
+  Experiment x = experiment;
+  x.data.verify = true;
+  if (options.resume)
+    if (const std::optional<DataRecord> record = read_data_record(RunPaths(options.run))) use_record(x, *record);
+  const std::unique_ptr<Model> model = make_model(x);
+  if (x.train.dtype == "f64") return train(x, options, observer, *model, *make_task<double>(x, *model));
+  return train(x, options, observer, *model, *make_task<float>(x, *model));
 }
 
 }  // namespace heed

@@ -9,6 +9,14 @@
 
 namespace heed {
 
+/// Facts about a run's data that its directory records (train/runs/data_record.h).
+struct RecordedData {
+  std::vector<std::string> classes;     ///< names, in the order of the labels; empty: those of the data
+  std::vector<std::string> validation;  ///< names of the images set aside; empty: drawn by the seed
+
+  bool operator==(const RecordedData&) const = default;
+};
+
 /// [data]; the keys' meanings stand in the list below.
 struct DataConfig {
   std::string name = "mnist";
@@ -18,6 +26,9 @@ struct DataConfig {
   std::vector<double> mean = {0.1307};
   std::vector<double> std = {0.3081};
   bool resize = false;
+  bool orientation = true;
+  bool skip_bad = false;
+  std::string header = "auto";
   bool shuffle = true;
   std::vector<std::string> augment = {"crop", "flip"};
   Index crop_padding = 4;
@@ -32,6 +43,8 @@ struct DataConfig {
   Index side = 0;
   bool grey = false;
   Index levels = 256;
+  RecordedData recorded{};  ///< no key
+  bool verify = false;      ///< no key: decode all images when a folder is opened
 
   bool operator==(const DataConfig&) const = default;
 };
@@ -50,6 +63,10 @@ void fields(Config& c, Visit&& visit) {
   visit("mean", c.mean, anything(), "subtracted from each channel (pixels from 0 to 1); one value: from all");
   visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
   visit("resize", c.resize, anything(), "bring images to the model's size and channels");
+  visit("orientation", c.orientation, anything(), "folder: turn images as their EXIF orientation says");
+  visit("skip_bad", c.skip_bad, anything(), "folder: leave out images that cannot be read");
+  visit("header", c.header, one_of({"auto", "yes", "no"}),
+        "documents in lines: leave out a first line whose label is that of no other; auto: refuse it");
   visit("shuffle", c.shuffle, anything(), "a new order in every epoch");
   visit("augment", c.augment,
         one_of(

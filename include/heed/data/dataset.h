@@ -1,23 +1,25 @@
 // Labelled sets of images behind one interface, whatever the files look like.
 #pragma once
 
+#include "heed/config/data.h"
 #include "heed/data/images/image.h"
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace heed {
 
-/// The files of a data set.
-enum class Split { train, test };
+/// The files of a data set. Few sets have files for validation.
+enum class Split { train, validation, test };
 
-/// A part of a data set. Validation examples are taken from the files of `train` (loader.h), never from those of
-/// `test`.
+/// A part of a data set. Without files of their own, validation examples are taken from those of `train` (loader.h),
+/// never from those of `test`.
 enum class Part { train, validation, test };
 
-/// Returns the files that hold a part.
+/// Returns the files that hold a part, if there are none for validation.
 inline Split split_of(Part part) { return part == Part::test ? Split::test : Split::train; }
 
 /// One split of a labelled image set. Reading is safe from several threads.
@@ -40,16 +42,27 @@ class Dataset {
   /// Returns true if read() only copies memory.
   virtual bool in_memory() const = 0;
 
+  /// The files that the set was read from. If has_file_per_image(), file i is image i.
+  const std::vector<std::string>& files() const { return files_; }
+  virtual bool has_file_per_image() const { return false; }
+
   const std::string& name() const { return name_; }
   const std::vector<std::string>& class_names() const { return class_names_; }
 
  protected:
-  Dataset(std::string name, std::vector<std::string> class_names)
-      : name_(std::move(name)), class_names_(std::move(class_names)) {}
+  Dataset(std::string name, std::vector<std::string> class_names, std::vector<std::string> files)
+      : name_(std::move(name)), class_names_(std::move(class_names)), files_(std::move(files)) {}
 
- private:
   std::string name_;
-  std::vector<std::string> class_names_;
+  std::vector<std::string> class_names_, files_;
+};
+
+/// Facts about the data of a task, for the record of a run.
+struct DataFacts {
+  std::vector<std::string> classes;     ///< names, in the order of the labels
+  std::optional<int> background;        ///< common_background() of the test images (images/background.h)
+  std::vector<std::string> files;       ///< that the data were read from
+  std::vector<std::string> validation;  ///< those set aside, if each image has a file
 };
 
 /// Images of one size, held in memory.
@@ -58,7 +71,8 @@ class MemoryDataset : public Dataset {
   /// pixels [labels.size(), size.channels, size.height, size.width]. Throws Error if their number does not
   /// agree with `labels` and `size`, or a label is not an index into `class_names`.
   MemoryDataset(std::string name, std::vector<std::string> class_names, ImageSize size,
-                std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
+                std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels,
+                std::vector<std::string> files = {});
 
   Index size() const override { return static_cast<Index>(labels_.size()); }
   int label(Index image) const override { return labels_[static_cast<std::size_t>(image)]; }
@@ -71,16 +85,25 @@ class MemoryDataset : public Dataset {
   std::vector<std::uint8_t> pixels_, labels_;
 };
 
-/// Opens a data set by name:
-/// - mnist, fashion-mnist: the four IDX files of MNIST, each plain or with .gz;
+/// Opens a data set by name, `data.name`:
+/// - mnist, fashion-mnist: IDX files by any of the names of MNIST's family, each plain or with .gz;
 /// - cifar10, cifar100 (fine labels): the binary batches, in the directory or in the one their archive makes;
-/// - folder: {train,test}/CLASS/*.{png,jpg,jpeg}; classes and images are numbered in the order of their names. Where
-///   there is CLASS/ alone, every fifth image of a class is for testing, in a class of fewer than five the last.
-/// `path` is the directory. If empty, the usual places are tried (not for folder): datasets/NAME, NAME beside the
-/// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. Throws Error that says what is wrong with
-/// which file, or where it looked and how to get the data; `path_key` is what its reader sets `path` by.
+/// - folder: {train,val,test}/CLASS/ or CLASS/ alone, with images of the formats of image.h; classes and images are
+///   numbered in the order of their names. Without test/, every fifth image of a class is for testing, in a class of
+///   fewer than five the last.
+/// `data.path` is the directory. If empty, the usual places are tried (not for folder): datasets/NAME, NAME beside the
+/// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. With `data.recorded.classes`, labels are
+/// positions in it. Throws Error that says what is wrong with which file, or where it looked and how to get the data;
+/// `path_key` is what its reader sets `data.path` by.
+std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const std::string& path_key = "data.path");
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
                                       const std::string& path_key = "data.path");
+
+/// Returns true if the data set is a folder with a directory for this split.
+bool has_directory(const DataConfig& data, Split split);
+
+/// Returns the image files below a directory, sorted. Warns of files that are left out.
+std::vector<std::string> image_files(const std::string& directory);
 
 /// The directory that it opens. Throws Error if there is none.
 std::filesystem::path dataset_directory(const std::string& name, const std::string& path, Split split,

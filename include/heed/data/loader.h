@@ -27,6 +27,32 @@ Subsets split_validation(Index size, const DataConfig& config, std::uint64_t see
 /// Returns the examples of a part, ascending: all `size` of the test files, or those that split_validation() gives it.
 std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, std::uint64_t seed);
 
+/// The sets of images that a data set consists of, each opened once, when it is first used, and their division.
+class ImageSets {
+ public:
+  /// `seed` draws the images set aside; `path_key` is as open_dataset() takes it.
+  ImageSets(DataConfig data, Index seed, std::string path_key = "data.path");
+
+  /// Returns the set that holds a part.
+  const Dataset& set(Part part);
+
+  /// Returns the positions of a part's images in set(part), ascending.
+  std::vector<Index> images(Part part);
+
+  DataFacts facts();
+
+ private:
+  bool own_validation(Part part);
+
+  /// Divides the training images as data.recorded.validation says, a file's name below data.path for each image.
+  Subsets recorded_subsets();
+
+  DataConfig data_;
+  Index seed_;
+  std::string path_key_;
+  std::unique_ptr<Dataset> sets_[3];
+};
+
 /// Puts things in a random order, every one equally likely.
 void shuffle(std::vector<Index>& items, const RandomStream& stream);
 

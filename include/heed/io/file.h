@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,6 +78,18 @@ class AtomicFile {
 
   std::string path_, temporary_;  ///< the second is empty while the file has no name
   Descriptor file_;
+};
+
+/// Files that replace others together: nothing is replaced before all of them have been written.
+class AtomicFiles {
+ public:
+  void write(const std::string& path, std::string_view content);
+
+  /// Replaces the files in the order in which they were written.
+  void commit();
+
+ private:
+  std::deque<AtomicFile> files_;
 };
 
 /// Removes temporary files of `path` that processes have left which died while they wrote it. Only for whom no other

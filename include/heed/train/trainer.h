@@ -11,9 +11,10 @@
 namespace heed {
 
 struct TrainOptions {
-  std::string run;      ///< the run directory
-  std::string init{};   ///< initial weights, a file or a run directory; empty: random by the seed
-  bool resume = false;  ///< continue the run in the directory
+  std::string run;            ///< the run directory
+  std::string init{};         ///< initial weights, a file or a run directory; empty: random by the seed
+  bool resume = false;        ///< continue the run in the directory
+  bool changed_data = false;  ///< even though its data have changed
   const std::atomic<bool>* interrupt = nullptr;  ///< when true: finish the step, save, stop
   Profile* profile = nullptr;                    ///< receives the time of operations in training steps
   bool check = false;                            ///< run the first step only and write nothing; `run` may be empty
@@ -26,6 +27,8 @@ struct TrainPlan {
   Index parameters = 0;
   std::string example;  ///< noun for an example: "image" or "sequence"
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
+  std::vector<std::string> class_names;                                ///< of a classification
+  std::vector<Index> train_classes, validation_classes, test_classes;  ///< numbers of examples, likewise
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< start: 0, 0 unless resumed
   Index operations = 0;       ///< multiplications and additions of a training step per example, in products and sums

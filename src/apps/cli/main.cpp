@@ -9,6 +9,7 @@
 #include "heed/base/printable.h"
 #include "heed/base/subnormals.h"
 #include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
 #include "heed/train/processes/processes.h"
@@ -29,9 +30,11 @@ std::string& program_name() {
   return name;
 }
 
-std::vector<std::string>& warnings() {
-  static std::vector<std::string> list;
-  return list;
+void print_warnings() {
+  const std::vector<std::string> lines = take_warnings();
+  if (lines.empty() || !started_processes().writes()) return;
+  std::cout.flush();
+  for (const std::string& warning : lines) std::cerr << "heed: warning: " << printable(warning) << "\n";
 }
 
 void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
@@ -157,7 +160,7 @@ heed::Ending run_to_end(int argc, char** argv) {
     const int status = cli::run(argc, argv);
     // Output that cannot be written is an error.
     const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
-    for (const std::string& warning : cli::warnings()) std::cerr << "heed: warning: " << printable(warning) << "\n";
+    cli::print_warnings();
     if (arrived || (status != cli::ok && status != cli::check_failed)) return {status};
     return {cli::bad_input, "standard output cannot be written"};
   } catch (const OtherFailed&) {

@@ -1,6 +1,7 @@
 #include "heed/data/images/image.h"
 
 #include "src/data/readers/files.h"
+#include "exif.h"
 #include "jpeg.h"
 
 #define ZLIB_CONST  // it only reads what is const here
@@ -11,6 +12,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <string_view>
+#include <utility>
 
 namespace {
 
@@ -24,6 +28,8 @@ struct Inconsistent {};
 #define STBI_NO_STDIO
 #define STBI_ONLY_JPEG
 #define STBI_ONLY_PNG
+#define STBI_ONLY_BMP
+#define STBI_ONLY_GIF
 #define STBI_NO_ZLIB               // zlib's own does better, below
 #define STBI_MAX_DIMENSIONS 16384  // max_image_side
 #define STBI_ASSERT(condition) ((condition) ? void() : throw Inconsistent())
@@ -88,7 +94,7 @@ constexpr Index max_parts = 10'000, max_scans = 100, max_scanned_pixels = Index{
 ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   int width = 0, height = 0, components = 0;
   const data::JpegDemands demands = data::jpeg_demands(bytes);
-  if (!demands.tables_fit || demands.parts > max_parts ||
+  if (!demands.tables_fit || demands.parts > max_parts || demands.cmyk_without_mark ||
       stbi_info_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components) == 0)
     return {};
   return {components >= 3 ? 3 : 1, height, width};
@@ -116,24 +122,73 @@ std::uint8_t over(int pixel, int alpha, int background) {
   return static_cast<std::uint8_t>((pixel * alpha + background * (255 - alpha) + 127) / 255);
 }
 
+/// The name of a format that is not read, by its first bytes; nullptr for others.
+const char* other_format(const std::vector<std::uint8_t>& bytes) {
+  struct Mark {
+    std::size_t at;
+    std::string_view text;
+    const char* name;
+  };
+  using namespace std::string_view_literals;
+  static constexpr Mark marks[] = {
+      {8, "WEBP"sv, "a WebP image"},      {0, "II*\0"sv, "a TIFF image"},       {0, "MM\0*"sv, "a TIFF image"},
+      {4, "ftypavif"sv, "an AVIF image"}, {4, "ftyphei"sv, "a HEIC image"},     {4, "ftypmif1"sv, "a HEIF image"},
+      {0, "8BPS"sv, "a Photoshop file"},  {0, "%PDF"sv, "a PDF document"},      {0, "<svg"sv, "an SVG drawing"},
+      {0, "<?xml"sv, "an XML document"},  {0, "<!DOCTYPE"sv, "a web page"},     {0, "<html"sv, "a web page"},
+      {4, "JXL "sv, "a JPEG XL image"},   {0, "\xff\x0a"sv, "a JPEG XL image"}, {4, "jP  "sv, "a JPEG 2000 image"}};
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), std::min<std::size_t>(bytes.size(), 64));
+  for (const Mark& mark : marks)
+    if (text.size() >= mark.at && text.substr(mark.at).starts_with(mark.text)) return mark.name;
+  return nullptr;
+}
+
+/// Returns the size of the image in a file's beginning, or throws Error that says what the file is instead.
+ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>& bytes) {
+  const ImageSize size = parse_size(bytes);
+  if (size.channels > 0) return size;
+  require(!bytes.empty(), "{}: not a readable image: the file is empty", path);
+  require(!data::jpeg_demands(bytes).cmyk_without_mark,
+          "{}: a JPEG in CMYK without Adobe's marker, whose colours are unknown; `mogrify -colorspace sRGB` of "
+          "ImageMagick converts it",
+          path);
+  const char* const other = other_format(bytes);
+  require(other == nullptr,
+          "{}: not a readable image: it is {}, whatever its name; `mogrify -format png` of ImageMagick "
+          "converts images",
+          path, other ? other : "");
+  fail("{}: not a readable PNG or JPEG image, nor BMP or GIF", path);
+}
+
 void require_allowed(const std::string& path, const ImageSize& size) {
-  require(size.channels > 0, "{}: not a readable PNG or JPEG image", path);
   require(size.height >= 1 && size.width >= 1 && size.height <= max_image_side && size.width <= max_image_side &&
               size.pixels() <= max_image_pixels,
           "{}: the image is {}x{}; at most {} pixels along a side and {} altogether are read", path, size.width,
           size.height, max_image_side, max_image_pixels);
+  if (std::getenv("HEED_READ_LIMIT") == nullptr) return;
   require(size.pixels() <= data::read_limit() / bytes_per_pixel,
           "{}: the image is {}x{}, and {} bytes to decode it make {} pixels; {}", path, size.width, size.height,
           data::read_limit(), data::read_limit() / bytes_per_pixel, data::raising_read_limit);
 }
 
+/// Locks out other threads while a large image is decoded: memory is that of one of them, and of small ones.
+std::unique_lock<std::mutex> large_image_lock(const ImageSize& size) {
+  static std::mutex mutex;
+  constexpr Index small = Index{1} << 25;
+  return size.pixels() > small ? std::unique_lock(mutex) : std::unique_lock<std::mutex>();
+}
+
 }  // namespace
 
-ImageSize image_file_size(const std::string& path) {
+ImageSize image_file_size(const std::string& path, bool oriented) {
   // The header ends within the first kilobytes unless large metadata stand before it.
-  ImageSize size = parse_size(data::read_start(path, 1 << 14));
-  if (size.channels == 0) size = parse_size(read_whole(path));
+  std::vector<std::uint8_t> bytes = data::read_start(path, 1 << 14);
+  ImageSize size = parse_size(bytes);
+  if (size.channels == 0) {
+    bytes = read_whole(path);
+    size = require_image(path, bytes);
+  }
   require_allowed(path, size);
+  if (oriented && data::lies_on_its_side(data::exif_orientation(bytes))) std::swap(size.height, size.width);
   return size;
 }
 
@@ -141,20 +196,22 @@ bool has_image_name(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
   std::ranges::transform(extension, extension.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension == ".png" || extension == ".jpg" || extension == ".jpeg";
+  constexpr const char* known[] = {".png", ".jpg", ".jpeg", ".jfif", ".jpe", ".bmp", ".gif"};
+  return std::ranges::find(known, extension) != std::end(known);
 }
 
-Image load_image(const std::string& path, std::uint8_t background) {
+Image load_image(const std::string& path, std::uint8_t background, bool oriented) {
   const std::vector<std::uint8_t> bytes = read_whole(path);
   Image image;
-  image.size = parse_size(bytes);
+  image.size = require_image(path, bytes);
   require_allowed(path, image.size);
+  const std::unique_lock<std::mutex> alone = large_image_lock(image.size);
   require(chunks_fit(bytes), "{}: the image cannot be decoded: the file ends within a chunk", path);
   const Index scans = data::jpeg_demands(bytes).scans;
   require(scans <= max_scans && scans * image.size.pixels() <= max_scanned_pixels,
           "{}: {} scans of {}x{} pixels; at most {} scans and {} pixels in all scans are decoded", path, scans,
           image.size.width, image.size.height, max_scans, max_scanned_pixels);
-  const bool alpha = bytes[1] == 'P';  // a PNG may have some, a JPEG has none
+  const bool alpha = bytes[0] != 0xff;  // a JPEG has none, others may have some
   const int channels = static_cast<int>(image.size.channels), decoded = channels + alpha;
   int width = 0, height = 0, components = 0;
   std::unique_ptr<stbi_uc, void (*)(void*)> interleaved(nullptr, stbi_image_free);
@@ -178,7 +235,8 @@ Image load_image(const std::string& path, std::uint8_t background) {
       image.pixels[static_cast<std::size_t>(c * pixels + i)] =
           alpha ? over(pixel[c], pixel[channels], background) : pixel[c];
     }
-  return image;
+  interleaved.reset();
+  return data::upright(std::move(image), oriented ? data::exif_orientation(bytes) : 1);
 }
 
 }  // namespace heed

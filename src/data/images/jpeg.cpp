@@ -6,7 +6,10 @@ namespace heed::data {
 
 namespace {
 
-constexpr int start_of_image = 0xd8, end_of_image = 0xd9, huffman_tables = 0xc4, start_of_scan = 0xda;
+constexpr int start_of_image = 0xd8, end_of_image = 0xd9, huffman_tables = 0xc4, start_of_scan = 0xda, adobe = 0xee;
+
+/// Markers of frames that are decoded: baseline, extended, progressive.
+bool is_frame(int marker) { return marker >= 0xc0 && marker <= 0xc2; }
 
 /// Markers that stand alone; all others are followed by a length, which counts itself.
 bool is_bare(int marker) { return marker <= 0x01 || (marker >= 0xd0 && marker <= start_of_image); }
@@ -18,6 +21,7 @@ JpegDemands jpeg_demands(const std::vector<std::uint8_t>& bytes) {
   const auto byte = [&](std::size_t at) { return at < bytes.size() ? static_cast<int>(bytes[at]) : 0; };
   JpegDemands demands;
   if (byte(0) != 0xff) return demands;
+  bool marked = false;
   std::size_t at = 0;
   while (at < bytes.size()) {
     // A marker is the first byte other than 0xff after one or more of 0xff; the entropy-coded data between markers
@@ -33,6 +37,9 @@ JpegDemands jpeg_demands(const std::vector<std::uint8_t>& bytes) {
     ++demands.parts;
     if (marker == start_of_scan) ++demands.scans;
     const int length = byte(at) << 8 | byte(at + 1);
+    // A frame: length, precision, height, width, number of channels. Adobe's segment stands before it.
+    marked |= marker == adobe;
+    if (is_frame(marker)) demands.cmyk_without_mark = byte(at + 7) == 4 && !marked;
     if (marker == huffman_tables) {
       // Each table: a byte, the numbers of codes of length 1 to 16, then as many bytes as there are codes.
       int left = length - 2;

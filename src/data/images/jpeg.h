@@ -13,6 +13,7 @@ struct JpegDemands {
   /// No Huffman table announces more than the 256 codes that there can be. stb_image before 2.28 writes beyond its
   /// tables for such files (nothings/stb issue 1289), in the header already.
   bool tables_fit = true;
+  bool cmyk_without_mark = false;  ///< four channels, of which nothing says what they mean
   Index parts = 0;  ///< segments and Huffman tables, each of which may take a microsecond whatever its length
   Index scans = 0;  ///< passes over the image
 };

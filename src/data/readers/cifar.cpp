@@ -40,6 +40,21 @@ std::vector<std::string> class_names(int classes) {
           "woman",      "worm"};
 }
 
+/// Throws Error if the directory has CIFAR in another format.
+void require_no_other_archive(int classes, const Directory& directory) {
+  const std::string number = classes == 100 ? "100" : "10",
+                    fetch = "`datasets/fetch.sh cifar" + number + "` fetches it";
+  for (const std::string& python :
+       {std::string(classes == 100 ? "cifar-100-python" : "cifar-10-batches-py"),
+        std::string(classes == 100 ? "train" : "data_batch_1"), "cifar-" + number + "-python.tar.gz"})
+    require(!std::filesystem::exists(directory / python),
+            "{}: is CIFAR-{}'s archive for Python; expected the binary version, {}", (directory / python).string(),
+            number, fetch);
+  const Directory packed = directory / ("cifar-" + number + "-binary.tar.gz");
+  require(!std::filesystem::exists(packed), "{}: is packed; `tar -xzf {} -C {}` unpacks it", packed.string(),
+          packed.string(), directory.string());
+}
+
 }  // namespace
 
 bool has_cifar(int classes, const Directory& directory, Split split) {
@@ -48,10 +63,13 @@ bool has_cifar(int classes, const Directory& directory, Split split) {
 
 std::unique_ptr<Dataset> open_cifar(int classes, const Directory& directory, Split split) {
   const Directory place = locate(classes, directory, split);
+  if (!has_cifar(classes, directory, split)) require_no_other_archive(classes, directory);
   const Index label_bytes = classes == 100 ? 2 : 1, record = label_bytes + size.elements();
   std::vector<std::uint8_t> pixels, labels;
+  std::vector<std::string> files;
   for (const std::string& batch : batches(classes, split)) {
     const std::string path = (place / batch).string();
+    files.push_back(path);
     const std::vector<std::uint8_t> bytes = read_file(path, read_limit() - static_cast<Index>(pixels.size()));
     const Index length = static_cast<Index>(bytes.size()), count = length / record;
     require(count > 0 && length % record == 0,
@@ -66,7 +84,7 @@ std::unique_ptr<Dataset> open_cifar(int classes, const Directory& directory, Spl
     }
   }
   return std::make_unique<MemoryDataset>(fmt::format("cifar{}", classes), class_names(classes), size, std::move(pixels),
-                                         std::move(labels));
+                                         std::move(labels), std::move(files));
 }
 
 }  // namespace heed::data

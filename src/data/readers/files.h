@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace heed::data {
@@ -24,6 +27,13 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index lim
 
 /// The first `count` bytes of a regular file, or all if it has fewer.
 std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count);
+
+/// Returns true for bytes that begin with UTF-8's byte order mark, which is no text.
+inline constexpr Index utf8_mark_bytes = 3;
+bool has_utf8_mark(std::span<const std::uint8_t> bytes);
+
+/// The text in a file's bytes, without a byte order mark. Throws Error, which says how to convert it, for UTF-16.
+std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path);
 
 /// Calls f(i) for each i in [0, count) on up to `workers` threads. If some throw, the exception of the lowest i
 /// is rethrown after all have ended, so that the message does not depend on the threads.

@@ -37,7 +37,13 @@ Index UnpackedFile::read(std::uint8_t* to, Index count) {
       require(between_, "{}: the compressed file ends before its checksum", file_.path());
       break;
     }
-    if (between_) inflateReset(&stream_);
+    if (between_) {
+      // gzip ignores zeros behind a member, with which tapes and block devices fill up.
+      while (stream_.avail_in > 0 && *stream_.next_in == 0) ++stream_.next_in, --stream_.avail_in, zeros_ = true;
+      if (stream_.avail_in == 0) continue;
+      require(!zeros_, "{}: cannot be uncompressed: something follows the zeros behind its data", file_.path());
+      inflateReset(&stream_);
+    }
     const Index wanted = std::min(most, count - done);
     stream_.next_out = to + done;
     stream_.avail_out = static_cast<unsigned>(wanted);

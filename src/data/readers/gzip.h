@@ -13,7 +13,7 @@
 namespace heed::data {
 
 /// A regular file, or what gzip made it of: the first two bytes tell. Several gzip files one after the other count as
-/// one, as they do for gzip itself.
+/// one, and zeros behind them as nothing, as they do for gzip itself.
 class UnpackedFile {
  public:
   explicit UnpackedFile(const std::string& path);
@@ -40,6 +40,7 @@ class UnpackedFile {
   std::uint64_t offset_ = 0;  // of what has not been read yet
   bool compressed_ = false;
   bool between_ = false;  // the stream has ended with its checksum, and no other has begun
+  bool zeros_ = false;    // behind that
   std::vector<std::uint8_t> packed_;
   z_stream stream_{};
 };

@@ -3,21 +3,31 @@
 #include "files.h"
 #include "gzip.h"
 #include "readers.h"
+#include "tree.h"
+#include "heed/base/suggest.h"
 
 #include <array>
+#include <map>
+#include <optional>
+#include <sstream>
 
 namespace heed::data {
 
 namespace {
 
-constexpr int unsigned_byte = 0x08;
+/// Type of the elements, and its bytes.
+struct ElementType {
+  std::uint32_t code;
+  Index bytes;
+};
+constexpr ElementType unsigned_byte{0x08, 1}, big_endian_int{0x0c, 4};
 
 struct Idx {
   std::vector<Index> sizes;
   std::vector<std::uint8_t> elements;
 };
 
-Idx read_idx(const Directory& path, int axes) {
+Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) {
   const std::string name = path.string();
   UnpackedFile file(name);
   const auto word = [&](const char* what) {
@@ -26,14 +36,14 @@ Idx read_idx(const Directory& path, int axes) {
     return static_cast<std::uint32_t>(b[0]) << 24 | static_cast<std::uint32_t>(b[1]) << 16 |
            static_cast<std::uint32_t>(b[2]) << 8 | b[3];
   };
-  const std::uint32_t magic = word("magic number"), expected = unsigned_byte << 8 | static_cast<std::uint32_t>(axes);
-  require(magic == expected, "{}: expected magic number {:#010x} (bytes, {} axes), found {:#010x}", name, expected,
-          axes, magic);
+  const std::uint32_t magic = word("magic number"), expected = type.code << 8 | static_cast<std::uint32_t>(axes);
+  require(magic == expected, "{}: expected magic number {:#010x} ({}, {} axes), found {:#010x}", name, expected,
+          type.bytes == 1 ? "bytes" : "integers", axes, magic);
 
   // A header that announces more than the file can hold is refused before anything is allocated for it.
   Idx idx;
   const Index capacity = file.capacity();
-  Index count = 1;
+  Index count = type.bytes;
   for (int axis = 0; axis < axes; ++axis) {
     const Index size = word("header's end");
     require(size > 0, "{}: axis {} has size 0", name, axis);
@@ -58,41 +68,152 @@ Idx read_idx(const Directory& path, int axes) {
   return idx;
 }
 
-/// The file or its .gz; an empty path if neither is there.
-Directory plain_or_gz(const Directory& path) {
-  if (std::filesystem::exists(path)) return path;
-  const Directory packed = path.string() + ".gz";
-  return std::filesystem::exists(packed) ? packed : Directory();
+/// Names of a file of MNIST's family: {prefix}{split}-{what}-idx3-ubyte, a dot before idx in some copies.
+struct Names {
+  Split split;
+  const char *what, *type;
+  std::vector<std::string> splits() const {
+    return split == Split::train ? std::vector<std::string>{"train"} : std::vector<std::string>{"t10k", "test"};
+  }
+
+  /// The prefix of a file's name, such as "emnist-letters-"; none if the file is another.
+  std::optional<std::string> prefix_in(std::string name) const {
+    if (name.ends_with(".gz")) name.resize(name.size() - 3);
+    for (const std::string& of_split : splits())
+      for (const char* const dot : {"-", "."}) {
+        const std::string end = of_split + "-" + what + dot + type;
+        if (name.ends_with(end)) return name.substr(0, name.size() - end.size());
+      }
+    return std::nullopt;
+  }
+};
+
+constexpr const char *images_type = "idx3-ubyte", *labels_type = "idx1-ubyte", *wide_labels_type = "idx2-int";
+
+using FilesByPrefix = std::map<std::string, Directory>;
+
+/// Returns the files with these names, plain ones before .gz. They lie in the directory, or in those below it of
+/// torchvision and of EMNIST's archive; the first that has some counts.
+FilesByPrefix find_all(const std::string& set, const Directory& directory, const Names& names) {
+  FilesByPrefix found;
+  const Directory torchvision = directory / (set == "mnist" ? "MNIST" : "FashionMNIST") / "raw";
+  for (const Directory& place : {directory, directory / "raw", directory / "gzip", torchvision}) {
+    if (!found.empty() || !std::filesystem::is_directory(place)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(place)) {
+      const std::string name = entry.path().filename().string();
+      const std::optional<std::string> prefix = names.prefix_in(name);
+      if (!prefix || is_hidden(name) || entry.is_directory()) continue;
+      if (!found.contains(*prefix) || found[*prefix].extension() == ".gz") found[*prefix] = entry.path();
+    }
+  }
+  return found;
 }
 
-Directory find(const Directory& directory, Split split, const char* what) {
-  return plain_or_gz(directory / (std::string(split == Split::train ? "train" : "t10k") + what));
+/// The place of a set's files: a directory, or the beginning of the names of one of several sets in a directory.
+struct Place {
+  Directory directory;
+  std::string prefix;  ///< empty: any, but only one
+  explicit Place(const Directory& path)
+      : directory(std::filesystem::is_directory(path) ? path : path.parent_path()),
+        prefix(directory == path ? "" : path.filename().string() + "-") {}
+
+  /// Returns the prefix of the one set among the files.
+  std::string choose(const FilesByPrefix& found) const {
+    if (!prefix.empty() || found.empty() || found.contains("")) return prefix;
+    require(found.size() == 1, "{}: holds several sets; data.path={} takes one of them", directory.string(),
+            (directory / found.begin()->first.substr(0, found.begin()->first.size() - 1)).string());
+    return found.begin()->first;
+  }
+};
+
+/// Reads the classes of EMNIST from a file of lines "LABEL CODE [CODE]": a class is called by its characters. Labels
+/// are consecutive.
+std::map<int, std::string> mapping_of(const Directory& path) {
+  const std::vector<std::uint8_t> bytes = read_file(path, read_limit());
+  std::istringstream text{std::string(text_of(bytes, path.string()))};
+  std::map<int, std::string> names;
+  for (std::string line; std::getline(text, line);) {
+    std::istringstream fields(line);
+    int label = -1;
+    std::string name;
+    fields >> label;
+    for (int code = 0; fields >> code;) name += static_cast<char>(code);
+    const bool next = label == (names.empty() ? label : names.rbegin()->first + 1);
+    require(label >= 0 && next && !name.empty(), "{}: line {}; expected the next label and codes of characters",
+            path.string(), in_quotes(line));
+    names[label] = name;
+  }
+  require(!names.empty(), "{}: is empty", path.string());
+  return names;
 }
 
-constexpr const char *images_file = "-images-idx3-ubyte", *labels_file = "-labels-idx1-ubyte";
+/// Exchanges rows and columns, which EMNIST's files have the other way round.
+void transpose(Idx& images) {
+  const Index rows = images.sizes[1], columns = images.sizes[2];
+  std::vector<std::uint8_t> image(static_cast<std::size_t>(rows * columns));
+  for (Index i = 0; i < images.sizes[0]; ++i) {
+    std::uint8_t* const at = images.elements.data() + i * rows * columns;
+    std::copy_n(at, rows * columns, image.begin());
+    for (Index y = 0; y < columns; ++y)
+      for (Index x = 0; x < rows; ++x) at[y * rows + x] = image[static_cast<std::size_t>(x * columns + y)];
+  }
+  std::swap(images.sizes[1], images.sizes[2]);
+}
+
+/// QMNIST's labels: rows of 32-bit integers, the class first.
+Idx first_columns(Idx wide) {
+  Idx labels{{wide.sizes[0]}, {}};
+  const Index width = wide.sizes[1];
+  for (Index i = 0; i < wide.sizes[0]; ++i) labels.elements.push_back(wide.elements[4 * i * width + 3]);
+  return labels;
+}
 
 }  // namespace
 
-bool has_idx(const Directory& directory, Split split) { return !find(directory, split, images_file).empty(); }
+bool has_idx(const std::string& set, const Directory& directory, Split split) {
+  const Place place(directory);
+  const FilesByPrefix found = find_all(set, place.directory, {split, "images", images_type});
+  return place.prefix.empty() ? !found.empty() : found.contains(place.prefix);
+}
 
-std::unique_ptr<Dataset> open_idx(const std::string& name, const Directory& directory, Split split) {
-  const auto locate = [&](const char* what) {
-    const Directory path = find(directory, split, what);
-    require(!path.empty(), "{}: there is no {}{} here, plain or with .gz", directory.string(),
-            split == Split::train ? "train" : "t10k", what);
+std::unique_ptr<Dataset> open_idx(const Directory& directory, Split split, const DataConfig& data) {
+  const Place place(directory);
+  const Names image_names{split, "images", images_type};
+  const std::string prefix = place.choose(find_all(data.name, place.directory, image_names));
+  const auto find = [&](const Names& names) {
+    const FilesByPrefix found = find_all(data.name, place.directory, names);
+    return found.contains(prefix) ? found.at(prefix) : Directory();
+  };
+  const auto find_required = [&](const Names& names) {
+    const Directory path = find(names);
+    require(!path.empty(), "{}: there is no {}{}-{}-{} here, plain or with .gz", place.directory.string(), prefix,
+            names.splits()[0], names.what, names.type);
     return path;
   };
-  const Directory images_path = locate(images_file), labels_path = locate(labels_file);
+  const Directory images_path = find_required(image_names), wide = find({split, "labels", wide_labels_type});
+  const Directory labels_path = wide.empty() ? find_required({split, "labels", labels_type}) : wide;
   Idx images = read_idx(images_path, 3);
-  Idx labels = read_idx(labels_path, 1);
+  Idx labels = wide.empty() ? read_idx(labels_path, 1) : first_columns(read_idx(labels_path, 2, big_endian_int));
   require(labels.sizes[0] == images.sizes[0], "{}: expected {} labels, as many as images in {}, found {}",
           labels_path.string(), images.sizes[0], images_path.filename().string(), labels.sizes[0]);
-  const std::vector<std::string> classes = mnist_class_names(name);
-  for (std::size_t i = 0; i < labels.elements.size(); ++i)
-    require(labels.elements[i] < classes.size(), "{}: label {} is {}; expected 0 to {}", labels_path.string(), i,
-            labels.elements[i], classes.size() - 1);
-  return std::make_unique<MemoryDataset>(name, classes, ImageSize{1, images.sizes[1], images.sizes[2]},
-                                         std::move(images.elements), std::move(labels.elements));
+  std::vector<std::string> classes = mnist_class_names(data.name);
+  int first = 0;  // label
+  if (prefix.starts_with("emnist-")) {
+    transpose(images);
+    const std::map<int, std::string> names = mapping_of(images_path.parent_path() / (prefix + "mapping.txt"));
+    classes.clear();
+    first = names.begin()->first;
+    for (const auto& [label, name] : names) classes.push_back(name);
+  }
+  for (std::size_t i = 0; i < labels.elements.size(); ++i) {
+    std::uint8_t& label = labels.elements[i];
+    require(label >= first && label < first + static_cast<int>(classes.size()), "{}: label {} is {}; expected {} to {}",
+            labels_path.string(), i, label, first, first + static_cast<int>(classes.size()) - 1);
+    label = static_cast<std::uint8_t>(label - first);
+  }
+  return std::make_unique<MemoryDataset>(data.name, classes, ImageSize{1, images.sizes[1], images.sizes[2]},
+                                         std::move(images.elements), std::move(labels.elements),
+                                         std::vector<std::string>{images_path.string(), labels_path.string()});
 }
 
 }  // namespace heed::data

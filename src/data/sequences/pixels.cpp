@@ -48,7 +48,9 @@ class PixelSequences : public SequenceSet {
         images_(std::move(images)),
         data_(data),
         flip_(asks_for("flip")),
-        shift_(asks_for("shift")) {}
+        shift_(asks_for("shift")) {
+    files_ = images_->files();
+  }
 
   Index size() const override { return images_->size(); }
   int label(Index example) const override { return images_->label(example); }

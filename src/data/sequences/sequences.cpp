@@ -1,6 +1,7 @@
 #include "heed/data/sequences/sequences.h"
 
 #include "src/data/readers/files.h"
+#include "src/data/readers/tree.h"
 #include "heed/base/suggest.h"
 #include "heed/data/sequences/listops.h"
 #include "heed/data/loader.h"
@@ -28,6 +29,7 @@ class MemorySequences : public SequenceSet {
     starts_.push_back(tokens_.size());
   }
   void add_label(int label) { labels_.push_back(label); }
+  void add_file(const std::string& path) { files_.push_back(path); }
 
   Index size() const override { return static_cast<Index>(labels_.size()); }
   int label(Index example) const override { return labels_[static_cast<std::size_t>(example)]; }
@@ -53,8 +55,8 @@ struct Line {
 template <class F>
 void for_each_line(const fs::path& path, const F& f) {
   const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
-  require(!bytes.empty(), "{}: is empty", path.string());
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view text = data::text_of(bytes, path.string());
+  require(!text.empty(), "{}: is empty", path.string());
   Index number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t stop = std::min(text.find('\n', at), text.size());
@@ -99,51 +101,20 @@ const char* choose(Part part, const char* train, const char* validation, const c
 
 // ---- Documents ----
 
-using Labels = std::map<std::string, int>;
+const data::TreeKind text_kind{[](const std::string& path) { return fs::path(path).extension() == ".txt"; }, "text",
+                               ".txt", "", true};
 
-std::vector<std::string> names_of(const Labels& labels) {
-  std::vector<std::string> names;
-  for (const auto& [name, label] : labels) names.push_back(name);
-  return names;
-}
-
-void number(Labels& labels) {
-  int next = 0;
-  for (auto& [name, label] : labels) label = next++;
-}
-
-std::vector<fs::path> sorted_entries(const fs::path& directory) {
-  std::vector<fs::path> entries;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) entries.push_back(entry.path());
-  std::sort(entries.begin(), entries.end());
-  return entries;
-}
-
-/// The directories that are both in train/ and in test/.
-Labels folder_labels(const fs::path& root) {
-  Labels labels;
-  for (const fs::path& entry : sorted_entries(root / "train"))
-    if (fs::is_directory(entry) && fs::is_directory(root / "test" / entry.filename())) labels[entry.filename()] = 0;
-  require(!labels.empty(), "{}: train/ and test/ have no directory in common; expected one for each class",
-          root.string());
-  number(labels);
-  return labels;
-}
-
-std::shared_ptr<const SequenceSet> open_folders(const fs::path& root, Index context, bool test) {
-  const Labels labels = folder_labels(root);
-  auto set = std::make_shared<MemorySequences>(names_of(labels), byte_values, false);
-  for (const auto& [name, label] : labels) {
-    const fs::path directory = root / (test ? "test" : "train") / name;
-    const Index before = set->size();
-    for (const fs::path& file : sorted_entries(directory)) {
-      if (file.extension() != ".txt") continue;
-      const std::vector<std::uint8_t> text = data::read_file(file, data::read_limit());
-      require(!text.empty(), "{}: is empty", file.string());
-      set->add(text, context);
-      set->add_label(label);
-    }
-    require(set->size() > before, "{}: has no .txt file; expected one for each example", directory.string());
+std::shared_ptr<const SequenceSet> open_folders(const fs::path& root, Index context, Split split,
+                                                const std::vector<std::string>& known) {
+  const data::LabelledFiles files = data::labelled_files(root, split, text_kind, known);
+  auto set = std::make_shared<MemorySequences>(files.classes, byte_values, false);
+  for (std::size_t i = 0; i < files.paths.size(); ++i) {
+    const std::vector<std::uint8_t> bytes = data::read_file(files.paths[i], data::read_limit());
+    const std::string_view text = data::text_of(bytes, files.paths[i]);
+    require(!text.empty(), "{}: is empty", files.paths[i]);
+    set->add(std::vector<std::uint8_t>(text.begin(), text.end()), context);
+    set->add_label(files.labels[i]);
+    set->add_file(files.paths[i]);
   }
   return set;
 }
@@ -159,19 +130,61 @@ Document document_of(const Line& line) {
   return {std::string(line.text.substr(0, tab)), line.text.substr(tab + 1)};
 }
 
-std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index context, Part part) {
-  Labels labels;
-  for_each_line(root / "train.tsv", [&](const Line& line) { labels[document_of(line).label] = 0; });
-  number(labels);
-  auto set = std::make_shared<MemorySequences>(names_of(labels), byte_values, false);
-  for_each_line(root / choose(part, "train.tsv", "val.tsv", "test.tsv"), [&](const Line& line) {
+using Counts = std::map<std::string, Index>;
+
+/// Counts the labels of a file, and returns the label of its first line.
+std::string count_labels(const fs::path& file, Counts& counts) {
+  std::string first;
+  for_each_line(file, [&](const Line& line) {
+    const std::string label = document_of(line).label;
+    if (counts.empty()) first = label;
+    ++counts[label];
+  });
+  return first;
+}
+
+/// Returns the classes of texts in lines. A first line whose label is that of no other line is a header, which
+/// data.header says, or refused.
+std::vector<std::string> line_classes(const fs::path& root, const std::string& header) {
+  Counts counts;
+  const std::string first = count_labels(root / "train.tsv", counts);
+  std::vector<std::string> names;
+  const bool alone = counts[first] == 1 && counts.size() > 1 && header != "no";
+  if (alone && header == "auto") {
+    Counts others;
+    for (const char* file : {"val.tsv", "test.tsv"}) {
+      Counts own;
+      if (fs::exists(root / file) && count_labels(root / file, own) == first && own[first] == 1 && own.size() > 1)
+        own.erase(first);
+      others.merge(own);
+    }
+    require(
+        others.contains(first),
+        "{}:1: label {} is that of no other line; set data.header=yes if the line is a header, data.header=no if not",
+        (root / "train.tsv").string(), in_quotes(first));
+  }
+  for (const auto& [name, count] : counts)
+    if (!(alone && header == "yes" && name == first)) names.push_back(name);
+  return names;
+}
+
+std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index context, Part part, const DataConfig& data) {
+  const std::vector<std::string> found = line_classes(root, data.header);
+  const std::vector<std::string>& classes = data.recorded.classes.empty() ? found : data.recorded.classes;
+  data::labels_among(classes, found, (root / "train.tsv").string());
+  auto set = std::make_shared<MemorySequences>(classes, byte_values, false);
+  const fs::path file = root / choose(part, "train.tsv", "val.tsv", "test.tsv");
+  bool first = true;
+  for_each_line(file, [&](const Line& line) {
     const Document document = document_of(line);
-    const auto label = labels.find(document.label);
-    require(label != labels.end(), "{}: label {} is not among those of train.tsv", line.where,
+    const auto label = std::ranges::find(classes, document.label);
+    if (std::exchange(first, false) && label == classes.end() && data.header == "yes") return;
+    require(label != classes.end(), "{}: label {} is not among those of train.tsv", line.where,
             in_quotes(document.label));
     set->add(document.text, context);
-    set->add_label(label->second);
+    set->add_label(static_cast<int>(label - classes.begin()));
   });
+  set->add_file(file.string());
   return set;
 }
 
@@ -199,13 +212,16 @@ std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, In
     set->add_label(fields[1][0] - '0');
   });
   require(set->size() > 0, "{}: holds no expression", file.string());
+  set->add_file(file.string());
   return set;
 }
 
 std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Index context, Part part) {
   auto set = std::make_shared<MemorySequences>(std::vector<std::string>{"0", "1"}, byte_values, true);
   const std::string name = std::string("new_aan_pairs.") + choose(part, "train", "eval", "test") + ".tsv";
-  for_each_line(generated_directory_of(data) / name, [&](const Line& line) {
+  const fs::path file = generated_directory_of(data) / name;
+  set->add_file(file.string());
+  for_each_line(file, [&](const Line& line) {
     const auto fields = fields_of(line, 5, "label, id, id, text, text");
     require(fields[0] == "0.0" || fields[0] == "1.0", "{}: the label is {}; expected 0.0 or 1.0", line.where,
             in_quotes(std::string(fields[0])));
@@ -218,14 +234,16 @@ std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Inde
   return set;
 }
 
-bool data::documents_have_validation(const DataConfig& data) { return fs::exists(directory_of(data) / "val.tsv"); }
+bool data::documents_have_validation(const DataConfig& data) {
+  const fs::path root = directory_of(data);
+  return fs::exists(root / "val.tsv") || (!fs::exists(root / "train.tsv") && has_part(root, Split::validation));
+}
 
 std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, Part part) {
   const fs::path root = directory_of(data);
-  if (fs::exists(root / "train.tsv")) return open_lines(root, context, part);
-  require(fs::is_directory(root / "train") && fs::is_directory(root / "test"),
-          "{}: has neither train.tsv nor train/ and test/", root.string());
-  return open_folders(root, context, part == Part::test);
+  if (fs::exists(root / "train.tsv")) return open_lines(root, context, part, data);
+  const Split split = part == Part::validation ? Split::validation : split_of(part);
+  return open_folders(root, context, split, data.recorded.classes);
 }
 
 SequenceExamples open_sequences(const DataConfig& data, Index context, Part part, std::uint64_t seed) {

@@ -12,6 +12,7 @@ std::vector<std::uint8_t> read_text(const DataConfig& data) {
           data.path);
   std::vector<std::uint8_t> text =
       data.limit > 0 ? data::read_start(data.path, data.limit) : data::read_file(data.path, data::read_limit());
+  if (data::has_utf8_mark(text)) text.erase(text.begin(), text.begin() + data::utf8_mark_bytes);
   require(!text.empty(), "{}: is empty; expected a text", data.path);
   return text;
 }

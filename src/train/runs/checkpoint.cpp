@@ -136,7 +136,7 @@ void share_state(Ranks& ranks, RunState<T>& state) {
   ranks.share(std::as_writable_bytes(std::span(&state.progress, 1)));
 }
 
-void check_progress(const std::string& path, const RunProgress& p, Index epochs, Index batches) {
+void check_progress(const std::string& path, const RunProgress& p, Index epochs, Index batches, Index more) {
   const auto check = [&](const char* key, auto value, auto least, auto most) {
     require(value >= least && value <= most, "{}: metadata 'heed.{}' is {}; expected {} to {}", path, key, value, least,
             most);
@@ -144,7 +144,8 @@ void check_progress(const std::string& path, const RunProgress& p, Index epochs,
   constexpr double largest = std::numeric_limits<double>::max();
   check("epoch", p.epoch, Index{0}, epochs);
   check("batch", p.batch, Index{0}, batches);
-  check("step", p.step, p.epoch * batches + p.batch, p.epoch * batches + p.batch);
+  const Index steps = p.epoch * batches + p.batch + more;
+  check("step", p.step, steps, steps);
   check("skipped", p.skipped, Index{0}, p.batch);
   check("loss", p.loss, -largest, largest);
   check("terms", p.terms, 0.0, largest);

@@ -74,7 +74,8 @@ void share_weights(Ranks& ranks, Parameters<T>& parameters) {
   ranks.share(std::as_writable_bytes(std::span(parameters.data(), static_cast<std::size_t>(parameters.size()))));
 }
 
-/// Throws Error unless the progress is possible in a run of `epochs` epochs of `batches` batches.
-void check_progress(const std::string& path, const RunProgress& progress, Index epochs, Index batches);
+/// Throws Error unless the progress is possible in a run of `epochs` epochs of `batches` batches, with `more` steps
+/// than these have had.
+void check_progress(const std::string& path, const RunProgress& progress, Index epochs, Index batches, Index more = 0);
 
 }  // namespace heed

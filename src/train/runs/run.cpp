@@ -24,6 +24,9 @@ namespace heed {
 
 namespace {
 
+/// Beginning of the names of a run's copies of its plugins.
+constexpr const char* plugin_copy_prefix = "plugin-";
+
 std::string cpu_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
@@ -54,7 +57,7 @@ bool RunPaths::exists() const {
 std::string RunPaths::weights() const { return std::filesystem::exists(best()) ? best() : last(); }
 
 std::vector<std::string> RunPaths::files() const {
-  return {config(), environment(), init(), plugins(), cost(), metrics(), gradients(), last(), best()};
+  return {config(), data(), environment(), init(), plugins(), cost(), metrics(), gradients(), last(), best()};
 }
 
 void RunPaths::remove_leftovers() const {
@@ -63,6 +66,8 @@ void RunPaths::remove_leftovers() const {
 
 void RunPaths::remove() const {
   std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, none))
+    if (entry.path().filename().string().starts_with(plugin_copy_prefix)) std::filesystem::remove(entry.path(), none);
   for (const std::string& file : files()) std::filesystem::remove(file, none);
   std::filesystem::remove(directory, none);  // only an empty one
 }
@@ -114,12 +119,18 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
   fail("{}: the run was begun with another configuration; a resumed run keeps it", paths.config());
 }
 
+/// Returns the name in the run's directory of a copy of a plugin.
+static std::string plugin_copy_name(const std::string& file) {
+  return plugin_copy_prefix + std::filesystem::path(file).filename().string();
+}
+
 std::string plugins_json(const Experiment& experiment) {
   Json json;
   bool any = false;
   for (const std::string& name : experiment.attention.mechanism)
     if (const PluginOrigin* const plugin = plugin_of(name)) {
-      json[name] = Json::object({{"file", plugin->file}, {"checksum", plugin->checksum}});
+      json[name] = Json::object(
+          {{"file", plugin->file}, {"checksum", plugin->checksum}, {"copy", plugin_copy_name(plugin->file)}});
       any = true;
     }
   return any ? json.dump(2) + "\n" : "";
@@ -128,7 +139,7 @@ std::string plugins_json(const Experiment& experiment) {
 namespace {
 
 struct RecordedPlugin {
-  std::string mechanism, file, checksum;
+  std::string mechanism, file, checksum, copy;
 };
 
 /// Returns the mechanisms in a run's plugins.json.
@@ -137,19 +148,31 @@ std::vector<RecordedPlugin> recorded_plugins(const RunPaths& paths) {
   return take_json(paths.plugins(), [](const Json& json) {
     std::vector<RecordedPlugin> all;
     for (const auto& [name, plugin] : json.entries())
-      all.push_back({name, plugin.at("file").text(), plugin.at("checksum").text()});
+      all.push_back({name, plugin.at("file").text(), plugin.at("checksum").text(),
+                     plugin.contains("copy") ? plugin.at("copy").text() : ""});
     return all;
   });
 }
 
 }  // namespace
 
+void copy_plugins(AtomicFiles& files, const RunPaths& paths, const Experiment& experiment) {
+  for (const std::string& name : experiment.attention.mechanism)
+    if (const PluginOrigin* const plugin = plugin_of(name)) {
+      const std::string copy = paths.directory + "/" + plugin_copy_name(plugin->file);
+      std::error_code none;
+      if (!std::filesystem::equivalent(plugin->file, copy, none)) files.write(copy, read_file(plugin->file));
+    }
+}
+
 void check_plugins(const RunPaths& paths) {
-  for (const auto& [name, file, checksum] : recorded_plugins(paths))
+  for (const auto& [name, file, checksum, copy] : recorded_plugins(paths)) {
+    const std::string own = paths.directory + "/" + copy;
     require(std::any_of(mechanisms().begin(), mechanisms().end(),
                         [&name = name](const MechanismEntry& entry) { return entry.name == name; }),
             "{}: its mechanism '{}' is missing: it came from a plugin, which is not loaded; add --plugin {}",
-            paths.directory, name, file);
+            paths.directory, name, !copy.empty() && std::filesystem::exists(own) ? own : file);
+  }
 }
 
 std::string changed_plugin(const RunPaths& paths, const Experiment& experiment) {
@@ -190,12 +213,6 @@ std::string environment_line() {
 }
 
 namespace {
-
-/// Writes a file and returns its path.
-const std::string& written(const std::string& path, const std::string& text) {
-  write_file(path, text);
-  return path;
-}
 
 /// Rows of a table that a resumed run continues.
 struct KeptRows {
@@ -250,8 +267,16 @@ MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const Metric
   return {metrics.text, gradients.text};
 }
 
+const RunPaths& MetricsFile::written(const RunPaths& paths, const Tables& begin) {
+  AtomicFiles files;
+  files.write(paths.metrics(), begin.metrics);
+  files.write(paths.gradients(), begin.gradients);
+  files.commit();
+  return paths;
+}
+
 MetricsFile::MetricsFile(const RunPaths& paths, const Tables& begin)
-    : metrics_(written(paths.metrics(), begin.metrics)), gradients_(written(paths.gradients(), begin.gradients)) {}
+    : metrics_(written(paths, begin).metrics()), gradients_(paths.gradients()) {}
 
 MetricsFile::MetricsFile(const RunPaths& paths)
     : MetricsFile(paths, Tables{fmt::format("{}\n", metrics_header), fmt::format("{}\n", gradients_header)}) {}

@@ -6,11 +6,13 @@
 #include "heed/analysis/cost_json.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
+#include "heed/train/runs/data_record.h"
 #include "heed/train/runs/run.h"
 #include "heed/train/trainer.h"
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -50,13 +52,22 @@ class RunFiles {
       if (!options_.resume) make_directory(paths_.directory);
       lock_.emplace(paths_.directory);
       require_startable(paths_, options_);
-      if (options_.resume) resume(batches, validated);
       is_new_ = !options_.resume;
+      MetricsSoFar so_far;
+      if (options_.resume) so_far = resume(batches, validated);
       paths_.remove_leftovers();
-      write_descriptions(cost);
-      if (is_new_) metrics_.emplace(paths_);
+      AtomicFiles files = descriptions(cost);
+      // A resumed run that is refused has changed no file.
+      if (is_new_)
+        metrics_.emplace(paths_);
+      else
+        metrics_.emplace(paths_, so_far);
+      files.commit();
     }
-    if (options_.resume) share_state(ranks_, state_);
+    if (options_.resume) {
+      share_state(ranks_, state_);
+      ranks_.share(std::as_writable_bytes(std::span(&recounted_, 1)));
+    }
     saved_step_ = first_step_ = state_.progress.step;
   }
 
@@ -102,13 +113,16 @@ class RunFiles {
   /// Returns the number of steps before this process continued the run.
   Index first_step() const { return first_step_; }
 
+  /// Returns the steps made beyond those of as many epochs of the present data.
+  Index recounted() const { return recounted_; }
+
   /// Returns where the weights are after a failure: "; PATH has the weights after step N".
   std::string saved_note() const {
     return options_.check ? "" : fmt::format("; {} has the weights after step {}", paths_.last(), saved_step_);
   }
 
  private:
-  void resume(Index batches, bool validated) {
+  MetricsSoFar resume(Index batches, bool validated) {
     const RunProgress& progress = state_.progress;
     check_same_version(paths_);
     const Experiment before = check_same_experiment(paths_, x_);
@@ -117,9 +131,20 @@ class RunFiles {
     require(progress.epoch + (progress.batch > 0) <= x_.train.epochs,
             "{}: train.epochs = {}, but {} epochs are completed{}", paths_.directory, x_.train.epochs, progress.epoch,
             progress.batch > 0 ? ", and one more is begun" : "");
-    check_progress(paths_.last(), progress, x_.train.epochs, batches);
+    require_same_data();
+    // Changed data may make epochs of another length.
+    if (options_.changed_data) recounted_ = progress.step - progress.epoch * batches - progress.batch;
+    check_progress(paths_.last(), progress, x_.train.epochs, batches, recounted_);
     if (progress.epoch > 0) check_best();
-    metrics_.emplace(paths_, MetricsSoFar{progress.epoch, progress.step, before.train.log_steps, validated});
+    return {progress.epoch, progress.step, before.train.log_steps, validated};
+  }
+  void require_same_data() const {
+    const std::optional<DataRecord> began = read_data_record(paths_);
+    if (!began || options_.changed_data) return;
+    const std::string changes = data_changes(*began, describe_data(x_.data, state_.task.data_facts()));
+    require(changes.empty(),
+            "{}: the data have changed since the run began: {}; --changed-data resumes it all the same", began->path,
+            changes);
   }
   void check_best() const {
     try {
@@ -132,13 +157,21 @@ class RunFiles {
           error.what(), paths_.last());
     }
   }
-  void write_descriptions(const ModelCost& cost) const {
-    write_file(paths_.environment(), environment_json());
-    if (const std::string plugins = plugins_json(x_); !plugins.empty()) write_file(paths_.plugins(), plugins);
-    write_file(paths_.cost(), cost_file(cost, step_cost(x_), default_energy_table()));
-    if (initial_) write_file(paths_.init(), init_json(*initial_, x_.train));
-    // Written last: the changes of a resumed run become permanent once nothing else can fail.
-    write_file(paths_.config(), config_toml(x_));
+  /// Writes the files that describe the run, which commit() puts in their places.
+  AtomicFiles descriptions(const ModelCost& cost) const {
+    AtomicFiles files;
+    // The data of a resumed run stay on record as they were.
+    if (is_new_) files.write(paths_.data(), data_json(describe_data(x_.data, state_.task.data_facts())));
+    files.write(paths_.environment(), environment_json());
+    if (const std::string plugins = plugins_json(x_); !plugins.empty()) files.write(paths_.plugins(), plugins);
+    copy_plugins(files, paths_, x_);
+    files.write(paths_.cost(), cost_file(cost, step_cost(x_), default_energy_table()));
+    if (initial_) files.write(paths_.init(), init_json(*initial_, x_.train));
+    Experiment placed = x_;  // the run may be used from another directory
+    if (!placed.data.path.empty()) placed.data.path = std::filesystem::absolute(placed.data.path).lexically_normal();
+    // Replaced last: the changes of a resumed run become permanent once nothing else can fail.
+    files.write(paths_.config(), config_toml(placed));
+    return files;
   }
 
   const Experiment& x_;
@@ -151,6 +184,7 @@ class RunFiles {
   std::optional<InitialWeights> initial_;
   bool is_new_ = false;  ///< this process created the run
   Index epochs_before_ = 0, first_step_ = 0;
+  Index recounted_ = 0;
   Index saved_step_ = 0;  ///< step of the last checkpoint
 };
 

@@ -22,10 +22,14 @@ class ImageSource : public BatchSource<T> {
   ImageSource(const Dataset& set, std::vector<Index> images, const DataConfig& data, const Loading& loading,
               double smoothing)
       : images_(static_cast<Index>(images.size())),
+        counts_(set.class_names().size()),
         smoothing_(smoothing),
-        loader_(set, std::move(images), data, loading) {}
+        loader_(set, images, data, loading) {
+    for (const Index image : images) ++counts_[static_cast<std::size_t>(set.label(image))];
+  }
 
   Index examples() const override { return images_; }
+  std::vector<Index> class_counts() const override { return counts_; }
   Index batches() const override { return loader_.batches(); }
   void make_only(const BatchShare& share) override {
     loader_.make_only([share](Index i, Index images) {
@@ -44,6 +48,7 @@ class ImageSource : public BatchSource<T> {
 
  private:
   Index images_;
+  std::vector<Index> counts_;  ///< images of each class
   double smoothing_;
   Loader<T> loader_;
   std::optional<ClassificationBatch<T>> batch_;
@@ -189,41 +194,46 @@ std::string classification_report(const Evaluation& evaluation, const char* exam
 
 template <class T>
 Classification<T>::Classification(const Experiment& experiment, const Model& model, bool any_size)
-    : data_(experiment.data), train_(experiment.train), classes_(model.outputs()[0]), any_size_(any_size) {
+    : data_(experiment.data),
+      train_(experiment.train),
+      classes_(model.outputs()[0]),
+      any_size_(any_size),
+      sets_(data_, train_.seed) {
   const Shape image = model.image_shape();
   input_ = {image[0], image[1], image[2]};
 }
 
 template <class T>
-const Dataset& Classification<T>::dataset(Split split) {
-  std::unique_ptr<Dataset>& set = split == Split::train ? train_set_ : test_set_;
-  if (set) return *set;
+const Dataset& Classification<T>::dataset(Part part) {
   require(!holds_sequences(data_), "data.name={} holds sequences of tokens, but the model takes images", data_.name);
-  set = open_dataset(data_.name, data_.path, split);
-  const Index classes = static_cast<Index>(set->class_names().size());
+  const Dataset& set = sets_.set(part);
+  const Index classes = static_cast<Index>(set.class_names().size());
   require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
           data_.name, classes, classes);
-  return *set;
+  names_ = set.class_names();
+  return set;
 }
 
 template <class T>
 std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training) {
-  const Dataset& set = dataset(split_of(part));
-  const auto seed = static_cast<std::uint64_t>(train_.seed);
-  std::vector<Index> images = examples_of(set.size(), part, data_, seed);
+  const Dataset& set = dataset(part);
+  std::vector<Index> images = sets_.images(part);
   if (part == Part::validation && images.empty()) return nullptr;
   DataConfig data = data_;
   // A different number of channels is an error.
   if (any_size_) data.resize |= set.image_size().channels == input_.channels;
-  return std::make_unique<ImageSource<T>>(set, std::move(images), data, Loading{input_, train_.batch, seed, training},
-                                          training ? train_.label_smoothing : 0);
+  return std::make_unique<ImageSource<T>>(
+      set, std::move(images), data, Loading{input_, train_.batch, static_cast<std::uint64_t>(train_.seed), training},
+      training ? train_.label_smoothing : 0);
 }
 
-/// Returns the names from the test data, or numbers if the data are missing.
+/// Returns the names that the run recorded or, without a record, those of the test data, or numbers if they are
+/// missing.
 template <class T>
 std::vector<std::string> Classification<T>::class_names() {
+  if (!data_.recorded.classes.empty()) return data_.recorded.classes;
   try {
-    return dataset(Split::test).class_names();
+    return dataset(Part::test).class_names();
   } catch (const Error&) {
     return numbered(classes_);
   }
@@ -231,8 +241,7 @@ std::vector<std::string> Classification<T>::class_names() {
 
 template <class T>
 std::string Classification<T>::report(const Evaluation& evaluation) const {
-  const Dataset* const set = test_set_ ? test_set_.get() : train_set_.get();
-  return classification_report(evaluation, "images", classes_, set ? set->class_names() : std::vector<std::string>{});
+  return classification_report(evaluation, "images", classes_, names_);
 }
 
 template <class T>

@@ -129,6 +129,8 @@ class PatchClassification : public Task<T> {
     require(scenes->classes() == classes_, "[model] classes = {}, but scenes of {} have {}, background among them",
             classes_, data_.source, scenes->classes());
     names_ = scenes->class_names();
+    facts_.classes = names_;
+    facts_.files.insert(facts_.files.end(), scenes->files().begin(), scenes->files().end());
     std::vector<Index> examples = examples_of(scenes->size(), part, data_, seed);
     if (part == Part::validation && examples.empty()) return nullptr;
     const auto count = static_cast<Index>(examples.size());
@@ -136,6 +138,8 @@ class PatchClassification : public Task<T> {
             train_.batch);
     return std::make_unique<SceneSource<T>>(std::move(scenes), std::move(examples), data_, train_, training);
   }
+
+  DataFacts data_facts() override { return facts_; }
 
   void conclude(Evaluation& evaluation) const override {
     double sum = 0, classes = 0;
@@ -181,6 +185,7 @@ class PatchClassification : public Task<T> {
   Shape image_;
   Index patches_, classes_;
   std::vector<std::string> names_;
+  DataFacts facts_;
 };
 
 }  // namespace

@@ -138,6 +138,7 @@ class Dino : public Task<T> {
   Dino(const Experiment& experiment, const Model& model)
       : x_(experiment),
         model_(model),
+        sets_(x_.data, x_.train.seed),
         teacher_(model.parameters()),
         teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : x_.train.microbatch,
                       model.examples_depend(x_.train.batch) ? Statistics::of_pass : Statistics::running),
@@ -150,10 +151,10 @@ class Dino : public Task<T> {
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
     require(model_.outputs() == Shape{x_.dino.out_dim},
             "[train] method = \"dino\": the model learnt without labels, and without its head it has no answers");
-    const Dataset &set = dataset(split_of(part)), &train_set = dataset(Split::train);
-    const auto seed = static_cast<std::uint64_t>(x_.train.seed);
-    std::vector<Index> images = examples_of(set.size(), part, x_.data, seed);
-    ImageSelection teachers{&train_set, examples_of(train_set.size(), Part::train, x_.data, seed), x_.data, image_};
+    const Dataset& set = sets_.set(part);
+    std::vector<Index> images = sets_.images(part);
+    ImageSelection teachers{&sets_.set(Part::train), sets_.images(Part::train), x_.data, image_};
+    names_ = set.class_names();
     require(static_cast<Index>(teachers.images.size()) >= NeighbourRule{}.k,
             "[train] method = \"dino\" is judged by the {} nearest training images; there are {}", NeighbourRule{}.k,
             teachers.images.size());
@@ -164,13 +165,13 @@ class Dino : public Task<T> {
   }
 
   Index counts() const override {
-    const Dataset* const set = train_set_ ? train_set_.get() : test_set_.get();
-    return set ? classification_counts(static_cast<Index>(set->class_names().size())) : 0;
+    return names_.empty() ? 0 : classification_counts(static_cast<Index>(names_.size()));
   }
 
+  DataFacts data_facts() override { return sets_.facts(); }
+
   std::string report(const Evaluation& evaluation) const override {
-    const std::vector<std::string> names = (train_set_ ? train_set_ : test_set_)->class_names();
-    return classification_report(evaluation, "images", static_cast<Index>(names.size()), names);
+    return classification_report(evaluation, "images", static_cast<Index>(names_.size()), names_);
   }
 
   std::unique_ptr<TaskBatch<T>> random_batch(Index size) override {
@@ -246,18 +247,13 @@ class Dino : public Task<T> {
   View<const T> answers() const { return teaching_.q.view(); }
 
  private:
-  const Dataset& dataset(Split split) {
-    std::unique_ptr<Dataset>& set = split == Split::train ? train_set_ : test_set_;
-    if (!set) set = open_dataset(x_.data.name, x_.data.path, split);
-    return *set;
-  }
-
   Index outputs() const { return center_.size(); }
 
   Experiment x_;
   const Model& model_;
   ImageSize image_;
-  std::unique_ptr<Dataset> train_set_, test_set_;
+  ImageSets sets_;
+  std::vector<std::string> names_;  ///< of the classes, once a set is open
   Parameters<T> teacher_;
   Inference<T> teacher_pass_;
   Tensor<T> center_, entropy_;  ///< entropy_ [2]: sum over the steps of the epoch, and their number

@@ -184,6 +184,7 @@ class Language : public Task<T> {
       require(start_, "[model] start = false; data.name=pixels needs start = true, so that the first sub-pixel counts");
       SequenceExamples examples = open_sequences(data_, context_, part, static_cast<std::uint64_t>(train_.seed));
       require_fit(examples, context_, vocabulary_);
+      facts_.files.insert(facts_.files.end(), examples.set->files().begin(), examples.set->files().end());
       require(vocabulary_ == data_.levels, "[model] vocab = {}; expected [data] levels, {}", vocabulary_, data_.levels);
       if (part == Part::validation && examples.examples.empty()) return nullptr;
       require(!training || static_cast<Index>(examples.examples.size()) >= train_.batch,
@@ -196,6 +197,7 @@ class Language : public Task<T> {
     const Index stride = data_.stride == 0 ? context_ : data_.stride;
     require(stride <= context_, "[data] stride = {}; expected 1 to context, {}", stride, context_);
     if (text_.empty()) text_ = read_text(data_);
+    facts_.files = {data_.path};
     const std::span<const std::uint8_t> bytes = part_of(text_, part);
     const Index n = static_cast<Index>(bytes.size()), window = context_ + !start_;
     if (!training) {
@@ -217,6 +219,8 @@ class Language : public Task<T> {
     return std::make_unique<TrainingWindows<T>>(bytes, windows, context_, start_, data_.shuffle, train_.batch,
                                                 train_.seed);
   }
+
+  DataFacts data_facts() override { return facts_; }
 
   std::string report(const Evaluation& evaluation) const override {
     const Score& score = evaluation.score;
@@ -248,6 +252,7 @@ class Language : public Task<T> {
   Index context_, vocabulary_;
   bool start_;
   std::vector<std::uint8_t> text_;
+  DataFacts facts_;
 };
 
 }  // namespace

@@ -67,6 +67,11 @@ class LabelledBatches : public BatchSource<T> {
         random_(static_cast<std::uint64_t>(train.seed)) {}
 
   Index examples() const override { return static_cast<Index>(examples_.examples.size()); }
+  std::vector<Index> class_counts() const override {
+    std::vector<Index> counts(static_cast<std::size_t>(classes_));
+    for (const Index example : examples_.examples) ++counts[static_cast<std::size_t>(examples_.set->label(example))];
+    return counts;
+  }
   Index batches() const override { return (examples() + (training_ ? 0 : batch_ - 1)) / batch_; }
   void start(Index epoch, Index first_batch) override {
     epoch_ = epoch, next_ = first_batch;
@@ -124,6 +129,8 @@ class SequenceClassification : public Task<T> {
             pairs_ ? "single sequences" : "pairs", pairs_ ? "pairs" : "single sequences");
     require_fit(examples, context_, vocabulary_);
     names_ = examples.set->class_names();
+    facts_.classes = names_;
+    facts_.files.insert(facts_.files.end(), examples.set->files().begin(), examples.set->files().end());
     const Index classes = static_cast<Index>(names_.size()), count = static_cast<Index>(examples.examples.size());
     require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
             data_.name, classes, classes);
@@ -167,7 +174,8 @@ class SequenceClassification : public Task<T> {
   }
 
   Index counts() const override { return classification_counts(classes_); }
-  std::vector<std::string> class_names() override { return numbered(classes_); }
+  DataFacts data_facts() override { return facts_; }
+  std::vector<std::string> class_names() override { return names_.empty() ? numbered(classes_) : names_; }
 
  private:
   std::unique_ptr<TaskBatch<T>> batch_of(std::vector<TokenBlock> blocks, const Tensor<int>& labels) const {
@@ -181,6 +189,7 @@ class SequenceClassification : public Task<T> {
   Index context_, vocabulary_, classes_;
   bool pairs_;
   std::vector<std::string> names_;
+  DataFacts facts_;
 };
 
 }  // namespace

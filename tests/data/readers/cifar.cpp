@@ -55,6 +55,18 @@ BOOST_AUTO_TEST_CASE(cifar100_has_fine_labels) {
   BOOST_TEST(image.pixels == pattern({3, 32, 32}, 1).pixels, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(other_archives_are_named) {
+  for (const auto& [name, file, part] :
+       {std::tuple("cifar10", "cifar-10-batches-py/data_batch_1", "archive for Python"),
+        std::tuple("cifar10", "data_batch_1", "datasets/fetch.sh cifar10"),
+        std::tuple("cifar100", "train", "datasets/fetch.sh cifar100"),
+        std::tuple("cifar100", "cifar-100-binary.tar.gz", "tar -xzf")}) {
+    const TemporaryDirectory directory;
+    write_file(directory / file, {1});
+    check_error([&, name = name] { open_dataset(name, directory.path().string(), Split::train); }, {part});
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   const TemporaryDirectory directory;
   const auto open = [&] { open_dataset("cifar10", directory.path().string(), Split::train); };

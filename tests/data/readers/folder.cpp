@@ -113,6 +113,7 @@ BOOST_FIXTURE_TEST_CASE(classes_must_have_images_and_agree, Tree) {
   check_error([&] { open(Split::test); }, {(directory / "test").string(), "'emu'", "missing"});
   std::filesystem::remove_all(directory / "train");
   check_error([&] { open(); }, {(directory / "train").string(), "no such directory"});
+  BOOST_TEST(open(Split::test)->size() == 4);
   std::filesystem::create_directory(directory / "train");
   check_error([&] { open(); }, {(directory / "train").string(), "no class directories"});
 }
@@ -165,9 +166,15 @@ BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   write(65, 1);
   check_error([&] { load_image(path); }, {path});
   write(64, 64);
-  check_error([&] { load_image(path); }, {path, "16384x16384", "67108864"});
+  check_error([&] { load_image(path); }, {path, "16384x16384", "134217728"});
+  // A photograph of 108 megapixels is no giant; what there is of it here cannot be decoded.
+  write(47, 36);
+  BOOST_TEST((image_file_size(path) == ImageSize{3, 9216, 12032}));
+  check_error([&] { load_image(path); }, {path, "cannot be decoded"});
+  setenv("HEED_READ_LIMIT", "536870912", 1);
   write(32, 17);
   check_error([&] { load_image(path); }, {path, "8192x4352", "33554432", "HEED_READ_LIMIT"});
+  unsetenv("HEED_READ_LIMIT");
 }
 
 BOOST_AUTO_TEST_CASE(truncated_images_are_refused_wherever_they_end) {

@@ -125,6 +125,72 @@ BOOST_FIXTURE_TEST_CASE(what_follows_a_compressed_file_is_another_one, Mnist) {
   check_error([&] { open(); }, {path.string(), "cannot be uncompressed"});
 }
 
+// gzip ignores zeros behind a member, but nothing else.
+BOOST_FIXTURE_TEST_CASE(zeros_behind_a_compressed_file_are_ignored, Mnist) {
+  std::filesystem::remove(images_path());
+  const auto path = directory / "train-images-idx3-ubyte.gz";
+  write_gz(path, idx({3, 2, 4}, images.pixels));
+  Bytes bytes = read_bytes(path);
+  bytes.resize(bytes.size() + 300'000);
+  write_file(path, bytes);
+  BOOST_TEST(open()->size() == 3);
+  bytes.push_back('x');
+  write_file(path, bytes);
+  check_error([&] { open(); }, {path.string(), "something follows the zeros"});
+}
+
+// The names that MNIST's files have in other places.
+BOOST_FIXTURE_TEST_CASE(other_names_of_the_files_are_known, Mnist) {
+  const Bytes pixels = read_bytes(images_path()), labels = read_bytes(labels_path());
+  for (const auto& [images_name, labels_name] :
+       {std::pair("train-images.idx3-ubyte", "train-labels.idx1-ubyte"),
+        std::pair("MNIST/raw/train-images-idx3-ubyte", "MNIST/raw/train-labels-idx1-ubyte"),
+        std::pair("raw/qmnist-train-images-idx3-ubyte", "raw/qmnist-train-labels-idx1-ubyte")}) {
+    const TemporaryDirectory other;
+    write_file(other / images_name, pixels);
+    write_file(other / labels_name, labels);
+    const auto data = open_dataset("mnist", other.path().string(), Split::train);
+    BOOST_TEST(data->size() == 3, images_name);
+    BOOST_TEST(data->label(2) == 9);
+  }
+}
+
+// QMNIST's labels are rows of big-endian integers, the class first.
+BOOST_AUTO_TEST_CASE(qmnist) {
+  const TemporaryDirectory directory;
+  write_file(directory / "qmnist-test-images-idx3-ubyte", idx({2, 1, 1}, {7, 8}));
+  Bytes labels = idx({2, 3}, {0, 0, 0, 5, 1, 2, 3, 4, 0, 0, 0, 9, 0, 0, 0, 3, 1, 1, 1, 1, 2, 2, 2, 2});
+  labels[2] = 0x0c;
+  write_file(directory / "qmnist-test-labels-idx2-int", labels);
+  const auto data = open_dataset("mnist", directory.path().string(), Split::test);
+  BOOST_TEST(data->label(0) == 5);
+  BOOST_TEST(data->label(1) == 3);
+}
+
+// EMNIST's images lie on their side, its labels may begin at 1, and a file names the classes.
+BOOST_AUTO_TEST_CASE(emnist) {
+  const TemporaryDirectory directory;
+  const auto write = [&](const std::string& set) {
+    write_file(directory / ("emnist-" + set + "-train-images-idx3-ubyte"), idx({1, 2, 3}, {1, 2, 3, 4, 5, 6}));
+    write_file(directory / ("emnist-" + set + "-train-labels-idx1-ubyte"), idx({1}, {2}));
+  };
+  write("letters");
+  const auto open = [&](const std::string& path) { return open_dataset("mnist", path, Split::train); };
+  check_error([&] { open(directory.path().string()); }, {"emnist-letters-mapping.txt", "no such file"});
+  const std::string mapping = "1 65 97\n2 66 98\n3 67 99\n";
+  write_file(directory / "emnist-letters-mapping.txt", Bytes(mapping.begin(), mapping.end()));
+  const auto data = open(directory.path().string());
+  BOOST_TEST(data->class_names() == (std::vector<std::string>{"Aa", "Bb", "Cc"}), boost::test_tools::per_element());
+  BOOST_TEST(data->label(0) == 1);
+  Image image;
+  data->read(0, image);
+  BOOST_TEST((image.size == ImageSize{1, 3, 2}));
+  BOOST_TEST(image.pixels == (Bytes{1, 4, 2, 5, 3, 6}), boost::test_tools::per_element());
+  write("digits");
+  check_error([&] { open(directory.path().string()); }, {"holds several sets", "emnist-digits"});
+  BOOST_TEST(open((directory / "emnist-letters").string())->label(0) == 1);
+}
+
 // Sparse, the file has the megabyte that it announces, and a little compressed one would have it too.
 BOOST_FIXTURE_TEST_CASE(memory_for_a_file_is_limited, Mnist) {
   write_images(idx({1 << 10, 1 << 10, 1}, {}));

@@ -1,6 +1,7 @@
 // Data sets of sequences: what is made is what its definition says, and what is read is what stands in the files.
 #include "heed/data/sequences/sequences.h"
 
+#include "heed/base/warnings.h"
 #include "heed/data/sequences/listops.h"
 #include "heed/data/sequences/pairs.h"
 #include "heed/data/sequences/pixels.h"
@@ -226,8 +227,7 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   BOOST_TEST(open_sequences(data, 7, Part::validation, 1).examples.size() == 1u);
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).examples.size() == 2u);
   std::filesystem::rename(directory / "test/neg/0.txt", directory / "test/neg/0.md");
-  BOOST_TEST(refusal_of(data, Part::test) ==
-             (directory / "test/neg").string() + ": has no .txt file; expected one for each example");
+  BOOST_TEST(refusal_of(data, Part::test) == (directory / "test/neg").string() + ": this class has no texts (.txt)");
 
   write_file(directory / "train.tsv", "good\tyes\nbad\tno\n");
   write_file(directory / "val.tsv", "good\tmaybe\n");
@@ -237,6 +237,75 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   BOOST_TEST(validation.set->label(0) == 1);  // bad, good
   BOOST_TEST(refusal_of(data, Part::test) ==
              (directory / "test.tsv").string() + ":1: label 'fair' is not among those of train.tsv");
+}
+
+// Texts are found by the reader of images: hidden files are none, a directory for validation is used.
+BOOST_AUTO_TEST_CASE(documents_in_folders_are_found_as_images_are) {
+  const TemporaryDirectory directory;
+  for (const char* part : {"train", "valid", "test"})
+    for (const char* label : {"neg", "pos"})
+      for (const char* name : {"0.txt", "._0.txt", "more/1.txt", "notes.md"}) {
+        const std::filesystem::path file = directory / part / label / name;
+        std::filesystem::create_directories(file.parent_path());
+        write_file(file, std::string(part));
+      }
+  take_warnings();
+  DataConfig data = data_of("documents", directory.path());
+  for (const Part part : {Part::train, Part::validation, Part::test})
+    BOOST_TEST(open_sequences(data, 7, part, 1).examples.size() == 4u);
+  BOOST_TEST(read(open_sequences(data, 7, Part::validation, 1), 0).front() == 'v');
+  const std::vector<std::string> lines = take_warnings();
+  BOOST_REQUIRE(lines.size() == 3u);
+  BOOST_TEST(
+      lines[0].find("train: 4 files are not read: 2 .md (neg/notes.md, pos/notes.md), 2 hidden (neg/._0.txt, ") !=
+          std::string::npos,
+      lines[0]);
+}
+
+// Byte order marks are no text, and UTF-16 is refused.
+BOOST_AUTO_TEST_CASE(byte_order_marks_are_no_text) {
+  const TemporaryDirectory directory;
+  const std::string mark = "\xef\xbb\xbf";
+  write_file(directory / "train.tsv", mark + "0\tx\n0\ty\n1\tz\n1\tz\n");
+  write_file(directory / "test.tsv", mark + "1\tx\n");
+  DataConfig data = data_of("documents", directory.path());
+  const SequenceExamples train = open_sequences(data, 7, Part::train, 1);
+  BOOST_TEST(train.set->class_names().size() == 2u);
+  BOOST_TEST(train.set->label(0) == 0);
+  BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->label(0) == 1);
+  write_file(directory / "train.tsv", std::string("\xff\xfe") + "0\t");
+  BOOST_TEST(refusal_of(data, Part::train).find("is UTF-16; expected UTF-8, which `iconv") != std::string::npos);
+  data = data_of("text", directory / "text.txt");
+  write_file(directory / "text.txt", mark + "abc");
+  BOOST_TEST(read_text(data).size() == 3u);
+}
+
+// A header is named with the key that leaves it out, and is no class.
+BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
+  const TemporaryDirectory directory;
+  const std::string lines = "0\tx\n1\ty\n0\tx\n1\ty\n";
+  DataConfig data = data_of("documents", directory.path());
+  for (const bool in_test : {true, false}) {
+    write_file(directory / "train.tsv", "label\ttext\n" + lines);
+    write_file(directory / "test.tsv", (in_test ? "label\ttext\n" : "") + lines);
+    data.header = "auto";
+    BOOST_TEST(refusal_of(data, Part::train) ==
+               (directory / "train.tsv").string() +
+                   ":1: label 'label' is that of no other line; set data.header=yes if the line is a header, "
+                   "data.header=no if not");
+    data.header = "yes";
+    for (const Part part : {Part::train, Part::test}) {
+      const SequenceExamples examples = open_sequences(data, 7, part, 1);
+      BOOST_TEST(examples.set->class_names() == (std::vector<std::string>{"0", "1"}), boost::test_tools::per_element());
+      BOOST_TEST(examples.examples.size() == 4u);
+    }
+    data.header = "no";
+    BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 3u);
+  }
+  // A rare class of the first line is one if another file has it.
+  write_file(directory / "test.tsv", lines + "label\tz\n");
+  data.header = "auto";
+  BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->class_names().size() == 3u);
 }
 
 // Each byte but the first is predicted once, with at least N - S bytes before it in all windows but the first.

@@ -1,4 +1,4 @@
-// 8-bit images: loading from PNG and JPEG files, change of size and of channels.
+// 8-bit images: loading from files, change of size and of channels.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -27,19 +27,22 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 
-/// Limits of an image file: pixels along a side, and altogether; the latter only as far as
-/// $HEED_READ_LIMIT bytes, 512 MiB without it, suffice for 16 bytes per pixel.
-inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 26;
+/// Limits of an image file: pixels along a side, and altogether; the latter only as far as $HEED_READ_LIMIT bytes, if
+/// it is set, suffice for 16 bytes per pixel.
+inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 27;
 
-/// Size of the image in a PNG or JPEG file, read from its header alone. An alpha channel does not count. Throws Error
-/// if the file is neither or the image is larger than the limits above.
-ImageSize image_file_size(const std::string& path);
+/// Size of the image in a PNG, JPEG, BMP or GIF file, read from its header alone. An alpha channel does not count. If
+/// `oriented`, it is that of the image turned upright by its EXIF orientation. Throws Error if the file is none of
+/// these or the image is larger than the limits above.
+ImageSize image_file_size(const std::string& path, bool oriented = true);
 
-/// Loads a PNG or JPEG file; grey stays grey, palettes become RGB, 16 bits become 8. Transparent pixels show a
-/// background of the grey level `background`, white as in image viewers. Throws Error.
-Image load_image(const std::string& path, std::uint8_t background = 255);
+/// Loads a PNG, JPEG, BMP or GIF file, of the latter the first frame; grey stays grey, palettes become RGB, 16 bits
+/// become 8. Transparent pixels show a background of the grey level `background`, white as in image viewers. If
+/// `oriented`, the image is turned upright. Throws Error.
+Image load_image(const std::string& path, std::uint8_t background = 255, bool oriented = true);
 
-/// Returns whether the file's name ends in .png, .jpg or .jpeg, in letters of either case.
+/// Returns whether the file's name ends as those of image files that are read: .png, .jpg, .jpeg, .jfif, .jpe, .bmp or
+/// .gif, in letters of either case.
 bool has_image_name(const std::string& path);
 
 /// The image at another size, with another number of channels. Aspect is not kept. Resampling is linear

@@ -28,6 +28,8 @@ class Scenes {
   Index patches() const { return side / patch_ * (side / patch_); }
   Index classes() const { return 1 + static_cast<Index>(source_->class_names().size()); }
 
+  const std::vector<std::string>& files() const { return source_->files(); }
+
   /// Background, and the source's classes.
   std::vector<std::string> class_names() const;
 

@@ -28,10 +28,13 @@ class SequenceSet {
   Index vocabulary() const { return vocabulary_; }  ///< tokens are below this
   Index fixed_length() const { return length_; }    ///< length of all sequences; 0: they differ
   const std::vector<std::string>& class_names() const { return class_names_; }
+  const std::vector<std::string>& files() const { return files_; }  ///< that the set was read from
 
  protected:
   SequenceSet(std::vector<std::string> class_names, Index vocabulary, bool pairs, Index length)
       : class_names_(std::move(class_names)), vocabulary_(vocabulary), length_(length), pairs_(pairs) {}
+
+  std::vector<std::string> files_;
 
  private:
   std::vector<std::string> class_names_;
@@ -47,7 +50,9 @@ struct SequenceExamples {
 
 /// Opens a part of a data set by data.name:
 /// - listops: basic_train.tsv, basic_val.tsv, basic_test.tsv (data/sequences/listops.h);
-/// - documents: {train,test}/CLASS/*.txt, or train.tsv, val.tsv and test.tsv of lines label<TAB>text;
+/// - documents: trees of .txt files by class, as the folder of images (dataset.h), or train.tsv, val.tsv and test.tsv
+/// of
+///   lines label<TAB>text;
 /// - pairs: new_aan_pairs.{train,eval,test}.tsv of lines label<TAB>id<TAB>id<TAB>text<TAB>text, labels 0.0 and 1.0;
 /// - pixels: the images of data.source, pixel by pixel (data/sequences/pixels.h).
 /// Tokens of documents and pairs are bytes. Sequences are cut at `context`. Throws Error that says what is wrong with

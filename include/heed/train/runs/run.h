@@ -1,6 +1,6 @@
-// The directory of a training run: config.toml, environment.json, cost.json, metrics.csv, gradients.csv,
-// last.safetensors, best.safetensors; init.json if it started from given weights, plugins.json if mechanisms came from
-// plugins.
+// The directory of a training run: config.toml, data.json, environment.json, cost.json, metrics.csv, gradients.csv,
+// last.safetensors, best.safetensors; init.json if it started from given weights, plugins.json and copies of the
+// plugins if mechanisms came from plugins.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -18,6 +18,7 @@ struct RunPaths {
   std::string config() const { return directory + "/config.toml"; }
   std::string environment() const { return directory + "/environment.json"; }
   std::string init() const { return directory + "/init.json"; }
+  std::string data() const { return directory + "/data.json"; }
   std::string plugins() const { return directory + "/plugins.json"; }
   std::string cost() const { return directory + "/cost.json"; }
   std::string metrics() const { return directory + "/metrics.csv"; }
@@ -58,8 +59,11 @@ std::string hash_to_resume(const Experiment& experiment);
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment);
 
 /// Returns the mechanisms of an experiment that came from plugins, with their files; empty if none did:
-/// {"hydra": {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024"}}.
+/// {"hydra": {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024", "copy": "plugin-hydra.so"}}.
 std::string plugins_json(const Experiment& experiment);
+
+/// Copies these plugins into the run's directory, so that it can be used where they are not.
+void copy_plugins(AtomicFiles& files, const RunPaths& paths, const Experiment& experiment);
 
 /// Throws Error if a mechanism of the run came from a plugin that is not loaded.
 void check_plugins(const RunPaths& paths);
@@ -118,6 +122,8 @@ class MetricsFile {
     std::string metrics, gradients;
   };
   static Tables kept_tables(const RunPaths& paths, const MetricsSoFar& so_far);
+  /// Writes both files, or none, and returns `paths`.
+  static const RunPaths& written(const RunPaths& paths, const Tables& begin);
   MetricsFile(const RunPaths& paths, const Tables& begin);
 
   AppendedFile metrics_, gradients_;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/config/experiment.h"
-#include "heed/data/dataset.h"
+#include "heed/data/loader.h"
 #include "heed/train/tasks/task.h"
 
 namespace heed {
@@ -72,19 +72,21 @@ class Classification : public Task<T> {
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override;
   Index counts() const override { return classification_counts(classes_); }
   std::vector<std::string> class_names() override;
+  DataFacts data_facts() override { return sets_.facts(); }
   std::string report(const Evaluation& evaluation) const override;
   std::unique_ptr<TaskBatch<T>> random_batch(Index size) override;
   std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override;
 
  private:
-  const Dataset& dataset(Split split);
+  const Dataset& dataset(Part part);
 
   DataConfig data_;
   TrainConfig train_;
   ImageSize input_;
   Index classes_;
   bool any_size_;
-  std::unique_ptr<Dataset> train_set_, test_set_;
+  ImageSets sets_;
+  std::vector<std::string> names_;  ///< of the classes, once a set is open
 };
 
 }  // namespace heed

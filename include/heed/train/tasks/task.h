@@ -72,6 +72,9 @@ class BatchSource {
   virtual Index examples() const = 0;
   virtual Index batches() const = 0;
 
+  /// Returns the number of examples of each class; empty if the task is not a classification.
+  virtual std::vector<Index> class_counts() const { return {}; }
+
   /// Restricts the examples to a process's share from the next start() on; others need not be loaded.
   virtual void make_only(const BatchShare&) {}
 
@@ -117,6 +120,9 @@ class Task {
 
   /// Returns the class names of a classification; empty for other tasks.
   virtual std::vector<std::string> class_names() { return {}; }
+
+  /// Returns facts about the data. Call it after open().
+  virtual DataFacts data_facts() { return {}; }
 
   /// Sets the accuracy of an evaluation from its counts, for tasks whose accuracy is not a mean over terms.
   virtual void conclude(Evaluation&) const {}

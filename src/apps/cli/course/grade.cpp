@@ -1,11 +1,11 @@
 // heed grade: a class's submissions, each in a process of its own.
-#include "src/apps/cli/shared/checksum.h"
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/commands.h"
 #include "lab_grading.h"
 #include "src/apps/cli/shared/progress_line.h"
 #include "src/apps/cli/shared/table.h"
 
+#include "heed/io/checksum.h"
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/bench/timing.h"

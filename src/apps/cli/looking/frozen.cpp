@@ -41,23 +41,29 @@ std::vector<std::string> all_sets(const FrozenArguments& a) {
 }
 
 FrozenFeatures::FrozenFeatures(const FrozenArguments& arguments)
-    : arguments_(arguments), trained_(arguments.run, all_sets(arguments), arguments.weights) {
+    : arguments_(arguments),
+      trained_(arguments.run, all_sets(arguments), arguments.weights),
+      sets_(judged_data(), trained_.experiment.train.seed, "--path") {
   if (!arguments_.pixels) trained_.model->require_features(std::max<Index>(arguments_.blocks, 1));
   if (arguments_.untrained) trained_.parameters.initialise(static_cast<std::uint64_t>(trained_.experiment.train.seed));
 }
 
+DataConfig FrozenFeatures::judged_data() const {
+  DataConfig judged = data();
+  if (!arguments_.data.empty()) judged.recorded = {};  // other data have their own classes
+  return judged;
+}
+
 const Dataset& FrozenFeatures::set(Part part) {
-  std::unique_ptr<Dataset>& set = sets_[split_of(part) == Split::test];
   require(!holds_sequences(data()) && data().name != "scenes",
           "{}: features are of images, each of a class; data.name = {} {}; --data takes another set", arguments_.run,
           in_quotes(data().name), data().name == "scenes" ? "has a class for each patch" : "holds sequences of tokens");
-  if (!set) set = open_dataset(data().name, data().path, split_of(part), "--path");
-  return *set;
+  return sets_.set(part);
 }
 
 std::vector<Index> FrozenFeatures::images(Part part) {
-  std::vector<Index> images =
-      examples_of(set(part).size(), part, data(), static_cast<std::uint64_t>(trained_.experiment.train.seed));
+  set(part);  // which says what is missing
+  std::vector<Index> images = sets_.images(part);
   require(!images.empty(), "{}: no images of {} are set aside for validation", arguments_.run, data().name);
   return images;
 }

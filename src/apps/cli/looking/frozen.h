@@ -3,6 +3,7 @@
 
 #include "src/apps/cli/shared/trained.h"
 
+#include "heed/data/loader.h"
 #include "heed/train/features.h"
 
 namespace heed::cli {
@@ -40,9 +41,11 @@ class FrozenFeatures {
   Features<float> of(Part part, Index blocks) { return of(part, images(part), blocks); }
 
  private:
+  DataConfig judged_data() const;
+
   FrozenArguments arguments_;
   TrainedModel trained_;
-  std::unique_ptr<Dataset> sets_[2];
+  ImageSets sets_;
 };
 
 }  // namespace heed::cli

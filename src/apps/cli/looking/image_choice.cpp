@@ -3,6 +3,7 @@
 #include "heed/base/error.h"
 #include "heed/base/printable.h"
 #include "heed/data/images/background.h"
+#include "heed/train/runs/data_record.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -12,10 +13,12 @@ namespace heed::cli {
 
 namespace {
 
-/// The background of the images that the model was trained on, if they are at hand and have one in common.
-std::optional<int> background_of(const DataConfig& data) {
+/// The background that the run's images have in common: on record or, without a record, that of the test images if they
+/// are at hand.
+std::optional<int> background_of(const TrainedModel& trained) {
+  if (const std::optional<DataRecord> record = read_data_record(RunPaths(trained.run))) return record->background;
   try {
-    return common_background(*open_dataset(data.name, data.path, Split::test));
+    return common_background(*open_dataset(trained.experiment.data, Split::test));
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -53,12 +56,16 @@ void add_image_choice(Command command, ImageChoice& choice) {
 
 DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained) {
   if (!choice.data.empty()) return choice;
-  const DataConfig& data = trained.experiment.data;
-  return {data.name, choice.path.empty() ? data.path : choice.path, choice.split};
+  DataChoice run{trained.experiment.data.name, choice.path, choice.split, trained.experiment.data};
+  if (choice.path.empty()) run.path = run.run_data.path;
+  return run;
 }
 
 std::unique_ptr<Dataset> open_data(const DataChoice& choice) {
-  return open_dataset(choice.data, choice.path, choice.split == "test" ? Split::test : Split::train, "--path");
+  DataConfig data = choice.run_data;
+  data.name = choice.data;
+  data.path = choice.path;
+  return open_dataset(data, choice.split == "test" ? Split::test : Split::train, "--path");
 }
 
 Image image_of(const Dataset& data, const DataChoice& choice, Index index) {
@@ -90,11 +97,12 @@ std::string label_of(const Dataset& data, Index index) {
 }
 
 ImageReader::ImageReader(const TrainedModel& trained, bool invert)
-    : trained_(trained), invert_(invert), background_(background_of(trained.experiment.data)) {}
+    : trained_(trained), invert_(invert), background_(background_of(trained)) {}
 
 Image ImageReader::loaded(const std::string& file, bool invert) const {
   const int behind = background_.value_or(white);
-  Image image = load_image(file, static_cast<std::uint8_t>(invert ? white - behind : behind));
+  Image image = load_image(file, static_cast<std::uint8_t>(invert ? white - behind : behind),
+                           trained_.experiment.data.orientation);
   return invert ? inverted(std::move(image)) : image;
 }
 

@@ -13,6 +13,7 @@ namespace heed::cli {
 /// A data set by the options --data, --path and --split.
 struct DataChoice {
   std::string data{}, path{}, split = "test";
+  DataConfig run_data{};  ///< of the run, if its data set is chosen
 };
 void add_data_choice(Command command, DataChoice& choice, const std::string& which);
 

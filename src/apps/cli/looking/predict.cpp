@@ -31,7 +31,7 @@ struct NamedImages {
   int status = ok;  ///< bad_input if one could not be read
 };
 
-/// Returns the files, with each directory replaced by its images in the order of their names.
+/// Returns the files, with each directory replaced by the images below it in the order of their names.
 std::vector<std::string> files_of(const std::vector<std::string>& given) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -40,14 +40,8 @@ std::vector<std::string> files_of(const std::vector<std::string>& given) {
       files.push_back(one);
       continue;
     }
-    std::vector<std::string> found;
-    std::error_code error;
-    for (const fs::directory_entry& entry : fs::directory_iterator(one, error))
-      if (has_image_name(entry.path().string()) && entry.path().filename().string()[0] != '.')
-        found.push_back(entry.path().string());
-    require(!error, "{}: cannot be read: {}", one, error.message());
-    require(!found.empty(), "{}: holds no images; expected names in .png, .jpg or .jpeg", one);
-    std::ranges::sort(found);
+    const std::vector<std::string> found = image_files(one);
+    require(!found.empty(), "{}: holds no images; expected names in .png, .jpg, .jpeg, .bmp or .gif", one);
     files.insert(files.end(), found.begin(), found.end());
   }
   return files;
@@ -161,7 +155,8 @@ void add_predict(Command program) {
   command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a);
   command.footer(
-      "A directory stands for its images (.png, .jpg, .jpeg) in the order of their names, without subdirectories.\n"
+      "A directory stands for its images (.png, .jpg, .jpeg, .bmp, .gif), those in subdirectories too, in the order of "
+      "their names.\n"
       "A file that cannot be read is named on stderr, and the others are classified; exit status 2. What is\n"
       "transparent shows the background that the training images have, or white.");
   command.action([] { return predict_command(a); });

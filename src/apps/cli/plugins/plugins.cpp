@@ -1,14 +1,16 @@
 #include "plugins.h"
 
-#include "src/apps/cli/shared/checksum.h"
 #include "src/apps/cli/shared/commands.h"
 #include "plugin_compile.h"
 
+#include "heed/io/checksum.h"
 #include "heed/attention/plugin.h"
 #include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
 #include "heed/io/plugin_files.h"
+
+#include <fmt/format.h>
 
 #include <cxxabi.h>
 #include <dlfcn.h>

@@ -25,8 +25,9 @@ void add_completion(Command program, const CommandLine& line);
 /// The name that the program was called by, for hints that can be pasted.
 std::string& program_name();
 
-/// Lines for stderr once a command has succeeded; a refusal is a single line without them.
-std::vector<std::string>& warnings();
+/// Prints the warnings so far (base/warnings.h) on stderr: before a training, or once another command has succeeded. A
+/// refusal is a single line without them.
+void print_warnings();
 
 /// Prints an error as one line on stderr, whatever names and paths it quotes; returns `status`.
 int report_error(std::string what, int status = bad_input);

@@ -1,10 +1,12 @@
 #include "trained.h"
 
 #include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 #include "heed/data/images/normalise.h"
 #include "heed/io/weights.h"
 #include "heed/nn/families.h"
 #include "heed/train/features.h"
+#include "heed/train/runs/data_record.h"
 #include "heed/train/runs/history.h"
 #include "heed/train/runs/run.h"
 
@@ -18,7 +20,15 @@ namespace {
 Experiment load(const std::string& run, const std::vector<std::string>& sets) {
   require(RunPaths(run).exists(), "{}: holds no run; expected a directory that heed train has filled", run);
   check_plugins(RunPaths(run));
-  return load_recorded(RunPaths(run).config(), sets);
+  Experiment x = load_recorded(RunPaths(run).config(), sets);
+  if (const std::optional<DataRecord> record = read_data_record(RunPaths(run)))
+    use_record(x, *record);
+  else if (x.model.task != "lm")
+    warn(
+        fmt::format("{}: has no data.json, as runs of heed 0.2.0; the names of the classes and the images' background "
+                    "are those of the data as they are now",
+                    run));
+  return x;
 }
 
 /// The model whose weights a run keeps.
@@ -43,20 +53,21 @@ bool is_resized(const std::string& run, const Model& model) {
 }  // namespace
 
 TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
-    : experiment(load(run, sets)),
+    : run(run),
+      experiment(load(run, sets)),
       model(make_judged(experiment)),
       parameters(model->parameters()),
       resized(is_resized(run, *model)) {
   const RunPaths paths(run);
-  if (const std::string changed = changed_plugin(paths, experiment); !changed.empty()) warnings().push_back(changed);
+  if (const std::string changed = changed_plugin(paths, experiment); !changed.empty()) warn(changed);
   load_weights(SafetensorsFile(weights.empty() ? paths.weights() : weights), parameters, {.positions = resized});
   if (weights.empty() && std::filesystem::exists(paths.metrics())) {
     const RunHistory history = read_history(paths);
     if (!history.finished)
-      warnings().push_back(fmt::format("{}: its training is not finished: {} of {} epochs", run, history.epochs.size(),
-                                       experiment.train.epochs));
+      warn(fmt::format("{}: its training is not finished: {} of {} epochs", run, history.epochs.size(),
+                       experiment.train.epochs));
     else if (!std::filesystem::exists(paths.best()))
-      warnings().push_back(fmt::format("{}: is missing; the last epoch's weights were taken", paths.best()));
+      warn(fmt::format("{}: is missing; the last epoch's weights were taken", paths.best()));
   }
   task = make_task<float>(experiment, *model, resized);
 }
@@ -80,7 +91,7 @@ Index visit_test_examples(TrainedModel& trained, Index most,
     done += count;
   };
   if (const Experiment& x = trained.experiment; x.self_supervised()) {
-    const std::unique_ptr<Dataset> set = open_dataset(x.data.name, x.data.path, Split::test);
+    const std::unique_ptr<Dataset> set = open_dataset(x.data, Split::test);
     const auto loader =
         plain_images<float>({set.get(), all_images(set->size()), x.data, model_input(trained)}, x.train.batch);
     loader->start(0);

@@ -24,6 +24,7 @@ struct TrainedModel {
   /// tensor belongs to the tokens of the run's size.
   TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights);
 
+  std::string run;
   Experiment experiment;
   std::unique_ptr<Model> model;
   Parameters<float> parameters;

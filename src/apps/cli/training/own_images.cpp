@@ -1,7 +1,7 @@
 #include "own_images.h"
 
 #include "heed/base/suggest.h"
-#include "heed/data/dataset.h"
+#include "heed/data/loader.h"
 
 #include <fmt/ranges.h>
 
@@ -78,23 +78,31 @@ std::string toml_list(const std::vector<double>& values) { return fmt::format("[
 
 }  // namespace
 
-OwnImages own_images(const std::string& directory, bool model) {
+OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
   const std::string path = std::filesystem::absolute(directory).lexically_normal().string();
   constexpr const char* option = "--images";
-  const std::unique_ptr<Dataset> train = open_dataset("folder", path, Split::train, option),
-                                 test = open_dataset("folder", path, Split::test, option);
-  const std::vector<std::string>& classes = train->class_names();
+  DataConfig data;
+  data.name = "folder";
+  data.path = path;
+  data.skip_bad = skip_bad;
+  ImageSets sets(data, 0, option);
+  const Dataset &train = sets.set(Part::train), &test = sets.set(Part::test);
+  const std::vector<std::string>& classes = train.class_names();
   require(classes.size() > 1, "--images {}: one class, {}; expected a directory for each of two or more", directory,
           in_quotes(classes[0]));
   constexpr Index most_validation = 5000;
-  const Index validation = std::min(train->size() / 10, most_validation), trained = train->size() - validation;
+  const bool divides = !has_directory(data, Split::validation);
+  const Index validation = divides ? std::min(train.size() / 10, most_validation) : sets.set(Part::validation).size(),
+              trained = train.size() - (divides ? validation : 0);
   OwnImages own;
   own.sets = {"data.name=folder", "data.path=" + path, "data.resize=true",
               fmt::format("data.validation={}", validation), fmt::format("model.classes={}", classes.size())};
   own.found = fmt::format("{} classes, {}; {} images to train on, {} to validate with, {} to test", classes.size(),
-                          quoted_list(classes), trained, validation, test->size());
+                          quoted_list(classes), trained, validation, test.size());
+  if (has_directory(data, Split::train) && !has_directory(data, Split::test))
+    own.found += "; without test/, every fifth image of a class is to test with";
   if (!model) return own;
-  const Look look = look_at(*train);
+  const Look look = look_at(train);
   const Size size = model_size(look.side);
   // Sixteen steps an epoch or more, as far as there are images.
   const Index batch =

@@ -12,9 +12,10 @@ struct OwnImages {
   std::vector<std::string> sets;
 };
 
-/// Looks at DIR/train/CLASS and DIR/test/CLASS, or DIR/CLASS alone (data/dataset.h). Set are the data, the number of
-/// classes, and a tenth of the training images to validate with. With `model`, also what depends on the images alone:
-/// the model's channels, size and patch, the batch, the mean and standard deviation of each channel.
-OwnImages own_images(const std::string& directory, bool model);
+/// Looks at DIR/train/CLASS and so on (data/dataset.h). Set are the data, the number of classes, and the images to
+/// validate with: those of a directory for it, or a tenth of the training images. `skip_bad` is data.skip_bad. With
+/// `model`, also what depends on the images alone: the model's channels, size and patch, the batch, the mean and
+/// standard deviation of each channel.
+OwnImages own_images(const std::string& directory, bool model, bool skip_bad);
 
 }  // namespace heed::cli

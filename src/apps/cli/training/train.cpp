@@ -9,6 +9,8 @@
 
 #include "heed/analysis/resident_memory.h"
 #include "heed/base/printable.h"
+#include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 #include "heed/bench/peak.h"
 #include "heed/bench/rapl.h"
 #include "heed/config/installed.h"
@@ -30,6 +32,7 @@
 #include <ctime>
 #include <filesystem>
 #include <iostream>
+#include <mutex>
 #include <numbers>
 #include <optional>
 
@@ -61,6 +64,22 @@ void print_init(const TrainPlan& plan) {
   if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", printable(plan.init), taken_text(plan.taken));
 }
 
+/// Returns what was found of a user's own classes: "cat 24, 3 and 6, dog ...": examples to train on, to validate and to
+/// test with. Empty for data sets whose classes are known.
+std::string classes_text(const Experiment& x, const TrainPlan& plan) {
+  if (x.data.name != "folder" && x.data.name != "documents") return "";
+  constexpr std::size_t most = 20;
+  std::string text;
+  for (std::size_t c = 0; c < std::min(most, plan.class_names.size()); ++c)
+    text += fmt::format("{}{} {}{}+{}", c == 0 ? "" : ", ", in_quotes(plan.class_names[c]), plan.train_classes[c],
+                        plan.validation_classes.empty() ? "" : fmt::format("+{}", plan.validation_classes[c]),
+                        plan.test_classes[c]);
+  if (plan.class_names.size() > most) text += fmt::format(" and {} classes more", plan.class_names.size() - most);
+  return text.empty() ? ""
+                      : fmt::format("classes     {} ({}s to train on{} + to test)\n", text, plan.example,
+                                    plan.validation_classes.empty() ? "" : " + to validate");
+}
+
 /// Returns the number of answers that a model chooses among.
 Index answers_of(const Experiment& x) {
   return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
@@ -72,7 +91,8 @@ class TrainProgress : public TrainObserver {
  public:
   /// `processes`: how many there are and where, a line or nothing.
   TrainProgress(const Experiment& x, std::string processes)
-      : epochs_(x.train.epochs),
+      : x_(x),
+        epochs_(x.train.epochs),
         patches_(x.model.output == "tokens"),
         bits_(x.model.task == "lm"),
         classes_(patches_ || bits_ || x.self_supervised() ? 0 : x.model.classes),
@@ -89,13 +109,14 @@ class TrainProgress : public TrainObserver {
     std::cout << fitted(fmt::format("{} parameters; {} {}s to train on, {} to validate, {} to test\n{}\n",
                                     grouped(plan.parameters), grouped(plan.train_examples), plan.example,
                                     grouped(plan.validation_examples), grouped(plan.test_examples), environment_line()))
-              << processes_ << fmt::format("run directory {}\n", printable(plan.run));
+              << fitted(classes_text(x_, plan)) << processes_ << fmt::format("run directory {}\n", printable(plan.run));
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
       std::cout << fmt::format("{} epochs instead of {}: from here on the learning rate is that of a run of {}\n",
                                epochs_, plan.epochs_before, epochs_);
     print_init(plan);
     std::cout << std::flush;
+    print_warnings();
     energy_.emplace();
     start_ = energy_read_ = Clock::now();
     last_.step = first_step_ = plan.step;
@@ -111,7 +132,8 @@ class TrainProgress : public TrainObserver {
     drawn_ = Clock::now();
     const Index total = epochs_ * plan_.steps_per_epoch;
     const double elapsed = std::chrono::duration<double>(drawn_ - start_).count();
-    const double left = elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(total - s.step);
+    const double left =
+        elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(std::max<Index>(total - s.step, 0));
     std::cout << "\r\033[K" << progress_line(s, plan_, epochs_, left, terminal_columns()) << std::flush;
   }
 
@@ -197,6 +219,7 @@ class TrainProgress : public TrainObserver {
                  : fmt::format("loss {:.4f}", loss);
   }
 
+  const Experiment& x_;
   Index epochs_;
   bool patches_, bits_;
   Index classes_;  ///< 0 unless examples are classified
@@ -226,7 +249,7 @@ class CheckReport : public TrainObserver {
     print_init(plan_);
     std::cout << fitted(
         fmt::format("model       {}; {} blocks, width {}, {} {}; {} parameters\n"
-                    "data        {}: {} {}s to train on, {} to validate, {} to test\n"
+                    "data        {}: {} {}s to train on, {} to validate, {} to test\n{}"
                     "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {}s in {:.2f} s\n"
                     "memory      {:.2f} GB\n"
                     "nothing was written; training would take {} epochs of {} steps\n",
@@ -236,7 +259,7 @@ class CheckReport : public TrainObserver {
                     : x_.model.task == "lm" ? "tokens"
                                             : "classes",
                     grouped(plan_.parameters), x_.data.name, grouped(plan_.train_examples), plan_.example,
-                    grouped(plan_.validation_examples), grouped(plan_.test_examples), s.loss,
+                    grouped(plan_.validation_examples), grouped(plan_.test_examples), classes_text(x_, plan_), s.loss,
                     std::log(static_cast<double>(answers_of(x_))), x_.train.batch, plan_.example,
                     static_cast<double>(x_.train.batch) / s.images_per_s,
                     static_cast<double>(peak_resident_bytes()) / 1e9, x_.train.epochs, grouped(plan_.steps_per_epoch)));
@@ -251,7 +274,7 @@ struct TrainArguments {
   std::string file, run, init, images;
   std::vector<std::string> sets;
   int threads = 0;
-  bool resume = false, profile = false, check = false;
+  bool resume = false, profile = false, check = false, changed_data = false;
 };
 
 /// Throws Error if there is no memory for the weights, their gradients and what the optimiser keeps of each: not after
@@ -294,8 +317,10 @@ Experiment experiment_of(const TrainArguments& a) {
   }
   if (a.images.empty()) return load_experiment(a.file, a.sets);
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
-  OwnImages own = own_images(a.images, a.file.empty());
+  const bool skip_bad = std::ranges::count(a.sets, "data.skip_bad=true") > 0;
+  OwnImages own = own_images(a.images, a.file.empty(), skip_bad);
   own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());
+  print_warnings();
   std::cout << fitted(fmt::format("{}: {}\n", printable(a.images), own.found))
             << fmt::format("the same in full: {} train {}", program_name(), shell_word(file));
   if (!a.run.empty()) std::cout << " --run " << shell_word(a.run);
@@ -362,8 +387,24 @@ std::string processes_text(const Place& place) {
                      threads.size() == 1 && threads[0] == "1" ? "" : "s");
 }
 
+/// Shows on a terminal how far the reading of images is.
+void show_reading() {
+  if (isatty(STDERR_FILENO) != 1) return;
+  static std::mutex mutex;
+  static std::chrono::steady_clock::time_point drawn;
+  show_progress([](const char* what, long done, long all) {
+    const std::lock_guard lock(mutex);
+    const auto now = std::chrono::steady_clock::now();
+    if (done < all && now - drawn < std::chrono::milliseconds(200)) return;
+    drawn = now;
+    std::cerr << (done < all ? fmt::format("\r\033[K{} {} of {}", what, done, all) : "\r\033[K") << std::flush;
+  });
+}
+
 int train_command(const TrainArguments& a) {
+  show_reading();
   const Place place = use_threads(a.threads);
+  require(!a.changed_data || a.resume, "train: --changed-data is for --resume, which is not given");
   require(a.check || !a.run.empty(),
           "train: --run is required: the run directory's name is empty or missing; expected one such as runs/mnist");
   const Experiment experiment = experiment_of(a);
@@ -380,6 +421,7 @@ int train_command(const TrainArguments& a) {
   Profile profile;
   TrainOptions options{.run = a.run, .init = a.init, .resume = a.resume, .interrupt = &interrupt};
   options.ranks = &started_processes();
+  options.changed_data = a.changed_data;
   if (a.profile) options.profile = &profile;
   has_terminal = isatty(STDERR_FILENO) == 1;
   std::signal(SIGINT, on_interrupt);
@@ -423,16 +465,19 @@ void add_train(Command program) {
   command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
   command.option("--run", &a.run, "run directory: configuration, metrics, weights; REQUIRED unless --check is given",
                  {.value = "DIR"});
-  command.option(
-      "--images", &a.images,
-      "train on your own images: DIR/train/CLASS and DIR/test/CLASS, or DIR/CLASS alone; FILE may be left out",
-      {.value = "DIR"});
+  command.option("--images", &a.images,
+                 "train on your own images: DIR/train/CLASS, perhaps DIR/val/CLASS and DIR/test/CLASS, or DIR/CLASS "
+                 "alone; FILE may "
+                 "be left out",
+                 {.value = "DIR"});
   add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable", config_keys());
   add_threads(command, a.threads);
   command.option("--init", &a.init, "weights to start from: a run directory, or a safetensors file with timm's names",
                  {.value = "FILE"});
   command.option("--resume", &a.resume, "continue the run in DIR; --set train.epochs=N for more epochs",
                  {.excludes = "--images"});
+  command.option("--changed-data", &a.changed_data,
+                 "with --resume: even though images or texts have changed since the run began");
   command.option("--check", &a.check, "look at experiment and data, make one step, write nothing",
                  {.excludes = "--resume"});
   command.option("--profile", &a.profile, "show in the end where the time of training steps went, by operation");

@@ -35,6 +35,7 @@ struct TrainedAt8 : Workshop {
     std::filesystem::remove_all(other);
     std::filesystem::create_directory(other);
     heed::write_file(other + "/config.toml", to_toml(x));
+    std::filesystem::copy_file(directory + "/data.json", other + "/data.json");
     const SafetensorsFile best(directory + "/best.safetensors");
     std::map<std::string, Tensor<float>> tensors;
     for (const std::string& name : best.names()) tensors[name] = best.read<float>(name);

@@ -153,7 +153,11 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   check_refusal({"train", file, "--run", run}, {"unknown mechanism 'hydra'"});
   output_of({"train", file, "--run", run, "--set", "train.max_steps=2", "--plugin", hydra.plugin});
   BOOST_TEST(Json::parse(read_file(run + "/plugins.json")).at("hydra").at("file").text() == hydra.plugin);
-  const std::vector<std::string> said{run, "mechanism 'hydra' is missing", "plugin", hydra.plugin};
+  // The run has a copy, which does where the plugin itself is not.
+  const std::string copy = run + "/plugin-hydra.so";
+  BOOST_TEST((read_file(copy) == read_file(hydra.plugin)));
+  check_contains(output_of_unfinished({"eval", run, "--plugin", copy}), {"top-1 accuracy"});
+  const std::vector<std::string> said{run, "mechanism 'hydra' is missing", "add --plugin " + copy};
   check_refusal({"eval", run}, said);
   check_refusal({"maps", run, image}, said);
   check_refusal({"train", "--run", run, "--resume"}, said);

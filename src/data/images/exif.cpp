@@ -1,0 +1,96 @@
+#include "exif.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+namespace heed::data {
+
+namespace {
+
+using Bytes = std::span<const std::uint8_t>;
+
+/// The number in `count` bytes from `at` on, 0 beyond the end.
+std::size_t number_at(Bytes bytes, std::size_t at, std::size_t count, bool little) {
+  std::size_t value = 0;
+  if (at > bytes.size() || bytes.size() - at < count) return 0;
+  for (std::size_t i = 0; i < count; ++i) value = value << 8 | bytes[at + (little ? count - 1 - i : i)];
+  return value;
+}
+
+bool begins_with(Bytes bytes, std::size_t at, std::string_view text) {
+  return at <= bytes.size() && bytes.size() - at >= text.size() &&
+         std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;
+}
+
+/// The orientation in a TIFF structure: byte order, offset of the first directory, there entries of 12 bytes.
+int tiff_orientation(Bytes tiff) {
+  constexpr std::size_t orientation = 0x0112, short_type = 3;
+  const bool little = begins_with(tiff, 0, "II");
+  if (!little && !begins_with(tiff, 0, "MM")) return 1;
+  const std::size_t directory = number_at(tiff, 4, 4, little), entries = number_at(tiff, directory, 2, little);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const std::size_t entry = directory + 2 + 12 * i;
+    if (entry + 12 > tiff.size()) break;
+    if (number_at(tiff, entry, 2, little) != orientation || number_at(tiff, entry + 2, 2, little) != short_type)
+      continue;
+    const std::size_t value = number_at(tiff, entry + 8, 2, little);
+    return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
+  }
+  return 1;
+}
+
+/// JPEG: segments of a marker and a length up to the image's data.
+int jpeg_orientation(Bytes bytes) {
+  constexpr std::uint8_t exif_segment = 0xe1, start_of_scan = 0xda;
+  constexpr std::string_view mark("Exif\0\0", 6);
+  for (std::size_t at = 2; at + 4 <= bytes.size() && bytes[at] == 0xff && bytes[at + 1] != start_of_scan;) {
+    const std::size_t length = number_at(bytes, at + 2, 2, false), end = std::min(at + 2 + length, bytes.size());
+    const std::size_t tiff = at + 4 + mark.size();
+    if (bytes[at + 1] == exif_segment && begins_with(bytes, at + 4, mark) && tiff <= end)
+      return tiff_orientation(bytes.subspan(tiff, end - tiff));
+    at += 2 + std::max<std::size_t>(length, 2);
+  }
+  return 1;
+}
+
+/// PNG: chunks of a length, a type, the content and a checksum.
+int png_orientation(Bytes bytes) {
+  for (std::size_t at = 8; at + 12 <= bytes.size() && !begins_with(bytes, at + 4, "IDAT");) {
+    const std::size_t length = number_at(bytes, at, 4, false);
+    if (begins_with(bytes, at + 4, "eXIf"))
+      return tiff_orientation(bytes.subspan(at + 8, std::min(length, bytes.size() - at - 8)));
+    at += 12 + length;
+  }
+  return 1;
+}
+
+}  // namespace
+
+int exif_orientation(const std::vector<std::uint8_t>& bytes) {
+  if (begins_with(bytes, 0, "\xff\xd8")) return jpeg_orientation(bytes);
+  return begins_with(bytes, 0, "\x89PNG") ? png_orientation(bytes) : 1;
+}
+
+// Orientations 5 to 8 transpose first; then 2, 3, 6, 7 mirror columns, and 3, 4, 7, 8 rows.
+Image upright(Image image, int orientation) {
+  if (orientation == 1) return image;
+  const auto [channels, height, width] = image.size;
+  const bool turned = lies_on_its_side(orientation);
+  const bool columns = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
+  const bool rows = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
+  Image result{turned ? ImageSize{channels, width, height} : image.size,
+               std::vector<std::uint8_t>(image.pixels.size())};
+  auto to = result.pixels.begin();
+  for (Index c = 0; c < channels; ++c)
+    for (Index y = 0; y < result.size.height; ++y)
+      for (Index x = 0; x < result.size.width; ++x) {
+        const Index v = rows ? result.size.height - 1 - y : y, u = columns ? result.size.width - 1 - x : x;
+        const Index from = turned ? u * width + v : v * width + u;
+        *to++ = image.pixels[static_cast<std::size_t>(c * height * width + from)];
+      }
+  return result;
+}
+
+}  // namespace heed::data

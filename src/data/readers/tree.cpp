@@ -1,0 +1,287 @@
+#include "tree.h"
+
+#include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+
+namespace heed::data {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// Files that are left out, by reason.
+class LeftOut {
+ public:
+  explicit LeftOut(const TreeKind& kind) : kind_(kind) {}
+
+  void add(const std::string& reason, const std::string& path) {
+    paths_[reason].push_back(path);
+    ++count_;
+  }
+
+  /// Adds a file by its ending.
+  void add_other(const std::string& path) {
+    const std::string ending = lower(fs::path(path).extension().string());
+    other_endings_ = true;
+    add(ending.empty() ? "without an ending" : ending, path);
+  }
+
+  /// "DIR: 3 files are not read: 2 .webp (cat/a.webp, cat/b.webp), 1 hidden (cat/.x)", up to five by name.
+  void warn_of(const fs::path& where) const {
+    if (count_ == 0) return;
+    constexpr std::size_t most = 5;
+    std::string text;
+    for (const auto& [reason, paths] : paths_) {
+      const auto some = paths.begin() + static_cast<Index>(std::min(most, paths.size()));
+      text += fmt::format("{}{} {} ({}{})", text.empty() ? "" : ", ", paths.size(), reason,
+                          fmt::join(paths.begin(), some, ", "), paths.size() > most ? ", ..." : "");
+    }
+    warn(fmt::format("{}: {} file{} not read: {}{}", where.string(), count_, count_ == 1 ? " is" : "s are", text,
+                     other_endings_ ? kind_.remedy : ""));
+  }
+
+ private:
+  const TreeKind& kind_;
+  std::map<std::string, std::vector<std::string>> paths_;
+  std::size_t count_ = 0;
+  bool other_endings_ = false;
+};
+
+/// Names of the entries of a directory, sorted.
+std::vector<std::string> names_in(const fs::path& directory) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
+    names.push_back(entry.path().filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Names of the visible directories in a directory, sorted.
+std::vector<std::string> directories_in(const fs::path& directory) {
+  std::vector<std::string> names = names_in(directory);
+  std::erase_if(names, [&](const std::string& name) { return is_hidden(name) || !fs::is_directory(directory / name); });
+  return names;
+}
+
+/// Calls f(path) for the files below `top`, in no particular order; paths are relative to `top`.
+template <class F>
+void for_files_below(const fs::path& top, const F& f, const fs::path& below = {}, int depth = 0) {
+  constexpr int deepest = 32;
+  require(depth < deepest, "{}: directories lie {} deep; a link may lead back to one above", (top / below).string(),
+          deepest);
+  for (const std::string& name : names_in(top / below)) {
+    if (fs::is_directory(top / below / name) && !is_hidden(name))
+      for_files_below(top, f, below / name, depth + 1);
+    else
+      f((below / name).string());
+  }
+}
+
+std::vector<std::string> wanted_below(const fs::path& directory, const TreeKind& kind, const std::string& prefix,
+                                      LeftOut& left_out) {
+  std::vector<std::string> wanted;
+  for_files_below(directory, [&](const std::string& path) {
+    if (is_hidden(fs::path(path).filename().string()))
+      left_out.add("hidden", prefix + path);
+    else if (kind.wanted(path))
+      wanted.push_back(path);
+    else
+      left_out.add_other(prefix + path);
+  });
+  std::sort(wanted.begin(), wanted.end());
+  return wanted;
+}
+
+/// The directory of a part in a tree, by any of its usual names; none if there is none.
+std::optional<fs::path> part_in(const fs::path& root, Split split) {
+  static const std::vector<std::string> names_of[] = {
+      {"train", "training"}, {"val", "valid", "validation", "dev"}, {"test", "testing"}};
+  const std::vector<std::string>& names = names_of[static_cast<std::size_t>(split)];
+  std::vector<std::string> found = directories_in(root);
+  std::erase_if(found, [&](const std::string& name) { return std::ranges::count(names, lower(name)) == 0; });
+  require(found.size() <= 1, "{}: has {} for one part of the data; expected one of them", root.string(),
+          quoted_list(found));
+  return found.empty() ? std::nullopt : std::optional(root / found[0]);
+}
+
+/// Directories of the parts of a tree; a tree of classes alone is its own part to train on.
+struct Parts {
+  std::optional<fs::path> train, validation, test;
+  bool classes_alone = false;
+
+  explicit Parts(const fs::path& root)
+      : train(part_in(root, Split::train)),
+        validation(part_in(root, Split::validation)),
+        test(part_in(root, Split::test)) {
+    classes_alone = !train && !validation && !test;
+    if (classes_alone) train = root;
+  }
+
+  /// The directory of a split, that of `train` for a test split without one.
+  const std::optional<fs::path>& of(Split split) const {
+    return split == Split::validation ? validation : split == Split::test && (test || !train) ? test : train;
+  }
+};
+
+/// Returns the directories of a part that are classes. Throws Error, which says what there is instead, without any.
+std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) {
+  const std::vector<std::string> classes = directories_in(part);
+  const std::vector<std::string> names = names_in(part);
+  const auto loose = std::ranges::count_if(names, [&](const std::string& name) { return kind.wanted(name); });
+  require(!classes.empty(), "{}: there are no class directories{}", part.string(),
+          loose == 0 ? ""
+                     : fmt::format("; {} {}s lie in it, without a class: expected a directory for each class", loose,
+                                   kind.example));
+  return classes;
+}
+
+/// Throws Error unless part a has the classes of part b.
+void require_classes(const std::vector<std::string>& a, const fs::path& where_a, const std::vector<std::string>& b,
+                     const fs::path& where_b) {
+  for (const std::string& name : b)
+    require(std::ranges::binary_search(a, name), "{}: class '{}' of {} is missing", where_a.string(), name,
+            where_b.string());
+}
+
+/// Returns the classes of a tree: those of its training examples, or of `part` if there are none. The test examples
+/// have the same ones, those of validation no others.
+std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, const TreeKind& kind,
+                                    const fs::path& root) {
+  const fs::path& first = parts.train.value_or(part);
+  std::vector<std::string> classes = classes_in(first, kind);
+  for (const std::optional<fs::path>& other : {parts.test, parts.validation}) {
+    if (!other || *other == first) continue;
+    const std::vector<std::string> others = classes_in(*other, kind);
+    const bool all = other == parts.test;
+    if (!kind.common_classes) {
+      require_classes(classes, first, others, *other);
+      if (all) require_classes(others, *other, classes, first);
+      continue;
+    }
+    const auto leave_out = [](const fs::path& from, const std::string& name, const fs::path& without) {
+      warn(fmt::format("{}: is not read: {} has no such directory", (from / name).string(), without.string()));
+    };
+    for (const std::string& name : others)
+      if (!std::ranges::binary_search(classes, name)) leave_out(*other, name, first);
+    std::erase_if(classes, [&](const std::string& name) {
+      const bool lacks = all && !std::ranges::binary_search(others, name);
+      if (lacks) leave_out(first, name, *other);
+      return lacks;
+    });
+  }
+  require(!classes.empty(), "{}: train/ and test/ have no directory in common; expected one for each class",
+          root.string());
+  return classes;
+}
+
+/// Removes the names that do not belong to the split where a directory is shared by training and test examples. Throws
+/// Error where it cannot be divided.
+void keep_share(const fs::path& directory, const TreeKind& kind, Split split, std::vector<std::string>& names) {
+  constexpr std::size_t every = 5;
+  require(names.size() > 1, "{}: this class has one {}; expected two or more, to train with and to test with",
+          directory.string(), kind.example);
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool for_test = i % every == every - 1 || (names.size() < every && i == names.size() - 1);
+    if (for_test == (split == Split::test)) kept.push_back(names[i]);
+  }
+  names = std::move(kept);
+}
+
+/// Adds the examples that lie beside the directories of the classes or parts: "part" is the directory with these.
+void add_loose(const fs::path& directory, const TreeKind& kind, LeftOut& left_out) {
+  for (const std::string& name : names_in(directory))
+    if (!is_hidden(name) && kind.wanted(name) && !fs::is_directory(directory / name))
+      left_out.add("outside the class directories", name);
+}
+
+/// Adds the examples in directories beside those of the parts.
+void add_other_directories(const fs::path& root, const Parts& parts, const TreeKind& kind, LeftOut& left_out) {
+  for (const std::string& name : directories_in(root)) {
+    const fs::path directory = root / name;
+    if (directory == parts.train || directory == parts.validation || directory == parts.test) continue;
+    for_files_below(directory, [&](const std::string& path) {
+      if (kind.wanted(path)) left_out.add("in a directory of no part", name + "/" + path);
+    });
+  }
+}
+
+}  // namespace
+
+bool is_hidden(const std::string& name) {
+  static const std::vector<std::string> of_systems = {"thumbs.db", "ehthumbs.db",  "desktop.ini", "__macosx",
+                                                      "@eadir",    "$recycle.bin", "icon\r"};
+  return name.starts_with('.') || std::ranges::count(of_systems, lower(name)) > 0;
+}
+
+bool has_part(const fs::path& root, Split split) { return part_in(root, split).has_value(); }
+
+std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,
+                              const std::string& where) {
+  std::vector<int> labels;
+  for (const std::string& name : found) {
+    const auto at = std::ranges::find(known, name);
+    require(at != known.end(), "{}: its classes are {}; the model's are {}", where, quoted_list(found),
+            quoted_list(known));
+    labels.push_back(static_cast<int>(at - known.begin()));
+  }
+  return labels;
+}
+
+std::vector<std::string> files_below(const fs::path& directory, const TreeKind& kind) {
+  LeftOut left_out(kind);
+  std::vector<std::string> files = wanted_below(directory, kind, "", left_out);
+  left_out.warn_of(directory);
+  return files;
+}
+
+LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& kind,
+                             const std::vector<std::string>& known) {
+  const Parts parts(root);
+  const std::optional<fs::path>& part = parts.of(split);
+  require(part.has_value(),
+          "{}: there is no such directory; expected train/ and perhaps val/ and test/, or class directories alone",
+          (root / (split == Split::train  ? "train"
+                   : split == Split::test ? "test"
+                                          : "val"))
+              .string());
+  const bool shared = split != Split::validation && !parts.test;
+  const std::vector<std::string> found = classes_of(parts, *part, kind, root);
+  LabelledFiles files{known.empty() ? found : known, {}, {}};
+  const std::vector<int> labels = labels_among(files.classes, found, part->string());
+  std::vector<std::size_t> order(found.size());  // of labels
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return labels[i]; });
+  LeftOut left_out(kind), beside(kind);
+  for (const std::size_t i : order) {
+    const fs::path directory = *part / found[i];
+    if (split == Split::validation && !fs::is_directory(directory)) continue;
+    std::vector<std::string> names = wanted_below(directory, kind, found[i] + "/", left_out);
+    require(!names.empty(), "{}: this class has no {}s ({})", directory.string(), kind.example, kind.endings);
+    if (shared) keep_share(directory, kind, split, names);
+    for (const std::string& name : names) files.paths.push_back((directory / name).string());
+    files.labels.resize(files.paths.size(), labels[i]);
+  }
+  add_loose(*part, kind, left_out);
+  left_out.warn_of(*part);
+  if (!parts.classes_alone) {
+    add_loose(root, kind, beside);
+    add_other_directories(root, parts, kind, beside);
+    beside.warn_of(root);
+  }
+  return files;
+}
+
+}  // namespace heed::data

@@ -1,0 +1,119 @@
+#include "heed/train/runs/data_record.h"
+
+#include "heed/io/checksum.h"
+#include "heed/io/json.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace heed {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Returns a file's name below the data's path; that of a file that is all of the data.
+std::string name_below(const fs::path& path, const std::string& file) {
+  const fs::path below = fs::absolute(file).lexically_normal().lexically_relative(path);
+  return below == "." ? path.filename().string() : below.string();
+}
+
+/// Returns the directory or file that a data set is read from, absolute.
+fs::path place_of(const DataConfig& data) {
+  const bool images = !holds_sequences(data) && data.name != "scenes";
+  const bool made_of_images = data.name == "scenes" || data.name == "pixels";
+  const fs::path place = images           ? dataset_directory(data.name, data.path, Split::train)
+                         : made_of_images ? dataset_directory(data.source, data.path, Split::train)
+                                          : fs::path(data.path);
+  fs::path absolute = fs::absolute(place).lexically_normal();
+  return absolute.has_filename() ? absolute : absolute.parent_path();
+}
+
+/// "2 files added (a, b)", at most three by name; empty for none.
+void add_change(std::string& text, const char* what, const std::vector<std::string>& names) {
+  constexpr std::size_t most = 3;
+  if (names.empty()) return;
+  const std::vector<std::string> some(names.begin(), names.begin() + static_cast<Index>(std::min(most, names.size())));
+  text += fmt::format("{}{} {} ({}{})", text.empty() ? "" : ", ", names.size(), what, fmt::join(some, ", "),
+                      names.size() > most ? ", ..." : "");
+}
+
+}  // namespace
+
+DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
+  // A task of another kind may have no files.
+  const fs::path path = facts.files.empty() ? fs::path() : place_of(data);
+  DataRecord record{data.name, data.source, path, {facts.classes, {}}, facts.background, {}};
+  for (const std::string& file : facts.validation) record.recorded.validation.push_back(name_below(path, file));
+  for (const std::string& file : facts.files) record.files[name_below(path, file)] = file_checksum(file);
+  return record;
+}
+
+std::string data_json(const DataRecord& record) {
+  Json files = Json::object();
+  for (const auto& [name, checksum] : record.files) files[name] = checksum;
+  return Json::object({{"name", record.name},
+                       {"source", record.source},
+                       {"path", record.path},
+                       {"classes", record.recorded.classes},
+                       {"background", record.background ? Json(*record.background) : Json()},
+                       {"validation", record.recorded.validation},
+                       {"files", std::move(files)}})
+             .dump(2) +
+         "\n";
+}
+
+std::optional<DataRecord> read_data_record(const RunPaths& paths) {
+  if (!fs::exists(paths.data())) return std::nullopt;
+  return take_json(paths.data(), [](const Json& json) {
+    DataRecord record{json.at("name").text(), json.at("source").text(), json.at("path").text(), {}, {}, {}};
+    for (const Json& name : json.at("classes").items()) record.recorded.classes.push_back(name.text());
+    for (const Json& name : json.at("validation").items()) record.recorded.validation.push_back(name.text());
+    if (const Json& level = json.at("background"); level.dump() != "null")
+      record.background = static_cast<int>(level.integer());
+    for (const auto& [name, checksum] : json.at("files").entries()) record.files[name] = checksum.text();
+    return record;
+  });
+}
+
+std::string data_changes(const DataRecord& before, const DataRecord& now) {
+  std::vector<std::string> added, removed, edited, renamed;
+  std::multimap<std::string, std::string> gone;  // names by checksum
+  for (const auto& [name, checksum] : before.files) {
+    const auto found = now.files.find(name);
+    if (found == now.files.end())
+      gone.emplace(checksum, name);
+    else if (found->second != checksum)
+      edited.push_back(name);
+  }
+  for (const auto& [name, checksum] : now.files) {
+    if (before.files.contains(name)) continue;
+    const auto former = gone.find(checksum);
+    if (former == gone.end()) {
+      added.push_back(name);
+      continue;
+    }
+    renamed.push_back(fmt::format("{} to {}", former->second, name));
+    gone.erase(former);
+  }
+  for (const auto& [checksum, name] : gone) removed.push_back(name);
+  std::ranges::sort(removed);
+  std::string text;
+  add_change(text, "files added", added);
+  add_change(text, "removed", removed);
+  add_change(text, "renamed", renamed);
+  add_change(text, "edited", edited);
+  return text;
+}
+
+void use_record(Experiment& experiment, const DataRecord& record) {
+  DataConfig& data = experiment.data;
+  if (data.name != record.name || data.source != record.source) return;
+  data.recorded = record.recorded;
+  std::error_code none;
+  if (data.path.empty() && fs::exists(record.path, none)) data.path = record.path;
+}
+
+}  // namespace heed

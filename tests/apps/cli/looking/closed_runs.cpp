@@ -1,0 +1,139 @@
+// A run is used by what it recorded of its data, whatever happens to them.
+#include "support/cli.h"
+#include "support/images.h"
+#include "support/lines.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run on images of three classes, each of one level of grey.
+struct ThreeGreys {
+  TemporaryDirectory directory;
+  std::string data = directory / "data", run = directory / "run", fox = directory / "fox.png";
+
+  ThreeGreys() {
+    for (const char* split : {"train", "test"})
+      for (int c = 0; c < 3; ++c)
+        for (int i = 0; i < 8; ++i) write(fmt::format("{}/{}/{}.png", split, names[c], i), 20 + 100 * c + i);
+    write_image(fox, level(222));
+    train({});
+  }
+  void train(std::vector<std::string> more) const {
+    std::vector<std::string> arguments = {"train", "--images",       data,    "--run",          run,
+                                          "--set", "train.epochs=6", "--set", "data.augment=[]"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    output_of(arguments);
+  }
+  static Image level(int grey) { return {{1, 8, 8}, Bytes(64, static_cast<std::uint8_t>(grey))}; }
+  void write(const std::string& name, int grey) const { write_image(data + "/" + name, level(grey)); }
+  std::string predicted(const std::string& of) const { return output_of({"predict", of, fox}); }
+
+  static constexpr const char* names[] = {"ant", "bee", "fox"};
+};
+
+std::string resume_error(const std::string& run, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {"train", "--run", run, "--resume", "--set", "train.epochs=8"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Finished finished = heed_with(arguments);
+  return finished.status == 0 ? "" : finished.err;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_closed_runs)
+
+BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
+  const std::string before = predicted(run);
+  check_contains(before, {"fox.png: fox "});
+  const std::string accuracy = lines_of(output_of({"eval", run}))[1];
+  // Labels go by name; names that the run has not are an error that lists both.
+  for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/ant", data + "/" + split + "/zebra");
+  BOOST_TEST(predicted(run) == before);
+  check_refusal({"eval", run}, {"its classes are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
+  // Some of the classes will do, and keep their labels.
+  const std::string some = directory / "some";
+  fs::create_directories(some + "/test");
+  fs::rename(data + "/test/fox", some + "/test/fox");
+  const std::string evaluated = output_of({"eval", run, "--path", some});
+  check_contains(evaluated, {"8 images", "2 fox"});
+  // Moved alone, with the data gone, the run answers the same.
+  fs::remove_all(data);
+  fs::rename(run, directory / "moved");
+  BOOST_TEST(predicted(directory / "moved") == before);
+  output_of({"maps", directory / "moved", fox, "-o", directory / "maps.png"});
+  const Finished report = heed_with({"report", directory / "moved"});
+  BOOST_TEST(report.status == 0);
+  BOOST_TEST(accuracy.starts_with("top-1 accuracy"));
+}
+
+// Without data.json, as in runs of heed 0.2.0, names come from the data, and a line says so.
+BOOST_FIXTURE_TEST_CASE(runs_without_a_record_say_what_they_take_from_the_data, ThreeGreys) {
+  fs::remove(run + "/data.json");
+  for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/fox", data + "/" + split + "/gnu");
+  const Finished finished = heed_with({"predict", run, fox});
+  BOOST_TEST(finished.status == 0);
+  check_contains(finished.out, {"fox.png: gnu "});
+  BOOST_TEST(finished.err == "heed: warning: " + run +
+                                 ": has no data.json, as runs of heed 0.2.0; the names of the classes and the images' "
+                                 "background are those of the data as they are now\n");
+}
+
+BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
+  const auto files = [&] {
+    std::map<std::string, std::string> all;
+    for (const fs::directory_entry& entry : fs::directory_iterator(run))
+      all[entry.path().filename()] = read_file(entry.path());
+    return all;
+  };
+  const std::map<std::string, std::string> before = files();
+  const auto refused = [&](const std::string& changes) {
+    check_contains(resume_error(run), {data + ": the data have changed since the run began: " + changes,
+                                       "--changed-data resumes it all the same"});
+    BOOST_TEST((files() == before));
+  };
+  fs::rename(data + "/train/ant/0.png", data + "/train/ant/zero.png");
+  refused("1 renamed (train/ant/0.png to train/ant/zero.png);");
+  fs::rename(data + "/train/ant/zero.png", data + "/train/ant/0.png");
+  write("test/bee/3.png", 99);
+  refused("1 edited (test/bee/3.png);");
+  write("test/bee/3.png", 123);
+  write("train/bee/9.png", 124);
+  refused("1 files added (train/bee/9.png);");
+  for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/ant", data + "/" + split + "/zebra");
+  check_contains(resume_error(run), {"its classes are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
+  for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/zebra", data + "/" + split + "/ant");
+  BOOST_TEST(resume_error(run, {"--changed-data"}) == "");
+  BOOST_TEST(files().at("data.json") == before.at("data.json"));
+}
+
+// A resumed run that is refused because a file cannot be written changes none.
+BOOST_FIXTURE_TEST_CASE(a_refused_resume_changes_no_file, ThreeGreys) {
+  fs::remove(run + "/cost.json");
+  fs::create_directory(run + "/cost.json");
+  const auto contents = [&] {
+    std::string all;
+    for (const char* file : {"environment.json", "config.toml", "metrics.csv", "gradients.csv", "last.safetensors"})
+      all += read_file(run + "/" + file);
+    return all;
+  };
+  const std::string before = contents();
+  check_contains(resume_error(run), {"cost.json: cannot write"});
+  BOOST_TEST((contents() == before));
+}
+
+// The data's place is recorded in full, whatever the directory that the run is used from.
+BOOST_AUTO_TEST_CASE(a_relative_path_is_recorded_in_full) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.epochs = 1;
+  const std::string data = fs::relative(workshop.data()), run = workshop / "run";
+  output_of({"train", write_experiment(workshop, x), "--run", run, "--set", "data.path=" + data});
+  check_contains(read_file(run + "/config.toml"),
+                 {"path = \"" + fs::absolute(workshop.data()).lexically_normal().string()});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

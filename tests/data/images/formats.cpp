@@ -1,0 +1,127 @@
+// Formats of image files beside PNG and JPEG, those that are named, and the orientation that cameras write.
+#include "support/images.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// EXIF metadata with an orientation alone: byte order, offset of the directory, one entry, no other directory.
+Bytes exif(std::uint8_t orientation, bool little) {
+  if (little) return {'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0, 0, 0, 0, 0};
+  return {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0};
+}
+
+/// A PNG with the metadata behind its header, whose chunk ends at byte 33.
+void write_oriented_png(const std::string& path, const Image& image, const Bytes& metadata) {
+  write_image(path, image);
+  Bytes bytes = read_bytes(path), chunk = {0, 0, 0, static_cast<std::uint8_t>(metadata.size()), 'e', 'X', 'I', 'f'};
+  chunk.insert(chunk.end(), metadata.begin(), metadata.end());
+  chunk.insert(chunk.end(), 4, 0);  // a checksum that is not looked at
+  bytes.insert(bytes.begin() + 33, chunk.begin(), chunk.end());
+  write_file(path, bytes);
+}
+
+struct OnePath {
+  TemporaryDirectory directory;
+  std::string path = directory / "x.png";
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_image_formats)
+
+BOOST_FIXTURE_TEST_CASE(images_are_turned_as_viewers_turn_them, OnePath) {
+  const Image stored{{1, 2, 3}, {1, 2, 3, 4, 5, 6}};
+  const std::vector<Bytes> seen = {{1, 2, 3, 4, 5, 6}, {3, 2, 1, 6, 5, 4}, {6, 5, 4, 3, 2, 1}, {4, 5, 6, 1, 2, 3},
+                                   {1, 4, 2, 5, 3, 6}, {4, 1, 5, 2, 6, 3}, {6, 3, 5, 2, 4, 1}, {3, 6, 2, 5, 1, 4}};
+  for (std::uint8_t orientation = 1; orientation <= 8; ++orientation)
+    for (const bool little : {true, false}) {
+      write_oriented_png(path, stored, exif(orientation, little));
+      const ImageSize size = orientation < 5 ? ImageSize{1, 2, 3} : ImageSize{1, 3, 2};
+      const Image image = load_image(path);
+      BOOST_TEST((image.size == size));
+      BOOST_TEST((image_file_size(path) == size));
+      BOOST_TEST(image.pixels == seen[orientation - 1u], boost::test_tools::per_element());
+      BOOST_TEST(load_image(path, 255, false).pixels == stored.pixels, boost::test_tools::per_element());
+      BOOST_TEST((image_file_size(path, false) == stored.size));
+    }
+  // Numbers that are no orientation, and metadata that end early, turn nothing.
+  for (const std::uint8_t orientation : {0, 9}) {
+    write_oriented_png(path, stored, exif(orientation, true));
+    BOOST_TEST((load_image(path).size == stored.size));
+  }
+  const Bytes whole = exif(6, false);
+  for (std::size_t length = 0; length < 20; ++length) {
+    write_oriented_png(path, stored, Bytes(whole.begin(), whole.begin() + static_cast<Index>(length)));
+    BOOST_TEST((load_image(path).size == stored.size), length);
+  }
+}
+
+BOOST_FIXTURE_TEST_CASE(jpegs_are_turned_as_well, OnePath) {
+  const std::string jpeg = directory / "x.jpg";
+  write_image(jpeg, pattern({3, 8, 16}, 0));
+  Bytes bytes = read_bytes(jpeg), segment = {0xff, 0xe1, 0, 0, 'E', 'x', 'i', 'f', 0, 0};
+  const Image stored = load_image(jpeg);
+  const Bytes metadata = exif(6, true);
+  segment.insert(segment.end(), metadata.begin(), metadata.end());
+  segment[3] = static_cast<std::uint8_t>(segment.size() - 2);
+  bytes.insert(bytes.begin() + 2, segment.begin(), segment.end());
+  write_file(jpeg, bytes);
+  const Image turned = load_image(jpeg);
+  BOOST_TEST((turned.size == ImageSize{3, 16, 8}));
+  for (Index y = 0; y < 16; ++y)
+    for (Index x = 0; x < 8; ++x)
+      BOOST_REQUIRE(turned.pixels[static_cast<std::size_t>(y * 8 + x)] ==
+                    stored.pixels[static_cast<std::size_t>((7 - x) * 16 + y)]);
+}
+
+BOOST_FIXTURE_TEST_CASE(gif_is_read, OnePath) {
+  // Two colours; the codes clear, 0, 1, end of three bits each.
+  Bytes gif = {'G', 'I', 'F', '8', '9', 'a', 2, 0, 1, 0, 0x80, 0, 0, 10, 20, 30, 200, 210, 220, 0x2c};
+  gif.insert(gif.end(), {0, 0, 0, 0, 2, 0, 1, 0, 0, 2, 2, 0x44, 0x0a, 0, 0x3b});
+  write_file(directory / "x.gif", gif);
+  const Image image = load_image((directory / "x.gif").string());
+  BOOST_TEST((image.size == ImageSize{3, 1, 2}));
+  BOOST_TEST(image.pixels == (Bytes{10, 200, 20, 210, 30, 220}), boost::test_tools::per_element());
+  read_damaged(gif, 500, [&](const Bytes& bytes) {
+    write_file(directory / "x.gif", bytes);
+    load_image((directory / "x.gif").string());
+  });
+}
+
+BOOST_FIXTURE_TEST_CASE(bmp_is_read, OnePath) {
+  // Two rows of two pixels, blue first, the lower row first, rows of a multiple of four bytes.
+  Bytes bmp = {'B', 'M', 70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 24, 0};
+  bmp.insert(bmp.end(), 24, 0);
+  bmp.insert(bmp.end(), {3, 2, 1, 6, 5, 4, 0, 0, 9, 8, 7, 12, 11, 10, 0, 0});
+  write_file(directory / "x.bmp", bmp);
+  const Image image = load_image((directory / "x.bmp").string());
+  BOOST_TEST((image.size == ImageSize{3, 2, 2}));
+  BOOST_TEST(image.pixels == (Bytes{7, 10, 1, 4, 8, 11, 2, 5, 9, 12, 3, 6}), boost::test_tools::per_element());
+  read_damaged(bmp, 500, [&](const Bytes& bytes) {
+    write_file(directory / "x.bmp", bytes);
+    load_image((directory / "x.bmp").string());
+  });
+}
+
+BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
+  const auto says = [&](const std::string& bytes, const std::string& what) {
+    write_file(path, Bytes(bytes.begin(), bytes.end()));
+    check_error([&] { load_image(path); }, {path, what});
+    check_error([&] { image_file_size(path); }, {path, what});
+  };
+  says(std::string("RIFF\0\0\0\0WEBPVP8 ", 16), "it is a WebP image, whatever its name; `mogrify -format png`");
+  says(std::string("II*\0\x08\0\0\0", 8), "a TIFF image");
+  says(std::string("\0\0\0\x1c"
+                   "ftypheic",
+                   12),
+       "a HEIC image");
+  says("<!DOCTYPE html>", "a web page");
+  says("", "the file is empty");
+  // A frame of four channels, without Adobe's segment before it.
+  says(std::string("\xff\xd8\xff\xc0\0\x14\x08\0\x08\0\x08\x04\1\x11\0\2\x11\0\3\x11\0\4\x11\0\xff\xd9", 26),
+       "in CMYK without Adobe's marker");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,166 @@
+// Layouts of directories that people have, files that are left out, images that cannot be read.
+#include "heed/base/warnings.h"
+#include "heed/data/loader.h"
+
+#include "support/images.h"
+
+#include <map>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+constexpr ImageSize tiny{1, 2, 3};
+
+/// A directory of images that differ, and what the parts of a data set get of it.
+struct Layout {
+  TemporaryDirectory directory;
+  DataConfig data;
+  int written = 0;
+
+  Layout() {
+    data.name = "folder";
+    data.path = directory.path().string();
+    data.validation = 0;
+    take_warnings();
+  }
+  void images(const std::string& where, int count) {
+    for (int i = 0; i < count; ++i) write_image(directory / where / fmt::format("{}.png", i), pattern(tiny, ++written));
+  }
+
+  /// Files of a part, relative to the directory, with their labels.
+  std::map<std::string, int> part(Part part) {
+    ImageSets sets(data, 1);
+    const Dataset& set = sets.set(part);
+    std::map<std::string, int> found;
+    for (const Index i : sets.images(part))
+      found[std::filesystem::relative(set.files()[static_cast<std::size_t>(i)], directory.path())] = set.label(i);
+    return found;
+  }
+  std::size_t count(Part of) { return part(of).size(); }
+  std::string only_warning() {
+    const std::vector<std::string> lines = take_warnings();
+    BOOST_REQUIRE(lines.size() == 1u);
+    return lines[0];
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(data_layouts)
+
+// The images of a directory for validation are those to validate with, all of them and no others.
+BOOST_AUTO_TEST_CASE(directories_for_validation_are_used) {
+  for (const char* name : {"val", "valid", "validation", "Val"})
+    for (const bool test : {true, false}) {
+      Layout layout;
+      for (const char* c : {"cat", "dog"}) {
+        layout.images(fmt::format("train/{}", c), 10);
+        layout.images(fmt::format("{}/{}", name, c), 3);
+        if (test) layout.images(fmt::format("test/{}", c), 2);
+      }
+      layout.data.validation = 4;  // is for sets without such a directory
+      BOOST_TEST_CONTEXT(name << " " << test) {
+        BOOST_TEST(layout.count(Part::train) == (test ? 20u : 16u));
+        BOOST_TEST(layout.count(Part::test) == 4u);
+        const std::map<std::string, int> validation = layout.part(Part::validation);
+        BOOST_TEST(validation.size() == 6u);
+        for (const auto& [file, label] : validation) {
+          BOOST_TEST(file.starts_with(std::string(name) + "/"));
+          BOOST_TEST(label == (file.find("dog") != std::string::npos));
+        }
+        BOOST_TEST(take_warnings().empty());
+      }
+    }
+}
+
+// Validation may lack a class; labels stay those of the training images.
+BOOST_FIXTURE_TEST_CASE(validation_may_lack_classes_but_has_no_others, Layout) {
+  for (const char* where : {"train/ant", "train/bee", "val/bee", "test/ant", "test/bee"}) images(where, 2);
+  BOOST_TEST(part(Part::validation).at("val/bee/0.png") == 1);
+  images("val/cow", 1);
+  check_error([&] { part(Part::train); }, {"train: class 'cow' of ", "val is missing"});
+}
+
+BOOST_FIXTURE_TEST_CASE(training_and_test_directories_and_training_alone, Layout) {
+  images("Training/a", 5), images("Training/b", 5);
+  BOOST_TEST(count(Part::train) == 8u);
+  BOOST_TEST(part(Part::test).at("Training/b/4.png") == 1);
+  images("Testing/a", 1), images("Testing/b", 1);
+  BOOST_TEST(count(Part::train) == 10u);
+  BOOST_TEST(count(Part::test) == 2u);
+  images("test/a", 1);
+  check_error([&] { part(Part::test); }, {"has 'Testing', 'test' for one part"});
+}
+
+BOOST_FIXTURE_TEST_CASE(directories_below_a_class_belong_to_it, Layout) {
+  images("cat", 2), images("cat/old/1999", 3), images("dog", 5);
+  BOOST_TEST(part(Part::train).at("cat/old/1999/0.png") == 0);
+  BOOST_TEST(count(Part::train) == 8u);
+  BOOST_TEST(take_warnings().empty());
+  std::filesystem::create_directory_symlink(directory.path(), directory / "cat/all");
+  check_error([&] { part(Part::train); }, {"directories lie 32 deep"});
+}
+
+BOOST_FIXTURE_TEST_CASE(files_that_are_left_out_are_counted_and_named, Layout) {
+  images("train/cat", 2), images("test/cat", 1);
+  for (const char* name : {"._0.png", ".DS_Store", "Thumbs.db", "a.webp", "b.webp", "notes", "__MACOSX/0.png"})
+    write_file(directory / "train/cat" / name, {1});
+  BOOST_TEST(count(Part::train) == 2u);
+  const std::string line = only_warning();
+  for (const char* text : {"train: 7 files are not read: ", "2 .webp (cat/a.webp, cat/b.webp)", "4 hidden (cat/",
+                           "1 without an ending", "mogrify"})
+    BOOST_TEST(line.find(text) != std::string::npos, line << " lacks " << text);
+  BOOST_TEST(count(Part::train) == 2u);
+  BOOST_TEST(take_warnings().empty());  // the same line is not repeated
+}
+
+BOOST_FIXTURE_TEST_CASE(images_outside_the_classes_are_said, Layout) {
+  images("train/cat", 2), images("test/cat", 1), images("unlabelled", 3), images("train", 1);
+  BOOST_TEST(count(Part::train) == 2u);
+  const std::vector<std::string> lines = take_warnings();
+  BOOST_REQUIRE(lines.size() == 2u);
+  BOOST_TEST(lines[0].find("1 file is not read: 1 outside the class directories (0.png)") != std::string::npos);
+  BOOST_TEST(lines[1].find("3 files are not read: 3 in a directory of no part (unlabelled/0.png, ") !=
+             std::string::npos);
+}
+
+BOOST_FIXTURE_TEST_CASE(images_without_classes_are_refused_by_number, Layout) {
+  images(".", 3);
+  check_error([&] { part(Part::train); }, {"there are no class directories; 3 images lie in it"});
+}
+
+// Labels go by name where a run's classes are given.
+BOOST_FIXTURE_TEST_CASE(labels_go_by_the_names_of_a_run, Layout) {
+  images("test/dog", 1), images("test/ant", 1);
+  data.recorded.classes = {"dog", "cow", "ant"};
+  const std::map<std::string, int> found = part(Part::test);
+  BOOST_TEST(found.at("test/dog/0.png") == 0);
+  BOOST_TEST(found.at("test/ant/0.png") == 2);
+  data.recorded.classes = {"dog", "cow"};
+  check_error([&] { part(Part::test); }, {"its classes are 'ant', 'dog'; the model's are 'dog', 'cow'"});
+}
+
+// All bad images of all parts are listed at once, or left out.
+BOOST_FIXTURE_TEST_CASE(bad_images_are_listed_together_and_left_out, Layout) {
+  images("train/a", 3), images("train/b", 3), images("test/a", 2), images("test/b", 2);
+  write_file(directory / "train/a/1.png", {'n', 'o'});
+  const Bytes whole = read_bytes(directory / "train/b/0.png");
+  write_file(directory / "train/b/0.png", Bytes(whole.begin(), whole.begin() + 45));
+  write_file(directory / "test/b/1.png", {});
+  check_error([&] { part(Part::train); }, {"3 images cannot be read: ", "train/a/1.png: ", "; ",
+                                           "train/b/0.png: ", "test/b/1.png: ", "data.skip_bad=true"});
+  data.skip_bad = true;
+  BOOST_TEST(count(Part::train) == 4u);
+  const std::string line = only_warning();
+  BOOST_TEST(line.find("2 of 6 images are left out") != std::string::npos, line);
+  // The others are what they were.
+  ImageSets sets(data, 1);
+  Image image;
+  sets.set(Part::train).read(3, image);
+  BOOST_TEST(image.pixels == pattern(tiny, 6).pixels, boost::test_tools::per_element());
+  BOOST_TEST(sets.set(Part::train).label(3) == 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
