@@ -50,7 +50,7 @@ CORE    := $(filter $(addprefix src/,base/% cost/% kernels/% attention/% tape/% 
 
 # Time goes into the loops of kernels, mechanisms and operations, into sums over gradients, and into the processing of
 # images: these files are hot and compiled with -O3. All others are cold and compiled with -Og.
-HOT   := $(filter src/kernels/% src/attention/% src/ops/% src/data/augment/%,$(SOURCES)) $(patsubst %,src/%.cpp, \
+HOT   := $(filter src/kernels/% src/attention/% src/ops/% src/data/augment/%,$(SOURCES)) $(patsubst %,src/%.cpp, base/math \
            train/step train/inference train/optimizer train/tasks/dino train/tasks/teaching data/images/colour \
            data/images/convert \
            data/images/image data/images/normalise data/images/resample bench/instructions bench/limit_loops \

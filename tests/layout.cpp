@@ -412,4 +412,32 @@ BOOST_FIXTURE_TEST_CASE(headers_of_one_use_and_of_none, Tree) {
              "src/tape/tape.cpp: includes include/heed/tape/lost.h, which does not exist\n");
 }
 
+// A function of the C library would make results depend on it and on the processor (heed/base/math.h).
+BOOST_AUTO_TEST_CASE(the_source_calls_no_function_of_the_c_library_instead) {
+  const std::map<std::string, std::string> exceptions = {
+      {"src/draw/line_chart.cpp", "ticks of an axis"},
+      {"src/apps/grading/marks/answer_marks.cpp", "what students write"},
+      {"src/apps/grading/definition/features.h", "what students write"},
+      {"src/apps/grading/definition/definition_header.cpp", "what students write"},
+      {"src/cost/counted.cpp", "erf, which is counted"},
+      {"include/heed/kernels/elements/activation.h", "erf, in double and in plain builds"},
+      {"src/checks/gradcheck.cpp", "a step of differences"},
+      {"src/analysis/statistics.cpp", "lgamma, for probabilities that are printed"},
+      {"src/apps/cli/measuring/bench_scaling.cpp", "a model of time"},
+      {"src/apps/cli/comparing/tensor_files.cpp", "digits of a number that is printed"}};
+  const std::regex call(
+      "\\bstd::(exp|exp2|expm1|log|log1p|log2|log10|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|pow|cbrt|hypot|erf|"
+      "erfc|lgamma|tgamma)\\b");
+  std::set<std::string> callers;
+  for (const char* top : {"src", "include"})
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(top)) {
+      const std::string path = entry.path().string();
+      if (entry.is_regular_file() && (path.ends_with(".cpp") || path.ends_with(".h")) &&
+          std::regex_search(read_file(path), call))
+        callers.insert(path);
+    }
+  for (const std::string& path : callers) BOOST_TEST(exceptions.contains(path), path);
+  for (const auto& [path, reason] : exceptions) BOOST_TEST(callers.contains(path), path + " is no exception any more");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,5 +1,6 @@
 #include "heed/analysis/classifiers.h"
 
+#include "heed/base/math.h"
 #include "heed/base/parallel.h"
 #include "heed/kernels/solvers/cholesky.h"
 #include "heed/kernels/products/gemm.h"
@@ -135,7 +136,7 @@ Neighbours<T>::Neighbours(Features<T> teachers, Index classes, const NeighbourRu
   require(rule.k >= 1 && rule.k <= teachers_.count(),
           "k = {} nearest neighbours of {} training examples; expected 1 to {}", rule.k, teachers_.count(),
           teachers_.count());
-  const double most = static_cast<double>(rule.k) * std::exp(1 / rule.temperature);
+  const double most = static_cast<double>(rule.k) * math::exp(1 / rule.temperature);
   require(rule.temperature > 0 && std::isfinite(static_cast<T>(most)),
           "temperature = {} of nearest neighbours; expected more than 0 and a finite {} exp(1 / temperature)",
           rule.temperature, rule.k);
@@ -153,7 +154,7 @@ Tensor<double> Neighbours<T>::scores(Tensor<T> test) const {
   Tensor<double> scores(Shape{count, classes_});
   for (Index i = 0; i < cosines.size(); ++i)
     scores[i / rule_.k * classes_ + teachers_.labels[static_cast<std::size_t>(nearest[i])]] +=
-        std::exp(static_cast<double>(cosines[i]) / rule_.temperature);
+        math::exp(static_cast<double>(cosines[i]) / rule_.temperature);
   return scores;
 }
 

@@ -1,11 +1,11 @@
 #include "heed/attention/capabilities/preparation.h"
 #include "heed/analysis/scaling.h"
 
+#include "heed/base/math.h"
 #include "heed/base/with_threads.h"
 #include "heed/ops/attention.h"
 #include "heed/analysis/resident_memory.h"
 
-#include <cmath>
 #include <ctime>
 
 namespace heed {
@@ -147,10 +147,10 @@ std::optional<double> fitted_exponent(const std::vector<std::pair<double, double
   if (points.size() < 2) return {};
   const double count = static_cast<double>(points.size());
   double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
-  for (const auto& [x, y] : points) mean_x += std::log(x) / count, mean_y += std::log(y) / count;
+  for (const auto& [x, y] : points) mean_x += math::log(x) / count, mean_y += math::log(y) / count;
   for (const auto& [x, y] : points) {
-    xx += (std::log(x) - mean_x) * (std::log(x) - mean_x);
-    xy += (std::log(x) - mean_x) * (std::log(y) - mean_y);
+    xx += (math::log(x) - mean_x) * (math::log(x) - mean_x);
+    xy += (math::log(x) - mean_x) * (math::log(y) - mean_y);
   }
   return xy / xx;
 }

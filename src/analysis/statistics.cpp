@@ -1,6 +1,7 @@
 #include "heed/analysis/statistics.h"
 
 #include "heed/base/error.h"
+#include "heed/base/math.h"
 
 #include <algorithm>
 #include <cmath>
@@ -58,7 +59,7 @@ double incomplete_beta(double a, double b, double x) {
   // I_x(a, b) = 1 - I_{1-x}(b, a)
   if (x > (a + 1) / (a + b + 2)) return 1 - incomplete_beta(b, a, 1 - x);
   const double log_beta = std::lgamma(a) + std::lgamma(b) - std::lgamma(a + b);
-  return std::exp(a * std::log(x) + b * std::log1p(-x) - log_beta) / a * beta_fraction(a, b, x);
+  return math::exp(a * math::log(x) + b * math::log1p(-x) - log_beta) / a * beta_fraction(a, b, x);
 }
 
 // P(|T| >= |t|) = I_x(f / 2, 1 / 2) with x = f / (f + t^2)

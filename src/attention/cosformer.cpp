@@ -17,9 +17,9 @@
 #include "src/attention/shared/image_grid.h"
 #include "src/attention/shared/kernel_attention.h"
 
+#include "heed/base/math.h"
 #include "heed/kernels/rows/weighted_relu.h"
 
-#include <cmath>
 #include <numbers>
 
 namespace heed {
@@ -44,11 +44,11 @@ struct ReluFeatures final : KernelFeatures<T> {
       T* const w = weights[i];
       if (weights.columns == 2) {
         const double t = angle(i, weights.rows);
-        w[0] = T(std::cos(t)), w[1] = T(std::sin(t));
+        w[0] = T(math::cos(t)), w[1] = T(math::sin(t));
       } else {
         const double a = angle(i / grid_width, grid_height), b = angle(i % grid_width, grid_width);
-        w[0] = T(std::cos(a) * std::cos(b)), w[1] = T(std::cos(a) * std::sin(b));
-        w[2] = T(std::sin(a) * std::cos(b)), w[3] = T(std::sin(a) * std::sin(b));
+        w[0] = T(math::cos(a) * math::cos(b)), w[1] = T(math::cos(a) * math::sin(b));
+        w[2] = T(math::sin(a) * math::cos(b)), w[3] = T(math::sin(a) * math::sin(b));
       }
     }
   }

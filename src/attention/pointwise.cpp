@@ -18,6 +18,7 @@
 #include "src/attention/shared/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
+#include "heed/base/math.h"
 #include "heed/kernels/elements/pointwise.h"
 
 namespace heed {
@@ -165,7 +166,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
  private:
   /// M^-alpha
   double factor(const AttentionShape& shape) const {
-    return std::pow(static_cast<double>(shape.growing ? shape.longest : shape.keys), -alpha);
+    return math::pow(static_cast<double>(shape.growing ? shape.longest : shape.keys), -alpha);
   }
   kernels::PointwiseRows rows(const AttentionShape& shape, const MapBlock& b) const {
     return {phi, factor(shape), b.scores(score_scale(shape))};

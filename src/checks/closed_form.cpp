@@ -1,3 +1,5 @@
+#include "heed/base/math.h"
+
 #include "closed_form.h"
 
 #include <fmt/format.h>
@@ -33,7 +35,7 @@ std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
         Monomial m = all[i];
         m.text += fmt::format("{}{}{}", m.text.empty() ? "" : " ", name, power == 1 ? "" : "^2");
         if (!whole) m.degree += power;
-        for (std::size_t k = 0; k < sizes.size(); ++k) m.values[k] *= std::pow(sizes[k], power);
+        for (std::size_t k = 0; k < sizes.size(); ++k) m.values[k] *= math::pow(sizes[k], power);
         all.push_back(std::move(m));
       }
   }
@@ -70,7 +72,7 @@ std::string closed_form(std::span<const SizedNumber> numbers) {
   const double first = static_cast<double>(samples[0].value);
   const Monomial* simplest = nullptr;
   double factor = 0;
-  const auto effort = [](double c) { return std::abs(std::log(std::abs(c))); };
+  const auto effort = [](double c) { return std::abs(math::log(std::abs(c))); };
   // Among forms of one degree, the one with the factor nearest to 1: where H always is 3, B H N instead of 3 B N.
   for (const Monomial& m : all) {
     const double c = first / m.values[0];

@@ -1,6 +1,8 @@
 // Defined as calls, not inline: inlining in every loop of every kernel would take a tenth of the compile time.
 #include "heed/cost/counted.h"
 
+#include "heed/base/math.h"
+
 #include <cmath>
 
 namespace heed {
@@ -19,11 +21,11 @@ bool operator<(Counted a, Counted b) { return ++Counted::tally().cmp, a.value_ <
 bool operator<=(Counted a, Counted b) { return ++Counted::tally().cmp, a.value_ <= b.value_; }
 
 Counted sqrt(Counted x) { return ++Counted::tally().sqrt, std::sqrt(x.value_); }
-Counted exp(Counted x) { return ++Counted::tally().exp, std::exp(x.value_); }
-Counted log(Counted x) { return ++Counted::tally().log, std::log(x.value_); }
+Counted exp(Counted x) { return ++Counted::tally().exp, math::exp(x.value_); }
+Counted log(Counted x) { return ++Counted::tally().log, math::log(x.value_); }
 Counted erf(Counted x) { return ++Counted::tally().erf, std::erf(x.value_); }
-Counted tanh(Counted x) { return ++Counted::tally().other, std::tanh(x.value_); }
-Counted pow(Counted x, Counted exponent) { return ++Counted::tally().other, std::pow(x.value_, exponent.value_); }
+Counted tanh(Counted x) { return ++Counted::tally().other, math::tanh(x.value_); }
+Counted pow(Counted x, Counted exponent) { return ++Counted::tally().other, math::pow(x.value_, exponent.value_); }
 Counted abs(Counted x) { return ++Counted::tally().cmp, std::abs(x.value_); }
 
 }  // namespace heed

@@ -1,5 +1,7 @@
 #include "heed/nn/decoder.h"
 
+#include "heed/base/math.h"
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -53,7 +55,7 @@ int draw_token(std::span<const T> logits, const Sampling& sampling, double u) {
     least = sorted[k - 1];
   }
   double total = 0, sum = 0;
-  for (double& x : z) total += x = x >= least ? std::exp(x) : 0;
+  for (double& x : z) total += x = x >= least ? math::exp(x) : 0;
   int last = 0;
   for (std::size_t i = 0; i < z.size(); ++i) {
     sum += z[i] / total;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "run_blocks.h"
+#include "heed/base/math.h"
 #include "heed/nn/block.h"
 #include "heed/nn/image_head.h"
 #include "heed/nn/image_model.h"
@@ -24,7 +25,7 @@ class StagedModel : public BatchNormModel<Derived> {
     const double image = static_cast<double>(c.image), stem = static_cast<double>(c.stem);
     double in = static_cast<double>(c.channels), sum = image * image * stem * (in + stem);
     for (std::size_t i = 0; i < stages_.size(); ++i) {
-      const double tokens = std::pow(static_cast<double>(stages_[i].side()), 2) + 1;
+      const double tokens = math::pow(static_cast<double>(stages_[i].side()), 2) + 1;
       const double dim = static_cast<double>(s.dim[i]);
       const double window = static_cast<double>(s.patch.empty() ? 3 : s.patch[i]);  // 3 x 3 where nothing is said
       sum += tokens * dim * (window * window * in + stem + static_cast<double>(c.classes));

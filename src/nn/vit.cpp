@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "convolution.h"
 #include "run_blocks.h"
+#include "heed/base/math.h"
 #include "heed/ops/patch_embedding.h"
 
 namespace heed {
@@ -31,7 +32,7 @@ Shape VisionTransformer::outputs() const {
 /// Far above what a block of any mechanism takes per product of its sizes.
 double VisionTransformer::most_operations() const {
   const ModelConfig& c = config_;
-  const double tokens = std::pow(static_cast<double>(c.image / c.patch), 2) + 1, dim = static_cast<double>(c.dim);
+  const double tokens = math::pow(static_cast<double>(c.image / c.patch), 2) + 1, dim = static_cast<double>(c.dim);
   const double block = tokens * dim * (dim + static_cast<double>(c.hidden) + tokens);
   const double ends = tokens * dim * static_cast<double>(c.channels * c.patch * c.patch + c.classes);
   constexpr double margin = 100;

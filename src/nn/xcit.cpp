@@ -14,6 +14,7 @@
 #include "host_families.h"
 #include "mechanism_choice.h"
 #include "run_blocks.h"
+#include "heed/base/math.h"
 #include "heed/nn/block.h"
 #include "heed/nn/image_head.h"
 #include "heed/nn/image_model.h"
@@ -73,8 +74,8 @@ class FourierPositions {
     for (Index i = 0; i < side; ++i)
       for (Index j = 0; j < half; ++j) {
         const double r = 2 * std::numbers::pi * static_cast<double>(i + 1) / (static_cast<double>(side) + 1e-6);
-        const double angle = r / std::pow(10000.0, static_cast<double>(j / 2 * 2) / static_cast<double>(half));
-        code_.push_back(j % 2 == 0 ? std::sin(angle) : std::cos(angle));
+        const double angle = r / math::pow(10000.0, static_cast<double>(j / 2 * 2) / static_cast<double>(half));
+        code_.push_back(j % 2 == 0 ? math::sin(angle) : math::cos(angle));
       }
   }
 

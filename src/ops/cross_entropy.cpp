@@ -1,5 +1,6 @@
 #include "heed/ops/cross_entropy.h"
 
+#include "heed/base/math.h"
 #include "heed/cost/for_each_number.h"
 #include "heed/kernels/rows/rows.h"
 #include "heed/kernels/rows/softmax.h"
@@ -28,7 +29,7 @@ Var<T> cross_entropy(Var<T> logits, ViewFor<T> targets, double smoothing, Index 
   return tape.record(
       {"cross_entropy", cost}, Shape{}, {logits},
       [=](T* loss) {
-        using std::log;
+        using math::log;
         const Matrix<const T> x = logits.matrix();
         std::copy(x.data, x.data + n, probabilities.data);
         kernels::softmax_rows(probabilities, kept);

@@ -1,5 +1,6 @@
 #include "heed/ops/dino.h"
 
+#include "heed/base/math.h"
 #include "heed/cost/for_each_number.h"
 #include "heed/kernels/rows/softmax.h"
 #include "heed/kernels/rows/unit_rows.h"
@@ -78,7 +79,7 @@ Var<T> dino_loss(Var<T> logits, ViewFor<T> q, double temperature, Index divisor)
   return tape.record(
       {"dino_loss", cost}, Shape{}, {logits},
       [=](T* loss) {
-        using std::log;
+        using math::log;
         const Matrix<const T> from = logits.matrix();
         for_row_ranges(B, work, [=](Index begin, Index end) {
           for (Index image = begin; image < end; ++image)

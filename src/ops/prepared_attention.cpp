@@ -2,9 +2,8 @@
 
 #include "mechanism_parameters.h"
 
+#include "heed/base/math.h"
 #include "heed/cost/for_each_number.h"
-
-#include <cmath>
 
 namespace heed {
 
@@ -76,7 +75,8 @@ template <class T>
 void PreparedAttention::draw_noise(const RandomStream& step, Index count, T* noise) const {
   const RandomStream stream = step.derive("gumbel").derive(layer_);
   for (Index i = 0; i < count; ++i)
-    noise[i] = T(-std::log(-std::log(1 - stream.uniform(i))));  // 1 - u is in (0, 1]; log(1) = 0 has probability 2^-53
+    noise[i] =
+        T(-math::log(-math::log(1 - stream.uniform(i))));  // 1 - u is in (0, 1]; log(1) = 0 has probability 2^-53
 }
 
 /// Calls f with the arguments of a step's preparation.

@@ -1,5 +1,6 @@
 #include "heed/ops/sequences.h"
 
+#include "heed/base/math.h"
 #include "heed/cost/for_each_number.h"
 #include "heed/kernels/rows/rows.h"
 #include "heed/kernels/rows/softmax.h"
@@ -171,7 +172,7 @@ Var<T> label_cross_entropy(Var<T> logits, const int* labels, Index divisor) {
   return tape.record(
       {"label_cross_entropy", cost}, Shape{}, {logits},
       [=](T* loss) {
-        using std::log;
+        using math::log;
         const Matrix<const T> x(logits.data(), rows, classes);
         *loss = T(0);
         for (Index first = 0; first < rows; first += step) {

@@ -1,5 +1,6 @@
 #include "heed/train/optimizer.h"
 
+#include "heed/base/math.h"
 #include "heed/kernels/elements/adamw.h"
 #include "heed/base/parallel.h"
 
@@ -54,8 +55,8 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
     const T* const g = gradients.data();
     if (adamw) {
       kernels::AdamWStep step{lr, config_.betas[0], config_.betas[1], config_.eps};
-      step.correction1 = 1 - std::pow(step.beta1, static_cast<double>(count));
-      step.correction2 = 1 - std::pow(step.beta2, static_cast<double>(count));
+      step.correction1 = 1 - math::pow(step.beta1, static_cast<double>(count));
+      step.correction2 = 1 - math::pow(step.beta2, static_cast<double>(count));
       step.gradient_factor = gradient_factor;
       step.weight_decay = decay;
       kernels::adamw(step, end - begin, w + begin, g + begin, state_[0].values.data() + begin,
@@ -142,7 +143,7 @@ Clipping clip_each(Gradients<T>& gradients, double clip) {
 }
 
 double cosine(double a, double b, Index step, Index total) {
-  return b + (a - b) * (1 + std::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(total))) / 2;
+  return b + (a - b) * (1 + math::cos(std::numbers::pi * static_cast<double>(step) / static_cast<double>(total))) / 2;
 }
 
 Rates rates_of(const OptimConfig& config, Index step, Index steps_per_epoch, Index total) {
@@ -161,7 +162,7 @@ double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoc
     return config.lr * std::min(1.0, (s + 1) / warm_up) / std::sqrt(std::max(s + 1, warm_up));
   if (s < warm_up) return config.lr * (s + 1) / warm_up;
   const double progress = std::min(1.0, (s - warm_up) / std::max(1.0, static_cast<double>(total) - warm_up));
-  const double left = config.schedule == "linear" ? 1 - progress : (1 + std::cos(std::numbers::pi * progress)) / 2;
+  const double left = config.schedule == "linear" ? 1 - progress : (1 + math::cos(std::numbers::pi * progress)) / 2;
   return config.min_lr + (config.lr - config.min_lr) * left;
 }
 

@@ -1,6 +1,7 @@
 #include "heed/train/rate_range.h"
 
 #include "heed/base/error.h"
+#include "heed/base/math.h"
 #include "heed/nn/families.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
@@ -32,7 +33,7 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
     if (step % source->batches() == 0) source->start(step / source->batches());
     const TaskBatch<T>& batch = *source->next();
     const double share = static_cast<double>(step) / static_cast<double>(range.steps - 1);
-    const double lr = range.from * std::pow(range.to / range.from, share);
+    const double lr = range.from * math::pow(range.to / range.from, share);
     const StepPlace place{step, range.steps, step / source->batches()};
     batch.before_step(place);
     const BatchResult result = gradient.run(batch, random.derive(static_cast<std::uint64_t>(step)));
@@ -41,7 +42,7 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
     test.diverged = !std::isfinite(result.loss) || !std::isfinite(clipping.norm);
     if (test.diverged) break;
     mean = keep * mean + (1 - keep) * result.loss;
-    const double smoothed = mean / (1 - std::pow(keep, static_cast<double>(step + 1)));
+    const double smoothed = mean / (1 - math::pow(keep, static_cast<double>(step + 1)));
     least = step == 0 ? smoothed : std::min(least, smoothed);
     test.points.push_back({lr, result.loss, smoothed});
     test.diverged = smoothed > divergence * least;
@@ -70,7 +71,7 @@ std::optional<RateAdvice> advice(const std::vector<RatePoint>& points) {
   double steepest = 0;
   for (std::size_t i = 0; i + span < points.size() && points.begin() + static_cast<Index>(i + span) <= least; ++i) {
     const RatePoint &a = points[i], &b = points[i + span];
-    const double slope = (b.smoothed - a.smoothed) / std::log(b.lr / a.lr);
+    const double slope = (b.smoothed - a.smoothed) / math::log(b.lr / a.lr);
     if (slope >= steepest) continue;
     steepest = slope;
     found = RateAdvice{std::sqrt(a.lr * b.lr), least->lr};

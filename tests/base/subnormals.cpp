@@ -9,7 +9,7 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(subnormals)
 
-#ifdef __x86_64__
+#if defined(__x86_64__) || defined(__aarch64__)
 BOOST_AUTO_TEST_CASE(a_thread_hands_it_on_to_those_that_it_starts) {
   bool before = true, after = false, handed_on = false, operand = false;
   std::thread([&] {

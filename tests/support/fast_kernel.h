@@ -1,10 +1,13 @@
 // Compares a fast float kernel with the reference in double: at lengths around every register width, with rows at any
-// alignment and with gaps, with tiny, infinite and NaN elements.
+// alignment and with gaps, with tiny, infinite and NaN elements. A hash of its results shows whether their bits are the
+// same on all processors.
 #pragma once
 
 #include "heed/base/matrix.h"
 #include "support/compare.h"
 
+#include <bit>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -79,6 +82,19 @@ double largest_over(Index n, const auto& term) {
   return largest;
 }
 
+/// A hash of floats: 64-bit FNV-1a of their bits. All NaN count as one number.
+class FloatHash {
+ public:
+  void add(float x) {
+    const std::uint32_t bits = std::isnan(x) ? 0x7fc00000u : std::bit_cast<std::uint32_t>(x);
+    for (int byte = 0; byte < 4; ++byte) hash_ = (hash_ ^ ((bits >> (8 * byte)) & 0xff)) * 0x100000001b3u;
+  }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325u;
+};
+
 namespace detail {
 
 /// The values of a trial. `tiny`: one in three is 1e-40 times as large, one is 0 or -0. `number` replaces one element
@@ -101,8 +117,9 @@ class Trial {
     }
   }
 
-  /// Runs both kernels and compares the results; `what` describes the arguments in messages.
-  void run(const std::string& what) {
+  /// Runs both kernels, compares the results, and adds those of the fast one to `hash`; `what` describes the arguments
+  /// in messages.
+  void run(const std::string& what, FloatHash& hash) {
     std::vector<Matrix<float>> fast;
     std::vector<Matrix<double>> plain;
     Call call;
@@ -117,7 +134,10 @@ class Trial {
     for (std::size_t a = 0; a < arrays_.size(); ++a) {
       const std::string where = kernel_.name + ", " + what + ", array " + std::to_string(a);
       BOOST_REQUIRE_MESSAGE(fast_[a]->guards_unchanged(), where << ": wrote outside");
-      for (Index i = 0; i < static_cast<Index>(given_[a].size()); ++i) check(call, a, i, where);
+      for (Index i = 0; i < static_cast<Index>(given_[a].size()); ++i) {
+        check(call, a, i, where);
+        if (arrays_[a].is_result() && i % arrays_[a].stride() < arrays_[a].columns) hash.add((*fast_[a])[i]);
+      }
     }
   }
 
@@ -167,16 +187,18 @@ class Trial {
 
 /// Requires that the fast kernel is within the bound of its contract: results are finite where the reference's are, and
 /// as close as the bound; non-finite where the reference's are. Gaps and surroundings of the arrays must not change.
-inline void hold_against_plain(const FastKernel& kernel) {
+/// Returns a hash of the results of finite operands.
+inline std::uint64_t hold_against_plain(const FastKernel& kernel) {
   std::vector<std::pair<Index, Index>> sizes;
   for (const Index n : lengths)
     for (const Index rows : {1, 5})
       if (kernel.of_rows || rows == 1) sizes.emplace_back(rows, n);
   sizes.emplace_back(kernel.of_rows ? 0 : 1, kernel.of_rows ? 7 : 0);
+  FloatHash hash, of_nonfinite;
   for (const auto& [rows, n] : sizes) {
     const std::string size = std::to_string(rows) + " x " + std::to_string(n);
     for (const bool tiny : {false, true})
-      detail::Trial(kernel, rows, n, {.tiny = tiny}).run(size + (tiny ? ", tiny numbers" : ""));
+      detail::Trial(kernel, rows, n, {.tiny = tiny}).run(size + (tiny ? ", tiny numbers" : ""), hash);
     if (n > 65) continue;  // longer rows add no new case
     const std::vector<Array> arrays = kernel.arrays(rows, n);
     for (std::size_t a = 0; a < arrays.size(); ++a) {
@@ -187,10 +209,11 @@ inline void hold_against_plain(const FastKernel& kernel) {
           if (std::isinf(number) && arrays[a].range == Array::Range::limits) continue;
           if (number < 0 && arrays[a].range == Array::Range::positive) continue;
           detail::Trial(kernel, rows, n, {false, a, place, number})
-              .run(fmt::format("{}, {} at {} of array {}", size, number, place, a));
+              .run(fmt::format("{}, {} at {} of array {}", size, number, place, a), of_nonfinite);
         }
     }
   }
+  return hash.value();
 }
 
 }  // namespace heed::test

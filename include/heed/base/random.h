@@ -2,6 +2,7 @@
 // can compute it, again after a resume, with the same bits.
 #pragma once
 
+#include "heed/base/math.h"
 #include "heed/base/tensor.h"
 
 #include <cmath>
@@ -56,8 +57,8 @@ class RandomStream {
 
   /// Returns a standard normal value (Box-Muller), from the bits at 2 index and 2 index + 1.
   double normal(Index index) const {
-    const double radius = std::sqrt(-2 * std::log(1 - uniform(2 * index)));
-    return radius * std::cos(2 * std::numbers::pi * uniform(2 * index + 1));
+    const double radius = std::sqrt(-2 * math::log(1 - uniform(2 * index)));
+    return radius * math::cos(2 * std::numbers::pi * uniform(2 * index + 1));
   }
 
  private:

@@ -12,6 +12,8 @@
 // N x N x D tensor: a block holds O(n M + M D) elements.
 #pragma once
 
+#include "heed/base/math.h"
+
 #include "bias.h"
 
 namespace heed {
@@ -125,7 +127,7 @@ struct AftBiased {
   /// Does every sum of a block [n, 2 D] have its largest term?
   template <class T>
   bool near(Matrix<T> product) const {
-    const T least = T(std::exp(-furthest));
+    const T least = T(math::exp(-furthest));
     int lost = 0;
     for (Index r = 0; r < product.rows; ++r)
       for (const T *sum = product[r], *const end = sum + w.channels; sum < end; ++sum) lost += *sum >= least ? 0 : 1;

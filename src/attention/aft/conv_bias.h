@@ -11,6 +11,7 @@
 
 #include "heed/attention/capabilities/penalty.h"
 #include "heed/attention/capabilities/preparation.h"
+#include "heed/base/math.h"
 #include "heed/kernels/rows/softmax.h"
 
 #include <vector>
@@ -170,7 +171,7 @@ struct AftConvBias {
   /// Returns H(p) = -sum p log p for p = softmax(w') of P elements, and writes p and log p.
   template <class T>
   static T entropy(Index P, const T* plain, T* p, T* log_p) {
-    using std::log;
+    using math::log;
     std::copy_n(plain, P, p);
     T kept[2]{};
     kernels::softmax_rows(Matrix<T>(p, 1, P), Matrix<T>(kept, 1, 2));

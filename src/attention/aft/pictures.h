@@ -6,9 +6,9 @@
 #pragma once
 
 #include "heed/attention/capabilities/pictures.h"
+#include "heed/base/math.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace heed {
@@ -78,9 +78,9 @@ struct AftPictures {
   static void add_exponentials(const std::vector<float>& x, bool relative, Index channels, float* to) {
     const float largest = *std::max_element(x.begin(), x.end());
     double sum = 0;
-    for (const float exponent : x) sum += std::exp(exponent - largest);
+    for (const float exponent : x) sum += math::exp(exponent - largest);
     const auto factor = static_cast<float>(1 / (static_cast<double>(channels) * (relative ? sum : 1)));
-    for (const float exponent : x) *to++ += factor * std::exp(exponent - largest);
+    for (const float exponent : x) *to++ += factor * math::exp(exponent - largest);
   }
 };
 

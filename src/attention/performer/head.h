@@ -5,9 +5,8 @@
 #include "sums.h"
 
 #include "heed/attention/mechanism_base.h"
+#include "heed/base/math.h"
 #include "heed/kernels/rows/favor.h"
-
-#include <cmath>
 
 namespace heed {
 
@@ -184,7 +183,7 @@ struct PerformerFeatures {
   }
 
   /// Factor of x: d^(-1/4).
-  static double scale(Index width) { return std::pow(static_cast<double>(width), -0.25); }
+  static double scale(Index width) { return math::pow(static_cast<double>(width), -0.25); }
 
   /// Of N queries and M keys of d channels.
   Counts make_counts(Index N, Index M, Index d) const {

@@ -26,6 +26,7 @@
 #include "steps.h"
 
 #include "heed/attention/capabilities/map.h"
+#include "heed/base/math.h"
 
 namespace heed {
 
@@ -258,7 +259,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
         std::fill_n(V, e, 0.0);
         c = of_key;
       } else if (of_key > c) {
-        sums.scale(std::exp(c - of_key));
+        sums.scale(math::exp(c - of_key));
         c = of_key;
       }
       const T largest = static_cast<T>(c);

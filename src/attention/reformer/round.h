@@ -5,11 +5,10 @@
 #include "order.h"
 
 #include "heed/attention/mechanism_base.h"
+#include "heed/base/math.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/kernels/rows/row_hash.h"
 #include "heed/kernels/rows/softmax.h"
-
-#include <cmath>
 
 namespace heed {
 
@@ -75,7 +74,7 @@ struct ReformerRound {
       kernels::attention_softmax({scale()}, scratch.A, kept);
       kernels::gemm(scratch.A, seen_by(scratch.v, c), scratch.values);
       for (Index i = 0; i < chunk; ++i) {
-        using std::log;
+        using math::log;
         const Index token = as_index(order()[c * chunk + i]);
         saved.weights[h](r, token) = kept(i, 0) + log(kept(i, 1));
         std::copy_n(scratch.values[i], O.columns, O[token]);

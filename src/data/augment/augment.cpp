@@ -1,5 +1,6 @@
 #include "augment.h"
 
+#include "heed/base/math.h"
 #include "heed/base/suggest.h"
 
 #include <algorithm>
@@ -83,7 +84,7 @@ void erase(View<T> image, double probability, const RandomStream& stream) {
   constexpr Index tries = 10;
   for (Index k = 1; k <= 4 * tries; k += 4) {
     const double area = stream.uniform(k, 0.02, 0.33) * static_cast<double>(height * width);
-    const double aspect = std::exp(stream.uniform(k + 1, std::log(0.3), std::log(1 / 0.3)));
+    const double aspect = math::exp(stream.uniform(k + 1, math::log(0.3), math::log(1 / 0.3)));
     const Index rows = std::lround(std::sqrt(area * aspect)), columns = std::lround(std::sqrt(area / aspect));
     if (rows < 1 || columns < 1 || rows > height || columns > width) continue;
     const Index top = stream.below(k + 2, height - rows + 1), left = stream.below(k + 3, width - columns + 1);

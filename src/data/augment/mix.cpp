@@ -1,4 +1,6 @@
 // Mixup and cutmix: pairs of images of a batch share their pixels and targets.
+#include "heed/base/math.h"
+
 #include "augment.h"
 
 #include <algorithm>
@@ -11,20 +13,20 @@ namespace {
 /// Logarithm of a Gamma(shape) variate: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
 /// Below shape 1, Gamma(a) = Gamma(a + 1) U^(1/a); its logarithm does not underflow for small a.
 double log_gamma_variate(double shape, const RandomStream& stream) {
-  if (shape < 1) return log_gamma_variate(shape + 1, stream) + std::log(1 - stream.derive("power").uniform(0)) / shape;
+  if (shape < 1) return log_gamma_variate(shape + 1, stream) + math::log(1 - stream.derive("power").uniform(0)) / shape;
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   const RandomStream uniform = stream.derive("accept");
   for (Index k = 0;; ++k) {
     const double z = stream.normal(k), root = 1 + c * z, v = root * root * root;
-    if (root > 0 && std::log(1 - uniform.uniform(k)) < 0.5 * z * z + d - d * v + d * std::log(v))
-      return std::log(d * v);
+    if (root > 0 && math::log(1 - uniform.uniform(k)) < 0.5 * z * z + d - d * v + d * math::log(v))
+      return math::log(d * v);
   }
 }
 
 /// Beta(alpha, alpha): x / (x + y) of two Gamma(alpha) variates.
 double beta_variate(double alpha, const RandomStream& stream) {
   const double x = log_gamma_variate(alpha, stream.derive(0)), y = log_gamma_variate(alpha, stream.derive(1));
-  return 1 / (1 + std::exp(y - x));
+  return 1 / (1 + math::exp(y - x));
 }
 
 /// A rectangle of about the given part of the area, its centre anywhere in the image and what sticks out cut off.

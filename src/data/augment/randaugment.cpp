@@ -1,6 +1,8 @@
 // RandAugment's list of operations (Cubuk et al., 2019, arXiv:1909.13719v2). Strengths grow with the magnitude for
 // every operation, as in timm's "increasing" variants that DeiT is trained with.
 // Differs: what geometry moves in from outside is black; interpolation is bilinear.
+#include "heed/base/math.h"
+
 #include "augment.h"
 
 #include "src/data/images/colour.h"
@@ -95,7 +97,7 @@ void transform(Image& image, const Affine& m) {
 }
 
 void rotate(Image& image, double degrees) {
-  const double angle = degrees * std::numbers::pi / 180, cosine = std::cos(angle), sine = std::sin(angle);
+  const double angle = degrees * std::numbers::pi / 180, cosine = math::cos(angle), sine = math::sin(angle);
   transform(image, {.xx = cosine, .xy = -sine, .yx = sine, .yy = cosine});
 }
 

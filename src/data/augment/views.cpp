@@ -1,3 +1,5 @@
+#include "heed/base/math.h"
+
 #include "views.h"
 
 #include "augment.h"
@@ -13,7 +15,7 @@ Box draw_part(ImageSize size, const std::vector<double>& scale, const RandomStre
   const double height = static_cast<double>(size.height), width = static_cast<double>(size.width);
   for (Index k = 0; k < 4 * tries; k += 4) {
     const double area = height * width * stream.uniform(k, scale[0], scale[1]);
-    const double aspect = std::exp(stream.uniform(k + 1, std::log(narrowest), std::log(widest)));
+    const double aspect = math::exp(stream.uniform(k + 1, math::log(narrowest), math::log(widest)));
     const Index rows = std::lround(std::sqrt(area / aspect)), columns = std::lround(std::sqrt(area * aspect));
     if (rows < 1 || columns < 1 || rows > size.height || columns > size.width) continue;
     const Index top = stream.below(k + 2, size.height - rows + 1), left = stream.below(k + 3, size.width - columns + 1);

@@ -1,3 +1,5 @@
+#include "heed/base/math.h"
+
 #include "colour.h"
 
 #include <cmath>
@@ -57,9 +59,9 @@ void blur(Image& image, double sigma) {
   const Index reach = static_cast<Index>(std::ceil(3 * sigma));
   std::vector<float> weights;
   double sum = 0;
-  for (Index d = -reach; d <= reach; ++d) sum += std::exp(-static_cast<double>(d * d) / (2 * sigma * sigma));
+  for (Index d = -reach; d <= reach; ++d) sum += math::exp(-static_cast<double>(d * d) / (2 * sigma * sigma));
   for (Index d = -reach; d <= reach; ++d)
-    weights.push_back(static_cast<float>(std::exp(-static_cast<double>(d * d) / (2 * sigma * sigma)) / sum));
+    weights.push_back(static_cast<float>(math::exp(-static_cast<double>(d * d) / (2 * sigma * sigma)) / sum));
 
   // Along rows with the edges repeated beside them; then whole rows are added up.
   const auto [channels, height, width] = image.size;

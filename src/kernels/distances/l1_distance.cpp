@@ -56,9 +56,9 @@ struct Hardtanh {
 /// Computes the sum of each row.
 void sum_of_rows(Matrix<const float> x, float* sums) {
   for (Index r = 0; r < x.rows; ++r) {
-    Vector total = hn::Zero(tag);
-    for_each_vector(x.columns, [&](Index i, auto use) { total = hn::Add(total, use.load(x[r] + i)); });
-    sums[r] = sum(total);
+    RowSum sum;
+    for_each_part(x.columns, [&](auto part, Index i, auto use) { sum[part] = hn::Add(sum[part], use.load(x[r] + i)); });
+    sums[r] = sum.total();
   }
 }
 
@@ -68,13 +68,13 @@ bool lies_far(Matrix<const float> w) {
   float lengths = 0, distances = 0;
   for (Index sample = 1; sample <= samples; ++sample) {
     const float *const first = w[0], *const row = w[(w.rows - 1) * sample / samples];
-    Vector length = hn::Zero(tag), distance = length;
-    for_each_vector(w.columns, [&](Index i, auto use) {
+    RowSum length, distance;
+    for_each_part(w.columns, [&](auto part, Index i, auto use) {
       const Vector x = use.load(row + i);
-      length = hn::Add(length, hn::Abs(x));
-      distance = hn::Add(distance, hn::Abs(hn::Sub(x, use.load(first + i))));
+      length[part] = hn::Add(length[part], hn::Abs(x));
+      distance[part] = hn::Add(distance[part], hn::Abs(hn::Sub(x, use.load(first + i))));
     });
-    lengths += sum(length), distances += sum(distance);
+    lengths += length.total(), distances += distance.total();
   }
   return lengths > far * distances;
 }

@@ -1,11 +1,12 @@
 // gelu and its derivative from functions of t = |x| alone, because Phi(-t) = 1 - Phi(t):
 //   gelu(x)  = max(x, 0) - h(t),                        h(t) = t (1 - Phi(t));
 //   gelu'(x) = 1 - h'(t) for x > 0, h'(t) otherwise,    h'(t) = 1 - Phi(t) - t exp(-t^2 / 2) / sqrt(2 pi).
-// With 16 lanes h and h' are piecewise polynomials; otherwise both are computed from one exp.
+// h and h' are piecewise polynomials.
 #include "heed/kernels/elements/activation.h"
 
 #ifndef HEED_NO_SIMD
 
+#include "heed/base/math.h"
 #include "heed/kernels/shared/simd.h"
 
 namespace heed::kernels {
@@ -20,8 +21,6 @@ constexpr double density_at_zero = std::numbers::inv_sqrtpi * std::numbers::sqrt
 struct Parts {
   Vector gelu, h_prime;
 };
-
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 
 /// The pieces of a piecewise function of t: piece `n` has its centre at n / per_unit, and r = per_unit t - n is in
 /// [-1/2, 1/2]. The last piece, from 14.5 / per_unit = 5.5 on, is zero, where h and h' are 1e-7 and -6e-7.
@@ -42,10 +41,46 @@ class Pieces {
   Vector end_ = constant(5.6f), per_unit_ = constant(per_unit), rounder_ = constant(0x1.8p23f);
 };
 
+/// Sixteen floats in registers, or in memory where there are fewer lanes than eight.
+class Table {
+ public:
+  explicit Table(const float* numbers)
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+      : all_(hn::Load(tag, numbers)) {
+  }
+  /// Returns the numbers that the low four bits of each lane name.
+  Vector operator[](Vector lanes) const {
+    return Vector{_mm512_permutexvar_ps(_mm512_castps_si512(lanes.raw), all_.raw)};
+  }
+
+ private:
+  Vector all_;
+#elif HWY_TARGET == HWY_AVX2
+      : low_(hn::Load(tag, numbers)), high_(hn::Load(tag, numbers + 8)) {
+  }
+  Vector operator[](Vector lanes) const {
+    const __m256i places = _mm256_castps_si256(lanes.raw), fourth_bit_first = _mm256_slli_epi32(places, 28);
+    return Vector{_mm256_blendv_ps(_mm256_permutevar8x32_ps(low_.raw, places),
+                                   _mm256_permutevar8x32_ps(high_.raw, places), _mm256_castsi256_ps(fourth_bit_first))};
+  }
+
+ private:
+  Vector low_, high_;
+#else
+      : numbers_(numbers) {
+  }
+  Vector operator[](Vector lanes) const {
+    return hn::GatherIndex(tag, numbers_, hn::And(hn::BitCast(int_tag, lanes), hn::Set(int_tag, 15)));
+  }
+
+ private:
+  const float* numbers_;
+#endif
+};
+
 /// A function on these pieces: on each, the polynomial of degree 5 through the function at the Chebyshev points,
 /// shifted so that the centre, and with it h(0) = 0, is exact. The error is at most 2.9e-8 for h and 6e-8 for h'. The
-/// 16 coefficients of a power, one per piece, are one vector; one instruction selects each lane's by the low bits of
-/// its piece number.
+/// 16 coefficients of a power, one per piece, are a table; the low bits of the piece number select each lane's.
 class Piecewise {
  public:
   static constexpr int terms = 6;
@@ -55,7 +90,7 @@ class Piecewise {
     for (int piece = 0; piece < 15; ++piece) {
       const auto at = [&](double r) { return f((piece + r) / Pieces::per_unit); };
       double node[terms], c[terms];
-      for (int i = 0; i < terms; ++i) node[i] = std::cos((i + 0.5) * std::numbers::pi / terms) / 2, c[i] = at(node[i]);
+      for (int i = 0; i < terms; ++i) node[i] = math::cos((i + 0.5) * std::numbers::pi / terms) / 2, c[i] = at(node[i]);
       // Divided differences, then powers of r.
       for (int order = 1; order < terms; ++order)
         for (int i = terms - 1; i >= order; --i) c[i] = (c[i] - c[i - 1]) / (node[i] - node[i - order]);
@@ -69,34 +104,38 @@ class Piecewise {
   /// The coefficients in registers.
   class Loaded {
    public:
-    explicit Loaded(const Piecewise& f) {
-      for (int i = 0; i < terms; ++i) c_[i] = hn::Load(tag, f.coefficients_[i]);
-    }
+    explicit Loaded(const Piecewise& f) : Loaded(f, std::make_integer_sequence<int, terms>{}) {}
     Vector operator()(Pieces::Place place) const {
-      const auto coefficient = [&](int i) {
-        return Vector{_mm512_permutexvar_ps(_mm512_castps_si512(place.number.raw), c_[i].raw)};
-      };
-      Vector sum = coefficient(terms - 1);
-      for (int i = terms - 2; i >= 0; --i) sum = hn::MulAdd(sum, place.r, coefficient(i));
+      Vector sum = c_[terms - 1][place.number];
+      for (int i = terms - 2; i >= 0; --i) sum = hn::MulAdd(sum, place.r, c_[i][place.number]);
       return sum;
     }
 
    private:
-    Vector c_[terms];
+    template <int... power>
+    Loaded(const Piecewise& f, std::integer_sequence<int, power...>) : c_{Table(f.coefficients_[power])...} {}
+    Table c_[terms];
   };
 
  private:
   alignas(64) float coefficients_[terms][16] = {};
 };
 
-double upper_tail(double t) { return std::erfc(t / std::numbers::sqrt2) / 2; }
+double density(double t) { return density_at_zero * math::exp(-t * t / 2); }
+
+/// 1 - Phi(t) = 1/2 - density(t) (t + t^3 / 3 + t^5 / (3 * 5) + ...), to 1e-15 for |t| <= 6.
+double upper_tail(double t) {
+  double term = t, sum = 0;
+  for (int k = 3; std::abs(term) > 1e-20; term *= t * t / k, k += 2) sum += term;
+  return 0.5 - density(t) * sum;
+}
 
 const Piecewise& h() {
   static const Piecewise h([](double t) { return t * upper_tail(t); });
   return h;
 }
 const Piecewise& h_prime() {
-  static const Piecewise h_prime([](double t) { return upper_tail(t) - t * density_at_zero * std::exp(-t * t / 2); });
+  static const Piecewise h_prime([](double t) { return upper_tail(t) - t * density(t); });
   return h_prime;
 }
 
@@ -111,26 +150,6 @@ class Gelu {
   Pieces pieces_;
   Piecewise::Loaded h_{h()}, h_prime_{h_prime()};
 };
-
-#else
-
-/// h = t e R(t) and h' = e R(t) - t e / sqrt(2 pi), with e = exp(-t^2 / 2) and 1 - Phi(t) = e R(t).
-class Gelu {
- public:
-  Parts operator()(Vector x) const {
-    const Vector t = hn::Min(hn::Abs(x), end_), e = exp_.below_88(hn::Mul(hn::Mul(x, minus_half_), x));
-    const Vector te = hn::Mul(t, e), r = tail_(t);
-    return {hn::NegMulAdd(te, r, hn::Max(x, hn::Zero(tag))), hn::NegMulAdd(te, density_at_zero_, hn::Mul(e, r))};
-  }
-
- private:
-  Exp exp_;
-  NormalTail tail_;
-  Vector end_ = constant(NormalTail::end), minus_half_ = constant(-0.5f);
-  Vector density_at_zero_ = constant(static_cast<float>(density_at_zero));
-};
-
-#endif
 
 }  // namespace
 

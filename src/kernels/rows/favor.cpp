@@ -28,14 +28,14 @@ void favor_features(double scale, const float* c, const float* h, double added, 
   for (Index r = 0; r < U.rows; ++r) {
     float* const row = U[r];
     const Vector largest = set(c[r]), half = set(h[r]);
-    Vector total = hn::Zero(tag);
-    for_each_vector(U.columns, [&](Index j, auto use) {
+    RowSum sum;
+    for_each_part(U.columns, [&](auto part, Index j, auto use) {
       const Vector u = hn::Mul(factor, use.load(row + j));
       const Vector feature = hn::Add(exp.below_88(hn::Sub(hn::Sub(u, largest), half)), more);
       use.store(feature, row + j);
-      total = hn::Add(total, use.otherwise(feature, hn::Zero(tag)));
+      sum[part] = hn::Add(sum[part], use.otherwise(feature, hn::Zero(tag)));
     });
-    if (sums) sums[r] = sum(total);
+    if (sums) sums[r] = sum.total();
   }
 }
 
@@ -44,13 +44,13 @@ void favor_features_backward(double added, Matrix<const float> F, Matrix<float> 
   for (Index r = 0; r < dF.rows; ++r) {
     const float* const features = F[r];
     float* const row = dF[r];
-    Vector total = hn::Zero(tag);
-    for_each_vector(dF.columns, [&](Index j, auto use) {
+    RowSum sum;
+    for_each_part(dF.columns, [&](auto part, Index j, auto use) {
       const Vector du = hn::Mul(hn::Sub(use.load(features + j), more), use.load(row + j));
       use.store(du, row + j);
-      total = hn::Add(total, use.otherwise(du, hn::Zero(tag)));
+      sum[part] = hn::Add(sum[part], use.otherwise(du, hn::Zero(tag)));
     });
-    sums[r] = sum(total);
+    sums[r] = sum.total();
   }
 }
 

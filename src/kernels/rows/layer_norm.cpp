@@ -42,22 +42,21 @@ void layer_norm_forward(const RowNorm<float>& norm, Matrix<const float> x, Matri
   const Index n = x.columns;
   const float share = 1.0f / static_cast<float>(n);
   for_row_groups(x.rows, [=](Index first, auto count) {
-    std::array<Vector, count> sums, means, scales;
-    sums.fill(hn::Zero(tag));
-    for_each_vector(n, [&](Index i, auto use) {
-      each(count, [&](Index r) { sums[r] = hn::Add(sums[r], use.load(x[first + r] + i)); });
+    std::array<Vector, count> means, scales;
+    std::array<RowSum, count> sums, squares;
+    for_each_part(n, [&](auto part, Index i, auto use) {
+      each(count, [&](Index r) { sums[r][part] = hn::Add(sums[r][part], use.load(x[first + r] + i)); });
     });
-    each(count, [&](Index r) { means[r] = set(statistics(first + r, 0) = sum(sums[r]) * share); });
+    each(count, [&](Index r) { means[r] = set(statistics(first + r, 0) = sums[r].total() * share); });
 
-    sums.fill(hn::Zero(tag));
-    for_each_vector(n, [&](Index i, auto use) {
+    for_each_part(n, [&](auto part, Index i, auto use) {
       each(count, [&](Index r) {
         const Vector centred = use.otherwise(hn::Sub(use.load(x[first + r] + i), means[r]), hn::Zero(tag));
-        sums[r] = hn::MulAdd(centred, centred, sums[r]);
+        squares[r][part] = hn::MulAdd(centred, centred, squares[r][part]);
       });
     });
     each(count, [&](Index r) {
-      const float variance = sum(sums[r]) * share;
+      const float variance = squares[r].total() * share;
       scales[r] = set(statistics(first + r, 1) = 1.0f / std::sqrt(variance + static_cast<float>(norm.eps)));
     });
 
@@ -94,13 +93,13 @@ void layer_norm_backward(const float* gamma, Matrix<const float> x, Matrix<const
     const float *const x_row = x[r], *const dy_row = dy[r];
     float* const dx_row = dx[r];
     const Vector mean = set(statistics(r, 0)), scale = set(statistics(r, 1));
-    Vector g_sum = hn::Zero(tag), product_sum = hn::Zero(tag);
-    for_each_vector(x.columns, [&](Index i, auto use) {
+    RowSum g_sum, product_sum;
+    for_each_part(x.columns, [&](auto part, Index i, auto use) {
       const Vector g = hn::Mul(use.load(gamma + i), use.load(dy_row + i));  // zero beyond the row
-      g_sum = hn::Add(g_sum, g);
-      product_sum = hn::MulAdd(g, normalize(use.load(x_row + i), mean, scale), product_sum);
+      g_sum[part] = hn::Add(g_sum[part], g);
+      product_sum[part] = hn::MulAdd(g, normalize(use.load(x_row + i), mean, scale), product_sum[part]);
     });
-    const Vector mean_g = set(sum(g_sum) * share), mean_product = set(sum(product_sum) * share);
+    const Vector mean_g = set(g_sum.total() * share), mean_product = set(product_sum.total() * share);
     for_each_vector(x.columns, [&](Index i, auto use) {
       const Vector g = hn::Mul(use.load(gamma + i), use.load(dy_row + i));
       const Vector normalized = normalize(use.load(x_row + i), mean, scale);

@@ -11,21 +11,22 @@ using namespace simd;
 void row_dots(Matrix<const float> a, Matrix<const float> b, float* out) {
   for (Index r = 0; r < a.rows; ++r) {
     const float *const ar = a[r], *const br = b[r];
-    Vector total = hn::Zero(tag);
-    for_each_vector(a.columns,
-                    [&](Index i, auto use) { total = hn::MulAdd(use.load(ar + i), use.load(br + i), total); });
-    out[r] = sum(total);
+    RowSum sum;
+    for_each_part(a.columns, [&](auto part, Index i, auto use) {
+      sum[part] = hn::MulAdd(use.load(ar + i), use.load(br + i), sum[part]);
+    });
+    out[r] = sum.total();
   }
 }
 
 void row_dots_of_differences(Index count, Index n, const RowTriple<float>* rows, float* out) {
   for (Index r = 0; r < count; ++r) {
     const float *const a = rows[r].a, *const b = rows[r].b, *const c = rows[r].c;
-    Vector total = hn::Zero(tag);
-    for_each_vector(n, [&](Index i, auto use) {
-      total = hn::MulAdd(use.load(a + i), hn::Sub(use.load(b + i), use.load(c + i)), total);
+    RowSum sum;
+    for_each_part(n, [&](auto part, Index i, auto use) {
+      sum[part] = hn::MulAdd(use.load(a + i), hn::Sub(use.load(b + i), use.load(c + i)), sum[part]);
     });
-    out[r] = sum(total);
+    out[r] = sum.total();
   }
 }
 

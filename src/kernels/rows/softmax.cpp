@@ -21,21 +21,8 @@ void zero_beyond(Index n, Index columns, float* row) {
 }
 
 constexpr int side_by_side = 4;
-constexpr hn::FixedTag<float, side_by_side> four;
-using Four = hn::Vec<decltype(four)>;
 constexpr auto max = [](auto a, auto b) { return hn::Max(a, b); };
 constexpr auto add = [](auto a, auto b) { return hn::Add(a, b); };
-
-/// Reduces the lanes of v by halves to four.
-template <class D, class F>
-HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
-  if constexpr (hn::MaxLanes(D()) == side_by_side) {
-    return v;
-  } else {
-    const hn::Half<D> half;
-    return fold(half, f(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), f);
-  }
-}
 
 /// Reduces the lanes of each of four vectors by f.
 template <class F>
@@ -48,13 +35,6 @@ HWY_INLINE Four reduce(const Vector (&v)[side_by_side], const F& f) {
   const auto low = two(v[0], v[1]), high = two(v[2], v[3]);
   return f(hn::BitCast(four, hn::InterleaveLower(pairs, low, high)),
            hn::BitCast(four, hn::InterleaveUpper(pairs, low, high)));
-}
-
-/// Calls f(i) for i = 0 to count - 1, as constants.
-template <int count, class F>
-[[gnu::always_inline]] inline void unrolled(const F& f) {
-  [&]<int... i>(std::integer_sequence<int, i...>) [[gnu::always_inline]] { (f(std::integral_constant<int, i>{}), ...); }
-  (std::make_integer_sequence<int, count>{});
 }
 
 /// attention_softmax() for rows of `vectors` vectors, the last perhaps partial.
@@ -128,13 +108,14 @@ void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> sav
     for (Index j = 0; j < whole; j += lanes) largest = hn::Max(largest, hn::Mul(scale, hn::LoadU(tag, row + j)));
     const float row_maximum = maximum(largest);
     const Vector subtracted = set(row_maximum), last_e = exp.below_88(hn::Sub(last, subtracted));
-    Vector total = tail.otherwise(last_e, zero);
-    for (Index j = 0; j < whole; j += lanes) {
+    RowSum total;
+    for_each_part(whole, [&](auto part, Index j, auto) {
       const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, row + j)), subtracted));
-      total = hn::Add(total, e);
+      total[part] = hn::Add(total[part], e);
       hn::StoreU(e, tag, row + j);
-    }
-    const float row_sum = sum(total);
+    });
+    total.add(whole / lanes % RowSum::vectors, tail.otherwise(last_e, zero));
+    const float row_sum = total.total();
     const Vector factor = set(1.0f / row_sum);
     for (Index j = 0; j < whole; j += lanes) hn::StoreU(hn::Mul(factor, hn::LoadU(tag, row + j)), tag, row + j);
     tail.store(hn::Mul(factor, last_e), row + whole);
@@ -176,11 +157,11 @@ void attention_softmax_backward_from_sums(const ScoreRows& rule, Matrix<const fl
 
 void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp) {
   for (Index r = 0; r < dp.rows; ++r) {
-    Vector products = hn::Zero(tag);
-    for_each_vector(rule.length(r, dp.columns), [&](Index j, auto use) {
-      products = hn::Add(products, use.otherwise(hn::Mul(use.load(p[r] + j), use.load(dp[r] + j)), hn::Zero(tag)));
+    RowSum products;
+    for_each_part(rule.length(r, dp.columns), [&](auto part, Index j, auto use) {
+      products[part] = hn::Add(products[part], hn::Mul(use.load(p[r] + j), use.load(dp[r] + j)));
     });
-    const float row_sum = sum(products);
+    const float row_sum = products.total();
     attention_softmax_backward_from_sums(rule.from(r), p.middle_rows(r, 1), &row_sum, dp.middle_rows(r, 1));
   }
 }

@@ -17,7 +17,7 @@ void sums_of(KeysAndValues<const float> keys, [[maybe_unused]] const float* bias
     if constexpr (biased) return hn::Add(x, set(bias[s]));
     return x;
   };
-  for_each_block(keys.k.columns, [&](Index first, auto count, auto use) {
+  for_each_block(keys.k.columns, [=](Index first, auto count, auto use) {
     Vector scale[count], mass[count], value[count];
     for (Index s = 0; s < keys.k.rows; ++s)
       for (int i = 0; i < count; ++i) {
@@ -75,7 +75,7 @@ void exp_sums_at_key(KeysAndValues<const float> key, ExpSums<const float> querie
 void exp_of_columns(KeysAndValues<const float> keys, float* maximum, Matrix<float> f, const float* origin) {
   const Exp exp;
   const Index n = keys.k.columns;
-  for_each_block(n, [&](Index first, auto count, auto use) {
+  for_each_block(n, [=](Index first, auto count, auto use) {
     Vector largest[count];
     for (int i = 0; i < count; ++i) largest[i] = use.load(keys.k[0] + first + i * lanes);
     for (Index s = 1; s < keys.k.rows; ++s)

@@ -10,54 +10,44 @@ using namespace simd;
 
 namespace {
 
-/// Calls f(row, chain) for all rows. A single vector of channels has four independent chains of additions or maxima, to
-/// hide their latency.
-template <int vectors, class F>
-void over_rows(Index rows, const F& f) {
+/// Calls even(r) and odd(r) in turn for all rows. Two independent maxima or sums hide the latency of an operation.
+template <class Even, class Odd>
+void in_turn(Index rows, const Even& even, const Odd& odd) {
   Index r = 0;
-  if constexpr (vectors == 1)
-    for (; r + 4 <= rows; r += 4) f(r, 0), f(r + 1, 1), f(r + 2, 2), f(r + 3, 3);
-  for (; r < rows; ++r) f(r, 0);
+  for (; r + 2 <= rows; r += 2) even(r), odd(r + 1);
+  if (r < rows) even(r);
 }
-
-/// Sums or maxima of `vectors` vectors, in chains.
-template <int vectors>
-struct Chains {
-  static constexpr int count = vectors == 1 ? 4 : 1;
-  Vector v[count][vectors];
-
-  explicit Chains(Vector start) {
-    for (auto& chain : v)
-      for (Vector& x : chain) x = start;
-  }
-  template <class F>
-  void join(const F& f) {
-    for (int i = 0; i < vectors; ++i)
-      for (int chain = 1; chain < count; ++chain) v[0][i] = f(v[0][i], v[chain][i]);
-  }
-};
 
 }  // namespace
 
 void softmax_columns(Matrix<const float> x, Matrix<float> y) {
   const Exp exp;
-  for_each_block(x.columns, [&](Index first, auto count, auto use) {
-    Chains<count> largest(set(-HUGE_VALF)), sums(hn::Zero(tag));
-    over_rows<count>(x.rows, [&](Index r, int chain) {
-      for (int i = 0; i < count; ++i)
-        largest.v[chain][i] = hn::Max(largest.v[chain][i], use.load(x[r] + first + i * lanes));
-    });
-    largest.join([](Vector a, Vector b) { return hn::Max(a, b); });
-    over_rows<count>(x.rows, [&](Index r, int chain) {
+  for_each_block(x.columns, [=](Index first, auto count, auto use) {
+    Vector largest[count], of_odd[count];
+    for (int i = 0; i < count; ++i) largest[i] = of_odd[i] = set(-HUGE_VALF);
+    const auto maximum = [&](Index r, Vector largest, int i) {
+      return hn::Max(largest, use.load(x[r] + first + i * lanes));
+    };
+    in_turn(
+        x.rows,
+        [&](Index r) {
+          for (int i = 0; i < count; ++i) largest[i] = maximum(r, largest[i], i);
+        },
+        [&](Index r) {
+          for (int i = 0; i < count; ++i) of_odd[i] = maximum(r, of_odd[i], i);
+        });
+    for (int i = 0; i < count; ++i) largest[i] = hn::Max(largest[i], of_odd[i]);
+    // One sum: the next exp takes longer than an addition.
+    Vector sums[count];
+    for (Vector& sum : sums) sum = hn::Zero(tag);
+    for (Index r = 0; r < x.rows; ++r)
       for (int i = 0; i < count; ++i) {
-        const Vector e = exp.below_88(hn::Sub(use.load(x[r] + first + i * lanes), largest.v[0][i]));
-        sums.v[chain][i] = hn::Add(sums.v[chain][i], e);
+        const Vector e = exp.below_88(hn::Sub(use.load(x[r] + first + i * lanes), largest[i]));
+        sums[i] = hn::Add(sums[i], e);
         use.store(e, y[r] + first + i * lanes);
       }
-    });
-    sums.join([](Vector a, Vector b) { return hn::Add(a, b); });
     for (int i = 0; i < count; ++i) {
-      const Vector factor = hn::Div(set(1.0f), sums.v[0][i]);
+      const Vector factor = hn::Div(set(1.0f), sums[i]);
       float* to = y.data + first + i * lanes;
       for (Index r = 0; r < y.rows; ++r, to += y.stride) use.store(hn::Mul(factor, use.load(to)), to);
     }
@@ -65,19 +55,26 @@ void softmax_columns(Matrix<const float> x, Matrix<float> y) {
 }
 
 void softmax_columns_backward(Matrix<const float> y, Matrix<const float> dy, Update update, Matrix<float> dx) {
-  for_each_block(y.columns, [&](Index first, auto count, auto use) {
-    Chains<count> sums(hn::Zero(tag));
-    over_rows<count>(y.rows, [&](Index r, int chain) {
-      for (int i = 0; i < count; ++i) {
-        const Index c = first + i * lanes;
-        sums.v[chain][i] = hn::MulAdd(use.load(y[r] + c), use.load(dy[r] + c), sums.v[chain][i]);
-      }
-    });
-    sums.join([](Vector a, Vector b) { return hn::Add(a, b); });
+  for_each_block(y.columns, [=](Index first, auto count, auto use) {
+    Vector sums[count], of_odd[count];
+    for (int i = 0; i < count; ++i) sums[i] = of_odd[i] = hn::Zero(tag);
+    const auto add = [&](Index r, Vector sum, int i) {
+      const Index c = first + i * lanes;
+      return hn::MulAdd(use.load(y[r] + c), use.load(dy[r] + c), sum);
+    };
+    in_turn(
+        y.rows,
+        [&](Index r) {
+          for (int i = 0; i < count; ++i) sums[i] = add(r, sums[i], i);
+        },
+        [&](Index r) {
+          for (int i = 0; i < count; ++i) of_odd[i] = add(r, of_odd[i], i);
+        });
+    for (int i = 0; i < count; ++i) sums[i] = hn::Add(sums[i], of_odd[i]);
     for (Index r = 0; r < y.rows; ++r)
       for (int i = 0; i < count; ++i) {
         const Index c = first + i * lanes;
-        write(update, use, hn::Mul(use.load(y[r] + c), hn::Sub(use.load(dy[r] + c), sums.v[0][i])), dx[r] + c);
+        write(update, use, hn::Mul(use.load(y[r] + c), hn::Sub(use.load(dy[r] + c), sums[i])), dx[r] + c);
       }
   });
 }

@@ -2,6 +2,7 @@
 
 #include "elementwise.h"
 
+#include "heed/base/math.h"
 #include "heed/cost/for_each_number.h"
 
 #include <cmath>
@@ -13,7 +14,7 @@ Var<T> exp(Var<T> x) {
   return elementwise(
       "exp", x, {.exp = 1}, {.mul = 1},
       [](T z) {
-        using std::exp;
+        using math::exp;
         return exp(z);
       },
       [](T, T y, T dy) { return y * dy; });
@@ -24,7 +25,7 @@ Var<T> log(Var<T> x) {
   return elementwise(
       "log", x, {.log = 1}, {.div = 1},
       [](T z) {
-        using std::log;
+        using math::log;
         return log(z);
       },
       [](T z, T, T dy) { return dy / z; });
@@ -45,7 +46,7 @@ template <class T>
 Var<T> pow(Var<T> x, double p) {
   const T exponent(p), one_less(p - 1);
   const auto power = [](T z, T by) {
-    using std::pow;
+    using math::pow;
     return pow(z, by);
   };
   if (p == 0)  // 0 x^-1 is not a number at 0
@@ -75,7 +76,7 @@ Var<T> tanh(Var<T> x) {
   return elementwise(
       "tanh", x, {.other = 1}, {.mul = 2, .add = 1},
       [](T z) {
-        using std::tanh;
+        using math::tanh;
         return tanh(z);
       },
       [](T, T y, T dy) { return (T(1) - y * y) * dy; });
@@ -86,7 +87,7 @@ Var<T> sigmoid(Var<T> x) {
   return elementwise(
       "sigmoid", x, {.add = 1, .div = 1, .exp = 1}, {.mul = 2, .add = 1},
       [](T z) {
-        using std::exp;
+        using math::exp;
         return T(1) / (T(1) + exp(-z));
       },
       [](T, T y, T dy) { return y * (T(1) - y) * dy; });

@@ -1,5 +1,6 @@
 #include "heed/train/tasks/classification.h"
 
+#include "heed/base/math.h"
 #include "heed/base/printable.h"
 #include "heed/data/loader.h"
 #include "heed/ops/cross_entropy.h"
@@ -7,7 +8,6 @@
 #include "rank_of.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -149,7 +149,7 @@ std::vector<double> probabilities(const float* logits, Index classes) {
   const float maximum = *std::max_element(logits, logits + classes);
   std::vector<double> shares;
   double sum = 0;
-  for (Index c = 0; c < classes; ++c) sum += shares.emplace_back(std::exp(static_cast<double>(logits[c] - maximum)));
+  for (Index c = 0; c < classes; ++c) sum += shares.emplace_back(math::exp(static_cast<double>(logits[c] - maximum)));
   for (double& share : shares) share /= sum;
   return shares;
 }

@@ -11,6 +11,7 @@
 
 #include "neighbours.h"
 #include "given_batches.h"
+#include "heed/base/math.h"
 #include "heed/data/dataset.h"
 #include "heed/data/loader.h"
 #include "heed/nn/dino.h"
@@ -229,7 +230,7 @@ class Dino : public Task<T> {
   std::string end_epoch() override {
     if (entropy_[1] == 0) return "";
     const double entropy = static_cast<double>(entropy_[0]) / static_cast<double>(entropy_[1]);
-    const double most = std::log(static_cast<double>(outputs()));
+    const double most = math::log(static_cast<double>(outputs()));
     std::fill(entropy_.begin(), entropy_.end(), T(0));
     constexpr double near = 0.01;
     if (entropy >= near && entropy <= most - near) return "";

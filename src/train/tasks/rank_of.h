@@ -1,6 +1,7 @@
 // Ranks of labels among logits, and scores of rows of logits by their labels.
 #pragma once
 
+#include "heed/base/math.h"
 #include "heed/train/tasks/task.h"
 
 #include <algorithm>
@@ -19,8 +20,8 @@ template <class T>
 double cross_entropy_of(const T* logits, Index classes, Index label) {
   const double maximum = static_cast<double>(logits[largest_of(logits, classes)]);
   double sum = 0;
-  for (Index c = 0; c < classes; ++c) sum += std::exp(static_cast<double>(logits[c]) - maximum);
-  return maximum + std::log(sum) - static_cast<double>(logits[label]);
+  for (Index c = 0; c < classes; ++c) sum += math::exp(static_cast<double>(logits[c]) - maximum);
+  return maximum + math::log(sum) - static_cast<double>(logits[label]);
 }
 
 /// Returns the number of classes ranked before `label`; ties go to the lower class. If a logit is NaN, no label has

@@ -1,10 +1,10 @@
 #include "heed/train/tasks/teaching.h"
 
+#include "heed/base/math.h"
 #include "heed/base/parallel.h"
 #include "heed/kernels/rows/rows.h"
 #include "heed/kernels/rows/softmax.h"
 
-#include <cmath>
 #include <vector>
 
 namespace heed {
@@ -30,7 +30,7 @@ Teaching<T> teach(View<const T> logits, View<const T> center, double temperature
     kernels::row_dots<T>(Matrix<const T>(q, 1, K), Matrix<const T>(x.data(), 1, K), &mean_x);
     // -sum q log q = log sum exp(x) - sum q x
     entropies[static_cast<std::size_t>(r)] =
-        static_cast<double>(kept[0]) + std::log(static_cast<double>(kept[1])) - static_cast<double>(mean_x);
+        static_cast<double>(kept[0]) + math::log(static_cast<double>(kept[1])) - static_cast<double>(mean_x);
   });
   teaching.entropy = 0;
   for (const double entropy : entropies) teaching.entropy += entropy / static_cast<double>(rows);

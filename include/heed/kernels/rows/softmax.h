@@ -2,11 +2,11 @@
 // so that the backward pass can recompute the row.
 #pragma once
 
+#include "heed/base/math.h"
 #include "heed/base/matrix.h"
 #include "heed/cost/counts.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace heed::kernels {
 
@@ -32,7 +32,7 @@ inline namespace reference {
 /// the rounding of the sum.
 template <class T>
 void softmax_rows(Matrix<T> s, Matrix<std::type_identity_t<T>> saved = {}) {
-  using std::exp;
+  using math::exp;
   const Index n = s.columns;
   for (Index r = 0; r < s.rows; ++r) {
     T* const row = s[r];
@@ -68,7 +68,7 @@ void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_iden
 /// sum.) Fast float: relative error at most 4e-7 + 6e-8 (|scale s| + |scale s - max|).
 template <class T>
 void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> saved) {
-  using std::exp;
+  using math::exp;
   for (Index r = 0; r < s.rows; ++r) {
     const Index n = rule.length(r, s.columns);
     T* const row = s[r];

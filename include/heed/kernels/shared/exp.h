@@ -1,7 +1,9 @@
 // exp and log(1 + x) for loops that the compiler vectorises. The float versions are short polynomials without branches;
-// a C library call per element takes ten times as long. double, and float in a build without SIMD, use the C library.
+// a call per element takes ten times as long. double, and float in a build without SIMD, use those of base/math.h.
 // Counted has its own (cost/counted.h).
 #pragma once
+
+#include "heed/base/math.h"
 
 #include <bit>
 #include <cmath>
@@ -9,10 +11,10 @@
 
 namespace heed::kernels {
 
-inline double exp(double x) { return std::exp(x); }
+inline double exp(double x) { return math::exp(x); }
 
 /// Returns log(1 + x) for 0 <= x <= 1, without cancellation for small x.
-inline double log_1_plus(double x) { return std::log1p(x); }
+inline double log_1_plus(double x) { return math::log1p(x); }
 
 /// As above, for the other number types.
 template <class T>
@@ -22,8 +24,8 @@ T log_1_plus(T x) {
 
 #ifdef HEED_NO_SIMD
 
-inline float exp(float x) { return std::exp(x); }
-inline float log_1_plus(float x) { return std::log1p(x); }
+inline float exp(float x) { return math::exp(x); }
+inline float log_1_plus(float x) { return math::log1p(x); }
 
 #else
 
@@ -38,7 +40,7 @@ namespace detail {
 
 /// Returns a b + c, fused if the CPU has FMA.
 [[gnu::always_inline]] inline float multiply_add(float a, float b, float c) {
-#ifdef __FMA__
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
   return std::fma(a, b, c);
 #else
   return a * b + c;

@@ -1,5 +1,5 @@
-// Building blocks of the fast float kernels: whole and partial vectors, sums in a fixed order, exp and the tail of the
-// normal distribution. Highway selects the instructions at compile time (ARCH in the Makefile).
+// Building blocks of the fast float kernels: whole and partial vectors, sums in a fixed order and exp. Highway selects
+// the instructions at compile time (ARCH in the Makefile).
 //
 // A short loop over an array of sums inside a long loop is unrolled by a pragma, which keeps the array in registers.
 // Without the pragma GCC unrolls the short loop too late: the sums are in registers, but every step of the long loop
@@ -15,6 +15,7 @@
 #include <hwy/highway.h>
 
 #include <cstring>
+#include <utility>
 
 namespace heed::kernels::simd {
 
@@ -129,9 +130,76 @@ inline void write(Update update, Lanes use, Vector v, float* to) {
   use.store(update == Update::assign ? v : hn::Add(use.load(to), v), to);
 }
 
-/// Return the sum and the maximum of the lanes, reduced by halves: the order depends on the number of lanes alone.
-inline float sum(Vector v) { return hn::GetLane(hn::SumOfLanes(tag, v)); }
 inline float maximum(Vector v) { return hn::GetLane(hn::MaxOfLanes(tag, v)); }
+
+/// Calls f(i) for i = 0 to count - 1, as constants.
+template <int count, class F>
+[[gnu::always_inline]] inline void unrolled(const F& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) [[gnu::always_inline]] { (f(std::integral_constant<int, i>{}), ...); }
+  (std::make_integer_sequence<int, count>{});
+}
+
+inline constexpr hn::FixedTag<float, 4> four;
+using Four = hn::Vec<decltype(four)>;
+
+/// Reduces the lanes of v to four: f of the two halves, and so on.
+template <class D, class F>
+HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
+  if constexpr (hn::MaxLanes(D()) == 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return fold(half, f(hn::LowerHalf(half, v), hn::UpperHalf(half, v)), f);
+  }
+}
+
+/// The sum of a row, in sixteen partial sums: element i is added to partial sum i mod 16, and then partial sum i to
+/// i + 8, i to i + 4, and so on. So the bits of the result do not depend on the number of lanes.
+class RowSum {
+ public:
+  static constexpr int vectors = static_cast<int>(16 / lanes);  ///< that hold the partial sums
+
+  RowSum() {
+    for (Vector& v : parts_) v = hn::Zero(tag);
+  }
+
+  Vector& operator[](int vector) { return parts_[vector]; }
+
+  /// Adds v to a vector of partial sums whose number is not a constant.
+  void add(Index vector, Vector v) {
+    unrolled<vectors>([&](auto i) {
+      if (vectors == 1 || i == vector) parts_[i] = hn::Add(parts_[i], v);
+    });
+  }
+
+  float total() const {
+    const auto add = [](auto a, auto b) { return hn::Add(a, b); };
+    Vector sum = parts_[0];
+    if constexpr (vectors == 2) sum = hn::Add(parts_[0], parts_[1]);
+    if constexpr (vectors == 4) sum = hn::Add(hn::Add(parts_[0], parts_[2]), hn::Add(parts_[1], parts_[3]));
+    const Four sums = fold(tag, sum, add), pairs = hn::Add(sums, hn::Shuffle1032(sums));
+    return hn::GetLane(hn::Add(pairs, hn::Shuffle0321(pairs)));
+  }
+
+ private:
+  static_assert(lanes == 16 || lanes == 8 || lanes == 4);
+  Vector parts_[vectors];
+};
+
+/// Calls f(part, position, AllLanes or FirstLanes) for n elements, one vector at a time: `part` is a constant, the
+/// vector of a RowSum that the elements belong to.
+template <class F>
+inline void for_each_part(Index n, const F& f) {
+  Index i = 0;
+  for (; i + 16 <= n; i += 16) unrolled<RowSum::vectors>([&](auto part) { f(part, i + part * lanes, AllLanes{}); });
+  unrolled<RowSum::vectors>([&](auto part) {
+    const Index at = i + part * lanes;
+    if (RowSum::vectors > 1 && at + lanes <= n)
+      f(part, at, AllLanes{});
+    else if (at < n)
+      f(part, at, FirstLanes(n - at));
+  });
+}
 
 /// Returns a constant that stays in a register. Otherwise GCC loads it from memory at each use, and exp is then limited
 /// by loads (Zen 4: 3.7 instead of 5.9 Gelem/s).
@@ -163,39 +231,32 @@ class Clamp {
   [[maybe_unused]] Vector minus_one_ = constant(-1.0f);
 };
 
-/// exp x with a relative error of at most 1.5e-7 + 3e-9 |x|; NaN for NaN. With AVX-512 the result overflows and is
-/// subnormal for the same x as the true one; otherwise it is infinite for x > 88.37, where 2^n overflows, and 0 for
-/// x < -87.33, where exp is subnormal.
+/// exp x with a relative error of at most 1.5e-7 + 3e-9 |x|, or 1e-45 where it is subnormal; infinity where it
+/// overflows; NaN for NaN. The same bits whatever the instructions.
 ///
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and leaves it
-/// in the low bits; with the exponent bias 127 added too, these bits shifted into the exponent field are 2^n. AVX-512
-/// multiplies by 2^n in one instruction, which handles overflow and underflow and leaves the ports for products and
-/// comparisons free: 8 instead of 10 cycles per vector (Zen 4). ln 2 as a float is 1.9e-9 too large, which is the
-/// second term of the error. Without fused multiply-add n ln 2 would be rounded, so ln 2 is split into two parts; the
-/// first has 10 bits and n times it is exact. exp r is the polynomial of kernels/shared/exp.h, whose scalar form serves
-/// loops that the compiler vectorises.
+/// in the low bits. AVX-512 multiplies by 2^n in one instruction. Otherwise 2^n has two factors, since n may be outside
+/// the range of exponents: with twice the exponent bias added too, each half of the low bits, shifted into the exponent
+/// field, is one of them. ln 2 as a float is 1.9e-9 too large, which is the second term of the error. Without fused
+/// multiply-add n ln 2 would be rounded, so ln 2 is split into two parts; the first has 10 bits and n times it is
+/// exact. exp r is the polynomial of kernels/shared/exp.h, whose scalar form serves loops that the compiler vectorises.
 class Exp {
  public:
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   Vector operator()(Vector x) const { return below_88(hn::Min(set(89.0f), x)); }
 
   /// As above, for x <= 88 or NaN.
   Vector below_88(Vector x) const {
     x = hn::Max(lowest, x);
-    const Vector n = hn::Sub(hn::MulAdd(x, log2_e, rounder), rounder);
-    return Vector{_mm512_scalef_ps(polynomial(reduced(x, n)).raw, n.raw)};
-  }
+    const Vector shifted = hn::MulAdd(x, log2_e, rounder), n = hn::Sub(shifted, rounder);
+    const Vector p = polynomial(reduced(x, n));
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+    return Vector{_mm512_scalef_ps(p.raw, n.raw)};
 #else
-  Vector operator()(Vector x) const { return hn::IfThenElse(hn::Gt(x, set(88.37f)), set(HUGE_VALF), below_88(x)); }
-
-  /// As above, for x <= 88 or NaN.
-  Vector below_88(Vector x) const {
-    const Vector shifted = hn::MulAdd(x, log2_e, rounder);
-    const Vector p = polynomial(reduced(x, hn::Sub(shifted, rounder)));
-    const Vector power = hn::BitCast(tag, hn::ShiftLeft<23>(hn::BitCast(int_tag, shifted)));
-    return hn::IfThenZeroElse(hn::Lt(x, lowest), hn::Mul(p, power));
-  }
+    const auto both = hn::BitCast(int_tag, shifted), half = hn::ShiftRight<1>(both), rest = hn::Sub(both, half);
+    const auto power = [](auto exponent) { return hn::BitCast(tag, hn::ShiftLeft<23>(exponent)); };
+    return hn::Mul(hn::Mul(p, power(half)), power(rest));
 #endif
+  }
 
  private:
   Vector reduced(Vector x, Vector n) const {
@@ -208,35 +269,10 @@ class Exp {
     return p;
   }
 
-  Vector rounder = constant(0x1.8p23f + 127.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
+  Vector rounder = constant(0x1.8p23f + 254.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
   Vector one = constant(1.0f), c2 = constant(exp_polynomial::c2), c3 = constant(exp_polynomial::c3);
   Vector c4 = constant(exp_polynomial::c4), c5 = constant(exp_polynomial::c5), c6 = constant(exp_polynomial::c6);
-  // Threshold below which the result is 0: half the smallest subnormal with AVX-512, the smallest normal float
-  // otherwise.
-  Vector lowest = constant(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? -104.0f : -87.33f);
-};
-
-/// The upper tail of the normal distribution, 1 - Phi(t) = exp(-t^2 / 2) R(t) for t >= 0. R falls smoothly from 1/2 to
-/// about 1 / (t sqrt(2 pi)). The polynomial of degree 10 minimises the largest error of max(1, t) exp(-t^2 / 2) R(t)
-/// over 0 <= t <= 5 (Remez exchange, 1.2e-7). For t > 5, callers use R(5): the error stays as small, since
-/// exp(-t^2 / 2) < 4e-6.
-class NormalTail {
- public:
-  static constexpr float end = 5.0f;
-
-  /// Returns R(t) for 0 <= t <= `end`.
-  Vector operator()(Vector t) const {
-    Vector p = hn::MulAdd(c10, t, c9);
-    for (const Vector c : {c8, c7, c6, c5, c4, c3, c2, c1, c0}) p = hn::MulAdd(p, t, c);
-    return p;
-  }
-
- private:
-  Vector c0 = constant(0.4999998802f), c1 = constant(-0.398932604f), c2 = constant(0.249871082f),
-         c3 = constant(-0.1323122232f);
-  Vector c4 = constant(0.06071620234f), c5 = constant(-0.02378055192f), c6 = constant(0.007554750363f);
-  Vector c7 = constant(-0.001807109185f), c8 = constant(0.0002966592453f), c9 = constant(-2.920809319e-5f);
-  Vector c10 = constant(1.283976335e-6f);
+  Vector lowest = constant(-104.0f);  // below, the result is less than half the smallest subnormal: 0
 };
 
 }  // namespace heed::kernels::simd

@@ -3,9 +3,9 @@
 #include "src/apps/cli/training/sweep_cells.h"
 
 #include "heed/base/error.h"
+#include "heed/base/math.h"
 #include "heed/base/printable.h"
 
-#include <cmath>
 #include <filesystem>
 #include <list>
 #include <set>
@@ -17,7 +17,7 @@ namespace {
 /// The value of random answers: 1 / n of n classes, the log n of a loss, and 0 for the overlap of patches.
 double chance(const Experiment& x, const FigureName& figure) {
   const double answers = static_cast<double>(x.model.task == "lm" ? x.model.vocab : x.model.classes);
-  if (!figure.share) return std::log(answers);
+  if (!figure.share) return math::log(answers);
   return x.model.output == "tokens" ? 0 : 1 / answers;
 }
 

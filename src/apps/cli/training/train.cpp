@@ -8,6 +8,7 @@
 #include "taken_weights.h"
 
 #include "heed/analysis/resident_memory.h"
+#include "heed/base/math.h"
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
@@ -260,7 +261,7 @@ class CheckReport : public TrainObserver {
                                             : "classes",
                     grouped(plan_.parameters), x_.data.name, grouped(plan_.train_examples), plan_.example,
                     grouped(plan_.validation_examples), grouped(plan_.test_examples), classes_text(x_, plan_), s.loss,
-                    std::log(static_cast<double>(answers_of(x_))), x_.train.batch, plan_.example,
+                    math::log(static_cast<double>(answers_of(x_))), x_.train.batch, plan_.example,
                     static_cast<double>(x_.train.batch) / s.images_per_s,
                     static_cast<double>(peak_resident_bytes()) / 1e9, x_.train.epochs, grouped(plan_.steps_per_epoch)));
   }

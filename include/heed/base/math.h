@@ -1,0 +1,37 @@
+// Functions of the C library whose last bits differ between libraries, and with the processor: our own, of additions,
+// products, quotients and fused multiply-adds alone, so that they give the same bits everywhere. Arguments, results and
+// exceptions are those of the functions of the same name in <cmath>; square roots, which are exact, come from there.
+//
+// u = 2^-53 is half a unit in the last place of a double. Results in float are rounded from double: their error is at
+// most 0.501 units in the last place.
+#pragma once
+
+namespace heed::math {
+
+/// Relative error at most 2 u. The largest finite result belongs to x = 709.78; results below 2.2e-308 are subnormal,
+/// down to x = -745.13.
+double exp(double x);
+
+/// Relative error at most 2 u.
+double log(double x);
+
+/// Returns log(1 + x), without cancellation for small x. Relative error at most 4 u.
+double log1p(double x);
+
+/// Relative error at most 2 u. |x| <= 10^6.
+double sin(double x);
+double cos(double x);
+
+/// Relative error at most 4 u.
+double tanh(double x);
+
+/// Returns x^y. Relative error at most (2 + |y log x| / 8) u.
+double pow(double x, double y);
+
+inline float exp(float x) { return static_cast<float>(exp(static_cast<double>(x))); }
+inline float log(float x) { return static_cast<float>(log(static_cast<double>(x))); }
+inline float log1p(float x) { return static_cast<float>(log1p(static_cast<double>(x))); }
+inline float tanh(float x) { return static_cast<float>(tanh(static_cast<double>(x))); }
+inline float pow(float x, float y) { return static_cast<float>(pow(static_cast<double>(x), static_cast<double>(y))); }
+
+}  // namespace heed::math
