@@ -229,8 +229,9 @@ class ClassAttentionBlock {
     if (tokens == Tokens::first) return class_token(norm2_(scale_channels(attended, gamma1, select_token(x, 0))));
     x = scale_channels(join_tokens(attended, skip_tokens(y, 1)), gamma1, x);
     if (tokens_norm_) x = norm2_(x);
-    const Var<T> x0 = select_token(x, 0);
-    return join_tokens(class_token(tokens_norm_ ? x0 : norm2_(x0)), scale(skip_tokens(x, 1), 2));
+    // One after the other: compilers evaluate arguments in different orders, which would be that of the operations.
+    const Var<T> x0 = select_token(x, 0), others = scale(skip_tokens(x, 1), 2);
+    return join_tokens(class_token(tokens_norm_ ? x0 : norm2_(x0)), others);
   }
 
  private:
