@@ -28,7 +28,7 @@ constexpr std::uint64_t longest_table = 1 << 24;
 
 class ClaimReader {
  public:
-  explicit ClaimReader(const std::string& path) : path_(path), lines_(split(read_file(path, longest_table), '\n')) {
+  explicit ClaimReader(const std::string& path) : path_(path), lines_(split(read_text_file(path, longest_table), '\n')) {
     if (lines_.back().empty()) lines_.pop_back();
     require(lines_.size() > 1, "{}: holds no runs; expected a header with claim,arm,seed,value and a row for each run",
             path);

@@ -106,8 +106,11 @@ std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const
     const std::filesystem::path directory = dataset_directory(data.name, data.path, split, path_key);
     std::unique_ptr<Dataset> set = format.open(directory, split, data);
     const std::vector<std::string>& known = data.recorded.classes;
-    require(known.empty() || set->class_names() == known, "{}: its classes are {}; the model's are {}",
-            directory.string(), quoted_list(set->class_names()), quoted_list(known));
+    if (!known.empty() && set->class_names() != known) {
+      data::labels_among(known, set->class_names(), directory);
+      fail("{}: has {} of the model's {} classes; expected all in their order", directory.string(),
+           set->class_names().size(), known.size());
+    }
     return set;
   } catch (const std::filesystem::filesystem_error& error) {
     fail("{}: {}", error.path1().string(), error.code().message());

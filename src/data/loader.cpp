@@ -61,6 +61,28 @@ std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, 
   return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
 }
 
+std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
+                                     std::uint64_t seed) {
+  const std::vector<std::string>& recorded = config.recorded.validation;
+  const auto size = static_cast<Index>(files.size());
+  if (part == Part::test || recorded.empty() || static_cast<Index>(recorded.size()) != config.validation)
+    return examples_of(size, part, config, seed);
+  const std::filesystem::path root = std::filesystem::absolute(config.path).lexically_normal();
+  std::set<std::string> aside;
+  for (const std::string& name : recorded) aside.insert((root / name).string());
+  Subsets subsets;
+  for (Index i = 0; i < size; ++i) {
+    const std::string& file = files[static_cast<std::size_t>(i)];
+    const bool is_aside = aside.contains(std::filesystem::absolute(file).lexically_normal().string());
+    (is_aside ? subsets.validation : subsets.train).push_back(i);
+  }
+  require(!subsets.validation.empty() && !subsets.train.empty(),
+          "{}: {} of {} examples are among those that the run has set aside to validate with", config.path,
+          subsets.validation.size(), size);
+  keep_limit(subsets.train, config.limit);
+  return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
+}
+
 ImageSets::ImageSets(DataConfig data, Index seed, std::string path_key)
     : data_(std::move(data)), seed_(seed), path_key_(std::move(path_key)) {}
 
@@ -74,36 +96,14 @@ const Dataset& ImageSets::set(Part part) {
 }
 
 std::vector<Index> ImageSets::images(Part part) {
-  const Index size = set(part).size();
-  const std::vector<std::string>& recorded = data_.recorded.validation;
-  // Another number than the recorded one is drawn anew.
-  const bool draws = recorded.empty() || static_cast<Index>(recorded.size()) != data_.validation;
-  if (part != Part::test && !draws && set(part).has_file_per_image()) {
-    Subsets subsets = recorded_subsets();
-    return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
-  }
-  if (!own_validation(part)) return examples_of(size, part, data_, static_cast<std::uint64_t>(seed_));
+  const Dataset& set = this->set(part);
+  const auto seed = static_cast<std::uint64_t>(seed_);
+  if (!own_validation(part))
+    return set.has_file_per_image() ? examples_of_files(set.files(), part, data_, seed)
+                                    : examples_of(set.size(), part, data_, seed);
   DataConfig whole = data_;
   whole.validation = 0;
-  return examples_of(size, part == Part::validation ? Part::test : part, whole, static_cast<std::uint64_t>(seed_));
-}
-
-Subsets ImageSets::recorded_subsets() {
-  const std::filesystem::path root = std::filesystem::absolute(data_.path).lexically_normal();
-  std::set<std::string> aside;
-  for (const std::string& name : data_.recorded.validation) aside.insert((root / name).string());
-  const Dataset& set = this->set(Part::train);
-  Subsets subsets;
-  for (Index i = 0; i < set.size(); ++i) {
-    const std::string& file = set.files()[static_cast<std::size_t>(i)];
-    const bool is_aside = aside.contains(std::filesystem::absolute(file).lexically_normal().string());
-    (is_aside ? subsets.validation : subsets.train).push_back(i);
-  }
-  require(!subsets.validation.empty() && !subsets.train.empty(),
-          "{}: {} of {} images are among those that the run has set aside to validate with", data_.path,
-          subsets.validation.size(), set.size());
-  keep_limit(subsets.train, data_.limit);
-  return subsets;
+  return examples_of(set.size(), part == Part::validation ? Part::test : part, whole, seed);
 }
 
 DataFacts ImageSets::facts() {

@@ -63,6 +63,11 @@ std::string read_file(const std::string& path, std::uint64_t limit) {
   return content;
 }
 
+std::string read_text_file(const std::string& path, std::uint64_t limit) {
+  std::string text = read_file(path, limit);
+  return text.starts_with(utf8_mark) ? text.substr(utf8_mark.size()) : text;
+}
+
 void write_file(const std::string& path, std::string_view content) {
   AtomicFile file(path);
   file.write(content);

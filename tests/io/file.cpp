@@ -167,4 +167,15 @@ BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
   BOOST_TEST(error_of([&] { write_file("/dev/null", "x"); }) == "/dev/null: cannot write: not a regular file");
 }
 
+BOOST_AUTO_TEST_CASE(a_byte_order_mark_is_no_text) {
+  const TemporaryDirectory directory;
+  for (const char* content : {"\xef\xbb\xbf"
+                              "a\xef\xbb\xbf",
+                              "a\xef\xbb\xbf"}) {
+    write_file(directory / "text", content);
+    BOOST_TEST(read_text_file(directory / "text") == "a\xef\xbb\xbf");
+    BOOST_TEST(read_file(directory / "text") == content);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

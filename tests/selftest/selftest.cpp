@@ -57,7 +57,11 @@ BOOST_AUTO_TEST_CASE(the_runs_use_every_value_of_every_key) {
                                     "train.init_head=true",
                                     "train.init_positions=true",  // with --init alone
                                     "train.log_steps=true",       // rows of metrics.csv
-                                    "data.grey=true"};            // pixels of images in colour, as augment = "grey"
+                                    "data.orientation=false",
+                                    "data.skip_bad=true",
+                                    "data.header=yes",
+                                    "data.header=no",   // files that cameras and other programs write
+                                    "data.grey=true"};  // pixels of images in colour, as augment = "grey"
   // Data sets that differ from MNIST in their files alone.
   for (const char* name : {"fashion-mnist", "cifar10", "cifar100"})
     left_out.insert({fmt::format("data.name={}", name), fmt::format("data.source={}", name)});

@@ -27,6 +27,11 @@ Subsets split_validation(Index size, const DataConfig& config, std::uint64_t see
 /// Returns the examples of a part, ascending: all `size` of the test files, or those that split_validation() gives it.
 std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, std::uint64_t seed);
 
+/// Returns the same of examples that have a file each, of which a run may have recorded those set aside to validate
+/// with, by their names below config.path. If config.validation is another number, they are drawn.
+std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
+                                     std::uint64_t seed);
+
 /// The sets of images that a data set consists of, each opened once, when it is first used, and their division.
 class ImageSets {
  public:
@@ -43,9 +48,6 @@ class ImageSets {
 
  private:
   bool own_validation(Part part);
-
-  /// Divides the training images as data.recorded.validation says, a file's name below data.path for each image.
-  Subsets recorded_subsets();
 
   DataConfig data_;
   Index seed_;

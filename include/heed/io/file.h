@@ -14,6 +14,12 @@ namespace heed {
 /// The content of a regular file of at most `limit` bytes.
 std::string read_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 30);
 
+/// UTF-8's byte order mark, which is no text.
+inline constexpr std::string_view utf8_mark = "\xef\xbb\xbf";
+
+/// The content of a text file, without the mark.
+std::string read_text_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 30);
+
 /// Replaces a file's content in one step.
 void write_file(const std::string& path, std::string_view content);
 

@@ -54,16 +54,12 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index lim
   return read_start(path, length);
 }
 
-bool has_utf8_mark(std::span<const std::uint8_t> bytes) {
-  return bytes.size() >= utf8_mark_bytes && bytes[0] == 0xef && bytes[1] == 0xbb && bytes[2] == 0xbf;
-}
-
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path) {
   constexpr std::string_view utf16_marks[] = {"\xff\xfe", "\xfe\xff"};
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (const std::string_view mark : utf16_marks)
     require(!text.starts_with(mark), "{}: is UTF-16; expected UTF-8, which `iconv -f UTF-16 -t UTF-8` writes", path);
-  if (has_utf8_mark(bytes)) text.remove_prefix(utf8_mark_bytes);
+  if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
   return text;
 }
 

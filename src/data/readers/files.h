@@ -28,10 +28,6 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index lim
 /// The first `count` bytes of a regular file, or all if it has fewer.
 std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count);
 
-/// Returns true for bytes that begin with UTF-8's byte order mark, which is no text.
-inline constexpr Index utf8_mark_bytes = 3;
-bool has_utf8_mark(std::span<const std::uint8_t> bytes);
-
 /// The text in a file's bytes, without a byte order mark. Throws Error, which says how to convert it, for UTF-16.
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path);
 

@@ -186,6 +186,27 @@ std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, co
   return classes;
 }
 
+/// Throws Error, which names the directory to give instead, if the tree lies in one that looks like a class.
+void require_no_tree_below(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
+  for (const std::string& name : classes) {
+    const fs::path directory = part / name;
+    if (!fs::is_directory(directory)) continue;  // validation may lack it
+    const std::optional<fs::path> train = part_in(directory, Split::train);
+    require(!train || directories_in(*train).empty(),
+            "{}: has {}/, so it is no class; give {} as the directory of the data", directory.string(),
+            train ? train->filename().string() : "", directory.string());
+  }
+  const fs::path only = part / classes[0];
+  if (classes.size() > 1 || !fs::is_directory(only)) return;
+  const std::vector<std::string> names = names_in(only);
+  const bool has_examples = std::ranges::any_of(names, [&](const std::string& name) { return kind.wanted(name); });
+  require(
+      has_examples || directories_in(only).size() < 2,
+      "{}: holds one class, {}, with {} directories and no {}s of its own; if these are the classes, give {} as the "
+      "directory of the data",
+      part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
+}
+
 /// Removes the names that do not belong to the split where a directory is shared by training and test examples. Throws
 /// Error where it cannot be divided.
 void keep_share(const fs::path& directory, const TreeKind& kind, Split split, std::vector<std::string>& names) {
@@ -233,8 +254,8 @@ std::vector<int> labels_among(const std::vector<std::string>& known, const std::
   std::vector<int> labels;
   for (const std::string& name : found) {
     const auto at = std::ranges::find(known, name);
-    require(at != known.end(), "{}: its classes are {}; the model's are {}", where, quoted_list(found),
-            quoted_list(known));
+    require(at != known.end(), "{}: the model has no class {}; the data's are '{}'; the model's are '{}'", where,
+            in_quotes(name), fmt::join(found, "', '"), fmt::join(known, "', '"));
     labels.push_back(static_cast<int>(at - known.begin()));
   }
   return labels;
@@ -259,6 +280,7 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
               .string());
   const bool shared = split != Split::validation && !parts.test;
   const std::vector<std::string> found = classes_of(parts, *part, kind, root);
+  require_no_tree_below(*part, found, kind);
   LabelledFiles files{known.empty() ? found : known, {}, {}};
   const std::vector<int> labels = labels_among(files.classes, found, part->string());
   std::vector<std::size_t> order(found.size());  // of labels

@@ -30,6 +30,10 @@ class MemorySequences : public SequenceSet {
   }
   void add_label(int label) { labels_.push_back(label); }
   void add_file(const std::string& path) { files_.push_back(path); }
+  void add_example_file(const std::string& path) {
+    files_.push_back(path);
+    file_per_example_ = true;
+  }
 
   Index size() const override { return static_cast<Index>(labels_.size()); }
   int label(Index example) const override { return labels_[static_cast<std::size_t>(example)]; }
@@ -114,7 +118,7 @@ std::shared_ptr<const SequenceSet> open_folders(const fs::path& root, Index cont
     require(!text.empty(), "{}: is empty", files.paths[i]);
     set->add(std::vector<std::uint8_t>(text.begin(), text.end()), context);
     set->add_label(files.labels[i]);
-    set->add_file(files.paths[i]);
+    set->add_example_file(files.paths[i]);
   }
   return set;
 }
@@ -178,9 +182,10 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
   for_each_line(file, [&](const Line& line) {
     const Document document = document_of(line);
     const auto label = std::ranges::find(classes, document.label);
-    if (std::exchange(first, false) && label == classes.end() && data.header == "yes") return;
-    require(label != classes.end(), "{}: label {} is not among those of train.tsv", line.where,
-            in_quotes(document.label));
+    const bool may_be_header = std::exchange(first, false);
+    if (may_be_header && label == classes.end() && data.header == "yes") return;
+    require(label != classes.end(), "{}: label {} is not among those of train.tsv{}", line.where,
+            in_quotes(document.label), may_be_header ? "; data.header=yes leaves a header out" : "");
     set->add(document.text, context);
     set->add_label(static_cast<int>(label - classes.begin()));
   });
@@ -266,7 +271,8 @@ SequenceExamples open_sequences(const DataConfig& data, Index context, Part part
   if (!divides) split.validation = 0;
   // A validation file of its own is read whole, as a test file is.
   const Part taken = part == Part::validation && !divides ? Part::test : part;
-  return {set, examples_of(set->size(), taken, split, seed)};
+  return {set, set->has_file_per_example() ? examples_of_files(set->files(), taken, split, seed)
+                                           : examples_of(set->size(), taken, split, seed)};
 }
 
 void require_fit(const SequenceExamples& examples, Index context, Index vocabulary) {

@@ -1,6 +1,7 @@
 #include "heed/data/sequences/text.h"
 
 #include "src/data/readers/files.h"
+#include "heed/io/file.h"
 
 namespace heed {
 
@@ -12,7 +13,8 @@ std::vector<std::uint8_t> read_text(const DataConfig& data) {
           data.path);
   std::vector<std::uint8_t> text =
       data.limit > 0 ? data::read_start(data.path, data.limit) : data::read_file(data.path, data::read_limit());
-  if (data::has_utf8_mark(text)) text.erase(text.begin(), text.begin() + data::utf8_mark_bytes);
+  if (std::string_view(reinterpret_cast<const char*>(text.data()), text.size()).starts_with(utf8_mark))
+    text.erase(text.begin(), text.begin() + utf8_mark.size());
   require(!text.empty(), "{}: is empty; expected a text", data.path);
   return text;
 }

@@ -31,6 +31,16 @@ fs::path place_of(const DataConfig& data) {
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
+/// Returns true if a data set of images, or the images that it is made of, is in one of its usual places.
+bool is_in_usual_place(const DataConfig& data) {
+  try {
+    dataset_directory(data.name == "scenes" || data.name == "pixels" ? data.source : data.name, "", Split::test);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// "2 files added (a, b)", at most three by name; empty for none.
 void add_change(std::string& text, const char* what, const std::vector<std::string>& names) {
   constexpr std::size_t most = 3;
@@ -113,7 +123,10 @@ void use_record(Experiment& experiment, const DataRecord& record) {
   if (data.name != record.name || data.source != record.source) return;
   data.recorded = record.recorded;
   std::error_code none;
-  if (data.path.empty() && fs::exists(record.path, none)) data.path = record.path;
+  const bool there = fs::exists(record.path, none);
+  const bool has_usual_places = data.name != "folder" && (!holds_sequences(data) || data.name == "pixels");
+  if (data.path.empty() && there) data.path = record.path;
+  if (data.path == record.path && !there && has_usual_places && is_in_usual_place(data)) data.path.clear();
 }
 
 }  // namespace heed

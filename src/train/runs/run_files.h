@@ -4,6 +4,7 @@
 #include "checkpoint.h"
 #include "initial_weights.h"
 #include "heed/analysis/cost_json.h"
+#include "heed/base/warnings.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
 #include "heed/train/runs/data_record.h"
@@ -140,11 +141,13 @@ class RunFiles {
   }
   void require_same_data() const {
     const std::optional<DataRecord> began = read_data_record(paths_);
-    if (!began || options_.changed_data) return;
-    const std::string changes = data_changes(*began, describe_data(x_.data, state_.task.data_facts()));
-    require(changes.empty(),
-            "{}: the data have changed since the run began: {}; --changed-data resumes it all the same", began->path,
-            changes);
+    const std::string changes =
+        began ? data_changes(*began, describe_data(x_.data, state_.task.data_facts())) : std::string();
+    if (changes.empty()) return;
+    const std::string what = fmt::format("{}: the data have changed since the run began: {}", began->path, changes);
+    require(options_.changed_data, "{}; --changed-data resumes it all the same", what);
+    const bool anew = x_.data.validation > 0 && began->recorded.validation.empty();
+    warn(what + (anew ? "; the examples to validate with are drawn anew" : ""));
   }
   void check_best() const {
     try {

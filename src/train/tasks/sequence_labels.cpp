@@ -130,7 +130,10 @@ class SequenceClassification : public Task<T> {
     require_fit(examples, context_, vocabulary_);
     names_ = examples.set->class_names();
     facts_.classes = names_;
-    facts_.files.insert(facts_.files.end(), examples.set->files().begin(), examples.set->files().end());
+    const std::vector<std::string>& files = examples.set->files();
+    facts_.files.insert(facts_.files.end(), files.begin(), files.end());
+    if (part == Part::validation && examples.set->has_file_per_example())
+      for (const Index i : examples.examples) facts_.validation.push_back(files[static_cast<std::size_t>(i)]);
     const Index classes = static_cast<Index>(names_.size()), count = static_cast<Index>(examples.examples.size());
     require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
             data_.name, classes, classes);

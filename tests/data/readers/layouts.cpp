@@ -131,6 +131,16 @@ BOOST_FIXTURE_TEST_CASE(images_without_classes_are_refused_by_number, Layout) {
   check_error([&] { part(Part::train); }, {"there are no class directories; 3 images lie in it"});
 }
 
+// An archive's own directory is no class.
+BOOST_FIXTURE_TEST_CASE(trees_below_a_directory_are_named, Layout) {
+  images("archive/train/a", 2), images("archive/train/b", 2), images("archive/test/a", 1), images("archive/test/b", 1);
+  check_error([&] { part(Part::train); }, {"archive: has train/, so it is no class; give " +
+                                           (directory / "archive").string() + " as the directory"});
+  std::filesystem::rename(directory / "archive/train", directory / "once");
+  std::filesystem::remove_all(directory / "archive");
+  check_error([&] { part(Part::train); }, {"holds one class, 'once', with 2 directories and no images of its own"});
+}
+
 // Labels go by name where a run's classes are given.
 BOOST_FIXTURE_TEST_CASE(labels_go_by_the_names_of_a_run, Layout) {
   images("test/dog", 1), images("test/ant", 1);
@@ -139,7 +149,8 @@ BOOST_FIXTURE_TEST_CASE(labels_go_by_the_names_of_a_run, Layout) {
   BOOST_TEST(found.at("test/dog/0.png") == 0);
   BOOST_TEST(found.at("test/ant/0.png") == 2);
   data.recorded.classes = {"dog", "cow"};
-  check_error([&] { part(Part::test); }, {"its classes are 'ant', 'dog'; the model's are 'dog', 'cow'"});
+  check_error([&] { part(Part::test); },
+              {"the model has no class 'ant'; the data's are 'ant', 'dog'; the model's are 'dog', 'cow'"});
 }
 
 // All bad images of all parts are listed at once, or left out.

@@ -236,7 +236,8 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   const SequenceExamples validation = open_sequences(data, 7, Part::validation, 1);
   BOOST_TEST(validation.set->label(0) == 1);  // bad, good
   BOOST_TEST(refusal_of(data, Part::test) ==
-             (directory / "test.tsv").string() + ":1: label 'fair' is not among those of train.tsv");
+             (directory / "test.tsv").string() +
+                 ":1: label 'fair' is not among those of train.tsv; data.header=yes leaves a header out");
 }
 
 // Texts are found by the reader of images: hidden files are none, a directory for validation is used.
@@ -254,6 +255,7 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_are_found_as_images_are) {
   for (const Part part : {Part::train, Part::validation, Part::test})
     BOOST_TEST(open_sequences(data, 7, part, 1).examples.size() == 4u);
   BOOST_TEST(read(open_sequences(data, 7, Part::validation, 1), 0).front() == 'v');
+  BOOST_TEST(open_sequences(data, 7, Part::validation, 1).set->has_file_per_example());
   const std::vector<std::string> lines = take_warnings();
   BOOST_REQUIRE(lines.size() == 3u);
   BOOST_TEST(

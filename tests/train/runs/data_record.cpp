@@ -48,6 +48,16 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   x.data.name = "folder";
   use_record(x, record);
   BOOST_TEST((x.data.recorded == record.recorded));
+  x.data = {};
+  x.data.path = record.path;  // of MNIST, which is in one of its usual places now
+  DataRecord moved = record;
+  moved.name = "mnist";
+  const TemporaryDirectory places;
+  write_file(places / "mnist/t10k-images-idx3-ubyte", Bytes{});
+  setenv("HEED_DATA", places.path().c_str(), 1);
+  use_record(x, moved);
+  unsetenv("HEED_DATA");
+  BOOST_TEST(x.data.path == "");
   x.data = {};  // another data set
   use_record(x, record);
   BOOST_TEST(x.data.recorded.classes.empty());

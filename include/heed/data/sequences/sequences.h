@@ -24,6 +24,9 @@ class SequenceSet {
   /// The tokens of an example, `which` = 0, or 1 for the second of a pair. Where `chance` is given they are augmented.
   virtual void read(Index example, Index which, const RandomStream* chance, std::vector<int>& to) const = 0;
 
+  /// Returns true if file i of files() is example i.
+  bool has_file_per_example() const { return file_per_example_; }
+
   bool pairs() const { return pairs_; }
   Index vocabulary() const { return vocabulary_; }  ///< tokens are below this
   Index fixed_length() const { return length_; }    ///< length of all sequences; 0: they differ
@@ -35,6 +38,7 @@ class SequenceSet {
       : class_names_(std::move(class_names)), vocabulary_(vocabulary), length_(length), pairs_(pairs) {}
 
   std::vector<std::string> files_;
+  bool file_per_example_ = false;
 
  private:
   std::vector<std::string> class_names_;

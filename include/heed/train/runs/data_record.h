@@ -31,8 +31,8 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths);
 /// Returns what differs between the files of two records, "2 files added (a, b), 1 edited (c)"; empty if nothing does.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
-/// Makes an experiment use what a run recorded, if it is on the run's data set: classes, images set aside, and where
-/// the data lay, if it does not say.
+/// Makes an experiment use what a run recorded, if it is on the run's data set: classes, images set aside, and where the
+/// data lay, if it does not say. If they are no longer there, the usual places of the data set are tried.
 void use_record(Experiment& experiment, const DataRecord& record);
 
 }  // namespace heed

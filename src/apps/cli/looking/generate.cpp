@@ -95,7 +95,7 @@ std::string read_standard_input() {
 
 std::string prompt_of(const GenerateArguments& a) {
   if (a.prompt_file.empty()) return a.prompt;
-  return a.prompt_file == "-" ? read_standard_input() : read_file(a.prompt_file);
+  return a.prompt_file == "-" ? read_standard_input() : read_text_file(a.prompt_file);
 }
 
 int write_text(const GenerateArguments& a, TrainedModel& trained) {

@@ -53,7 +53,9 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   // Labels go by name; names that the run has not are an error that lists both.
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/ant", data + "/" + split + "/zebra");
   BOOST_TEST(predicted(run) == before);
-  check_refusal({"eval", run}, {"its classes are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
+  check_refusal(
+      {"eval", run},
+      {"the model has no class 'zebra'; the data's are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
   // Some of the classes will do, and keep their labels.
   const std::string some = directory / "some";
   fs::create_directories(some + "/test");
@@ -104,7 +106,9 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
   write("train/bee/9.png", 124);
   refused("1 files added (train/bee/9.png);");
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/ant", data + "/" + split + "/zebra");
-  check_contains(resume_error(run), {"its classes are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
+  check_contains(
+      resume_error(run),
+      {"the model has no class 'zebra'; the data's are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/zebra", data + "/" + split + "/ant");
   BOOST_TEST(resume_error(run, {"--changed-data"}) == "");
   BOOST_TEST(files().at("data.json") == before.at("data.json"));
