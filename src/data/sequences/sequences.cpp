@@ -147,6 +147,13 @@ std::string count_labels(const fs::path& file, Counts& counts) {
   return first;
 }
 
+/// Returns the file of texts to validate with, by any of its usual names; empty if there is none.
+fs::path validation_lines(const fs::path& root) {
+  for (const char* name : {"val.tsv", "valid.tsv", "validation.tsv", "dev.tsv"})
+    if (fs::exists(root / name)) return root / name;
+  return {};
+}
+
 /// Returns the classes of texts in lines. A first line whose label is that of no other line is a header, which
 /// data.header says, or refused.
 std::vector<std::string> line_classes(const fs::path& root, const std::string& header) {
@@ -156,10 +163,9 @@ std::vector<std::string> line_classes(const fs::path& root, const std::string& h
   const bool alone = counts[first] == 1 && counts.size() > 1 && header != "no";
   if (alone && header == "auto") {
     Counts others;
-    for (const char* file : {"val.tsv", "test.tsv"}) {
+    for (const fs::path& file : {validation_lines(root), root / "test.tsv"}) {
       Counts own;
-      if (fs::exists(root / file) && count_labels(root / file, own) == first && own[first] == 1 && own.size() > 1)
-        own.erase(first);
+      if (fs::exists(file) && count_labels(file, own) == first && own[first] == 1 && own.size() > 1) own.erase(first);
       others.merge(own);
     }
     require(
@@ -177,7 +183,8 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
   const std::vector<std::string>& classes = data.recorded.classes.empty() ? found : data.recorded.classes;
   data::labels_among(classes, found, (root / "train.tsv").string());
   auto set = std::make_shared<MemorySequences>(classes, byte_values, false);
-  const fs::path file = root / choose(part, "train.tsv", "val.tsv", "test.tsv");
+  const fs::path file =
+      part == Part::validation ? validation_lines(root) : root / choose(part, "train.tsv", "", "test.tsv");
   bool first = true;
   for_each_line(file, [&](const Line& line) {
     const Document document = document_of(line);
@@ -241,12 +248,15 @@ std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Inde
 
 bool data::documents_have_validation(const DataConfig& data) {
   const fs::path root = directory_of(data);
-  return fs::exists(root / "val.tsv") || (!fs::exists(root / "train.tsv") && has_part(root, Split::validation));
+  return !validation_lines(root).empty() || (!fs::exists(root / "train.tsv") && has_part(root, Split::validation));
 }
 
 std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, Part part) {
   const fs::path root = directory_of(data);
   if (fs::exists(root / "train.tsv")) return open_lines(root, context, part, data);
+  const bool any = std::any_of(fs::directory_iterator(root), fs::directory_iterator(),
+                               [](const fs::directory_entry& entry) { return entry.is_directory(); });
+  require(any, "{}: has neither train.tsv nor directories of texts by class", root.string());
   const Split split = part == Part::validation ? Split::validation : split_of(part);
   return open_folders(root, context, split, data.recorded.classes);
 }

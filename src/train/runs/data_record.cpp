@@ -41,7 +41,7 @@ bool is_in_usual_place(const DataConfig& data) {
   }
 }
 
-/// "2 files added (a, b)", at most three by name; empty for none.
+/// "2 added (a, b)", at most three by name; empty for none.
 void add_change(std::string& text, const char* what, const std::vector<std::string>& names) {
   constexpr std::size_t most = 3;
   if (names.empty()) return;
@@ -111,7 +111,7 @@ std::string data_changes(const DataRecord& before, const DataRecord& now) {
   for (const auto& [checksum, name] : gone) removed.push_back(name);
   std::ranges::sort(removed);
   std::string text;
-  add_change(text, "files added", added);
+  add_change(text, "added", added);
   add_change(text, "removed", removed);
   add_change(text, "renamed", renamed);
   add_change(text, "edited", edited);

@@ -144,7 +144,8 @@ class RunFiles {
     const std::string changes =
         began ? data_changes(*began, describe_data(x_.data, state_.task.data_facts())) : std::string();
     if (changes.empty()) return;
-    const std::string what = fmt::format("{}: the data have changed since the run began: {}", began->path, changes);
+    const std::string what =
+        fmt::format("{}: the data's files have changed since the run began: {}", began->path, changes);
     require(options_.changed_data, "{}; --changed-data resumes it all the same", what);
     const bool anew = x_.data.validation > 0 && began->recorded.validation.empty();
     warn(what + (anew ? "; the examples to validate with are drawn anew" : ""));

@@ -235,6 +235,8 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   BOOST_TEST(open_sequences(data, 7, Part::train, 1).examples.size() == 2u);
   const SequenceExamples validation = open_sequences(data, 7, Part::validation, 1);
   BOOST_TEST(validation.set->label(0) == 1);  // bad, good
+  std::filesystem::rename(directory / "val.tsv", directory / "dev.tsv");
+  BOOST_TEST(open_sequences(data, 7, Part::validation, 1).examples.size() == 1u);
   BOOST_TEST(refusal_of(data, Part::test) ==
              (directory / "test.tsv").string() +
                  ":1: label 'fair' is not among those of train.tsv; data.header=yes leaves a header out");

@@ -24,8 +24,8 @@ BOOST_AUTO_TEST_CASE(changes_are_told_by_names_and_checksums) {
   const DataRecord before = record_of({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
   BOOST_TEST(data_changes(before, before) == "");
   BOOST_TEST(data_changes(before, record_of({{"a", "1"}, {"b", "9"}, {"x", "3"}, {"y", "7"}})) ==
-             "1 files added (y), 1 removed (d), 1 renamed (c to x), 1 edited (b)");
-  BOOST_TEST(data_changes(record_of({}), before) == "4 files added (a, b, c, ...)");
+             "1 added (y), 1 removed (d), 1 renamed (c to x), 1 edited (b)");
+  BOOST_TEST(data_changes(record_of({}), before) == "4 added (a, b, c, ...)");
 }
 
 BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {

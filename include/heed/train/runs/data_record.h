@@ -28,7 +28,7 @@ std::string data_json(const DataRecord& record);
 /// Returns the record of a run; none for runs of heed 0.2.0 and before.
 std::optional<DataRecord> read_data_record(const RunPaths& paths);
 
-/// Returns what differs between the files of two records, "2 files added (a, b), 1 edited (c)"; empty if nothing does.
+/// Returns what differs between the files of two records, "2 added (a, b), 1 edited (c)"; empty if nothing does.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
 /// Makes an experiment use what a run recorded, if it is on the run's data set: classes, images set aside, and where the

@@ -93,7 +93,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
   };
   const std::map<std::string, std::string> before = files();
   const auto refused = [&](const std::string& changes) {
-    check_contains(resume_error(run), {data + ": the data have changed since the run began: " + changes,
+    check_contains(resume_error(run), {data + ": the data's files have changed since the run began: " + changes,
                                        "--changed-data resumes it all the same"});
     BOOST_TEST((files() == before));
   };
@@ -104,7 +104,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
   refused("1 edited (test/bee/3.png);");
   write("test/bee/3.png", 123);
   write("train/bee/9.png", 124);
-  refused("1 files added (train/bee/9.png);");
+  refused("1 added (train/bee/9.png);");
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/ant", data + "/" + split + "/zebra");
   check_contains(
       resume_error(run),
