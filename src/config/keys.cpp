@@ -25,7 +25,8 @@ bool has_key(const DataConfig& data, std::string_view key) {
   const bool pixels = data.name == "pixels", text = data.name == "text";
   if (key == "source") return pixels || data.name == "scenes";
   if (is_one_of(key, {"side", "grey", "levels"})) return pixels;
-  if (is_one_of(key, {"orientation", "skip_bad"})) return data.name == "folder";
+  if (key == "orientation") return data.name == "folder";
+  if (key == "skip_bad") return data.name == "folder" || data.name == "documents";
   if (data.name == "scenes") return is_one_of(key, {"name", "path", "validation", "limit", "mean", "std", "shuffle"});
   if (is_one_of(key, {"stride", "windows"})) return text;
   if (key == "header") return data.name == "documents";

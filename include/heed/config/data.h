@@ -64,7 +64,7 @@ void fields(Config& c, Visit&& visit) {
   visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
   visit("resize", c.resize, anything(), "bring images to the model's size and channels");
   visit("orientation", c.orientation, anything(), "folder: turn images as their EXIF orientation says");
-  visit("skip_bad", c.skip_bad, anything(), "folder: leave out images that cannot be read");
+  visit("skip_bad", c.skip_bad, anything(), "folder, documents: leave out files that cannot be read");
   visit("header", c.header, one_of({"auto", "yes", "no"}),
         "documents in lines: leave out a first line whose label is that of no other; auto: refuse it");
   visit("shuffle", c.shuffle, anything(), "a new order in every epoch");

@@ -5,8 +5,6 @@
 #include "heed/base/parallel.h"
 #include "heed/base/warnings.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -19,11 +17,6 @@ constexpr Index memory_limit = Index{1} << 30;
 
 /// Background of transparent images.
 constexpr std::uint8_t white = 255;
-
-/// Images of a split that cannot be read, with the reason for each.
-struct BadImages {
-  std::vector<std::string> reasons;
-};
 
 class Folder : public Dataset {
  public:
@@ -92,21 +85,17 @@ class Folder : public Dataset {
     if (in_memory()) std::copy(image.pixels.begin(), image.pixels.end(), pixels_.begin() + offsets_[i]);
   }
 
-  /// Removes the images that cannot be read, with a warning, or throws BadImages.
+  /// Removes the images that cannot be read. Throws BadFiles unless that is asked for.
   void leave_out_bad(bool skip) {
-    std::vector<std::string> bad = reasons_;
-    std::erase(bad, "");
-    if (bad.empty()) return;
-    if (!skip) throw BadImages(bad);
-    warn(fmt::format("{} of {} images are left out, which cannot be read: {}", bad.size(), size(),
-                     fmt::join(bad, "; ")));
+    BadFiles bad{reasons_};
+    std::erase(bad.reasons, "");
+    bad.leave_out(files_.size(), image_kind(), skip);
     std::size_t kept = 0;
     for (std::size_t i = 0; i < files_.size(); ++i) {
       if (!reasons_[i].empty()) continue;
       files_[kept] = files_[i], labels_[kept] = labels_[i], sizes_[kept] = sizes_[i], offsets_[kept] = offsets_[i];
       ++kept;
     }
-    if (kept == 0) throw BadImages(bad);
     files_.resize(kept), labels_.resize(kept), sizes_.resize(kept), offsets_.resize(kept);
   }
 
@@ -127,25 +116,9 @@ const TreeKind& image_kind() {
 }
 
 std::unique_ptr<Dataset> open_folder(const Directory& directory, Split split, const DataConfig& data) {
-  const auto open = [&](Split of) {
+  return open_readable(directory, split, image_kind(), data.skip_bad, [&](Split of) {
     return std::make_unique<Folder>(labelled_files(directory, of, image_kind(), data.recorded.classes), data);
-  };
-  try {
-    return open(split);
-  } catch (BadImages& bad) {
-    // The other splits are looked at as well, so that all bad files are known at once.
-    for (const Split other : {Split::train, Split::validation, Split::test}) try {
-        if (other != split && (other != Split::validation || has_part(directory, other))) open(other);
-      } catch (const BadImages& more) {
-        bad.reasons.insert(bad.reasons.end(), more.reasons.begin(), more.reasons.end());
-      } catch (const Error&) {
-        continue;  // it is not there
-      }
-    const bool one = bad.reasons.size() == 1;
-    const std::string count = one ? "" : fmt::format("{} images cannot be read: ", bad.reasons.size());
-    fail("{}{}{}", count, fmt::join(bad.reasons, "; "),
-         data.skip_bad ? "" : fmt::format("; data.skip_bad=true leaves {} out", one ? "it" : "them"));
-  }
+  });
 }
 
 }  // namespace heed::data

@@ -50,4 +50,32 @@ const TreeKind& image_kind();
 std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,
                               const std::string& where);
 
+/// Files of a split that cannot be read, with the reason for each.
+struct BadFiles {
+  std::vector<std::string> reasons;
+
+  /// Warns that they are left out of `count` files. Throws itself unless `skip`, or if all are bad.
+  void leave_out(std::size_t count, const TreeKind& kind, bool skip) const;
+};
+
+/// Throws Error that lists the bad files.
+[[noreturn]] void fail_for(const BadFiles& bad, const TreeKind& kind, bool skip);
+
+/// Returns open(split). If it throws BadFiles, the other splits are looked at as well, so that the Error lists all.
+template <class Open>
+auto open_readable(const std::filesystem::path& root, Split split, const TreeKind& kind, bool skip, const Open& open) {
+  try {
+    return open(split);
+  } catch (BadFiles& bad) {
+    for (const Split other : {Split::train, Split::validation, Split::test}) try {
+        if (other != split && (other != Split::validation || has_part(root, other))) open(other);
+      } catch (const BadFiles& more) {
+        bad.reasons.insert(bad.reasons.end(), more.reasons.begin(), more.reasons.end());
+      } catch (const Error&) {
+        continue;  // it is not there
+      }
+    fail_for(bad, kind, skip);
+  }
+}
+
 }  // namespace heed::data

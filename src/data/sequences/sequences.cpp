@@ -108,18 +108,22 @@ const char* choose(Part part, const char* train, const char* validation, const c
 const data::TreeKind text_kind{[](const std::string& path) { return fs::path(path).extension() == ".txt"; }, "text",
                                ".txt", "", true};
 
-std::shared_ptr<const SequenceSet> open_folders(const fs::path& root, Index context, Split split,
-                                                const std::vector<std::string>& known) {
-  const data::LabelledFiles files = data::labelled_files(root, split, text_kind, known);
+std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index context, Split split,
+                                               const DataConfig& data) {
+  const data::LabelledFiles files = data::labelled_files(root, split, text_kind, data.recorded.classes);
   auto set = std::make_shared<MemorySequences>(files.classes, byte_values, false);
-  for (std::size_t i = 0; i < files.paths.size(); ++i) {
-    const std::vector<std::uint8_t> bytes = data::read_file(files.paths[i], data::read_limit());
-    const std::string_view text = data::text_of(bytes, files.paths[i]);
-    require(!text.empty(), "{}: is empty", files.paths[i]);
-    set->add(std::vector<std::uint8_t>(text.begin(), text.end()), context);
-    set->add_label(files.labels[i]);
-    set->add_example_file(files.paths[i]);
-  }
+  data::BadFiles bad;
+  for (std::size_t i = 0; i < files.paths.size(); ++i) try {
+      const std::vector<std::uint8_t> bytes = data::read_file(files.paths[i], data::read_limit());
+      const std::string_view text = data::text_of(bytes, files.paths[i]);
+      require(!text.empty(), "{}: is empty", files.paths[i]);
+      set->add(std::vector<std::uint8_t>(text.begin(), text.end()), context);
+      set->add_label(files.labels[i]);
+      set->add_example_file(files.paths[i]);
+    } catch (const Error& error) {
+      bad.reasons.emplace_back(error.what());
+    }
+  bad.leave_out(files.paths.size(), text_kind, data.skip_bad);
   return set;
 }
 
@@ -258,7 +262,8 @@ std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, 
                                [](const fs::directory_entry& entry) { return entry.is_directory(); });
   require(any, "{}: has neither train.tsv nor directories of texts by class", root.string());
   const Split split = part == Part::validation ? Split::validation : split_of(part);
-  return open_folders(root, context, split, data.recorded.classes);
+  return open_readable(root, split, text_kind, data.skip_bad,
+                       [&](Split of) { return open_folder(root, context, of, data); });
 }
 
 SequenceExamples open_sequences(const DataConfig& data, Index context, Part part, std::uint64_t seed) {

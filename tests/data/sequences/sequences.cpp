@@ -266,6 +266,31 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_are_found_as_images_are) {
       lines[0]);
 }
 
+BOOST_AUTO_TEST_CASE(bad_texts_are_listed_together_and_left_out) {
+  const TemporaryDirectory directory;
+  for (const char* name :
+       {"train/neg/1.txt", "train/neg/2.txt", "train/pos/1.txt", "test/neg/1.txt", "test/pos/1.txt"}) {
+    std::filesystem::create_directories((directory / name).parent_path());
+    write_file(directory / name, "text");
+  }
+  write_file(directory / "train/neg/1.txt", "");
+  write_file(directory / "test/pos/1.txt", std::string("\xff\xfe"
+                                                       "a\0",
+                                                       4));
+  DataConfig data = data_of("documents", directory.path());
+  const std::string said = refusal_of(data, Part::train);
+  BOOST_TEST(said.starts_with("2 texts cannot be read: " + (directory / "train/neg/1.txt").string() + ": is empty; " +
+                              (directory / "test/pos/1.txt").string() + ": is UTF-16; "),
+             said);
+  BOOST_TEST(said.ends_with("; data.skip_bad=true leaves them out"));
+  data.skip_bad = true;
+  const SequenceExamples train = open_sequences(data, 7, Part::train, 1);
+  BOOST_TEST(train.examples.size() == 2u);
+  BOOST_TEST(train.set->label(0) == 0);
+  BOOST_TEST(train.set->label(1) == 1);
+  BOOST_TEST(train.set->files().size() == 2u);
+}
+
 // Byte order marks are no text, and UTF-16 is refused.
 BOOST_AUTO_TEST_CASE(byte_order_marks_are_no_text) {
   const TemporaryDirectory directory;
