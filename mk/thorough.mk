@@ -15,7 +15,8 @@ test-thorough: test
 selftest-x86-64-v3: BUILD := build-x86-64-v3
 selftest-x86-64-v3: deps
 	@if grep -qw avx2 /proc/cpuinfo; then \
-	  $(MAKE) ARCH=x86-64-v3 BUILD=$(BUILD) all && $(BUILD)/heed selftest; else echo 'no AVX2: skipped'; fi
+	  $(MAKE) ARCH=x86-64-v3 BUILD=$(BUILD) all $(BUILD)/tests/run && $(BUILD)/heed selftest && \
+	  $(BUILD)/tests/run --run_test=fast_kernel,own_math; else echo 'no AVX2: skipped'; fi
 
 # Where memory or the size of files is limited, the counting itself fails.
 UNCOUNTED := cli_disk,cli_memory
