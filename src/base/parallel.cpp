@@ -1,6 +1,8 @@
 #include "heed/base/parallel.h"
 
 #ifndef HEED_NO_THREADS
+#include "core_count.h"
+
 #ifdef HEED_STD_THREADS
 #include <condition_variable>
 #else
@@ -14,6 +16,7 @@
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 #endif
 
@@ -23,10 +26,14 @@ namespace heed {
 
 // Runs on the calling thread, one piece after the other.
 
-void set_threads(int count) {
+void set_threads(int count, std::string) {
   require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
 }
 int threads() { return 1; }
+const std::string& threads_reason() {
+  static const std::string reason = "a build without threads";
+  return reason;
+}
 int worker() { return 0; }
 
 bool detail::alone() { return true; }
@@ -39,7 +46,10 @@ void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const 
 
 namespace {
 
-int thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+ThreadCount& chosen() {
+  static ThreadCount choice = default_threads();
+  return choice;
+}
 
 /// The exception of the lowest-numbered piece that threw.
 class FirstError {
@@ -70,11 +80,12 @@ class FirstError {
 
 }  // namespace
 
-void set_threads(int count) {
+void set_threads(int count, std::string reason) {
   require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
-  thread_count = count;
+  chosen() = {count, std::move(reason)};
 }
-int threads() { return thread_count; }
+int threads() { return chosen().count; }
+const std::string& threads_reason() { return chosen().reason; }
 
 #ifdef HEED_STD_THREADS
 
@@ -164,7 +175,7 @@ class Team {
 
 int worker() { return at_work ? own_number : 0; }
 
-bool detail::alone() { return thread_count == 1 || at_work; }
+bool detail::alone() { return threads() == 1 || at_work; }
 
 void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
   if (pieces <= 1 || alone()) {
@@ -175,7 +186,7 @@ void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const 
   static std::mutex one_at_a_time;
   const std::lock_guard lock(one_at_a_time);
   Loop loop{pieces, call, function};
-  team.run(loop, thread_count - 1);
+  team.run(loop, threads() - 1);
   loop.error.rethrow();
 }
 
@@ -205,7 +216,7 @@ void require_threads(int count) {
 
 int worker() { return omp_in_parallel() ? omp_get_thread_num() : 0; }
 
-bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
+bool detail::alone() { return threads() == 1 || omp_in_parallel(); }
 
 // ThreadSanitizer takes the compiler-generated passing of the loop's variables to threads for races. (A nested function
 // does not inherit the attribute.)
@@ -216,9 +227,10 @@ bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
     return;
   }
   static std::atomic<int> granted = 1;
-  if (granted < thread_count) {
-    require_threads(thread_count);
-    granted = thread_count;
+  const int count = threads();
+  if (granted < count) {
+    require_threads(count);
+    granted = count;
   }
   FirstError error;
   ForkJoin work;
@@ -233,11 +245,11 @@ bool detail::alone() { return thread_count == 1 || omp_in_parallel(); }
   };
   // With one thread per piece, a piece always runs on the same thread, whose cache may still hold its operands.
   // NOLINTNEXTLINE(bugprone-branch-clone): the schedules differ.
-  if (pieces <= thread_count) {
-#pragma omp parallel for schedule(static, 1) num_threads(thread_count)
+  if (pieces <= count) {
+#pragma omp parallel for schedule(static, 1) num_threads(count)
     for (Index piece = 0; piece < pieces; ++piece) run(piece);
   } else {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(thread_count)
+#pragma omp parallel for schedule(dynamic, 1) num_threads(count)
     for (Index piece = 0; piece < pieces; ++piece) run(piece);
   }
   work.join();

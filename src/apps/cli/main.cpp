@@ -89,7 +89,7 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
 }
 
 void add_threads(Command command, int& threads) {
-  command.option("--threads", &threads, "threads; default: all cores", {.value = "N", .range = {{1, max_threads}}});
+  command.option("--threads", &threads, "threads; default: OMP_NUM_THREADS, or all cores that it may use", {.value = "N", .range = {{1, max_threads}}});
 }
 
 Place use_threads(int threads) {
@@ -97,7 +97,7 @@ Place use_threads(int threads) {
   if (threads > 0)
     set_threads(threads);
   else if (place.cores > 0)
-    set_threads(place.cores);
+    set_threads(place.cores, "this process's share of its host's cores");
   return place;
 }
 

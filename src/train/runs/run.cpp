@@ -204,6 +204,7 @@ std::string environment_json() {
   json["cpu"] = cpu_name();
   json["blas"] = kernels::gemm_library();
   json["threads"] = threads();
+  json["threads_reason"] = threads_reason();
   json["subnormals"] = flushes_subnormals() ? "zero" : "kept";
   return json.dump(2) + "\n";
 }

@@ -22,7 +22,7 @@ Settings origin_of(const RunPaths& paths) {
   if (!std::filesystem::exists(paths.environment())) return settings;
   take_json(paths.environment(), [&](const Json& json) {
     for (const auto& [key, value] : json.entries())
-      if (key != "date" && key != "threads") settings["environment." + key] = value.text();
+      if (key != "date" && !key.starts_with("threads")) settings["environment." + key] = value.text();
     return true;
   });
   return settings;

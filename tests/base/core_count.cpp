@@ -1,0 +1,111 @@
+// The number of threads that a process starts with: what it was told, is bound to, and its container pays for.
+#include "src/base/core_count.h"
+
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <sched.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <thread>
+
+using namespace heed;
+
+namespace {
+
+/// Sets OMP_NUM_THREADS, or with nullptr removes it, for its lifetime.
+class Asked {
+ public:
+  explicit Asked(const char* count) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    set(count);
+  }
+  Asked(const Asked&) = delete;
+  ~Asked() { set(before_ ? before_->c_str() : nullptr); }
+
+ private:
+  static constexpr const char* name = "OMP_NUM_THREADS";
+  static void set(const char* count) { count ? setenv(name, count, 1) : unsetenv(name); }
+  std::optional<std::string> before_;
+};
+
+/// A root of a file system with these files.
+struct Root {
+  TemporaryDirectory directory;
+  std::string path = directory.path().string();
+  Asked nothing{nullptr};
+
+  void write(const std::string& file, const std::string& text) const {
+    const std::filesystem::path at = path + file;
+    std::filesystem::create_directories(at.parent_path());
+    std::ofstream(at) << text;
+  }
+  ThreadCount count() const { return default_threads(path); }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(core_count, Root)
+
+BOOST_AUTO_TEST_CASE(what_was_asked_for_comes_first) {
+  write("/sys/fs/cgroup/cpu.max", "100000 100000\n");
+  const Asked five("5,2");
+  BOOST_TEST(count().count == 5);
+  BOOST_TEST(count().reason == "OMP_NUM_THREADS");
+  for (const char* none : {"", "many", "0", "-3"}) {
+    const Asked nonsense(none);
+    BOOST_TEST(count().count == 1, none);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(without_a_quota_it_is_all_cores) {
+  const int all = count().count;
+  BOOST_TEST(all >= 1);
+  write("/sys/fs/cgroup/cpu.max", "max 100000\n");
+  write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+  write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  BOOST_TEST(count().count == all);
+}
+
+BOOST_AUTO_TEST_CASE(a_quota_is_rounded_up) {
+  write("/sys/fs/cgroup/cpu.max", "50000 100000\n");
+  BOOST_TEST(count().count == 1);
+  BOOST_TEST(count().reason == "a quota of 0.5 cores");
+  if (std::thread::hardware_concurrency() < 2) return;
+  write("/sys/fs/cgroup/cpu.max", "150000 100000\n");
+  BOOST_TEST(count().count == 2);
+  BOOST_TEST(count().reason == "a quota of 1.5 cores");
+}
+
+BOOST_AUTO_TEST_CASE(the_least_quota_of_a_group_and_those_above_it_counts) {
+  write("/proc/self/cgroup", "1:cpu:/elsewhere\n0::/slice/unit\n");
+  write("/sys/fs/cgroup/slice/unit/cpu.max", "max 100000\n");
+  write("/sys/fs/cgroup/slice/cpu.max", "30000 100000\n");
+  write("/sys/fs/cgroup/cpu.max", "90000 100000\n");
+  BOOST_TEST(count().reason == "a quota of 0.3 cores");
+}
+
+BOOST_AUTO_TEST_CASE(version_1_of_control_groups_has_files_of_its_own) {
+  write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "70000\n");
+  write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+  BOOST_TEST(count().reason == "a quota of 0.7 cores");
+}
+
+BOOST_AUTO_TEST_CASE(a_process_bound_to_one_core_has_one_thread) {
+  cpu_set_t before, first;
+  BOOST_REQUIRE(sched_getaffinity(0, sizeof before, &before) == 0);
+  CPU_ZERO(&first);
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &before)) {
+      CPU_SET(core, &first);
+      break;
+    }
+  BOOST_REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
+  BOOST_TEST(count().count == 1);
+  sched_setaffinity(0, sizeof before, &before);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
