@@ -16,12 +16,15 @@
 #include "heed/train/trainer.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <string_view>
 
 namespace heed::cli {
 
@@ -89,7 +92,8 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
 }
 
 void add_threads(Command command, int& threads) {
-  command.option("--threads", &threads, "threads; default: OMP_NUM_THREADS, or all cores that it may use", {.value = "N", .range = {{1, max_threads}}});
+  command.option("--threads", &threads, "threads; default: OMP_NUM_THREADS, or all cores that it may use",
+                 {.value = "N", .range = {{1, max_threads}}});
 }
 
 Place use_threads(int threads) {
@@ -177,9 +181,28 @@ heed::Ending run_to_end(int argc, char** argv) {
   }
 }
 
+#ifdef _OPENMP
+/// Bounds how long a thread that waits for others keeps its core busy, to a tenth of a millisecond. By default OpenMP's
+/// library lets threads spin for as long as there are no more of them than cores; beside other programs the thread they
+/// wait for then gets no core, and two threads are many times slower than one. The library reads the limit when it is
+/// loaded, so the program starts itself again.
+void bound_spinning(char** argv) {
+  constexpr const char *name = "GOMP_SPINCOUNT", *limit = "5000";
+  const char* const present = std::getenv(name);
+  if (present && std::string_view(present) == limit) return;
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error || setenv(name, limit, 1) != 0) return;
+  execv(program.c_str(), argv);  // returns only if it fails: threads then spin as the library decides
+}
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
+#ifdef _OPENMP
+  bound_spinning(argv);
+#endif
   if (argc > 0) heed::cli::program_name() = argv[0];
   heed::flush_subnormals();  // before there are other threads, which then do it too
   // Before it is loaded: heed calls it from threads of its own (kernels/shared/blas.h), and it should start none.
