@@ -1,8 +1,6 @@
 #include "heed/base/parallel.h"
 
 #ifndef HEED_NO_THREADS
-#include "core_count.h"
-
 #ifdef HEED_STD_THREADS
 #include <condition_variable>
 #else
@@ -46,10 +44,8 @@ void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const 
 
 namespace {
 
-ThreadCount& chosen() {
-  static ThreadCount choice = default_threads();
-  return choice;
-}
+int thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+std::string reason_of_count = "all cores";
 
 /// The exception of the lowest-numbered piece that threw.
 class FirstError {
@@ -82,10 +78,11 @@ class FirstError {
 
 void set_threads(int count, std::string reason) {
   require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
-  chosen() = {count, std::move(reason)};
+  thread_count = count;
+  reason_of_count = std::move(reason);
 }
-int threads() { return chosen().count; }
-const std::string& threads_reason() { return chosen().reason; }
+int threads() { return thread_count; }
+const std::string& threads_reason() { return reason_of_count; }
 
 #ifdef HEED_STD_THREADS
 

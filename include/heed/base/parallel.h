@@ -9,13 +9,12 @@
 
 namespace heed {
 
-/// Set and return the number of threads of parallel_for. At first it is OMP_NUM_THREADS if that is set, else the number
-/// of cores that the process may use: those it is bound to, or so many as a container's quota of time pays for, rounded
-/// up. set_threads() throws Error if count < 1. A build without threads always has 1.
+/// Set and return the number of threads of parallel_for, initially the number of cores. set_threads() throws Error if
+/// count < 1. A build without threads always has 1.
 void set_threads(int count, std::string reason = "asked for");
 int threads();
 
-/// Returns why there are so many: "asked for", "2 cores", "bound to 1 of 2 cores".
+/// Returns why there are so many: "asked for", "all cores".
 const std::string& threads_reason();
 
 /// Returns the index of the calling thread inside a parallel_for, 0 <= worker() < threads(); 0 outside.

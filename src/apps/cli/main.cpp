@@ -12,6 +12,7 @@
 #include "heed/base/warnings.h"
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
+#include "heed/train/processes/core_count.h"
 #include "heed/train/processes/processes.h"
 #include "heed/train/trainer.h"
 
@@ -98,10 +99,14 @@ void add_threads(Command command, int& threads) {
 
 Place use_threads(int threads) {
   const Place place = place_processes(started_processes(), threads);
-  if (threads > 0)
+  if (threads > 0) {
     set_threads(threads);
-  else if (place.cores > 0)
+  } else if (place.cores > 0) {
     set_threads(place.cores, "this process's share of its host's cores");
+  } else {
+    const ThreadCount choice = default_threads();
+    set_threads(choice.count, choice.reason);
+  }
   return place;
 }
 
@@ -183,9 +188,8 @@ heed::Ending run_to_end(int argc, char** argv) {
 
 #ifdef _OPENMP
 /// Bounds how long a thread that waits for others keeps its core busy, to a tenth of a millisecond. By default OpenMP's
-/// library lets threads spin for as long as there are no more of them than cores; beside other programs the thread they
-/// wait for then gets no core, and two threads are many times slower than one. The library reads the limit when it is
-/// loaded, so the program starts itself again.
+/// library lets threads spin for as long as there are no more of them than cores; beside other programs the thread that
+/// they wait for then gets no core. The library reads the limit when it is loaded, so the program starts itself again.
 void bound_spinning(char** argv) {
   constexpr const char *name = "GOMP_SPINCOUNT", *limit = "5000";
   const char* const present = std::getenv(name);

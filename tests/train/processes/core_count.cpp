@@ -1,5 +1,5 @@
 // The number of threads that a process starts with: what it was told, is bound to, and its container pays for.
-#include "src/base/core_count.h"
+#include "heed/train/processes/core_count.h"
 
 #include "support/temporary.h"
 

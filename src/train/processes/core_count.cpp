@@ -1,4 +1,4 @@
-#include "core_count.h"
+#include "heed/train/processes/core_count.h"
 
 #include <fmt/format.h>
 
