@@ -41,23 +41,22 @@ class Pieces {
   Vector end_ = constant(5.6f), per_unit_ = constant(per_unit), rounder_ = constant(0x1.8p23f);
 };
 
-/// Sixteen floats in registers, or in memory where there are fewer lanes than eight.
+/// Sixteen floats. table[lanes] returns those that the low four bits of each lane name.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 class Table {
  public:
-  explicit Table(const float* numbers)
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-      : all_(hn::Load(tag, numbers)) {
-  }
-  /// Returns the numbers that the low four bits of each lane name.
+  explicit Table(const float* numbers) : all_(hn::Load(tag, numbers)) {}
   Vector operator[](Vector lanes) const {
     return Vector{_mm512_permutexvar_ps(_mm512_castps_si512(lanes.raw), all_.raw)};
   }
 
  private:
   Vector all_;
+};
 #elif HWY_TARGET == HWY_AVX2
-      : low_(hn::Load(tag, numbers)), high_(hn::Load(tag, numbers + 8)) {
-  }
+class Table {
+ public:
+  explicit Table(const float* numbers) : low_(hn::Load(tag, numbers)), high_(hn::Load(tag, numbers + 8)) {}
   Vector operator[](Vector lanes) const {
     const __m256i places = _mm256_castps_si256(lanes.raw), fourth_bit_first = _mm256_slli_epi32(places, 28);
     return Vector{_mm256_blendv_ps(_mm256_permutevar8x32_ps(low_.raw, places),
@@ -66,17 +65,19 @@ class Table {
 
  private:
   Vector low_, high_;
+};
 #else
-      : numbers_(numbers) {
-  }
+class Table {
+ public:
+  explicit Table(const float* numbers) : numbers_(numbers) {}
   Vector operator[](Vector lanes) const {
     return hn::GatherIndex(tag, numbers_, hn::And(hn::BitCast(int_tag, lanes), hn::Set(int_tag, 15)));
   }
 
  private:
   const float* numbers_;
-#endif
 };
+#endif
 
 /// A function on these pieces: on each, the polynomial of degree 5 through the function at the Chebyshev points,
 /// shifted so that the centre, and with it h(0) = 0, is exact. The error is at most 2.9e-8 for h and 6e-8 for h'. The

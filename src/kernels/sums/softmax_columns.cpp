@@ -10,12 +10,20 @@ using namespace simd;
 
 namespace {
 
-/// Calls even(r) and odd(r) in turn for all rows. Two independent maxima or sums hide the latency of an operation.
-template <class Even, class Odd>
-void in_turn(Index rows, const Even& even, const Odd& odd) {
+/// Computes the maxima or sums of `count` vectors of channels over rows, in two chains, which hide the latency of an
+/// operation: one of the even rows, one of the odd ones. add(result, r, i) joins vector i of row r to a chain, join(a,
+/// b) the two chains.
+template <int count, class Add, class Join>
+HWY_INLINE void reduce_rows(Index rows, Vector start, const Add& add, const Join& join, Vector (&results)[count]) {
+  Vector odd[count];
+  for (int i = 0; i < count; ++i) results[i] = odd[i] = start;
   Index r = 0;
-  for (; r + 2 <= rows; r += 2) even(r), odd(r + 1);
-  if (r < rows) even(r);
+  for (; r + 2 <= rows; r += 2) {
+    for (int i = 0; i < count; ++i) results[i] = add(results[i], r, i);
+    for (int i = 0; i < count; ++i) odd[i] = add(odd[i], r + 1, i);
+  }
+  for (int i = 0; i < count && r < rows; ++i) results[i] = add(results[i], r, i);
+  for (int i = 0; i < count; ++i) results[i] = join(results[i], odd[i]);
 }
 
 }  // namespace
@@ -23,22 +31,12 @@ void in_turn(Index rows, const Even& even, const Odd& odd) {
 void softmax_columns(Matrix<const float> x, Matrix<float> y) {
   const Exp exp;
   for_each_block(x.columns, [=](Index first, auto count, auto use) {
-    Vector largest[count], of_odd[count];
-    for (int i = 0; i < count; ++i) largest[i] = of_odd[i] = set(-HUGE_VALF);
-    const auto maximum = [&](Index r, Vector largest, int i) {
-      return hn::Max(largest, use.load(x[r] + first + i * lanes));
-    };
-    in_turn(
-        x.rows,
-        [&](Index r) {
-          for (int i = 0; i < count; ++i) largest[i] = maximum(r, largest[i], i);
-        },
-        [&](Index r) {
-          for (int i = 0; i < count; ++i) of_odd[i] = maximum(r, of_odd[i], i);
-        });
-    for (int i = 0; i < count; ++i) largest[i] = hn::Max(largest[i], of_odd[i]);
-    // One sum: the next exp takes longer than an addition.
-    Vector sums[count];
+    Vector largest[count], sums[count];
+    reduce_rows<count>(
+        x.rows, set(-HUGE_VALF),
+        [&](Vector most, Index r, int i) { return hn::Max(most, use.load(x[r] + first + i * lanes)); },
+        [](Vector a, Vector b) { return hn::Max(a, b); }, largest);
+    // One chain: the next exp takes longer than an addition.
     for (Vector& sum : sums) sum = hn::Zero(tag);
     for (Index r = 0; r < x.rows; ++r)
       for (int i = 0; i < count; ++i) {
@@ -56,21 +54,14 @@ void softmax_columns(Matrix<const float> x, Matrix<float> y) {
 
 void softmax_columns_backward(Matrix<const float> y, Matrix<const float> dy, Update update, Matrix<float> dx) {
   for_each_block(y.columns, [=](Index first, auto count, auto use) {
-    Vector sums[count], of_odd[count];
-    for (int i = 0; i < count; ++i) sums[i] = of_odd[i] = hn::Zero(tag);
-    const auto add = [&](Index r, Vector sum, int i) {
-      const Index c = first + i * lanes;
-      return hn::MulAdd(use.load(y[r] + c), use.load(dy[r] + c), sum);
-    };
-    in_turn(
-        y.rows,
-        [&](Index r) {
-          for (int i = 0; i < count; ++i) sums[i] = add(r, sums[i], i);
+    Vector sums[count];
+    reduce_rows<count>(
+        y.rows, hn::Zero(tag),
+        [&](Vector sum, Index r, int i) {
+          const Index c = first + i * lanes;
+          return hn::MulAdd(use.load(y[r] + c), use.load(dy[r] + c), sum);
         },
-        [&](Index r) {
-          for (int i = 0; i < count; ++i) of_odd[i] = add(r, of_odd[i], i);
-        });
-    for (int i = 0; i < count; ++i) sums[i] = hn::Add(sums[i], of_odd[i]);
+        [](Vector a, Vector b) { return hn::Add(a, b); }, sums);
     for (Index r = 0; r < y.rows; ++r)
       for (int i = 0; i < count; ++i) {
         const Index c = first + i * lanes;

@@ -130,6 +130,7 @@ inline void write(Update update, Lanes use, Vector v, float* to) {
   use.store(update == Update::assign ? v : hn::Add(use.load(to), v), to);
 }
 
+/// Returns the maximum of the lanes.
 inline float maximum(Vector v) { return hn::GetLane(hn::MaxOfLanes(tag, v)); }
 
 /// Calls f(i) for i = 0 to count - 1, as constants.
