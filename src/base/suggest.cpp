@@ -3,9 +3,11 @@
 #include "heed/base/printable.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 #include <utility>
 
 namespace heed {
@@ -94,6 +96,12 @@ std::string quoted_list(const std::vector<std::string>& names) {
   for (std::size_t i = 0; i < std::min(shown, names.size()); ++i) text += (i > 0 ? ", " : "") + in_quotes(names[i]);
   if (names.size() > shown) text += fmt::format(" and {} more", names.size() - shown);
   return text;
+}
+
+std::string first_names(const std::vector<std::string>& names, std::size_t most) {
+  const std::size_t count = std::min(most, names.size());
+  const std::span<const std::string> some(names.data(), count);
+  return fmt::format("{}{}", fmt::join(some, ", "), names.size() > count ? ", ..." : "");
 }
 
 }  // namespace heed

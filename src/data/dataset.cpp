@@ -147,7 +147,7 @@ std::filesystem::path dataset_directory(const std::string& name, const std::stri
           name, path_key);
   const data::Directory directory = path.empty() ? find_usual(format, split, path_key) : data::Directory(path);
   std::error_code error;
-  // Of several sets of MNIST's family in a directory, the path names one by the beginning of its files' names.
+  // A directory may hold several sets of MNIST's family; the path then ends with the prefix of one set's file names.
   const bool is_prefix = name.ends_with("mnist") && data::has_idx(name, directory, split);
   require(is_prefix || std::filesystem::is_directory(directory, error), "{}: there is no such directory ({} of {})",
           directory.string(), path_key, name);

@@ -249,10 +249,9 @@ class Run {
 
   /// A step before the resumption had the rates of a run of the epochs planned then.
   Rates rates_at(Index step) const {
-    step -= files_.recounted();
     const Index per_epoch = train_->batches();
-    const Index epochs = step + files_.recounted() < files_.first_step() ? files_.epochs_before() : x_.train.epochs;
-    return rates_of(x_.optim, step, per_epoch, epochs * per_epoch);
+    const Index epochs = step < files_.first_step() ? files_.epochs_before() : x_.train.epochs;
+    return rates_of(x_.optim, step - files_.recounted(), per_epoch, epochs * per_epoch);
   }
   double lr_of(Index step) const { return rates_at(step).lr; }
 

@@ -22,4 +22,7 @@ std::string in_quotes(std::string_view text);
 /// Returns the names in quotes: "'a', 'b', 'c', 'd' and 3 more".
 std::string quoted_list(const std::vector<std::string>& names);
 
+/// Returns the first `most` names: "a, b" or, if there are more, "a, b, ...".
+std::string first_names(const std::vector<std::string>& names, std::size_t most);
+
 }  // namespace heed

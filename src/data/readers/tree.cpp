@@ -41,13 +41,9 @@ class LeftOut {
   /// "DIR: 3 files are not read: 2 .webp (cat/a.webp, cat/b.webp), 1 hidden (cat/.x)", up to five by name.
   void warn_of(const fs::path& where) const {
     if (count_ == 0) return;
-    constexpr std::size_t most = 5;
     std::string text;
-    for (const auto& [reason, paths] : paths_) {
-      const auto some = paths.begin() + static_cast<Index>(std::min(most, paths.size()));
-      text += fmt::format("{}{} {} ({}{})", text.empty() ? "" : ", ", paths.size(), reason,
-                          fmt::join(paths.begin(), some, ", "), paths.size() > most ? ", ..." : "");
-    }
+    for (const auto& [reason, paths] : paths_)
+      text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", paths.size(), reason, first_names(paths, 5));
     warn(fmt::format("{}: {} file{} not read: {}{}", where.string(), count_, count_ == 1 ? " is" : "s are", text,
                      other_endings_ ? kind_.remedy : ""));
   }

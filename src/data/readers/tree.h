@@ -10,7 +10,7 @@
 
 namespace heed::data {
 
-/// What the files of a tree are.
+/// Kind of files in a tree: images or texts.
 struct TreeKind {
   bool (*wanted)(const std::string& path);
   const char* example;  ///< noun

@@ -30,9 +30,8 @@ std::optional<int> asked_for() {
   return count;
 }
 
-/// Returns the number of cores that the process is bound to.
-int bound_cores() {
-  const int all = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+/// Returns the number of cores of `all` that the process is bound to.
+int bound_cores(int all) {
 #ifdef __linux__
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::min(all, std::max(1, CPU_COUNT(&set)));
@@ -68,7 +67,7 @@ double paid_cores(const std::string& root) {
 
 ThreadCount default_threads(const std::string& root) {
   if (const std::optional<int> asked = asked_for()) return {*asked, "OMP_NUM_THREADS"};
-  const int bound = bound_cores(), all = static_cast<int>(std::thread::hardware_concurrency());
+  const int all = std::max(1, static_cast<int>(std::thread::hardware_concurrency())), bound = bound_cores(all);
   const double paid = paid_cores(root);
   if (paid < bound)
     return {std::max(1, static_cast<int>(std::ceil(paid))), fmt::format("a quota of {:.2g} cores", paid)};

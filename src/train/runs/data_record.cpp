@@ -1,9 +1,10 @@
 #include "heed/train/runs/data_record.h"
 
+#include "heed/base/suggest.h"
 #include "heed/io/checksum.h"
 #include "heed/io/json.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -20,21 +21,26 @@ std::string name_below(const fs::path& path, const std::string& file) {
   return below == "." ? path.filename().string() : below.string();
 }
 
+/// Returns the name of the data set of images that a data set is, or is made of; empty for texts.
+std::string images_of(const DataConfig& data) {
+  if (data.name == "scenes" || data.name == "pixels") return data.source;
+  return holds_sequences(data) ? "" : data.name;
+}
+
 /// Returns the directory or file that a data set is read from, absolute.
 fs::path place_of(const DataConfig& data) {
-  const bool images = !holds_sequences(data) && data.name != "scenes";
-  const bool made_of_images = data.name == "scenes" || data.name == "pixels";
-  const fs::path place = images           ? dataset_directory(data.name, data.path, Split::train)
-                         : made_of_images ? dataset_directory(data.source, data.path, Split::train)
-                                          : fs::path(data.path);
+  const std::string images = images_of(data);
+  const fs::path place = images.empty() ? fs::path(data.path) : dataset_directory(images, data.path, Split::train);
   fs::path absolute = fs::absolute(place).lexically_normal();
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
-/// Returns true if a data set of images, or the images that it is made of, is in one of its usual places.
+/// Returns true if a data set's images are in one of the usual places. Texts and folders have none.
 bool is_in_usual_place(const DataConfig& data) {
+  const std::string images = images_of(data);
+  if (images.empty() || images == "folder") return false;
   try {
-    dataset_directory(data.name == "scenes" || data.name == "pixels" ? data.source : data.name, "", Split::test);
+    dataset_directory(images, "", Split::test);
     return true;
   } catch (const Error&) {
     return false;
@@ -43,11 +49,8 @@ bool is_in_usual_place(const DataConfig& data) {
 
 /// "2 added (a, b)", at most three by name; empty for none.
 void add_change(std::string& text, const char* what, const std::vector<std::string>& names) {
-  constexpr std::size_t most = 3;
   if (names.empty()) return;
-  const std::vector<std::string> some(names.begin(), names.begin() + static_cast<Index>(std::min(most, names.size())));
-  text += fmt::format("{}{} {} ({}{})", text.empty() ? "" : ", ", names.size(), what, fmt::join(some, ", "),
-                      names.size() > most ? ", ..." : "");
+  text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", names.size(), what, first_names(names, 3));
 }
 
 }  // namespace
@@ -124,9 +127,8 @@ void use_record(Experiment& experiment, const DataRecord& record) {
   data.recorded = record.recorded;
   std::error_code none;
   const bool there = fs::exists(record.path, none);
-  const bool has_usual_places = data.name != "folder" && (!holds_sequences(data) || data.name == "pixels");
   if (data.path.empty() && there) data.path = record.path;
-  if (data.path == record.path && !there && has_usual_places && is_in_usual_place(data)) data.path.clear();
+  if (data.path == record.path && !there && is_in_usual_place(data)) data.path.clear();
 }
 
 }  // namespace heed

@@ -54,9 +54,8 @@ struct SequenceExamples {
 
 /// Opens a part of a data set by data.name:
 /// - listops: basic_train.tsv, basic_val.tsv, basic_test.tsv (data/sequences/listops.h);
-/// - documents: trees of .txt files by class, as the folder of images (dataset.h), or train.tsv, val.tsv and test.tsv
-/// of
-///   lines label<TAB>text;
+/// - documents: trees of .txt files by class, as the folder of images (dataset.h), or train.tsv, val.tsv and
+///   test.tsv of lines label<TAB>text;
 /// - pairs: new_aan_pairs.{train,eval,test}.tsv of lines label<TAB>id<TAB>id<TAB>text<TAB>text, labels 0.0 and 1.0;
 /// - pixels: the images of data.source, pixel by pixel (data/sequences/pixels.h).
 /// Tokens of documents and pairs are bytes. Sequences are cut at `context`. Throws Error that says what is wrong with
