@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What the experiments have in common: `base = "common.toml"` and so on. Microbatches of 2 divide a batch of 7 into
+// Settings that the experiments share: `base = "common.toml"` and so on. Microbatches of 2 divide a batch of 7 into
 // four lanes, the last of which is smaller. Widths are no multiples of a vector's length.
 constexpr SelftestRun bases[] = {
     {"common", R"(

@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   });
 }
 
-// What a wrapper puts before all names is named, and removed by the command that the message gives.
+// The message names the prefix that a wrapper put before all names, and the command that it gives removes it.
 BOOST_AUTO_TEST_CASE(prefixes_of_wrappers_are_named_and_removed) {
   const TemporaryDirectory directory;
   const std::string wrapped = directory / "wrapped.safetensors", plain = directory / "plain.safetensors";

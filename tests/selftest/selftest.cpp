@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(files_of_hashes) {
     BOOST_TEST(error_of([&] { parse_hashes(text, "FILE"); }).starts_with("FILE: '"), text);
 }
 
-// What stands in the program must be written anew by `heed selftest --write src/selftest/expected_hashes.inc` if the
+// The program's hashes must be written anew by `heed selftest --write src/selftest/expected_hashes.inc` if the
 // bits of results are meant to change.
 #ifndef HEED_NO_SIMD
 BOOST_AUTO_TEST_CASE(the_program_has_hashes_of_all_parts) {

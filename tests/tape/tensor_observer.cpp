@@ -1,4 +1,4 @@
-// What an observer sees of a pass: each result, each complete gradient, and their names.
+// Tensors that an observer of a pass sees: each result, each complete gradient, and their names.
 #include "heed/tape/tensor_observer.h"
 
 #include "heed/ops/activation.h"

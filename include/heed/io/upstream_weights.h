@@ -15,13 +15,13 @@ namespace heed {
 ///          att.mha.ff.* attn.proj.*, att.norm1.*, att.norm2.* are norm1.*, norm2.*, att.ff1.*, att.ff2.* mlp.fc1.*,
 ///          mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined to attn.qkv.*
 ///
-/// What wrappers of models put before all names (wrapper_prefix) and *.num_batches_tracked are left out; all else keeps
+/// Prefixes that wrappers put before all names (wrapper_prefix) and *.num_batches_tracked are left out; all else keeps
 /// its name. Throws Error, which names file and tensor, where one is not of floats, cannot be cut, or lacks the one
 /// that it belongs with.
 void convert_weights(const std::string& in, const std::string& out);
 
-/// Returns what all names of a file begin with that wrappers of models put before them, "model." or "module.model.";
-/// empty if there is nothing.
+/// Returns the prefix that wrappers of models put before all names of a file, "model." or "module.model."; empty if
+/// there is none.
 std::string wrapper_prefix(const SafetensorsFile& file);
 
 }  // namespace heed

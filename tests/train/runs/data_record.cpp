@@ -1,4 +1,4 @@
-// What a run records of its data, and how it is used.
+// The record that a run keeps of its data, and its use.
 #include "heed/train/runs/data_record.h"
 
 #include "heed/data/loader.h"

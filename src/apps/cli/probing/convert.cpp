@@ -13,8 +13,8 @@ void add_convert(Command program) {
   command.footer(
       "timm's XCiT and ViT and CvT's authors have heed's names already. Older files of XCiT (pos_embeder,\n"
       "cls_attn_blocks.*.attn.qkv) and SOFT's blocks (att.mha.*) are renamed, and cut or joined where q, k and v\n"
-      "lie otherwise. Tensors with other names are copied. What wrappers of models put before all names (module.,\n"
-      "model., _orig_mod. and so on) is left out.");
+      "lie otherwise. Tensors with other names are copied. Prefixes that wrappers put before all names (module.,\n"
+      "model., _orig_mod. and so on) are left out.");
   command.action([] {
     convert_weights(in, out);
     return ok;

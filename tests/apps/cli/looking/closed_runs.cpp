@@ -56,7 +56,7 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   check_refusal(
       {"eval", run},
       {"the model has no class 'zebra'; the data's are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
-  // Some of the classes will do, and keep their labels.
+  // Data may have only some of the classes; these keep their labels.
   const std::string some = directory / "some";
   fs::create_directories(some + "/test");
   fs::rename(data + "/test/fox", some + "/test/fox");
