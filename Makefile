@@ -206,7 +206,7 @@ run: deps
 	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
 
 # The suites, and beside them scripts of tests/, each described in its first lines.
-SCRIPTS := headers mechanism install examples core private_names
+SCRIPTS := headers mechanism install examples core private_names web_sources
 ifeq ($(SIMD)$(LAST),highway)
   SCRIPTS += registers
 endif
@@ -228,6 +228,7 @@ test-suites:
 	@sh tests/suites.sh $(BUILD)
 test-core: private FILES := $(CORE_OBJECTS)
 test-private_names: private FILES := $(filter-out $(ALONE),$(SOURCES) $(TESTS))
+test-web_sources: private FILES = $(WEB_ENGINE)
 test-headers: private TEST_FLAGS = $(FLAGS)
 test-examples: private TEST_FLAGS = $(EXPORTED) $(LAST)
 $(SCRIPTS:%=test-%): test-%:

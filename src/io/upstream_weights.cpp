@@ -152,8 +152,8 @@ std::string wrapper_prefix(const SafetensorsFile& file) {
   const std::vector<std::string> names = file.names();
   std::string prefix;
   const auto all_begin_with = [&](const std::string& text) {
-    return !names.empty() &&
-           std::ranges::all_of(names, [&](const std::string& name) { return name.starts_with(text); });
+    const auto begins = [&](const std::string& name) { return name.starts_with(text); };
+    return !names.empty() && std::all_of(names.begin(), names.end(), begins);
   };
   for (bool longer = true; longer;) {
     longer = false;

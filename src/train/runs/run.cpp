@@ -178,7 +178,8 @@ void check_plugins(const RunPaths& paths) {
 std::string changed_plugin(const RunPaths& paths, const Experiment& experiment) {
   const std::vector<RecordedPlugin> plugins = recorded_plugins(paths);
   for (const std::string& name : experiment.attention.mechanism) {
-    const auto before = std::ranges::find(plugins, name, &RecordedPlugin::mechanism);
+    const auto before =
+        std::find_if(plugins.begin(), plugins.end(), [&](const RecordedPlugin& p) { return p.mechanism == name; });
     const PluginOrigin* const now = plugin_of(name);
     std::string how;
     if (before == plugins.end())

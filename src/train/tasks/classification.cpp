@@ -89,13 +89,14 @@ std::string hardest_text(const std::vector<double>& counts, Index classes, const
   constexpr Index shown = 10;
   std::vector<Index> order(labels.size());
   std::iota(order.begin(), order.end(), Index{0});
-  std::ranges::stable_sort(order, {}, [&](Index c) { return recall(counts, classes, c); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](Index a, Index b) { return recall(counts, classes, a) < recall(counts, classes, b); });
   std::string text = fmt::format("\n{} classes; the {} with the lowest accuracy:\n", classes, shown);
   for (Index i = 0; i < shown; ++i) {
     const Index c = order[static_cast<std::size_t>(i)];
     std::vector<double> row(&counts[confusion_count(classes, c, 0)], &counts[confusion_count(classes, c, 0)] + classes);
     row[static_cast<std::size_t>(c)] = 0;
-    const auto other = std::ranges::max_element(row);
+    const auto other = std::max_element(row.begin(), row.end());
     text += fmt::format("{:>6.2f} %  {}", 100 * recall(counts, classes, c), labels[static_cast<std::size_t>(c)]);
     if (*other > 0)
       text += fmt::format(", taken for {} {:.0f} times", labels[static_cast<std::size_t>(other - row.begin())], *other);

@@ -1,0 +1,15 @@
+#!/bin/sh
+# Files of the engine for a browser (src/apps/web/web.mk) use no algorithm of std::ranges: emscripten's C++ library lacks
+# them, and only `make web` would notice. `std::find_if(x.begin(), x.end(), ...)` is in both libraries.
+#
+#   sh tests/web_sources.sh BUILD FILE...      FILE: the engine's sources
+set -eu
+
+cd "$(dirname "$0")/.."
+shift
+[ $# -gt 50 ] || { echo "tests/web_sources.sh: only $# files were given" >&2; exit 1; }
+if grep -n 'std::ranges::' "$@" >&2; then
+  echo 'tests/web_sources.sh: emscripten lacks std::ranges; use the algorithms of std' >&2
+  exit 1
+fi
+echo "web: $# sources, none of which needs std::ranges"
