@@ -45,6 +45,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
   MechanismTraits traits() const override {
     const bool exact_gradient = score_grad == DistanceGradient::sign;
     return {.cross = !identity,
+            .independent_heads = true,
             .surrogate = exact_gradient ? "" : "the Huber function's derivative in place of that of |q - k|"};
   }
   MapTraits map_traits() const override { return {.identity = identity}; }

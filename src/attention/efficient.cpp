@@ -48,7 +48,7 @@ class Efficient : public KernelMechanism<Efficient> {
   template <class Visitor>
   void options(Visitor&) {}
 
-  MechanismTraits traits() const override { return {.cross = true}; }
+  MechanismTraits traits() const override { return {.cross = true, .independent_heads = true}; }
 
   static std::vector<OptionValues> variants() { return {{}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "efficient", .linear = true}}; }

@@ -47,7 +47,7 @@ class Linear : public KernelMechanism<Linear>, public WithDecoding<Linear> {
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
-  MechanismTraits traits() const override { return {.cross = !causal}; }
+  MechanismTraits traits() const override { return {.cross = !causal, .independent_heads = true}; }
 
   static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
   static std::vector<MechanismSetting> settings() { return {{.label = "linear", .linear = true}}; }

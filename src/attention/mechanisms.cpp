@@ -59,7 +59,8 @@ const MechanismEntry& find_mechanism(const std::string& name) {
     if (name == entry.name) return entry;
     names.emplace_back(entry.name);
   }
-  fail("unknown mechanism '{}'{} (`heed list` shows them all; --plugin FILE or HEED_PLUGINS adds one)", name, suggestion(name, names));
+  fail("unknown mechanism '{}'{} (`heed list` shows them all; --plugin FILE or HEED_PLUGINS adds one)", name,
+       suggestion(name, names));
 }
 
 std::unique_ptr<Mechanism> make_mechanism(const std::string& name, const OptionValues& options) {

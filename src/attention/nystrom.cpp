@@ -45,6 +45,8 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     visit("iterations", iterations, "steps towards the inverse, 0 to 64");
   }
 
+  MechanismTraits traits() const override { return {.independent_heads = true}; }
+
   static std::vector<OptionValues> variants() {
     return {{{"landmarks", "2"}},
             {{"landmarks", "3"}, {"iterations", "1"}},

@@ -43,7 +43,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
-  MechanismTraits traits() const override { return {.cross = !causal}; }
+  MechanismTraits traits() const override { return {.cross = !causal, .independent_heads = true}; }
 
   static std::vector<OptionValues> variants() {
     std::vector<OptionValues> variants{{}};

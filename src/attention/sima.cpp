@@ -37,7 +37,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
           "the product made first; auto: q k^T where N < d, else k^T v");
   }
 
-  MechanismTraits traits() const override { return {.cross = true}; }
+  MechanismTraits traits() const override { return {.cross = true, .independent_heads = true}; }
 
   static std::vector<OptionValues> variants() {
     std::vector<OptionValues> variants;

@@ -28,7 +28,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
-  MechanismTraits traits() const override { return {.cross = !causal}; }
+  MechanismTraits traits() const override { return {.cross = !causal, .independent_heads = true}; }
 
   static std::vector<OptionValues> variants() { return {{}, {{"causal", "true"}}}; }
 

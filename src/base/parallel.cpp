@@ -1,15 +1,14 @@
 #include "heed/base/parallel.h"
 
 #ifndef HEED_NO_THREADS
-#ifdef HEED_STD_THREADS
-#include <condition_variable>
-#else
-#include "heed/base/fork_join.h"
-
+#ifndef HEED_STD_THREADS
 #include <omp.h>
 #endif
 
+#include <array>
 #include <atomic>
+#include <bit>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -44,8 +43,33 @@ void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const 
 
 namespace {
 
-int thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+std::atomic<int> thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 std::string reason_of_count = "all cores";
+
+/// The index of the calling thread, and whether it is in a loop.
+thread_local int own_index = 0;
+thread_local bool in_loop = false;
+
+/// Spinning of a thread before it sleeps: up to 100 microseconds. Other programs need the cores, too.
+constexpr int most_spins = 5000;
+
+void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+/// Returns once `value` differs from `old`: spins first, then sleeps.
+template <class V>
+void wait_for_change(const std::atomic<V>& value, V old) {
+  for (int spins = 0; spins < most_spins; ++spins) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    pause_briefly();
+  }
+  value.wait(old);
+}
 
 /// The exception of the lowest-numbered piece that threw.
 class FirstError {
@@ -57,9 +81,8 @@ class FirstError {
     error_ = std::current_exception();
     piece_ = piece;
   }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
+  /// Returns it, or null, and forgets it.
+  std::exception_ptr take() { return std::exchange(error_, nullptr); }
 
  private:
   std::exception_ptr error_;
@@ -67,193 +90,259 @@ class FirstError {
   std::mutex mutex_;
 };
 
-/// Throws Error: `count` threads were requested, including the calling one, and the system refuses more than `started`
-/// others.
-[[noreturn]] void refuse(std::size_t started, int count, const std::exception& refused) {
-  fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", started + 2, count,
-       refused.what());
-}
+/// The pieces of a loop that no thread has taken.
+class Pieces {
+ public:
+  void reset(Index count) {
+    count_ = count;
+    next_ = 0;
+    left_ = count >= few ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
+  }
 
-}  // namespace
+  bool any() const { return count_ > few ? next_ < count_ : left_ != 0; }
 
-void set_threads(int count, std::string reason) {
-  require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
-  thread_count = count;
-  reason_of_count = std::move(reason);
-}
-int threads() { return thread_count; }
-const std::string& threads_reason() { return reason_of_count; }
+  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. Of few pieces each thread takes its own
+  /// first, so that a piece mostly runs where an earlier loop left its operands in the cache.
+  Index take(int index, int threads) {
+    if (count_ > few) {
+      const Index piece = next_++;
+      return piece < count_ ? piece : -1;
+    }
+    const auto first = static_cast<int>(count_ * index / threads);
+    std::uint64_t left = left_;
+    while (left != 0) {
+      const std::uint64_t from_first = left >> first << first;
+      const int piece = std::countr_zero(from_first != 0 ? from_first : left);
+      if (left_.compare_exchange_weak(left, left & ~(std::uint64_t{1} << piece))) return piece;
+    }
+    return -1;
+  }
 
-#ifdef HEED_STD_THREADS
+ private:
+  static constexpr Index few = 64;  ///< bits of left_
 
-namespace {
+  std::atomic<Index> count_ = 0, next_ = 0;
+  std::atomic<std::uint64_t> left_ = 0;
+};
 
-/// The index of the calling thread, and whether it is in a loop.
-thread_local int own_number = 0;
-thread_local bool at_work = false;
+/// A loop that threads share. The thread that opens it takes pieces until none is left, and so does every helper, a
+/// thread that joins. A helper is counted before it reads whether the loop is open; so after a closed loop's helpers
+/// have left, no thread accesses it.
+struct alignas(64) Loop {
+  std::atomic<bool> reserved = false, open = false;
+  std::atomic<int> helpers = 0;
+  Pieces pieces;
+  void (*call)(const void*, Index) = nullptr;
+  const void* function = nullptr;
+  int threads = 1;
+  FirstError error;
 
-/// A loop that threads share: each takes the next piece until none is left.
-struct Loop {
-  Index pieces;
-  void (*call)(const void*, Index);
-  const void* function;
-  std::atomic<Index> next = 0;
-  FirstError error{};
+  /// Returns false if there is no piece for thread `index`; else the thread must leave.
+  bool join(int index) {
+    if (!open || !pieces.any()) return false;
+    ++helpers;
+    if (open && index < threads) return true;
+    leave();
+    return false;
+  }
+  void leave() {
+    if (--helpers == 0) helpers.notify_one();
+  }
 
   void take_pieces() {
-    at_work = true;
-    for (Index piece = next++; piece < pieces; piece = next++) {
+    const bool outer = std::exchange(in_loop, true);
+    for (Index piece = pieces.take(own_index, threads); piece >= 0; piece = pieces.take(own_index, threads)) {
       try {
         call(function, piece);
       } catch (...) {
         error.keep(piece);
       }
     }
-    at_work = false;
+    in_loop = outer;
+  }
+
+  /// Closes the loop after its last piece has ended.
+  std::exception_ptr close() {
+    open = false;
+    for (int count = helpers; count != 0; count = helpers) wait_for_change(helpers, count);
+    std::exception_ptr thrown = error.take();
+    reserved = false;
+    return thrown;
   }
 };
 
-/// Threads that wait for loops. They start on first use and persist.
-class Team {
- public:
-  ~Team() {
-    hand_out(nullptr, static_cast<int>(team_.size()));
-    for (std::thread& thread : team_) thread.join();
-  }
-
-  /// Runs a loop on the calling thread and `others` more. One loop at a time.
-  void run(Loop& loop, int others) {
-    try {
-      while (static_cast<int>(team_.size()) < others)
-        team_.emplace_back([this, number = static_cast<int>(team_.size()) + 1, turn = turn_] { serve(number, turn); });
-    } catch (const std::exception& refused) {
-      refuse(team_.size(), others + 1, refused);
-    }
-    hand_out(&loop, others);
-    loop.take_pieces();
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [&] { return busy_ == 0; });
-  }
-
- private:
-  void hand_out(Loop* loop, int others) {
-    {
-      const std::lock_guard lock(mutex_);
-      loop_ = loop, wanted_ = busy_ = others;
-      ++turn_;
-    }
-    begin_.notify_all();
-  }
-
-  void serve(int number, Index turn) {
-    own_number = number;
-    while (true) {
-      std::unique_lock lock(mutex_);
-      begin_.wait(lock, [&] { return turn_ != turn; });
-      turn = turn_;
-      if (!loop_) return;
-      if (number > wanted_) continue;
-      lock.unlock();
-      loop_->take_pieces();
-      lock.lock();
-      if (--busy_ == 0) done_.notify_one();
-    }
-  }
-
-  std::vector<std::thread> team_;
-  std::mutex mutex_;
-  std::condition_variable begin_, done_;
-  Loop* loop_ = nullptr;  ///< nullptr ends the threads
-  int wanted_ = 0, busy_ = 0;
-  Index turn_ = 0;
-};
-
-}  // namespace
-
-int worker() { return at_work ? own_number : 0; }
-
-bool detail::alone() { return threads() == 1 || at_work; }
-
-void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
-  if (pieces <= 1 || alone()) {
-    for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
-    return;
-  }
-  static Team team;
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  Loop loop{pieces, call, function};
-  team.run(loop, threads() - 1);
-  loop.error.rethrow();
-}
-
-#else
-
-namespace {
-
-/// Throws Error if the system refuses `count` threads. The OpenMP library would end the program instead, so
-/// std::threads are started first, all at the same time, and joined.
+/// Throws Error if the system refuses a team of `count` threads. The OpenMP library would end the program instead, so
+/// as many as start() starts are first started as std::threads, all at the same time, and joined.
 void require_threads(int count) {
   std::mutex all_there;
   std::vector<std::thread> team;
-  const auto give_back = [&] {
-    for (std::thread& thread : team) thread.join();
-  };
+  std::string refused;
   try {
     const std::lock_guard lock(all_there);
-    for (int i = 1; i < count; ++i) team.emplace_back([&] { const std::lock_guard wait(all_there); });
-  } catch (const std::exception& refused) {
-    give_back();
-    refuse(team.size(), count, refused);
+    for (int i = 0; i < count; ++i) team.emplace_back([&] { const std::lock_guard wait(all_there); });
+  } catch (const std::exception& error) {
+    refused = error.what();
   }
-  give_back();
+  for (std::thread& thread : team) thread.join();
+  require(refused.empty(), "threads: the system refuses thread {} of {} ({}): too little memory, or too many processes",
+          std::min(static_cast<int>(team.size()) + 2, count), count, refused);
 }
+
+/// The threads that help with loops, and the loops. A loop may be inside a piece of another: threads without a piece of
+/// the outer loop then help with the inner one. No loop waits for a thread that has not joined it.
+class Team {
+ public:
+  /// Threads of the team outlive the static objects of the program.
+  static Team& shared() {
+    static Team& team = *new Team;
+    return team;
+  }
+
+  /// Returns true if a thread waits for a loop.
+  bool has_idle() const { return idle_ > 0; }
+
+  /// Shares a loop among threads() threads, the calling one included.
+  void run(Index pieces, void (*call)(const void*, Index), const void* function) {
+    const int count = thread_count;
+    if (size_ < count) grow(count);
+    Loop* const loop = reserve();
+    if (!loop) return run_alone(pieces, call, function);
+    loop->pieces.reset(pieces);
+    loop->call = call;
+    loop->function = function;
+    loop->threads = count;
+    loop->open = true;
+    ++opened_;
+    if (pieces > 2)
+      opened_.notify_all();
+    else
+      opened_.notify_one();
+    loop->take_pieces();
+    if (const std::exception_ptr thrown = loop->close()) std::rethrow_exception(thrown);
+  }
+
+  static void run_alone(Index pieces, void (*call)(const void*, Index), const void* function) {
+    for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
+  }
+
+  /// Called after the number of threads has changed.
+  void recount() {
+    ++opened_;
+    opened_.notify_all();
+  }
+
+ private:
+  /// Returns a loop that no thread uses, null if there is none.
+  Loop* reserve() {
+    for (std::size_t i = 0; i < loops_.size(); ++i) {
+      Loop& loop = loops_[(static_cast<std::size_t>(own_index) + i) % loops_.size()];
+      if (!loop.reserved && !loop.reserved.exchange(true)) return &loop;
+    }
+    return nullptr;
+  }
+
+  /// Work of thread `index` of the team `generation`.
+  void serve(int index, int generation) {
+    own_index = index;
+    while (true) {
+      const unsigned opened = opened_;
+      if (generation_ != generation) break;
+      if (const int count = thread_count; index >= count) {
+        thread_count.wait(count);  // fewer threads are wanted now
+      } else if (!help(index)) {
+        ++idle_;
+        wait_for_change(opened_, opened);
+        --idle_;
+      }
+    }
+    if (--alive_ == 0) alive_.notify_one();
+  }
+
+  /// Helps with a loop. Returns false if none needs help. Threads begin at different loops.
+  bool help(int index) {
+    for (std::size_t i = 0; i < loops_.size(); ++i) {
+      Loop& loop = loops_[(static_cast<std::size_t>(index) + i) % loops_.size()];
+      if (!loop.join(index)) continue;
+      loop.take_pieces();
+      loop.leave();
+      return true;
+    }
+    return false;
+  }
+
+  /// Replaces the team by one of `count` threads, including the one that opens loops.
+  void grow(int count) {
+    const std::lock_guard lock(growing_);
+    if (size_ >= count) return;
+    require_threads(count);
+    end();
+    start(count);
+    size_ = count;
+  }
+
+  void end() {
+    ++generation_;
+    generation_.notify_all();
+    recount();
+    for (int alive = alive_; alive != 0; alive = alive_) wait_for_change(alive_, alive);
+  }
+
+  // OpenMP starts the threads, and binds them to cores as OMP_PROC_BIND and OMP_PLACES say. Its team has a thread more
+  // than are needed, in the place of the program's own, which sleeps.
+  void start(int count) {
+    const int generation = generation_;
+#ifdef HEED_STD_THREADS
+    alive_ = count - 1;
+    for (int index = 1; index < count; ++index)
+      std::thread([this, index, generation] { serve(index, generation); }).detach();
+#else
+    std::thread([this, count, generation] {
+#pragma omp parallel num_threads(count)
+      {
+        const int index = omp_get_thread_num();
+        if (index > 0) ++alive_;
+#pragma omp barrier
+        if (index > 0) {
+          serve(index, generation);
+        } else {
+          started_ = generation;
+          started_.notify_one();
+          generation_.wait(generation);
+        }
+      }
+    }).detach();
+    started_.wait(generation - 1);
+#endif
+  }
+
+  std::array<Loop, 64> loops_;
+  std::atomic<unsigned> opened_ = 0;  ///< loops opened so far
+  std::atomic<int> idle_ = 0, alive_ = 0, size_ = 1, generation_ = 0, started_ = 0;
+  std::mutex growing_;
+};
 
 }  // namespace
 
-int worker() { return omp_in_parallel() ? omp_get_thread_num() : 0; }
-
-bool detail::alone() { return threads() == 1 || omp_in_parallel(); }
-
-// ThreadSanitizer takes the compiler-generated passing of the loop's variables to threads for races. (A nested function
-// does not inherit the attribute.)
-[[gnu::no_sanitize("thread")]] void detail::parallel_run(Index pieces, void (*call)(const void*, Index),
-                                                         const void* function) {
-  if (pieces <= 1 || alone()) {
-    for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
-    return;
-  }
-  static std::atomic<int> granted = 1;
-  const int count = threads();
-  if (granted < count) {
-    require_threads(count);
-    granted = count;
-  }
-  FirstError error;
-  ForkJoin work;
-  const auto run = [&](Index piece) __attribute__((no_sanitize("thread"))) {
-    work.begin();
-    try {
-      call(function, piece);
-    } catch (...) {
-      error.keep(piece);
-    }
-    work.end();
-  };
-  // With one thread per piece, a piece always runs on the same thread, whose cache may still hold its operands.
-  // NOLINTNEXTLINE(bugprone-branch-clone): the schedules differ.
-  if (pieces <= count) {
-#pragma omp parallel for schedule(static, 1) num_threads(count)
-    for (Index piece = 0; piece < pieces; ++piece) run(piece);
-  } else {
-#pragma omp parallel for schedule(dynamic, 1) num_threads(count)
-    for (Index piece = 0; piece < pieces; ++piece) run(piece);
-  }
-  work.join();
-  error.rethrow();
+void set_threads(int count, std::string reason) {
+  require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
+  thread_count = count;
+  thread_count.notify_all();
+  reason_of_count = std::move(reason);
+  Team::shared().recount();
 }
+int threads() { return thread_count; }
+const std::string& threads_reason() { return reason_of_count; }
 
-#endif
+int worker() { return own_index; }
+
+bool detail::alone() { return threads() == 1 || (in_loop && !Team::shared().has_idle()); }
+
+void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
+  if (pieces <= 1 || alone())
+    Team::run_alone(pieces, call, function);
+  else
+    Team::shared().run(pieces, call, function);
+}
 
 #endif
 

@@ -111,7 +111,7 @@ void measure(Sample& sample, double seconds) {
     lower(least.forward, times.forward), lower(least.backward, times.backward);
   }
 
-  Inference<float> inference(model, parameters, x.train.microbatch);
+  Inference<float> inference(model, parameters, microbatch_of(x.train, batch));
   const auto pass = [&] {
     inference.for_microbatches(
         {0, batch}, [&](Tape<float>& tape, ExampleRange microbatch) { examples->logits(model, tape, microbatch); });

@@ -71,11 +71,11 @@ std::vector<double> loads_of(const Workload& work, bool training) {
   return loads;
 }
 
-/// Returns true if the threads share each operation, because microbatches run one after the other.
+/// Returns true if threads share operations: if lanes run one after the other, or are fewer than threads.
 bool shares_operations(const Workload& work, bool training, int threads) {
   const auto weights = static_cast<Index>(work.weight_bytes / 4);
-  return (training && !work.together && streams_lanes(weights, work.lanes.count, threads)) ||
-         loads_of(work, training).size() == 1;
+  return (training && !work.together && streams_lanes(weights, work.lanes.count)) ||
+         loads_of(work, training).size() < static_cast<std::size_t>(threads);
 }
 
 /// "variant=local, normalize=true": what was chosen of a mechanism's options that are a choice among names; empty where
@@ -122,7 +122,8 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
   return machine;
 }
 
-Workload::Workload(const Experiment& experiment, Index batch) : batch(batch), microbatch(experiment.train.microbatch) {
+Workload::Workload(const Experiment& experiment, Index batch)
+    : batch(batch), microbatch(microbatch_of(experiment.train, batch)) {
   require(!experiment.self_supervised() && experiment.train.dtype == "f32" && !experiment.train.recompute,
           "cost: --time knows supervised training in float32 without recompute; not [train] {}",
           experiment.self_supervised()      ? "method = 'dino'"

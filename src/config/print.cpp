@@ -140,9 +140,8 @@ Experiment what_decides(Experiment experiment) {
 std::string configuration_hash(const Experiment& experiment) {
   std::map<std::string, std::string> of = settings_of(what_decides(experiment));
   // Hashes in existing results have the key's name of versions before 0.3.0.
-  auto microbatch = of.extract("train.microbatch");
-  microbatch.key() = "train.piece";
-  of.insert(std::move(microbatch));
+  of.erase("train.microbatch");
+  of["train.piece"] = std::to_string(microbatch_of(experiment.train, experiment.train.batch));
   // Keys that earlier versions lack count only if they change something.
   for (const auto& [key, value] : {std::pair("data.orientation", "true"), std::pair("data.skip_bad", "false"),
                                    std::pair("data.header", "\"auto\"")})

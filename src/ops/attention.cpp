@@ -20,14 +20,15 @@ struct AttentionWork {
   const Mechanism* mechanism;
   AttentionLayout layout;
   AttentionShape shape;      ///< of the first image, and of all if their shapes are equal
-  AttentionMemorySize size;  ///< for any image
+  AttentionMemorySize size;  ///< for any call
   Index images;
+  Index calls = 1;  ///< for each image: one, or one per head
   AttentionOperands<T> of;
   HeadsPlace out_place;
   std::span<const Var<T>> shared;
   std::span<const View<const T>> shared_values;
   Products products;
-  T* saved;                             ///< of all images; null without a backward pass: then each image's is scratch
+  T* saved;                             ///< of all calls; null without a backward pass: then each call's is scratch
   std::span<const Index> saved_starts;  ///< offset of each image's, if their shapes differ
 
   bool prepared() const { return size.prepared > 0; }
@@ -38,16 +39,26 @@ struct AttentionWork {
   }
   Index pieces() const { return std::min(images, attention_pieces); }
 
-  AttentionShape shape_of(Index image) const { return of.segments() ? of.shape(layout, shape, image) : shape; }
-  AttentionMemory<T> saved_of(Index image) const {
-    return {saved + (saved_starts.empty() ? image * size.saved : saved_starts[static_cast<std::size_t>(image)])};
+  AttentionShape shape_of(Index image) const {
+    AttentionShape one = of.segments() ? of.shape(layout, shape, image) : shape;
+    one.heads /= calls;
+    return one;
+  }
+  AttentionMemory<T> saved_of(Index call) const {
+    return {saved + (saved_starts.empty() ? call * size.saved : saved_starts[static_cast<std::size_t>(call)])};
+  }
+  /// Returns the heads of a call among all of its image.
+  template <class U>
+  Heads<U> of_call(const Heads<U>& all, Index call) const {
+    return calls == 1 || all.count == 0 ? all : Heads<U>{all[call % calls], 1, all.distance};
   }
 
-  AttentionInput<T> input(Index image) const {
+  AttentionInput<T> input(Index call) const {
+    const Index image = call / calls;
     AttentionInput<T> in{.shape = shape_of(image),
-                         .q = of.heads(0, image),
-                         .k = of.heads(1, image),
-                         .v = of.heads(2, image),
+                         .q = of_call(of.heads(0, image), call),
+                         .k = of_call(of.heads(1, image), call),
+                         .v = of_call(of.heads(2, image), call),
                          .products = products};
     if (prepared())
       in.prepared = {shared_values[0].data()};
@@ -57,10 +68,10 @@ struct AttentionWork {
   }
 
   void forward(T* out) const {
-    parallel_for(images, [=, *this](Index image) {
+    parallel_for(images * calls, [=, *this](Index call) {
       const AttentionMemory<T> scratch{thread_memory<T>(size.scratch + (saved ? 0 : size.saved))};
-      mechanism->forward(AttentionForward<T>{input(image), out_place.template of<T>(out, image),
-                                             saved ? saved_of(image) : AttentionMemory<T>{scratch.data + size.scratch},
+      mechanism->forward(AttentionForward<T>{input(call), of_call(out_place.template of<T>(out, call / calls), call),
+                                             saved ? saved_of(call) : AttentionMemory<T>{scratch.data + size.scratch},
                                              scratch});
     });
   }
@@ -68,7 +79,7 @@ struct AttentionWork {
   void backward(Tape<T>& tape, const Adjoint<T>& dout) const {
     Update update = Update::assign;
     const std::array<T*, 3> dqkv = operand_gradients(tape, update);
-    const Index numbers = shared_size(), shares_count = numbers == 0 ? images : pieces();
+    const Index numbers = shared_size(), shares_count = numbers == 0 ? images * calls : pieces();
     const typename Tape<T>::Target only = only_share(tape);
     T* const shares = only ? only.data : tape.memory(numbers == 0 ? 0 : shares_count * numbers);
     std::fill_n(shares, numbers == 0 ? 0 : shares_count * numbers, T(0));
@@ -81,13 +92,16 @@ struct AttentionWork {
         gradient.prepared = {share};
       else
         gradient.parameters = divide(share, gradients.subspan(static_cast<std::size_t>(piece) * shared.size()));
-      for (Index image = images * piece / shares_count; image < images * (piece + 1) / shares_count; ++image) {
-        gradient.q = of.places[0].template of<T>(dqkv[0], image);
-        gradient.k = of.places[1].template of<T>(dqkv[1], image);
-        gradient.v = of.places[2].template of<T>(dqkv[2], image);
-        mechanism->backward(AttentionBackward<T>{input(image), out_place.template of<const T>(dout.value(), image),
-                                                 out_place.template of<const T>(dout.data(), image), saved_of(image),
-                                                 AttentionMemory<T>{thread_memory<T>(size.scratch)}, gradient});
+      const Index all = images * calls;
+      for (Index call = all * piece / shares_count; call < all * (piece + 1) / shares_count; ++call) {
+        const Index image = call / calls;
+        gradient.q = of_call(of.places[0].template of<T>(dqkv[0], image), call);
+        gradient.k = of_call(of.places[1].template of<T>(dqkv[1], image), call);
+        gradient.v = of_call(of.places[2].template of<T>(dqkv[2], image), call);
+        mechanism->backward(
+            AttentionBackward<T>{input(call), of_call(out_place.template of<const T>(dout.value(), image), call),
+                                 of_call(out_place.template of<const T>(dout.data(), image), call), saved_of(call),
+                                 AttentionMemory<T>{thread_memory<T>(size.scratch)}, gradient});
       }
     });
     if (!only) add_shares(tape, shares, shares_count);
@@ -157,11 +171,19 @@ struct AttentionSum {
 
 /// Sets the sizes of the work. Checks the shapes of the images if they differ.
 template <class T>
-AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work) {
+AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
   const Mechanism& mechanism = *work.mechanism;
   if (!work.of.segments()) {
+    const Cost cost = mechanism.cost(work.shape);
     work.size = mechanism.memory(work.shape);
-    return {work.images * mechanism.cost(work.shape), work.images * work.size.saved};
+    // Heads whose forward pass is enough work for a thread go one by one.
+    const Index heads = work.shape.heads;
+    if (mechanism.traits().independent_heads && !parameters && !work.prepared() &&
+        (cost.forward.mul + cost.forward.add) / heads >= parallel_grain) {
+      work.calls = heads;
+      work.size = mechanism.memory(work.shape_of(0));
+    }
+    return {work.images * cost, work.images * work.calls * work.size.saved};
   }
   AttentionSum sum;
   const std::span<Index> starts = tape.template list<Index>(static_cast<std::size_t>(work.images));
@@ -187,7 +209,7 @@ Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Sh
   Tape<T>& tape = tape_of(mechanism.name(), qkv[2], qkv[0], qkv[1]);
   work.mechanism = &mechanism;
   work.products = tape.pass().execution.products;
-  const AttentionSum sum = measure(tape, work);
+  const AttentionSum sum = measure(tape, work, !given.parameters.empty());
   if (work.prepared()) {
     if (!given.prepared) given.prepared = prepare(mechanism, work.shape, given.parameters, given.noise);
     given.parameters = {&given.prepared, 1};

@@ -48,7 +48,7 @@ template <class T>
 NonFinite<T> BatchGradient<T>::first_in_lanes(LaneRange lanes) {
   NonFinite<T> found;
   for (Index lane = lanes.first; lane < lanes.last && found.where().empty(); ++lane) {
-    run_lane(lane, gradients(), &found);
+    run_lane(lane, gradients(), 0, &found);
     check_gradients(found, gradients());
   }
   return found;

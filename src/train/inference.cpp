@@ -17,12 +17,13 @@ void Inference<T>::renew() {
 }
 
 template <class T>
-Tape<T>& Inference<T>::begin() const {
+Tape<T>& Inference<T>::begin(Index tape) const {
   return tapes_.begin({.parameters = &parameters_,
                        .packed = &packed_,
                        .prepared = true,
                        .training = statistics_ == Statistics::of_pass,
-                       .execution = {.deterministic = true}});
+                       .execution = {.deterministic = true}},
+                      tape);
 }
 
 template <class T>

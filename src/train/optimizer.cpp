@@ -12,8 +12,11 @@ namespace heed {
 
 namespace {
 
-/// Elements that one thread updates at a time; also the ranges of sums.
-constexpr Index range = Index{1} << 15;
+/// Elements that one thread updates at a time.
+constexpr Index range = Index{1} << 12;
+
+/// Elements per partial sum of squares; the bits depend on it.
+constexpr Index sum_range = Index{1} << 15;
 
 /// Calls f(begin, end) for ranges of [0, size), on all threads.
 template <class F>
@@ -88,7 +91,7 @@ namespace {
 /// Returns the sum of squares of `size` elements.
 template <class T>
 double sum_of_squares(const T* numbers, Index size) {
-  const Index count = (size + range - 1) / range;
+  const Index count = (size + sum_range - 1) / sum_range;
   constexpr Index most = 64;
   double sums[most] = {};
   // At most 64 partial sums: sum p covers the ranges p, p + 64, ... in order, and the sums are added in order.
@@ -96,8 +99,8 @@ double sum_of_squares(const T* numbers, Index size) {
     double sum = 0;
     for (Index i = p; i < count; i += most) {
       double squares[8] = {};
-      const T* const g = numbers + i * range;
-      const Index n = std::min(range, size - i * range);
+      const T* const g = numbers + i * sum_range;
+      const Index n = std::min(sum_range, size - i * sum_range);
       for (Index j = 0; j < n; ++j) squares[j % 8] += static_cast<double>(g[j]) * static_cast<double>(g[j]);
       for (const double square : squares) sum += square;
     }
@@ -116,7 +119,9 @@ template <class T>
 void update_average(Parameters<T>& average, const Parameters<T>& parameters, double decay) {
   const T keep(decay), share(1 - decay);
   const Index trained = parameters.trainable_size();
-  for (Index i = 0; i < trained; ++i) average.data()[i] = keep * average.data()[i] + share * parameters.data()[i];
+  for_ranges(trained, [&](Index begin, Index end) {
+    for (Index i = begin; i < end; ++i) average.data()[i] = keep * average.data()[i] + share * parameters.data()[i];
+  });
   std::copy(parameters.data() + trained, parameters.data() + parameters.size(), average.data() + trained);
 }
 

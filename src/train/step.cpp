@@ -19,7 +19,7 @@ Products products_of(const TrainConfig& train) {
 }
 
 bool streams(LaneMemory memory, Index weights, Index lanes) {
-  return memory == LaneMemory::by_size ? streams_lanes(weights, lanes, threads()) : memory == LaneMemory::streamed;
+  return memory == LaneMemory::by_size ? streams_lanes(weights, lanes) : memory == LaneMemory::streamed;
 }
 
 }  // namespace
@@ -30,11 +30,12 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
     : model_(model),
       parameters_(parameters),
       ranks_(ranks),
-      share_{train.microbatch, parameters.trainable_size(), ranks.rank(), ranks.count(), model.examples_depend(batch)},
+      share_{microbatch_of(train, batch), parameters.trainable_size(), ranks.rank(), ranks.count(),
+             model.examples_depend(batch)},
       recompute_(train.recompute),
       streams_(!share_.dependent && streams(memory, parameters.trainable_size(), share_.lanes(batch).count)),
       products_(products_of(train)),
-      tapes_(share_.dependent ? share_.lanes(batch).count : threads()) {
+      tapes_(share_.dependent ? share_.lanes(batch).count : std::min<Index>(threads(), share_.lanes(batch).count)) {
   // Products of floats need no buffers: they are heed's own.
   if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
   const Lanes lanes = share_.lanes(batch);
@@ -97,13 +98,14 @@ void BatchGradient<T>::sum_per_lane(LaneRange lanes) {
   if (lockstep_) {
     run_in_lockstep(lanes);
   } else {
-    parallel_for(lanes.count(), [&](Index i) { run_lane(lanes.first + i, sum_of(lanes.first + i)); });
+    parallel_for(lanes.count(),
+                 [&](Index i) { run_lane(lanes.first + i, sum_of(lanes.first + i), tapes_.index(i, lanes.count())); });
     if (lanes.count() > 1) tapes_.even_out(recompute_);  // a single lane always runs on the same thread
   }
   // Block by block, all levels of the tree while the lanes' blocks are in cache.
   constexpr Index block = Index{1} << 12;
   const Index size = gradients().size();
-  parallel_ranges((size + block - 1) / block, 2, [&](Index begin, Index end) {
+  parallel_ranges((size + block - 1) / block, 1, [&](Index begin, Index end) {
     for (Index at = begin * block; at < std::min(size, end * block); at += block) {
       const Index count = std::min(block, size - at);
       tree_sum(
@@ -137,10 +139,10 @@ void BatchGradient<T>::sum_streamed(LaneRange lanes) {
 }
 
 template <class T>
-void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients, NonFinite<T>* non_finite) {
+void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients, Index tape, NonFinite<T>* non_finite) {
   gradients.reset();
   for (Index i = step_.lanes.first_microbatch(lane); i < step_.lanes.first_microbatch(lane + 1); ++i)
-    run_microbatch({.index = i, .gradients = &gradients, .non_finite = non_finite});
+    run_microbatch({.index = i, .gradients = &gradients, .non_finite = non_finite, .tape = tape});
   gradients.complete();
 }
 

@@ -62,13 +62,6 @@ BOOST_AUTO_TEST_CASE(random_moments) {
   BOOST_TEST(std::abs(square / n - 1) < 0.023);
 }
 
-BOOST_AUTO_TEST_CASE(parallel_for_visits_each_piece_once_and_nests) {
-  std::vector<std::atomic<int>> visits(100);
-  parallel_for(10,
-               [&](Index i) { parallel_for(10, [&](Index j) { ++visits[static_cast<std::size_t>(10 * i + j)]; }); });
-  for (const auto& count : visits) BOOST_TEST(count.load() == 1);
-}
-
 BOOST_AUTO_TEST_CASE(parallel_for_passes_on_the_first_error) {
   set_threads(2);
   try {

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_pull_leads_to_what_is_usual) {
 // A batch of 24 is three microbatches of 8; one of two threads takes two of them: two thirds of all work.
 BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
   const TimeModel model = made_up();
-  const Experiment x = load_experiment("models/vit-micro.toml");
+  const Experiment x = load_experiment("models/vit-micro.toml", {"train.microbatch=8"});
   const Workload work(x, 24);
   const double forward = 24 * products_of(work.training, false), back = 24 * products_of(work.training, true);
   const PassTime step = model.predict(work, true);

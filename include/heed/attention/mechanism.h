@@ -30,7 +30,7 @@ struct Heads {
   Matrix<T> operator[](Index h) const { return {first.data + h * distance, first.rows, first.columns, first.stride}; }
 };
 
-/// The sizes of one call of a mechanism: all heads of one image.
+/// The sizes of one call of a mechanism: all heads of one image, or one of independent heads.
 struct AttentionShape {
   Index heads = 1;        ///< of queries and outputs
   Index queries = 0;      ///< N
@@ -146,6 +146,8 @@ struct AttentionGuards {
 struct MechanismTraits {
   bool qk_norm = true;      ///< may its queries and keys be normalised?
   bool cross = false;       ///< may a model have different numbers of queries and keys?
+  /// Is every head computed from its own q, k and v alone? Layers may then pass one head at a time.
+  bool independent_heads = false;
   std::string surrogate{};  ///< what backward computes, if not the derivative of forward
 };
 

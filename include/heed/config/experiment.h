@@ -216,7 +216,7 @@ struct TrainConfig {
   Index max_steps = 0;
   Index patience = 0;
   Index batch = 128;
-  Index microbatch = 8;
+  Index microbatch = 0;
   Index seed = 1;
   std::string dtype = "f32";
   double label_smoothing = 0.0;
@@ -237,6 +237,12 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
+/// Returns the images of a microbatch in batches of `batch`. It depends on no other size, as the bits of a training
+/// depend on it.
+constexpr Index microbatch_of(const TrainConfig& train, Index batch) {
+  return train.microbatch > 0 ? train.microbatch : std::clamp<Index>((batch + 15) / 16, 1, 8);
+}
+
 /// The keys of [train].
 template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
@@ -247,8 +253,8 @@ void fields(Config& c, Visit&& visit) {
   visit("patience", c.patience, at_least(0),
         "stop where validation has not become better for so many epochs; 0: never");
   visit("batch", c.batch, one_or_more(), "images per step");
-  visit("microbatch", c.microbatch, one_or_more(),
-        "images that one thread takes through the model at a time; with batch norm, a whole lane");
+  visit("microbatch", c.microbatch, at_least(0),
+        "images that go through the model at a time; with batch norm, a whole lane; 0: batch / 16, from 1 to 8");
   visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
   visit("dtype", c.dtype, one_of({"f32", "bf16", "f64"}),
         "number type; bf16: f32 that trains with products in bfloat16");

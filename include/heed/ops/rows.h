@@ -76,7 +76,8 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   constexpr Index few = 4, slower = 4;
   const Index least = rows < few ? parallel_grain / slower : parallel_grain;
   const Index strips = (columns + strip - 1) / strip;
-  const Index parts = std::clamp<Index>(rows * columns * terms / least, 1, std::min<Index>(threads(), strips));
+  const Index parts =
+      std::clamp<Index>(rows * columns * terms / least, 1, std::min<Index>(detail::alone() ? 1 : threads(), strips));
   parallel_for(parts, [&](Index part) {
     const Index begin = strips * part / parts * strip, end = std::min(columns, strips * (part + 1) / parts * strip);
     f(ProductPart{0, rows, begin, end - begin});

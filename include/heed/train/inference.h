@@ -27,7 +27,8 @@ class Inference {
     const Lanes division{examples.count, microbatch_};
     parallel_for(division.microbatches(), [&](Index i) {
       const ExampleRange microbatch = division.microbatch_at(i);
-      f(begin(), ExampleRange{examples.first + microbatch.first, microbatch.count});
+      f(begin(tapes_.index(i, division.microbatches())),
+        ExampleRange{examples.first + microbatch.first, microbatch.count});
     });
   }
 
@@ -39,7 +40,7 @@ class Inference {
   void run(const ModelInput<T>& examples, T* logits) const;
 
  private:
-  Tape<T>& begin() const;
+  Tape<T>& begin(Index tape) const;
 
   const Model& model_;
   Parameters<T>& parameters_;

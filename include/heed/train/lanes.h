@@ -82,21 +82,17 @@ struct Lanes {
 };
 
 /// Returns the lanes of a batch for a model with `weights` trainable elements: one per microbatch, at most sixteen, or
-/// eight for more than 2^22 weights, whose gradients are large.
+/// eight for more than 2^23 weights, so that the gradients of sixteen take at most 0.5 GB.
 inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undivided = false) {
   Lanes lanes{examples, microbatch};
-  lanes.count = std::min<Index>(lanes.microbatches(), weights <= Index{1} << 22 ? 16 : 8);
+  lanes.count = std::min<Index>(lanes.microbatches(), weights <= Index{1} << 23 ? 16 : 8);
   lanes.undivided = undivided;
   return lanes;
 }
 
-/// Returns whether the lanes of a model run one after the other, each on all threads, rather than one per thread. One
-/// per thread is faster, as threads need not wait for each other at every operation, but needs a lane for each thread
-/// and memory for a gradient per lane. Small models always run one lane per thread. The bits are the same.
-inline bool streams_lanes(Index weights, Index lanes, int threads) {
-  constexpr Index small = Index{1} << 23, most_elements = Index{1} << 26;
-  return weights > small && (lanes < threads || lanes * weights > most_elements);
-}
+/// Returns whether the lanes of a model run one after the other rather than side by side, which needs a gradient per
+/// lane: if those would take more than 1 GB. The bits are the same.
+inline bool streams_lanes(Index weights, Index lanes) { return lanes * weights > Index{1} << 28; }
 
 /// Returns the number of gradients that exist at once if lanes run one after the other: one on each level of the tree
 /// that waits for its neighbour, and the current one.

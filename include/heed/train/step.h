@@ -1,5 +1,6 @@
 // The gradient of a batch. The batch is divided into microbatches of a few examples; a thread takes a microbatch
-// through the whole model while its activations stay in that core's cache.
+// through the whole model while its activations stay in that core's cache. Threads without a microbatch help with the
+// operations of the others' (base/parallel.h).
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -25,7 +26,7 @@ struct BatchResult {
 /// Schedule of lanes. The bits of the gradient are the same.
 enum class LaneMemory {
   by_size,   ///< chosen by streams_lanes()
-  per_lane,  ///< one lane per thread at a time, and a gradient for each lane
+  per_lane,  ///< lanes side by side, and a gradient for each
   streamed,  ///< one lane at a time, on all threads, and log2(lanes) + 1 gradients
 };
 
@@ -80,12 +81,12 @@ class BatchGradient {
     Gradients<T>* gradients;
     WholeBatch<T>* batch = nullptr;
     NonFinite<T>* non_finite = nullptr;
-    Index tape = worker();
+    Index tape = 0;
   };
 
   void sum_per_lane(LaneRange lanes);
   void sum_streamed(LaneRange lanes);
-  void run_lane(Index lane, Gradients<T>& gradients, NonFinite<T>* non_finite = nullptr);
+  void run_lane(Index lane, Gradients<T>& gradients, Index tape = 0, NonFinite<T>* non_finite = nullptr);
   /// Runs all lanes side by side; `found`, if given, has an element for each.
   void run_in_lockstep(LaneRange lanes, std::vector<NonFinite<T>>* found = nullptr);
   void run_microbatch(const MicrobatchPass& microbatch);

@@ -9,18 +9,22 @@
 
 namespace heed {
 
-/// Tapes with their profiles: one per thread, or one per lane in lockstep.
+/// Tapes with their profiles: one for each pass that runs beside others.
 template <class T>
 class Tapes {
  public:
   explicit Tapes(Index count = threads());
 
-  /// Clears a tape for a pass and returns it: the calling thread's unless another index is given.
-  Tape<T>& begin(Pass<T> pass, Index i = worker()) const;
+  /// Returns the index of the tape for item `item` of a parallel_for over `items`: the item's own, or if there are more
+  /// items than tapes, of which there must then be one per thread, the calling thread's.
+  Index index(Index item, Index items) const { return items <= static_cast<Index>(tapes_.size()) ? item : worker(); }
+
+  /// Clears tape i for a pass and returns it.
+  Tape<T>& begin(Pass<T> pass, Index i) const;
 
   /// Reserves on every tape the memory that the largest pass so far has used, also for recomputed parts (`with_inner`).
-  /// Which thread runs which microbatch is random: without this a later step might allocate. Reserved memory that is
-  /// never written costs nothing.
+  /// Which tape records which microbatch may be random: without this a later step might allocate. Reserved memory that
+  /// is never written costs nothing.
   void even_out(bool with_inner);
 
   /// Starts to collect the time of operations, by name, or by name and layer.

@@ -186,27 +186,9 @@ heed::Ending run_to_end(int argc, char** argv) {
   }
 }
 
-#ifdef _OPENMP
-/// Bounds how long a thread that waits for others keeps its core busy, to a tenth of a millisecond. By default OpenMP's
-/// library lets threads spin for as long as there are no more of them than cores; beside other programs the thread that
-/// they wait for then gets no core. The library reads the limit when it is loaded, so the program starts itself again.
-void bound_spinning(char** argv) {
-  constexpr const char *name = "GOMP_SPINCOUNT", *limit = "5000";
-  const char* const present = std::getenv(name);
-  if (present && std::string_view(present) == limit) return;
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error || setenv(name, limit, 1) != 0) return;
-  execv(program.c_str(), argv);  // returns only if it fails: threads then spin as the library decides
-}
-#endif
-
 }  // namespace
 
 int main(int argc, char** argv) {
-#ifdef _OPENMP
-  bound_spinning(argv);
-#endif
   if (argc > 0) heed::cli::program_name() = argv[0];
   heed::flush_subnormals();  // before there are other threads, which then do it too
   // Before it is loaded: heed calls it from threads of its own (kernels/shared/blas.h), and it should start none.

@@ -101,6 +101,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
   MechanismTraits traits() const override {
     const bool exact_gradient = kernel == Kernel::exact || inverse_grad == InverseGradient::unrolled;
     return {.qk_norm = false,
+            .independent_heads = true,
             .surrogate = exact_gradient ? "" : "through A^+ by -X^T dX X^T, the derivative once X has converged"};
   }
   MapTraits map_traits() const override { return {.partial = vconv > 0}; }

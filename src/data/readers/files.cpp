@@ -4,7 +4,7 @@
 #include "heed/io/file.h"
 
 #ifndef HEED_NO_TBB
-#include "heed/base/fork_join.h"
+#include "fork_join.h"
 
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>

@@ -141,7 +141,7 @@ class Dino : public Task<T> {
         model_(model),
         sets_(x_.data, x_.train.seed),
         teacher_(model.parameters()),
-        teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : x_.train.microbatch,
+        teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : microbatch_of(x_.train, x_.train.batch),
                       model.examples_depend(x_.train.batch) ? Statistics::of_pass : Statistics::running),
         center_(Shape{x_.dino.out_dim}),
         entropy_(Shape{2}) {

@@ -79,20 +79,6 @@ BOOST_AUTO_TEST_CASE(profile_names_operations) {
                  {"backward, ms", "cross_entropy", "all operations", "stopped after 2 steps"});
 }
 
-#ifdef _OPENMP
-// OpenMP's library prints its settings whenever it is loaded: the last time is that of the program that ran.
-BOOST_AUTO_TEST_CASE(threads_that_wait_spin_for_a_short_time_whatever_the_environment_says) {
-  setenv("GOMP_SPINCOUNT", "infinite", 1);
-  setenv("OMP_DISPLAY_ENV", "verbose", 1);
-  const Finished run = heed_with({"list"});
-  unsetenv("GOMP_SPINCOUNT");
-  unsetenv("OMP_DISPLAY_ENV");
-  BOOST_TEST(run.status == 0);
-  const std::string name = "GOMP_SPINCOUNT = '", last = run.err.substr(run.err.rfind(name) + name.size());
-  BOOST_TEST(last.starts_with("5000'"), run.err);
-}
-#endif
-
 // The files of a run, the lines it prints when its output is no terminal, and what can be done with it.
 BOOST_AUTO_TEST_CASE(train_eval_predict) {
   const Workshop workshop;

@@ -107,7 +107,8 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   const Index patches = trained.model->outputs()[0], classes = trained.model->outputs()[1];
   require(patches == scenes.patches() && classes == scenes.classes(), "{}: its model is not one of scenes", a.run);
   Tensor<float> logits(Shape{batch.shape()[0], patches, classes});
-  Inference<float>(*trained.model, trained.parameters, x.train.microbatch).run({.images = batch.view()}, logits.data());
+  Inference<float>(*trained.model, trained.parameters, microbatch_of(x.train, batch.shape()[0]))
+      .run({.images = batch.view()}, logits.data());
   require_finite_answers(std::span<const float>(logits.data(), logits.size()), "logit");
   const float* row = logits.data();
   for (PatchPicture& picture : pictures)
@@ -135,7 +136,8 @@ int predict_command(const PredictArguments& a) {
   const Tensor<float> images = normalised(trained, read.images);
   const Index count = static_cast<Index>(classes.size());
   Tensor<float> logits(Shape{images.shape()[0], count});
-  const Inference<float> inference(*trained.model, trained.parameters, trained.experiment.train.microbatch);
+  const Inference<float> inference(*trained.model, trained.parameters,
+                                   microbatch_of(trained.experiment.train, images.shape()[0]));
   inference.run({.images = images.view()}, logits.data());
   require_finite_answers(std::span<const float>(logits.data(), logits.size()), "logit");
   for (std::size_t i = 0; i < read.names.size(); ++i)

@@ -89,7 +89,7 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
       return result;
     }
   if (a.mode == "infer") {
-    const Inference<T> inference(*model, parameters, x.train.microbatch);
+    const Inference<T> inference(*model, parameters, microbatch_of(x.train, batch));
     time([&] {
       inference.for_microbatches(
           {0, batch}, [&](Tape<T>& tape, ExampleRange microbatch) { examples->logits(*model, tape, microbatch); });

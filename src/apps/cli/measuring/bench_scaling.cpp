@@ -131,8 +131,8 @@ int bench_scaling(const BenchArguments& given) {
   const std::unique_ptr<Model> model = make_model(x);
   const Index weights = model->parameters().trainable_elements();
   const bool together = model->examples_depend(batch);
-  const Lanes lanes = BatchShare{x.train.microbatch, weights, 0, 1, together}.lanes(batch);
-  const auto streamed = [&](int threads) { return !together && streams_lanes(weights, lanes.count, threads); };
+  const Lanes lanes = BatchShare{microbatch_of(x.train, batch), weights, 0, 1, together}.lanes(batch);
+  const bool streamed = !together && streams_lanes(weights, lanes.count);
   std::vector<Setup> setups;
   for (const int count : {1, 2, 4}) {
     setups.push_back(measure_setup(a, batch, 1, count));
@@ -141,13 +141,13 @@ int bench_scaling(const BenchArguments& given) {
   }
   std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count,
                            threads(), threads() == 1 ? "" : "s");
-  print_measured(setups, Work(setups[0], streamed(setups[0].threads), lanes.count, batch));
+  print_measured(setups, Work(setups[0], streamed, lanes.count, batch));
   if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
   // Each host runs the number of threads that was fastest here.
   const auto fastest = std::ranges::max_element(setups, [](const Setup& s, const Setup& t) {
     return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
   });
-  print_predicted(Work(*fastest, streamed(fastest->threads), lanes.count, batch), fastest->threads, fastest->unit());
+  print_predicted(Work(*fastest, streamed, lanes.count, batch), fastest->threads, fastest->unit());
   return ok;
 }
 

@@ -1,5 +1,5 @@
-// Annotations for ThreadSanitizer. The OpenMP and oneTBB libraries are compiled without it, so it does not see that
-// work items start after the fork and end before the join.
+// Annotations for ThreadSanitizer. The oneTBB library is compiled without it, so it does not see that work items start
+// after the fork and end before the join.
 #pragma once
 
 #ifdef __SANITIZE_THREAD__

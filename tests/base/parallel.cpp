@@ -1,0 +1,121 @@
+// Loops that threads share, one inside another, beside others, and while there is nothing to do.
+#include "heed/base/parallel.h"
+#include "heed/base/with_threads.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <ctime>
+#include <set>
+#include <thread>
+#include <vector>
+
+using namespace heed;
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Waits until `condition` holds, for at most a minute. Returns whether it does.
+template <class Condition>
+bool wait_until(const Condition& condition) {
+  for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(milliseconds(1));
+  return condition();
+}
+
+#ifdef HEED_NO_THREADS
+constexpr bool has_threads = false;
+#else
+constexpr bool has_threads = true;
+#endif
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(parallel_loops)
+
+BOOST_AUTO_TEST_CASE(each_piece_runs_once_however_many_there_are) {
+  for (const int count : {1, 2, 3, 7}) {
+    const WithThreads with(count);
+    for (const Index pieces : {0, 1, 2, 7, 63, 64, 65, 1000}) {
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(pieces));
+      parallel_for(pieces, [&](Index piece) { ++runs[static_cast<std::size_t>(piece)]; });
+      for (const auto& of_piece : runs) BOOST_TEST(of_piece.load() == 1);
+    }
+  }
+}
+
+// The pieces of the inner loop wait for each other, so two threads must run them, of which one has no outer piece.
+BOOST_AUTO_TEST_CASE(threads_without_a_piece_help_with_inner_loops, *boost::unit_test::enable_if<has_threads>()) {
+  const WithThreads with(3);
+  for (int repetition = 0; repetition < 20; ++repetition) {
+    std::atomic<int> begun = 0, alone = 0;
+    parallel_for(2, [&](Index outer) {
+      if (outer == 1) return;
+      // Other threads must be seen to wait before the loop begins.
+      if (!wait_until([] { return !detail::alone(); })) ++alone;
+      parallel_for(2, [&](Index) {
+        ++begun;
+        if (!wait_until([&] { return begun == 2; })) ++alone;
+      });
+    });
+    BOOST_TEST(alone == 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(an_error_of_an_inner_loop_reaches_the_caller) {
+  const WithThreads with(3);
+  const auto loops = [] {
+    parallel_for(4, [](Index i) { parallel_for(5, [i](Index j) { require(i < 1 || j != 3, "{} {}", i, j); }); });
+  };
+  BOOST_CHECK_EXCEPTION(loops(), Error, [](const Error& error) { return error.what() == std::string("1 3"); });
+}
+
+// At any time the threads at work have different indices below the number of threads.
+BOOST_AUTO_TEST_CASE(threads_have_indices_of_their_own) {
+  for (const int count : {5, 2, 3, 1}) {
+    const WithThreads with(count);
+    std::vector<std::atomic<bool>> taken(static_cast<std::size_t>(count));
+    std::atomic<int> wrong = 0;
+    for (int repetition = 0; repetition < 50; ++repetition)
+      parallel_for(20, [&](Index) {
+        const int own = worker();
+        if (own < 0 || own >= count || taken[static_cast<std::size_t>(own)].exchange(true)) {
+          ++wrong;
+          return;
+        }
+        std::this_thread::sleep_for(std::chrono::microseconds(50));
+        taken[static_cast<std::size_t>(own)] = false;
+      });
+    BOOST_TEST(wrong == 0);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time,
+                     *boost::unit_test::enable_if<has_threads>()) {
+  const WithThreads with(3);
+  std::vector<Index> sums(4);
+  std::vector<std::thread> callers;
+  for (Index& sum : sums)
+    callers.emplace_back([&sum] {
+      for (int repetition = 0; repetition < 200; ++repetition) {
+        std::atomic<Index> total = 0;
+        parallel_for(30, [&](Index i) { parallel_for(3, [&](Index j) { total += i * j; }); });
+        sum += total;
+      }
+    });
+  for (std::thread& caller : callers) caller.join();
+  for (const Index sum : sums) BOOST_TEST(sum == 200 * 435 * 3);
+}
+
+// Processor time of the whole program while it has nothing to do: threads that spin would take all of it.
+BOOST_AUTO_TEST_CASE(threads_sleep_if_there_is_nothing_to_do) {
+  const WithThreads with(4);
+  parallel_for(8, [](Index) {});
+  std::this_thread::sleep_for(milliseconds(20));
+  const std::clock_t start = std::clock();
+  std::this_thread::sleep_for(milliseconds(500));
+  BOOST_TEST(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC < 0.1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
