@@ -139,9 +139,10 @@ Experiment what_decides(Experiment experiment) {
 
 std::string configuration_hash(const Experiment& experiment) {
   std::map<std::string, std::string> of = settings_of(what_decides(experiment));
-  // Hashes in existing results have the key's name of versions before 0.3.0.
+  // Existing results have the name and the default of versions before 0.3.0 in their hashes. Microbatches change
+  // rounding alone.
   of.erase("train.microbatch");
-  of["train.piece"] = std::to_string(microbatch_of(experiment.train, experiment.train.batch));
+  of["train.piece"] = std::to_string(experiment.train.microbatch > 0 ? experiment.train.microbatch : 8);
   // Keys that earlier versions lack count only if they change something.
   for (const auto& [key, value] : {std::pair("data.orientation", "true"), std::pair("data.skip_bad", "false"),
                                    std::pair("data.header", "\"auto\"")})
