@@ -157,7 +157,7 @@ BOOST_FIXTURE_TEST_CASE(training_with_a_teacher_and_resuming, Foreign) {
     std::atomic<bool> interrupt{false};
     Recorder recorder;
     AfterStep stop([&](const StepReport& report) { interrupt = report.step >= steps; });
-    TrainOptions options{directory, "", resume, &interrupt};
+    const TrainOptions options{.run = directory, .resume = resume, .interrupt = &interrupt};
     if (steps > 0)
       train(x, options, stop, model, task);
     else
