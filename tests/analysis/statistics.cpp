@@ -77,6 +77,19 @@ BOOST_AUTO_TEST_CASE(the_tests_of_students_data) {
   check_close(equal.value - equal.half_width(), -3.363874, 5e-6);
 }
 
+// Welch's formula on samples of three and of five numbers: variances 7/3 and 10.7 of a number, 7/9 and 2.14 of a mean.
+BOOST_AUTO_TEST_CASE(welch_gives_each_sample_its_own_freedom) {
+  const std::vector<double> three{1, 2, 4}, five{2, 3, 7, 4, 10};
+  const Difference found = *welch(sample_of(three), sample_of(five));
+  const double a = 7.0 / 9, b = 10.7 / 5;
+  check_close(found.value, 7.0 / 3 - 5.2, 1e-14);
+  check_close(found.error, std::sqrt(a + b), 1e-14);
+  check_close(found.freedom, (a + b) * (a + b) / (a * a / 2 + b * b / 4), 1e-13);
+  const Difference swapped = *welch(sample_of(five), sample_of(three));
+  check_close(swapped.value, -found.value, 1e-14);
+  check_close(swapped.freedom, found.freedom, 1e-13);
+}
+
 BOOST_AUTO_TEST_CASE(a_difference_of_differences_and_a_least_variance) {
   const Sample a{3, 0.9, 0.0002}, b{3, 0.8, 0.0001}, c{3, 0.7, 0.0003}, d{2, 0.65, 0.0001};
   const std::vector<Sample> four{a, b, c, d};

@@ -51,6 +51,21 @@ CheckCase cube(std::string name, Derivative derivative) {
       });
 }
 
+/// y_i = slope_i x_i for 64 elements, whose derivative is off by error_i; `sharing` has the error only where the
+/// gradient is added to one that is there.
+template <class Slope, class Error>
+CheckCase lines(Slope slope, Error error, bool sharing = false) {
+  return planted(
+      "lines", {64},
+      [=](View<const double> x, double* y) {
+        for (Index i = 0; i < x.size(); ++i) y[i] = slope(i) * x[i];
+      },
+      [=](View<const double> x, const double* dy, Update update, double* dx) {
+        const bool wrong = !sharing || update == Update::accumulate;
+        for (Index i = 0; i < x.size(); ++i) write(update, dx[i], (slope(i) + (wrong ? error(i) : 0)) * dy[i]);
+      });
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(gradcheck_catches)
@@ -95,6 +110,28 @@ BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
       [](View<const double> x, const double* dy, Update, double* dx) { std::copy(dy, dy + x.size(), dx); });
   overwrites.note = "one";
   BOOST_TEST(!all_passed(overwrites));
+}
+
+// Errors a little above each threshold are seen, and a little below they pass: 1e-6 of the gradient, of at least a
+// thousandth of the tensor's largest, and of at least 1e-6. Differences of linear functions are right to some 1e-10.
+BOOST_AUTO_TEST_CASE(errors_near_the_thresholds) {
+  const auto always = [](double value) { return [=](Index) { return value; }; };
+  BOOST_TEST(all_passed(lines(always(1), always(0.8e-6))));
+  BOOST_TEST(!all_passed(lines(always(1), always(1.3e-6))));
+  // Every other slope is a ten-thousandth of the largest: the limit is 1e-9 of that.
+  const auto uneven = [](Index i) { return i % 2 == 0 ? 1.0 : 1e-4; };
+  const auto of_small = [](double value) { return [=](Index i) { return i % 2 == 0 ? 0.0 : value; }; };
+  BOOST_TEST(all_passed(lines(uneven, of_small(0.5e-9))));
+  BOOST_TEST(!all_passed(lines(uneven, of_small(2e-9))));
+  // All gradients are tiny: the limit is 1e-12.
+  BOOST_TEST(all_passed(lines(always(1e-8), always(0.5e-12))));
+  BOOST_TEST(!all_passed(lines(always(1e-8), always(2e-12))));
+}
+
+BOOST_AUTO_TEST_CASE(an_error_of_the_addition_alone) {
+  const auto always = [](double value) { return [=](Index) { return value; }; };
+  BOOST_TEST(all_passed(lines(always(1), always(0), true)));
+  BOOST_TEST(!all_passed(lines(always(1), always(2e-6), true)));
 }
 
 // Softmax without the term that comes from the normalising sum.

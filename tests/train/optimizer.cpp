@@ -4,6 +4,7 @@
 #include "heed/train/optimizer.h"
 
 #include <cmath>
+#include <map>
 #include <numbers>
 
 using namespace heed;
@@ -137,6 +138,62 @@ BOOST_AUTO_TEST_CASE(learning_rates_at_known_points) {
   BOOST_TEST(close(at(54), 2.0 * 55 / 1000));
   config.schedule = "constant";
   for (const Index step : {0, 1, 54}) BOOST_TEST(at(step) == 2);
+}
+
+// Every schedule at every step of 55, against its formula: with no warm-up, one of 7 steps, and one of 1.5 epochs of
+// 10, which steps of their own replace unless they are 0.
+BOOST_AUTO_TEST_CASE(learning_rates_at_all_steps) {
+  struct WarmUp {
+    Index steps;
+    double epochs, expected;
+  };
+  OptimConfig config;
+  config.lr = 2;
+  for (const double least : {0.0, 0.5})
+    for (const auto& [steps, epochs, warm] : {WarmUp{0, 0, 0}, {7, 0, 7}, {0, 1.5, 15}, {7, 1.5, 7}, {55, 0, 55}}) {
+      config.min_lr = least, config.warmup_steps = steps, config.warmup_epochs = epochs;
+      for (Index s = 0; s <= 56; ++s) {
+        const double t = static_cast<double>(s), up = (t + 1) / warm, along = (t - warm) / (55 - warm);
+        const double past = warm == 55 ? t - 55 : along, left = std::max(0.0, 1 - past);
+        const std::map<std::string, double> expected{
+            {"constant", 2},
+            {"linear", t < warm ? 2 * up : least + (2 - least) * left},
+            {"cosine", t < warm ? 2 * up : least + (2 - least) * (1 - std::cos(std::numbers::pi * left)) / 2},
+            {"rsqrt", t < warm ? 2 * up / std::sqrt(warm) : 2 / std::sqrt(t + 1)}};
+        for (const auto& [name, rate] : expected) {
+          config.schedule = name;
+          BOOST_TEST(std::abs(learning_rate(config, s, 10, 55) - rate) < 1e-14,
+                     name << ", warm-up " << warm << ", step " << s);
+        }
+      }
+    }
+}
+
+// The decay follows a cosine to its end, which may be 0; -1 is none.
+BOOST_AUTO_TEST_CASE(weight_decay_may_end_at_zero) {
+  OptimConfig config;
+  config.weight_decay = 0.3;
+  config.weight_decay_end = -1;
+  for (const Index step : {0, 5, 10}) BOOST_TEST(rates_of(config, step, 2, 10).weight_decay == 0.3);
+  config.weight_decay_end = 0;
+  BOOST_TEST(rates_of(config, 0, 2, 10).weight_decay == 0.3);
+  BOOST_TEST(std::abs(rates_of(config, 5, 2, 10).weight_decay - 0.15) < 1e-15);
+  BOOST_TEST(rates_of(config, 10, 2, 10).weight_decay == 0);
+  BOOST_TEST(rates_of(config, 5, 2, 10).lr == learning_rate(config, 5, 2, 10));
+}
+
+// The average of weights moves; what is no weight is that of the model.
+BOOST_AUTO_TEST_CASE(an_average_takes_buffers_as_they_are) {
+  Parameters<double> average(list_of(3)), now(list_of(3));
+  average.initialise(1), now.initialise(2);
+  now[2][1] = 5;
+  const std::vector<double> before(average.data(), average.data() + average.size());
+  update_average(average, now, 0.75);
+  for (ParameterId id = 0; id < 3; ++id)
+    for (Index i = 0; i < average[id].size(); ++i) {
+      const double old = before[static_cast<std::size_t>(average.offset(id) + i)];
+      BOOST_TEST(average[id][i] == (id == 2 ? now[id][i] : 0.75 * old + 0.25 * now[id][i]));
+    }
 }
 
 // Beyond 2^21 weights each of the sums that make the norm takes several ranges of them.

@@ -206,17 +206,19 @@ struct Setting {
   OptionValues options;
   Index height, width;
 };
-const Setting settings[] = {{{{"param", "dense"}}, 0, 0},
-                            {{{"param", "dense"}, {"causal", "true"}}, 0, 0},
-                            {{{"variant", "simple"}}, 0, 0},
-                            {{{"variant", "simple"}, {"causal", "true"}}, 0, 0},
-                            {{{"variant", "local"}, {"window", "2"}, {"param", "dense"}}, 0, 0},
-                            {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}}, 0, 0},
-                            {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}, {"outside", "masked"}}, 0, 0},
-                            {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}, {"causal", "true"}}, 0, 0},
-                            {{{"variant", "conv"}, {"reparam", "false"}}, 8, 9},
-                            {{{"variant", "conv"}, {"reparam", "false"}, {"outside", "masked"}}, 8, 9},
-                            {{{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}}, 0, 0}};
+const Setting settings[] = {
+    {{{"param", "dense"}}, 0, 0},
+    {{{"param", "dense"}, {"causal", "true"}}, 0, 0},
+    {{{"variant", "simple"}}, 0, 0},
+    {{{"variant", "simple"}, {"causal", "true"}}, 0, 0},
+    {{{"variant", "local"}, {"window", "2"}, {"param", "dense"}}, 0, 0},
+    {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}}, 0, 0},
+    {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}, {"outside", "masked"}}, 0, 0},
+    {{{"variant", "local"}, {"window", "9"}, {"param", "dense"}, {"causal", "true"}}, 0, 0},
+    {{{"variant", "conv"}, {"reparam", "false"}}, 8, 9},
+    {{{"variant", "conv"}, {"reparam", "false"}, {"outside", "masked"}}, 8, 9},
+    {{{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}}, 0, 0},
+    {{{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}, {"outside", "masked"}}, 0, 0}};
 
 /// Operands for a setting, 72 tokens, biases of the given spread.
 Tensors operands_of(const Setting& s, double spread) {

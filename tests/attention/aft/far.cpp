@@ -61,7 +61,9 @@ const Setting settings[] = {
     {"local 9, masked", {{"variant", "local"}, {"window", "9"}, {"param", "dense"}, {"outside", "masked"}}},
     {"conv", {{"variant", "conv"}, {"reparam", "false"}}, 8, 9},
     {"conv, masked", {{"variant", "conv"}, {"reparam", "false"}, {"outside", "masked"}}, 8, 9},
-    {"conv 1-D", {{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}}}};
+    {"conv 1-D", {{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}}},
+    {"conv 1-D, masked",
+     {{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}, {"outside", "masked"}}}};
 
 /// q, v and dout in [-1, 1), k and w in so many.
 Tensors operands(const Setting& s, double keys, double biases) {

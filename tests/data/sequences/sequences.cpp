@@ -7,6 +7,7 @@
 #include "heed/data/sequences/pixels.h"
 #include "heed/data/sequences/text.h"
 #include "heed/io/file.h"
+#include "support/statistics.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -19,6 +20,7 @@
 #include <sstream>
 
 using namespace heed;
+using namespace heed::test;
 
 namespace {
 
@@ -201,6 +203,18 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   BOOST_TEST(count[1] > 150);
   BOOST_TEST(common[1] / count[1] > 0.75);
   BOOST_TEST(common[0] / count[0] < 0.6);
+  // Texts of a topic are drawn by themselves: lengths of 64 to 128 agree once in 65 times, and letters at the same
+  // place no more often than letters at neighbouring ones.
+  double same_length = 0, same_place = 0, next_place = 0, letters = 0;
+  for (Index i = 0; i < 400; ++i) {
+    const std::vector<int> a = read(train, i, 0), b = read(train, i, 1);
+    same_length += a.size() == b.size();
+    for (std::size_t t = 0; t + 1 < std::min(a.size(), b.size()); ++t, ++letters)
+      same_place += a[t] == b[t], next_place += a[t] == b[t + 1];
+  }
+  check_z(z_of_successes(same_length, 400, 1.0 / 65), "lengths");
+  const double share = (same_place + next_place) / (2 * letters);
+  check_z((same_place - next_place) / std::sqrt(2 * letters * share * (1 - share)), "letters");
 
   write_file(directory / "new_aan_pairs.eval.tsv", "1.0\ta\tb\tone\ttwo\n0.5\ta\tb\tone\ttwo\n");
   BOOST_TEST(refusal_of(data_of("pairs", directory.path()), Part::validation) ==

@@ -63,4 +63,22 @@ BOOST_AUTO_TEST_CASE(buffers_are_not_averaged) {
              boost::test_tools::per_element());
 }
 
+// Statistics of batch norm change in every step, so that an average with those of the beginning evaluates another
+// model.
+BOOST_AUTO_TEST_CASE(statistics_of_batch_norm_are_the_models) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.model.family = "xcit";
+  x.model.cls_depth = 1;
+  x.train.epochs = 1;
+  x.train.ema = 0.9;
+  const std::string directory = workshop / "run", name = "blocks.0.local_mp.bn.running_mean";
+  BOOST_TEST((run(x, directory) == Outcome::finished));
+  const std::vector<double> statistics = tensor_of(directory, name);
+  BOOST_TEST(std::any_of(statistics.begin(), statistics.end(), [](double mean) { return mean != 0; }));
+  BOOST_TEST(tensor_of(directory, "heed.average." + name) == statistics, boost::test_tools::per_element());
+  const Tensor<double> best = SafetensorsFile(directory + "/best.safetensors").read<double>(name);
+  BOOST_TEST(std::vector<double>(best.begin(), best.end()) == statistics, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
 using namespace heed;
 using namespace heed::test;
@@ -78,6 +79,38 @@ BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
   check_refusal({"compare", *this / "runs", "--to", "b-02"}, {"no arm 'b-02'; did you mean 'b-01'?"});
   // 100 images cannot tell two points apart, however well the seeds agree.
   check_contains(output_of({"compare", *this / "runs", "--test-images", "100"}), {"± 4.70"});
+}
+
+// The arms share seeds 2, 3 and 5 of four each. Differences of 2, 4 and 3 points have mean 3 and deviation 1: t = 3
+// sqrt 3, and with 2 degrees of freedom p = 1 - t / sqrt(2 + t^2).
+BOOST_AUTO_TEST_CASE(pairs_are_runs_of_the_same_seed) {
+  const std::map<Index, double> of_a{{1, 0.1}, {2, 0.5}, {3, 0.6}, {5, 0.4}},
+      of_b{{2, 0.52}, {3, 0.64}, {4, 0.9}, {5, 0.43}};
+  for (const auto& [seed, accuracy] : of_a) make(fmt::format("runs/a-{}", 9 - seed), accuracy, seed, 1e-3);
+  for (const auto& [seed, accuracy] : of_b) make(fmt::format("runs/b-{}", seed), accuracy, seed, 3e-3);
+  const Json test = Json::parse(output_of({"compare", *this / "runs", "--json"})).at("tests").items()[0].at("paired");
+  BOOST_TEST(std::abs(test.at("difference").number() - 0.03) < 1e-12);
+  BOOST_TEST(test.at("freedom").number() == 2);
+  const double t = 3 * std::sqrt(3.0);
+  BOOST_TEST(std::abs(test.at("p").number() - (1 - t / std::sqrt(2 + t * t))) < 1e-12);
+}
+
+// Every figure by hand. Of two epochs with the best accuracy the first is kept, so its loss is shown; an epoch of 112
+// images took 1, 4 and 2 seconds.
+BOOST_AUTO_TEST_CASE(figures_are_those_of_the_rows) {
+  const std::string run = make("run", 0.5, 1, 1e-3);
+  write_file(run + "/metrics.csv",
+             "kind,epoch,step,loss,accuracy,lr,images_per_s\n"
+             "train,1,7,2.5,0.25,0.001,112\nvalid,1,7,0.9,0.5,,\n"
+             "train,2,14,1.5,0.5,0.001,28\nvalid,2,14,0.7,0.75,,\n"
+             "train,3,21,1.25,0.625,0.001,56\nvalid,3,21,0.6,0.75,,\n"
+             "test,3,21,0.875,0.375,,\n");
+  const Json arm = Json::parse(output_of({"compare", run, "--json"})).at("arms").items()[0];
+  const std::map<std::string, double> expected{
+      {"test_accuracy", 0.375}, {"test_loss", 0.875}, {"validation_accuracy", 0.75}, {"validation_loss", 0.7},
+      {"train_loss", 1.25},     {"epochs", 3},        {"seconds_per_epoch", 2}};
+  for (const auto& [figure, value] : expected)
+    BOOST_TEST(arm.at(figure).at("mean").number() == value, figure << ": " << arm.at(figure).at("mean").dump());
 }
 
 BOOST_AUTO_TEST_CASE(two_seeds_are_said_to_decide_little) {
