@@ -55,7 +55,7 @@ struct SmallTraining {
   Index count() const { return images.shape()[0]; }
   ClassificationBatch<double> batch() const { return first_images(count()); }
   ClassificationBatch<double> first_images(Index n) const {
-    return {{images.view().part(0, n)}, targets.view().part(0, n), labels.data()};
+    return {ModelInput<double>{.images = images.view().part(0, n)}, targets.view().part(0, n), labels.data()};
   }
 
   double loss(bool training) {

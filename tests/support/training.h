@@ -133,6 +133,7 @@ inline void check_same_run(const std::string& a, const std::string& b) {
   for (const char* name : {"/last.safetensors", "/best.safetensors"})
     BOOST_TEST((read_file(a + name) == read_file(b + name)), b << name << " differs from " << a << name);
   BOOST_TEST(metrics_of(a) == metrics_of(b), boost::test_tools::per_element());
+  BOOST_TEST(read_file(a + "/gradients.csv") == read_file(b + "/gradients.csv"));
 }
 
 }  // namespace heed::test

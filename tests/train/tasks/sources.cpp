@@ -1,0 +1,213 @@
+// The examples of every task's epochs: two epochs differ, an epoch that is begun anywhere goes on as the whole one, and
+// those to validate with are no others' and always the same.
+#include "support/tasks.h"
+
+#include "heed/nn/families.h"
+#include "heed/tape/preparation.h"
+#include "heed/train/tasks/task.h"
+
+#include <cmath>
+#include <set>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// What tells an example: its logits under some weights, and its loss.
+using Fingerprint = std::vector<double>;
+using Fingerprints = std::vector<Fingerprint>;
+
+struct Reader {
+  Experiment x;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Task<double>> task;
+  Parameters<double> parameters;
+
+  explicit Reader(const Experiment& experiment)
+      : x(experiment), model(make_model(x)), task(make_task<double>(x, *model)), parameters(model->parameters()) {
+    parameters.initialise(3);
+    for (Index i = 0; i < parameters.trainable_size(); ++i) parameters.data()[i] += 0.3 * RandomStream(8).normal(i);
+    prepare(PreparationPass<double>{&parameters});
+    task->begin(parameters);
+  }
+
+  Fingerprints rest(BatchSource<double>& source) {
+    Fingerprints all;
+    while (const TaskBatch<double>* batch = source.next()) {
+      batch->before_step({});
+      for (Index i = 0; i < batch->size(); ++i) {
+        Tape<double> tape({.parameters = &parameters, .prepared = true});
+        const Var<double> logits = batch->logits(*model, tape, {i, 1});
+        Fingerprint& row = all.emplace_back(logits.data(), logits.data() + logits.size());
+        row.push_back(*batch->loss(logits, {i, 1}, 1).data());
+      }
+    }
+    return all;
+  }
+  Fingerprints epoch(BatchSource<double>& source, Index number, Index first_batch = 0) {
+    source.start(number, first_batch);
+    return rest(source);
+  }
+  Fingerprints training(Index number, Index first_batch = 0) {
+    return epoch(*task->open(Part::train, true), number, first_batch);
+  }
+};
+
+std::size_t distinct(const Fingerprints& all) { return std::set<Fingerprint>(all.begin(), all.end()).size(); }
+
+std::size_t at_their_places(const Fingerprints& a, const Fingerprints& b) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) count += a[i] == b[i];
+  return count;
+}
+
+Fingerprints sorted(Fingerprints all) {
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+/// An image that is not its own mirror, 36 times to train on and 13 times to test with.
+void write_one_image(const std::string& directory) {
+  write_patterns(directory, 36, 13, 8);
+  for (const char* part : {"/train-", "/t10k-"}) {
+    const std::string images = directory + part + "images-idx3-ubyte", labels = directory + part + "labels-idx1-ubyte";
+    std::string bytes = read_file(images), of_class = read_file(labels);
+    for (std::size_t i = 16 + 64; i < bytes.size(); ++i) bytes[i] = bytes[i - 64];
+    for (std::size_t i = 8; i < of_class.size(); ++i) of_class[i] = static_cast<char>(i % 10);
+    write_file(images, bytes), write_file(labels, of_class);
+  }
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_sources)
+
+// Of 24 examples in two random orders one is at its place; more than 9 are once in 10^6.
+BOOST_AUTO_TEST_CASE(epochs_differ) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
+      Reader reader(c.x);
+      const std::unique_ptr<BatchSource<double>> source = reader.task->open(Part::train, true);
+      const Fingerprints first = reader.epoch(*source, 0), second = reader.epoch(*source, 1);
+      BOOST_TEST(first.size() % 8 == 0U);
+      BOOST_TEST(distinct(first) >= first.size() - (c.epoch == TaskCase::Epoch::drawn ? 3 : 0));
+      BOOST_TEST(at_their_places(first, second) <= 9U);
+      BOOST_TEST((reader.epoch(*source, 0) == first));
+      const bool same_examples = sorted(first) == sorted(second);
+      BOOST_TEST(same_examples == (c.epoch == TaskCase::Epoch::shuffled));
+      Experiment other = c.x;
+      other.train.seed = 6;
+      BOOST_TEST(at_their_places(Reader(other).training(0), first) <= 9U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_epoch_begun_anywhere_goes_on_as_the_whole) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
+      Reader reader(c.x);
+      const Fingerprints whole = reader.training(1);
+      for (const Index batch : {1, 2}) {
+        const Fingerprints rest(whole.begin() + 8 * batch, whole.end());
+        BOOST_TEST((Reader(c.x).training(1, batch) == rest), "batch " << batch);
+      }
+    }
+}
+
+// Without shuffling, an epoch's examples are the same in the same order, unless each is changed in its own way.
+BOOST_AUTO_TEST_CASE(what_is_not_shuffled_is_changed_all_the_same) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
+      Experiment x = c.x;
+      x.data.shuffle = false;
+      Reader reader(x);
+      const Fingerprints first = reader.training(0), second = reader.training(1);
+      if (c.epoch == TaskCase::Epoch::augmented)
+        BOOST_TEST(at_their_places(first, second) <= first.size() / 4);
+      else
+        BOOST_TEST((first == second));
+    }
+}
+
+// Copies of one image: what changes them is drawn for each example of the epoch. Of flips and 21 shifts some agree.
+BOOST_AUTO_TEST_CASE(copies_of_an_image_are_changed_independently) {
+  const TaskData data;
+  write_one_image(data.path("one"));
+  for (const TaskCase& c : data.cases()) {
+    if (c.epoch != TaskCase::Epoch::augmented) continue;
+    BOOST_TEST_CONTEXT(c.name) {
+      Experiment x = c.x;
+      x.data.path = data.path("one");
+      Fingerprints all = Reader(x).training(0);
+      for (Fingerprint& row : all) row.pop_back();  // labels differ
+      BOOST_TEST(distinct(all) > 11U);
+      for (std::size_t batch = 8; batch < all.size(); batch += 8)
+        BOOST_TEST(at_their_places(
+                       {all.begin(), all.begin() + 8},
+                       {all.begin() + static_cast<Index>(batch), all.begin() + static_cast<Index>(batch) + 8}) <= 3U);
+    }
+  }
+}
+
+// 12 and 13 are no whole batches; each is read once, in every epoch alike, and none of them is trained on.
+BOOST_AUTO_TEST_CASE(evaluated_examples_are_all_the_others_unchanged) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) {
+    if (c.epoch == TaskCase::Epoch::drawn || c.x.self_supervised()) continue;
+    BOOST_TEST_CONTEXT(c.name) {
+      Experiment plain = c.x;
+      plain.data.augment = {};
+      Reader reader(c.x);
+      Fingerprints seen = Reader(plain).training(0);
+      for (const auto& [part, count] : {std::pair(Part::validation, 12U), {Part::test, 13U}}) {
+        if (part == Part::test && c.x.data.name == "scenes") continue;
+        const std::unique_ptr<BatchSource<double>> source = reader.task->open(part, false);
+        const Fingerprints found = reader.epoch(*source, 0);
+        BOOST_TEST(found.size() == count);
+        BOOST_TEST(source->examples() == static_cast<Index>(count));
+        BOOST_TEST((reader.epoch(*source, 1) == found));
+        BOOST_TEST((reader.epoch(*Reader(plain).task->open(part, false), 0) == found));
+        seen.insert(seen.end(), found.begin(), found.end());
+      }
+      BOOST_TEST(distinct(seen) == seen.size());
+    }
+  }
+}
+
+// Every byte but the first is predicted once, whatever the stride: 30 bytes of validation, windows of 20.
+BOOST_AUTO_TEST_CASE(each_byte_is_predicted_once) {
+  const TaskData data;
+  for (TaskCase& c : data.cases())
+    for (const Index stride : {0, 1, 7, 20}) {
+      if (c.name != "text") continue;
+      c.x.data.stride = stride;
+      Reader reader(c.x);
+      const std::unique_ptr<BatchSource<double>> source = reader.task->open(Part::validation, false);
+      source->start(0);
+      Index terms = 0;
+      while (const TaskBatch<double>* batch = source->next()) terms += batch->terms();
+      BOOST_TEST(terms == 29, "stride " << stride);
+    }
+}
+
+// The smoothed loss is (1 - s) of the plain one and s of the mean over classes of -log p; it is for training alone.
+BOOST_AUTO_TEST_CASE(labels_are_smoothed_where_there_are_any) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) {
+    if (c.name != "images" && c.name != "documents" && c.name != "pairs") continue;
+    BOOST_TEST_CONTEXT(c.name) {
+      Experiment x = c.x;
+      x.train.label_smoothing = 0.3;
+      const Fingerprints plain = Reader(c.x).training(0), smooth = Reader(x).training(0);
+      for (std::size_t i = 0; i < plain.size(); ++i) {
+        const std::size_t classes = plain[i].size() - 1;
+        double mass = 0, sum = 0;
+        for (std::size_t k = 0; k < classes; ++k) mass += std::exp(plain[i][k]), sum += plain[i][k];
+        const double mean = std::log(mass) - sum / static_cast<double>(classes);
+        BOOST_TEST(std::abs(smooth[i].back() - (0.7 * plain[i].back() + 0.3 * mean)) < 1e-12);
+      }
+    }
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
