@@ -3,6 +3,7 @@
 #include "support/scripted.h"
 #include "support/training.h"
 
+#include "heed/base/split.h"
 #include "heed/data/loader.h"
 #include "heed/io/safetensors.h"
 #include "heed/nn/vit.h"
@@ -155,6 +156,58 @@ BOOST_AUTO_TEST_CASE(losses_and_right_answers_are_those_of_the_formulas) {
     check("test", reports.tested.score.mean_loss(), reports.tested.score.accuracy(),
           measure(logits_of(test), test.labels, all_images(30), 0));
   }
+}
+
+// Each number of metrics.csv and gradients.csv: rows of epochs are means over those of their steps, and a rate is that
+// of the last step that was made. Sums of seven numbers in another order differ by 1e-15 or so.
+BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.dtype = "f64", x.train.log_steps = true, x.train.seed = 3;
+  x.optim.lr = 2e-3, x.optim.schedule = "linear", x.optim.warmup_steps = 4;
+  Reports reports;
+  train(x, {.run = workshop / "run"}, reports);
+  const auto rows_of = [&](const char* file) {
+    std::vector<std::vector<std::string>> rows;
+    std::istringstream text(read_file(workshop / "run" + file));
+    for (std::string row; std::getline(text, row);) rows.push_back(split(row, ','));
+    return rows;
+  };
+  const auto metrics = rows_of("/metrics.csv"), gradients = rows_of("/gradients.csv");
+  BOOST_REQUIRE(metrics.size() == 1 + 3 * 9 + 1U);
+  BOOST_REQUIRE(gradients.size() == 1 + 3 * 8U);
+  const auto close = [](const std::string& found, double expected, const char* what) {
+    BOOST_TEST(std::abs(std::stod(found) - expected) < 1e-13, what << " " << found << ", not " << expected);
+  };
+  std::size_t row = 1, norm = 1;
+  for (Index epoch = 1; epoch <= 3; ++epoch) {
+    double loss = 0, accuracy = 0, length = 0;
+    for (Index i = 1; i <= 7; ++i, ++row, ++norm) {
+      const Index step = 7 * (epoch - 1) + i;
+      const double left = step <= 4 ? static_cast<double>(step) / 4 : 1 - static_cast<double>(step - 5) / 17;
+      BOOST_TEST(metrics[row][0] == "step");
+      BOOST_TEST(std::stoll(metrics[row][1]) == epoch);
+      BOOST_TEST(std::stoll(metrics[row][2]) == step);
+      close(metrics[row][5], 2e-3 * left, "rate");
+      loss += std::stod(metrics[row][3]) / 7, accuracy += std::stod(metrics[row][4]) / 7;
+      BOOST_TEST(gradients[norm][2] == metrics[row][2]);
+      length += std::stod(gradients[norm][3]) / 7;
+    }
+    BOOST_TEST(metrics[row][0] == "train");
+    close(metrics[row][3], loss, "loss");
+    close(metrics[row][4], accuracy, "accuracy");
+    BOOST_TEST(metrics[row][5] == metrics[row - 1][5]);
+    BOOST_TEST(gradients[norm][0] == "train");
+    close(gradients[norm++][3], length, "gradient norm");
+    BOOST_TEST(metrics[row + 1][0] == "valid");
+    close(metrics[row + 1][3], reports.epochs[static_cast<std::size_t>(epoch - 1)].validation_loss, "validation loss");
+    close(metrics[row + 1][4], reports.epochs[static_cast<std::size_t>(epoch - 1)].validation_accuracy,
+          "validation accuracy");
+    row += 2;
+  }
+  BOOST_TEST(metrics[row][0] == "test");
+  close(metrics[row][3], reports.tested.score.mean_loss(), "test loss");
+  close(metrics[row][4], reports.tested.score.accuracy(), "test accuracy");
 }
 
 // Of equal logits the lower class ranks first: 3 is the fifth of the second row, the sixth of the third.

@@ -1,6 +1,6 @@
 // Branches that act in training only, in every family and task: at a tiny rate they change nothing, at a true one each
 // drops as often as it should and independently of all others, however the batch is divided.
-#include "support/dino.h"
+#include "support/training.h"
 #include "support/families.h"
 #include "support/statistics.h"
 

@@ -3,7 +3,7 @@
 //
 // The allocation functions of this test program count the calls of each thread and pass them on to glibc.
 #include "support/command.h"
-#include "support/dino.h"
+#include "support/training.h"
 
 #include "heed/nn/vit.h"
 #include "heed/train/tasks/classification.h"

@@ -77,6 +77,37 @@ BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   }
 }
 
+// What depends on the weights alone is prepared once a step, and is what a pass prepares for itself: with its noise,
+// and as it is in training, on the way forward and back.
+BOOST_AUTO_TEST_CASE(preparing_once_a_step_makes_no_difference) {
+  for (const auto& [mechanism, options] : std::vector<std::pair<std::string, OptionValues>>{
+           {"aft", {{"rank", "3"}}},
+           {"aft", {{"variant", "conv"}}},
+           {"aft", {{"variant", "conv"}, {"sparsity", "gumbel"}, {"tau", "0.8"}}},
+           {"aft", {{"variant", "conv"}, {"sparsity", "gumbel"}, {"reparam", "false"}}},
+           {"synthesizer", {{"kind", "random"}}}}) {
+    Experiment x = Workshop(10, 10).experiment();
+    x.model.pool = "mean";
+    x.attention.mechanism = {mechanism};
+    for (const auto& [name, text] : options) x.attention.options[name] = {text, ""};
+    Batch11 all(x);
+    for (Index i = 0; i < all.parameters.trainable_size(); ++i)
+      all.parameters.data()[i] += 0.3 * RandomStream(8).normal(i);  // no gain is zero
+    Gradients<double> gradients(all.parameters);
+    Tape<double> tape({.parameters = &all.parameters, .gradients = &gradients, .training = true, .random = all.random});
+    const ClassificationBatch<double> batch = all.batch();
+    const Var<double> loss = batch.loss(batch.logits(all.model, tape, {0, 11}, nullptr), {0, 11}, 11);
+    tape.backward(loss);
+    gradients.complete();
+    const Result11 cut = all.in_microbatches(4);
+    BOOST_TEST(std::abs(cut.result.loss - *loss.data()) < 1e-13, mechanism);
+    double worst = 0;
+    for (Index i = 0; i < gradients.trainable_size(); ++i)
+      worst = std::max(worst, std::abs(cut.gradient[static_cast<std::size_t>(i)] - gradients.data()[i]));
+    BOOST_TEST(worst < 1e-13, mechanism << ": " << worst);
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(threads_make_no_difference_to_a_bit, Batch11) {
   const Result11 alone = in_microbatches(2);
   for (const int count : {1, 2, 3}) {

@@ -133,6 +133,40 @@ BOOST_AUTO_TEST_CASE(steps_lower_the_loss_and_are_the_same_for_a_seed) {
   BOOST_TEST(losses(begin({"optim.lr=1e-2", "train.seed=2"})) != first);
 }
 
+// After every few steps: loss and accuracy of the test images are those of their probabilities under the weights as
+// they are then, read from a file. 1e-6 is the rounding of floats.
+BOOST_AUTO_TEST_CASE(an_evaluation_is_of_the_weights_of_its_step) {
+  const std::string file = directory / "now.safetensors";
+  const std::vector<std::uint8_t> bytes = images();
+  for (const std::vector<std::string>& sets :
+       {std::vector<std::string>{"optim.lr=1e-2"},
+        {"optim.lr=1e-2", "model.pool=mean", "attention.mechanism=aft", "attention.rank=3"}}) {
+    const Index model = begin(sets);
+    for (int part = 0; part < 3; ++part) {
+      ask("step", {{"model", model}, {"steps", 4}});
+      const Json found = ask("evaluate", {{"model", model}}).json;
+      ask("save", {{"model", model}, {"path", file}});
+      const Index now =
+          ask("open", {{"config", config}, {"sets", list_of(sets)}, {"weights", file}}).json.at("model").integer();
+      double loss = 0, right = 0;
+      for (Index i = 0; i < tested; ++i) {
+        const auto begin = bytes.begin() + (trained + i) * side * side;
+        const std::vector<std::uint8_t> one(begin, begin + side * side);
+        const Json answer = ask("predict", {{"model", now}, {"channels", 1}, {"height", side}, {"width", side}}, one)
+                                .json.at("probabilities");
+        const auto label =
+            static_cast<std::size_t>(bytes[static_cast<std::size_t>((trained + tested) * side * side + trained + i)]);
+        const double share = answer.items()[label].number();
+        loss -= std::log(share) / tested;
+        right += std::all_of(answer.items().begin(), answer.items().end(),
+                             [&](const Json& p) { return p.number() <= share; });
+      }
+      BOOST_TEST(std::abs(found.at("loss").number() - loss) < 1e-5 * (1 + loss));
+      BOOST_TEST(found.at("accuracy").number() == right / tested);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_is_saved_is_read_again) {
   const Index model = begin({});
   ask("step", {{"model", model}, {"steps", 3}});

@@ -2,7 +2,7 @@
 #include "heed/io/safetensors.h"
 #include "heed/train/processes/processes.h"
 
-#include "support/dino.h"
+#include "support/training.h"
 #include "support/processes.h"
 
 using namespace heed;

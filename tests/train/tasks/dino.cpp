@@ -7,7 +7,7 @@
 #include "heed/train/step.h"
 #include "heed/train/tasks/teaching.h"
 #include "src/train/tasks/tasks.h"
-#include "support/dino.h"
+#include "support/training.h"
 
 #include <cmath>
 
@@ -190,6 +190,51 @@ BOOST_AUTO_TEST_CASE(schedules) {
   BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == 0.04);
   optim.weight_decay_end = 0.4;
   BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == cosine(0.04, 0.4, 7, 10));
+}
+
+// Answers that agree, counted pair by pair: a student's large view with the teacher's other one, each of its small
+// views with both. The teacher's largest logits are its largest targets, as the centre is still zero.
+BOOST_AUTO_TEST_CASE(agreements_by_hand) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.dino.local_crops = 3;
+  const DinoModel model(x);
+  const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
+  Parameters<double> weights(model.parameters());
+  weights.initialise(3);
+  for (Index i = 0; i < weights.trainable_size(); ++i) weights.data()[i] += 0.3 * RandomStream(8).normal(i);
+  task->begin(weights);
+  constexpr Index B = 5, K = 24, crops = 3;
+  const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(B);
+  batch->before_step({});
+  prepare(PreparationPass<double>{&weights});
+  Tape<double> tape({.parameters = &weights, .prepared = true});
+  const View<const double> logits = batch->logits(model, tape, {0, B}).value();
+  const auto largest = [K](const double* row) { return std::max_element(row, row + K) - row; };
+  std::vector<Index> of_teacher;
+  for (Index row = 0; row < 2 * B; ++row) of_teacher.push_back(largest(logits.data() + row * K));
+  // A student that answers each view at random among the teacher's two answers and another.
+  Tensor<double> student(logits.shape());
+  std::vector<Index> answers;
+  for (Index row = 0; row < (2 + crops) * B; ++row) {
+    const Index image = row < 2 * B ? row / 2 : (row - 2 * B) / crops, which = RandomStream(5).below(row, 3);
+    const auto first = static_cast<std::size_t>(2 * image);
+    answers.push_back(which == 2 ? (of_teacher[first] + 1) % K : of_teacher[first + static_cast<std::size_t>(which)]);
+    student[row * K + answers.back()] = 1;
+  }
+  Index expected = 0;
+  for (Index image = 0; image < B; ++image)
+    for (Index teacher = 0; teacher < 2; ++teacher) {
+      const Index taught = of_teacher[static_cast<std::size_t>(2 * image + teacher)];
+      expected += answers[static_cast<std::size_t>(2 * image + 1 - teacher)] == taught;
+      for (Index crop = 0; crop < crops; ++crop)
+        expected += answers[static_cast<std::size_t>(2 * B + crops * image + crop)] == taught;
+    }
+  BOOST_TEST(batch->correct(std::as_const(student).view(), {0, B}) == expected);
+  BOOST_TEST(batch->terms() == B * 2 * (1 + crops));
+  std::size_t unlike = 0;
+  for (std::size_t i = 0; i < of_teacher.size(); i += 2) unlike += of_teacher[i] != of_teacher[i + 1];
+  BOOST_TEST(unlike >= 2U);  // or the teacher's views would not be told apart
 }
 
 // The teacher begins as the student and follows it; the last layer stays as it is in the first epoch.

@@ -3,7 +3,7 @@
 #include "heed/nn/families.h"
 #include "heed/train/step.h"
 #include "src/train/tasks/tasks.h"
-#include "support/dino.h"
+#include "support/training.h"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Self-supervision and dense transfer as a user meets them: probes, what becomes of a run, and what is refused.
 #include "support/cli.h"
-#include "support/dino.h"
+#include "support/training.h"
 
 #include "heed/io/safetensors.h"
 

@@ -1,8 +1,11 @@
 // heed lr: the table, the suggestion and its picture.
 #include "heed/train/rate_range.h"
+#include "heed/train/runs/history.h"
+#include "heed/train/runs/run.h"
 
 #include "support/cli.h"
 #include "support/command.h"
+#include "support/training.h"
 
 #include <cmath>
 
@@ -29,6 +32,26 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
   run(x, workshop / "run");
   const std::string row = metrics_of(workshop / "run").at(1);
   BOOST_TEST(std::abs(std::stod(row.substr(std::string("step,1,1,").size())) - test.points[0].loss) < 1e-9);
+}
+
+// Rates that are as good as equal make a run of a constant rate, step by step, with a teacher, too. A rate is off by
+// 1e-9 at most, so losses after a few steps are by no more.
+BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
+  const Workshop workshop;
+  Experiment dino = dino_experiment(workshop);
+  dino.optim.weight_decay_end = -1;
+  for (Experiment x : {workshop.experiment(), dino}) {
+    x.optim.schedule = "constant", x.optim.lr = 3e-3;
+    x.train.dtype = "f64", x.train.epochs = 2, x.train.log_steps = true;
+    const std::string directory = workshop / x.train.method;
+    run(x, directory);
+    const RunHistory history = read_history(RunPaths(directory));
+    const RateTest test = test_rates(x, {3e-3, 3.000000001e-3, 14});
+    BOOST_REQUIRE(history.steps.size() == 14U);
+    BOOST_REQUIRE(test.points.size() == 14U);
+    for (std::size_t i = 0; i < 14; ++i)
+      BOOST_TEST(std::abs(test.points[i].loss - history.steps[i].loss.value()) < 1e-8, x.train.method << " " << i);
+  }
 }
 
 // Smoothed losses that fall by 1 for a factor of e, then by 3, and rise again.
