@@ -166,6 +166,30 @@ BOOST_AUTO_TEST_CASE(tiny_rates_change_nothing) {
   }
 }
 
+// A tensor without a gradient would be one that nothing reads.
+BOOST_AUTO_TEST_CASE(every_tensor_has_a_gradient) {
+  std::vector<ChanceCase> cases = chance_cases();
+  for (const std::string family : {"vit", "cvt", "soft", "xcit"}) {
+    Experiment x = family == "vit" ? small_vit() : small_experiment(family);
+    x.model.gate = true;
+    if (family != "soft") x.model.qk_norm = true, x.attention.mechanism = {"softmax"};
+    cases.push_back({"with options", x, {}, 0});
+  }
+  for (ChanceCase& c : cases)
+    if (c.x.model.family == "cvt") c.x.model.pool = "mean";  // a class token needs no other queries
+  for (const ChanceCase& c : cases) {
+    ChanceTraining training(c.x, 0, 0, 5);
+    const std::vector<double> step = training.step(5);
+    const ParameterList& list = training.parameters.list();
+    for (ParameterId id = 0; id < list.size(); ++id) {
+      if (!list[id].trainable) continue;
+      const auto first = step.begin() + 1 + training.parameters.offset(id);
+      BOOST_TEST(std::any_of(first, first + list[id].shape.elements(), [](double g) { return g != 0; }),
+                 c.name << ", " << c.x.model.family << ": " << list[id].name);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(evaluation_drops_nothing) {
   for (const ChanceCase& c : chance_cases())
     BOOST_TEST((ChanceTraining(c.x, 0.3, 0.6, 5).answers() == ChanceTraining(c.x, 0, 0, 5).answers()), c.name);

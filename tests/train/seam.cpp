@@ -6,6 +6,8 @@
 #include "heed/analysis/model_cost.h"
 #include "heed/io/safetensors.h"
 
+#include <mutex>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -94,6 +96,20 @@ BOOST_FIXTURE_TEST_CASE(a_foreign_model_says_what_it_takes, Foreign) {
 BOOST_FIXTURE_TEST_CASE(evaluation_of_a_foreign_task, Foreign) {
   const Score expected = score();
   std::vector<Score> scores;
+  // A visitor is told which example of all a microbatch begins with.
+  std::vector<Index> begun;
+  std::mutex several;
+  const AnswerVisitor<double> visit = [&](Index first, View<const double> answers) {
+    const std::lock_guard lock(several);
+    begun.push_back(first);
+    const std::vector<double> of_first = logits(first, 0);
+    for (std::size_t k = 0; k < of_first.size(); ++k)
+      BOOST_TEST(std::abs(answers[static_cast<Index>(k)] - of_first[k]) < 1e-12, "sentence " << first);
+  };
+  SentenceSource<double> visited(model, sentences, 4);
+  evaluate<double>(model, parameters, visited, 1, 3, {.visit = &visit});
+  std::sort(begun.begin(), begun.end());
+  BOOST_TEST(begun == (std::vector<Index>{0, 3, 4, 7, 8}), boost::test_tools::per_element());
   for (const int count : {1, 2, 3}) {
     const WithThreads with(count);
     SentenceSource<double> source(model, sentences, 4);

@@ -39,7 +39,13 @@ BOOST_AUTO_TEST_CASE(training_ends_after_as_many_epochs_without_improvement) {
   const RunHistory history = read_history(RunPaths(workshop / "run"));
   BOOST_TEST(history.epochs.size() == 4);
   BOOST_TEST(history.finished);
-  x.train.patience = 0;
+  // Patience that ends with the last epoch ends nothing.
+  x.train.epochs = 4;
+  Patience last;
+  options.run = workshop / "last";
+  BOOST_TEST((train(x, options, last) == Outcome::finished));
+  BOOST_TEST(last.ended == 0);
+  x.train.epochs = 9, x.train.patience = 0;
   Patience none;
   options.run = workshop / "whole";
   BOOST_TEST((train(x, options, none) == Outcome::finished));

@@ -2,6 +2,7 @@
 #include "heed/kernels/grids/bicubic.h"
 #include "heed/nn/dino.h"
 #include "heed/nn/families.h"
+#include "heed/ops/dino.h"
 #include "heed/tape/preparation.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
@@ -190,6 +191,38 @@ BOOST_AUTO_TEST_CASE(schedules) {
   BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == 0.04);
   optim.weight_decay_end = 0.4;
   BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == cosine(0.04, 0.4, 7, 10));
+}
+
+// The teacher's temperature rises by equal steps to that of the third epoch, where there are three to warm up; with one
+// or none it begins there.
+BOOST_AUTO_TEST_CASE(temperatures_of_the_teacher) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.dino.teacher_temp_start = 0.04, x.dino.teacher_temp = 0.07;
+  const DinoModel model(x);
+  Parameters<double> weights(model.parameters());
+  weights.initialise(3);
+  prepare(PreparationPass<double>{&weights});
+  for (const auto& [epochs, temperatures] : {std::pair<Index, std::vector<double>>{3, {0.04, 0.055, 0.07, 0.07}},
+                                             {2, {0.04, 0.07, 0.07}},
+                                             {1, {0.04, 0.07}},
+                                             {0, {0.07, 0.07}}}) {
+    x.dino.teacher_temp_warmup = epochs;
+    const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
+    task->begin(weights);
+    const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(3);
+    Tape<double> tape({.parameters = &weights, .prepared = true});
+    const Var<double> logits = batch->logits(model, tape, {0, 3});
+    const Tensor<double> center(Shape{24});
+    for (std::size_t epoch = 0; epoch < temperatures.size(); ++epoch) {
+      const Teaching<double> taught =
+          teach(View<const double>(logits.data(), Shape{3, 2, 24}), center.view(), temperatures[epoch]);
+      batch->before_step({0, 21, static_cast<Index>(epoch)});
+      const double found = *batch->loss(logits, {0, 3}, batch->terms()).data();
+      const double expected = *dino_loss(logits, taught.q.view(), x.dino.student_temp, batch->terms()).data();
+      BOOST_TEST(std::abs(found - expected) < 1e-12, epochs << " epochs, epoch " << epoch);
+    }
+  }
 }
 
 // Answers that agree, counted pair by pair: a student's large view with the teacher's other one, each of its small

@@ -79,10 +79,13 @@ BOOST_AUTO_TEST_CASE(diverged_runs_count_as_chance_and_unfinished_ones_do_not) {
   }
   make("a", 5, "0.9");
   make("b", 5, "");
+  make("b", 6, "", true);
   const Finished run = verdict({"--better", "a", "b"});
   BOOST_TEST(run.status == 0, run.err);
-  check_contains(run.out, {"b, seed 3: diverged, and counts as 0.1", "seed-5: not finished, and does not count",
-                           "a, seed 5: does not count; b has no such run"});
+  check_contains(run.out,
+                 {"b, seed 3: diverged, and counts as 0.1", "seed-5: not finished, and does not count",
+                  "a, seed 5: does not count; b has no such run", "b, seed 6: does not count; a has no such run"});
+  BOOST_TEST(run.out.find("seed 6: diverged") == std::string::npos, run.out);
   const auto check_mean = [&](const char* figure, double mean) {
     const Json json = Json::parse(verdict({"--better", "a", "b", "--figure", figure, "--json"}).out);
     BOOST_TEST(std::abs(json.at("arms").items()[1].at("mean").number() - mean) < 1e-12);
