@@ -3,6 +3,7 @@
 #include "heed/attention/plugin.h"
 #include "heed/base/suggest.h"
 #include "heed/checks/report.h"
+#include "heed/data/loader.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
 #include "heed/nn/decoder.h"
@@ -154,9 +155,24 @@ void hash_decoding(const Experiment& experiment, const std::string& run, Hashes&
   hashes.add("decoding: logits", all.value());
 }
 
+/// Adds the hashes of the images that the first step of a run takes, augmented.
+void hash_images(const Experiment& x, Hashes& hashes) {
+  ImageSets sets(x.data, x.train.seed);
+  Loading loading{
+      {x.model.channels, x.model.image, x.model.image}, x.train.batch, static_cast<std::uint64_t>(x.train.seed), true};
+  if (x.train.method == "dino") loading.views = x.dino;
+  Loader<float> loader(sets.set(Part::train), sets.images(Part::train), x.data, loading);
+  loader.start(0);
+  const Batch<float>& batch = *loader.next();
+  hashes.add("step 1: images", hash_of(batch.images));
+  if (batch.crops.size() > 0) hashes.add("step 1: small views of the images", hash_of(batch.crops));
+  if (batch.targets.size() > 0) hashes.add("step 1: targets", hash_of(batch.targets));
+}
+
 void hash_run(const SelftestRun& run, const std::string& directory, Hashes& hashes) {
   const std::string place = (std::filesystem::path(directory) / "runs" / run.name).string();
   const Experiment experiment = selftest_experiment(run, directory);
+  if (experiment.model.family != "sequence" && experiment.data.name != "scenes") hash_images(experiment, hashes);
   HashingObserver observer(hashes, place);
   TrainOptions options{.run = place};
   options.tensors = &observer;

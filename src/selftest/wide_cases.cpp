@@ -5,6 +5,7 @@
 #include "heed/ops/activation.h"
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/conv2d.h"
+#include "heed/ops/cross_entropy.h"
 #include "heed/ops/dino.h"
 #include "heed/ops/elementary/functions.h"
 #include "heed/ops/elementary/matmul.h"
@@ -60,6 +61,14 @@ void visit_operations(const std::function<void(const CheckCase&)>& visit) {
     add(fmt::format("sum over axis {}", axis).c_str(), {x}, [=](const auto& v) { return sum(v[0], {axis}); });
   add("mean_tokens", {x}, [](const auto& v) { return mean_tokens(v[0]); });
   add("l1_normalize_tokens", {x}, [](const auto& v) { return l1_normalize_tokens(v[0], 1e-6); });
+
+  // A loss is a single number, which often hides a difference in the last place.
+  for (const Index classes : {10, 11, 12, 13, 14, 15})
+    add("cross_entropy", {{"logits", {1, classes}, -8, 8}}, [=](const auto& v) {
+      float* const targets = v[0].tape().memory(classes);
+      std::fill_n(targets, classes, 1 / static_cast<float>(classes));
+      return cross_entropy(v[0], View<const float>(targets, Shape{1, classes}), 0.1, 1);
+    });
 
   const CheckInput grid{"x", {2, 196, 24}, -2, 2};
   for (const Index stride : {1, 2}) {
