@@ -45,9 +45,10 @@ Index limit(int resource) {
 
 Index available_memory() { return std::min({machine(), control_group(), limit(RLIMIT_DATA), limit(RLIMIT_AS)}); }
 
-// Products and threads take some hundred kilobytes; who runs out of stack is ended by a signal, without a word.
+// A thread's stack holds its thread_local buffers of products, too, 1.2 MB. A program without stack is ended by a
+// signal, without a message.
 void require_stack() {
-  constexpr Index least = Index{1} << 20;
+  constexpr Index least = Index{2} << 20;
   const Index stack = limit(RLIMIT_STACK);
   require(stack >= least, "the stack is limited to {} bytes; expected {} or more: ulimit -s {}", stack, least,
           least / 1024);
