@@ -110,12 +110,12 @@ Diagnosis diagnose(View<const double> got, View<const double> expected, std::spa
   d.elements = expected.size();
   std::vector<Index> wrong;
   double most = 0;
-  bool finite = true;
+  bool finite = true, expected_finite = true;
   for (Index i = 0; i < d.elements; ++i) {
     const double error = same.error(got[i], expected[i]);
     if (error <= same.relative) continue;
     wrong.push_back(i);
-    finite &= std::isfinite(got[i]);
+    finite &= std::isfinite(got[i]), expected_finite &= std::isfinite(expected[i]);
     if (error <= most) continue;
     most = error;
     d.worst = place_of(shape, i), d.got = got[i], d.expected = expected[i];
@@ -125,9 +125,9 @@ Diagnosis diagnose(View<const double> got, View<const double> expected, std::spa
   const std::vector<std::set<Index>> indices = wrong_indices(shape, wrong);
   const std::string side = side_of_diagonal(shape, indices, wrong);
   d.right = side.empty() ? right_part(shape, axes, indices) : "everywhere but " + side;
-  if (!finite) {
+  if (!finite || !expected_finite) {
     d.kind = ErrorKind::not_finite;
-    d.looks = "like no number: there are NaN or infinite ones";
+    d.looks = finite ? "like numbers that should be NaN or infinite" : "like no number: there are NaN or infinite ones";
     return d;
   }
   const Likeness alike{10 * same.relative, same.floor};

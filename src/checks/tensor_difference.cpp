@@ -44,7 +44,10 @@ double unit_in_last_place(double x, DType type) {
   return std::ldexp(1.0, exponent - format.fraction);
 }
 
-double rounding_error(DType type) { return 1000 * unit_in_last_place(1, type); }
+double rounding_error(DType type) {
+  const bool stored_only = type == DType::F16 || type == DType::BF16;
+  return (stored_only ? 4 : 1000) * unit_in_last_place(1, type);
+}
 
 TensorDifference difference_of(View<const double> a, View<const double> b, DType type, double tolerance) {
   TensorDifference found{.elements = a.size(), .largest = largest_finite(b, largest_finite(a, 0))};

@@ -50,6 +50,9 @@ BOOST_AUTO_TEST_CASE(the_first_and_the_worst_element_are_named) {
   BOOST_TEST(found({4, 1}, {4, 1 + 0x1p-22}, DType::F32).rounding);
   BOOST_TEST(!found({4, 1}, {4, 1 + 0x1p-22}, DType::F64).rounding);
   BOOST_TEST(found({4, 1}, {4, 1 + 0x1p-22}, DType::F32, 1e-6).beyond == 0);
+  BOOST_TEST(found({4, 1}, {4, 1 + 0x1p-7}, DType::BF16).rounding);
+  BOOST_TEST(!found({4, 1}, {4, 2}, DType::BF16).rounding);
+  BOOST_TEST(!found({4, 1}, {4, 1.5}, DType::F16).rounding);
 }
 
 // An element that is small beside the tensor's largest is measured by 1e-3 of that one.

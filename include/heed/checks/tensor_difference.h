@@ -37,7 +37,8 @@ DType coarser(DType a, DType b);
 /// Returns the distance from |x| to the next larger number of a type; that of F64 for integers.
 double unit_in_last_place(double x, DType type);
 
-/// Returns 1000 units in the last place of 1. Rounding errors of a pass are smaller beside a tensor's largest element.
+/// Returns 1000 units in the last place of 1, or 4 of F16 and BF16, which tensors are rounded to after a pass. Rounding
+/// errors of a pass are smaller beside a tensor's largest element.
 double rounding_error(DType type);
 
 }  // namespace heed

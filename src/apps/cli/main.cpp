@@ -180,6 +180,8 @@ heed::Ending run_to_end(int argc, char** argv) {
     return {cli::bad_input, error.what()};
   } catch (const std::bad_alloc&) {
     return {cli::bad_input, "not enough memory for a model and batch of this size"};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {cli::bad_input, fmt::format("{}: {}", error.path1().string(), error.code().message())};
   } catch (const std::exception& error) {
     // The system refused something: a name too long, a thread too many.
     return {cli::bad_input, error.what()};

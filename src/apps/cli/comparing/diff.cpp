@@ -39,9 +39,9 @@ int diff_command(const DiffArguments& of) {
   const std::string step_a = step_of(a), step_b = step_of(b);
   std::cout << fmt::format("A  {}{}\nB  {}{}\n\n", a.path(), step_a, b.path(), step_b);
   const bool same_step = step_a == step_b || step_a.empty() || step_b.empty();
-  if (!same_step) std::cout << "the tensors are of different steps\n";
+  if (!same_step) parted += "the tensors are of different steps; ";
   const std::string summary = print_difference(std::cout, found, a, b, of.tolerance);
-  const bool equal = found.equal(of.common) && parted.empty() && same_step;
+  const bool equal = found.equal(of.common) && parted.empty();
   std::cout << fmt::format("\n{}: {}{}\n", equal ? "equal" : "different", parted, summary);
   return equal ? ok : check_failed;
 }

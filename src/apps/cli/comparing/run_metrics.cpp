@@ -84,8 +84,8 @@ RunNumbers metrics_of(const RunPaths& paths) {
 }  // namespace
 
 std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b, double tolerance) {
-  print_origins(out, a, b);
   const RunNumbers in_a = metrics_of(a), in_b = metrics_of(b);
+  print_origins(out, a, b);
   Index compared = 0, step = 0;  // numbers and steps that are equal
   for (const auto& [place, x] : in_a) {
     const auto found = in_b.find(place);
@@ -103,8 +103,8 @@ std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b
   out << fmt::format("metrics: all {} numbers that both runs have agree, up to step {}\n", compared, step);
   const auto steps = [](const RunNumbers& numbers) { return numbers.empty() ? 0 : numbers.rbegin()->first.first; };
   if (steps(in_a) == steps(in_b)) return "";
-  out << fmt::format("A has {} steps, B has {}\n", steps(in_a), steps(in_b));
-  return fmt::format("one run ends at step {}; ", std::min(steps(in_a), steps(in_b)));
+  out << fmt::format("the metrics of A end at step {}, those of B at step {}\n", steps(in_a), steps(in_b));
+  return fmt::format("one run's metrics end at step {}; ", std::min(steps(in_a), steps(in_b)));
 }
 
 }  // namespace heed::cli

@@ -20,6 +20,10 @@ namespace {
 Tensor<double> tensor_numbers(const SafetensorsFile& file, const std::string& name) {
   if (file.info(name).dtype >= DType::F16) return file.read<double>(name);
   const Tensor<std::int64_t> integers = file.read<std::int64_t>(name);
+  constexpr std::int64_t largest = std::int64_t{1} << 53;
+  for (const std::int64_t i : integers)
+    require(-largest <= i && i <= largest, "{}: tensor {}: cannot compare the integer {}; expected at most 2^53",
+            file.path(), in_quotes(name), i);
   Tensor<double> numbers(integers.shape());
   std::ranges::transform(integers, numbers.begin(), [](std::int64_t i) { return static_cast<double>(i); });
   return numbers;
@@ -54,7 +58,10 @@ void print_mistake(std::ostream& out, const ComparedTensor& tensor, const Safete
     return;
   }
   const Likeness same{std::max(tolerance, rounding_error(tensor.type)), 1e-3 * tensor.found.largest};
-  const Tensor<double> expected = tensor_numbers(a, tensor.name), got = tensor_numbers(b, tensor.name);
+  Tensor<double> expected = tensor_numbers(a, tensor.name), got = tensor_numbers(b, tensor.name);
+  for (Index i = 0; i < got.size(); ++i)  // such as scores that a mask sets to -infinity in both
+    if (!std::isfinite(got[i]) && (got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i]))))
+      got[i] = expected[i] = 0;
   const Diagnosis d = diagnose(got.view(), expected.view(), usual_axes(tensor.shape), same);
   out << fmt::format("  looks  {}\n", d.looks);
   if (!d.right.empty()) out << fmt::format("  right  {}\n", d.right);
@@ -89,9 +96,16 @@ FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b
   };
   only(a, b, found.only_a);
   only(b, a, found.only_b);
-  require(!found.tensors.empty(), "{} and {} have no tensor in common: only the first has {}, only the second {}{}",
-          a.path(), b.path(), quoted_list(found.only_a), quoted_list(found.only_b),
-          found.other_shapes.empty() ? "" : "; shapes differ: " + quoted_list(found.other_shapes));
+  std::vector<std::string> reasons;
+  const auto list = [&](const char* what, const std::vector<std::string>& names) {
+    if (!names.empty()) reasons.push_back(what + quoted_list(names));
+  };
+  list("only the first has ", found.only_a);
+  list("only the second has ", found.only_b);
+  list("shapes differ: ", found.other_shapes);
+  if (reasons.empty()) reasons.emplace_back("both are empty");
+  require(!found.tensors.empty(), "{} and {} have no tensor in common: {}; expected equal names and shapes", a.path(),
+          b.path(), fmt::join(reasons, ", "));
   return found;
 }
 

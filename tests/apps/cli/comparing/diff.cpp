@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <deque>
+#include <filesystem>
 
 using namespace heed;
 using namespace heed::test;
@@ -98,6 +99,13 @@ BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
   Values part = drawn();
   part[20] = 5, part[23] = INFINITY;
   check_contains(mistake(part), {"looks  like no number", "right  for rows 0 to 2; wrong for row 3", "inf"});
+  const std::string whole = write("whole", {{"x", {4, 6}, drawn()}});
+  check_contains(different({*this / "b", whole}, {"x: "}), {"looks  like numbers that should be NaN or infinite"});
+  // A mask that both have.
+  Values masked = drawn(), twice = drawn(2);
+  for (const std::size_t i : {1, 2, 3}) masked[i] = twice[i] = -INFINITY;
+  check_contains(different({write("a", {{"x", {4, 6}, masked}}), write("b", {{"x", {4, 6}, twice}})}, {"x: 21 of 24"}),
+                 {"looks  like 2 times what it should be"});
 }
 
 BOOST_AUTO_TEST_CASE(names_and_shapes_that_differ_are_listed) {
@@ -119,6 +127,10 @@ BOOST_AUTO_TEST_CASE(integers) {
     return *this / name;
   };
   different({labels("a", {3, 4}), labels("b", {3, 5})}, {"first labels at [1]"});
+  // A double holds no odd integer from there on.
+  const std::string large = labels("large", {1, (1l << 53) + 1});
+  check_refusal({"diff", large, labels("even", {1, 1l << 53})},
+                {"/large: tensor 'labels': cannot compare the integer 9007199254740993; expected at most 2^53"});
 }
 
 // heed computes with subnormals flushed to zero; files of other programs have them.
@@ -137,10 +149,16 @@ BOOST_AUTO_TEST_CASE(subnormals) {
 BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
   const std::string a = write("a", {{"x", {1}, {1}}}), b = write("b", {{"y", {1}, {1}}}), text = *this / "text";
   write_file(text, "no tensors");
-  check_refusal({"diff", a, b}, {"have no tensor in common: only the first has 'x', only the second 'y'"});
+  check_refusal({"diff", a, b},
+                {"have no tensor in common: only the first has 'x', only the second has 'y'; expected equal"});
   check_refusal({"diff", a, *this / "none"}, {"/none", "cannot open"});
   check_refusal({"diff", text, a}, {"/text", "not a safetensors file"});
   check_refusal({"diff", a, data()}, {"/data: holds no last.safetensors; expected a run of heed train, or"});
+  const std::string shape = write("shape", {{"x", {1, 1}, {1}}}), empty = write("empty", {}), loop = *this / "loop";
+  check_refusal({"diff", a, shape}, {"have no tensor in common: shapes differ: 'x [1] and [1, 1]'; expected equal"});
+  check_refusal({"diff", empty, empty}, {"have no tensor in common: both are empty; expected equal"});
+  std::filesystem::create_symlink(loop, loop);
+  check_refusal({"diff", a, loop}, {"/loop: Too many levels of symbolic links"});
   check_refusal({"diff", a}, {"B is required"});
   check_refusal({"diff", a, a, "--tolerance", "-1"}, {"--tolerance"});
 }
@@ -156,8 +174,8 @@ BOOST_AUTO_TEST_CASE(runs) {
   // One element of the weights is changed after step 3: what is known is said.
   run_until(4, x, *this / "longer");
   different({*this / "a", *this / "longer"},
-            {"up to step 3", "A has 3 steps, B has 4", "the tensors are of different steps",
-             "different: one run ends at step 3; "});
+            {"up to step 3", "the metrics of A end at step 3, those of B at step 4",
+             "different: one run's metrics end at step 3; the tensors are of different steps; "});
   x.optim.lr *= 1.25;
   run_until(3, x, *this / "b");
   different({*this / "a", *this / "b"}, {"optim.lr", "metrics: step 1: lr is ", "; equal numbers before it: 1",
