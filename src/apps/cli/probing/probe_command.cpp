@@ -4,6 +4,8 @@
 
 #include "heed/base/suggest.h"
 
+#include <filesystem>
+
 namespace heed::cli {
 
 namespace {
@@ -31,9 +33,26 @@ void run(ProbeFunction<T> probe, const ProbeArguments& a, GivenTensors& in) {
   results.write(a);
 }
 
+/// Throws Error if OUT or the trace would replace another file of the command, by whatever path.
+void require_own_files(const ProbeArguments& a) {
+  const auto require_own = [&](const char* what, const std::string& file, const char* other, const std::string& of) {
+    std::error_code none;
+    const bool same = std::filesystem::weakly_canonical(file, none) == std::filesystem::weakly_canonical(of, none) ||
+                      std::filesystem::equivalent(file, of, none);
+    require(file.empty() || of.empty() || !same, "{} {}: is {}, too; expected another file", what, in_quotes(file),
+            other);
+  };
+  require_own("--trace", a.trace, "OUT", a.out);
+  for (const auto& [what, file] : {std::pair("--trace", a.trace), std::pair("OUT", a.out)}) {
+    require_own(what, file, "IN", a.in);
+    require_own(what, file, "--weights", a.weights);
+    require_own(what, file, "MODEL", a.model);
+  }
+}
+
 int run(const Probe& probe, const ProbeArguments& a) {
   if (probe.check) probe.check(a);
-  require(a.trace.empty() || a.trace != a.out, "--trace {}: is OUT, too; expected another file", in_quotes(a.trace));
+  require_own_files(a);
   use_threads(a.trace.empty() ? a.threads : 1);  // steps are reported on one thread, in order
   GivenTensors in(a.in);
   if (in_double(a, in))
