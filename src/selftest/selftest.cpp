@@ -114,8 +114,8 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
     hashes_.add("test: accuracy", hash_of(evaluation.score.accuracy()));
   }
 
-  /// Adds the hashes of the last checkpoint: of its state, which the weights of a step follow from, and of the weights,
-  /// after the first step one by one.
+  /// Adds the hashes of the last checkpoint: of the gradient norm, of its state, which the weights of a step follow
+  /// from, and of the weights, after the first step one by one.
   void add_checkpoint(const std::string& when) {
     const SafetensorsFile file(run_ + "/last.safetensors");
     Hash state, weights;
@@ -127,6 +127,8 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
       (is_state ? state : weights).add(hash);
       if (!is_state) each.push_back({name, hash});
     }
+    if (steps_ > 0)
+      hashes_.add(when + ": gradient norms of the epoch, added up", hash_of(file.metadata().at("heed.gradient_norm")));
     hashes_.add(when + ": state of optimiser, averages and progress", state.value());
     if (steps_ == 1)
       for (const auto& [name, hash] : each) hashes_.add(fmt::format("{}: {}", when, name), hash);

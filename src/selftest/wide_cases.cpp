@@ -13,6 +13,7 @@
 #include "heed/ops/layer_norm.h"
 #include "heed/ops/linear.h"
 #include "heed/ops/patch_embedding.h"
+#include "heed/ops/sequences.h"
 #include "heed/ops/softmax.h"
 #include "heed/ops/tokens.h"
 
@@ -63,12 +64,17 @@ void visit_operations(const std::function<void(const CheckCase&)>& visit) {
   add("l1_normalize_tokens", {x}, [](const auto& v) { return l1_normalize_tokens(v[0], 1e-6); });
 
   // A loss is a single number, which often hides a difference in the last place.
-  for (const Index classes : {10, 11, 12, 13, 14, 15})
+  for (const Index classes : {10, 11, 12, 13, 14, 15}) {
+    add("label_cross_entropy", {{"logits", {1, classes}, -8, 8}}, [](const auto& v) {
+      static constexpr int label = 3;
+      return label_cross_entropy(v[0], &label, 1);
+    });
     add("cross_entropy", {{"logits", {1, classes}, -8, 8}}, [=](const auto& v) {
       float* const targets = v[0].tape().memory(classes);
       std::fill_n(targets, classes, 1 / static_cast<float>(classes));
       return cross_entropy(v[0], View<const float>(targets, Shape{1, classes}), 0.1, 1);
     });
+  }
 
   const CheckInput grid{"x", {2, 196, 24}, -2, 2};
   for (const Index stride : {1, 2}) {
