@@ -6,6 +6,7 @@
 #include "load.h"
 #include "toml_document.h"
 #include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 #include "heed/config/toml_text.h"
 
 #include <algorithm>
@@ -254,8 +255,8 @@ void Loader::require_complete(const std::string& path, bool recorded) const {
 void Loader::fill_in(const std::string& path, bool recorded) {
   // Runs of heed 0.2.0 were trained on images as they are stored.
   const auto name = written.find("data.name");
-  const bool of_run = recorded && experiment.data.name == "folder" && name != written.end() &&
-                      name->second.starts_with(path + ':');
+  const bool of_run =
+      recorded && experiment.data.name == "folder" && name != written.end() && name->second.starts_with(path + ':');
   if (of_run && !written.contains("data.orientation")) experiment.data.orientation = false;
   if (written.contains("data.augment")) return;
   std::vector<std::string>& augment = experiment.data.augment;
@@ -323,6 +324,9 @@ static Experiment load_file(const std::string& path, const std::vector<std::stri
   } catch (const Error& error) {
     fail("{}: {}", path, error.what());
   }
+  if (!recorded)
+    for (const KeyEffect& of : key_effects(loaded))
+      if (!of.has_effect) warn(of.line);
   return std::move(loaded.experiment);
 }
 

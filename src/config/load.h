@@ -37,6 +37,16 @@ struct Loaded {
 Loaded load_overridden(const std::string& path, const std::vector<Override>& overrides,
                        const toml::node* base = nullptr, bool recorded = false);
 
+/// A key or option that is written and changes nothing unless others have certain values.
+struct KeyEffect {
+  std::string key;
+  bool has_effect;
+  std::string line;  ///< "a.toml:3: optim.momentum = 0.5 has no effect; it needs optim.name = "sgd""
+};
+
+/// Returns those of an experiment that have another value than their default.
+std::vector<KeyEffect> key_effects(const Loaded& loaded);
+
 /// Reads a key of [attention] that is not a field: an option, or the table of one mechanism's options.
 void read_option(const Source& source, const toml::key& key, const toml::node& node, Experiment& experiment);
 

@@ -3,12 +3,14 @@
 #include "load.h"
 #include "toml_document.h"
 #include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 #include "heed/config/installed.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 
 namespace heed {
@@ -98,11 +100,18 @@ class SweepReader {
     }
     require(count <= most_cells, "{}: has {} experiments; expected at most {}", source_.name, count, most_cells);
     std::vector<SweepCell> cells;
+    std::vector<KeyEffect> effects;
     for (const Arm& arm : arms_) {
       std::vector<std::size_t> place(axes_.size(), 0);
-      do add_seeds(cells, arm, place);
+      do add_seeds(cells, effects, arm, place);
       while (advance(place));
     }
+    // A key for all arms may be for some of them.
+    std::set<std::string> with_effect;
+    for (const KeyEffect& of : effects)
+      if (of.has_effect) with_effect.insert(of.key);
+    for (const KeyEffect& of : effects)
+      if (!with_effect.contains(of.key)) warn(of.line);
     require_used(cells, source_, common_);
     if (const toml::table* const grid = document_["grid"].as_table()) require_used(cells, source_, *grid);
     for (const toml::table& set : sets_) require_used(cells, from_sets, set);
@@ -243,13 +252,16 @@ class SweepReader {
     return name.empty() ? std::filesystem::path(source_.name).stem().string() : name;
   }
 
-  void add_seeds(std::vector<SweepCell>& cells, const Arm& arm, const std::vector<std::size_t>& place) const {
+  void add_seeds(std::vector<SweepCell>& cells, std::vector<KeyEffect>& effects, const Arm& arm,
+                 const std::vector<std::size_t>& place) const {
     toml::table combination, own;
     if (arm.key) own = *document_.get("arms")->as_table()->get(arm.key->str())->as_table();
     for (std::size_t i = 0; i < axes_.size(); ++i) insert(combination, axes_[i].path, (*axes_[i].values)[place[i]]);
     std::vector<Override> overrides{{source_, &common_, true}, {source_, &own}, {source_, &combination, true}};
     for (const toml::table& set : sets_) overrides.push_back({from_sets, &set, true});
-    SweepCell cell{name_of(arm, place), load_overridden(arm.base, overrides).experiment};
+    const Loaded loaded = load_overridden(arm.base, overrides);
+    SweepCell cell{name_of(arm, place), loaded.experiment};
+    for (const KeyEffect& of : key_effects(loaded)) effects.push_back(of);
     const std::vector<Index> seeds = seeds_.empty() ? std::vector{cell.seed()} : seeds_;
     for (const Index seed : seeds) {
       cell.experiment.train.seed = seed;

@@ -207,6 +207,12 @@ struct MechanismSetting {
   bool linear = false;  ///< is its time linear in the number of tokens?
 };
 
+/// An option that changes nothing unless another has one of these values.
+struct OptionNeed {
+  std::string option, other;
+  std::vector<std::string> values;
+};
+
 /// An entry of the list of mechanisms.
 struct MechanismEntry {
   const char* name;
@@ -220,6 +226,7 @@ struct MechanismEntry {
   std::vector<OptionValues> (*variants)();
   /// Options that are worth comparing with other mechanisms.
   std::vector<MechanismSetting> (*settings)();
+  std::vector<OptionNeed> (*needs)();
 };
 
 template <class M>

@@ -55,9 +55,9 @@ inline double score_scale(const AttentionShape& shape) { return 1 / std::sqrt(st
 ///   run_backward(in, out, dout, saved, scratch, gradient)
 ///   cost(shape)
 ///
-/// and static settings(), if several options are worth comparing or one is linear in the tokens. Members with memory or
-/// elements are templates of the number type, T = float, double or Counted. Everything else has a default: q, k and v
-/// of one width, any shape, no parameters.
+/// and static settings(), if several options are worth comparing or one is linear in the tokens, and static needs(), if
+/// some options change nothing beside others. Members with memory or elements are templates of the number type, T =
+/// float, double or Counted. Everything else has a default: q, k and v of one width, any shape, no parameters.
 ///
 /// A capability (attention/capabilities/) is one more base class, such as public WithMap<Derived>, and its members. If
 /// it depends on the options, Derived overrides its query, for example maps().
@@ -65,6 +65,7 @@ template <class Derived>
 class MechanismBase : public Mechanism {
  public:
   static std::vector<MechanismSetting> settings() { return {{Derived::mechanism_name}}; }
+  static std::vector<OptionNeed> needs() { return {}; }
 
   const char* name() const override { return Derived::mechanism_name; }
   MechanismTraits traits() const override { return {}; }
@@ -200,7 +201,8 @@ MechanismEntry mechanism_entry() {
           },
           list_options<M>,
           [] { return M::variants(); },
-          [] { return M::settings(); }};
+          [] { return M::settings(); },
+          [] { return M::needs(); }};
 }
 
 }  // namespace heed

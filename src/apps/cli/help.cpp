@@ -89,7 +89,9 @@ std::string of_experiments() {
   const std::string usual = to_toml(Experiment{});
   return "An experiment file is TOML: a model as its `base`, and what should differ. `base` is looked up beside the\n"
          "file, then in the working directory, then among the files that came with heed. --set TABLE.KEY=VALUE\n"
-         "overrides a key. These are all keys, with their defaults; sizes of 0 have none and must be given:\n\n" +
+         "overrides a key. A key that changes nothing beside the others, such as optim.momentum beside\n"
+         "optim.name = \"adamw\", is said in a line. These are all keys, with their defaults; sizes of 0 have none\n"
+         "and must be given:\n\n" +
          usual + model_tables() +
          "\nWith data sets of scenes and of sequences, which refuse what means nothing to them:\n\n" +
          data_table(usual) + "\nWith train.method = \"dino\":\n\n" + dino_table() +

@@ -77,6 +77,13 @@ std::vector<MechanismSetting> aft_settings() {
           {"aft-conv", {{"variant", "conv"}, {"size", "5"}}, true}};
 }
 
+std::vector<OptionNeed> aft_needs() {
+  return {
+      {"param", "variant", {"full", "local"}}, {"rank", "variant", {"full", "local"}}, {"rank", "param", {"factored"}},
+      {"window", "variant", {"local"}},        {"size", "variant", {"conv"}},          {"dims", "variant", {"conv"}},
+      {"reparam", "variant", {"conv"}},        {"coef", "sparsity", {"entropy"}},      {"tau", "sparsity", {"gumbel"}}};
+}
+
 }  // namespace
 
 class Aft;  // the name of this entry in the list
@@ -92,7 +99,8 @@ MechanismEntry mechanism_entry<Aft>() {
           },
           list_options<AftOptions>,
           aft_variants,
-          aft_settings};
+          aft_settings,
+          aft_needs};
 }
 
 }  // namespace heed

@@ -330,6 +330,17 @@ Experiment experiment_of(const TrainArguments& a) {
   return load_experiment(file, own.sets);
 }
 
+/// Names the keys for given weights, which change nothing without --init.
+void warn_of_init_keys(const TrainConfig& train) {
+  const auto say = [](const char* key, const auto& value, const auto& usual) {
+    if (value != usual) warn(fmt::format("train.{} = {} has no effect; it needs --init", key, value));
+  };
+  const TrainConfig usual;
+  say("init", train.init, usual.init);
+  say("init_head", train.init_head, usual.init_head);
+  say("init_positions", train.init_positions, usual.init_positions);
+}
+
 /// Prints settings to change after a training that has learnt nothing.
 void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress) {
   std::string text = fmt::format(
@@ -413,6 +424,7 @@ int train_command(const TrainArguments& a) {
     const std::string changed = changed_plugin(RunPaths(a.run), experiment);
     require(changed.empty(), "{}; a resumed run keeps its mechanism", changed);
   }
+  if (a.init.empty() && !a.resume) warn_of_init_keys(experiment.train);
   require_memory(experiment);
   if (a.check) {
     CheckReport report(experiment);

@@ -1,0 +1,157 @@
+// Keys that are written and change nothing in the experiment that they are part of.
+#include "heed/attention/mechanism.h"
+#include "heed/config/toml_text.h"
+
+#include "load.h"
+
+#include <algorithm>
+
+namespace heed {
+
+namespace {
+
+/// A key that changes nothing unless `met`, which `need` says in words.
+struct KeyNeed {
+  std::string key;
+  bool (*met)(const Experiment&);
+  const char* need;
+};
+
+bool has(const std::vector<std::string>& list, std::string_view item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+bool has_adder_layers(const Experiment& x) { return has(x.model.linear, "adder"); }
+bool matches_weights(const Experiment& x) { return x.train.init == "matching"; }
+bool has_local_crops(const Experiment& x) { return x.dino.local_crops > 0; }
+
+bool warms_up(const Experiment& x) { return x.optim.schedule != "constant"; }
+
+/// Does stochastic depth skip any block? Its rate grows from 0 at the first, in CvT at the first of the last stage; in
+/// XCiT all blocks have one rate.
+bool skips_blocks(const Experiment& x) {
+  const std::vector<Index>& depth = x.model.stages.depth;
+  if (!x.model.is_staged()) return x.model.depth > 1 || x.model.family == "xcit";
+  return depth.back() > 1 || (x.model.family == "soft-pyramid" && depth.size() > 1);
+}
+
+const KeyNeed key_needs[] = {
+    {"model.gate_act", [](const Experiment& x) { return x.model.gate; }, "model.gate = true"},
+    {"model.ffn_act", has_adder_layers, "model.linear = \"adder\""},
+    {"model.input_grad", has_adder_layers, "model.linear = \"adder\""},
+    {"model.weight_grad", has_adder_layers, "model.linear = \"adder\""},
+    {"model.weight_scale", has_adder_layers, "model.linear = \"adder\""},
+    {"data.crop_padding", [](const Experiment& x) { return has(x.data.augment, "crop"); }, "\"crop\" in data.augment"},
+    {"data.mixup_alpha", [](const Experiment& x) { return has(x.data.augment, "mixup"); }, "\"mixup\" in data.augment"},
+    {"data.cutmix_alpha", [](const Experiment& x) { return has(x.data.augment, "cutmix"); },
+     "\"cutmix\" in data.augment"},
+    {"data.erase_probability", [](const Experiment& x) { return has(x.data.augment, "erase"); },
+     "\"erase\" in data.augment"},
+    {"data.randaugment_ops", [](const Experiment& x) { return has(x.data.augment, "randaugment"); },
+     "\"randaugment\" in data.augment"},
+    {"data.randaugment_magnitude", [](const Experiment& x) { return has(x.data.augment, "randaugment"); },
+     "\"randaugment\" in data.augment"},
+    {"optim.momentum", [](const Experiment& x) { return x.optim.name == "sgd"; }, "optim.name = \"sgd\""},
+    {"optim.betas", [](const Experiment& x) { return x.optim.name == "adamw"; }, "optim.name = \"adamw\""},
+    {"optim.eps", [](const Experiment& x) { return x.optim.name == "adamw"; }, "optim.name = \"adamw\""},
+    {"optim.min_lr", [](const Experiment& x) { return x.optim.schedule == "cosine" || x.optim.schedule == "linear"; },
+     "optim.schedule = \"cosine\" or \"linear\""},
+    {"optim.warmup_epochs", [](const Experiment& x) { return x.optim.warmup_steps == 0; }, "optim.warmup_steps = 0"},
+    {"optim.warmup_epochs", warms_up, "another optim.schedule than \"constant\""},
+    {"optim.warmup_steps", warms_up, "another optim.schedule than \"constant\""},
+    {"train.drop_path", skips_blocks, "a block after the first, which is skipped with probability 0"},
+    {"train.init_head", [](const Experiment& x) { return x.train.init == "strict"; }, "train.init = \"strict\""},
+    {"train.init_skip", matches_weights, "train.init = \"matching\""},
+    {"train.init_parts", matches_weights, "train.init = \"matching\""},
+    {"train.init_mechanism", matches_weights, "train.init = \"matching\""},
+    {"dino.local_scale", has_local_crops, "dino.local_crops above 0"},
+    {"dino.local_size", has_local_crops, "dino.local_crops above 0"},
+    {"dino.teacher_temp_start", [](const Experiment& x) { return x.dino.teacher_temp_warmup > 0; },
+     "dino.teacher_temp_warmup above 0"},
+};
+
+/// Returns an experiment of the same kind with all other keys at their defaults.
+Experiment defaults_of(const Experiment& x) {
+  Experiment defaults;
+  defaults.model.family = x.model.family, defaults.model.task = x.model.task;
+  defaults.data.name = x.data.name, defaults.train.method = x.train.method;
+  return defaults;
+}
+
+std::string line_of(const std::string& where, const std::string& key, const std::string& value,
+                    const std::string& need) {
+  return fmt::format("{}: {} = {} has no effect; it needs {}", where, key, value, need);
+}
+
+const OptionValue* given(const Options& options, const std::string& name) {
+  const auto found = options.find(name);
+  return found == options.end() ? nullptr : &found->second;
+}
+
+/// Returns what an option needs of others to have an effect in a mechanism of the model; empty: nothing.
+std::string need_of_option(const AttentionConfig& attention, const MechanismEntry& entry, const std::string& option) {
+  const auto own = attention.per_mechanism.find(entry.name);
+  const auto is_one_of = [&](const std::string& other, const std::vector<std::string>& texts) {
+    const OptionValue* value = own == attention.per_mechanism.end() ? nullptr : given(own->second, other);
+    if (!value) value = given(attention.options, other);
+    if (value && !value->list.empty())
+      return std::any_of(value->list.begin(), value->list.end(),
+                         [&](const std::string& text) { return has(texts, text); });
+    for (const OptionInfo& info : entry.options())
+      if (info.name == other) return has(texts, value ? value->text : info.fallback);
+    return true;
+  };
+  for (const OptionNeed& need : entry.needs())
+    if (need.option == option && !is_one_of(need.other, need.values))
+      return fmt::format("{} = {}", need.other, fmt::join(need.values, " or "));
+  return "";
+}
+
+/// Adds the options of a table, which is for the mechanisms `names`.
+void add_options(const AttentionConfig& attention, const std::vector<std::string>& names, const std::string& table,
+                 const Options& options, std::vector<KeyEffect>& effects) {
+  for (const auto& [option, value] : options) {
+    std::string need;
+    bool has_effect = false, is_default = true;
+    for (const std::string& name : names) {
+      const MechanismEntry& entry = find_mechanism(name);
+      const std::vector<OptionInfo> known = entry.options();
+      const auto info =
+          std::find_if(known.begin(), known.end(), [&](const OptionInfo& of) { return of.name == option; });
+      if (info == known.end()) continue;
+      need = need_of_option(attention, entry, option);
+      has_effect = has_effect || need.empty();
+      is_default = is_default && value.list.empty() && value.text == info->fallback;
+    }
+    const std::string text = value.list.empty() ? value.text : fmt::format("{}", fmt::join(value.list, ", "));
+    const std::string key = fmt::format("{}.{}", table, option);
+    if (!is_default) effects.push_back({key, has_effect, line_of(value.where, key, text, need)});
+  }
+}
+
+}  // namespace
+
+std::vector<KeyEffect> key_effects(const Loaded& loaded) {
+  const Experiment& x = loaded.experiment;
+  std::vector<KeyEffect> effects;
+  const std::map<std::string, std::string> now = settings_of(x), defaults = settings_of(defaults_of(x));
+  for (const KeyNeed& of : key_needs) {
+    const auto at = loaded.written.find(of.key);
+    if (at != loaded.written.end() && now.contains(of.key) && now.at(of.key) != defaults.at(of.key))
+      effects.push_back({of.key, of.met(x), line_of(at->second, of.key, now.at(of.key), of.need)});
+  }
+  // Unknown mechanisms are reported when they are made.
+  const auto known = [](const std::string& name) {
+    for (const MechanismEntry& entry : mechanisms())
+      if (name == entry.name) return true;
+    return false;
+  };
+  std::vector<std::string> names = x.attention.mechanism;
+  std::erase_if(names, [&](const std::string& name) { return !known(name); });
+  add_options(x.attention, names, "attention", x.attention.options, effects);
+  for (const auto& [mechanism, options] : x.attention.per_mechanism)
+    if (known(mechanism)) add_options(x.attention, {mechanism}, "attention." + mechanism, options, effects);
+  return effects;
+}
+
+}  // namespace heed

@@ -1,0 +1,117 @@
+// Keys that change nothing beside others are said, each in a line.
+#include "heed/base/warnings.h"
+#include "heed/config/experiment.h"
+#include "heed/config/sweep.h"
+#include "heed/io/file.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+#include <fmt/ranges.h>
+
+using namespace heed;
+
+namespace {
+
+const std::string small =
+    "[model]\nimage = 8\nchannels = 1\npatch = 4\ndim = 16\ndepth = 2\nheads = 2\nhidden = 24\nclasses = 10\n";
+
+/// Returns the lines about a file with these settings.
+std::string said(const std::string& text, const std::vector<std::string>& sets = {}) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "x.toml";
+  write_file(path, text);
+  take_warnings();
+  load_experiment(path, sets);
+  std::string lines = fmt::format("{}", fmt::join(take_warnings(), "\n"));
+  for (std::size_t at; (at = lines.find(path)) != lines.npos;) lines.replace(at, path.size(), "x.toml");
+  return lines;
+}
+std::string said_of(const std::vector<std::string>& sets) { return said(small, sets); }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(keys_without_effect)
+
+BOOST_AUTO_TEST_CASE(the_line_names_place_value_and_need) {
+  BOOST_TEST(said(small + "[optim]\nmomentum = 0.5\n") ==
+             "x.toml:11: optim.momentum = 0.5 has no effect; it needs optim.name = \"sgd\"");
+  BOOST_TEST(said_of({"optim.name=sgd", "optim.momentum=0.5"}) == "");
+  BOOST_TEST(said_of({"optim.name=sgd", "optim.eps=0.5"}) ==
+             "--set: optim.eps = 0.5 has no effect; it needs optim.name = \"adamw\"");
+  // A default changes nothing anywhere.
+  BOOST_TEST(said_of({"optim.momentum=0.9"}) == "");
+}
+
+// The program says each line once, so each case has a rate of its own.
+BOOST_AUTO_TEST_CASE(skipped_blocks_need_a_second_block) {
+  const auto said_of_rate = [](const std::string& model, const char* rate) {
+    return said(model, {fmt::format("train.drop_path={}", rate)});
+  };
+  const auto line = [](const char* rate) {
+    return fmt::format(
+        "--set: train.drop_path = {} has no effect; it needs a block after the first, which is skipped with "
+        "probability 0",
+        rate);
+  };
+  const std::string one = small.substr(0, small.find("depth")) + "depth = 1\n" + small.substr(small.find("heads"));
+  BOOST_TEST(said_of_rate(small, "0.11") == "");
+  BOOST_TEST(said_of_rate(one, "0.12") == line("0.12"));
+  BOOST_TEST(said_of_rate("[model]\nfamily = \"xcit\"\n" + one.substr(8), "0.13") == "");  // one rate for all blocks
+  const std::string cvt =
+      "[model]\nfamily = \"cvt\"\nimage = 8\nchannels = 1\nclasses = 10\npatch = [3, 3]\nstride = [2, 2]\n"
+      "padding = [1, 1]\ndim = [8, 16]\nheads = [1, 2]\nhidden = [8, 16]\n";
+  BOOST_TEST(said_of_rate(cvt + "depth = [2, 1]\n", "0.14") == line("0.14"));
+  BOOST_TEST(said_of_rate(cvt + "depth = [1, 2]\n", "0.15") == "");
+  const std::string pyramid =
+      "[model]\nfamily = \"soft-pyramid\"\nimage = 32\nchannels = 1\nclasses = 10\nheads = [1]\nhidden = [8]\n"
+      "stride = [4]\ndim = [8]\n";
+  BOOST_TEST(said_of_rate(pyramid + "depth = [1]\n", "0.16") == line("0.16"));
+  BOOST_TEST(said_of_rate(pyramid + "depth = [2]\n", "0.17") == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_constant_rate_has_no_warm_up) {
+  BOOST_TEST(said_of({"optim.schedule=constant", "optim.warmup_epochs=3"}) ==
+             "--set: optim.warmup_epochs = 3.0 has no effect; it needs another optim.schedule than \"constant\"");
+  BOOST_TEST(said_of({"optim.warmup_steps=7", "optim.warmup_epochs=4"}) ==
+             "--set: optim.warmup_epochs = 4.0 has no effect; it needs optim.warmup_steps = 0");
+}
+
+BOOST_AUTO_TEST_CASE(options_need_others) {
+  BOOST_TEST(said_of({"attention.mechanism=aft", "attention.variant=simple", "attention.rank=7"}) ==
+             "--set: attention.rank = 7 has no effect; it needs variant = full or local");
+  BOOST_TEST(said_of({"attention.mechanism=aft", "attention.param=dense", "attention.aft.rank=7"}) ==
+             "--set: attention.aft.rank = 7 has no effect; it needs param = factored");
+  BOOST_TEST(said_of({"attention.mechanism=aft", "attention.rank=7"}) == "");
+  BOOST_TEST(said_of({"attention.mechanism=soft", "attention.kernel=exact", "attention.iterations=7"}) ==
+             "--set: attention.iterations = 7 has no effect; it needs kernel = nystrom");
+  // One of two mechanisms uses it.
+  BOOST_TEST(said_of({"attention.mechanism=[\"soft\", \"nystrom\"]", "attention.soft.kernel=exact",
+                      "attention.iterations=7", "attention.nystrom.ratio=2"}) == "");
+}
+
+// The recorded file of a run holds every key.
+BOOST_AUTO_TEST_CASE(a_recorded_file_is_taken_as_it_is) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "config.toml";
+  write_file(path, small + "[optim]\nmomentum = 0.5\n");
+  take_warnings();
+  load_recorded(path);
+  BOOST_TEST(take_warnings().empty());
+}
+
+// A key that all arms of a sweep share may be for some of them.
+BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_one_arm) {
+  const TemporaryDirectory directory;
+  write_file(directory / "x.toml", small);
+  const std::string path = directory / "sweep.toml";
+  const auto said_of_sweep = [&](const std::string& names) {
+    write_file(path, fmt::format("base = \"x.toml\"\n[optim]\nmomentum = 0.5\n[grid]\noptim.name = {}\n", names));
+    take_warnings();
+    load_sweep(path, {});
+    return take_warnings().size();
+  };
+  BOOST_TEST(said_of_sweep("[\"adamw\", \"sgd\"]") == 0u);
+  BOOST_TEST(said_of_sweep("[\"adamw\"]") == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
