@@ -107,6 +107,7 @@ class Cosformer : public KernelMechanism<Cosformer> {
     const auto features = [&](Index tokens) { return kernels::weighted_relu_counts(tokens, shape.width, weights); };
     Cost cost = kernel(shape).cost(features(shape.queries), features(shape.keys));
     cost.backward += kernels::weighted_relu_backward_counts(shape.queries + shape.keys, shape.width, weights);
+    if (weights > 0) cost.left_out = {.mul = shape.keys * kernel(shape).p};  // sums of weighted keys
     return shape.heads * cost;
   }
 

@@ -197,6 +197,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
       cost.forward_contractions = map.contraction(d + e);
       cost.backward_contractions = 2 * cost.forward_contractions;  // making A again is not counted
     }
+    if (norm == Norm::l2) cost.left_out = product_contractions(N + M, d, 1);
     return shape.heads * cost;
   }
 

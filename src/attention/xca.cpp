@@ -131,6 +131,7 @@ class Xca : public MechanismBase<Xca>, public WithMap<Xca> {
                     2 * kernels::normalize_channels_backward_counts(norm, N, d);
     cost.forward_contractions = 2 * product_contractions(N, d, d);
     cost.backward_contractions = 2 * cost.forward_contractions;
+    cost.left_out = 2 * product_contractions(N, d, 1);  // norms
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }

@@ -82,6 +82,8 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
   });
   c.note = mechanism.traits().surrogate;
   if (sequences) return c;
+  // A sum over one token is a product, as any other is.
+  c.of_attention = s.queries > 1 && s.keys > 1 && !is_composed(mechanism);
   c.setting = label;
   c.sizes = {{'B', s.images},   {'H', shape.heads}, {'N', shape.queries},
              {'M', shape.keys}, {'d', shape.width}, {'e', shape.value_width}};

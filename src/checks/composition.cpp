@@ -168,6 +168,11 @@ bool has_composition(const Mechanism& mechanism) {
   return form && !form->only_form();
 }
 
+bool is_composed(const Mechanism& mechanism) {
+  const CompositionCapability* const form = composition_of(mechanism);
+  return form && form->only_form();
+}
+
 std::vector<CheckRow> compare_with_composition(const std::string& label, const Mechanism& mechanism,
                                                const AttentionShape& shape, std::uint64_t seed) {
   const Operands operands(mechanism, shape, seed);

@@ -12,6 +12,9 @@ inline constexpr double composition_tolerance = 1e-10;
 /// Returns whether the mechanism is written by hand and has a composed form to compare it with.
 bool has_composition(const Mechanism& mechanism);
 
+/// Returns whether the mechanism is its composed form, whose cost is that of its operations.
+bool is_composed(const Mechanism& mechanism);
+
 /// Runs both forms on one image with random operands: rows for the output, the gradients of q, k, v and the mechanism's
 /// parameters, and the steps that run_forward() and run_backward() report (attention/steps.h). Throws Error for a step
 /// that the composed form does not name, and for mechanisms that prepare tensors or use noise.

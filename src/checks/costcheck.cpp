@@ -5,7 +5,24 @@
 #include "heed/base/with_threads.h"
 #include "heed/cost/energy.h"
 
+#include <algorithm>
+
 namespace heed {
+
+namespace {
+
+/// Returns the products among the elements, any of which may be a sum of one term.
+Counts products_of(const View<const Counted>& x) {
+  const Index products = std::count_if(x.begin(), x.end(), [](Counted y) { return y.is_product(); });
+  return {.mul = products, .add = products};
+}
+
+/// Returns these contractions, or, of each kind, no more than `most`.
+Counts at_most(const Counts& contractions, const Counts& most) {
+  return {.mul = std::min(contractions.mul, most.mul), .add = std::min(contractions.add, most.add)};
+}
+
+}  // namespace
 
 std::vector<CheckedCost> costcheck(const CheckCase& c) {
   const WithThreads alone(1);  // each thread counts for itself
@@ -14,24 +31,38 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   Tape<Counted> tape({.training = c.training, .random = RandomStream(1), .observers = {.trace = &trace}});
   std::vector<Var<Counted>> variables;
   for (const auto& input : inputs) variables.push_back(tape.input(input.view()));
-  CheckedCost forward{
-      .operation = c.name, .setting = c.setting, .pass = "forward", .stated = {}, .executed = {}, .sizes = c.sizes};
-  CheckedCost backward = forward;
-  backward.pass = "backward";
-  Counted::tally() = {};
+  const auto row = [&](const char* pass, const Counts& stated, const Counts& executed) {
+    return CheckedCost{.operation = c.name,
+                       .setting = c.setting,
+                       .pass = pass,
+                       .stated = stated,
+                       .executed = executed,
+                       .sizes = c.sizes};
+  };
+  Counted::tally() = {}, Counted::contractions() = {};
   const Var<Counted> y = c.in_counted(tape, variables);
-  forward.executed = Counted::tally();
+  const Counts forward = Counted::tally(), contractions = Counted::contractions();
   const Tensor<Counted> cotangent(y.shape());
-  Counted::tally() = {};
+  Counted::tally() = {}, Counted::contractions() = {};
   tape.backward(y, cotangent.view());
-  backward.executed = Counted::tally();
-  for (const TraceEntry& entry : trace) {
-    forward.stated += entry.cost.forward;
-    backward.stated += entry.cost.backward;
-  }
-  forward.stated += c.unstated.forward;
-  backward.stated += c.unstated.backward;
-  return {forward, backward};
+  const Counts backward = Counted::tally();
+  Cost stated = c.unstated;
+  for (const TraceEntry& entry : trace) stated += entry.cost;
+  std::vector<CheckedCost> rows{row("forward", stated.forward, forward), row("backward", stated.backward, backward)};
+  if (!c.of_attention) return rows;
+  const Counts& left = stated.left_out;
+  Counts papers = contractions + Counts{.mul = -left.mul, .add = -left.add};
+  if (stated.bounded)
+    papers = at_most(stated.forward_contractions, {.mul = forward.mul, .add = forward.add + forward.mul});
+  else if (const Counts more = papers + products_of(y.value()); stated.forward_contractions == more)
+    papers = more;
+  rows.push_back(row("forward_contractions", stated.forward_contractions, papers));
+  // Papers do not count what a backward pass recomputes, nor its inner products. They count the first term of a sum.
+  const Counts all{.mul = backward.mul, .add = backward.add + backward.mul};
+  rows.push_back(
+      row("backward_contractions", stated.backward_contractions, at_most(stated.backward_contractions, all)));
+  rows.push_back(row("attention_exp", {.exp = stated.attention_exp}, {.exp = forward.exp - left.exp}));
+  return rows;
 }
 
 std::vector<CostError> cost_errors(std::span<const CheckedCost> rows) {

@@ -54,7 +54,8 @@ std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
 std::vector<std::string> right_tensors(const std::vector<CheckRow>& rows, const std::string& subject) {
   std::map<std::string, bool> right;
   for (const CheckRow& row : rows)
-    if (!row.step && subject_of(row.operation) == subject) right.try_emplace(row.tensor, true).first->second &= row.passed;
+    if (!row.step && subject_of(row.operation) == subject)
+      right.try_emplace(row.tensor, true).first->second &= row.passed;
   std::vector<std::string> names;
   for (const auto& [name, passed] : right)
     if (passed) names.push_back(name);
@@ -114,9 +115,10 @@ void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
   const Index right = std::ranges::count_if(costs, &CheckedCost::passed);
   out << fmt::format("{} of {} stated costs are what runs\n", right, costs.size());
   for (const CostError& e : cost_errors(costs)) {
-    out << fmt::format("\n{}: the cost of {} is wrong in {}\n  stated {}, executed {}: {} too {}\n", e.operation,
-                       e.pass, e.count, e.stated, e.executed, std::abs(e.executed - e.stated),
-                       e.executed > e.stated ? "few" : "many");
+    const bool of_pass = e.pass == "forward" || e.pass == "backward";
+    out << fmt::format("\n{}: {}{} is wrong in {}\n  stated {}, executed {}: {} too {}\n", e.operation,
+                       of_pass ? "the cost of " : "", e.pass, e.count, e.stated, e.executed,
+                       std::abs(e.executed - e.stated), e.executed > e.stated ? "few" : "many");
     if (!e.difference.empty()) out << fmt::format("  executed - stated = {} in all shapes\n", e.difference);
   }
 }

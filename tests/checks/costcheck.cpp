@@ -1,6 +1,11 @@
 // Costs that are stated wrongly are found, and the difference is put into N, M and d.
 #include "heed/checks/costcheck.h"
+
+#include "examples/two_forms.h"
+#include "heed/checks/attention_case.h"
+#include "heed/checks/report.h"
 #include "heed/ops/elementary/arithmetic.h"
+#include "notebooks/solutions/aft-simple/aft-simple.h"
 #include "src/checks/closed_form.h"
 
 #include <boost/test/unit_test.hpp>
@@ -23,9 +28,90 @@ std::string form_of(const F& f) {
   return closed_form(numbers);
 }
 
+/// A mechanism with a change of its stated cost.
+template <class Right>
+class Misstated : public Right {
+ public:
+  explicit Misstated(std::function<void(Cost&)> change) : change_(std::move(change)) {}
+  Cost cost(const AttentionShape& shape) const override {
+    Cost cost = Right::cost(shape);
+    change_(cost);
+    return cost;
+  }
+
+ private:
+  std::function<void(Cost&)> change_;
+};
+
+/// Returns the errors of the stated costs, as "forward_contractions mul 3072 1536", stated before executed.
+template <class Right>
+std::string errors_of(const std::function<void(Cost&)>& change, Index heads) {
+  const Misstated<Right> mechanism(change);
+  const AttentionCaseShape shape{"8 tokens", 2, heads, 8, 8, 4 * heads, 0, 0, false};
+  std::string text;
+  for (const CostError& e : cost_errors(costcheck(*attention_case("misstated", mechanism, shape))))
+    text += fmt::format("{}{} {} {} {}", text.empty() ? "" : "; ", e.pass, e.count, e.stated, e.executed);
+  return text;
+}
+
+std::string relu_errors(const std::function<void(Cost&)>& change) { return errors_of<ReluByHand>(change, 3); }
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(costcheck_finds)
+
+// 2 images, 3 heads, 8 tokens, 4 channels: 2 3 8 8 (4 + 4) = 3072.
+BOOST_AUTO_TEST_CASE(contractions_stated_wrongly) {
+  BOOST_TEST(relu_errors([](Cost&) {}) == "");
+  BOOST_TEST(relu_errors([](Cost& c) { ++c.forward_contractions.mul; }) == "forward_contractions mul 3074 3072");
+  BOOST_TEST(relu_errors([](Cost& c) { --c.forward_contractions.mul; }) == "forward_contractions mul 3070 3072");
+  BOOST_TEST(relu_errors([](Cost& c) { ++c.forward_contractions.add; }) == "forward_contractions add 3074 3072");
+  BOOST_TEST(relu_errors([](Cost& c) { --c.forward_contractions.add; }) == "forward_contractions add 3070 3072");
+  BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions = {}; }) ==
+             "forward_contractions mul 0 3072; forward_contractions add 0 3072");
+  BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.cmp = 1; }) == "forward_contractions cmp 2 0");
+}
+
+BOOST_AUTO_TEST_CASE(exponentials_stated_wrongly) {
+  BOOST_TEST(relu_errors([](Cost& c) { ++c.attention_exp; }) == "attention_exp exp 2 0");
+  // 2 images of 8 tokens and 4 channels
+  const auto aft_errors = [](const std::function<void(Cost&)>& change) { return errors_of<MyAft>(change, 1); };
+  BOOST_TEST(aft_errors([](Cost&) {}) == "");
+  BOOST_TEST(aft_errors([](Cost& c) { ++c.attention_exp; }) == "attention_exp exp 66 64");
+  BOOST_TEST(aft_errors([](Cost& c) { --c.attention_exp; }) == "attention_exp exp 62 64");
+  BOOST_TEST(aft_errors([](Cost& c) { c.attention_exp = 0; }) == "attention_exp exp 0 64");
+}
+
+// Conventions hold their mechanism to what they declare.
+BOOST_AUTO_TEST_CASE(declared_conventions) {
+  BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.add -= 5, c.left_out.add = 5; }) == "");
+  BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.add -= 5, c.left_out.add = 4; }) ==
+             "forward_contractions add 3062 3064");
+  BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul /= 2; }) == "");
+  BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul = c.forward.mul + 1; }) ==
+             "forward_contractions mul 3458 3456");
+}
+
+// What a backward pass recomputes, and its inner products, are not counted: the executed are an upper bound.
+BOOST_AUTO_TEST_CASE(contractions_of_the_backward_pass) {
+  BOOST_TEST(relu_errors([](Cost& c) { --c.backward_contractions.mul; }) == "");
+  BOOST_TEST(relu_errors([](Cost& c) { c.backward_contractions.mul = c.backward.mul + 1; }) ==
+             "backward_contractions mul 6530 6528");
+  BOOST_TEST(relu_errors([](Cost& c) {
+               c.backward_contractions.add = c.backward.add + c.backward.mul + 1;
+             }).starts_with("backward_contractions add"));
+}
+
+BOOST_AUTO_TEST_CASE(a_stated_cost_is_named) {
+  const Misstated<ReluByHand> mechanism([](Cost& c) { c.forward_contractions = 2 * c.forward_contractions; });
+  const AttentionCaseShape shape{"8 tokens", 2, 3, 8, 8, 12, 0, 0, false};
+  std::ostringstream out;
+  BOOST_TEST(!print_gradcheck(out, *attention_case("relu", mechanism, shape)));
+  BOOST_TEST(out.str().find("4 of 5 stated costs are what runs") != std::string::npos, out.str());
+  BOOST_TEST(out.str().find("relu, 8 tokens: forward_contractions is wrong in mul\n"
+                            "  stated 6144, executed 3072: 3072 too many\n") != std::string::npos,
+             out.str());
+}
 
 BOOST_AUTO_TEST_CASE(closed_forms) {
   BOOST_TEST(form_of([](Index B, Index H, Index N, Index M, Index) { return B * H * N * M; }) == "B H N M");

@@ -112,7 +112,7 @@ const Effect effects[] = {
     {"dino", "dino.ema", "0.9"},
 };
 
-/// Keys of output, speed, memory, and the place of data.
+/// Keys of output, speed, memory, and the place of data. Microbatches change rounding alone.
 const std::set<std::string> without_numbers{"data.path", "train.microbatch", "train.recompute",
                                             "train.checkpoint_steps", "train.log_steps"};
 

@@ -7,10 +7,10 @@
 
 namespace heed {
 
-/// The stated and the executed cost of one pass of a case.
+/// A stated cost of a case, and what was executed.
 struct CheckedCost {
   std::string operation, setting;
-  const char* pass = "";  ///< "forward" or "backward"
+  const char* pass = "";  ///< "forward", "backward"; of mechanisms also "forward_contractions", "attention_exp"
   Counts stated, executed;
   std::vector<std::pair<char, Index>> sizes{};
   bool passed() const { return stated == executed; }

@@ -38,6 +38,8 @@ struct CheckCase {
   /// Where the gradient is not meant to be the function's derivative: what it is instead. Then differences say nothing
   /// about it, and what is checked is that it is finite and added to what is there; tests of its own check the rest.
   std::string note{};
+  /// Is it a hand-written mechanism, whose stated contractions and exps are checked, too?
+  bool of_attention = false;
   /// Compares the gradients with those of the composed form, for hand-written mechanisms that have one
   /// (src/checks/composition.h).
   std::function<std::vector<struct CheckRow>(std::uint64_t seed)> against_composed{};

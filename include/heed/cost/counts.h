@@ -40,20 +40,31 @@ struct Cost {
   Counts forward, backward;
   Counts forward_contractions, backward_contractions;
   Index attention_exp = 0;  ///< exp evaluations of an attention mechanism's forward pass
-  Index distances = 0;      ///< terms |a - b| of l1 distances in the forward pass
+  /// Conventions in which forward_contractions (mul, add) and attention_exp (exp) differ from what runs in a mechanism,
+  /// which checks/costcheck.h takes into account. `left_out`: what runs and is not counted, such as squares of norms
+  /// and exps of gates; negative, what is counted and is no product, such as the additions of denominators.
+  Counts left_out{};
+  bool bounded = false;  ///< contractions are those of the textbook's algorithm, and no more than what runs
+  Index distances = 0;   ///< terms |a - b| of l1 distances in the forward pass
   Index joins = -1;  ///< elements of an operand's gradient that the operation accumulates into an existing one beyond
                      ///< its own count; -1: all of them
 
   Cost& operator+=(const Cost& b) {
     forward += b.forward, backward += b.backward;
     forward_contractions += b.forward_contractions, backward_contractions += b.backward_contractions;
-    attention_exp += b.attention_exp, distances += b.distances;
+    attention_exp += b.attention_exp, left_out += b.left_out, bounded |= b.bounded, distances += b.distances;
     return *this;
   }
   friend Cost operator+(Cost a, const Cost& b) { return a += b; }
   friend Cost operator*(Index n, const Cost& b) {
-    return {n * b.forward,       n * b.backward, n * b.forward_contractions, n * b.backward_contractions,
-            n * b.attention_exp, n * b.distances};
+    return {n * b.forward,
+            n * b.backward,
+            n * b.forward_contractions,
+            n * b.backward_contractions,
+            n * b.attention_exp,
+            n * b.left_out,
+            b.bounded,
+            n * b.distances};
   }
 };
 

@@ -53,6 +53,7 @@ class MyAft : public MechanismBase<MyAft> {
   }
 
   // Every operation counts: mul, add (and subtract), div, exp, cmp. A sum of n terms is n - 1 additions.
+  // forward_contractions and attention_exp are what papers count; left_out is where they differ (docs/gradcheck.md).
   Cost cost(const AttentionShape& shape) const override {
     [[maybe_unused]] const auto [N, M, d, e] = shape.sizes();
     Cost cost;

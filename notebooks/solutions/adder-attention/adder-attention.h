@@ -101,7 +101,7 @@ class MyAdder : public MechanismBase<MyAdder> {
     cost.attention_exp = N * M;
     cost.forward_contractions = Counts{.add = 2 * N * M * d} + product_contractions(N, e, M);
     cost.backward_contractions =
-        2 * N * M * d * Counts{.mul = clamps ? 1 : 0, .add = 2} + 2 * product_contractions(N, e, M);
+        N * M * d * Counts{.mul = clamps ? 1 : 0, .add = 4} + 2 * product_contractions(N, e, M);
     return shape.heads * cost;
   }
 

@@ -100,6 +100,7 @@ class MyAft : public MechanismBase<MyAft> {
     cost.forward_contractions = d * M * Counts{.mul = 1, .add = 2};
     cost.backward_contractions = d * M * Counts{.mul = 2, .add = 2};
     cost.attention_exp = d * M;
+    cost.left_out = {.add = -d * M, .exp = d * N};  // denominators; the gate
     return cost;
   }
 };

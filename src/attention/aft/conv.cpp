@@ -229,7 +229,9 @@ class AftConv : public MechanismBase<AftConv>,
     cost.forward_contractions = kernels::neighbourhood_sums_contractions(g, d, false);
     cost.backward_contractions =
         kernels::neighbourhood_sums_contractions(g, d, true) + kernels::neighbourhood_bias_gradient_contractions(g, d);
-    cost.attention_exp = cost.forward.exp - gated;  // without the gate's
+    cost.left_out = {.exp = gated};  // the gate
+    cost.bounded = true;             // running sums outside windows
+    cost.attention_exp = cost.forward.exp - gated;
     return s.heads * cost;
   }
 

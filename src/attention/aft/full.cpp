@@ -175,7 +175,9 @@ class AftFull : public MechanismBase<AftFull>,
     cost.forward_contractions += kernels::exp_sums_contractions(pairs + others.keys(), z.D);
     cost.backward_contractions +=
         kernels::exp_sums_backward_contractions(pairs, z.D) + kernels::exp_sums_at_key_contractions(others.keys(), z.D);
-    cost.attention_exp = cost.forward.exp - gated;  // without the gate's
+    cost.left_out = {.add = -(pairs + others.keys()) * z.D, .exp = gated};  // denominators; the gate
+    cost.bounded = window() > 0 || options_.causal;                         // running sums
+    cost.attention_exp = cost.forward.exp - gated;
     return cost;
   }
 

@@ -284,9 +284,13 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
                     kernels::row_dots_counts(N, m) + kernels::favor_features_backward_counts(N + seen, m) +
                     step_1().undo_product_counts(N + seen, d) + Counts{.add = 2 * N + seen, .cmp = seen};
     add_performer_sums_counts(shape, features, causal, cost);
-    cost.forward_contractions = product_contractions(N + M, m, d) + product_contractions(N + M, m, e) +
-                                Counts{.mul = N * m, .add = (N + M) * m};
-    cost.backward_contractions = 2 * cost.forward_contractions;
+    const Counts omega = product_contractions(N + M, m, d);  // which is not trained
+    const Counts products = product_contractions(N + M, m, e) + Counts{.mul = N * m, .add = (N + M) * m};
+    cost.forward_contractions = omega + products;
+    cost.backward_contractions = omega + 2 * products;
+    // |x|^2; tiny V and tiny in denominators; sums of features.
+    cost.left_out = product_contractions((N + M) * d + N * (e + 1), 1, 1) + Counts{.add = -M * m};
+    cost.bounded = causal;
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }

@@ -204,6 +204,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     const Counts attention = product_contractions(N, d + e, seen);
     cost.forward_contractions = rounds * (product_contractions(N, half, d) + attention);
     cost.backward_contractions = rounds * 2 * attention;
+    cost.left_out = product_contractions(N, d + rounds * e, 1);  // |q| and the mean over rounds
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }

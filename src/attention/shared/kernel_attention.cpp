@@ -274,6 +274,7 @@ Cost KernelAttention::cost(const Counts& queries, const Counts& keys) const {
                    N * Counts{.mul = p, .add = p};
   if (causal) cost.backward += z;
   cost.forward_contractions += of_keys + product_contractions(N, 1, p);
+  cost.left_out = -1 * of_keys;  // sums, not products
   cost.backward_contractions += of_keys + 2 * product_contractions(N, 1, p);
   return cost;
 }

@@ -133,6 +133,7 @@ struct SoftMap {
     cost.backward = m * d * Counts{.mul = 1, .div = 1} + kernels::gelu_backward_counts(m * d) +
                     kernels::layer_norm_parameter_counts(m, d) + Counts{.add = 2 * d} +
                     kernels::layer_norm_backward_counts(m, d);
+    cost.left_out = m * d * Counts{.mul = 1, .add = 2};  // variances
     return cost;
   }
 

@@ -92,6 +92,12 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
             {{"kernel", "exact"}, {"normalize", "map"}}};
   }
 
+  static std::vector<OptionNeed> needs() {
+    std::vector<OptionNeed> needs{{"dims", "sampling", {"pool"}}};
+    for (const char* option : {"sampling", "ratio", "landmarks", "dims", "ridge", "iterations", "init", "inverse_grad"})
+      needs.push_back({option, "kernel", {"nystrom"}});
+    return needs;
+  }
   static std::vector<MechanismSetting> settings() {
     return {{"soft", {{"landmarks", "49"}}, true}, {"soft-exact", {{"kernel", "exact"}}}};
   }
@@ -275,6 +281,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     if (s.normalizes_map) cost += product(1, true) + kernels::row_sums_cost(s.N, s.e);
     // 5. its convolution
     if (vconv > 0) cost += convolution(shape).cost(s.normalizes_map);
+    if (vconv > 0 && s.normalizes_map) cost.left_out += product_contractions(s.N, s.e, 1);  // D^-1/2
     return shape.heads * cost;
   }
 

@@ -225,8 +225,11 @@ inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
                   (added ? Counts{} : product_counts(n, e, n));
   cost.forward_contractions = product_contractions(n, e, n);
   cost.backward_contractions = (added ? 1 : 2) * product_contractions(n, e, n);
+  if (added) {
+    cost.left_out = G.forward_contractions, cost.left_out.exp = G.attention_exp;
+    return cost;
+  }
   cost.attention_exp = G.attention_exp;
-  if (added) return cost;
   cost.forward_contractions += G.forward_contractions;
   cost.backward_contractions += G.backward_contractions;
   return cost;

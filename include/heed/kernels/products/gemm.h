@@ -2,7 +2,7 @@
 #pragma once
 
 #include "heed/base/matrix.h"
-#include "heed/cost/counts.h"
+#include "heed/cost/counted.h"
 #include "heed/kernels/shared/update.h"
 
 namespace heed::kernels {
@@ -24,7 +24,7 @@ void gemm(const OperandFor<T>& a, const OperandFor<T>& b, Update update, const M
     for (Index j = 0; j < c.columns; ++j) {
       T sum(0);
       for (Index l = 0; l < a.columns; ++l) write(term_update(l), sum, a(i, l) * b(l, j));
-      write(update, c(i, j), sum);
+      write(update, c(i, j), as_sum(sum));
     }
 }
 

@@ -172,6 +172,7 @@ inline Cost softmax_inverse_cost(const SoftmaxInverse& s) {
                      steps * (8 * product + 2 * scaled + Counts{.add = 5 * n});
   cost.forward_contractions = 4 * steps * product_contractions(m, m, m);
   cost.backward_contractions = 2 * cost.forward_contractions;  // recomputing the steps is not counted
+  cost.left_out = steps * Counts{.mul = n, .add = n};          // 7 W
   return cost;
 }
 

@@ -88,6 +88,7 @@ std::string cost_text(const Definition& d, const PlantedBugs& bugs) {
        key_gated ? " + Counts{.add = 1}" : "");
   line("    cost.forward_contractions = {};",
        pairs ? "product_contractions(N, M, d + e)" : "product_contractions(N + M, d, e)");
+  line("    cost.bounded = true;  // lengths and sums of rows are not counted");
   line("    cost.backward_contractions = 2 * cost.forward_contractions;\n    return shape.heads * cost;\n  }}\n");
   return text;
 }

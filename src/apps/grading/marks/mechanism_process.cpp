@@ -43,7 +43,8 @@ void put_differences(Message& answer, const CheckCase& c, std::uint64_t seed) {
 }
 
 void put_costs(Message& answer, const CheckCase& c, std::uint64_t) {
-  for (const CheckedCost& pass : costcheck(c)) put(answer, pass.stated), put(answer, pass.executed);
+  const std::vector<CheckedCost> rows = costcheck(c);
+  for (const CheckedCost& pass : std::span(rows).first(2)) put(answer, pass.stated), put(answer, pass.executed);
 }
 
 using Put = void (*)(Message&, const CheckCase&, std::uint64_t);
