@@ -29,6 +29,62 @@ function replace(what, by,    at, start) {
 
 function swap(a, b) { replace(a, b); replace(b, a) }
 
+function is_word(c) { return c ~ /[A-Za-z0-9_]/ }
+
+# The same of whole words where a name is used: behind a type it is declared.
+function replace_word(what, by,    at, place, before_it) {
+  for (place = 1; (at = index(substr(code, place), what)) > 0; place += at - 1 + length(what)) {
+    before_it = substr(code, 1, place + at - 2)
+    if (is_word(substr(before_it, length(before_it))) || is_word(substr(code, place + at - 1 + length(what), 1))) continue
+    if (before_it ~ /[A-Za-z0-9_>*&] $/ && before_it !~ /return $/) continue
+    add(place + at - 1, length(what), by)
+  }
+}
+
+function swap_words(a, b) { replace_word(a, b); replace_word(b, a) }
+
+# The position of the parenthesis that closes the one at `open`, or of the first comma between them; 0 if another line
+# has it.
+function end_of_argument(open, commas,    i, depth, c) {
+  for (i = open; i <= length(code); ++i) {
+    c = substr(code, i, 1)
+    if (c ~ /[([{]/) ++depth
+    if (c ~ /[])}]/ && --depth == 0) return i
+    if (commas && c == "," && depth == 1) return i
+  }
+  return 0
+}
+
+# A call that is the whole of a value is left out: its first argument remains.
+function leave_out_calls(    open, close_at, comma) {
+  if (!match(code, /(= |return )[A-Za-z_][A-Za-z0-9_]*\(/)) return
+  open = RSTART + RLENGTH - 1
+  close_at = end_of_argument(open, 0)
+  comma = end_of_argument(open, 1)
+  if (close_at == 0 || substr(code, close_at + 1, 1) != ";" || comma == open + 1) return
+  match(substr(code, 1, open - 1), /[A-Za-z_][A-Za-z0-9_]*$/)
+  add(RSTART, close_at - RSTART + 1, substr(code, open + 1, comma - open - 1))
+}
+
+# A link of a chain that derives a random stream is left out: two purposes draw the same numbers.
+function share_streams(    start, at, close_at) {
+  for (start = 1; (at = index(substr(code, start), ".derive(")) > 0; start += at + 7) {
+    close_at = end_of_argument(start + at + 6, 0)
+    if (close_at > 0) add(start + at - 1, close_at - start - at + 2, "")
+  }
+}
+
+# A simple addend or factor is left out: the offset of a batch, a scale. Two simple arguments change places.
+function leave_out_operands(    rest, at, text) {
+  for (at = 1; match(substr(code, at), / [-+*\/] [A-Za-z_][A-Za-z0-9_]*[^A-Za-z0-9_.(>:[]/); at += RSTART)
+    add(at + RSTART - 1, RLENGTH - 1, "")
+  for (at = 1; match(substr(code, at), /[(] ?[a-z_][A-Za-z0-9_]*, [a-z_][A-Za-z0-9_]*[,)]/); at += RSTART) {
+    text = substr(code, at + RSTART, RLENGTH - 2)
+    rest = index(text, ", ")
+    add(at + RSTART, RLENGTH - 2, substr(text, rest + 2) ", " substr(text, 1, rest - 1))
+  }
+}
+
 # Whole numbers become one more, fractions twice as much.
 function change_numbers(    i, size, token) {
   for (i = 1; i <= length(code); i += size) {
@@ -72,6 +128,20 @@ function find_variants(    trimmed) {
   swap("true", "false")
   negate()
   change_numbers()
+  # What people confuse.
+  swap_words("rows", "columns")
+  swap_words("width", "height")
+  swap_words("queries", "keys")
+  swap_words("begin", "end")
+  swap_words("first", "second")
+  swap_words("dropout", "drop_path")
+  swap_words("epoch", "step")
+  swap_words("mean", "variance")
+  replace("training ?", "!training ?")
+  replace("training_ ?", "!training_ ?")
+  leave_out_calls()
+  share_streams()
+  leave_out_operands()
   trimmed = code
   sub(/^ +/, "", trimmed)
   sub(/ +$/, "", trimmed)

@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 count=${1:-100}
 seed=${2:-1}
 WIDEST=${WIDEST:-40}
-layers='base cost kernels attention tape ops nn data io train'
+layers='base cost kernels attention tape ops nn checks analysis data io train apps/cli/comparing'
 tab=$(printf '\t')
 root=$PWD
 place=$root/build/mutants
@@ -67,7 +67,7 @@ run_tests "$all" || die "the tests fail without a fault: $(tail -n 5 "$place/tes
 sed -n 's/.*Leaving test suite "\(.*\)"; testing time: \([0-9]*\)us/\1 \2/p' "$place/tests.log" >"$place/times"
 quick=$(awk '$2 < 2e6 { print $1 }' "$place/times" | paste -sd, -)
 
-sources=$(cd "$tree" && for layer in $layers; do find "src/$layer" "include/heed/$layer" -name '*.h' -o -name '*.cpp'; done |
+sources=$(cd "$tree" && for layer in $layers; do find "src/$layer" "include/heed/$layer" -name '*.h' -o -name '*.cpp'; done 2>/dev/null |
   LC_ALL=C sort)
 # shellcheck disable=SC2086
 (cd "$tree" && awk -v seed="$seed" -f tests/mutants.awk $sources) >"$place/drawn"
