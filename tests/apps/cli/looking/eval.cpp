@@ -1,0 +1,87 @@
+// What heed train and heed eval print of a classifier, number by number from its weights and the images' files.
+#include "heed/io/weights.h"
+#include "heed/nn/vit.h"
+#include "heed/train/inference.h"
+#include "heed/train/runs/history.h"
+#include "support/cli.h"
+
+#include <array>
+#include <cmath>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// 37 images to test with: classes are not equally large.
+struct Evaluated : Workshop {
+  Experiment x = experiment();
+  std::string run_directory = *this / "run";
+
+  Evaluated() : Workshop(132, 37) { x.optim.lr = 3e-3, x.train.epochs = 4, x.train.ema = 0.5; }
+
+  /// Labels, and logits of the best weights for the bytes of the test images.
+  std::vector<int> labels;
+  Tensor<float> judge() {
+    const std::string images = read_file(data() + "/t10k-images-idx3-ubyte");
+    const std::string bytes = read_file(data() + "/t10k-labels-idx1-ubyte");
+    for (std::size_t i = 8; i < bytes.size(); ++i) labels.push_back(bytes[i]);
+    Tensor<float> pixels(Shape{37, 1, 8, 8}), logits(Shape{37, 10});
+    for (Index i = 0; i < pixels.size(); ++i)
+      pixels[i] = (static_cast<float>(static_cast<unsigned char>(images[static_cast<std::size_t>(16 + i)])) / 255.0F -
+                   static_cast<float>(x.data.mean[0])) /
+                  static_cast<float>(x.data.std[0]);
+    const VisionTransformer model(x.model, x.attention);
+    Parameters<float> parameters(model.parameters());
+    load_weights(SafetensorsFile(run_directory + "/best.safetensors"), parameters);
+    Inference<float>(model, parameters, 5).run({.images = std::as_const(pixels).view()}, logits.data());
+    return logits;
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_eval, Evaluated)
+
+BOOST_AUTO_TEST_CASE(numbers_are_those_of_the_weights) {
+  const std::string trained = output_of({"train", write_experiment(*this, x), "--run", run_directory});
+  const Tensor<float> logits = judge();
+  std::array<std::array<int, 10>, 10> table{};
+  std::array<int, 10> of_class{};
+  int right = 0, among_five = 0;
+  double loss = 0;
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    const float* const row = logits.data() + 10 * static_cast<Index>(i);
+    const auto label = static_cast<std::size_t>(labels[i]);
+    const auto answer = static_cast<std::size_t>(std::max_element(row, row + 10) - row);
+    ++table[label][answer], ++of_class[label];
+    right += answer == label;
+    among_five += std::count_if(row, row + 10, [&](float other) { return other > row[label]; }) < 5;
+    double mass = 0;
+    for (int c = 0; c < 10; ++c) mass += std::exp(static_cast<double>(row[c]));
+    loss += (std::log(mass) - static_cast<double>(row[label])) / 37;
+  }
+  BOOST_TEST((right > 5 && right < 37));  // or the table would hide what is confused
+  std::string expected =
+      fmt::format("mnist, test, 37 images\ntop-1 accuracy {:.2f} %\ntop-5 accuracy {:.2f} %\nloss           {:.4f}\n",
+                  100 * right / 37.0, 100 * among_five / 37.0, loss);
+  expected += "\nconfusion: images of a row's class taken for a column's\n     ";
+  for (int c = 0; c < 10; ++c) expected += fmt::format(" {:>5}", c);
+  expected += "  accuracy\n";
+  for (std::size_t r = 0; r < 10; ++r) {
+    expected += fmt::format("{:>5}", r);
+    for (const int count : table[r]) expected += fmt::format(" {:>5}", count);
+    expected += fmt::format("  {:>6.2f} %\n", 100.0 * table[r][r] / of_class[r]);
+  }
+  BOOST_TEST(output_of({"eval", run_directory}) == expected);
+  check_contains(trained,
+                 {fmt::format("test accuracy {:.2f} % ({} of 37), loss {:.4f}\n", 100 * right / 37.0, right, loss)});
+  // Lines of epochs are the rows of metrics.csv.
+  for (const EpochRecord& epoch : read_history(RunPaths(run_directory)).epochs)
+    check_contains(
+        trained, {fmt::format("epoch {}/4  loss {:.4f}  accuracy {:6.2f} %  validation loss {:.4f}  accuracy {:6.2f} %",
+                              epoch.epoch, *epoch.loss, 100 * *epoch.accuracy, *epoch.validation_loss,
+                              100 * *epoch.validation_accuracy)});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
