@@ -1,0 +1,33 @@
+// Annotations for ThreadSanitizer. The OpenMP and oneTBB libraries are compiled without it, so it does not see that
+// work items start after the fork and end before the join.
+#pragma once
+
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace heed {
+
+/// A fork and join of threads, constructed before the fork. Does nothing without ThreadSanitizer.
+class ForkJoin {
+ public:
+#ifdef __SANITIZE_THREAD__
+  ForkJoin() { __tsan_release(&fork_); }
+
+  /// Called by each work item, first and last.
+  void begin() { __tsan_acquire(&fork_); }
+  void end() { __tsan_release(&join_); }
+
+  /// Called after all work items have ended.
+  void join() { __tsan_acquire(&join_); }
+
+ private:
+  char fork_ = 0, join_ = 0;
+#else
+  void begin() {}
+  void end() {}
+  void join() {}
+#endif
+};
+
+}  // namespace heed
