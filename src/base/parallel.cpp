@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -33,6 +34,13 @@ const std::string& threads_reason() {
 }
 int worker() { return 0; }
 
+void start_loop_times() {}
+LoopTimes loop_times() { return {}; }
+double share_of_open_pieces(Index, const std::function<void()>& f) {
+  f();
+  return 0;
+}
+
 bool detail::alone() { return true; }
 
 void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
@@ -49,6 +57,48 @@ std::string reason_of_count = "all cores";
 /// The index of the calling thread, and whether it is in a loop.
 thread_local int own_index = 0;
 thread_local bool in_loop = false;
+
+/// Marks the calling thread as being in a loop.
+struct InLoop {
+  const bool nested = std::exchange(in_loop, true);
+  InLoop() = default;
+  InLoop(const InLoop&) = delete;
+  ~InLoop() { in_loop = nested; }
+};
+
+/// Measures loops, if it was started. Sums are in nanoseconds.
+struct LoopClock {
+  using Time = std::chrono::steady_clock::time_point;
+
+  std::atomic<bool> started = false;
+  std::atomic<std::int64_t> open = 0, busy = 0;
+  std::atomic<Index> loops = 0;
+
+  Time now() const { return started ? std::chrono::steady_clock::now() : Time(); }
+  /// Adds the time since `start`, a result of now(), to `sum`, `sign` times.
+  void add(std::atomic<std::int64_t>& sum, Time start, int sign = 1) const {
+    if (started) sum += sign * std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
+  }
+};
+LoopClock loop_clock;
+
+/// The pieces that are open on the calling thread, and the time in which they were at least `least`.
+struct OpenPieces {
+  using Clock = std::chrono::steady_clock;
+
+  Index least = 1, count = 1;
+  Clock::time_point since = Clock::now();
+  Clock::duration enough{};
+
+  /// Accounts for the time since the last call, then changes the count.
+  void change(Index to) {
+    const Clock::time_point now = Clock::now();
+    if (count >= least) enough += now - since;
+    since = now;
+    count = to;
+  }
+};
+thread_local OpenPieces* counted_pieces = nullptr;
 
 /// Spinning of a thread before it sleeps: up to 100 microseconds. Other programs need the cores, too.
 constexpr int most_spins = 5000;
@@ -150,7 +200,8 @@ struct alignas(64) Loop {
   }
 
   void take_pieces() {
-    const bool outer = std::exchange(in_loop, true);
+    const LoopClock::Time start = loop_clock.now();
+    const InLoop mark;
     for (Index piece = pieces.take(own_index, threads); piece >= 0; piece = pieces.take(own_index, threads)) {
       try {
         call(function, piece);
@@ -158,13 +209,15 @@ struct alignas(64) Loop {
         error.keep(piece);
       }
     }
-    in_loop = outer;
+    if (!mark.nested) loop_clock.add(loop_clock.busy, start);
   }
 
   /// Closes the loop after its last piece has ended.
   std::exception_ptr close() {
     open = false;
+    const LoopClock::Time start = loop_clock.now();
     for (int count = helpers; count != 0; count = helpers) wait_for_change(helpers, count);
+    if (in_loop) loop_clock.add(loop_clock.busy, start, -1);
     std::exception_ptr thrown = error.take();
     reserved = false;
     return thrown;
@@ -222,6 +275,7 @@ class Team {
   }
 
   static void run_alone(Index pieces, void (*call)(const void*, Index), const void* function) {
+    const InLoop mark;
     for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
   }
 
@@ -335,13 +389,50 @@ const std::string& threads_reason() { return reason_of_count; }
 
 int worker() { return own_index; }
 
-bool detail::alone() { return threads() == 1 || (in_loop && !Team::shared().has_idle()); }
+bool detail::alone() { return !counted_pieces && (threads() == 1 || (in_loop && !Team::shared().has_idle())); }
 
 void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
-  if (pieces <= 1 || alone())
+  if (pieces == 1) return call(function, 0);
+  if (OpenPieces* const counted = counted_pieces) {
+    const Index outside = counted->count;
+    counted->change(outside * pieces);
+    Team::run_alone(pieces, call, function);
+    return counted->change(outside);
+  }
+  const bool outermost = !in_loop;
+  const LoopClock::Time start = loop_clock.now();
+  if (pieces == 0 || alone())
     Team::run_alone(pieces, call, function);
   else
     Team::shared().run(pieces, call, function);
+  if (!outermost) return;
+  loop_clock.add(loop_clock.open, start);
+  if (threads() == 1) loop_clock.add(loop_clock.busy, start);
+  ++loop_clock.loops;
+}
+
+void start_loop_times() {
+  loop_clock.open = loop_clock.busy = 0;
+  loop_clock.loops = 0;
+  loop_clock.started = true;
+}
+LoopTimes loop_times() {
+  return {1e-9 * static_cast<double>(loop_clock.open), 1e-9 * static_cast<double>(loop_clock.busy), loop_clock.loops};
+}
+
+double share_of_open_pieces(Index least, const std::function<void()>& f) {
+  OpenPieces pieces{.least = least};
+  const OpenPieces::Clock::time_point start = pieces.since;
+  counted_pieces = &pieces;
+  try {
+    f();
+  } catch (...) {
+    counted_pieces = nullptr;
+    throw;
+  }
+  counted_pieces = nullptr;
+  pieces.change(1);
+  return std::chrono::duration<double>(pieces.enough) / (pieces.since - start);
 }
 
 #endif

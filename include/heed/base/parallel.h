@@ -1,9 +1,11 @@
 // Threads for computation; no other file starts them (the data pipeline uses oneTBB's, see data/loader.h). Work is
-// divided by its shape, never by the number of threads, so results do not depend on that number.
+// divided by its shape, never by the number of threads, so results do not depend on that number. Loops nest: threads
+// that have no piece of an outer loop take pieces of the loops inside it.
 #pragma once
 
 #include "heed/base/tensor.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -20,15 +22,29 @@ const std::string& threads_reason();
 /// Returns the index of the calling thread inside a parallel_for, 0 <= worker() < threads(); 0 outside.
 int worker();
 
+/// Time of loops since start_loop_times(), in seconds. While a loop is open, each thread is in a piece or waits.
+struct LoopTimes {
+  double open = 0;  ///< time in which loops were open, not counting loops inside others
+  double busy = 0;  ///< time in pieces, summed over threads
+  Index loops = 0;  ///< loops opened, not counting loops inside others
+};
+
+/// Starts to measure loops, from zero.
+void start_loop_times();
+LoopTimes loop_times();
+
+/// Calls f() on the calling thread alone, and returns the share of its time in which at least `least` pieces were open,
+/// those of inner loops counted for each piece of the outer one: tasks that as many threads could run side by side.
+double share_of_open_pieces(Index least, const std::function<void()>& f);
+
 namespace detail {
 /// Returns true if parallel_for would run on the calling thread alone.
 bool alone();
 void parallel_run(Index pieces, void (*call)(const void*, Index), const void* function);
 }  // namespace detail
 
-/// Calls f(piece) once for each piece in [0, pieces), on all threads; on the calling thread if it is inside another
-/// parallel_for. Pieces must not depend on each other. If some throw, the exception of the lowest-numbered piece is
-/// rethrown after all have ended.
+/// Calls f(piece) once for each piece in [0, pieces), on all threads that have nothing else to do. Pieces must not
+/// depend on each other. If some throw, the exception of the lowest-numbered piece is rethrown after all have ended.
 template <class F>
 void parallel_for(Index pieces, const F& f) {
   detail::parallel_run(

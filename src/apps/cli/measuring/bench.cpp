@@ -48,8 +48,12 @@ void add_bench(Command program) {
                  "limits, kernels and the models of --only times a tenth of it",
                  {.range = {{0.001, 86'400}}});
   command.option("--profile", &a.profile, "show where the time of training steps goes, by operation");
-  command.option("--scaling", &a.scaling,
-                 "how fast MODEL trains with 1, 2 and 4 threads and processes, and what to expect of several hosts");
+  command.option(
+      "--scaling", &a.scaling,
+      "how fast MODEL trains with 1, 2, 4 and more threads up to the number of cores, and in 2 and 4 processes; "
+      "predictions for several hosts");
+  command.option("--draw", &a.drawing, "also draw the growth with threads",
+                 {.value = "FILE.svg", .needs = "--scaling"});
   command.option(
       "--only", &a.only,
       "without MODEL: limits, kernels, models, times (what heed cost --time needs) or several of them; limits "

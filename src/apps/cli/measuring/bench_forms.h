@@ -15,7 +15,7 @@
 namespace heed::cli {
 
 struct BenchArguments {
-  std::string model, mode, compare, match;
+  std::string model, mode, compare, match, drawing;
   std::vector<std::string> sets, only;
   Index batch = 0;
   int threads = 0;

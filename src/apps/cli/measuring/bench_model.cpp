@@ -47,6 +47,9 @@ struct Measured {
   bench::Times exchange{};    ///< of a gradient between processes
   Index gradient_bytes = 0;
   Index sums_over_batch = 0;  ///< sums of batch norm in a step
+  LoopTimes loops{};          ///< of a training step, as is the next
+  double step_seconds = 0;    ///< mean, with the first steps
+  double divisible = 0;       ///< share of a step in which 32 threads have a piece
 };
 
 /// At most ten calls, or a single one that takes longer than `seconds`.
@@ -111,14 +114,22 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
     task->after_step(parameters, place);
     updates += bench::seconds_since(start);
   };
+  start_loop_times();
+  const bench::Clock::time_point start = bench::Clock::now();
   time(step);
-  result.update_seconds = updates / static_cast<double>(optimizer.steps());
+  const double seconds = bench::seconds_since(start);
+  const LoopTimes loops = loop_times();
+  const double steps = static_cast<double>(optimizer.steps());
+  result.step_seconds = seconds / steps;
+  result.loops = {loops.open / steps, loops.busy / steps, loops.loops / optimizer.steps()};
+  result.update_seconds = updates / steps;
   result.sums_over_batch = gradient.sums_over_batch();
   Gradients<T> sum(parameters);
   result.gradient_bytes = sum.size() * static_cast<Index>(sizeof(T));
   if (ranks.count() > 1)
     result.exchange = bench::time_calls(
         0.2, 0, [&] { ranks.sum(std::span(sum.data(), static_cast<std::size_t>(sum.size()))); }, [] {}, agreed);
+  if (ranks.count() == 1 && threads() == 1) result.divisible = share_of_open_pieces(32, step);
   if (a.profile) {
     gradient.start_profile();
     result.profiled = profile_calls(a.seconds, step);
@@ -150,6 +161,11 @@ Json model_json(const BenchArguments& a, Index batch, Measured& result) {
   json["processes"] = started_processes().count();
   if (a.mode == "train") {
     json["update_ms"] = result.update_seconds * 1e3;
+    json["mean_ms"] = result.step_seconds * 1e3;
+    json["loops_open_ms"] = result.loops.open * 1e3;
+    json["loops_busy_ms"] = result.loops.busy * 1e3;
+    json["loops"] = result.loops.loops;
+    json["divisible_by_32"] = result.divisible;
     json["gradient_bytes"] = result.gradient_bytes;
     json["sums_over_batch"] = result.sums_over_batch;
     if (!result.exchange.sorted.empty()) json["exchange_ms"] = result.exchange.median() * 1e3;

@@ -1,9 +1,11 @@
-// heed bench MODEL --scaling: training with more threads and in more processes on this host, and what to expect of
-// several hosts (docs/processes.md).
+// heed bench MODEL --scaling: training with more threads (docs/scaling.md) and in more processes on this host, and
+// predictions for several hosts (docs/processes.md).
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
 
 #include "heed/config/experiment.h"
+#include "heed/draw/line_chart.h"
+#include "heed/io/file.h"
 #include "heed/nn/families.h"
 #include "heed/train/lanes.h"
 #include "heed/train/step.h"
@@ -80,25 +82,80 @@ struct Work {
   }
 };
 
-void print_measured(const std::vector<Setup>& setups, const Work& work) {
-  const std::string unit = setups[0].unit();
+/// The time of a step with several threads: of each thread, and of all together.
+struct ThreadTimes {
+  int threads;
+  double wall, open, busy;  ///< means in milliseconds; open and busy as in LoopTimes
+
+  explicit ThreadTimes(const Setup& s)
+      : threads(s.threads),
+        wall(s.measured.at("mean_ms").number()),
+        open(s.measured.at("loops_open_ms").number()),
+        busy(s.measured.at("loops_busy_ms").number()) {}
+
+  /// Returns the time outside loops, in which one thread works.
+  double serial() const { return wall - open; }
+  /// Returns a share of the time of all threads.
+  double share(double ms) const { return 100 * ms / (threads * wall); }
+};
+
+/// Returns how many times as fast as one thread `threads` are if they divide the time in loops evenly.
+double expected_growth(const ThreadTimes& one, int threads) { return one.wall / (one.serial() + one.open / threads); }
+
+void print_threads(const std::vector<Setup>& setups) {
   Table table;
-  table.text("processes").text("threads").text(unit, fixed(0)).text("of one", fixed(2)).text("ms per step", fixed(2));
+  table.text("threads").text(setups[0].unit(), fixed(0)).text("of one", fixed(2)).text("expected", fixed(2));
+  table.text("the work of one", fixed(1, " %")).text("slower", fixed(1, " %")).text("serial", fixed(1, " %"));
+  table.text("waiting", fixed(1, " %")).text("loops").text("MB", fixed(0));
+  const ThreadTimes one(setups[0]);
+  for (const Setup& s : setups) {
+    const ThreadTimes t(s);
+    table.add({s.threads, s.rate(), s.rate() / setups[0].rate(), expected_growth(one, s.threads), t.share(one.wall),
+               t.share(t.busy + t.serial() - one.wall), t.share(t.serial() * (t.threads - 1)),
+               t.share(std::max(0.0, t.threads * t.open - t.busy)), s.measured.at("loops").integer(),
+               s.measured.at("peak_mb").number()});
+  }
+  table.print(std::cout);
+  std::cout << fmt::format(
+      "\nexpected: loops divided evenly among threads, the time outside loops unchanged. Of the time of all threads:\n"
+      "the work of one thread; slower: what the same work takes longer, mostly for memory; serial: one thread works\n"
+      "outside loops, the others wait; waiting: for others in a loop. {:.1f} % of a step offer 32 or more independent\n"
+      "pieces.\n",
+      100 * setups[0].measured.at("divisible_by_32").number());
+}
+
+/// Draws the growth with threads.
+LineChart growth_chart(const BenchArguments& a, const std::vector<Setup>& setups) {
+  LineChart chart{fmt::format("{}, training", a.model), "threads", "times as fast as one thread", true, {}, {}};
+  chart.log_y = true;
+  ChartLine measured{"measured", {}}, expected{"expected", {}}, even{"as many as threads", {}};
+  for (const Setup& s : setups) {
+    const double threads = s.threads;
+    measured.points.emplace_back(threads, s.rate() / setups[0].rate());
+    expected.points.emplace_back(threads, expected_growth(ThreadTimes(setups[0]), s.threads));
+    even.points.emplace_back(threads, threads);
+  }
+  chart.lines = {measured, expected, even};
+  return chart;
+}
+
+void print_processes(const Setup& one, const std::vector<Setup>& setups, const Work& work) {
+  const std::string unit = one.unit();
+  Table table;
+  table.text("processes").text(unit, fixed(0)).text("of one", fixed(2)).text("ms per step", fixed(2));
   table.text("exchanged KB", fixed(0)).text("ms", fixed(3)).text("of the step", fixed(1, " %"));
   table.text("expected " + unit, fixed(0));
   for (const Setup& s : setups) {
-    std::vector<Json> row{s.processes, s.threads, s.rate(), s.rate() / setups[0].rate(), s.step_ms()};
-    if (s.processes > 1) {
-      const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
-      row.insert(row.end(), {2 * share * static_cast<double>(work.bytes) / 1024, exchange, 100 * exchange / s.step_ms(),
-                             work.rate(s.processes, exchange)});
-    }
-    table.add(std::move(row));
+    const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
+    table.add({s.processes, s.rate(), s.rate() / one.rate(), s.step_ms(),
+               2 * share * static_cast<double>(work.bytes) / 1024, exchange, 100 * exchange / s.step_ms(),
+               work.rate(s.processes, exchange)});
   }
+  std::cout << "\nprocesses of one thread\n\n";
   table.print(std::cout);
   std::cout
       << "\nexchanged: what each process sends in a step, after the backward pass, behind which none of it is hidden\n"
-         "expected: of a core for each process, from the first row\n";
+         "expected: of a core for each process, from the step of one thread\n";
 }
 
 void print_predicted(const Work& work, int threads, const std::string& unit) {
@@ -124,7 +181,7 @@ int bench_scaling(const BenchArguments& given) {
   BenchArguments a = given;
   if (a.seconds == 0) a.seconds = 8;
   require(a.mode.empty() && !a.profile && !a.json && a.compare.empty() && a.threads == 0,
-          "bench: --scaling is for MODEL, --set, --batch and --seconds alone");
+          "bench: --scaling is for MODEL, --set, --batch, --seconds and --draw alone");
   require(started_processes().count() == 1, "bench: --scaling starts processes of its own; expected one that does");
   const Experiment x = load_experiment(a.model, a.sets);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
@@ -133,21 +190,26 @@ int bench_scaling(const BenchArguments& given) {
   const bool together = model->examples_depend(batch);
   const Lanes lanes = BatchShare{microbatch_of(x.train, batch), weights, 0, 1, together}.lanes(batch);
   const bool streamed = !together && streams_lanes(weights, lanes.count);
-  std::vector<Setup> setups;
-  for (const int count : {1, 2, 4}) {
-    setups.push_back(measure_setup(a, batch, 1, count));
-    if (count > 1 && count <= lanes.count && !launch_words(count).empty())
-      setups.push_back(measure_setup(a, batch, count, 1));
+  std::vector<Setup> by_threads, by_processes;
+  const int cores = threads();
+  for (int count = 1;; count = std::min(2 * count, cores)) {
+    by_threads.push_back(measure_setup(a, batch, 1, count));
+    if (count == cores) break;
   }
-  std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count,
-                           threads(), threads() == 1 ? "" : "s");
-  print_measured(setups, Work(setups[0], streamed, lanes.count, batch));
-  if (launch_words(2).empty()) std::cout << "more processes: not in this build; make MPI=1 builds one\n";
+  std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count, cores,
+                           cores == 1 ? "" : "s");
+  print_threads(by_threads);
+  if (!a.drawing.empty()) write_file(a.drawing, svg(growth_chart(a, by_threads)));
+  const Setup& one = by_threads.front();
+  for (const int count : {2, 4})
+    if (count <= lanes.count && !launch_words(count).empty()) by_processes.push_back(measure_setup(a, batch, count, 1));
+  if (by_processes.empty())
+    std::cout << "more processes: not in this build; make MPI=1 builds one\n";
+  else
+    print_processes(one, by_processes, Work(one, streamed, lanes.count, batch));
   // Each host runs the number of threads that was fastest here.
-  const auto fastest = std::ranges::max_element(setups, [](const Setup& s, const Setup& t) {
-    return (s.processes == 1 ? s.rate() : 0) < (t.processes == 1 ? t.rate() : 0);
-  });
-  print_predicted(Work(*fastest, streamed, lanes.count, batch), fastest->threads, fastest->unit());
+  const Setup& fastest = *std::ranges::max_element(by_threads, {}, &Setup::rate);
+  print_predicted(Work(fastest, streamed, lanes.count, batch), fastest.threads, fastest.unit());
   return ok;
 }
 
