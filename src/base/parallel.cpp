@@ -421,18 +421,20 @@ LoopTimes loop_times() {
 }
 
 double share_of_open_pieces(Index least, const std::function<void()>& f) {
-  OpenPieces pieces{.least = least};
-  const OpenPieces::Clock::time_point start = pieces.since;
-  counted_pieces = &pieces;
-  try {
-    f();
-  } catch (...) {
-    counted_pieces = nullptr;
-    throw;
-  }
-  counted_pieces = nullptr;
-  pieces.change(1);
-  return std::chrono::duration<double>(pieces.enough) / (pieces.since - start);
+  struct Counting {
+    OpenPieces pieces;
+    const int count = thread_count.exchange(static_cast<int>(pieces.least));  // some loops are divided by threads
+    explicit Counting(Index least) : pieces{.least = least} { counted_pieces = &pieces; }
+    Counting(const Counting&) = delete;
+    ~Counting() {
+      counted_pieces = nullptr;
+      thread_count = count;
+    }
+  } counting(least);
+  const OpenPieces::Clock::time_point start = counting.pieces.since;
+  f();
+  counting.pieces.change(1);
+  return std::chrono::duration<double>(counting.pieces.enough) / (counting.pieces.since - start);
 }
 
 #endif

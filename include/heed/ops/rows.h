@@ -6,8 +6,12 @@
 
 namespace heed {
 
-/// Minimum work per thread in elementary operations; some ten microseconds.
+/// Minimum work of a partial sum, or of a head computed by itself, in elementary operations; some ten microseconds. The
+/// bits depend on it.
 inline constexpr Index parallel_grain = Index{1} << 18;
+
+/// Minimum work of a range of rows: some three microseconds, several times what it costs to hand it to another thread.
+inline constexpr Index row_grain = Index{1} << 16;
 
 /// Returns the number of rows of `width` elements that two fused operations process at a time: a quarter of a 1 MB L2
 /// cache for floats, and a multiple of the 24 rows of a product's tiles (src/kernels/products/pair_sums.h).
@@ -32,7 +36,7 @@ T* thread_memory(Index count) {
 /// Calls f(begin, end) for ranges of rows, of about `row_work` elementary operations per row.
 template <class F>
 void for_row_ranges(Index rows, Index row_work, const F& f) {
-  parallel_ranges(rows, parallel_grain / std::max<Index>(row_work, 1), f);
+  parallel_ranges(rows, row_grain / std::max<Index>(row_work, 1), f);
 }
 
 /// Calls f(begin, end) for ranges of rows of a product. An element of a float product does not depend on its range;
