@@ -108,6 +108,41 @@ BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time,
   for (const Index sum : sums) BOOST_TEST(sum == 200 * 435 * 3);
 }
 
+// Outer and inner pieces sleep equally long: at 32 open pieces, the product, while in the inner ones.
+BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply, *boost::unit_test::enable_if<has_threads>()) {
+  const auto self = std::this_thread::get_id();
+  Index elsewhere = 0;
+  const auto loops = [&] {
+    parallel_for(8, [&](Index) {
+      std::this_thread::sleep_for(milliseconds(4));
+      parallel_for(4, [&](Index) {
+        std::this_thread::sleep_for(milliseconds(1));
+        elsewhere += std::this_thread::get_id() != self;
+      });
+    });
+  };
+  const double half = share_of_open_pieces(32, loops);
+  BOOST_TEST(half > 0.2);
+  BOOST_TEST(half < 0.8);
+  BOOST_TEST(share_of_open_pieces(8, loops) > 0.99);
+  BOOST_TEST(share_of_open_pieces(33, loops) == 0);
+  BOOST_TEST(elsewhere == 0);
+}
+
+// All threads sleep in pieces for as long as the loop is open, and for half of that while one piece is longer.
+BOOST_AUTO_TEST_CASE(loops_are_measured, *boost::unit_test::enable_if<has_threads>()) {
+  const WithThreads with(2);
+  parallel_for(2, [](Index) {});
+  start_loop_times();
+  parallel_for(
+      2, [](Index i) { parallel_for(1, [i](Index) { std::this_thread::sleep_for(milliseconds(i == 0 ? 100 : 1)); }); });
+  const LoopTimes times = loop_times();
+  BOOST_TEST(times.loops == 1);
+  BOOST_TEST(times.open >= 0.1);
+  BOOST_TEST(times.busy >= 0.1);
+  BOOST_TEST(times.busy <= 2 * times.open);
+}
+
 // Processor time of the whole program while it has nothing to do: threads that spin would take all of it.
 BOOST_AUTO_TEST_CASE(threads_sleep_if_there_is_nothing_to_do) {
   const WithThreads with(4);
