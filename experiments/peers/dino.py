@@ -8,7 +8,7 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from families import Block, ChannelNorm, SoftmaxAttention
+from families import Block, ChannelNorm, SoftmaxAttention, adamw
 
 
 class Backbone(nn.Module):
@@ -71,8 +71,7 @@ def training_step(student, batch):
     decayed = [p for name, p in student.named_parameters()
                if p.requires_grad and p.dim() > 1 and not name.endswith(("class_token", "positions"))]
     others = [p for p in trained if all(p is not other for other in decayed)]
-    optimizer = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.04}, {"params": others, "weight_decay": 0}],
-                                  lr=1e-3)
+    optimizer = adamw([{"params": decayed, "weight_decay": 0.04}, {"params": others, "weight_decay": 0}])
     center = torch.zeros(1024)
     large, small = torch.randn(2 * batch, 3, 32, 32), torch.randn(4 * batch, 3, 16, 16)
 

@@ -10,6 +10,8 @@ number of seconds, the rate that this setting reached in so long. Inputs are ran
 Needs PyTorch (1.13 or later), which heed does not.
 """
 import argparse
+import functools
+import importlib.util
 import json
 import statistics
 import sys
@@ -41,12 +43,19 @@ def vit_settings(row):
         return torch.jit.freeze(torch.jit.trace(model.eval(), inputs))
 
     infers = row["mode"] == "infer"
+    makers = {form: functools.partial(vit.make, name, adder, fused) for form, fused in families.attentions().items()}
+    if adder:
+        makers = {"": makers[""]}
+    elif importlib.util.find_spec("timm"):
+        makers["timm"] = functools.partial(vit.make_of_timm, name)
     steps = {}
-    for setting, prepare in [("plain", as_it_is), *([("traced", traced)] if infers else []), *compilers()]:
-        model = vit.make(name, adder)
-        prepared = prepare(model)
-        steps[setting] = (vit.inference_step(model, inputs, prepared) if infers
-                          else vit.training_step(model, inputs, bfloat16, prepared))
+    for form, make in makers.items():
+        for setting, prepare in [("plain", as_it_is), *([("traced", traced)] if infers else []), *compilers()]:
+            model = make()
+            prepared = prepare(model)
+            steps[", ".join(filter(None, (form, setting)))] = (
+                vit.inference_step(model, inputs, prepared) if infers
+                else vit.training_step(model, inputs, bfloat16, prepared))
     return model, steps, row["batch"]
 
 
@@ -61,10 +70,19 @@ def families_settings(row):
 
 
 def sequences_settings(row, threads):
-    model = sequences.MODELS[row["model"]]()
+    def make(fused=False):
+        model = sequences.MODELS[row["model"]]()
+        for module in model.modules():
+            if isinstance(module, families.SoftmaxAttention):
+                module.fused = fused
+        return model
+
+    model = make()
     length = model.position.shape[1]
     if row["mode"] == "train":
-        return model, {"plain": sequences.training_step(model, row["batch"])}, row["batch"] * length
+        steps = {form or "plain": sequences.training_step(make(fused), row["batch"])
+                 for form, fused in families.attentions().items()}
+        return model, steps, row["batch"] * length
 
     def writer(count):
         def write():

@@ -8,20 +8,20 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from families import Block, ChannelNorm, heads_of, merged
+from families import Block, ChannelNorm, SoftmaxAttention, adamw, merged, operands_of
 
 
-class Softmax(nn.Module):
+class Softmax(SoftmaxAttention):
     def __init__(self, width, heads, tokens, causal):
-        super().__init__()
-        self.heads = heads
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        super().__init__(width, heads)
         mask = torch.full((tokens, tokens), -torch.inf).triu(1) if causal else torch.zeros(tokens, tokens)
         self.register_buffer("mask", mask, persistent=False)
         self.causal = causal
 
     def forward(self, x):
-        q, k, v = (heads_of(part, self.heads) for part in self.qkv(x).chunk(3, -1))
+        q, k, v = operands_of(self.qkv(x), self.heads)
+        if self.fused:
+            return self.proj(merged(F.scaled_dot_product_attention(q, k, v, is_causal=self.causal)))
         scores = q.shape[-1] ** -0.5 * q @ k.transpose(-1, -2)
         if self.causal:
             scores = scores + self.mask
@@ -115,7 +115,7 @@ MODELS = {"text-micro": text_micro, "listops-micro": listops_micro, "density-mic
 
 def training_step(model, batch):
     """A function that makes a step."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    optimizer = adamw(model.parameters())
     length = model.position.shape[1]
     inputs = torch.randint(model.vocab, (batch, length))
     targets = torch.randint(model.classes or model.vocab, (batch,) if model.classes else (batch, length))

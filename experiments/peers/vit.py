@@ -9,7 +9,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from dino import Backbone
-from families import ChannelNorm, heads_of, merged
+from families import ChannelNorm, SoftmaxAttention, adamw, heads_of, merged
 
 SIZES = {  # channels, side of the image, side of a patch, width, depth, heads, hidden, classes
     "vit-micro": (1, 28, 4, 64, 4, 4, 128, 10),
@@ -46,8 +46,8 @@ class AdderAttention(nn.Module):
         return self.proj(self.norm(merged(torch.softmax(scores, -1) @ v + v)))
 
 
-def make(name, adder=False):
-    """The model of a name: logits of images [B, C, H, W]."""
+def make(name, adder=False, fused=False):
+    """The model of a name: logits of images [B, C, H, W]. `fused` as in families.attentions()."""
     channels, image, patch, width, depth, heads, hidden, classes = SIZES[name]
     backbone = Backbone(channels, image // patch, patch, width, depth, heads, hidden)
     if adder:
@@ -55,7 +55,18 @@ def make(name, adder=False):
             block.attention = AdderAttention(width, heads)
             block.mlp = nn.Sequential(AdderLinear(width, hidden), ChannelNorm(hidden),
                                       AdderLinear(hidden, width), ChannelNorm(width))
+    for module in backbone.modules():
+        if isinstance(module, SoftmaxAttention):
+            module.fused = fused
     return nn.Sequential(backbone, nn.Linear(width, classes))
+
+
+def make_of_timm(name):
+    """The same model by timm. Throws ImportError where it is not installed."""
+    from timm.models.vision_transformer import VisionTransformer
+    channels, image, patch, width, depth, heads, hidden, classes = SIZES[name]
+    return VisionTransformer(img_size=image, patch_size=patch, in_chans=channels, num_classes=classes, embed_dim=width,
+                             depth=depth, num_heads=heads, mlp_ratio=hidden / width)
 
 
 def images(name, batch):
@@ -64,7 +75,7 @@ def images(name, batch):
 
 def training_step(model, inputs, autocast=False, call=None):
     """A function that makes a step; `call` is the model as it is to be run, compiled for instance."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.05)
+    optimizer = adamw(model.parameters())
     labels = torch.randint(10, (inputs.shape[0],))
 
     def step():

@@ -82,10 +82,10 @@ struct Lanes {
 };
 
 /// Returns the lanes of a batch for a model with `weights` trainable elements: one per microbatch, at most sixteen, or
-/// eight for more than 2^23 weights, so that the gradients of sixteen take at most 0.5 GB.
+/// eight for more than 2^22 weights, so that the gradients of sixteen take at most 0.25 GB.
 inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undivided = false) {
   Lanes lanes{examples, microbatch};
-  lanes.count = std::min<Index>(lanes.microbatches(), weights <= Index{1} << 23 ? 16 : 8);
+  lanes.count = std::min<Index>(lanes.microbatches(), weights <= Index{1} << 22 ? 16 : 8);
   lanes.undivided = undivided;
   return lanes;
 }
