@@ -112,6 +112,21 @@ BOOST_AUTO_TEST_CASE(a_limit_is_one_of_training_images) {
   check_error([&] { split_validation(1000, config, 1); }, {"data.limit is -1"});
 }
 
+// The same of images whose names a run has recorded.
+BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
+  DataConfig config;
+  config.path = "images";
+  config.validation = 2, config.limit = 3;
+  config.recorded.validation = {"a/1.png", "b/0.png"};
+  const std::vector<std::string> files{"images/a/0.png", "images/a/1.png", "images/a/2.png",
+                                       "images/b/0.png", "images/b/1.png", "images/b/2.png"};
+  BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4}));
+  BOOST_TEST((examples_of_files(files, Part::validation, config, 1) == std::vector<Index>{1, 3}));
+  BOOST_TEST(examples_of_files(files, Part::test, config, 1).size() == 6U);
+  config.limit = 0;
+  BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4, 5}));
+}
+
 BOOST_AUTO_TEST_CASE(pixels_are_normalised_exactly_in_the_number_type) {
   const MemoryDataset data = pattern_dataset(3, size, 3);
   DataConfig config;

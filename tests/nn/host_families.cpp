@@ -123,6 +123,19 @@ BOOST_AUTO_TEST_CASE(gradients_of_whole_models_agree_with_central_differences) {
   }
 }
 
+// Scores are divided by the root of the whole width, not of a head's: queries that are smaller by the root of the
+// number of heads give the same without it.
+BOOST_AUTO_TEST_CASE(queries_are_scaled_by_the_width_where_asked) {
+  SmallTraining wide(small_experiment("cvt", {"model.qk_scale=width"})), plain(small_experiment("cvt"));
+  for (ParameterId id = 0; id < plain.parameters.list().size(); ++id) {
+    const std::string& name = plain.parameters.list()[id].name;
+    if (name.find(".attn.proj_q.") == std::string::npos) continue;
+    for (double& value : plain.parameters[id]) value /= std::sqrt(name.starts_with("stage0.") ? 2.0 : 3.0);
+  }
+  BOOST_TEST(std::abs(wide.loss(false) - plain.loss(false)) < 1e-13);
+  BOOST_TEST(std::abs(wide.loss(false) - SmallTraining(small_experiment("cvt")).loss(false)) > 1e-6);
+}
+
 /// Gradients of a step over a batch, then all tensors after it, by lanes of so many images.
 std::vector<double> step_results(const Experiment& x, int threads, Index microbatch, bool recompute = false,
                                  Index batch = 6) {

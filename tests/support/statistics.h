@@ -43,6 +43,13 @@ inline double z_of_variance(const std::vector<double>& samples, double expected,
   return sum / std::sqrt((fourth - variance * variance) * static_cast<double>(samples.size()));
 }
 
+/// The correlation of two samples that are uniform in [0, 1) and have nothing to do with each other.
+inline double z_of_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += 12 * (a[i] - 0.5) * (b[i] - 0.5);
+  return sum / std::sqrt(static_cast<double>(a.size()));
+}
+
 /// Kolmogorov and Smirnov: the largest distance between the samples' distribution and this one, times sqrt(n). It
 /// exceeds 2.75 once in 1.8 million (2 exp(-2 x^2)).
 template <class F>

@@ -141,6 +141,7 @@ BOOST_AUTO_TEST_CASE(erased_rectangles_and_their_noise) {
   for (double Erased::*place : {&Erased::down, &Erased::right})
     check_distribution(
         of(place), [](double x) { return x; }, "place");
+  check_z(z_of_correlation(of(&Erased::down), of(&Erased::right)), "rows and columns");
   check_distribution(noise, normal_distribution, "noise");
 }
 
@@ -169,6 +170,7 @@ BOOST_AUTO_TEST_CASE(boxes_lie_anywhere) {
   }
   const double sum = static_cast<double>(std::count(inside.begin(), inside.end(), true));
   check_z(z_of_successes(sum, static_cast<double>(inside.size()), likely / some), "boxes inside");
+  check_z(z_of_correlation(down, right), "rows and columns");
   // Their centres lie on either side of the middle.
   for (const std::vector<double>* centres : {&down, &right}) {
     double above = 0;

@@ -89,6 +89,21 @@ BOOST_AUTO_TEST_CASE(randaugment_grows_with_magnitude) {
   BOOST_TEST(seen.size() == 1u + 2u + 16u);
 }
 
+// Each of several operations is drawn by itself, and so is its sign.
+BOOST_AUTO_TEST_CASE(operations_and_signs_are_drawn_one_by_one) {
+  const Image even = pattern({1, 16, 16}, 3);
+  const std::span<const AugmentOperation> operations = randaugment_operations();
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const RandomStream stream(i);
+    Image got = even, expected = even;
+    randaugment(got, 3, 7, stream);
+    for (const auto& [which, sign] : {std::pair<Index, Index>{0, 1}, {2, 3}, {4, 5}})
+      operations[static_cast<std::size_t>(stream.below(which, static_cast<Index>(operations.size())))].apply(
+          expected, 0.7, stream.below(sign, 2) == 1 ? 1 : -1);
+    BOOST_TEST((got.pixels == expected.pixels), "draw " << i);
+  }
+}
+
 // A single row is the smallest image that shear, sharpness and the rest must get along with.
 BOOST_AUTO_TEST_CASE(randaugment_keeps_the_size_and_repeats_itself) {
   const Image colours{{3, 1, 3}, {90, 200, 255, 90, 10, 255, 90, 10, 255}};

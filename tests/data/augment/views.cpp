@@ -4,6 +4,7 @@
 #include "src/data/augment/augment.h"
 #include "src/data/images/colour.h"
 #include "support/images.h"
+#include "support/statistics.h"
 
 #include "heed/data/loader.h"
 
@@ -144,6 +145,7 @@ BOOST_AUTO_TEST_CASE(solarise_and_grey_by_hand) {
 BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
   const ImageSize size{3, 400, 400};
   double area = 0, aspect = 0, least = 1, most = 0, top = 0;
+  std::vector<double> down, right;
   constexpr int count = 4000;
   for (int i = 0; i < count; ++i) {
     const Box box = draw_part(size, {0.1, 0.5}, RandomStream(4).derive(static_cast<std::uint64_t>(i)));
@@ -153,6 +155,8 @@ BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
     BOOST_REQUIRE(std::abs(of) < std::log(4.0 / 3) + 0.02);
     area += share / count, aspect += of / count;
     least = std::min(least, share), most = std::max(most, share);
+    down.push_back((static_cast<double>(box.top) + 0.5) / static_cast<double>(400 - box.height() + 1));
+    right.push_back((static_cast<double>(box.left) + 0.5) / static_cast<double>(400 - box.width() + 1));
     top += static_cast<double>(box.top) / static_cast<double>(400 - box.height() + 1) / count;
   }
   BOOST_TEST(std::abs(area - 0.3) < 0.01);
@@ -160,9 +164,30 @@ BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
   BOOST_TEST(least < 0.105);
   BOOST_TEST(most > 0.495);
   BOOST_TEST(std::abs(top - 0.5) < 0.02);
+  check_z(z_of_correlation(down, right), "rows and columns");
   // Where nothing of the size fits, it is the largest part in the middle.
   const Box middle = draw_part({1, 10, 100}, {1, 1}, RandomStream(4));
   BOOST_TEST((middle.top == 0 && middle.bottom == 10 && middle.left == 43 && middle.right == 56));
+}
+
+// Both large views show nearly all of an image that brightens from left to right, small ones a tenth at most: the range
+// of their pixels is the width of the part, sqrt(0.9 x 3/4) of the image or more, sqrt(0.1 x 4/3) or less.
+BOOST_AUTO_TEST_CASE(each_view_has_a_part_of_its_scale) {
+  Image slope{{1, 64, 64}, {}};
+  for (int i = 0; i < 64 * 64; ++i) slope.pixels.push_back(static_cast<std::uint8_t>(4 * (i % 64)));
+  DinoConfig dino;
+  dino.global_scale = {0.9, 1}, dino.local_scale = {0.05, 0.1};
+  dino.local_crops = 2, dino.local_size = 16;
+  DataConfig data;
+  data.augment = {};
+  const ViewMaker views(data, dino, {1, 64, 64});
+  for (Index view = 0; view < 4; ++view)
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      const Image seen = views(slope, view, RandomStream(6).derive(i));
+      const auto [dark, bright] = std::minmax_element(seen.pixels.begin(), seen.pixels.end());
+      const double width = (*bright - *dark) / 252.0;
+      BOOST_TEST((view < 2 ? width > 0.75 : width < 0.4), "view " << view << " shows " << width);
+    }
 }
 
 // How often each change happens to each view, seen by what it does alone to an image of which all parts look the same.

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <deque>
 #include <filesystem>
+#include <set>
 
 using namespace heed;
 using namespace heed::test;
@@ -37,6 +38,34 @@ struct SmallText {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cli_sequences)
+
+// What was found, class by class: examples to train on, to validate and to test with.
+BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
+  const TemporaryDirectory directory;
+  const auto lines = [](int few, int many) {
+    std::string text;
+    for (int i = 0; i < few; ++i) text += fmt::format("few\ttext {}\n", i);
+    for (int i = 0; i < many; ++i) text += fmt::format("many\ttext {}\n", i);
+    return text;
+  };
+  write_file(directory / "train.tsv", lines(8, 9));
+  write_file(directory / "val.tsv", lines(1, 4));
+  write_file(directory / "test.tsv", lines(2, 3));
+  write_file(directory / "x.toml",
+             "[model]\nfamily = \"sequence\"\ntask = \"classify\"\nvocab = 256\ncontext = 8\ndim = 4\ndepth = 1\n"
+             "heads = 1\nhidden = 4\nclasses = 2\n[data]\nname = \"documents\"\npath = \"" +
+                 directory.path().string() + "\"\n[train]\nepochs = 1\nbatch = 4\n");
+  const std::string text = output_of({"train", directory / "x.toml", "--run", directory / "run"});
+  check_contains(text, {"17 sequences to train on, 5 to validate, 5 to test", "classes     'few' 8+1+2, 'many' 9+4+3"});
+}
+
+// A model that has learnt nothing gives each of 256 bytes about the same probability: 60 tokens that are drawn one by
+// one are some 53 different ones.
+BOOST_FIXTURE_TEST_CASE(each_token_is_drawn_by_itself, SmallText) {
+  output_of({"train", path("x.toml"), "--run", path("run"), "--set", "optim.lr=0", "--set", "train.epochs=1"});
+  const std::string text = output_of({"generate", path("run"), "--tokens", "60"});
+  BOOST_TEST(std::set<char>(text.begin(), text.end()).size() > 40U);
+}
 
 BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   const std::string trained = output_of({"train", path("x.toml"), "--run", path("run")});
