@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
   write_file(directory / "test.tsv", lines(2, 3));
   write_file(directory / "x.toml",
              "[model]\nfamily = \"sequence\"\ntask = \"classify\"\nvocab = 256\ncontext = 8\ndim = 4\ndepth = 1\n"
-             "heads = 1\nhidden = 4\nclasses = 2\n[data]\nname = \"documents\"\npath = \"" +
+             "heads = 1\nhidden = 4\nclasses = 2\npool = \"mean\"\n[data]\nname = \"documents\"\npath = \"" +
                  directory.path().string() + "\"\n[train]\nepochs = 1\nbatch = 4\n");
   const std::string text = output_of({"train", directory / "x.toml", "--run", directory / "run"});
   check_contains(text, {"17 sequences to train on, 5 to validate, 5 to test", "classes     'few' 8+1+2, 'many' 9+4+3"});
@@ -73,7 +73,9 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   const double loss = read_history(RunPaths(path("run"))).test_loss.value();
   check_contains(trained, {fmt::format("loss {:.4f} ({:.4f} bits)\n", loss, loss / std::log(2.0))});
   const std::string eval = output_of({"eval", path("run")});
-  check_contains(eval, {"text, test, 419 bytes", "bits per character", "loss"});  // the last 5 % of 8400, but the first
+  // The last 5 % of 8400, but the first.
+  check_contains(eval, {"text, test, 419 bytes", fmt::format("bits per character {:.4f}\n", loss / std::log(2.0)),
+                        fmt::format("loss {:.4f} nats\n", loss)});
   const std::string one = output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--threads", "1"});
   BOOST_TEST(one.size() == 65u);
   BOOST_TEST(one.starts_with("the c"));
