@@ -201,12 +201,18 @@ BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
     BOOST_TEST(gradients[norm][0] == "train");
     close(gradients[norm++][3], length, "gradient norm");
     BOOST_TEST(metrics[row + 1][0] == "valid");
+    for (const std::size_t of_epoch : {row, row + 1}) {
+      BOOST_TEST(std::stoll(metrics[of_epoch][1]) == epoch);
+      BOOST_TEST(std::stoll(metrics[of_epoch][2]) == 7 * epoch);
+    }
     close(metrics[row + 1][3], reports.epochs[static_cast<std::size_t>(epoch - 1)].validation_loss, "validation loss");
     close(metrics[row + 1][4], reports.epochs[static_cast<std::size_t>(epoch - 1)].validation_accuracy,
           "validation accuracy");
     row += 2;
   }
   BOOST_TEST(metrics[row][0] == "test");
+  BOOST_TEST(metrics[row][1] == "3");
+  BOOST_TEST(metrics[row][2] == "21");
   close(metrics[row][3], reports.tested.score.mean_loss(), "test loss");
   close(metrics[row][4], reports.tested.score.accuracy(), "test accuracy");
 }

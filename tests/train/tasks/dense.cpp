@@ -35,8 +35,13 @@ BOOST_AUTO_TEST_CASE(overlaps_by_hand) {
   task->conclude(evaluation);
   BOOST_TEST(std::abs(evaluation.score.accuracy() - (0.6 + 0.5) / 2) < 1e-15);
   const std::string report = task->report(evaluation);
-  for (const char* piece : {"mean IoU       55.00 %", "patches right  71.43 %", "loss           0.5000", "60.00"})
+  for (const char* piece :
+       {"2 scenes\n", "mean IoU       55.00 %", "patches right  71.43 %", "loss           0.5000", "60.00"})
     BOOST_TEST(report.find(piece) != std::string::npos, report);
+  // A class that occurs and is never told counts as 0: means of 3 / 6, 2 / 4 and 0 / 1.
+  evaluation.counts = {3, 1, 0, 1, 2, 0, 1, 0, 0};
+  task->conclude(evaluation);
+  BOOST_TEST(std::abs(evaluation.score.accuracy() - 1.0 / 3) < 1e-15);
 }
 
 // The head on every patch: the logits of a model whose only token is pooled are those of its patch.
