@@ -4,7 +4,9 @@
 #include "heed/checks/gradcheck.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
+#include "heed/train/runs/history.h"
 #include "heed/train/runs/run.h"
+#include "heed/train/trainer.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -131,6 +133,40 @@ BOOST_AUTO_TEST_CASE(steps_lower_the_loss_and_are_the_same_for_a_seed) {
   BOOST_TEST(ask("evaluate", {{"model", model}}).json.at("loss").number() != before);
   BOOST_TEST(losses(begin({"optim.lr=1e-2"})) == first);
   BOOST_TEST(losses(begin({"optim.lr=1e-2", "train.seed=2"})) != first);
+}
+
+// Two epochs of three steps with dropout are those of the program on the same images.
+BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
+  const std::vector<std::string> sets{"optim.lr=1e-2", "train.dropout=0.2", "train.epochs=2"};
+  const Index model = begin(sets);
+  const std::vector<std::uint8_t> bytes = images();
+  const auto write_part = [&](const std::string& name, Index first, Index count) {
+    std::string pixels("\0\0\x08\x03\0\0\0", 7), labels("\0\0\x08\x01\0\0\0", 7);
+    pixels += static_cast<char>(count), labels += static_cast<char>(count);
+    pixels += std::string("\0\0\0\x1c\0\0\0\x1c", 8);
+    for (Index i = first * side * side; i < (first + count) * side * side; ++i)
+      pixels += static_cast<char>(bytes[static_cast<std::size_t>(i)]);
+    for (Index i = first; i < first + count; ++i)
+      labels += static_cast<char>(bytes[static_cast<std::size_t>((trained + tested) * side * side + i)]);
+    write_file(directory / ("data/" + name + "-images-idx3-ubyte"), pixels);
+    write_file(directory / ("data/" + name + "-labels-idx1-ubyte"), labels);
+  };
+  std::filesystem::create_directories(directory / "data");
+  write_part("train", 0, trained);
+  write_part("t10k", trained, tested);
+  Experiment x = load_experiment(config, sets);
+  x.data.path = directory / "data";
+  x.train.log_steps = true;
+  TrainObserver silent;
+  train(x, {.run = directory / "run"}, silent);
+  const RunHistory history = read_history(RunPaths(directory / "run"));
+  const Json steps = ask("step", {{"model", model}, {"steps", 6}}).json.at("steps");
+  BOOST_REQUIRE(history.steps.size() == 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    BOOST_TEST(steps.items()[i].at("loss").number() == *history.steps[i].loss, "step " << i);
+    BOOST_TEST(steps.items()[i].at("lr").number() == *history.steps[i].lr);
+    BOOST_TEST(steps.items()[i].at("gradient").number() == *history.steps[i].gradient_norm);
+  }
 }
 
 // After every few steps: loss and accuracy of the test images are those of their probabilities under the weights as
