@@ -171,6 +171,17 @@ BOOST_AUTO_TEST_CASE(runs) {
   const std::string same = output_of({"diff", *this / "a", *this / "again"});
   check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 numbers", "up to step 3",
                         "last.safetensors, step 3", "equal: all "});
+  // A tolerance is relative: the last loss, above 2, is off by one part in ten thousand.
+  const std::string metrics = *this / "again/metrics.csv", kept = read_file(metrics);
+  const std::size_t at = kept.find("step,1,3,") + 9, end = kept.find(',', at);
+  const double loss = std::stod(kept.substr(at, end - at));
+  BOOST_TEST(loss > 2);
+  write_file(metrics, kept.substr(0, at) + fmt::format("{}", loss * 1.0001) + kept.substr(end));
+  check_contains(output_of({"diff", *this / "a", *this / "again", "--tolerance", "1.5e-4"}),
+                 {"metrics: all 9 numbers"});
+  check_contains(heed_with({"diff", *this / "a", *this / "again", "--tolerance", "0.5e-4"}).out,
+                 {"metrics: step 3: loss is "});
+  write_file(metrics, kept);
   // One element of the weights is changed after step 3: what is known is said.
   run_until(4, x, *this / "longer");
   different({*this / "a", *this / "longer"},

@@ -94,6 +94,21 @@ BOOST_AUTO_TEST_CASE(diverged_runs_count_as_chance_and_unfinished_ones_do_not) {
   check_mean("test_loss", (3 * 0.5 + std::log(10)) / 4);
 }
 
+// Patches of scenes that are told at random overlap with none.
+BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
+  for (const std::string arm : {"a", "b"})
+    for (const Index seed : {1, 2, 3}) {
+      const bool diverged = arm == "b" && seed == 3;
+      make(arm, seed, diverged ? "" : "0.5", diverged);
+      Experiment x = experiment();
+      x.train.seed = seed, x.optim.lr = arm == "a" ? 1e-3 : 3e-3;
+      x.model.output = "tokens", x.model.image = 56, x.model.patch = 14, x.model.classes = 11, x.data.name = "scenes";
+      write_file(RunPaths(fmt::format("{}/{}/seed-{}", cells, arm, seed)).config(), config_toml(x));
+    }
+  const Json json = Json::parse(verdict({"--better", "a", "b", "--json"}).out);
+  BOOST_TEST(std::abs(json.at("arms").items()[1].at("mean").number() - 1.0 / 3) < 1e-12);
+}
+
 // The claim's bound is inside the interval by a hundredth of its half-width: one more seed in each arm would decide.
 BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
   const std::string base = write_experiment(*this, experiment()), file = *this / "tiny.toml";

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
   dino.optim.weight_decay_end = -1;
   for (Experiment x : {workshop.experiment(), dino}) {
     x.optim.schedule = "constant", x.optim.lr = 3e-3;
-    x.train.dtype = "f64", x.train.epochs = 2, x.train.log_steps = true;
+    x.train.dtype = "f64", x.train.epochs = 2, x.train.log_steps = true, x.train.dropout = 0.2;
     const std::string directory = workshop / x.train.method;
     run(x, directory);
     const RunHistory history = read_history(RunPaths(directory));
