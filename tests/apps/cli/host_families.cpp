@@ -92,7 +92,9 @@ BOOST_FIXTURE_TEST_CASE(the_probe_moves_running_statistics_in_training_only, Sma
   writer.add("labels", labels.view());
   writer.write(in);
   for (const std::string family : {"xcit", "cvt", "soft"}) {
-    const std::string path = file(family, {"train.dropout=0.5", "train.drop_path=0.5"});
+    Strings sets{"train.dropout=0.5"};
+    if (family != "cvt") sets.emplace_back("train.drop_path=0.5");  // its last stage is a single block here
+    const std::string path = file(family, sets);
     const auto model = make_model(load_experiment(path));
     Parameters<double> parameters(model->parameters());
     parameters.initialise(1);
