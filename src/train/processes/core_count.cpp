@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
-#ifdef __linux__
+#if defined(_OPENMP)
+#include <omp.h>
+#elif defined(__linux__)
 #include <sched.h>
 #endif
 
@@ -30,13 +32,18 @@ std::optional<int> asked_for() {
   return count;
 }
 
-/// Returns the number of cores of `all` that the process is bound to.
+/// Returns the number of cores of `all` that the process is bound to. With OMP_PROC_BIND OpenMP binds the first thread to
+/// a single core of the process's.
 int bound_cores(int all) {
-#ifdef __linux__
+#if defined(_OPENMP)
+  return std::min(all, omp_get_num_procs());
+#elif defined(__linux__)
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::min(all, std::max(1, CPU_COUNT(&set)));
-#endif
   return all;
+#else
+  return all;
+#endif
 }
 
 /// Returns how many cores the control groups of the process pay for: the least quota of its group and those above it.

@@ -2,7 +2,13 @@
 #include "support/cli.h"
 #include "support/command.h"
 
+#include "heed/base/parallel.h"
+
 #include <nlohmann/json.hpp>
+
+#include <bit>
+#include <cmath>
+#include <regex>
 
 using namespace heed;
 using namespace heed::test;
@@ -72,6 +78,41 @@ BOOST_AUTO_TEST_CASE(model_as_json) {
     BOOST_TEST(number(json, "img_s") <= number(json, "high_img_s"));
     BOOST_TEST(number(json, "high_img_s") <= number(json, "best_img_s"));
   }
+}
+
+#ifdef _OPENMP
+// OpenMP then binds the first thread to one core of all that the process may use.
+BOOST_AUTO_TEST_CASE(threads_bound_to_cores_are_as_many_as_others) {
+  const Workshop workshop(10, 10);
+  const Strings words{"bench", write_experiment(workshop, workshop.experiment()), "--json", "--seconds", "0.02"};
+  const double threads = number(nlohmann::json::parse(output_of(words)), "threads");
+  setenv("OMP_PROC_BIND", "true", 1);
+  const double bound = number(nlohmann::json::parse(output_of(words)), "threads");
+  unsetenv("OMP_PROC_BIND");
+  BOOST_TEST(bound == threads);
+}
+#endif
+
+// The rows of one, two, four and more threads up to the number of cores. The shares of a row are those of all its time.
+BOOST_AUTO_TEST_CASE(growth_with_threads) {
+  const Workshop workshop(10, 10);
+  const std::string picture = workshop / "growth.svg";
+  const std::string printed = output_of({"bench", write_experiment(workshop, workshop.experiment()), "--scaling",
+                                         "--seconds", "0.02", "--draw", picture});
+  const std::regex row(
+      "\\n(\\d+) +[\\d.]+ +[\\d.]+ +[\\d.]+ +(-?[\\d.]+) % +(-?[\\d.]+) % +(-?[\\d.]+) % +(-?[\\d.]+) %");
+  Index expected = 1, rows = 0;
+  for (std::sregex_iterator r(printed.begin(), printed.end(), row); r != std::sregex_iterator(); ++r, ++rows) {
+    BOOST_TEST(std::stoll((*r)[1]) == expected);
+    expected = std::min<Index>(2 * expected, threads());
+    double sum = 0;
+    for (int share = 2; share <= 5; ++share) sum += std::stod((*r)[share]);
+    BOOST_TEST(std::abs(sum - 100) <= 0.25, printed);  // four shares with one decimal
+  }
+  BOOST_TEST(rows == static_cast<Index>(std::bit_width(static_cast<unsigned>(threads() - 1))) + 1, printed);
+  check_contains(printed, {"independent"});
+  check_contains(read_file(picture), {"<svg", "measured", "expected"});
+  check_refusal({"bench", "models/vit-micro.toml", "--draw", picture}, {"--scaling"});
 }
 
 BOOST_AUTO_TEST_CASE(model_with_profile) {
