@@ -12,12 +12,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 namespace heed::cli {
 
 namespace {
 
-Tensor<double> tensor_numbers(const SafetensorsFile& file, const std::string& name) {
+Tensor<double> tensor_numbers(const SafetensorsFile& file, const std::string& name) try {
   if (file.info(name).dtype >= DType::F16) return file.read<double>(name);
   const Tensor<std::int64_t> integers = file.read<std::int64_t>(name);
   constexpr std::int64_t largest = std::int64_t{1} << 53;
@@ -27,6 +28,9 @@ Tensor<double> tensor_numbers(const SafetensorsFile& file, const std::string& na
   Tensor<double> numbers(integers.shape());
   std::ranges::transform(integers, numbers.begin(), [](std::int64_t i) { return static_cast<double>(i); });
   return numbers;
+} catch (const std::bad_alloc&) {
+  fail("{}: tensor {}: not enough memory for {} elements; dump fewer examples", file.path(), in_quotes(name),
+       file.info(name).shape.elements());
 }
 
 /// Returns the indices of an element: "[0, 3, 17]".
