@@ -224,6 +224,13 @@ struct alignas(64) Loop {
   }
 };
 
+/// Throws Error: the system refuses thread `index` of a team of `count`.
+[[noreturn]] void refuse(int index, int count, const std::string& reason) {
+  fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", index, count,
+       reason);
+}
+
+#ifndef HEED_STD_THREADS
 /// Throws Error if the system refuses a team of `count` threads. The OpenMP library would end the program instead, so
 /// as many as start() starts are first started as std::threads, all at the same time, and joined.
 void require_threads(int count) {
@@ -237,9 +244,9 @@ void require_threads(int count) {
     refused = error.what();
   }
   for (std::thread& thread : team) thread.join();
-  require(refused.empty(), "threads: the system refuses thread {} of {} ({}): too little memory, or too many processes",
-          std::min(static_cast<int>(team.size()) + 2, count), count, refused);
+  if (!refused.empty()) refuse(std::min(static_cast<int>(team.size()) + 2, count), count, refused);
 }
+#endif
 
 /// The threads that help with loops, and the loops. A loop may be inside a piece of another: threads without a piece of
 /// the outer loop then help with the inner one. No loop waits for a thread that has not joined it.
@@ -328,7 +335,9 @@ class Team {
   void grow(int count) {
     const std::lock_guard lock(growing_);
     if (size_ >= count) return;
+#ifndef HEED_STD_THREADS
     require_threads(count);
+#endif
     end();
     start(count);
     size_ = count;
@@ -342,13 +351,20 @@ class Team {
   }
 
   // OpenMP starts the threads, and binds them to cores as OMP_PROC_BIND and OMP_PLACES say. Its team has a thread more
-  // than are needed, in the place of the program's own, which sleeps.
+  // than are needed, in the place of the program's own, which sleeps. In a browser exactly count - 1 threads are ready,
+  // and others start only once the program returns, so none may be started on trial.
   void start(int count) {
     const int generation = generation_;
 #ifdef HEED_STD_THREADS
-    alive_ = count - 1;
-    for (int index = 1; index < count; ++index)
-      std::thread([this, index, generation] { serve(index, generation); }).detach();
+    for (int index = 1; index < count; ++index) {
+      ++alive_;
+      try {
+        std::thread([this, index, generation] { serve(index, generation); }).detach();
+      } catch (const std::exception& error) {
+        --alive_;
+        refuse(index + 1, count, error.what());
+      }
+    }
 #else
     std::thread([this, count, generation] {
 #pragma omp parallel num_threads(count)
