@@ -4,6 +4,8 @@
 
 #include "load.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace heed {
@@ -117,7 +119,7 @@ void add_options(const AttentionConfig& attention, const std::vector<std::string
       const MechanismEntry& entry = find_mechanism(name);
       const std::vector<OptionInfo> known = entry.options();
       const auto info =
-          std::find_if(known.begin(), known.end(), [&](const OptionInfo& of) { return of.name == option; });
+          std::find_if(known.begin(), known.end(), [&name = option](const OptionInfo& of) { return of.name == name; });
       if (info == known.end()) continue;
       need = need_of_option(attention, entry, option);
       has_effect = has_effect || need.empty();
