@@ -24,6 +24,8 @@ extract() {
 }
 
 # What is built is copied with its times, so that make compiles the new files and the list only.
+mkdir "$place/notebooks"
+cp -a notebooks/solutions "$place/notebooks"  # tests include one
 cp -a Makefile mk include src tests examples "$build" "$place"
 extract hydra.h
 extract tests/attention/hydra.cpp
