@@ -24,12 +24,6 @@ bool wait_until(const Condition& condition) {
   return condition();
 }
 
-#ifdef HEED_NO_THREADS
-constexpr bool has_threads = false;
-#else
-constexpr bool has_threads = true;
-#endif
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(parallel_loops)
@@ -45,8 +39,9 @@ BOOST_AUTO_TEST_CASE(each_piece_runs_once_however_many_there_are) {
   }
 }
 
+#ifndef HEED_NO_THREADS
 // The pieces of the inner loop wait for each other, so two threads must run them, of which one has no outer piece.
-BOOST_AUTO_TEST_CASE(threads_without_a_piece_help_with_inner_loops, *boost::unit_test::enable_if<has_threads>()) {
+BOOST_AUTO_TEST_CASE(threads_without_a_piece_help_with_inner_loops) {
   const WithThreads with(3);
   for (int repetition = 0; repetition < 20; ++repetition) {
     std::atomic<int> begun = 0, alone = 0;
@@ -62,6 +57,7 @@ BOOST_AUTO_TEST_CASE(threads_without_a_piece_help_with_inner_loops, *boost::unit
     BOOST_TEST(alone == 0);
   }
 }
+#endif
 
 BOOST_AUTO_TEST_CASE(an_error_of_an_inner_loop_reaches_the_caller) {
   const WithThreads with(3);
@@ -91,8 +87,8 @@ BOOST_AUTO_TEST_CASE(threads_have_indices_of_their_own) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time,
-                     *boost::unit_test::enable_if<has_threads>()) {
+#ifndef HEED_NO_THREADS
+BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time) {
   const WithThreads with(3);
   std::vector<Index> sums(4);
   std::vector<std::thread> callers;
@@ -109,7 +105,7 @@ BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time,
 }
 
 // Outer and inner pieces sleep equally long: at 32 open pieces, the product, while in the inner ones.
-BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply, *boost::unit_test::enable_if<has_threads>()) {
+BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   const auto self = std::this_thread::get_id();
   Index elsewhere = 0;
   const auto loops = [&] {
@@ -130,7 +126,7 @@ BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply, *boost::unit_te
 }
 
 // All threads sleep in pieces for as long as the loop is open, and for half of that while one piece is longer.
-BOOST_AUTO_TEST_CASE(loops_are_measured, *boost::unit_test::enable_if<has_threads>()) {
+BOOST_AUTO_TEST_CASE(loops_are_measured) {
   const WithThreads with(2);
   parallel_for(2, [](Index) {});
   start_loop_times();
@@ -142,6 +138,7 @@ BOOST_AUTO_TEST_CASE(loops_are_measured, *boost::unit_test::enable_if<has_thread
   BOOST_TEST(times.busy >= 0.1);
   BOOST_TEST(times.busy <= 2 * times.open);
 }
+#endif
 
 // Processor time of the whole program while it has nothing to do: threads that spin would take all of it.
 BOOST_AUTO_TEST_CASE(threads_sleep_if_there_is_nothing_to_do) {

@@ -18,7 +18,12 @@ BOOST_AUTO_TEST_CASE(a_stack_that_is_too_small_is_said) {
   const CommandResult result = run_command("ulimit -s 512 && " + heed_program() + " gradcheck softmax");
   BOOST_TEST(result.status == 2);
   BOOST_TEST(is_line_with(result.errors, "the stack is limited to 524288 bytes; expected 2097152"), result.errors);
-  BOOST_TEST(run_command("ulimit -s 2048 && " + heed_program() + " selftest operations").status == 0);
+#ifdef HEED_NO_SIMD
+  const std::string command = " gradcheck softmax";  // a build without fast kernels has no selftest
+#else
+  const std::string command = " selftest operations";
+#endif
+  BOOST_TEST(run_command("ulimit -s 2048 && " + heed_program() + command).status == 0);
 }
 
 // OpenBLAS would take 128 MB for each thread, and without them ask for ever.
