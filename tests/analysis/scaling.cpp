@@ -188,7 +188,7 @@ BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
   BOOST_TEST(rows[3][1] == "512");
   BOOST_TEST(rows[3][6] == "");
   BOOST_TEST(rows[3].back() == "takes 4 MB or more; --max-memory is 2");
-  const Finished linear = heed_with(command({"sima", "--tokens", "2048,4096,8192", "--memory-below", "1.15"}));
+  const Finished linear = heed_with(command({"sima", "--tokens", "8192,16384,32768", "--memory-below", "1.15"}));
   BOOST_TEST(linear.status == 0, linear.err);
 }
 
