@@ -1,15 +1,15 @@
 #include "heed/base/parallel.h"
 
 #ifndef HEED_NO_THREADS
+#include "shared_loop.h"
+
 #ifndef HEED_STD_THREADS
 #include <omp.h>
 #endif
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <chrono>
-#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -54,34 +54,6 @@ namespace {
 std::atomic<int> thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 std::string reason_of_count = "all cores";
 
-/// The index of the calling thread, and whether it is in a loop.
-thread_local int own_index = 0;
-thread_local bool in_loop = false;
-
-/// Marks the calling thread as being in a loop.
-struct InLoop {
-  const bool nested = std::exchange(in_loop, true);
-  InLoop() = default;
-  InLoop(const InLoop&) = delete;
-  ~InLoop() { in_loop = nested; }
-};
-
-/// Measures loops, if it was started. Sums are in nanoseconds.
-struct LoopClock {
-  using Time = std::chrono::steady_clock::time_point;
-
-  std::atomic<bool> started = false;
-  std::atomic<std::int64_t> open = 0, busy = 0;
-  std::atomic<Index> loops = 0;
-
-  Time now() const { return started ? std::chrono::steady_clock::now() : Time(); }
-  /// Adds the time since `start`, a result of now(), to `sum`, `sign` times.
-  void add(std::atomic<std::int64_t>& sum, Time start, int sign = 1) const {
-    if (started) sum += sign * std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
-  }
-};
-LoopClock loop_clock;
-
 /// The pieces that are open on the calling thread, and the time in which they were at least `least`.
 struct OpenPieces {
   using Clock = std::chrono::steady_clock;
@@ -99,130 +71,6 @@ struct OpenPieces {
   }
 };
 thread_local OpenPieces* counted_pieces = nullptr;
-
-/// Spinning of a thread before it sleeps: up to 100 microseconds. Other programs need the cores, too.
-constexpr int most_spins = 5000;
-
-void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-/// Returns once `value` differs from `old`: spins first, then sleeps.
-template <class V>
-void wait_for_change(const std::atomic<V>& value, V old) {
-  for (int spins = 0; spins < most_spins; ++spins) {
-    if (value.load(std::memory_order_acquire) != old) return;
-    pause_briefly();
-  }
-  value.wait(old);
-}
-
-/// The exception of the lowest-numbered piece that threw.
-class FirstError {
- public:
-  /// Called in the handler of a piece's exception.
-  void keep(Index piece) {
-    const std::lock_guard lock(mutex_);
-    if (error_ && piece_ < piece) return;
-    error_ = std::current_exception();
-    piece_ = piece;
-  }
-  /// Returns it, or null, and forgets it.
-  std::exception_ptr take() { return std::exchange(error_, nullptr); }
-
- private:
-  std::exception_ptr error_;
-  Index piece_ = 0;
-  std::mutex mutex_;
-};
-
-/// The pieces of a loop that no thread has taken.
-class Pieces {
- public:
-  void reset(Index count) {
-    count_ = count;
-    next_ = 0;
-    left_ = count >= few ? ~std::uint64_t{0} : (std::uint64_t{1} << count) - 1;
-  }
-
-  bool any() const { return count_ > few ? next_ < count_ : left_ != 0; }
-
-  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. Of few pieces each thread takes its own
-  /// first, so that a piece mostly runs where an earlier loop left its operands in the cache.
-  Index take(int index, int threads) {
-    if (count_ > few) {
-      const Index piece = next_++;
-      return piece < count_ ? piece : -1;
-    }
-    const auto first = static_cast<int>(count_ * index / threads);
-    std::uint64_t left = left_;
-    while (left != 0) {
-      const std::uint64_t from_first = left >> first << first;
-      const int piece = std::countr_zero(from_first != 0 ? from_first : left);
-      if (left_.compare_exchange_weak(left, left & ~(std::uint64_t{1} << piece))) return piece;
-    }
-    return -1;
-  }
-
- private:
-  static constexpr Index few = 64;  ///< bits of left_
-
-  std::atomic<Index> count_ = 0, next_ = 0;
-  std::atomic<std::uint64_t> left_ = 0;
-};
-
-/// A loop that threads share. The thread that opens it takes pieces until none is left, and so does every helper, a
-/// thread that joins. A helper is counted before it reads whether the loop is open; so after a closed loop's helpers
-/// have left, no thread accesses it.
-struct alignas(64) Loop {
-  std::atomic<bool> reserved = false, open = false;
-  std::atomic<int> helpers = 0;
-  Pieces pieces;
-  void (*call)(const void*, Index) = nullptr;
-  const void* function = nullptr;
-  int threads = 1;
-  FirstError error;
-
-  /// Returns false if there is no piece for thread `index`; else the thread must leave.
-  bool join(int index) {
-    if (!open || !pieces.any()) return false;
-    ++helpers;
-    if (open && index < threads) return true;
-    leave();
-    return false;
-  }
-  void leave() {
-    if (--helpers == 0) helpers.notify_one();
-  }
-
-  void take_pieces() {
-    const LoopClock::Time start = loop_clock.now();
-    const InLoop mark;
-    for (Index piece = pieces.take(own_index, threads); piece >= 0; piece = pieces.take(own_index, threads)) {
-      try {
-        call(function, piece);
-      } catch (...) {
-        error.keep(piece);
-      }
-    }
-    if (!mark.nested) loop_clock.add(loop_clock.busy, start);
-  }
-
-  /// Closes the loop after its last piece has ended.
-  std::exception_ptr close() {
-    open = false;
-    const LoopClock::Time start = loop_clock.now();
-    for (int count = helpers; count != 0; count = helpers) wait_for_change(helpers, count);
-    if (in_loop) loop_clock.add(loop_clock.busy, start, -1);
-    std::exception_ptr thrown = error.take();
-    reserved = false;
-    return thrown;
-  }
-};
 
 /// Throws Error: the system refuses thread `index` of a team of `count`.
 [[noreturn]] void refuse(int index, int count, const std::string& reason) {

@@ -116,12 +116,17 @@ double clip_factor(double norm, double clip) { return clip > 0 ? std::min(1.0, c
 }  // namespace
 
 template <class T>
-void update_average(Parameters<T>& average, const Parameters<T>& parameters, double decay) {
+void average_weights(Parameters<T>& average, const Parameters<T>& parameters, double decay) {
   const T keep(decay), share(1 - decay);
-  const Index trained = parameters.trainable_size();
-  for_ranges(trained, [&](Index begin, Index end) {
+  for_ranges(parameters.trainable_size(), [&](Index begin, Index end) {
     for (Index i = begin; i < end; ++i) average.data()[i] = keep * average.data()[i] + share * parameters.data()[i];
   });
+}
+
+template <class T>
+void update_average(Parameters<T>& average, const Parameters<T>& parameters, double decay) {
+  average_weights(average, parameters, decay);
+  const Index trained = parameters.trainable_size();
   std::copy(parameters.data() + trained, parameters.data() + parameters.size(), average.data() + trained);
 }
 
@@ -173,6 +178,8 @@ double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoc
 
 template class Optimizer<float>;
 template class Optimizer<double>;
+template void average_weights(Parameters<float>&, const Parameters<float>&, double);
+template void average_weights(Parameters<double>&, const Parameters<double>&, double);
 template void update_average(Parameters<float>&, const Parameters<float>&, double);
 template void update_average(Parameters<double>&, const Parameters<double>&, double);
 template Clipping clip_by_norm(const Gradients<float>&, double);

@@ -35,7 +35,8 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
       recompute_(train.recompute),
       streams_(!share_.dependent && streams(memory, parameters.trainable_size(), share_.lanes(batch).count)),
       products_(products_of(train)),
-      tapes_(share_.dependent ? share_.lanes(batch).count : std::min<Index>(threads(), share_.lanes(batch).count)) {
+      // In lockstep all lanes are in memory at the same time.
+      tapes_(std::min(share_.lanes(batch).count, share_.dependent ? batch : threads())) {
   // Products of floats need no buffers: they are heed's own.
   if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
   const Lanes lanes = share_.lanes(batch);

@@ -199,9 +199,8 @@ class Run {
 
   Evaluation evaluate(Parameters<T>& parameters, BatchSource<T>& source) {
     try {
-      Evaluation result =
-          heed::evaluate<T>(model_, parameters, source, task_.counts(), microbatch_of(x_.train, x_.train.batch),
-                            {.interrupt = options_.interrupt, .ranks = &ranks_});
+      Evaluation result = heed::evaluate<T>(model_, parameters, source, task_.counts(), microbatch_of(x_.train),
+                                            {.interrupt = options_.interrupt, .ranks = &ranks_});
       task_.conclude(result);
       return result;
     } catch (const Diverged& error) {

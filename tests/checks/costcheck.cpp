@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(declared_conventions) {
              "forward_contractions mul 3458 3456");
 }
 
-// What a backward pass recomputes, and its inner products, are not counted: the executed are an upper bound.
+// Papers do not count recomputation and inner products of a backward pass: the executed are an upper bound.
 BOOST_AUTO_TEST_CASE(contractions_of_the_backward_pass) {
   BOOST_TEST(relu_errors([](Cost& c) { --c.backward_contractions.mul; }) == "");
   BOOST_TEST(relu_errors([](Cost& c) { c.backward_contractions.mul = c.backward.mul + 1; }) ==

@@ -107,7 +107,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   return off / most;
 }
 
-/// What was kept by each operation that drops: by elements, or of stochastic depth by images.
+/// Elements that each operation with dropping keeps; of stochastic depth, images.
 struct Dropped : TensorObserver<double> {
   struct Draws {
     std::string name;

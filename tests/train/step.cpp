@@ -77,8 +77,8 @@ BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   }
 }
 
-// What depends on the weights alone is prepared once a step, and is what a pass prepares for itself: with its noise,
-// and as it is in training, on the way forward and back.
+// Tensors prepared once a step equal those that a pass prepares by itself, in training and with its noise, forward and
+// backward.
 BOOST_AUTO_TEST_CASE(preparing_once_a_step_makes_no_difference) {
   for (const auto& [mechanism, options] : std::vector<std::pair<std::string, OptionValues>>{
            {"aft", {{"rank", "3"}}},

@@ -243,6 +243,9 @@ constexpr Index microbatch_of(const TrainConfig& train, Index batch) {
   return train.microbatch > 0 ? train.microbatch : std::clamp<Index>((batch + 15) / 16, 1, 8);
 }
 
+/// The same for batches of train.batch.
+constexpr Index microbatch_of(const TrainConfig& train) { return microbatch_of(train, train.batch); }
+
 /// The keys of [train].
 template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {

@@ -25,8 +25,8 @@ class Optimizer {
 
   /// Updates the parameters by the gradients times `gradient_factor`. `frozen` tensors and their means stay unchanged;
   /// adamw's bias corrections count from a tensor's own first update.
-  void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates,
-            double gradient_factor = 1, const std::vector<ParameterId>& frozen = {});
+  void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates, double gradient_factor = 1,
+            const std::vector<ParameterId>& frozen = {});
 
   /// Return the number of updates, and the number of updates that left each tensor out.
   Index steps() const { return steps_; }
@@ -49,7 +49,10 @@ class Optimizer {
 };
 
 /// Updates an exponential moving average of a model's weights: average = decay average + (1 - decay) parameters.
-/// Tensors that are not trained, such as positions of landmarks, are copied.
+template <class T>
+void average_weights(Parameters<T>& average, const Parameters<T>& parameters, double decay);
+
+/// Updates an average of the weights, and copies the tensors that are not trained, such as positions of landmarks.
 template <class T>
 void update_average(Parameters<T>& average, const Parameters<T>& parameters, double decay);
 

@@ -50,8 +50,7 @@ Training::Training(std::unique_ptr<Member> member, ImageSets sets)
       optimizer_(member_->experiment().optim, member_->parameters()),
       gradient_(member_->model(), member_->parameters(), member_->experiment().train.batch,
                 member_->experiment().train),
-      inference_(member_->model(), member_->parameters(),
-                 microbatch_of(member_->experiment().train, member_->experiment().train.batch)) {}
+      inference_(member_->model(), member_->parameters(), microbatch_of(member_->experiment().train)) {}
 
 Json Training::step() {
   const Experiment& x = member_->experiment();

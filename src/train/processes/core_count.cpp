@@ -32,15 +32,14 @@ std::optional<int> asked_for() {
   return count;
 }
 
-/// Returns the number of cores of `all` that the process is bound to. With OMP_PROC_BIND OpenMP binds the first thread to
-/// a single core of the process's.
+/// Returns the number of cores of `all` that the process is bound to. With OMP_PROC_BIND OpenMP binds the first thread
+/// to a single core of the process's.
 int bound_cores(int all) {
 #if defined(_OPENMP)
   return std::min(all, omp_get_num_procs());
 #elif defined(__linux__)
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::min(all, std::max(1, CPU_COUNT(&set)));
-  return all;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::min(all, std::max(1, CPU_COUNT(&set))) : all;
 #else
   return all;
 #endif

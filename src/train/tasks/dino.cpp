@@ -141,7 +141,7 @@ class Dino : public Task<T> {
         model_(model),
         sets_(x_.data, x_.train.seed),
         teacher_(model.parameters()),
-        teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : microbatch_of(x_.train, x_.train.batch),
+        teacher_pass_(model, teacher_, model.examples_depend(x_.train.batch) ? x_.train.batch : microbatch_of(x_.train),
                       model.examples_depend(x_.train.batch) ? Statistics::of_pass : Statistics::running),
         center_(Shape{x_.dino.out_dim}),
         entropy_(Shape{2}) {
@@ -220,11 +220,7 @@ class Dino : public Task<T> {
     move_center(center_.view(), std::as_const(teaching_.mean).view(), x_.dino.center_momentum);
     entropy_[0] += static_cast<T>(teaching_.entropy);
     entropy_[1] += 1;
-    const double decay = cosine(x_.dino.ema, 1, place.step, place.steps);
-    const T keep(decay), share(1 - decay);
-    parallel_ranges(student.trainable_size(), 1 << 14, [&](Index begin, Index end) {
-      for (Index i = begin; i < end; ++i) teacher_.data()[i] = keep * teacher_.data()[i] + share * student.data()[i];
-    });
+    average_weights(teacher_, student, cosine(x_.dino.ema, 1, place.step, place.steps));
   }
 
   std::string end_epoch() override {

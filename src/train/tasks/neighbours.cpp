@@ -52,7 +52,7 @@ class NeighbourSource : public BatchSource<T> {
         teachers_(std::move(teachers)),
         count_(static_cast<Index>(judged.images.size())),
         classes_(static_cast<Index>(judged.set->class_names().size())),
-        microbatch_(microbatch_of(train, train.batch)),
+        microbatch_(microbatch_of(train)),
         loader_(plain_images<T>(judged, train.batch)) {}
 
   Index examples() const override { return count_; }

@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// What tells an example: its logits under some weights, and its loss.
+/// Logits under fixed weights and the loss, which distinguish examples.
 using Fingerprint = std::vector<double>;
 using Fingerprints = std::vector<Fingerprint>;
 
@@ -83,7 +83,7 @@ void write_one_image(const std::string& directory) {
 
 BOOST_AUTO_TEST_SUITE(train_sources)
 
-// Of 24 examples in two random orders one is at its place; more than 9 are once in 10^6.
+// Two random orders of 24 examples have one example at the same place on average, and more than 9 once in 10^6.
 BOOST_AUTO_TEST_CASE(epochs_differ) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {

@@ -34,8 +34,7 @@ int eval_model(const EvalArguments& a) {
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
   require(source != nullptr, "{}: no images of {} are set aside for validation", a.run, trained.experiment.data.name);
   Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
-                                      microbatch_of(trained.experiment.train, trained.experiment.train.batch),
-                                      {.ranks = &started_processes()});
+                                      microbatch_of(trained.experiment.train), {.ranks = &started_processes()});
   trained.task->conclude(result);
   std::cout << trained.experiment.data.name << ", " << a.split << ", " << trained.task->report(result);
   return ok;

@@ -77,7 +77,7 @@ Features<float> FrozenFeatures::of(Part part, std::vector<Index> images, Index b
   if (arguments_.blocks > 0) blocks = arguments_.blocks;
   const Index most = trained_.model->feature_sizes().blocks;
   return features_of(*trained_.model, trained_.parameters, selection, std::min(blocks, most),
-                     microbatch_of(trained_.experiment.train, trained_.experiment.train.batch));
+                     microbatch_of(trained_.experiment.train));
 }
 
 }  // namespace heed::cli

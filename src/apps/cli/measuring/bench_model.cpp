@@ -129,7 +129,7 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   if (ranks.count() > 1)
     result.exchange = bench::time_calls(
         0.2, 0, [&] { ranks.sum(std::span(sum.data(), static_cast<std::size_t>(sum.size()))); }, [] {}, agreed);
-  if (ranks.count() == 1 && threads() == 1) result.divisible = share_of_open_pieces(32, step);
+  if (a.json && ranks.count() == 1 && threads() == 1) result.divisible = share_of_open_pieces(32, step);
   if (a.profile) {
     gradient.start_profile();
     result.profiled = profile_calls(a.seconds, step);

@@ -168,7 +168,7 @@ Json study_json(const Study& study) {
   TrainedModel& trained = study.trained;
   const Evaluation result =
       evaluate(*trained.model, trained.parameters, *trained.task->open(Part::test, false), trained.task->counts(),
-               microbatch_of(trained.experiment.train, trained.experiment.train.batch), {.visit = &visit});
+               microbatch_of(trained.experiment.train), {.visit = &visit});
   std::vector<Answer> mistakes;
   for (const Answer& answer : answers)
     if (answer.answer != study.images.label(answer.image)) mistakes.push_back(answer);

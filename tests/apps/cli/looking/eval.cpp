@@ -1,4 +1,4 @@
-// What heed train and heed eval print of a classifier, number by number from its weights and the images' files.
+// Figures that heed train and heed eval print for a classifier, computed from its weights and the images' files.
 #include "heed/io/weights.h"
 #include "heed/nn/vit.h"
 #include "heed/train/inference.h"

@@ -39,7 +39,7 @@ struct SmallText {
 
 BOOST_AUTO_TEST_SUITE(cli_sequences)
 
-// What was found, class by class: examples to train on, to validate and to test with.
+// The line of each class: examples to train on, to validate and to test with.
 BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
   const TemporaryDirectory directory;
   const auto lines = [](int few, int many) {
