@@ -2,7 +2,7 @@
 # so built, readers are up to 16 times slower than heed's, which may take 5 seconds. They begin with their files in
 # tests/fuzz/corpus; what they find lies in build/fuzz and belongs there, too.
 SECONDS := 60
-FUZZED  := $(filter src/base/% src/io/% src/config/% src/data/%,$(SOURCES)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \
+FUZZED  := $(filter src/base/% src/cost/% src/kernels/% src/io/% src/attention/% src/config/% src/data/%,$(SOURCES)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \
            $(patsubst %,src/train/runs/%.cpp,history table_rows) $(patsubst %,src/analysis/%.cpp,claim_rows statistics)
 FUZZING := -std=c++20 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests -I. \
            -DHEED_NO_BLAS -DHEED_NO_SIMD -DHEED_NO_THREADS
