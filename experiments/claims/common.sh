@@ -60,7 +60,7 @@ case $wanted in
     exit 2 ;;
 esac
 
-program=$("$heed" --version)
+program=$("$heed" --version | cut -d " " -f 1,2)
 rows=$out/$claim.rows.part
 columns=claim,arm,seed,value,state,images,hash,version
 if [ -z "$judging" ]; then

@@ -15,6 +15,7 @@
 #include "heed/train/processes/core_count.h"
 #include "heed/train/processes/processes.h"
 #include "heed/train/trainer.h"
+#include "src/train/runs/commit.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -131,7 +132,8 @@ std::vector<std::filesystem::path> places_of_program() {
 }
 
 int run(int argc, char** argv) {
-  CommandLine line("heed", "heed: attention mechanisms on an ordinary computer", "heed " HEED_VERSION);
+  CommandLine line("heed", "heed: attention mechanisms on an ordinary computer",
+                   fmt::format("heed " HEED_VERSION " ({})", built_for()));
   const Command program = line.program();
   for (AddCommand* const add :
        {add_train,    add_sweep,     add_compare,  add_diff,     add_verdict, add_report,       add_lr,

@@ -17,6 +17,9 @@ float round_to_bf16(float x) {
   return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
 }
 
+[[maybe_unused]] static constexpr char no_instructions[] =
+    "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
+
 #if defined(HEED_NO_SIMD)
 
 namespace {
@@ -64,7 +67,7 @@ void product(const Operand<float>& a, const Operand<float>& b, Update update, Ma
 
 }  // namespace
 
-const char* bf16_obstacle() { return nullptr; }
+const char* bf16_obstacle() { return __builtin_cpu_supports("avx512bf16") ? nullptr : no_instructions; }
 
 void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
   product<false>(a, b, update, c);
@@ -78,9 +81,7 @@ void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* b
 
 #else
 
-const char* bf16_obstacle() {
-  return "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
-}
+const char* bf16_obstacle() { return no_instructions; }
 
 void gemm_bf16(const Operand<float>&, const Operand<float>&, Update, const Matrix<float>&) { HEED_ASSERT(false); }
 

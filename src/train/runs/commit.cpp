@@ -1,8 +1,9 @@
-// The commit is a compiler flag of this file alone, which is recompiled when it changes.
+// Compiler flags of this file alone, which is recompiled when they change. Other files are the same for several ARCHs.
 #include "commit.h"
 
 namespace heed {
 
 const char* source_commit() { return HEED_COMMIT; }
+const char* built_for() { return HEED_ARCH; }
 
 }  // namespace heed

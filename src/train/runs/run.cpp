@@ -201,7 +201,7 @@ std::string environment_json() {
   if (*source_commit() != '\0') json["commit"] = source_commit();
   json["date"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::chrono::system_clock::now()));
   json["compiler"] = "g++ " __VERSION__;
-  json["arch"] = HEED_ARCH;
+  json["arch"] = built_for();
   json["cpu"] = cpu_name();
   json["blas"] = kernels::gemm_library();
   json["threads"] = threads();

@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(every_verb_has_help) {
     check_contains(output_of({"--help"}), {command});
   }
   for (const char* what : {"attention", "linear", "model"}) output_of({"probe", what, "--help"});
-  check_contains(output_of({"--version"}), {"heed "});
+  check_contains(output_of({"--version"}), {"heed " HEED_VERSION " (" HEED_ARCH ")"});
 }
 
 BOOST_AUTO_TEST_CASE(list_and_gradcheck) {

@@ -133,10 +133,14 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "OMP_NUM_THREADS=1",
                                        "OPENBLAS_NUM_THREADS=1", "CCACHE_DISABLE=1"};
   for (const char* const name : {"TMPDIR=", "HOME="}) environment.push_back(name + confinement.directory);
+  // Chooses among the libraries of a package, and must choose for the child as for this process.
+  if (const char* const tunables = std::getenv("GLIBC_TUNABLES"))
+    environment.push_back(fmt::format("GLIBC_TUNABLES={}", tunables));
   std::vector<std::string> readable = confinement.readable;
   readable.insert(readable.end(), {"/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives",
                                    "/dev/null", "/dev/urandom", confinement.directory});
-  readable.push_back(std::filesystem::path(words[0]).parent_path());
+  const std::filesystem::path programs = std::filesystem::path(words[0]).parent_path();
+  readable.insert(readable.end(), {programs, programs.parent_path() / "lib"});
   std::vector<std::string> writable{"/dev/null"};
   if (confinement.file > 0) writable.push_back(confinement.directory);
   const Pipe requests, answers, failure;
