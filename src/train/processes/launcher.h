@@ -1,5 +1,7 @@
-// Environment variables of the launchers mpirun and srun.
+// Environment variables of the launchers mpirun and srun, and the functions that take MPI.
 #pragma once
+
+#include "heed/train/processes/processes.h"
 
 #include <unistd.h>
 
@@ -8,6 +10,13 @@
 #include <string>
 
 namespace heed {
+
+/// The functions of processes.cpp.
+struct ProcessFunctions {
+  Ranks& (*started)();
+  Ending (*end)(const Ending&);
+  std::vector<std::string> (*launch)(int);
+};
 
 /// Returns the value of the first of these variables that is set; `otherwise` if none is.
 inline int told(std::initializer_list<const char*> names, int otherwise) {

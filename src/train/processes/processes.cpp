@@ -4,6 +4,7 @@
 
 #ifdef HEED_MPI
 #include "heed/io/file.h"
+#include "src/train/runs/commit.h"
 #include "tree_exchange.h"
 
 #include <fmt/format.h>
@@ -20,6 +21,8 @@
 #include <iterator>
 #include <optional>
 #include <thread>
+#else
+#include <dlfcn.h>
 #endif
 
 namespace heed {
@@ -38,7 +41,7 @@ std::string where_numbers_count() {
 
 /// Throws Error unless all processes are the same build: rounding may differ between builds, and weights would diverge.
 void require_one_program(Ranks& ranks) {
-  const std::string own = std::to_string(std::hash<std::string>{}(read_file("/proc/self/exe")));
+  const std::string own = std::to_string(std::hash<std::string>{}(read_file("/proc/self/exe"))) + source_commit();
   const std::vector<std::string> programs = ranks.texts(own), hosts = ranks.texts(host_name());
   for (std::size_t i = 1; i < programs.size(); ++i)
     require(programs[i] == programs[0],
@@ -237,9 +240,23 @@ std::vector<std::string> launch_words(int processes) {
   return {"mpirun", "--oversubscribe", "--allow-run-as-root", "-np", std::to_string(processes)};
 }
 
+/// What libheed-mpi.so exports: this file alone.
+extern "C" const ProcessFunctions heed_processes{started_processes, end_together, launch_words};
+
 #else
 
+namespace {
+
+/// Returns the functions of a package's libheed-mpi.so, this file with MPI; null where it or MPI is not installed.
+const ProcessFunctions* with_mpi() {
+  static void* const library = dlopen("libheed-mpi.so", RTLD_NOW);
+  return library != nullptr ? static_cast<const ProcessFunctions*>(dlsym(library, "heed_processes")) : nullptr;
+}
+
+}  // namespace
+
 Ranks& started_processes() {
+  if (launched() > 1 && with_mpi()) return with_mpi()->started();
   require(launched() <= 1,
           "{} processes were started, but this build has no MPI; `make deps MPI=1 && make MPI=1` makes "
           "build-mpi/heed, which has",
@@ -250,10 +267,13 @@ Ranks& started_processes() {
 // The processes cannot communicate, so process 0 reports the error. The others must not fail earlier, or the launcher
 // would end process 0.
 Ending end_together(const Ending& own) {
+  if (launched() > 1 && with_mpi()) return with_mpi()->end(own);
   return launched() <= 1 || told({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0) == 0 ? own : Ending{};
 }
 
-std::vector<std::string> launch_words(int) { return {}; }
+std::vector<std::string> launch_words(int processes) {
+  return with_mpi() ? with_mpi()->launch(processes) : std::vector<std::string>{};
+}
 
 #endif
 
