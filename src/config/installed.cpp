@@ -3,6 +3,8 @@
 #include "heed/base/error.h"
 #include "heed/base/suggest.h"
 
+#include <cerrno>
+
 #include <algorithm>
 
 namespace heed {
@@ -15,6 +17,13 @@ std::vector<std::filesystem::path>& places() {
 }
 
 }  // namespace
+
+std::filesystem::path program_file() {
+  std::error_code error;
+  const std::filesystem::path running = std::filesystem::read_symlink("/proc/self/exe", error);
+  const bool is_loader = running.filename().string().starts_with("ld-linux");
+  return is_loader ? std::filesystem::absolute(program_invocation_name, error) : running;
+}
 
 void set_installed_places(std::vector<std::filesystem::path> list) { places() = std::move(list); }
 

@@ -1,4 +1,4 @@
-// The places of models and experiments that came with heed.
+// The places of the program, and of models and experiments that came with it.
 #pragma once
 
 #include <filesystem>
@@ -6,6 +6,9 @@
 #include <vector>
 
 namespace heed {
+
+/// Returns the path of this program, also if the loader was called with it, `ld.so heed`; empty without /proc.
+std::filesystem::path program_file();
 
 /// Directories that have models/ and experiments/: the checkout that the program was built in, or PREFIX/share/heed.
 /// None until somebody says so.

@@ -124,9 +124,8 @@ namespace {
 /// Returns the places of the program's models and experiments: in the checkout that it was built in, or installed
 /// beside it.
 std::vector<std::filesystem::path> places_of_program() {
-  std::error_code error;
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return {};
+  const std::filesystem::path program = program_file();
+  if (program.empty()) return {};
   const std::filesystem::path above = program.parent_path().parent_path();
   return {above, above / "share/heed"};
 }

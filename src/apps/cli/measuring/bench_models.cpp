@@ -3,6 +3,7 @@
 
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
+#include "heed/config/installed.h"
 #include "heed/analysis/model_cost.h"
 #include "heed/base/parallel.h"
 #include "heed/nn/families.h"
@@ -35,7 +36,7 @@ bool accepts(const std::string& file, const std::vector<std::string>& sets) {
 
 /// models/NAME.toml of the source that the program was built from, or where it was installed to.
 std::string model_file(const std::string& name) {
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::filesystem::path program = program_file().parent_path();
   const std::string built = program.parent_path() / "models" / (name + ".toml");
   const std::string installed = program.parent_path() / "share/heed/models" / (name + ".toml");
   for (const std::string& path : {built, installed})

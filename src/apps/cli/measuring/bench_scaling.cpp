@@ -4,6 +4,7 @@
 #include "src/apps/cli/shared/commands.h"
 
 #include "heed/config/experiment.h"
+#include "heed/config/installed.h"
 #include "heed/draw/line_chart.h"
 #include "heed/io/file.h"
 #include "heed/nn/families.h"
@@ -33,8 +34,7 @@ struct Setup {
 
 Setup measure_setup(const BenchArguments& a, Index batch, int processes, int threads) {
   std::vector<std::string> words = processes > 1 ? launch_words(processes) : std::vector<std::string>{};
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  words.insert(words.end(), {program, "bench", a.model, "--json", "--batch", std::to_string(batch), "--threads",
+  words.insert(words.end(), {program_file(), "bench", a.model, "--json", "--batch", std::to_string(batch), "--threads",
                              std::to_string(threads), "--seconds", std::to_string(a.seconds)});
   for (const std::string& set : a.sets) words.insert(words.end(), {"--set", set});
   return {processes, threads, Json::parse(output_of(words))};

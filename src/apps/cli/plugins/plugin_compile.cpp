@@ -2,6 +2,7 @@
 
 #include "heed/attention/plugin.h"
 #include "heed/base/suggest.h"
+#include "heed/config/installed.h"
 #include "heed/io/file.h"
 #include "heed/io/plugin_files.h"
 
@@ -30,8 +31,7 @@ std::vector<std::string> words_of(const std::string& text) {
 }  // namespace
 
 std::string headers_of_program() {
-  const fs::path program = fs::read_symlink("/proc/self/exe");
-  const fs::path include = program.parent_path().parent_path() / "include";
+  const fs::path include = program_file().parent_path().parent_path() / "include";
   require(fs::exists(include / "heed/attention/plugin.h"), "plugin: heed's headers are not in {}, beside this program",
           include.string());
   const std::string found = checksum_of_headers(include), expected = program_build().headers;
