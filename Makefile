@@ -17,6 +17,8 @@
 #   make compile_commands.json      how each file is compiled, for clangd and clang-tidy
 #   make tidy               clang-tidy over src and include (.clang-tidy)
 #   make install PREFIX=/usr/local
+#   make package            a Debian package and a tar file for all x86-64 with AVX2, in build-package
+#   make package-test       install, use and remove them in fresh systems
 #   make format | make clean | make help
 #
 # Choices:
@@ -28,7 +30,7 @@
 #   SANITIZE=address,undefined    GCC's sanitizers, or thread (built in build-address-undefined and so on)
 #   KERNELS=reference   all three of them none (built in build-reference; others in build-no-blas and so on)
 #   V=1                 show whole commands
-#   ARCH=x86-64-v3      the CPU to compile for; default: this one
+#   ARCH=x86-64-v3      the CPU to compile for; default: this one, on arm64 armv8-a+crypto
 #   CXXFLAGS='-O0 -g'   further flags for the compiler, which gets them last
 #   PREFIX, DESTDIR     where `make install` puts things
 #   HEED_MIRROR         where datasets/fetch.sh downloads from
@@ -90,9 +92,11 @@ $(BUILD)/libheed.a: $(LIBRARY_OBJECTS)
 # The program loads OpenBLAS itself, when it needs it (src/apps/cli/shared/openblas.cpp). Plugins use the program's own
 # copy of what is in namespace heed, and of nothing else: OpenBLAS must not find the program's functions that are named
 # like its own.
+ifneq ($(SHARED),1)  # see mk/package.mk
 $(BUILD)/heed: $(PROGRAM_OBJECTS) $(BUILD)/libheed.a
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
 	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS)) -Wl,--export-dynamic-symbol='_Z*4heed*'
+endif
 
 # The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
 # library's is linked: what is tested is what is shipped.
@@ -211,7 +215,7 @@ run: deps
 	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
 
 # The suites, and beside them scripts of tests/, each described in its first lines.
-SCRIPTS := headers mechanism install examples core private_names web_sources
+SCRIPTS := headers mechanism install examples core private_names cold web_sources
 ifeq ($(SIMD)$(LAST),highway)
   SCRIPTS += registers
 endif
@@ -249,4 +253,4 @@ clean:
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
-include mk/install.mk mk/tools.mk mk/notebooks.mk mk/thorough.mk mk/arm64.mk mk/fuzz.mk src/apps/web/web.mk
+include mk/install.mk mk/package.mk mk/tools.mk mk/notebooks.mk mk/thorough.mk mk/arm64.mk mk/fuzz.mk src/apps/web/web.mk

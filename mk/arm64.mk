@@ -1,5 +1,5 @@
 # For arm64, by Debian's cross compiler; the suites then run under qemu's emulation of the processor, with fast kernels
-# (NEON) and with plain ones. Highway of Debian 12 takes NEON to have AES: hence +crypto. What starts programs of its own
+# (NEON) and with plain ones. ARCH is that of mk/choices.mk on arm64 itself. What starts programs of its own
 # is left out: qemu would start them for this machine's processor.
 .PHONY: arm64 arm64-run
 ARM64      := CXX='$(if $(findstring ccache,$(CXX)),ccache )aarch64-linux-gnu-g++' ARCH=armv8-a+crypto

@@ -2,7 +2,8 @@
 # This file sets variables only.
 
 PREFIX   ?= /usr/local
-ARCH     ?= native
+# Highway of Debian 12 takes NEON to have AES, which not every arm64 CPU has and heed does not use.
+ARCH     ?= $(if $(filter aarch64,$(shell uname -m)),armv8-a+crypto,native)
 KERNELS  ?= fast
 CXX      ?= g++
 CXXFLAGS ?=
@@ -70,14 +71,18 @@ BUILD := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:
            $(comma),-,$(SANITIZE:%=-%))
 LIBS   = -ltbb -lz $(CORE_LIBS)
 
+# Evaluated when it is used, not when Open MPI is about to be installed.
+open_mpi = $(if $(shell pkg-config --exists ompi-c || echo none),$(error there is no Open MPI; `make deps MPI=1` \
+             installs it),$(shell pkg-config $(1) ompi-c))
 ifeq ($(MPI),1)
   PACKAGES += libopenmpi-dev openmpi-bin
-  # Evaluated when it is used, not when Open MPI is about to be installed.
-  open_mpi  = $(if $(shell pkg-config --exists ompi-c || echo none),$(error there is no Open MPI; `make deps MPI=1` \
-                installs it),$(shell pkg-config $(1) ompi-c))
   LIBS     += $(call open_mpi,--libs)
 else ifneq ($(MPI),)
   $(error MPI is '$(MPI)'; it must be 1 or not be set)
+endif
+# A shared library calls its own functions, not ones of the same name in another.
+ifeq ($(SHARED),1)
+  DEFINES += -fPIC -fno-semantic-interposition
 endif
 DEFINES += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 

@@ -27,6 +27,7 @@ install: all
 	install -D -m 644 -t $(target)/lib $(BUILD)/libheed.a
 	install -D -t $(target)/bin $(BUILD)/heed
 	mkdir -p $(target)/lib/pkgconfig $(target)/share/bash-completion/completions
+	sh mk/manual.sh $(BUILD)/heed $(target)/share/man/man1
 	$(BUILD)/heed completion bash >$(target)/share/bash-completion/completions/heed
 	sed -e 's|@PREFIX@|$(prefix)|; s|@VERSION@|$(VERSION)|; s|@CFLAGS@|$(EXPORTED)|; s|@LIBS@|$(LIBS)|' heed.pc.in \
 	  >$(target)/lib/pkgconfig/heed.pc

@@ -10,6 +10,7 @@ test-thorough: test
 	$(MAKE) SANITIZE=address,undefined test
 	$(MAKE) SANITIZE=thread test
 	$(MAKE) fuzz
+	$(MAKE) package-test
 
 # The bits of a build for AVX2 are those of a build for this processor.
 selftest-x86-64-v3: BUILD := build-x86-64-v3

@@ -64,5 +64,9 @@ done
 usr/share/heed/experiments/tools/scaling --help >/dev/null || die "an installed script fails"
 usr/share/heed/experiments/claims/soft-memory --judge >/dev/null || die "an installed claim is not judged"
 bash -n usr/share/bash-completion/completions/heed || die "the completion is no bash"
+for command in $(usr/bin/heed help | sed -n '/^Subcommands:$/,/^$/s/^  \([a-z_]*\) .*/\1/p'); do
+  page=usr/share/man/man1/heed-$command.1
+  grep -q '^\.SH SYNOPSIS' "$page" && grep -q "^heed $command" "$page" || die "there is no man page of heed $command"
+done
 
 echo "installed library: the program of $page compiles and learns"

@@ -1,0 +1,54 @@
+# `make package`: a Debian package and a tar file, in build-package, for all x86-64 with AVX2.
+#
+# Library and program are one, libheed.so, for x86-64-v3 and for x86-64-v4. `heed` is an empty program that needs it; the
+# loader takes the v4 one from glibc-hwcaps where the CPU has AVX-512. Elsewhere the v3 one runs, which begins with a check
+# of the CPU (src/apps/cli/shared/cpu.cpp).
+.PHONY: package package-install package-test
+PACKED := build-package
+BASE   := x86-64-v3
+WIDE   := x86-64-v4
+
+# Files that need no optimising include no code for a particular CPU (tests/cold.sh): COLD names the build that these
+# objects are taken from, instead of compiling them for each ARCH. Those in OF_ARCH record ARCH or the flags.
+COLD    ?= $(BUILD)
+WHOLE   := $(LIBRARY_OBJECTS) $(PROGRAM_OBJECTS)
+OF_ARCH := $(call objects,$(HOT)) $(patsubst %,$(BUILD)/src/%.o,train/runs/commit apps/cli/shared/cpu \
+             apps/cli/plugins/plugin_build)
+test-cold: private FILES := $(filter-out $(OF_ARCH),$(WHOLE))
+ifeq ($(SHARED),1)
+$(BUILD)/libheed.so: $(filter $(OF_ARCH),$(WHOLE)) $(patsubst $(BUILD)/%,$(COLD)/%,$(filter-out $(OF_ARCH),$(WHOLE)))
+	@echo '{ global: main; heed_processes; _Z*4heed*; local: *; };' >$(@D)/exported.map
+	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -shared -o $@ -Wl,-soname,libheed.so,-Bsymbolic,-s \
+	  -Wl,--version-script=$(@D)/exported.map $^ $(filter-out -lopenblas,$(LIBS))
+
+# The one file that uses MPI, loaded where mpirun starts the program: so MPI need not be installed.
+$(BUILD)/libheed-mpi.so: src/train/processes/processes.cpp $(BUILD)/libheed.so
+	$(call say,LD  $@)$(CXX) $(FLAGS) -Og $(LAST) -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags) -shared -s -o $@ \
+	  -Wl,-soname,libheed-mpi.so,-Bsymbolic,--version-script=$(@D)/exported.map $^ -lfmt $(call open_mpi,--libs)
+
+# DT_RPATH, unlike DT_RUNPATH, holds for libraries of libraries too: those of the tar file, and what OpenBLAS needs.
+$(BUILD)/heed: $(BUILD)/libheed.so
+	$(call say,LD  $@)$(CXX) -s -o $@ -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/heed:$$ORIGIN' $<
+endif
+
+# Both libraries, and all that `make install` installs, in DESTDIR and PREFIX.
+package-install: PACKAGES += libopenmpi-dev openmpi-bin
+package-install: deps
+	@[ "$$(uname -m)" = x86_64 ] || { echo 'make: packages are made on x86-64, for it; make install is for other CPUs' >&2; exit 2; }
+	$(MAKE_ALL) SHARED=1 ARCH=$(BASE) BUILD=$(PACKED)/$(BASE) all $(PACKED)/$(BASE)/libheed-mpi.so
+	$(MAKE_ALL) SHARED=1 ARCH=$(WIDE) BUILD=$(PACKED)/$(WIDE) COLD=$(PACKED)/$(BASE) $(PACKED)/$(WIDE)/libheed.so
+	@$(MAKE) --silent --no-print-directory SHARED=1 ARCH=$(BASE) BUILD=$(PACKED)/$(BASE) install
+	for arch in $(BASE) $(WIDE); do install -D -m 644 -t $(target)/lib/heed/glibc-hwcaps/$$arch $(PACKED)/$$arch/libheed.so; done
+	install -m 644 -t $(target)/lib/heed $(PACKED)/$(BASE)/libheed-mpi.so
+	ln -sf glibc-hwcaps/$(BASE)/libheed.so $(target)/lib/heed/libheed.so
+
+package: PACKAGES += dpkg-dev
+package: deps
+	@rm -rf $(PACKED)/deb
+	@$(MAKE) --no-print-directory package-install PREFIX=/usr DESTDIR=$(abspath $(PACKED)/deb)
+	@sh mk/package.sh $(PACKED) $(VERSION)
+
+package-test: PACKAGES += debootstrap lintian
+package-test: package
+	lintian --fail-on error $(PACKED)/heed_$(VERSION)_amd64.deb
+	@sh tests/package.sh $(PACKED) $(VERSION)

@@ -1,0 +1,20 @@
+#!/bin/sh
+# A package compiles files that need no optimising once for AVX2 and AVX-512 (mk/package.mk). So they must not depend on
+# which: no kernels with vectors, whose inline functions differ, and no macro of AVX-512.
+#
+#   sh tests/cold.sh BUILD OBJECT...      OBJECT: those that are compiled once
+set -eu
+
+cd "$(dirname "$0")/.."
+shift
+
+die() {
+  echo "tests/cold.sh: compiled once for several architectures, but depends on one: $*" >&2
+  exit 1
+}
+
+files=$(printf '%s\n' "$@" | sed 's/o$/d/' | xargs cat | tr -s ' \\' '\n' | grep -E '^(src|include)/[^:]*$' | sort -u)
+[ "$(echo "$files" | wc -l)" -gt 100 ] || die "nothing was looked at"
+# shellcheck disable=SC2086
+! grep -nE 'HEED_ARCH|__AVX512|<hwy/' $files || die "the lines above"
+echo "cold: $# objects do not depend on the architecture"
