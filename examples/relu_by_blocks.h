@@ -35,7 +35,7 @@ class ReluByBlocks : public MechanismBase<ReluByBlocks>,
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, const Scratch<T>& scratch) const {
     for (Index h = 0; h < in.shape.heads; ++h)
-      MapBlocks<T>(in.shape, /*causal=*/false).forward([&](const MapBlock& b) {
+      MapBlocks<T>(in.shape, /*causal=*/false).by_queries([&](const MapBlock& b) {
         const Matrix<T> A = b.dense_map(scratch.A);
         map(in, h, b, A, A);                                   // 1. S = q k^T; 2. A = max(S / sqrt(d), 0) / M
         kernels::gemm(A, b.keys(in.v[h]), b.queries(out[h]));  // 3. out = A v
@@ -47,7 +47,7 @@ class ReluByBlocks : public MechanismBase<ReluByBlocks>,
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, NoMemory,
                     const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
     for (Index h = 0; h < in.shape.heads; ++h)
-      MapBlocks<T>(in.shape, /*causal=*/false).backward_by_keys([&](const MapBlock& b) {
+      MapBlocks<T>(in.shape, /*causal=*/false).by_keys([&](const MapBlock& b) {
         const Matrix<T> S = b.dense_map(scratch.S), A = b.dense_map(scratch.A), dA = A, dS = A;
         const Matrix<const T> dout = b.queries(douts[h]);
         map(in, h, b, S, A);

@@ -77,7 +77,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
                    const Scratch<T>& scratch) const {
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Matrix<const T> k = in.k[h], v = in.v[h];
-      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+      MapBlocks<T>(in.shape, causal).by_queries([&](const MapBlock& b) {
         const Matrix<T> S = saved.map(b, h, scratch.A), A = S;
         // 1. S = -|q - k|_1
         kernels::negative_l1(b.queries(in.q[h]), k, S);
@@ -101,9 +101,8 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Matrix<const T> k = in.k[h], v = in.v[h];
-      // Every block sees all keys, so the first assigns their gradients.
-      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
-        const Update update = term_update(b.first, gradient.update);
+      MapBlocks<T>(in.shape, causal).by_queries([&](const MapBlock& b) {
+        const Update update = b.update(gradient.update);
         const Matrix<const T> q = b.queries(in.q[h]), dout = b.queries(douts[h]);
         const kernels::ScoreRows rows = b.scores(scale(in.shape));
         const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;

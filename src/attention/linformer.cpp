@@ -74,7 +74,7 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
       gemm(b.columns(projection(in, 0)), b.rows(in.k[h]), term_update(b.first), saved.kp[h]);
       gemm(b.columns(projection(in, 1)), b.rows(in.v[h]), term_update(b.first), saved.vp[h]);
     });
-    MapBlocks<T>(projected(in.shape), false).forward([&](const MapBlock& b) {
+    MapBlocks<T>(projected(in.shape), false).by_queries([&](const MapBlock& b) {
       for (Index h = 0; h < in.shape.heads; ++h) {
         const Matrix<T> A = b.queries(saved.A[h]);
         // 2. A = softmax(q kp^T / sqrt(d))
@@ -93,7 +93,7 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
     const kernels::Gemm gemm{in.products};
-    MapBlocks<T>(projected(in.shape), false).backward([&](const MapBlock& b) {
+    MapBlocks<T>(projected(in.shape), false).by_queries([&](const MapBlock& b) {
       for (Index h = 0; h < in.shape.heads; ++h) {
         const Matrix<const T> q = b.queries(in.q[h]), dout = b.queries(douts[h]);
         const Matrix<T> A = b.queries(saved.A[h]), dA = b.dense_map(scratch.dA), dS = dA;

@@ -74,22 +74,25 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     return {keeps_map(shape) ? Matrix<T>() : lay_out_dense_map_block(shape, key_part(shape), layout),
-            lay_out_dense_map_block(shape, shape.keys, layout)};
+            lay_out_dense_map_block(shape, key_part(shape), layout)};
   }
 
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> saved, const Scratch<T>& scratch) const {
     const kernels::Gemm gemm{in.products};
+    const MapBlocks<T> blocks(in.shape, causal);
+    kernels::SharedOperand<T> k_t;
     for (Index h = 0; h < in.shape.heads; ++h)
-      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+      blocks.by_keys([&](const MapBlock& b) {
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<T> A = b.dense_map(scratch.A), S = keeps_map(in.shape) ? b.part(saved[h]) : A;
         // 1. S = q k^T
-        gemm(q, transposed(k), S);
+        blocks.share(k_t, b, gemm, transposed(k));
+        k_t.product(q, S);
         // 2. A = M^-alpha phi(S / sqrt(d)), and S / sqrt(d) overwrites S if that is separate
         kernels::attention_pointwise(rows(in.shape, b), S, A);
         // 3. out = A v
-        gemm(A, v, b.queries(out[h]));
+        gemm(A, v, b.query_update(Update::assign), b.queries(out[h]));
       });
   }
 
@@ -101,9 +104,11 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
     const kernels::Gemm gemm{in.products};
+    const MapBlocks<T> blocks(in.shape, causal);
+    kernels::SharedOperand<T> k_t, v_t;
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
-      MapBlocks<T>(in.shape, causal).backward_by_keys([&](const MapBlock& b) {
+      blocks.by_keys([&](const MapBlock& b) {
         prefetch_next_block(b, in.q[h], douts[h], gradient.q[h]);
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<const T> dout = b.queries(douts[h]);
@@ -113,12 +118,14 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
         if (keeps_map(in.shape)) {
           kernels::attention_pointwise_again(rows(in.shape, b), S, A);
         } else {
-          gemm(q, transposed(k), S);
+          blocks.share(k_t, b, gemm, transposed(k));
+          k_t.product(q, S);
           kernels::attention_pointwise(rows(in.shape, b), S, A);
         }
         // 3. dA overwrites A
         gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
-        gemm(dout, transposed(v), dA);
+        blocks.share(v_t, b, gemm, transposed(v));
+        v_t.product(dout, dA);
         // 2. dS overwrites dA
         kernels::attention_pointwise_backward(rows(in.shape, b), S, dA);
         // 1.

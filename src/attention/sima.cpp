@@ -93,7 +93,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
         gemm(qn, saved.S[h], out[h]);
         continue;
       }
-      MapBlocks<T>(in.shape, false).forward([&](const MapBlock& b) {
+      MapBlocks<T>(in.shape, false).by_queries([&](const MapBlock& b) {
         const Matrix<T> A = b.dense_map(scratch.A);
         // 3. A = qn kn^T
         gemm(b.queries(qn), transposed(kn), A);
@@ -127,7 +127,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
         gemm(v, transposed(dS), update, dkn);
         gemm(kn, dS, gradient.update, dv);
       } else {
-        MapBlocks<T>(in.shape, false).backward([&](const MapBlock& b) {
+        MapBlocks<T>(in.shape, false).by_queries([&](const MapBlock& b) {
           const Matrix<T> A = b.dense_map(scratch.A), dA = b.dense_map(scratch.dA);
           // A again
           gemm(b.queries(qn), transposed(kn), A);

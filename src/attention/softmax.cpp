@@ -47,7 +47,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
   };
   template <class T>
   Scratch<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
-    return {keeps_map(shape) ? Matrix<T>() : lay_out_map_block(shape, shape.keys, layout),
+    return {keeps_map(shape) ? Matrix<T>() : lay_out_map_block(shape, key_part(shape), layout),
             lay_out_map_block(shape, key_part(shape), layout),
             layout.numbers(key_part(shape) < shape.keys ? shape.queries : 0)};
   }
@@ -56,12 +56,16 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const SavedSoftmax<T>& saved,
                    const Scratch<T>& scratch) const {
     const kernels::Gemm gemm{in.products};
+    const MapBlocks<T> blocks(in.shape, causal);
+    if (blocks.splits_rows() && !keeps_map(in.shape)) return run_forward_by_keys(blocks, in, out, saved, scratch);
+    kernels::SharedOperand<T> k_t;
     for (Index h = 0; h < in.shape.heads; ++h)
-      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+      blocks.by_queries([&](const MapBlock& b) {
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<T> S = saved.map(b, h, scratch.A), A = S;
         // 1. S = q k^T
-        gemm(q, transposed(k), S);
+        blocks.share(k_t, b, gemm, transposed(k));
+        k_t.product(q, S);
         report_map_step("S", h, in.shape, b, S);
         // 2. A = softmax(S / sqrt(d)), in its place
         kernels::attention_softmax(b.scores(score_scale(in.shape)), S, saved.row_sums(b, h));
@@ -69,6 +73,28 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
         // 3. out = A v
         gemm(A, v, b.queries(out[h]));
       });
+  }
+
+  // The same for long rows, which are split across blocks. With the maximum m of the row so far, 2. computes
+  // E = exp(S / sqrt(d) - m) and 3. adds E v to out, which is divided by the sum of E in the end (Dao et al., Section
+  // 3.1, Algorithm 1).
+  template <class T>
+  void run_forward_by_keys(const MapBlocks<T>& blocks, const AttentionInput<T>& in, Heads<T> out,
+                           const SavedSoftmax<T>& saved, const Scratch<T>& scratch) const {
+    const kernels::Gemm gemm{in.products};
+    kernels::SharedOperand<T> k_t;
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      blocks.by_keys([&](const MapBlock& b) {
+        prefetch_next_block(b, in.q[h], out[h]);
+        const Matrix<T> S = b.map(scratch.A), E = S, block_out = b.queries(out[h]);
+        const Update update = b.query_update(Update::assign);
+        blocks.share(k_t, b, gemm, transposed(b.keys(in.k[h])));
+        k_t.product(b.queries(in.q[h]), S);
+        kernels::attention_softmax_part(b.scores(score_scale(in.shape)), S, update, saved.row_sums(b, h), block_out);
+        gemm(E, b.keys(in.v[h]), update, block_out);
+      });
+      kernels::divide_by_sums(saved.rows[h], out[h]);
+    }
   }
 
   // Undoing 3: dv = A^T dout, dA = dout v^T.
@@ -82,23 +108,26 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
                     const SavedSoftmax<T>& saved, const Scratch<T>& scratch,
                     const AttentionGradient<T>& gradient) const {
     const kernels::Gemm gemm{in.products};
+    kernels::SharedOperand<T> k_t, v_t;
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, gradient);
       const MapBlocks<T> blocks(in.shape, causal);
       if (blocks.splits_rows()) kernels::row_dots(outs[h], douts[h], scratch.D);
-      blocks.backward_by_keys([&](const MapBlock& b) {
+      blocks.by_keys([&](const MapBlock& b) {
         prefetch_next_block(b, in.q[h], douts[h], gradient.q[h]);
         const Matrix<const T> q = b.queries(in.q[h]), k = b.keys(in.k[h]), v = b.keys(in.v[h]);
         const Matrix<const T> dout = b.queries(douts[h]);
         const kernels::ScoreRows rows = b.scores(score_scale(in.shape));
         const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;
         if (!keeps_map(in.shape)) {  // A again
-          gemm(q, transposed(k), A);
+          blocks.share(k_t, b, gemm, transposed(k));
+          k_t.product(q, A);
           kernels::attention_softmax_again(rows, A, saved.row_sums(b, h));
         }
         // 3.
         gemm(transposed(A), dout, b.update(gradient.update), b.keys(gradient.v[h]));
-        gemm(dout, transposed(v), dA);
+        blocks.share(v_t, b, gemm, transposed(v));
+        v_t.product(dout, dA);
         report_map_step("dA", h, in.shape, b, dA);
         // 2. overwrites dA
         if (blocks.splits_rows())

@@ -137,7 +137,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     for (Index h = 0; h < in.shape.heads; ++h) {
       // 1. Y = relu(q w1 + b1)
       if (dense()) make_hidden(in, in.q[h], saved.Y[h]);
-      MapBlocks<T>(in.shape, causal).forward([&](const MapBlock& b) {
+      MapBlocks<T>(in.shape, causal).by_queries([&](const MapBlock& b) {
         // 2. S = Y w2 + b2, 3. A = softmax(S)
         if (in_blocks(in.shape)) {
           const Matrix<T> S = b.map(scratch.A);
@@ -163,7 +163,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     const Heads<T> drandom = this->prepared_of(in.shape, to.prepared);
     for (Index h = 0; h < in.shape.heads; ++h) {
       clear_unseen_keys(causal, in.shape, h, to);
-      MapBlocks<T>(in.shape, causal).backward([&](const MapBlock& b) {
+      MapBlocks<T>(in.shape, causal).by_queries([&](const MapBlock& b) {
         const Matrix<const T> v = b.keys(in.v[h]), dout = b.queries(douts[h]);
         const Matrix<T> dv = b.keys(to.v[h]);
         if (!in_blocks(in.shape)) {

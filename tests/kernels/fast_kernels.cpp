@@ -29,6 +29,7 @@ const std::map<std::string, std::uint64_t> known_bits = {
     {"adamw", 0xca84a13fdd7f2f9bu},
     {"addmm", 0xc94b1ca94b848820u},
     {"attention_softmax", 0x467afb2467dd3fcfu},
+    {"attention_softmax_part", 0xdc501f1694ff75c3u},
     {"attention_softmax_again", 0xaab8d5cef362b815u},
     {"attention_softmax_backward", 0x1d64be11473876f5u},
     {"attention_softmax_backward_from_sums", 0x663485c897e1cf6fu},

@@ -184,6 +184,27 @@ std::vector<FastKernel> of_attention() {
               },
               softmax_bound(scale)),
           fast_kernel(
+              "attention_softmax_part",
+              [](Index rows, Index n) {
+                return std::vector<Array>{{rows, n, Role::changed},
+                                          {rows, 2, Role::changed, Range::positive, false},
+                                          {rows, 5, Role::changed}};
+              },
+              [](const auto& m) {
+                kernels::attention_softmax_part({scale, true, 1}, m[0], Update::accumulate, m[1], m[2]);
+              },
+              [](const Call& call, std::size_t a, Index r, Index c) {
+                const double sum = call.results[1](r, 1), most = call.results[1](r, 0), before = call.given[1](r, 0);
+                if (std::isnan(sum)) return unspecified;
+                const auto error = [&](double x) { return 3e-7 + u * (std::abs(x) + std::abs(x - most) + 1); };
+                if (a == 0) return call.results[0](r, c) * error(scale * call.given[0](r, c));
+                if (a == 2) return std::abs(call.results[2](r, c)) * error(before);
+                if (c == 0) return 2 * u * std::abs(most);
+                const Index n = call.given[0].columns;
+                return sum * (u * static_cast<double>(n + 4) + error(before)) +
+                       sum_over(n, [&](Index j) { return call.results[0](r, j) * error(scale * call.given[0](r, j)); });
+              }),
+          fast_kernel(
               "attention_softmax_again",
               [](Index rows, Index n) {
                 return std::vector<Array>{{rows, n, Role::changed}, {rows, 2, Role::read, Range::positive, false}};

@@ -3,6 +3,7 @@
 
 #include "heed/attention/mechanism_base.h"
 #include "heed/attention/steps.h"
+#include "heed/kernels/products/packed_weight.h"
 #include "heed/kernels/rows/softmax.h"
 
 namespace heed {
@@ -123,10 +124,10 @@ SavedSoftmax<T> lay_out_saved_softmax(const AttentionShape& s, MemoryLayout<T>& 
   return {{all.top_rows(s.queries), s.heads, s.queries * all.stride}, {}};
 }
 
-/// The blocks of a map: blocks of queries with all keys, first to last in the forward pass, last to first in the
-/// backward pass. Or, in the backward pass, one block of keys after the other (Dao, "FlashAttention-2", 2023,
-/// arXiv:2307.08691, Section 3.1), so that keys, values, their gradients and blocks stay in the L2 cache over all
-/// queries. Counted runs row by row, so that a causal row costs exactly its pairs.
+/// The blocks of a map: blocks of queries with all keys, last to first; or one block of keys after the other, each with
+/// all blocks of queries (Dao, "FlashAttention-2", 2023, arXiv:2307.08691, Section 3.1), so that keys, values, their
+/// gradients and blocks stay in the L2 cache over all queries. Counted runs row by row, so that a causal row costs
+/// exactly its pairs.
 template <class T>
 class MapBlocks {
  public:
@@ -138,19 +139,21 @@ class MapBlocks {
         causal_(causal) {}
 
   template <class F>
-  void forward(const F& f) const {
-    for (Index first = 0; first < queries_; first += step_) f(at(first));
+  void by_queries(const F& f) const {
+    run(keys_, f);
   }
   template <class F>
-  void backward(const F& f) const {
-    run_backward(keys_, f);
+  void by_keys(const F& f) const {
+    run(part_, f);
   }
-  template <class F>
-  void backward_by_keys(const F& f) const {
-    run_backward(part_, f);
-  }
-  /// Does backward_by_keys() split rows across blocks?
+  /// Does by_keys() split rows across blocks?
   bool splits_rows() const { return part_ < keys_; }
+
+  /// Packs the operand of products that all blocks of queries have with the keys of block b, at the first of them.
+  void share(kernels::SharedOperand<T>& operand, const MapBlock& b, const kernels::Gemm& gemm,
+             const OperandFor<T>& values) const {
+    if (b.last) operand.set(gemm.products, values, step_ < queries_);
+  }
 
  private:
   MapBlock at(Index first) const {
@@ -159,7 +162,7 @@ class MapBlocks {
   }
 
   template <class F>
-  void run_backward(Index most_keys, const F& f) const {
+  void run(Index most_keys, const F& f) const {
     const Index last = (queries_ - 1) / step_ * step_, seen = at(last).seen;
     const Index parts = (seen + most_keys - 1) / most_keys;
     const Index width = parts > 1 ? (seen + 64 * parts - 1) / (64 * parts) * 64 : seen;

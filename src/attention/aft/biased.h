@@ -89,7 +89,7 @@ struct AftBiased {
         products_backward(bias, b, has_dF ? Update::accumulate : Update::assign, m, dbias.E);
         has_dF = true;
       } else {
-        backward_by_keys<T>({keys, b, touched, gradient}, bias.w, means, dbias.w);
+        by_keys<T>({keys, b, touched, gradient}, bias.w, means, dbias.w);
         touched = b.last_key();
       }
       if (!w.prepared()) w.make_backward(in.parameters, b, bias, dbias, gradient.parameters);
@@ -230,7 +230,7 @@ struct AftBiased {
   // ---- Sums key by key ----
 
   template <class T>
-  void backward_by_keys(const BlockKeys<T>& of, Matrix<const T> bias, const Means<T>& means, Matrix<T> dw) const {
+  void by_keys(const BlockKeys<T>& of, Matrix<const T> bias, const Means<T>& means, Matrix<T> dw) const {
     const auto& [keys, b, before, gradient] = of;
     Index touched = before;
     const Keys<T> dkeys{gradient.k[0], gradient.v[0]};

@@ -31,7 +31,7 @@ namespace {
 template <bool starts>
 void product(const Matrix<const float>& a, const PackedWeight& b, Index begin, Update update, Matrix<float> c,
              const Start& start = {}) {
-  HEED_ASSERT(begin % 16 == 0 && (c.columns % 16 == 0 || begin + c.columns == b.columns()));
+  HEED_ASSERT(begin % 16 == 0 && begin + c.columns <= b.columns());
   if (b.products() == Products::exact)
     return sum_packed<AddProduct, starts>(a, b.data(), b.columns(), begin, update, c, start);
 #ifdef __AVX512BF16__

@@ -197,8 +197,7 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
 }
 
 /// sum_pairs() for a B [k, columns] packed by pack_all(). C [m, n] is its columns [begin, begin + n): `begin` must be a
-/// multiple of `lanes`, and begin + n too unless it equals `columns`. `start` is that of C. With `height`, A is one
-/// block's slivers, at most one block of rows.
+/// multiple of `lanes`. `start` is that of C. With `height`, A is one block's slivers, at most one block of rows.
 template <class AddTerm, bool starts>
 void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
                 const Matrix<float>& c, const Start& start, Index height = 0) {

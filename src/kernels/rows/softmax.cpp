@@ -20,6 +20,19 @@ void zero_beyond(Index n, Index columns, float* row) {
   for_each_vector(columns - n, [&](Index j, auto use) { use.store(hn::Zero(tag), row + n + j); });
 }
 
+/// Returns the maximum of `rest` and scale x over n elements, a multiple of `lanes`. Four maxima side by side: a chain
+/// of them would take the latency of each.
+HWY_INLINE float scaled_maximum(Vector scale, const float* x, Index n, Vector rest) {
+  constexpr int chains = 4;
+  Vector largest[chains] = {rest, rest, rest, rest};
+  Index j = 0;
+  for (; j + chains * lanes <= n; j += chains * lanes)
+    unrolled<chains>(
+        [&](auto i) { largest[i] = hn::Max(largest[i], hn::Mul(scale, hn::LoadU(tag, x + j + i * lanes))); });
+  for (; j < n; j += lanes) largest[0] = hn::Max(largest[0], hn::Mul(scale, hn::LoadU(tag, x + j)));
+  return maximum(hn::Max(hn::Max(largest[0], largest[1]), hn::Max(largest[2], largest[3])));
+}
+
 constexpr int side_by_side = 4;
 constexpr auto max = [](auto a, auto b) { return hn::Max(a, b); };
 constexpr auto add = [](auto a, auto b) { return hn::Add(a, b); };
@@ -104,9 +117,7 @@ void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> sav
     const Index n = rule.length(r, s.columns), whole = n / lanes * lanes;
     const FirstLanes tail(n - whole);
     const Vector last = hn::Mul(scale, tail.load(row + whole));
-    Vector largest = tail.otherwise(last, lowest);
-    for (Index j = 0; j < whole; j += lanes) largest = hn::Max(largest, hn::Mul(scale, hn::LoadU(tag, row + j)));
-    const float row_maximum = maximum(largest);
+    const float row_maximum = scaled_maximum(scale, row, whole, tail.otherwise(last, lowest));
     const Vector subtracted = set(row_maximum), last_e = exp.below_88(hn::Sub(last, subtracted));
     RowSum total;
     for_each_part(whole, [&](auto part, Index j, auto) {
@@ -121,6 +132,40 @@ void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> sav
     tail.store(hn::Mul(factor, last_e), row + whole);
     zero_beyond(n, s.columns, row);
     if (saved) saved(r, 0) = row_maximum, saved(r, 1) = row_sum;
+  }
+}
+
+void attention_softmax_part(const ScoreRows& rule, Matrix<float> s, Update update, Matrix<float> sums,
+                            Matrix<float> out) {
+  const Exp exp;
+  const Vector scale = constant(static_cast<float>(rule.scale)), lowest = constant(-HUGE_VALF), zero = hn::Zero(tag);
+  for (Index r = 0; r < s.rows; ++r) {
+    float* const row = s[r];
+    const Index n = rule.length(r, s.columns), whole = n / lanes * lanes;
+    zero_beyond(n, s.columns, row);
+    if (n == 0) continue;
+    const FirstLanes tail(n - whole);
+    const Vector last = hn::Mul(scale, tail.load(row + whole));
+    const float before = update == Update::assign ? -HUGE_VALF : sums(r, 0);
+    const float row_maximum = std::max(before, scaled_maximum(scale, row, whole, tail.otherwise(last, lowest)));
+    const Vector subtracted = set(row_maximum), last_e = exp.below_88(hn::Sub(last, subtracted));
+    RowSum total;
+    for_each_part(whole, [&](auto part, Index j, auto) {
+      const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, row + j)), subtracted));
+      total[part] = hn::Add(total[part], e);
+      hn::StoreU(e, tag, row + j);
+    });
+    total.add(whole / lanes % RowSum::vectors, tail.otherwise(last_e, zero));
+    tail.store(last_e, row + whole);
+    float row_sum = total.total();
+    if (update == Update::accumulate) {
+      const Vector factor = exp.below_88(hn::Sub(set(before), subtracted));
+      row_sum += hn::GetLane(factor) * sums(r, 1);
+      if (row_maximum != before)
+        for_each_vector(out.columns,
+                        [&](Index i, auto use) { use.store(hn::Mul(factor, use.load(out[r] + i)), out[r] + i); });
+    }
+    sums(r, 0) = row_maximum, sums(r, 1) = row_sum;
   }
 }
 

@@ -193,6 +193,25 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
           BOOST_REQUIRE(got.guards_unchanged());
         }
 }
+
+// An operand that several products share, and any number of its first columns.
+BOOST_AUTO_TEST_CASE(shared_operands_give_the_same_bits) {
+  for (const Products products : kinds())
+    for (const bool repeated : {false, true}) {
+      const Index m = 13, k = 33, n = 80;
+      const auto a = normal_floats(m * k, 1), b = normal_floats(n * k, 2);
+      const std::vector<float> x(a.begin(), a.end()), y(b.begin(), b.end());
+      const Matrix<const float> A(x.data(), m, k), B(y.data(), n, k);
+      kernels::SharedOperand<float> shared;
+      shared.set(products, transposed(B), repeated);
+      for (const Index columns : {1, 16, 17, 63, 65, 80}) {
+        std::vector<float> expected(m * columns), got(m * columns);
+        kernels::Gemm{products}(A, transposed(B.top_rows(columns)), Matrix(expected.data(), m, columns));
+        shared.product(A, Matrix(got.data(), m, columns));
+        BOOST_REQUIRE(got == expected);
+      }
+    }
+}
 #endif
 
 BOOST_AUTO_TEST_CASE(non_finite_numbers_are_seen) {

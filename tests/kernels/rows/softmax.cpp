@@ -2,6 +2,8 @@
 
 #include "support/compare.h"
 
+#include "heed/kernels/products/gemm.h"
+
 using namespace heed;
 using namespace heed::test;
 using kernels::ScoreRows;
@@ -97,6 +99,43 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
       kernels::attention_softmax_backward(rule, matrix(fp), matrix(fds));
       // The row's sum, of weights that add up to one, is at most max |dp| < 6 and carries 6e-8 of that a few times.
       require_close("ds", fds, ds, [&](std::size_t i) { return 3e-7 * std::abs(ds[i]) + 3e-6 * p_float[i] + 1e-38; });
+    }
+}
+
+// Keys in parts of any width give the softmax of the whole row times the values, whichever part has the maximum, also
+// where causal rows end before the last part begins.
+BOOST_AUTO_TEST_CASE(parts_of_rows) {
+  const Index rows = 9, n = 70, width = 5;
+  const auto s = scores(rows, n), values = normal_floats(n * width, 7);
+  for (const bool causal : {false, true})
+    for (const Index part : {1, 16, 25, 69, 70}) {
+      const ScoreRows whole{0.5, causal, 20};
+      auto p = s;
+      kernels::reference::attention_softmax(whole, Matrix(p.data(), rows, n));
+      const auto check = [&](auto number, const auto& softmax_part, double tolerance) {
+        using T = decltype(number);
+        std::vector<T> e(s.begin(), s.end()), v(values.begin(), values.end());
+        std::vector<T> sums(2 * rows), out(rows * width, T(77));
+        const Matrix<T> E(e.data(), rows, n), Out(out.data(), rows, width), Sums(sums.data(), rows, 2);
+        const Matrix<const T> V(v.data(), n, width);
+        for (Index first = 0; first < n; first += part) {
+          const Index keys = std::min(part, n - first);
+          const Update update = first == 0 ? Update::assign : Update::accumulate;
+          softmax_part(ScoreRows{0.5, causal, 20 - first}, E.middle_columns(first, keys), update, Sums, Out);
+          kernels::reference::gemm<T>(E.middle_columns(first, keys), V.middle_rows(first, keys), update, Out);
+        }
+        kernels::divide_by_sums(Sums, Out);
+        for (Index r = 0; r < rows; ++r)
+          for (Index c = 0; c < width; ++c) {
+            double expected = 0;
+            for (Index j = 0; j < n; ++j) expected += p[r * n + j] * values[j * width + c];
+            BOOST_REQUIRE_SMALL(static_cast<double>(Out(r, c)) - expected, tolerance);
+          }
+      };
+      check(0.0, kernels::reference::attention_softmax_part<double>, 1e-13);
+      // Scores of up to 1e4 carry the rounding of 1.2e-7 of their size.
+      check(
+          0.0f, [](const auto&... x) { kernels::attention_softmax_part(x...); }, 1e-2);
     }
 }
 

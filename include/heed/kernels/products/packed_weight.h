@@ -33,12 +33,40 @@ inline constexpr bool packs_weights =
 #endif
 
 /// Computes C (+)= columns [begin, begin + n) of A B, with the same bits as gemm() of the unpacked weight. C [m, n].
-/// `begin` must be a multiple of 16, and begin + n too unless it is the number of columns of B.
+/// `begin` must be a multiple of 16.
 void gemm(const Matrix<const float>& a, const PackedWeight& b, Index begin, Update update, const Matrix<float>& c);
 
 /// Computes C = bias + addend + these columns of A B, with the same bits as addmm() of the unpacked weight: bias [n];
 /// addend [m, n] may be empty. Everything else as in gemm().
 void addmm(const Matrix<const float>& a, const PackedWeight& b, Index begin, const float* bias,
            const Matrix<const float>& addend, const Matrix<float>& c);
+
+/// The second operand B of several products A B: packed once, if T has fast kernels.
+template <class T>
+class SharedOperand {
+ public:
+  /// Sets B [k, n], whose values must not change before the last product. `repeated`: there are several products. A
+  /// single one packs as it runs.
+  void set(Products products, const OperandFor<T>& b, bool repeated) {
+    gemm_ = {products}, b_ = b;
+    if constexpr (packs)
+      if ((is_packed_ = repeated)) packed_.pack(products, b);
+  }
+
+  /// Computes C = the first C.columns columns of A B, with the same bits as gemm().
+  void product(const MatrixFor<T>& a, const Matrix<T>& c) const {
+    if constexpr (packs)
+      if (is_packed_) return gemm(a, packed_, 0, Update::assign, c);
+    gemm_(a, b_.middle_columns(0, c.columns), c);
+  }
+
+ private:
+  static constexpr bool packs = std::is_same_v<T, float> && packs_weights;
+
+  Gemm gemm_;
+  Operand<T> b_ = Matrix<const T>();
+  bool is_packed_ = false;
+  PackedWeight packed_;
+};
 
 }  // namespace heed::kernels

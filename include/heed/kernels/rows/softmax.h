@@ -5,6 +5,7 @@
 #include "heed/base/math.h"
 #include "heed/base/matrix.h"
 #include "heed/cost/counts.h"
+#include "heed/kernels/shared/update.h"
 
 #include <algorithm>
 
@@ -63,6 +64,45 @@ void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_iden
   }
 }
 
+/// Softmax of rows whose keys come in parts (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
+/// arXiv:1805.02867, Algorithm 3). Replaces each row of a part by exp(scale s - m), where m is the maximum of the row
+/// so far. sums [rows, 2], contiguous, holds m and the sum of these exponentials, and is updated; if m grows, the sum
+/// and the row of out [rows, e], which has the products with earlier parts, are multiplied by exp(old m - m). The first
+/// part (Update::assign) has a key for each row, sets sums and leaves out as it is. divide_by_sums() follows the last
+/// part. Fast float: relative error as attention_softmax(), plus 3e-7 for each part.
+template <class T>
+void attention_softmax_part(const ScoreRows& rule, Matrix<T> s, Update update, Matrix<std::type_identity_t<T>> sums,
+                            Matrix<std::type_identity_t<T>> out) {
+  using math::exp;
+  for (Index r = 0; r < s.rows; ++r) {
+    const Index n = rule.length(r, s.columns);
+    T* const row = s[r];
+    for (Index j = 0; j < n; ++j) row[j] = T(rule.scale) * row[j];
+    std::fill(row + n, row + s.columns, T(0));
+    if (n == 0) continue;
+    const T before = update == Update::assign ? row[0] : sums(r, 0);
+    T maximum = before;
+    for (Index j = 0; j < n; ++j) maximum = row[j] > maximum ? row[j] : maximum;
+    T sum(0);
+    for (Index j = 0; j < n; ++j) sum += row[j] = exp(row[j] - maximum);
+    if (update == Update::accumulate) {
+      const T factor = exp(before - maximum);
+      sum += factor * sums(r, 1);
+      for (Index i = 0; i < out.columns; ++i) out(r, i) = factor * out(r, i);
+    }
+    sums(r, 0) = maximum, sums(r, 1) = sum;
+  }
+}
+
+/// Divides each row of out by the sum of its exponentials, sums(r, 1).
+template <class T>
+void divide_by_sums(MatrixFor<T> sums, Matrix<T> out) {
+  for (Index r = 0; r < out.rows; ++r) {
+    const T sum = sums(r, 1);
+    for (Index i = 0; i < out.columns; ++i) out(r, i) = out(r, i) / sum;
+  }
+}
+
 /// Recomputes the rows from their scores and `saved`: s = exp(scale s - maximum) / sum, with the same bits. (The
 /// logarithm, maximum + log sum, would be one value per row instead of two, but for large scores a float would lose the
 /// sum.) Fast float: relative error at most 4e-7 + 6e-8 (|scale s| + |scale s - max|).
@@ -109,6 +149,8 @@ void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T>
 #ifndef HEED_NO_SIMD
 void softmax_rows(Matrix<float> s, Matrix<float> saved = {});
 void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> saved = {});
+void attention_softmax_part(const ScoreRows& rule, Matrix<float> s, Update update, Matrix<float> sums,
+                            Matrix<float> out);
 void attention_softmax_again(const ScoreRows& rule, Matrix<float> s, Matrix<const float> saved);
 void attention_softmax_backward_from_sums(const ScoreRows& rule, Matrix<const float> p, const float* sums,
                                           Matrix<float> dp);
