@@ -72,11 +72,6 @@ std::vector<double> detail::draw_orthogonal(const RandomStream& stream, Index ro
   return all;
 }
 
-bool is_position_embedding(const std::string& name) {
-  constexpr std::string_view whole = "pos_embed";
-  return name.starts_with(whole) && name.find_first_not_of("0123456789", whole.size()) == name.npos;
-}
-
 ParameterId ParameterList::add(ParameterSpec spec) {
   require(ids_.emplace(spec.name, size()).second, "[parameters] two tensors are called '{}'", spec.name);
   specs_.push_back(std::move(spec));

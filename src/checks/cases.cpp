@@ -52,6 +52,8 @@ void add_products(CheckCases& cases) {
   cases.back().unstated.backward.add = 25;  // the weight's two gradients
   cases.add("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
             [](auto&, const auto& v) { return patch_embedding(v[0], v[1], v[2]); });
+  cases.add("patch_embedding, wide patches, no bias", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 3}}},
+            [](auto&, const auto& v) { return patch_embedding(v[0], v[1], {}); });
 }
 
 void add_convolutions(CheckCases& cases) {
@@ -127,6 +129,8 @@ void add_model_ends(CheckCases& cases) {
             [](auto&, const auto& v) { return embed_tokens(v[0], {}, v[1]); });
   cases.add("embed_tokens, no position", {x, {"class_token", {1, 1, 3}}},
             [](auto&, const auto& v) { return embed_tokens(v[0], v[1], {}); });
+  cases.add("embed_tokens, three tokens before", {x, {"prefix", {1, 3, 3}}, {"position", {1, 7, 3}}},
+            [](auto&, const auto& v) { return embed_tokens(v[0], v[1], v[2]); });
   for (const auto& [from, to] : {std::pair<Index, Index>{4, 2}, {2, 3}, {3, 3}})
     cases.add(fmt::format("interpolate_positions, {} to {}", from, to), {{"x", {1, 1 + from * from, 3}}},
               [from = from, to = to](auto&, const auto& v) { return interpolate_positions(v[0], 1, from, to); });

@@ -36,6 +36,12 @@ std::string text_of(bool value) { return value ? "true" : "false"; }
 
 std::string text_of(Index value) { return fmt::format("{}", value); }
 
+std::string text_of(const Sides& sides) {
+  return sides.square() ? text_of(sides.height) : fmt::format("[{}, {}]", sides.height, sides.width);
+}
+
+std::string text_of(const std::optional<bool>& value) { return text_of(value.value()); }
+
 std::string text_of(double value) { return toml_text(value); }
 
 std::string text_of(const std::string& value) { return toml_text(value); }
@@ -86,6 +92,12 @@ std::string option_text(const OptionValue& value) {
   return "[" + items + "]";
 }
 
+template <class T>
+bool is_unset(const T&) {
+  return false;
+}
+bool is_unset(const std::optional<bool>& value) { return !value; }
+
 // Calls f(table, key, value, meaning) for everything that an experiment has, in the order of a file. Options have no
 // meaning here: their mechanism knows it.
 template <class F>
@@ -93,7 +105,7 @@ void for_settings(const Experiment& experiment, const F& f) {
   tables(experiment, [&](std::string_view table, const auto& config) {
     if (!uses_table(experiment, table)) return;
     fields(config, [&](std::string_view key, const auto& member, const Rule& rule, std::string_view meaning) {
-      if (!use_of(config, key, rule).known) return;
+      if (!use_of(config, key, rule).known || is_unset(member)) return;
       f(std::string(table), std::string(key), text_of(member, rule), meaning);
     });
     if constexpr (requires { config.per_mechanism; }) {
@@ -144,9 +156,19 @@ std::string configuration_hash(const Experiment& experiment) {
   of.erase("train.microbatch");
   of["train.piece"] = std::to_string(experiment.train.microbatch > 0 ? experiment.train.microbatch : 8);
   // Keys that earlier versions lack count only if they change something.
-  for (const auto& [key, value] : {std::pair("data.orientation", "true"), std::pair("data.skip_bad", "false"),
-                                   std::pair("data.header", "\"auto\"")})
+  for (const auto& [key, value] :
+       {std::pair("data.orientation", "true"), std::pair("data.skip_bad", "false"),
+        std::pair("data.header", "\"auto\""), std::pair("model.registers", "0"), std::pair("model.distilled", "false"),
+        std::pair("model.embed_prefix", "true"), std::pair("model.pool_norm", "\"before\""),
+        std::pair("model.qkv_bias", "true"), std::pair("model.pre_norm", "false"), std::pair("model.norm_eps", "1e-06"),
+        std::pair("data.crop_fraction", "0.875"), std::pair("data.interpolation", "\"bicubic\"")})
     if (const auto found = of.find(key); found != of.end() && found->second == value) of.erase(found);
+  if (experiment.model.family == "vit" && experiment.model.block_scale == 0) of.erase("model.layer_scale");
+  if (experiment.model.class_token == (experiment.model.pool == "cls")) of.erase("model.class_token");
+  for (const auto& [key, value] :
+       {std::pair("train.init_positions", "\"plain\""), std::pair("data.resize", "\"squash\"")})
+    if (const auto found = of.find(key); found != of.end())
+      found->second = found->second == "\"none\"" ? "false" : found->second == value ? "true" : found->second;
   std::string settings;
   for (const auto& [key, value] : of) settings += key + " = " + value + "\n";
   return fmt::format("{:016x}", RandomStream().derive(settings).bits(0));

@@ -50,6 +50,10 @@ inline bool assign(const toml::node& node, double& member) {
   return node.is_number();
 }
 
+inline bool assign(const toml::node& node, std::optional<bool>& member) {
+  return node.is_boolean() && assign(node, member.emplace());
+}
+
 template <class T>
 bool assign(const toml::node& node, std::vector<T>& member) {
   const toml::array* list = node.as_array();
@@ -58,6 +62,21 @@ bool assign(const toml::node& node, std::vector<T>& member) {
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!assign((*list)[i], values[i])) return false;
   member = values;
+  return true;
+}
+
+/// One number, or height and width.
+inline bool assign(const toml::node& node, Sides& member) {
+  std::vector<Index> sides(1);
+  if (!(node.is_array() ? assign(node, sides) && sides.size() == 2 : assign(node, sides[0]))) return false;
+  member = {sides.front(), sides.back()};
+  return true;
+}
+
+inline bool assign(const toml::node& node, std::string& member, const Rule& rule) {
+  const auto* const flag = node.as_boolean();
+  if (!flag || rule.if_true.empty()) return assign(node, member);
+  member = flag->get() ? rule.if_true : rule.choices.front();
   return true;
 }
 
@@ -78,7 +97,9 @@ bool assign(const toml::node& node, std::vector<T>& member, const Rule& rule) {
 /// What a member takes, for an error.
 inline const char* expected(const std::string&, const Rule&) { return "a string"; }
 inline const char* expected(bool, const Rule&) { return "true or false"; }
+inline const char* expected(const std::optional<bool>&, const Rule&) { return "true or false"; }
 inline const char* expected(Index, const Rule&) { return "an integer"; }
+inline const char* expected(const Sides&, const Rule&) { return "an integer, or a list of height and width"; }
 inline const char* expected(double, const Rule&) { return "a number"; }
 inline const char* expected(const std::vector<double>&, const Rule&) { return "a list of numbers"; }
 inline const char* expected(const std::vector<Index>&, const Rule& rule) {

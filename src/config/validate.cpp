@@ -43,7 +43,13 @@ void check(const std::string& key, const std::string& value, const Rule& rule) {
           in_quotes(value), suggestion(value, choices));
 }
 
+void check(const std::string& key, const Sides& value, const Rule& rule) {
+  check(key, value.height, rule);
+  check(key, value.width, rule);
+}
+
 void check(const std::string&, bool, const Rule&) {}
+void check(const std::string&, const std::optional<bool>&, const Rule&) {}
 
 template <class T>
 void check_member(std::string_view table, std::string_view key, const T& value, const Rule& rule, const ModelConfig&) {
@@ -95,17 +101,40 @@ void check_heads(const ModelConfig& model) {
   require(model.dim % model.heads == 0, "[model] heads = {} does not divide dim = {}", model.heads, model.dim);
 }
 
+/// How errors name sides: 16, or [16, 8].
+std::string text_of(const Sides& sides) {
+  return sides.square() ? fmt::format("{}", sides.height) : fmt::format("[{}, {}]", sides.height, sides.width);
+}
+
+/// Throws Error unless the tokens before the patches fit each other and the pooling.
+void check_prefix(const ModelConfig& model) {
+  require(model.has_class_token() || model.pool != "cls",
+          "[model] class_token = false; pool = \"cls\" classifies the class token: set pool = \"mean\"");
+  require(!model.distilled || model.pool == "cls", "[model] distilled = true; expected pool = \"cls\", not {}",
+          in_quotes(model.pool));
+  require(!model.distilled || model.registers == 0, "[model] distilled = true; expected registers = 0, not {}",
+          model.registers);
+  require(!model.distilled || model.output == "class",
+          "[model] distilled = true classifies images; expected output = \"class\", not {}", in_quotes(model.output));
+}
+
 void check_model(const ModelConfig& model) {
+  require(model.image.square() || family_called(model.family) == vit,
+          "[model] image = {}; family = {} takes square images", text_of(model.image), in_quotes(model.family));
   if (model.is_staged()) return check_stages(model);
   if (family_called(model.family) == sequence) return check_heads(model);
   const bool is_xcit = family_called(model.family) == xcit;
+  require(model.patch.square() || !is_xcit, "[model] patch = {}; family = \"xcit\" has square patches",
+          text_of(model.patch));
   require(!is_xcit || model.patch == 2 || model.patch == 4 || model.patch == 8 || model.patch == 16,
-          "[model] patch = {}; expected 2, 4, 8 or 16", model.patch);
-  require(model.image % model.patch == 0, "[model] patch = {} does not divide image = {}", model.patch, model.image);
+          "[model] patch = {}; expected 2, 4, 8 or 16", text_of(model.patch));
+  require(model.image.height % model.patch.height == 0 && model.image.width % model.patch.width == 0,
+          "[model] patch = {} does not divide image = {}", text_of(model.patch), text_of(model.image));
+  check_prefix(model);
   check_heads(model);
-  require(!is_xcit || model.dim % (model.patch / 2) == 0,
+  require(!is_xcit || model.dim % (model.patch.height / 2) == 0,
           "[model] dim = {}; patch = {} halves it from convolution to convolution and expects a multiple of {}",
-          model.dim, model.patch, model.patch / 2);
+          model.dim, model.patch.height, model.patch.height / 2);
 }
 
 template <class T>
@@ -173,11 +202,14 @@ void check_dino(const Experiment& x) {
           x.train.label_smoothing);
   check_scale("global_scale", x.dino.global_scale);
   check_scale("local_scale", x.dino.local_scale);
+  require(model.image.square() && model.patch.square(),
+          "[train] method = \"dino\" crops squares; [model] image = {}, patch = {}", text_of(model.image),
+          text_of(model.patch));
   require(x.dino.local_crops == 0 || x.dino.local_size <= model.image,
           "[dino] local_size = {} of a small view; expected at most [model] image = {}", x.dino.local_size,
-          model.image);
+          model.image.height);
   require(x.dino.local_crops == 0 || x.dino.local_size % model.patch == 0,
-          "[dino] local_size = {}; [model] patch = {} does not divide it", x.dino.local_size, model.patch);
+          "[dino] local_size = {}; [model] patch = {} does not divide it", x.dino.local_size, model.patch.height);
 }
 
 void check_dense(const Experiment& x) {

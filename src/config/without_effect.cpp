@@ -27,6 +27,8 @@ bool has_adder_layers(const Experiment& x) { return has(x.model.linear, "adder")
 bool matches_weights(const Experiment& x) { return x.train.init == "matching"; }
 bool has_local_crops(const Experiment& x) { return x.dino.local_crops > 0; }
 
+bool crops_middle(const Experiment& x) { return x.data.resize == "crop"; }
+
 bool warms_up(const Experiment& x) { return x.optim.schedule != "constant"; }
 
 /// Does stochastic depth skip any block? Its rate grows from 0 at the first, in CvT at the first of the last stage; in
@@ -38,11 +40,15 @@ bool skips_blocks(const Experiment& x) {
 }
 
 const KeyNeed key_needs[] = {
+    {"model.embed_prefix", [](const Experiment& x) { return x.model.pos_embed && x.model.prefix_tokens() > 0; },
+     "model.pos_embed = true and a token before the patches"},
     {"model.gate_act", [](const Experiment& x) { return x.model.gate; }, "model.gate = true"},
     {"model.ffn_act", has_adder_layers, "model.linear = \"adder\""},
     {"model.input_grad", has_adder_layers, "model.linear = \"adder\""},
     {"model.weight_grad", has_adder_layers, "model.linear = \"adder\""},
     {"model.weight_scale", has_adder_layers, "model.linear = \"adder\""},
+    {"data.crop_fraction", crops_middle, "data.resize = \"crop\""},
+    {"data.interpolation", crops_middle, "data.resize = \"crop\""},
     {"data.crop_padding", [](const Experiment& x) { return has(x.data.augment, "crop"); }, "\"crop\" in data.augment"},
     {"data.mixup_alpha", [](const Experiment& x) { return has(x.data.augment, "mixup"); }, "\"mixup\" in data.augment"},
     {"data.cutmix_alpha", [](const Experiment& x) { return has(x.data.augment, "cutmix"); },

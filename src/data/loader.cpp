@@ -140,7 +140,7 @@ class Loader<T>::Pipeline {
       views_.emplace(config, *loading.views, input_);
     else if (const Augmentations which = parse_augmentations(config); training_)
       which_ = which;
-    if (!config.resize) {
+    if (config.resize == "none") {
       const ImageSize found = dataset.image_size();
       require(found == input_,
               "{}: its images are {} (channels, height, width), the model takes {}; set data.resize=true "
@@ -152,7 +152,7 @@ class Loader<T>::Pipeline {
     require(!training_ || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
             batch_);
     // A copy and a table look-up cost less than waking another thread.
-    const bool dear = config.resize || views_ || which_.randaugment || !dataset.in_memory();
+    const bool dear = config.resize != "none" || views_ || which_.randaugment || !dataset.in_memory();
     workers_ = dear ? (loading.workers == 0 ? threads() : loading.workers) : 1;
     for (Slot& slot : ring_) {
       slot.batch.images =
@@ -275,7 +275,10 @@ class Loader<T>::Pipeline {
     dataset_.read(id, image);
     // Views are cut out of the image as large as it is.
     const ImageSize wanted = views_ ? ImageSize{input_.channels, image.size.height, image.size.width} : input_;
-    if (image.size != wanted) image = convert(std::move(image), wanted);
+    if (views_)
+      image = convert(std::move(image), wanted);
+    else if (image.size != wanted || config_.resize == "crop")
+      image = fitted(std::move(image), wanted, config_);
     const RandomStream random = stream("augment", id);
     if (views_) {
       make_views(image, random, batch, i);

@@ -193,8 +193,8 @@ void require_finite(View<const float> map) {
 }
 
 /// The grid of a map's keys, the queries' own or a coarser one of the same proportions.
-PatchGrid key_grid(Index keys, PatchGrid queries, bool class_token) {
-  const Index patches = keys - (class_token ? 1 : 0);
+PatchGrid key_grid(Index keys, PatchGrid queries, Index prefix) {
+  const Index patches = keys - prefix;
   PatchGrid grid = queries;
   while (grid.rows > 0 && grid.patches() > patches)
     --grid.rows, grid.columns = grid.rows * queries.columns / queries.rows;
@@ -206,34 +206,41 @@ PatchGrid key_grid(Index keys, PatchGrid queries, bool class_token) {
 
 }  // namespace
 
-Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query) {
+Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query, Index token) {
   const Index heads = map.shape()[0], queries = map.shape()[1], keys = map.shape()[2];
-  const Index class_tokens = queries - grid.patches();
-  HEED_ASSERT(class_tokens == 0 || class_tokens == 1);
+  const Index prefix = queries - grid.patches();
+  HEED_ASSERT(prefix >= 0 && token < std::max<Index>(prefix, 1));
   require_finite(map);
-  const Index patch = query ? class_tokens + query->row * grid.columns + query->column : 0;
-  const bool mean = !query && class_tokens == 0;
-  const Index first = mean ? 0 : patch, end = mean ? queries : patch + 1;
-  const PatchGrid of_keys = key_grid(keys, grid, class_tokens == 1);
+  const Index chosen = query ? prefix + query->row * grid.columns + query->column : token;
+  const bool mean = !query && (prefix == 0 || token < 0);
+  const Index first = mean ? prefix : chosen, end = mean ? queries : chosen + 1;
+  const PatchGrid of_keys = key_grid(keys, grid, prefix);
   Tensor<float> weights(Shape{heads, of_keys.rows, of_keys.columns});
   for (Index h = 0; h < heads; ++h)
     for (Index p = 0; p < of_keys.patches(); ++p) {
       double sum = 0;
-      for (Index q = first; q < end; ++q) sum += static_cast<double>(map[(h * queries + q) * keys + class_tokens + p]);
+      for (Index q = first; q < end; ++q) sum += static_cast<double>(map[(h * queries + q) * keys + prefix + p]);
       weights.data()[h * of_keys.patches() + p] = static_cast<float>(sum / static_cast<double>(end - first));
     }
   return weights;
 }
 
-Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, bool class_token) {
+Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, Index prefix) {
   require_finite(numbers);
   const Index heads = numbers.shape()[0], tokens = numbers.shape()[1];
-  const PatchGrid of_tokens = key_grid(tokens, grid, class_token);
+  const PatchGrid of_tokens = key_grid(tokens, grid, prefix);
   Tensor<float> weights(Shape{heads, of_tokens.rows, of_tokens.columns});
   for (Index h = 0; h < heads; ++h)
-    std::copy_n(numbers.begin() + h * tokens + class_token, of_tokens.patches(),
-                weights.begin() + h * of_tokens.patches());
+    std::copy_n(numbers.begin() + h * tokens + prefix, of_tokens.patches(), weights.begin() + h * of_tokens.patches());
   return weights;
+}
+
+Tensor<float> mean_of_heads(View<const float> weights) {
+  const Index heads = weights.shape()[0], patches = weights.size() / heads;
+  Tensor<float> mean(Shape{1, weights.shape()[1], weights.shape()[2]});
+  for (Index h = 0; h < heads; ++h)
+    for (Index p = 0; p < patches; ++p) mean[p] += weights[h * patches + p] / static_cast<float>(heads);
+  return mean;
 }
 
 Tensor<float> matrix_weights(View<const float> matrices) {

@@ -92,7 +92,7 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
     match.copies.push_back({0, 0, wanted[0]});
   } else if (!spec.parts.empty() && as_wide && found[0] == rows_of(rules.file_parts)) {
     match_parts(spec, rules, match);
-  } else if (rules.positions && is_position_embedding(spec.name) && positions_fit(found, wanted)) {
+  } else if (rules.positions && positions_fit(found, spec)) {
     match.taken.status = Status::interpolated;
     match.taken.rows = wanted[0];
   } else {
@@ -132,7 +132,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
     taken.numbers += match.taken.rows * width;
     Tensor<T> values = read_numbers<T>(file, spec);
     if (match.taken.status == Status::interpolated) {
-      values = interpolated(spec.name, values, spec.shape);
+      values = interpolated(spec, values, rules.antialias);
       match.copies.push_back({0, 0, spec.shape[0]});
     }
     for (const RowCopy& copy : match.copies)

@@ -33,38 +33,41 @@ Index grid_side(const Shape& shape, Index skip) {
   return side * side == shape[1] - skip ? side : 0;
 }
 
-/// Rows of a position embedding that are not on its square grid: a class token's. (No square is one more than another.)
-Index rows_in_front(const Shape& shape) { return grid_side(shape, 0) > 0 ? 0 : 1; }
-
 constexpr std::string_view whole_positions = "pos_embed";
 
 }  // namespace
 
 bool is_no_weight(const std::string& name) {
-  return name.starts_with(state_prefix) || name.ends_with(".num_batches_tracked");
+  return name.starts_with(state_prefix) || name.ends_with(".num_batches_tracked") || name == "mask_token" ||
+         name.starts_with("head.mlp.") || name.starts_with("head.last_layer.");
 }
 
-bool positions_fit(const Shape& found, const Shape& wanted) {
-  const Index skip = rows_in_front(wanted);
-  return grid_side(found, skip) > 0 && grid_side(wanted, skip) > 0 && found[2] == wanted[2];
+bool positions_fit(const Shape& found, const ParameterSpec& wanted) {
+  return wanted.positions.height > 0 && grid_side(found, wanted.positions.front) > 0 && found[2] == wanted.shape[2];
 }
 
 template <class T>
-Tensor<T> interpolated(const std::string& name, const Tensor<T>& positions, const Shape& shape) {
-  const Index skip = rows_in_front(shape), width = shape[2];
-  const Index from = grid_side(positions.shape(), skip), to = grid_side(shape, skip);
-  Tensor<T> result(shape);
-  std::copy_n(positions.data(), skip * width, result.data());
-  const auto grid_of = [=](auto* rows, Index side) { return Matrix(rows + skip * width, side * side, width); };
-  const auto interpolate = name == whole_positions ? kernels::bicubic<T> : kernels::bilinear<T>;
-  interpolate({from, from}, grid_of(positions.data(), from), {to, to}, grid_of(result.data(), to));
+Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, bool antialias) {
+  const auto [front, height, columns] = wanted.positions;
+  const Index width = wanted.shape[2], from = grid_side(positions.shape(), front);
+  Tensor<T> result(wanted.shape);
+  std::copy_n(positions.data(), front * width, result.data());
+  const kernels::Grid square{from, from}, grid{height, columns};
+  const Matrix<const T> x(positions.data() + front * width, from * from, width);
+  const Matrix<T> y(result.data() + front * width, height * columns, width);
+  if (wanted.name != whole_positions)
+    kernels::bilinear<T>(square, x, grid, y);
+  else if (antialias)
+    kernels::bicubic_antialiased<T>(square, x, grid, y);
+  else
+    kernels::bicubic<T>(square, x, grid, y);
   return result;
 }
 
 template Tensor<float> read_numbers(const SafetensorsFile&, const ParameterSpec&);
 template Tensor<double> read_numbers(const SafetensorsFile&, const ParameterSpec&);
-template Tensor<float> interpolated(const std::string&, const Tensor<float>&, const Shape&);
-template Tensor<double> interpolated(const std::string&, const Tensor<double>&, const Shape&);
+template Tensor<float> interpolated(const ParameterSpec&, const Tensor<float>&, bool);
+template Tensor<double> interpolated(const ParameterSpec&, const Tensor<double>&, bool);
 
 void require_no_wrapper(const SafetensorsFile& file) {
   const std::string prefix = wrapper_prefix(file);

@@ -39,7 +39,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
       continue;
     }
     const Shape& found = file.info(name).shape;
-    const bool other_grid = is_position_embedding(name) && positions_fit(found, wanted);
+    const bool other_grid = positions_fit(found, list[id]);
     if (found == wanted || (changes.positions && other_grid)) {
       tensor.status = found == wanted ? Status::loaded : Status::interpolated;
       tensor.rows = wanted[0];
@@ -64,7 +64,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   for (const ParameterId id : present) {
     values.push_back(read_numbers<T>(file, list[id]));
     if (!(values.back().shape() == list[id].shape))
-      values.back() = interpolated(list[id].name, values.back(), list[id].shape);
+      values.back() = interpolated(list[id], values.back(), changes.antialias);
   }
   for (std::size_t i = 0; i < present.size(); ++i)
     std::copy(values[i].begin(), values[i].end(), parameters[present[i]].begin());

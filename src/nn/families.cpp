@@ -57,7 +57,7 @@ std::unique_ptr<Model> make_backbone(const Experiment& experiment) {
 std::string tensor_of_one_size(const ParameterList& a, const ParameterList& b) {
   for (const ParameterSpec& spec : a) {
     const ParameterId id = b.find(spec.name);
-    if (id < 0 || is_position_embedding(spec.name)) continue;
+    if (id < 0 || spec.positions.height > 0) continue;
     if (!(spec.shape == b[id].shape) || !(spec.initial == b[id].initial)) return spec.name;
   }
   return "";

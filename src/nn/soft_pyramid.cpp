@@ -124,7 +124,12 @@ class PyramidStage {
     const Index tokens = side_ * side_ + cls;
     position_name_ = fmt::format("pos_embed{}", number);
     if (cls) class_token_ = list.add({"cls_token", {1, 1, dim}, Initial::truncated_normal(0.02), false});
-    if (c.pos_embed) position_ = list.add({position_name_, {1, tokens, dim}, Initial::truncated_normal(0.02), false});
+    if (c.pos_embed)
+      position_ = list.add({.name = position_name_,
+                            .shape = {1, tokens, dim},
+                            .initial = Initial::truncated_normal(0.02),
+                            .decay = false,
+                            .positions = {cls, side_, side_}});
     dropout_ = experiment.train.dropout;
     place_ = static_cast<std::uint64_t>(0xe3bed + number - 1);
     in_stage(number, side_, [&] { add_blocks(list, experiment, number, cls); });

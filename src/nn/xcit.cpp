@@ -26,10 +26,6 @@ namespace heed {
 
 namespace {
 
-ParameterId add_layer_scale(ParameterList& list, const std::string& name, const ModelConfig& config) {
-  return list.add({name, {config.dim}, Initial::constant(config.layer_scale), false});
-}
-
 /// log2(patch) convolutions of stride 2 that double the width up to dim, each with batch norm, act between them.
 class Stem {
  public:
@@ -138,9 +134,9 @@ class XcitBlock {
     if (config.lpi) lpi_.emplace(list, name + ".local_mp", config);
     norm2_.emplace(list, name + ".norm2", config.dim);
     mlp_.emplace(list, name + ".mlp", config.dim, config.hidden, config.act);
-    gamma1_ = add_layer_scale(list, name + ".gamma1", config);
-    if (config.lpi) gamma3_ = add_layer_scale(list, name + ".gamma3", config);
-    gamma2_ = add_layer_scale(list, name + ".gamma2", config);
+    gamma1_ = add_layer_scale(list, name + ".gamma1", config.dim, config.layer_scale);
+    if (config.lpi) gamma3_ = add_layer_scale(list, name + ".gamma3", config.dim, config.layer_scale);
+    gamma2_ = add_layer_scale(list, name + ".gamma2", config.dim, config.layer_scale);
   }
 
   /// x [B, N, D] to the same shape, of whichever tokens are wanted.
@@ -168,11 +164,7 @@ class XcitBlock {
   /// x + gamma branch, or what chance leaves of that.
   template <class T>
   Var<T> residual(Var<T> x, Var<T> branch, ParameterId gamma, std::uint64_t which) const {
-    const Var<T> scale = x.tape().parameter(gamma);
-    if (!chance_.acts(x.tape())) return scale_channels(branch, scale, x);
-    const std::uint64_t place = 4 * chance_.place + which;
-    branch = scale_channels(dropout(branch, chance_.dropout, place), scale);
-    return add(x, stochastic_depth(branch, chance_.drop_path, place));
+    return chance_.scaled(x, branch, x.tape().parameter(gamma), which);
   }
 
   std::string name_;
@@ -211,8 +203,8 @@ class ClassAttentionBlock {
                    config.dim, config.heads, of_class_token(shape)),
         norm2_(list, name + ".norm2", config.dim),
         mlp_(list, name + ".mlp", config.dim, config.hidden, config.act),
-        gamma1_(add_layer_scale(list, name + ".gamma1", config)),
-        gamma2_(add_layer_scale(list, name + ".gamma2", config)) {}
+        gamma1_(add_layer_scale(list, name + ".gamma1", config.dim, config.layer_scale)),
+        gamma2_(add_layer_scale(list, name + ".gamma2", config.dim, config.layer_scale)) {}
 
   /// x [B, N + 1, D] to the same shape, or to [B, D] where the class token is all that is wanted. No visitor sees it:
   /// its queries are the class token alone.

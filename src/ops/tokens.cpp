@@ -9,23 +9,24 @@
 namespace heed {
 
 template <class T>
-Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
-  Tape<T>& tape = tape_of("embed_tokens", x, class_token, position);
+Var<T> embed_tokens(Var<T> x, Var<T> prefix, Var<T> position) {
+  Tape<T>& tape = tape_of("embed_tokens", x, prefix, position);
   const Shape& xs = x.shape();
   require(xs.rank() == 3, "[embed_tokens] x has shape {}; expected [B, P, D]", xs);
-  const Index images = xs[0], patches = xs[1], width = xs[2], first = class_token ? 1 : 0, tokens = patches + first;
-  require_shape("embed_tokens", "class_token", class_token, {1, 1, width});
+  const Index images = xs[0], patches = xs[1], width = xs[2];
+  const Index first = prefix && prefix.shape().rank() == 3 ? prefix.shape()[1] : 0, tokens = patches + first;
+  require_shape("embed_tokens", "prefix", prefix, {1, first, width});
   require_shape("embed_tokens", "position", position, {1, tokens, width});
   const Index row = tokens * width;
   Cost cost;
   cost.forward = {.add = position ? images * row : 0};
   cost.backward = kernels::column_sums_counts(images, (position ? row : 0) + first * width);
   return tape.record(
-      {"embed_tokens", cost}, Shape{images, tokens, width}, {x, class_token, position},
+      {"embed_tokens", cost}, Shape{images, tokens, width}, {x, prefix, position},
       [=](T* y) {
         for (Index image = 0; image < images; ++image) {
           T* const out = y + image * row;
-          if (class_token) std::copy(class_token.data(), class_token.data() + width, out);
+          if (prefix) std::copy_n(prefix.data(), first * width, out);
           const T* const from = x.data() + image * patches * width;
           std::copy(from, from + patches * width, out + first * width);
           const T* const added = position ? position.data() : nullptr;
@@ -36,9 +37,9 @@ Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position) {
         const Matrix<const T> by_image(dy.data(), images, row);
         if (const auto dposition = tape.target(position))
           kernels::column_sums(by_image, dposition.update, dposition.data);
-        if (const auto dclass = tape.target(class_token))
+        if (const auto dprefix = tape.target(prefix))
           for (Index image = 0; image < images; ++image)
-            write_all(term_update(image, dclass.update), width, by_image[image], dclass.data);
+            write_all(term_update(image, dprefix.update), first * width, by_image[image], dprefix.data);
         if (const auto dx = tape.target(x))
           for (Index image = 0; image < images; ++image)
             write_all(dx.update, patches * width, by_image[image] + first * width, dx.data + image * patches * width);

@@ -77,6 +77,19 @@ constexpr SelftestRun runs[] = {
         train.ema = 0.9
         train.recompute = true
         train.on_nonfinite = "skip")"},
+    {"published", R"(
+        base = "colour.toml"
+        model.image = [24, 28]
+        model.distilled = true
+        model.embed_prefix = false
+        model.pool_norm = "after"
+        model.layer_scale = 0.5
+        model.qkv_bias = false
+        model.pre_norm = true
+        model.norm_eps = 1e-5
+        model.act = "quick_gelu"
+        data = {resize = "crop", crop_fraction = 0.9, interpolation = "bilinear", augment = ["flip"]}
+        attention = {mechanism = ["softmax", "sima"]})"},
     {"adder", R"(
         base = "grey.toml"
         model = {linear = ["mul", "adder"], ffn_act = "gelu", input_grad = "sign", weight_scale = "adaptive"}

@@ -160,8 +160,10 @@ void hash_decoding(const Experiment& experiment, const std::string& run, Hashes&
 /// Adds the hashes of the images that the first step of a run takes, augmented.
 void hash_images(const Experiment& x, Hashes& hashes) {
   ImageSets sets(x.data, x.train.seed);
-  Loading loading{
-      {x.model.channels, x.model.image, x.model.image}, x.train.batch, static_cast<std::uint64_t>(x.train.seed), true};
+  Loading loading{{x.model.channels, x.model.image.height, x.model.image.width},
+                  x.train.batch,
+                  static_cast<std::uint64_t>(x.train.seed),
+                  true};
   if (x.train.method == "dino") loading.views = x.dino;
   Loader<float> loader(sets.set(Part::train), sets.images(Part::train), x.data, loading);
   loader.start(0);

@@ -112,6 +112,17 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_a_model_of_any_mechanism_executes) 
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_dry_run_counts_mechanisms_beside_registers) {
+  for (const MechanismEntry& entry : mechanisms())
+    for (const OptionValues& options : entry.variants()) {
+      ModelConfig config = small_model();
+      config.registers = 2;
+      std::string label = entry.name + std::string(", registers");
+      for (const auto& [key, value] : options) label += ", " + key + "=" + value;
+      if (const auto model = model_with(config, attention_of(entry.name, options))) check_model(*model, label);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_layers_around_execute) {
   const AttentionConfig softmax = attention_of("softmax", {});
   const auto check = [&](const std::string& label, const auto& change) {
@@ -120,6 +131,12 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_layers_around_execute) {
     check_model(VisionTransformer(config, softmax), label);
   };
   check("mean", [](ModelConfig& c) { c.pool = "mean"; });
+  check("pooled, then normed", [](ModelConfig& c) { c.pool = "mean", c.pool_norm = "after", c.class_token = true; });
+  check("registers", [](ModelConfig& c) { c.registers = 3, c.embed_prefix = false; });
+  check("distilled", [](ModelConfig& c) { c.distilled = true; });
+  check("factors, no bias", [](ModelConfig& c) { c.block_scale = 0.1, c.qkv_bias = false; });
+  check("norm first", [](ModelConfig& c) { c.pre_norm = true, c.act = "quick_gelu"; });
+  check("wide images", [](ModelConfig& c) { c.image = Sides(4, 12), c.patch = Sides(1, 3); });
   check("no positions", [](ModelConfig& c) { c.pos_embed = false; });
   check("qk_norm, gate", [](ModelConfig& c) { c.qk_norm = c.gate = true; });
   check("silu gate, relu", [](ModelConfig& c) { c.gate = true, c.gate_act = "silu", c.act = "relu"; });

@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(threads_change_nothing) {
   const MemoryDataset data = pattern_dataset(64, size, 5);
   for (const bool resize : {false, true}) {
     DataConfig config = everything();
-    config.resize = resize;
+    config.resize = resize ? "squash" : "none";
     const ImageSize input = resize ? ImageSize{3, 12, 12} : size;
     Loader<float> one(data, all_images(64), config, {input, 16, 7, true, 1});
     const std::vector<double> expected = contents(one, 2);
@@ -348,7 +348,7 @@ BOOST_AUTO_TEST_CASE(images_are_converted_only_when_asked_for) {
   config.augment = {};
   const auto make = [&] { return Loader<float>(data, all_images(4), config, {{3, 32, 32}, 2, 1, true}); };
   check_error([&] { make(); }, {"pattern", "1x28x28", "3x32x32", "data.resize=true"});
-  config.resize = true;
+  config.resize = "squash";
   Loader<float> loader(data, {3}, config, {{3, 32, 32}, 1, 1, true});
   loader.start(0);
   const Batch<float>& batch = *loader.next();

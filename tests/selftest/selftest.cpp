@@ -55,8 +55,9 @@ BOOST_AUTO_TEST_CASE(the_runs_use_every_value_of_every_key) {
                                     "train.dtype=bf16",  // the hashes are those of float
                                     "train.init=matching",
                                     "train.init_head=true",
-                                    "train.init_positions=true",  // with --init alone
-                                    "train.log_steps=true",       // rows of metrics.csv
+                                    "train.init_positions=plain",
+                                    "train.init_positions=antialias",  // with --init alone
+                                    "train.log_steps=true",            // rows of metrics.csv
                                     "data.orientation=false",
                                     "data.skip_bad=true",
                                     "data.header=yes",

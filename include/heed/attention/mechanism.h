@@ -37,9 +37,9 @@ struct AttentionShape {
   Index keys = 0;         ///< M; equals N except in cross attention
   Index width = 0;        ///< d, channels per head of queries and keys
   Index value_width = 0;  ///< e, channels per head of values and outputs
-  Index grid_height = 0;  ///< the tokens' image grid, row-major, after the class token; 0: no grid
+  Index grid_height = 0;  ///< the tokens' image grid, row-major, after other tokens; 0: no grid
   Index grid_width = 0;
-  bool class_token = false;  ///< does a class token precede the grid, or the sequence?
+  Index class_token = 0;  ///< tokens before the grid, or the sequence: a class token, registers
 
   // Sequences. They have no grid.
   Index longest = 0;     ///< tokens of the longest sequence, which fixes the parameters' shapes; 0: no sequence
@@ -50,7 +50,7 @@ struct AttentionShape {
   /// Does this example have the maximum number of tokens? (`whole` holds for every example of a batch.)
   bool full_length() const { return !sequence() || queries == longest; }
 
-  /// Returns the number of tokens without the class token.
+  /// Returns the number of tokens without those before the grid.
   Index body() const { return queries - class_token; }
 
   /// The sizes by the letters of the equations.
@@ -144,8 +144,8 @@ struct AttentionGuards {
 
 /// Properties that layers, commands and checks query, so that none of them names a mechanism.
 struct MechanismTraits {
-  bool qk_norm = true;      ///< may its queries and keys be normalised?
-  bool cross = false;       ///< may a model have different numbers of queries and keys?
+  bool qk_norm = true;  ///< may its queries and keys be normalised?
+  bool cross = false;   ///< may a model have different numbers of queries and keys?
   /// Is every head computed from its own q, k and v alone? Layers may then pass one head at a time.
   bool independent_heads = false;
   std::string surrogate{};  ///< what backward computes, if not the derivative of forward

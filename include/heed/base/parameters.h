@@ -45,6 +45,11 @@ struct RowPart {
   Index rows;
 };
 
+/// The rows of a position embedding [1, front + height width, D]: those of tokens before the grid, then the grid's.
+struct PositionRows {
+  Index front = 0, height = 0, width = 0;
+};
+
 /// Declaration of one tensor of a model, named as in weight files.
 struct ParameterSpec {
   std::string name{};
@@ -59,10 +64,8 @@ struct ParameterSpec {
   bool training_only = false;        ///< belongs to a head used in training only; in no file of weights
   std::vector<Index> scaled_rows{};  ///< consecutive groups of rows whose gradients are scaled adaptively
   std::vector<RowPart> parts{};      ///< row groups of a fused layer, such as q, k and v
+  PositionRows positions{};          ///< of a position embedding, which can be interpolated to another grid
 };
-
-/// Returns true if `name` is a position embedding, which can be interpolated: pos_embed, or pos_embedT of a stage.
-bool is_position_embedding(const std::string& name);
 
 /// Position of a tensor in its ParameterList.
 using ParameterId = int;

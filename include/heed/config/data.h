@@ -25,7 +25,9 @@ struct DataConfig {
   Index limit = 0;
   std::vector<double> mean = {0.1307};
   std::vector<double> std = {0.3081};
-  bool resize = false;
+  std::string resize = "none";
+  double crop_fraction = 0.875;
+  std::string interpolation = "bicubic";
   bool orientation = true;
   bool skip_bad = false;
   std::string header = "auto";
@@ -62,7 +64,11 @@ void fields(Config& c, Visit&& visit) {
         "train on the first n examples that are not set aside; text: the file is its first n bytes; 0: all");
   visit("mean", c.mean, anything(), "subtracted from each channel (pixels from 0 to 1); one value: from all");
   visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
-  visit("resize", c.resize, anything(), "bring images to the model's size and channels");
+  visit("resize", c.resize, Rule{.choices = {"none", "squash", "crop"}, .if_true = "squash"},
+        "bring images to the model's size and channels; crop: cut out the middle; true: squash");
+  visit("crop_fraction", c.crop_fraction, Rule{.low = 0, .high = 1, .above_low = true},
+        "resize = \"crop\": fraction of the shorter side that stays");
+  visit("interpolation", c.interpolation, one_of({"bicubic", "bilinear"}), "resize = \"crop\": with antialiasing");
   visit("orientation", c.orientation, anything(), "folder: turn images as their EXIF orientation says");
   visit("skip_bad", c.skip_bad, anything(), "folder, documents: leave out files that cannot be read");
   visit("header", c.header, one_of({"auto", "yes", "no"}),

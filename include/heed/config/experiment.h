@@ -9,7 +9,9 @@
 #include "heed/base/error.h"
 #include "heed/base/tensor.h"
 
+#include <concepts>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,6 +51,29 @@ struct StageSizes {
   bool operator==(const StageSizes&) const = default;
 };
 
+/// The height and width of an image or a patch, given as one number where they are equal.
+struct Sides {
+  Index height = 0, width = 0;
+
+  Sides() = default;
+  Sides(Index side) : height(side), width(side) {}
+  Sides(Index rows, Index columns) : height(rows), width(columns) {}
+
+  bool square() const { return height == width; }
+
+  /// Returns the side of a square. Throws Error if it is none.
+  operator Index() const {
+    require(square(), "[model] image or patch of {} x {}; expected a square here", height, width);
+    return height;
+  }
+
+  bool operator==(const Sides&) const = default;
+  template <std::integral Number>
+  bool operator==(Number side) const {
+    return *this == Sides(side);
+  }
+};
+
 /// [model]: a model of a family; the keys' meanings stand in the list below. A family has some of them.
 struct ModelConfig {
   std::string family = "vit";
@@ -57,15 +82,24 @@ struct ModelConfig {
   Index context = 0;
   bool start = false;
   bool tied = false;
-  Index image = 0;
+  Sides image{};
   Index channels = 0;
-  Index patch = 0;
+  Sides patch{};
   Index dim = 0;
   Index depth = 0;
   Index heads = 0;
   Index hidden = 0;
   Index classes = 0;
   std::string pool = "cls";
+  std::optional<bool> class_token{};  ///< unset: true for pool = "cls"
+  Index registers = 0;
+  bool distilled = false;
+  bool embed_prefix = true;
+  std::string pool_norm = "before";
+  double block_scale = 0.0;  ///< the key layer_scale of family = "vit"
+  bool qkv_bias = true;
+  bool pre_norm = false;
+  double norm_eps = 1e-6;
   std::string output = "class";
   bool classifier = true;  ///< no key: does the model end in a classifier, or in the features that one would read?
   std::string head = "linear";
@@ -89,6 +123,14 @@ struct ModelConfig {
   std::string qk_scale = "head";
   Index stem = 32;
   Index bn_group = 0;
+
+  bool has_class_token() const { return class_token.value_or(pool == "cls"); }
+
+  /// Returns the number of tokens before the patches: class token, distillation token, registers.
+  Index prefix_tokens() const { return (has_class_token() ? 1 : 0) + (distilled ? 1 : 0) + registers; }
+
+  /// Returns the grid of patches.
+  Sides grid() const { return {image.height / patch.height, image.width / patch.width}; }
 
   bool is_staged() const { return (family_called(family) & staged) != 0; }
 
@@ -114,9 +156,10 @@ void fields(Config& c, Visit&& visit) {
   key(sequence, "context", c.context, required_size(), "tokens of the longest input");
   key(sequence, "start", c.start, anything(), "a trained first input, so that the first token is predicted too");
   key(sequence, "tied", c.tied, anything(), "the head's weight is that of the token embedding");
-  key(of_images, "image", c.image, required_side(), "side length of the images");
+  key(of_images, "image", c.image, required_side(), "side length of the images, or [height, width]");
   key(of_images, "channels", c.channels, required_size(), "1: grey, 3: colour");
-  key(vit | xcit, "patch", c.patch, required_size(), "side length of a patch, which becomes a token");
+  key(vit | xcit, "patch", c.patch, required_size(),
+      "side length of a patch, which becomes a token, or [height, width]");
   key(cvt, "patch", s.patch, required_sizes(), "side length of the windows that become tokens, for each stage");
   key(staged, "stride", s.stride, required_sizes(), "from one window to the next");
   key(cvt, "padding", s.padding, required_sizes(0), "zeros on each side");
@@ -130,6 +173,15 @@ void fields(Config& c, Visit&& visit) {
   key(staged, "hidden", s.hidden, required_sizes(), "width of the feed-forward layer");
   key(every_family, "classes", c.classes, required_size(), "how many classes there are");
   key(vit | staged, "pool", c.pool, one_of({"cls", "mean"}), "classify a class token, or the mean of all tokens");
+  key(vit, "class_token", c.class_token, anything(), "a class token; default: true for pool = \"cls\"");
+  key(vit, "registers", c.registers, between(0, 1e4), "learned tokens between the class token and the patches");
+  key(vit, "distilled", c.distilled, anything(), "a second class token with a classifier; logits are means of both");
+  key(vit, "embed_prefix", c.embed_prefix, anything(), "tokens before the patches have positions, too");
+  key(vit, "pool_norm", c.pool_norm, one_of({"before", "after"}), "the final norm is before pooling, or after it");
+  key(vit, "layer_scale", c.block_scale, at_least(0), "initial factors of each block's branches; 0: none");
+  key(vit, "qkv_bias", c.qkv_bias, anything(), "a bias in the projections to q, k and v");
+  key(vit, "pre_norm", c.pre_norm, anything(), "a norm before the first block; the patch projection has no bias");
+  key(vit, "norm_eps", c.norm_eps, more_than(0), "eps of the layer norms, but those of qk_norm");
   key(vit, "output", c.output, one_of({"class", "tokens"}), "classify the image, or each of its patches");
   key(sequence, "pool", c.pool, one_of({"cls", "mean", "last"}),
       "classify a class token, the mean of all tokens, or the last");
@@ -229,7 +281,7 @@ struct TrainConfig {
   bool log_steps = false;
   std::string init = "strict";
   bool init_head = false;
-  bool init_positions = false;
+  std::string init_positions = "none";
   std::vector<std::string> init_skip = {};
   std::vector<std::string> init_parts = {"q", "k", "v"};
   std::string init_mechanism = "softmax";
@@ -273,7 +325,8 @@ void fields(Config& c, Visit&& visit) {
   visit("init", c.init, one_of({"strict", "matching"}),
         "with --init: every tensor must fit, or those are taken that do");
   visit("init_head", c.init_head, anything(), "with --init: a new classifier where the file's has other classes");
-  visit("init_positions", c.init_positions, anything(), "with --init: positions of another grid are interpolated");
+  visit("init_positions", c.init_positions, Rule{.choices = {"none", "plain", "antialias"}, .if_true = "plain"},
+        "with --init: bicubic interpolation of positions of another grid; true: plain");
   visit("init_skip", c.init_skip, anything(), "matching: tensors that are not taken; * stands for any text");
   visit("init_parts", c.init_parts, one_of({"q", "k", "v"}), "matching: what is taken of the qkv layers");
   visit("init_mechanism", c.init_mechanism, anything(), "matching: the mechanism whose qkv layers the file has");

@@ -18,6 +18,7 @@ struct Rule {
   bool above_low = false;                 ///< low itself is refused
   bool below_high = false;                ///< high itself is refused
   std::vector<std::string> choices = {};  ///< admitted texts; empty: any text
+  std::string if_true = {};               ///< the text that true stands for; false: the first choice
   bool required = false;                  ///< there is no default
   bool per_block = false;  ///< a list may be given as one value, meant for all blocks, or has one item per block
   bool per_stage = false;  ///< a list that has one item per stage

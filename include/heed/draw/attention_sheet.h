@@ -43,15 +43,18 @@ struct AttentionSheet {
 };
 
 /// The weights of each patch as a key, [heads, rows, columns] of the keys' grid, from the map [heads, N, M] of one
-/// image, whose N queries are the patches of a grid and one more for a class token, which comes first. Its M keys are
-/// the same, or as many as a coarser grid of the same proportions has. The query is, if given, that patch, else the
-/// class token; without a class token it is the mean over all queries. Throws Error if a weight is not finite or the
-/// keys are no such grid.
-Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query);
+/// image, whose N queries are tokens before the grid (a class token, registers), then the patches of the grid. Its M
+/// keys are the same, or as many as a coarser grid of the same proportions has. The query is, if given, that patch,
+/// else token `token` of those before the grid; if there is none, or `token` is -1, the mean over the patches. Throws
+/// Error if a weight is not finite or the keys are no such grid.
+Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query, Index token = 0);
 
-/// The numbers of all tokens [heads, N], as weights of the patches of the grid, or of a coarser one of the same
-/// proportions: [heads, rows, columns]. Throws Error as patch_weights() does.
-Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, bool class_token);
+/// The numbers of all tokens [heads, N], the first `prefix` before the grid, as weights of the patches of the grid, or
+/// of a coarser one of the same proportions: [heads, rows, columns]. Throws Error as patch_weights() does.
+Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, Index prefix);
+
+/// The mean over the first axis, [1, rows, columns] of [heads, rows, columns].
+Tensor<float> mean_of_heads(View<const float> weights);
 
 /// Matrices [heads, rows, columns], to be drawn as they are. Throws Error if a number is not finite.
 Tensor<float> matrix_weights(View<const float> matrices);

@@ -27,13 +27,15 @@ struct TakenWeights {
   std::vector<TakenTensor> tensors;  ///< the model's, in its order
   std::vector<std::string> unused;   ///< the file's that went nowhere; training state does not count
   Index numbers = 0;                 ///< number of loaded elements
+  std::string prefix{};              ///< that was removed from the file's names
 };
 
 /// Allowed differences between a model and the one whose weights it loads.
 struct WeightChanges {
   bool new_head = false;   ///< head.* keep the values they have where the file's have another shape or are missing
   bool positions = false;  ///< position embeddings of another square grid are interpolated (kernels/grids/bicubic.h),
-                           ///< the class token's row kept
+                           ///< rows of tokens before the grid kept
+  bool antialias = false;  ///< with antialiasing
   std::string cure{}, positions_cure{};  ///< end the errors about tensors that do not fit, and about positions of
                                          ///< another grid: what can be done about it
 };
@@ -47,6 +49,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
 /// The weights to load from another model.
 struct MatchingRules {
   bool positions = false;             ///< as above
+  bool antialias = false;             ///< as above
   std::vector<std::string> skip{};    ///< patterns of names that are not taken; * stands for any text
   std::vector<std::string> parts{};   ///< of tensors that have parts (ParameterSpec): which to take, if as many rows
   std::vector<RowPart> file_parts{};  ///< the parts of such tensors in the file

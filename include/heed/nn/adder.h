@@ -35,12 +35,12 @@ struct ProjectionPart {
   Index width = 0;
 };
 
-/// y = norm(adder_linear(x)), part by part. Tensors NAME.weight [out, in], N(0, 1), NAME.bias [out], zero, and for
-/// each part its norm's weight, one, and bias, zero.
+/// y = norm(adder_linear(x)), part by part. Tensors NAME.weight [out, in], N(0, 1), where it has one NAME.bias [out],
+/// zero, and for each part its norm's weight, one, and bias, zero.
 class AdderLayer {
  public:
   AdderLayer(ParameterList& list, std::string name, Index in, std::vector<ProjectionPart> parts,
-             const AdderLinearOptions& options)
+             const AdderLinearOptions& options, bool bias)
       : name_(std::move(name)), parts_(std::move(parts)), options_(options) {
     Index out = 0;
     ParameterSpec weight;
@@ -52,7 +52,7 @@ class AdderLayer {
     weight.shape = {out, in};
     weight.initial = Initial::normal(1);
     weight_ = list.add(std::move(weight));
-    bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
+    if (bias) bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
     for (const ProjectionPart& part : parts_) {
       gammas_.push_back(list.add({part.norm + ".weight", {part.width}, Initial::constant(1), false}));
       betas_.push_back(list.add({part.norm + ".bias", {part.width}, Initial::constant(0), false}));
@@ -64,7 +64,7 @@ class AdderLayer {
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
-    const Var<T> distances = adder_linear(x, tape.parameter(weight_), tape.parameter(bias_), options_);
+    const Var<T> distances = adder_linear(x, tape.parameter(weight_), parameter_or_none(tape, bias_), options_);
     std::vector<NormPart<T>> norms;
     for (std::size_t i = 0; i < parts_.size(); ++i)
       norms.push_back({tape.parameter(gammas_[i]), tape.parameter(betas_[i])});
@@ -83,7 +83,7 @@ class AdderLayer {
   std::string name_;
   std::vector<ProjectionPart> parts_;
   AdderLinearOptions options_;
-  ParameterId weight_, bias_;
+  ParameterId weight_, bias_ = -1;
   std::vector<ParameterId> gammas_, betas_;
 };
 
@@ -91,8 +91,8 @@ class AdderLayer {
 class Projection {
  public:
   Projection(ParameterList& list, const std::string& name, Index in, std::vector<ProjectionPart> parts,
-             const std::optional<AdderLinearOptions>& adder)
-      : layer_(make(list, name, in, std::move(parts), adder)) {}
+             const std::optional<AdderLinearOptions>& adder, bool bias = true)
+      : layer_(make(list, name, in, std::move(parts), adder, bias)) {}
 
   /// With one norm, NAME_ln.
   Projection(ParameterList& list, const std::string& name, Index in, Index out,
@@ -115,11 +115,11 @@ class Projection {
   using Layer = std::variant<LinearLayer, AdderLayer>;
 
   static Layer make(ParameterList& list, const std::string& name, Index in, std::vector<ProjectionPart> parts,
-                    const std::optional<AdderLinearOptions>& adder) {
-    if (adder) return AdderLayer(list, name, in, std::move(parts), *adder);
+                    const std::optional<AdderLinearOptions>& adder, bool bias) {
+    if (adder) return AdderLayer(list, name, in, std::move(parts), *adder, bias);
     Index out = 0;
     for (const ProjectionPart& part : parts) out += part.width;
-    return LinearLayer(list, name, in, out);
+    return LinearLayer(list, name, in, out, bias);
   }
 
   Layer layer_;

@@ -24,6 +24,7 @@ struct AttentionLayerOptions {
   bool qk_norm = false;    ///< layer norm of the queries and keys of each head (Dehghani et al., arXiv:2302.05442)
   bool gate = false;       ///< out * act(x W + b) before the output projection (Hua et al., arXiv:2202.10447)
   bool gate_silu = false;  ///< act: silu, or nothing
+  bool qkv_bias = true;    ///< the projection to q, k and v has a bias
   std::optional<AdderLinearOptions> adder{};  ///< qkv and proj are adder layers
   std::string as_images{};                    ///< the mechanism's tensor of this name, [heads], is [heads, 1, 1]
 };
@@ -47,9 +48,10 @@ class AttentionLayer {
         gate_silu_(options.gate_silu),
         mechanism_(name, std::move(mechanism), dim, heads, shape),
         layout_(mechanism_.layout()),
-        qkv_(list, name + ".qkv", dim, parts(name, layout_), options.adder),
+        qkv_(list, name + ".qkv", dim, parts(name, layout_), options.adder, options.qkv_bias),
         proj_(list, name + ".proj", layout_.heads * layout_.value_width, dim, options.adder) {
-    for (const char* tensor : {".qkv.weight", ".qkv.bias"}) list.divide(name + tensor, projection_parts(layout_));
+    list.divide(name + ".qkv.weight", projection_parts(layout_));
+    if (options.qkv_bias) list.divide(name + ".qkv.bias", projection_parts(layout_));
     if (options.adder) out_norm_.emplace(list, name + ".out_ln", layout_.heads * layout_.value_width);
     if (options.qk_norm) {
       require_qk_norm(mechanism_.mechanism());

@@ -6,6 +6,7 @@
 #include "heed/nn/layers.h"
 #include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/dropout.h"
+#include "heed/ops/scale_channels.h"
 #include "heed/ops/tokens.h"
 
 #include <memory>
@@ -53,12 +54,18 @@ struct BlockOptions {
   std::optional<AdderLinearOptions> adder{};  ///< its layers compute distances
 };
 
-/// Widths of a block, its activation, and eps of its norms.
+/// Widths of a block, its activation, eps of its norms, and the initial factors of its branches.
 struct BlockSizes {
   Index dim = 0, hidden = 0;
   std::string act = "gelu";
   double eps = LayerNormLayer::usual_eps;
+  double layer_scale = 0;  ///< 0: no factors
 };
+
+/// Declares the factors of a branch, one for each channel.
+inline ParameterId add_layer_scale(ParameterList& list, const std::string& name, Index dim, double initial) {
+  return list.add({name, {dim}, Initial::constant(initial), false});
+}
 
 /// A branch beside a residual connection with what chance does to it in training: x + path(drop(branch)).
 struct Chance {
@@ -76,10 +83,19 @@ struct Chance {
   Var<T> operator()(Var<T> branch, std::uint64_t which) const {
     return stochastic_depth(heed::dropout(branch, dropout, 4 * place + which), drop_path, 4 * place + which);
   }
+
+  /// Returns x + gamma branch with the same random numbers.
+  template <class T>
+  Var<T> scaled(Var<T> x, Var<T> branch, Var<T> gamma, std::uint64_t which) const {
+    if (!acts(x.tape())) return scale_channels(branch, gamma, x);
+    branch = scale_channels(heed::dropout(branch, dropout, 4 * place + which), gamma);
+    return add(x, stochastic_depth(branch, drop_path, 4 * place + which));
+  }
 };
 
 /// One pre-norm block: x + attention(norm1(x)), then x + mlp(norm2(x)). Tensors NAME.norm1.*, NAME.attn.*,
-/// NAME.norm2.*, NAME.mlp.*. Attention is AttentionLayer or a layer called like it.
+/// NAME.norm2.*, NAME.mlp.*; with factors of the branches also NAME.ls1.gamma, NAME.ls2.gamma. Attention is
+/// AttentionLayer or a layer called like it.
 template <class Attention>
 class PreNormBlock {
  public:
@@ -92,7 +108,11 @@ class PreNormBlock {
         norm1_(list, name + ".norm1", sizes.dim, sizes.eps),
         attention_(make_attention(list, name + ".attn")),
         norm2_(list, name + ".norm2", sizes.dim, sizes.eps),
-        mlp_(list, name + ".mlp", sizes.dim, sizes.hidden, sizes.act, options.adder) {}
+        mlp_(list, name + ".mlp", sizes.dim, sizes.hidden, sizes.act, options.adder) {
+    if (sizes.layer_scale == 0) return;
+    gamma1_ = add_layer_scale(list, name + ".ls1.gamma", sizes.dim, sizes.layer_scale);
+    gamma2_ = add_layer_scale(list, name + ".ls2.gamma", sizes.dim, sizes.layer_scale);
+  }
 
   /// x [B, N, D] to [B, N, D], or to [B, D] where the first token's output is all that is wanted. `visit`, if given,
   /// sees the attention layer.
@@ -100,6 +120,12 @@ class PreNormBlock {
   Var<T> operator()(Var<T> x, Tokens tokens = Tokens::all, const AttentionVisitor<T>* visit = nullptr) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
     const Var<T> residual = tokens == Tokens::first ? select_token(x, 0) : x;
+    if (gamma1_ >= 0) {
+      const Tape<T>& tape = x.tape();
+      x = chance_.scaled(residual, attention_(x, {}, tokens, &norm1_, visit), x.tape().parameter(gamma1_), 0);
+      const double rate = chance_.acts(tape) ? chance_.dropout : 0;
+      return chance_.scaled(x, mlp_(&norm2_, x, rate, 4 * chance_.place + 1), x.tape().parameter(gamma2_), 2);
+    }
     // A branch that may be dropped is added separately; otherwise its last product adds the residual.
     if (!chance_.acts(x.tape())) {
       x = attention_(x, residual, tokens, &norm1_, visit);
@@ -125,11 +151,15 @@ class PreNormBlock {
   Attention attention_;
   LayerNormLayer norm2_;
   FeedForward mlp_;
+  ParameterId gamma1_ = -1, gamma2_ = -1;
 };
 
 /// Returns the options of an attention layer in [model].
 inline AttentionLayerOptions attention_options(const ModelConfig& config) {
-  return {.qk_norm = config.qk_norm, .gate = config.gate, .gate_silu = config.gate_act == "silu"};
+  return {.qk_norm = config.qk_norm,
+          .gate = config.gate,
+          .gate_silu = config.gate_act == "silu",
+          .qkv_bias = config.qkv_bias};
 }
 
 /// The block of a Vision Transformer.
@@ -138,7 +168,9 @@ class Block : public PreNormBlock<AttentionLayer> {
   Block(ParameterList& list, const std::string& name, const ModelConfig& config, std::unique_ptr<Mechanism> mechanism,
         const AttentionShape& shape, const BlockOptions& options)
       : PreNormBlock(
-            list, name, {config.dim, config.hidden, options.adder ? config.ffn_act : config.act},
+            list, name,
+            {config.dim, config.hidden, options.adder ? config.ffn_act : config.act, config.norm_eps,
+             config.block_scale},
             [&](ParameterList& to, const std::string& layer) {
               AttentionLayerOptions of = attention_options(config);
               of.adder = options.adder;

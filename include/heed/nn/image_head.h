@@ -4,26 +4,36 @@
 #include "heed/config/experiment.h"
 #include "heed/nn/attention.h"
 #include "heed/nn/layers.h"
+#include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/tokens.h"
 
 #include <optional>
 
 namespace heed {
 
-/// logits = head(norm(x)[class token], or its mean over tokens), as pool says; or with output = "tokens" head(norm(x))
-/// of each patch. Tensors norm.*, head.*. A model without a classifier has no head: its features stand for logits.
+/// logits = head(norm(x)[class token], or its mean over patches), as pool says; or with output = "tokens" head(norm(x))
+/// of each patch. Tensors norm.*, head.*. With pool_norm = "after" the norm is of the pooled vector, fc_norm.*. A
+/// second class token has a classifier of its own, head_dist.*; logits are the mean of both. A model without a
+/// classifier has no head: its features stand for logits.
 class ImageHead {
  public:
   ImageHead(ParameterList& list, const ModelConfig& config, Index dim, double eps = LayerNormLayer::usual_eps)
-      : cls_(config.pool == "cls"), tokens_(config.output == "tokens"), norm_(list, "norm", dim, eps) {
-    if (config.classifier) head_.emplace(list, "head", dim, config.classes);
+      : cls_(config.pool == "cls"),
+        tokens_(config.output == "tokens"),
+        norm_last_(config.pool_norm == "after"),
+        distilled_(config.distilled),
+        prefix_(config.prefix_tokens()),
+        norm_(list, norm_last_ ? "fc_norm" : "norm", dim, eps) {
+    if (!config.classifier) return;
+    head_.emplace(list, "head", dim, config.classes);
+    if (distilled_) head_dist_.emplace(list, "head_dist", dim, config.classes);
   }
 
   /// The tokens it reads. After its attention, the last block of a model need not go on with the others: a sixteenth of
   /// the work of twelve blocks.
   template <class T>
   Tokens reads(const Tape<T>& tape) const {
-    return cls_ && !tokens_ && takes_shortcuts(tape) ? Tokens::first : Tokens::all;
+    return cls_ && !tokens_ && !distilled_ && takes_shortcuts(tape) ? Tokens::first : Tokens::all;
   }
 
   /// x [B, N, D], or [B, D] where it reads the first token alone, to logits [B, classes], or of patches [B, n,
@@ -31,29 +41,37 @@ class ImageHead {
   template <class T>
   Var<T> operator()(Var<T> x) const {
     if (!head_) return features(x);
-    if (tokens_) return head_->after(norm_, cls_ ? skip_tokens(x, 1) : x);
-    if (!cls_) return (*head_)(features(x));
+    if (tokens_) return head_->after(norm_, patches(x));
+    if (!cls_) return norm_last_ ? head_->after(norm_, mean_tokens(patches(x))) : (*head_)(features(x));
     const typename Tape<T>::Scope scope(x.tape(), pool_name_);
-    return head_->after(norm_, first_token(x));
+    const Var<T> logits = head_->after(norm_, token(x, 0));
+    return distilled_ ? scale(add(logits, head_dist_->after(norm_, token(x, 1))), 0.5) : logits;
   }
 
-  /// Returns the classifier's input from x: [B, D].
+  /// Returns the classifier's input from x, the mean of both with two classifiers: [B, D].
   template <class T>
   Var<T> features(Var<T> x) const {
     const typename Tape<T>::Scope scope(x.tape(), pool_name_);
-    return cls_ ? norm_(first_token(x)) : mean_tokens(norm_(x));
+    if (distilled_) return scale(add(norm_(token(x, 0)), norm_(token(x, 1))), 0.5);
+    if (cls_) return norm_(token(x, 0));
+    return norm_last_ ? norm_(mean_tokens(patches(x))) : mean_tokens(norm_(patches(x)));
   }
 
  private:
   template <class T>
-  static Var<T> first_token(Var<T> x) {
-    return x.shape().rank() == 2 ? x : select_token(x, 0);
+  static Var<T> token(Var<T> x, Index i) {
+    return x.shape().rank() == 2 ? x : select_token(x, i);
+  }
+  template <class T>
+  Var<T> patches(Var<T> x) const {
+    return prefix_ > 0 ? skip_tokens(x, prefix_) : x;
   }
 
-  bool cls_, tokens_;
+  bool cls_, tokens_, norm_last_, distilled_;
+  Index prefix_;
   std::string pool_name_ = "pool";
   LayerNormLayer norm_;
-  std::optional<LinearLayer> head_;
+  std::optional<LinearLayer> head_, head_dist_;
 };
 
 }  // namespace heed

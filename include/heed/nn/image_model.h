@@ -6,13 +6,14 @@
 
 namespace heed {
 
-/// Returns the shape of attention among the patches of a square grid and, if there is one, the class token before them.
-inline AttentionShape grid_shape(Index side, bool class_token) {
-  const Index tokens = side * side + class_token;
-  return {.queries = tokens, .keys = tokens, .grid_height = side, .grid_width = side, .class_token = class_token};
+/// Returns the shape of attention among the patches of a grid and `prefix` tokens before them.
+inline AttentionShape grid_shape(Sides grid, Index prefix) {
+  const Index tokens = grid.height * grid.width + prefix;
+  return {
+      .queries = tokens, .keys = tokens, .grid_height = grid.height, .grid_width = grid.width, .class_token = prefix};
 }
 
-/// A model of square images that tells classes apart. Derived as ModelBase says.
+/// A model of images that tells classes apart. Derived as ModelBase says.
 template <class Derived>
 class ImageModel : public ModelBase<Derived> {
  public:
@@ -20,17 +21,16 @@ class ImageModel : public ModelBase<Derived> {
   explicit ImageModel(const Experiment& experiment) : config_(experiment.model) { validate(experiment); }
 
   ModelInput<float> example() const override {
-    return {.images = {nullptr, Shape{1, config_.channels, config_.image, config_.image}}};
+    return {.images = {nullptr, Shape{1, config_.channels, config_.image.height, config_.image.width}}};
   }
   Shape outputs() const override { return Shape{config_.classifier ? config_.classes : this->feature_sizes().width}; }
 
  protected:
   /// Throws Error unless these are images as the model takes them.
   void require_images(const Shape& images) const {
-    require(
-        images.rank() == 4 && images[1] == config_.channels && images[2] == config_.image && images[3] == config_.image,
-        "[model] images have shape {}; expected [B, {}, {}, {}]", images, config_.channels, config_.image,
-        config_.image);
+    const auto [height, width] = config_.image;
+    require(images.rank() == 4 && images[1] == config_.channels && images[2] == height && images[3] == width,
+            "[model] images have shape {}; expected [B, {}, {}, {}]", images, config_.channels, height, width);
   }
 
   ModelConfig config_;

@@ -19,6 +19,12 @@ bool takes_shortcuts(const Tape<T>& tape) {
          (pass.observers.trace_fused || (!pass.execution.dry_run && pass.observers.trace == nullptr));
 }
 
+/// Returns the parameter, or none for an id below 0.
+template <class T>
+Var<T> parameter_or_none(Tape<T>& tape, ParameterId id) {
+  return id < 0 ? Var<T>{} : tape.parameter(id);
+}
+
 /// Layer norm over the last axis. Tensors NAME.weight, one, and NAME.bias, zero.
 class LayerNormLayer {
  public:
@@ -83,15 +89,15 @@ class ActivationLayer {
 };
 
 /// y = x W^T + b. Tensors NAME.weight [out, in], truncated normal with standard deviation 0.02, and NAME.bias
-/// [out], zero.
+/// [out], zero, where it has one.
 class LinearLayer {
  public:
-  LinearLayer(ParameterList& list, std::string name, Index in, Index out) : name_(std::move(name)) {
+  LinearLayer(ParameterList& list, std::string name, Index in, Index out, bool bias = true) : name_(std::move(name)) {
     weight_ = list.add({.name = name_ + ".weight",
                         .shape = {out, in},
                         .initial = Initial::truncated_normal(0.02),
                         .multiplied = true});
-    bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
+    if (bias) bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
   }
 
   /// With a weight [out, in] that another layer has declared.
@@ -104,7 +110,7 @@ class LinearLayer {
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
-    return linear(x, tape.parameter(weight_), tape.parameter(bias_), residual);
+    return linear(x, tape.parameter(weight_), parameter_or_none(tape, bias_), residual);
   }
 
   /// The same of before(x), a norm or an activation.
@@ -113,12 +119,12 @@ class LinearLayer {
     Tape<T>& tape = x.tape();
     if (!takes_shortcuts(tape)) return (*this)(before(x), residual);
     const typename Tape<T>::Scope scope(tape, name_);
-    return before.linear(x, tape.parameter(weight_), tape.parameter(bias_), residual);
+    return before.linear(x, tape.parameter(weight_), parameter_or_none(tape, bias_), residual);
   }
 
  private:
   std::string name_;
-  ParameterId weight_, bias_;
+  ParameterId weight_, bias_ = -1;
 };
 
 }  // namespace heed

@@ -1,8 +1,11 @@
 // The Vision Transformer. Dosovitskiy et al., "An image is worth 16x16 words", arXiv:2010.11929v2, Eq. 1-4:
 //
-//   z = [class token; patches E] + positions
+//   z = [class token; distillation token; registers; patches E] + positions
 //   z = z + attention(norm1(z));  z = z + mlp(norm2(z))      for each block
-//   logits = head(norm(z)[class token], or its mean over tokens)
+//   logits = head(norm(z)[class token], or its mean over patches)
+//
+// Registers: Darcet et al., arXiv:2309.16588; distillation token: Touvron et al., arXiv:2012.12877; factors of the
+// branches, gamma: arXiv:2103.17239.
 //
 // Tensors carry timm's names and layouts, so weights travel both ways.
 #pragma once
@@ -38,7 +41,9 @@ class VisionTransformer : public ImageModel<VisionTransformer> {
 
   double dropout_;
   std::string patch_name_ = "patch_embed.proj", position_name_ = "pos_embed";
-  ParameterId class_token_ = -1, position_ = -1, patch_weight_ = -1, patch_bias_ = -1;
+  ParameterId position_ = -1, patch_weight_ = -1, patch_bias_ = -1;
+  std::vector<ParameterId> prefix_;  ///< tensors of the tokens before the patches, the last one's first
+  std::optional<LayerNormLayer> pre_norm_;
   std::vector<Block> blocks_;
   std::optional<ImageHead> head_;
 };

@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// Computes y[b, n] = W patch(b, n) + bias: x [B, C, H, W], weight [D, C, p, p], bias [D], y [B, N, D] with the
-/// N = (H / p) (W / p) patches in row-major order. Saved: the patches as rows, [B N, C p p].
+/// Computes y[b, n] = W patch(b, n) + bias: x [B, C, H, W], weight [D, C, p, q], bias [D] optional, y [B, N, D] with
+/// the N = (H / p) (W / q) patches in row-major order. Saved: the patches as rows, [B N, C p q].
 ///
 ///   dW += dy^T patches,  dbias += sum dy,  dx += dy W per patch
 template <class T>

@@ -5,12 +5,12 @@
 
 namespace heed {
 
-/// Computes y[b] = [class_token; x[b]] + position: x [B, P, D], class_token [1, 1, D] optional, position [1, N, D]
-/// optional, y [B, N, D] with N = P + 1 if there is a class token, else P. arXiv:2010.11929v2, Eq. 1.
+/// Computes y[b] = [prefix; x[b]] + position: x [B, P, D], prefix [1, F, D] optional (a class token, registers),
+/// position [1, F + P, D] optional, y [B, F + P, D]. arXiv:2010.11929v2, Eq. 1.
 ///
-///   dx += dy of its rows;  dposition += sum over images of dy;  dclass_token += the same of the first rows
+///   dx += dy of its rows;  dposition += sum over images of dy;  dprefix += the same of the first rows
 template <class T>
-Var<T> embed_tokens(Var<T> x, Var<T> class_token, Var<T> position);
+Var<T> embed_tokens(Var<T> x, Var<T> prefix, Var<T> position);
 
 /// Interpolates a position embedding to another grid: y = [x[..skip]; M x[skip..]] with M the bicubic interpolation
 /// from a square grid of side `from` to one of side `to` (kernels/grids/bicubic.h): x [1, skip + from^2, D], y [1, skip

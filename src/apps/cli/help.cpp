@@ -86,7 +86,9 @@ std::string words_of_keys() {
 }
 
 std::string of_experiments() {
-  const std::string usual = to_toml(Experiment{});
+  Experiment shown;
+  shown.model.class_token = true;
+  const std::string usual = to_toml(shown);
   return "An experiment file is TOML: a model as its `base`, and what should differ. `base` is looked up beside the\n"
          "file, then in the working directory, then among the files that came with heed. --set TABLE.KEY=VALUE\n"
          "overrides a key. A key that changes nothing beside the others, such as optim.momentum beside\n"

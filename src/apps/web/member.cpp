@@ -67,10 +67,10 @@ Json Member::description() const {
   return Json::object({{"mechanism", experiment_.attention.mechanism},
                        {"parameters", parameters_.list().trainable_elements()},
                        {"classes", mnist_class_names(experiment_.data.name)},
-                       {"image", model.image},
+                       {"image", Index{model.image}},
                        {"channels", model.channels},
                        {"grid", model.image / model.patch},
-                       {"class_token", model.pool == "cls"},
+                       {"class_token", model.prefix_tokens()},
                        {"depth", model.depth},
                        {"config", config_toml(experiment_)}});
 }

@@ -1,7 +1,10 @@
 // Change of size and channels.
 #include "resample.h"
 
+#include "heed/config/data.h"
+
 #include <algorithm>
+#include <cmath>
 
 namespace heed {
 
@@ -28,7 +31,34 @@ void grey_to_rgb(Image& image) {
     std::copy_n(image.pixels.begin(), n, image.pixels.begin() + static_cast<Index>(c * n));
 }
 
+/// The first of `size` positions in the middle of `all`; halves are rounded to even numbers, as in Python.
+Index middle(Index all, Index size) {
+  const Index half = (all - size) / 2;
+  return (all - size) % 2 == 0 ? half : half + half % 2;
+}
+
+Image middle_of(const Image& image, ImageSize target, const DataConfig& data) {
+  const auto covered = [&](Index side) { return std::llround(static_cast<double>(side) / data.crop_fraction); };
+  const Index rows = covered(target.height), columns = covered(target.width);
+  const auto [channels, height, width] = image.size;
+  // The axis that needs the larger factor is brought to its size, the other one in proportion.
+  const bool by_rows = rows * width >= columns * height;
+  const Index new_height = by_rows ? rows : columns * height / width;
+  const Index new_width = by_rows ? rows * width / height : columns;
+  const Box all{0, 0, height, width};
+  const Filter filter = data.interpolation == "bicubic" ? Filter::cubic : Filter::linear;
+  const Image large = resampled(image, all, new_height, new_width, filter);
+  const Index top = middle(new_height, target.height), left = middle(new_width, target.width);
+  return resampled(large, {top, left, top + target.height, left + target.width}, target.height, target.width, filter);
+}
+
 }  // namespace
+
+Image fitted(Image image, ImageSize target, const DataConfig& data) {
+  if (image.size.channels == 3 && target.channels == 1) image = to_grey(image);
+  if (data.resize == "crop") image = middle_of(image, target, data);
+  return convert(std::move(image), target);
+}
 
 Image convert(Image image, ImageSize target) {
   require(target.channels == 1 || target.channels == 3, "an image can have 1 or 3 channels, not {}", target.channels);

@@ -1,6 +1,8 @@
 #include "initial_weights.h"
 
 #include "heed/attention/mechanism.h"
+#include "heed/config/model_of_tensors.h"
+#include "heed/io/upstream_weights.h"
 #include "heed/io/json.h"
 #include "heed/train/runs/run.h"
 
@@ -19,7 +21,11 @@ std::string file_of(const std::string& source) {
 
 MatchingRules matching_rules(const Experiment& x) {
   const AttentionLayout layout = make_mechanism(x.train.init_mechanism, {})->layout(x.model.dim, x.model.heads);
-  return {x.train.init_positions, x.train.init_skip, x.train.init_parts, projection_parts(layout)};
+  return {.positions = x.train.init_positions != "none",
+          .antialias = x.train.init_positions == "antialias",
+          .skip = x.train.init_skip,
+          .parts = x.train.init_parts,
+          .file_parts = projection_parts(layout)};
 }
 
 /// The names of a TakenTensor::Status in init.json.
@@ -29,16 +35,20 @@ constexpr const char* status_names[] = {"loaded", "part", "interpolated", "new"}
 
 template <class T>
 InitialWeights take_initial_weights(const std::string& source, const Experiment& x, Parameters<T>& parameters) {
-  const SafetensorsFile file(file_of(source));
+  const OpenedWeights opened = open_weights(file_of(source));
+  const SafetensorsFile& file = opened.file;
   InitialWeights weights{file.path(), file.checksum(), {}};
+  const std::string keys = fitting_keys(file, x.model);
   if (x.train.init == "matching")
     weights.taken = load_matching(file, parameters, matching_rules(x));
   else
     weights.taken = load_weights(file, parameters,
                                  {.new_head = x.train.init_head,
-                                  .positions = x.train.init_positions,
-                                  .cure = "; --set train.init=matching takes what fits",
+                                  .positions = x.train.init_positions != "none",
+                                  .antialias = x.train.init_positions == "antialias",
+                                  .cure = keys.empty() ? "; --set train.init=matching takes what fits" : keys,
                                   .positions_cure = "; --set train.init_positions=true interpolates it"});
+  weights.taken.prefix = opened.prefix;
   return weights;
 }
 

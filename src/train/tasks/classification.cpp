@@ -222,7 +222,7 @@ std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training
   if (part == Part::validation && images.empty()) return nullptr;
   DataConfig data = data_;
   // A different number of channels is an error.
-  if (any_size_) data.resize |= set.image_size().channels == input_.channels;
+  if (any_size_ && data.resize == "none" && set.image_size().channels == input_.channels) data.resize = "squash";
   return std::make_unique<ImageSource<T>>(
       set, std::move(images), data, Loading{input_, train_.batch, static_cast<std::uint64_t>(train_.seed), training},
       training ? train_.label_smoothing : 0);

@@ -51,4 +51,19 @@ BOOST_AUTO_TEST_CASE(grey_and_colour) {
   check_error([&] { convert(grey, {2, 1, 2}); }, {"1 or 3 channels", "2"});
 }
 
+// The shorter side of 8 x 10 is 7 / 0.875 already, so that the middle is cut out and nothing resampled. The halves of
+// (8 - 7) / 2 and (10 - 7) / 2 are rounded to 0 and 2, as by Python's round in torchvision's CenterCrop.
+BOOST_AUTO_TEST_CASE(the_middle_is_cut_out) {
+  DataConfig data;
+  data.resize = "crop";
+  Image image{{1, 10, 8}, {}};
+  for (int i = 0; i < 80; ++i) image.pixels.push_back(static_cast<std::uint8_t>(3 * i));
+  const Image middle = fitted(image, {1, 7, 7}, data);
+  for (int y = 0; y < 7; ++y)
+    for (int x = 0; x < 7; ++x) BOOST_TEST(middle.pixels[static_cast<std::size_t>(7 * y + x)] == 3 * ((y + 2) * 8 + x));
+  data.resize = "squash";
+  BOOST_TEST(fitted(image, {1, 7, 7}, data).pixels == convert(image, {1, 7, 7}).pixels,
+             boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

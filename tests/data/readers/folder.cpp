@@ -134,7 +134,7 @@ BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_resized_by_the_loader, Tree) {
   const auto data = open();
   DataConfig config;
   config.mean = config.std = {};
-  config.resize = true;
+  config.resize = "squash";
   Loader<double> loader(*data, all_images(4), config, {folder_size, 4, 1, false});
   loader.start(0);
   const Batch<double>& batch = *loader.next();

@@ -133,4 +133,20 @@ BOOST_AUTO_TEST_CASE(bilinear_by_hand) {
   check_near(same, grid);
 }
 
+// torch.nn.functional.interpolate(x, size, mode="bicubic", antialias=True) of PyTorch 1.13, in double: x_i = i^2 / 10.
+BOOST_AUTO_TEST_CASE(antialiased_as_pytorch_does) {
+  std::vector<double> x;
+  for (int i = 0; i < 25; ++i) x.push_back(i * i / 10.0);
+  std::vector<double> small(6), large(42);
+  kernels::bicubic_antialiased({5, 5}, Matrix<const double>(x.data(), 25, 1), {2, 3}, Matrix(small.data(), 6, 1));
+  const std::vector<double> expected{3.157928528164754,  4.970928797319573,  7.295628529801763,
+                                     26.831417159133693, 32.408255888189956, 38.49679408057361};
+  for (std::size_t i = 0; i < 6; ++i) BOOST_TEST(std::abs(small[i] - expected[i]) < 1e-12);
+  kernels::bicubic_antialiased({5, 5}, Matrix<const double>(x.data(), 25, 1), {7, 6}, Matrix(large.data(), 42, 1));
+  const std::vector<double> row{-0.14717208574965757, -0.12973393611502215, 0.012830366774542173,
+                                0.29762001078748745,  0.7520269769510126,   1.2450478920961765};
+  for (std::size_t i = 0; i < 6; ++i) BOOST_TEST(std::abs(large[i] - row[i]) < 1e-12);
+  BOOST_TEST(std::abs(large[41] - 59.02806737473122) < 1e-12);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

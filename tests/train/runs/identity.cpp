@@ -11,6 +11,8 @@ using namespace heed::test;
 namespace {
 
 void change(Index& value) { ++value; }
+void change(Sides& value) { ++value.height; }
+void change(std::optional<bool>& value) { value = !value.value_or(true); }
 void change(double& value) { value += 0.25; }
 void change(bool& value) { value = !value; }
 void change(std::string& value) { value += "x"; }

@@ -50,4 +50,11 @@ bool has_image_name(const std::string& path);
 /// (so that nothing aliases); grey is 0.299 R + 0.587 G + 0.114 B, RGB from grey repeats it.
 Image convert(Image image, ImageSize target);
 
+struct DataConfig;
+
+/// Returns the image at the model's size by data.resize: with "crop" the shorter side is brought to that of `target` /
+/// crop_fraction, rounded, and the middle is cut out, as torchvision's Resize and CenterCrop do it; otherwise
+/// convert(image, target).
+Image fitted(Image image, ImageSize target, const DataConfig& data);
+
 }  // namespace heed

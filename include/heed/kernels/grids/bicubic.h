@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 namespace heed::kernels {
 
@@ -55,6 +56,27 @@ struct LinearTaps {
     cell[1] = std::min(cell[0] + 1, from - 1);
     weight[1] = inside - static_cast<double>(cell[0]);
     weight[0] = 1 - weight[1];
+  }
+};
+
+/// The cells of `from` along one axis that cell i of `to` depends on, and their weights, which sum to 1, with
+/// antialiasing, as in PyTorch's interpolate: a = -1/2, and a reach that grows with from / to.
+struct AntialiasedTaps {
+  Index first;
+  std::vector<double> weights;
+
+  AntialiasedTaps(Index i, Index from, Index to) {
+    constexpr double a = -0.5;
+    const double scale = static_cast<double>(from) / static_cast<double>(to), unit = std::max(scale, 1.0);
+    const double centre = (static_cast<double>(i) + 0.5) * scale, reach = 2 * unit;
+    first = std::max<Index>(static_cast<Index>(centre - reach + 0.5), 0);
+    const Index end = std::min(static_cast<Index>(centre + reach + 0.5), from);
+    double sum = 0;
+    for (Index k = first; k < end; ++k) {
+      weights.push_back(cubic_weight((static_cast<double>(k) + 0.5 - centre) / unit, a));
+      sum += weights.back();
+    }
+    for (double& weight : weights) weight /= sum;
   }
 };
 
@@ -107,6 +129,25 @@ void bicubic(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
 template <class T>
 void bilinear(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   interpolate<LinearTaps>(from, x, to, y);
+}
+
+/// The same with antialiasing.
+template <class T>
+void bicubic_antialiased(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
+  for (Index i = 0; i < to.height; ++i)
+    for (Index j = 0; j < to.width; ++j) {
+      const AntialiasedTaps rows(i, from.height, to.height), columns(j, from.width, to.width);
+      for (Index c = 0; c < y.columns; ++c) {
+        double sum = 0;
+        for (std::size_t r = 0; r < rows.weights.size(); ++r)
+          for (std::size_t k = 0; k < columns.weights.size(); ++k) {
+            const Index cell =
+                (rows.first + static_cast<Index>(r)) * from.width + columns.first + static_cast<Index>(k);
+            sum += rows.weights[r] * columns.weights[k] * static_cast<double>(x(cell, c));
+          }
+        y(i * to.width + j, c) = static_cast<T>(sum);
+      }
+    }
 }
 
 /// Counts for `elements` = cells times channels of the result. In the backward pass each tap of each element adds to

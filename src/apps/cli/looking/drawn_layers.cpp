@@ -54,7 +54,7 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
   if (choice_.rollout) picture = rollout_of(site);
   if (!is_chosen(block_)) return;
   if (!choice_.rollout) picture = picture_of(site);
-  class_tokens_.insert(shape.class_token);
+  have_token_.insert(shape.class_token > 0 && choice_.token >= 0);
   SheetRow row = begun_;
   row.label.push_back(fmt::format("block {}", block_));
   row.label.push_back(site.mechanism.name());
@@ -65,10 +65,34 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
     draws_queries_ |= info.axes == PictureAxes::pairs;
     row.label.push_back(picture->label);
     if (!named_after_ || (named_after_->axes == PictureAxes::matrix && row.over_image)) named_after_ = info;
-    for (Index part = static_cast<Index>(sheet_.columns.size()); part < row.weights.shape()[0]; ++part)
-      sheet_.columns.push_back(choice_.rollout ? info.part : fmt::format("{} {}", info.part, part + 1));
+    choose_heads(row, info);
   }
   sheet_.rows.push_back(std::move(row));
+}
+
+/// Reduces a row to the chosen heads, or to their mean, and names its columns.
+void DrawnLayers::choose_heads(SheetRow& row, const PictureInfo& info) {
+  const Shape& shape = row.weights.shape();
+  const Index parts = shape[0], size = shape[1] * shape[2];
+  if (choice_.mean_heads) {
+    row.weights = mean_of_heads(row.weights.view());
+    if (sheet_.columns.empty()) sheet_.columns.push_back(fmt::format("mean of {}s", info.part));
+    return;
+  }
+  if (choice_.heads.empty() || choice_.rollout) {
+    for (Index part = static_cast<Index>(sheet_.columns.size()); part < parts; ++part)
+      sheet_.columns.push_back(choice_.rollout ? info.part : fmt::format("{} {}", info.part, part + 1));
+    return;
+  }
+  Tensor<float> chosen(Shape{static_cast<Index>(choice_.heads.size()), shape[1], shape[2]});
+  const bool first = sheet_.columns.empty();
+  float* to = chosen.data();
+  for (const Index head : choice_.heads) {
+    require(head >= 1 && head <= parts, "--head {}: block {} has {} 1 to {}", head, block_, info.part, parts);
+    to = std::copy_n(row.weights.data() + (head - 1) * size, size, to);
+    if (first) sheet_.columns.push_back(fmt::format("{} {}", info.part, head));
+  }
+  row.weights = std::move(chosen);
 }
 
 std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<float>& site) {
@@ -106,15 +130,15 @@ Tensor<float> DrawnLayers::weights_of(const Picture& picture, const AttentionSha
   if (picture.info.axes == PictureAxes::tokens) return token_weights(numbers, grid, shape.class_token);
   std::optional<Patch> query;
   if (sheet_.query) query = patch_in(grid, sheet_.grid, *sheet_.query);
-  return patch_weights(numbers, grid, query);
+  return patch_weights(numbers, grid, query, shape.class_token > 0 ? choice_.token : -1);
 }
 
 std::string DrawnLayers::title_of(const PictureInfo& info) const {
   if (info.axes != PictureAxes::pairs) return info.meaning;
   if (!choice_.query.empty()) return fmt::format("{} of patch {} to each patch", info.meaning, choice_.query);
-  if (!class_tokens_.contains(true)) return info.meaning + " to each patch, mean over all queries";
-  if (!class_tokens_.contains(false)) return info.meaning + " of the class token to each patch";
-  return info.meaning + " of the class token to each patch; of stages without one, mean over all queries";
+  if (!have_token_.contains(true)) return info.meaning + " to each patch, mean over all queries";
+  const std::string title = fmt::format("{} of the {} to each patch", info.meaning, choice_.token_name);
+  return have_token_.contains(false) ? title + "; of stages without one, mean over all queries" : title;
 }
 
 void DrawnLayers::finish() {

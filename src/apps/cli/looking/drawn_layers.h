@@ -18,9 +18,13 @@ class DrawnLayers {
  public:
   struct Choice {
     std::string show;   ///< "map", or the name of a picture; empty: the map, or the first picture where there is none
-    std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; empty: the class token, or the mean
+    std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; empty: `token`
+    Index token = 0;    ///< among those before the patches; -1: the mean over the patches
+    std::string token_name = "class token";
     bool rollout = false;         ///< instead the product of the maps of all layers so far
     std::vector<Index> blocks{};  ///< layers, counted from 1; empty: all
+    std::vector<Index> heads{};   ///< counted from 1; empty: all
+    bool mean_heads = false;      ///< the mean over heads in their place
   };
 
   DrawnLayers(Choice choice, AttentionSheet& sheet) : choice_(std::move(choice)), sheet_(sheet) {}
@@ -46,6 +50,7 @@ class DrawnLayers {
   Picture rollout_of(const AttentionSite<float>& site);
   Tensor<float> weights_of(const Picture& picture, const AttentionShape& shape) const;
   std::string title_of(const PictureInfo& info) const;
+  void choose_heads(SheetRow& row, const PictureInfo& info);
   bool is_chosen(Index block) const;
 
   Choice choice_;
@@ -53,7 +58,7 @@ class DrawnLayers {
   SheetRow begun_;   ///< the common part of the present image's rows
   Index block_ = 0;  ///< number of the last layer, from 1
   AttentionRollout rollout_;
-  std::set<bool> class_tokens_;             ///< whether layers have one; a pyramid has it in its last stage alone
+  std::set<bool> have_token_;               ///< whether layers have the token; a pyramid's last stage alone may
   std::set<std::string> offered_;           ///< names that --show accepts
   std::optional<PictureInfo> named_after_;  ///< the picture that the title names
   bool draws_queries_ = false;              ///< a drawn picture differs from query to query

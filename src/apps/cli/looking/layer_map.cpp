@@ -19,7 +19,7 @@ Tensor<float> map_of(const AttentionSite<float>& site) {
 LayerMap::LayerMap(const AttentionSite<float>& site) {
   const AttentionShape& shape = site.inputs.front().shape;
   grid_ = {shape.grid_height, shape.grid_width};
-  class_token_ = shape.class_token;
+  prefix_ = shape.class_token;
   const MapCapability* const maps = site.mechanism.maps();
   if (!maps) return;
   maps_ = map_of(site);

@@ -23,7 +23,7 @@ class LayerMap {
   /// Returns true if the layer has maps.
   bool exists() const { return maps_.size() > 0; }
   bool of_channels() const { return of_channels_; }
-  bool class_token() const { return class_token_; }
+  bool class_token() const { return prefix_ > 0; }
 
   /// The patches that the layer's queries are.
   PatchGrid grid() const { return grid_; }
@@ -36,7 +36,8 @@ class LayerMap {
  private:
   Tensor<float> maps_;  ///< [heads, N, M]
   PatchGrid grid_;
-  bool of_channels_ = false, class_token_;
+  bool of_channels_ = false;
+  Index prefix_;  ///< tokens before the grid
 };
 
 }  // namespace heed::cli

@@ -12,7 +12,7 @@ export function gridsOf(picture, model, query, identity) {
   const { shape, data } = picture.numbers,
     parts = shape[0],
     patches = model.grid * model.grid,
-    first = model.class_token ? 1 : 0;
+    first = Number(model.class_token);
   const grid = (numbers) => ({ rows: model.grid, columns: model.grid, numbers, overImage: true, tiles: null });
   return Array.from({ length: parts }, (_, part) => {
     if (picture.axes === "tokens") return grid(data.slice(part * shape[1] + first, (part + 1) * shape[1]));
