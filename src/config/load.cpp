@@ -2,6 +2,7 @@
 // the value from before. What is left unwritten keeps its default.
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
+#include "heed/config/model_of_tensors.h"
 
 #include "load.h"
 #include "toml_document.h"
@@ -291,12 +292,15 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
   add({source, &document});
 }
 
+/// Stands for the path of an experiment without a file.
+constexpr std::string_view no_file = "--set";
+
 }  // namespace
 
 Loaded load_overridden(const std::string& path, const std::vector<Override>& overrides, const toml::node* base,
                        bool recorded) {
   Loader loader;
-  loader.read(find_installed(path), {}, base, "--set");
+  if (path != no_file) loader.read(find_installed(path), {}, base, "--set");
   if (recorded) loader.allow_unused();
   for (const Override& one : overrides) loader.add(one);
   loader.apply();
@@ -332,6 +336,10 @@ static Experiment load_file(const std::string& path, const std::vector<std::stri
 
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets) {
   return load_file(path, sets, /*recorded=*/false);
+}
+
+Experiment load_sets(const std::vector<std::string>& sets) {
+  return load_file(std::string(no_file), sets, /*recorded=*/false);
 }
 
 Experiment load_recorded(const std::string& path, const std::vector<std::string>& sets) {

@@ -91,6 +91,20 @@ const TensorInfo& SafetensorsFile::info(const std::string& name) const {
   return found->second;
 }
 
+void SafetensorsFile::take_prefix(const std::string& prefix, const std::vector<std::string>& others) {
+  std::unordered_map<std::string, TensorInfo> kept;
+  std::vector<std::string> names;
+  for (const std::string& name : names_) {
+    const bool begins = name.starts_with(prefix);
+    if (!begins && std::find(others.begin(), others.end(), name) == others.end()) continue;
+    const std::string& own = names.emplace_back(begins ? name.substr(prefix.size()) : name);
+    require(kept.emplace(own, tensors_.at(name)).second, "{}: has {} with and without the prefix {}", path(),
+            in_quotes(own), in_quotes(prefix));
+  }
+  names_ = std::move(names);
+  tensors_ = std::move(kept);
+}
+
 template <class T>
 void SafetensorsFile::read_as(const std::string& name, View<T> out) const {
   const TensorInfo& tensor = info(name);

@@ -240,14 +240,14 @@ namespace {
 void require_no_other_format(const std::string& path, std::uint64_t first) {
   const std::string_view bytes(reinterpret_cast<const char*>(&first), sizeof first);
   const char* other = nullptr;
-  if (bytes.starts_with("PK\3\4")) other = "a zip archive, as torch.save writes";
-  if (bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5) other = "a pickle, as old versions of torch.save write";
+  const char* remedy = "in Python, safetensors.torch.save_file writes one of a dictionary of tensors";
+  constexpr const char* script = "experiments/scripts/pth-to-safetensors IN OUT converts it";
+  if (bytes.starts_with("PK\3\4")) other = "a zip archive, as torch.save writes", remedy = script;
+  if (bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5)
+    other = "a pickle, as old versions of torch.save write", remedy = script;
   if (bytes.starts_with("\x89HDF")) other = "an HDF5 file, as Keras writes";
   if (bytes.starts_with("GGUF")) other = "a GGUF file";
-  require(
-      other == nullptr,
-      "{}: is {}, not a safetensors file; in Python, safetensors.torch.save_file writes one of a dictionary of tensors",
-      path, other ? other : "");
+  require(other == nullptr, "{}: is {}, not a safetensors file; {}", path, other ? other : "", remedy);
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include "heed/io/upstream_weights.h"
 
-#include "heed/io/safetensors.h"
+#include "weight_converter.h"
+#include "heed/base/suggest.h"
 
 #include <algorithm>
 #include <cctype>
-#include <deque>
 #include <filesystem>
-#include <map>
 #include <utility>
 
 namespace heed {
@@ -45,128 +44,110 @@ std::string replaced(const std::string& name, std::string_view theirs, std::stri
   return at == std::string::npos ? "" : std::string(name).replace(at, theirs.size(), ours);
 }
 
-/// Rows of a tensor on their way to a tensor of heed's: its rows of place `place` of `of`.
 template <class T>
-struct Rows {
-  std::string name, theirs;
-  int place, of;
-  Tensor<T> values;
-};
-
-template <class T>
-class Converter {
- public:
-  explicit Converter(const SafetensorsFile& file) : file_(file), wrapper_(wrapper_prefix(file)) {}
-
-  void add(const std::string& full_name) {
-    constexpr const char *their_positions = "pos_embeder.", *tracked = ".num_batches_tracked";
-    const std::string name = full_name.substr(wrapper_.size());
-    if (name.ends_with(tracked)) return;
-    if (name.starts_with(their_positions)) return add_rows(replaced(name, their_positions, "pos_embed."), 0, 1, name);
-    if (name.starts_with("cls_attn_blocks."))
-      if (!replaced(name, ".attn.qkv.", "").empty()) return cut(name);
-    for (const Renaming& r : soft_names) {
-      const std::string ours = in_soft_block(name) ? replaced(name, r.theirs, r.ours) : "";
-      if (!ours.empty()) return add_rows(ours, r.place, r.of, name);
-    }
-    add_rows(name, 0, 1, name);
+void add(WeightConverter<T>& converter, const std::string& name) {
+  constexpr const char *their_positions = "pos_embeder.", *tracked = ".num_batches_tracked";
+  if (name.ends_with(tracked)) return;
+  if (name.starts_with(their_positions))
+    return converter.add_rows(replaced(name, their_positions, "pos_embed."), 0, 1, name);
+  if (name.starts_with("cls_attn_blocks."))
+    if (!replaced(name, ".attn.qkv.", "").empty())
+      return converter.cut(name, {replaced(name, ".attn.qkv.", ".attn.q."), replaced(name, ".attn.qkv.", ".attn.k."),
+                                  replaced(name, ".attn.qkv.", ".attn.v.")});
+  for (const Renaming& r : soft_names) {
+    const std::string ours = in_soft_block(name) ? replaced(name, r.theirs, r.ours) : "";
+    if (!ours.empty()) return converter.add_rows(ours, r.place, r.of, name);
   }
-
-  void write(const std::string& path) {
-    SafetensorsWriter writer;
-    for (const Rows<T>& rows : parts_)
-      if (rows.place == 0) writer.add(rows.name, std::as_const(joined(rows)).view());
-    for (const Rows<T>& rows : parts_)
-      require(rows.place == 0 || find(rows.name, 0),
-              "{}: '{}' has the later rows of '{}'; the tensor with the first ones is missing", file_.path(),
-              rows.theirs, rows.name);
-    writer.write(path);
-  }
-
- private:
-  void add_rows(const std::string& ours, int place, int of, const std::string& theirs) {
-    push({ours, theirs, place, of, file_.read<T>(wrapper_ + theirs)});
-  }
-
-  void push(Rows<T> rows) {
-    const Rows<T>* const same = find(rows.name, rows.place);
-    require(!same, "{}: '{}' and '{}' are both '{}' here", file_.path(), same ? same->theirs : "", rows.theirs,
-            rows.name);
-    const Rows<T>& kept = parts_.emplace_back(std::move(rows));
-    known_[{kept.name, kept.place}] = &kept;
-  }
-
-  /// The tensor's rows are thirds of q, k and v.
-  void cut(const std::string& name) {
-    const Tensor<T> all = file_.read<T>(wrapper_ + name);
-    const Index rows = all.shape().rank() > 0 ? all.shape()[0] : 0;
-    require(rows > 0 && rows % 3 == 0, "{}: tensor '{}' has shape {}; its rows are not those of q, k and v",
-            file_.path(), name, all.shape());
-    const char* const ours[] = {".attn.q.", ".attn.k.", ".attn.v."};
-    for (Index i = 0; i < 3; ++i) {
-      const View<const T> third = all.view().part(i * rows / 3, rows / 3);
-      Tensor<T> values(third.shape());
-      std::copy(third.begin(), third.end(), values.begin());
-      push({replaced(name, ".attn.qkv.", ours[i]), name, 0, 1, std::move(values)});
-    }
-  }
-
-  const Rows<T>* find(const std::string& name, int place) const {
-    const auto found = known_.find({name, place});
-    return found != known_.end() ? found->second : nullptr;
-  }
-
-  /// A tensor of heed's, which begins with these rows.
-  const Tensor<T>& joined(const Rows<T>& first) {
-    if (first.of == 1) return first.values;
-    const Rows<T>* const second = find(first.name, 1);
-    require(second != nullptr, "{}: '{}' has the first rows of '{}'; the tensor with the later ones is missing",
-            file_.path(), first.theirs, first.name);
-    const Shape &a = first.values.shape(), &b = second->values.shape();
-    require(a.rank() == b.rank() && a.rank() <= 2 && a.rank() >= 1 && (a.rank() == 1 || a[1] == b[1]),
-            "{}: '{}' is to be joined of shapes {} and {}; they do not fit", file_.path(), first.name, a, b);
-    const Index rows = a[0] + b[0];
-    Tensor<T>& all = joined_.emplace_back(a.rank() == 1 ? Shape{rows} : Shape{rows, a[1]});
-    std::copy(second->values.begin(), second->values.end(),
-              std::copy(first.values.begin(), first.values.end(), all.begin()));
-    return all;
-  }
-
-  const SafetensorsFile& file_;
-  std::string wrapper_;
-  std::deque<Rows<T>> parts_;
-  std::map<std::pair<std::string, int>, const Rows<T>*> known_;
-  std::deque<Tensor<T>> joined_;
-};
+  converter.add_rows(name, 0, 1, name);
+}
 
 template <class T>
 void convert_file(const SafetensorsFile& file, const std::string& out) {
-  Converter<T> converter(file);
-  for (const std::string& name : file.names()) converter.add(name);
+  WeightConverter<T> converter(file);
+  for (const std::string& name : file.names()) add(converter, name);
   converter.write(out);
+}
+
+constexpr const char* wrappers[] = {"module.",  "model.",   "_orig_mod.", "backbone.", "net.",
+                                    "encoder.", "student.", "teacher.",   "visual.",   "state_dict."};
+
+/// Returns true for the tensors of a classifier, which stand beside a wrapped backbone.
+bool is_classifier(const std::string& name) {
+  return name.starts_with("head.") || name.starts_with("head_dist.") || name.starts_with("fc.") ||
+         name.starts_with("classifier.");
+}
+
+/// Returns the prefixes of wrappers that names begin with.
+std::vector<std::string> wrappers_of(const std::vector<std::string>& names) {
+  std::vector<std::string> found;
+  for (const char* wrapper : wrappers)
+    if (std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(wrapper); }))
+      found.emplace_back(wrapper);
+  return found;
+}
+
+/// Returns true if every name but a classifier's begins with one of the prefixes, and some do.
+bool cover(const std::vector<std::string>& prefixes, const std::vector<std::string>& names) {
+  return !prefixes.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return is_classifier(name) || std::any_of(prefixes.begin(), prefixes.end(),
+                                              [&](const std::string& prefix) { return name.starts_with(prefix); });
+  });
+}
+
+/// Returns the only prefix that wraps the names, empty if there is none.
+std::string wrapper_of(const std::vector<std::string>& names) {
+  const std::vector<std::string> found = wrappers_of(names);
+  return found.size() == 1 && cover(found, names) ? found.front() : "";
+}
+
+std::vector<std::string> classifier_names(const SafetensorsFile& file) {
+  std::vector<std::string> names;
+  std::copy_if(file.names().begin(), file.names().end(), std::back_inserter(names), is_classifier);
+  return names;
 }
 
 }  // namespace
 
 std::string wrapper_prefix(const SafetensorsFile& file) {
-  const std::vector<std::string> names = file.names();
   std::string prefix;
-  const auto all_begin_with = [&](const std::string& text) {
-    const auto begins = [&](const std::string& name) { return name.starts_with(text); };
-    return !names.empty() && std::all_of(names.begin(), names.end(), begins);
-  };
-  for (bool longer = true; longer;) {
-    longer = false;
-    for (const char* wrapper : {"module.", "model.", "_orig_mod.", "backbone.", "net.", "encoder.", "state_dict."})
-      if (all_begin_with(prefix + wrapper)) prefix += wrapper, longer = true;
-  }
+  std::vector<std::string> names = file.names();
+  for (std::string next; next = wrapper_of(names), !next.empty(); prefix += next)
+    for (std::string& name : names)
+      if (name.starts_with(next)) name.erase(0, next.size());
   return prefix;
+}
+
+OpenedWeights open_weights(const std::string& source) {
+  const std::size_t colon = source.rfind(':');
+  const bool chosen = colon != std::string::npos && colon > 0 && !std::filesystem::exists(source) &&
+                      std::filesystem::exists(source.substr(0, colon));
+  OpenedWeights opened{SafetensorsFile(chosen ? source.substr(0, colon) : source), ""};
+  SafetensorsFile& file = opened.file;
+  const auto take = [&](const std::string& prefix, const std::vector<std::string>& others) {
+    file.take_prefix(prefix, others);
+    opened.prefix += prefix;
+  };
+  if (chosen) {
+    std::string prefix = source.substr(colon + 1);
+    if (!prefix.ends_with('.')) prefix += '.';
+    const std::vector<std::string> names = file.names();
+    require(std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(prefix); }),
+            "{}: no name of its tensors begins with {}", file.path(), in_quotes(prefix));
+    take(prefix, {});
+  }
+  for (std::string prefix; prefix = wrapper_of(file.names()), !prefix.empty();) take(prefix, classifier_names(file));
+  const std::vector<std::string> networks = wrappers_of(file.names());
+  require(networks.size() < 2 || !cover(networks, file.names()),
+          "{}: holds several networks, {}; {}:{} takes one of them", file.path(), quoted_list(networks), file.path(),
+          networks.empty() ? "" : opened.prefix + networks.front().substr(0, networks.front().size() - 1));
+  return opened;
 }
 
 void convert_weights(const std::string& in, const std::string& out) {
   std::error_code none;
   require(!std::filesystem::equivalent(in, out, none), "{}: is what is read, and cannot be what is written", out);
-  const SafetensorsFile file(in);
+  const OpenedWeights opened = open_weights(in);
+  const SafetensorsFile& file = opened.file;
   file.check();
   bool doubles = false;
   for (const std::string& name : file.names()) doubles |= file.info(name).dtype == DType::F64;

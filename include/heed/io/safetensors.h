@@ -69,6 +69,9 @@ class SafetensorsFile {
   void read(const std::string& name, View<double> out) const;
   void read(const std::string& name, View<std::int64_t> out) const;
 
+  /// Keeps the tensors whose names begin with `prefix`, under the rest of their names, and those of `others`.
+  void take_prefix(const std::string& prefix, const std::vector<std::string>& others = {});
+
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   /// Reads the whole file. Throws Error if it has a checksum and another one is found, or if another program has

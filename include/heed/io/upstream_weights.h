@@ -20,8 +20,19 @@ namespace heed {
 /// that it belongs with.
 void convert_weights(const std::string& in, const std::string& out);
 
-/// Returns the prefix that wrappers of models put before all names of a file, "model." or "module.model."; empty if
-/// there is none.
+/// A file of weights without the prefixes of wrappers.
+struct OpenedWeights {
+  SafetensorsFile file;
+  std::string prefix;  ///< that was removed from its names
+};
+
+/// Opens `source`: FILE, or FILE:PREFIX for one of several networks in a file. Removes the prefixes that wrappers of
+/// models put before all names but a classifier's. Throws Error, which names them, if the file holds several networks
+/// and no prefix chooses one.
+OpenedWeights open_weights(const std::string& source);
+
+/// Returns the prefix that wrappers of models put before all names of a file but a classifier's, "model." or
+/// "module.model."; empty if there is none.
 std::string wrapper_prefix(const SafetensorsFile& file);
 
 }  // namespace heed

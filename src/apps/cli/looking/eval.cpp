@@ -22,11 +22,13 @@ struct EvalArguments : FrozenArguments {
 };
 
 int eval_model(const EvalArguments& a) {
-  TrainedModel trained(a.run, all_sets(a), a.weights);
+  TrainedModel trained(a, all_sets(a));
   require(
       !trained.experiment.self_supervised(),
       "{}: the model learnt without labels and has no head that answers; --knn, --linear or --shots judge its features",
       a.run);
+  require(trained.experiment.model.classifier, "{}: has no classifier; --knn, --linear or --shots judge its features",
+          a.weights);
   const Part part = part_of(a.split);
   // The task would call by its key what is an option here.
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))

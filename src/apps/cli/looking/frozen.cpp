@@ -7,7 +7,7 @@
 namespace heed::cli {
 
 void add_frozen_options(Command command, FrozenArguments& a) {
-  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("RUN", &a.run, "run directory; not with --model");
   command.option("--data", &a.data, "another data set than the model was trained on",
                  {.offered = config_values("data.name")});
   command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
@@ -42,7 +42,7 @@ std::vector<std::string> all_sets(const FrozenArguments& a) {
 
 FrozenFeatures::FrozenFeatures(const FrozenArguments& arguments)
     : arguments_(arguments),
-      trained_(arguments.run, all_sets(arguments), arguments.weights),
+      trained_(arguments, all_sets(arguments)),
       sets_(judged_data(), trained_.experiment.train.seed, "--path") {
   if (!arguments_.pixels) trained_.model->require_features(std::max<Index>(arguments_.blocks, 1));
   if (arguments_.untrained) trained_.parameters.initialise(static_cast<std::uint64_t>(trained_.experiment.train.seed));
@@ -71,7 +71,8 @@ std::vector<Index> FrozenFeatures::images(Part part) {
 Features<float> FrozenFeatures::of(Part part, std::vector<Index> images, Index blocks) {
   const ImageSize size = model_input(trained_);
   DataConfig config = data();
-  config.resize |= trained_.resized && set(part).image_size().channels == size.channels;
+  if (config.resize == "none" && trained_.resized && set(part).image_size().channels == size.channels)
+    config.resize = "squash";
   const ImageSelection selection{&set(part), std::move(images), config, size};
   if (arguments_.pixels) return pixels_of<float>(selection);
   if (arguments_.blocks > 0) blocks = arguments_.blocks;

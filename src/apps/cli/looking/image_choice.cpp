@@ -16,6 +16,7 @@ namespace {
 /// The background that the run's images have in common: on record or, without a record, that of the test images if they
 /// are at hand.
 std::optional<int> background_of(const TrainedModel& trained) {
+  if (trained.run.empty()) return std::nullopt;
   if (const std::optional<DataRecord> record = read_data_record(RunPaths(trained.run))) return record->background;
   try {
     return common_background(*open_dataset(trained.experiment.data, Split::test));
@@ -129,12 +130,12 @@ Image ImageReader::from_file(const std::string& file) const {
     std::cerr << fmt::format("heed: {}: {}; {}\n", printable(file), found,
                              invert_ ? "without --invert it is not" : "--invert turns dark and bright around");
   }
-  return convert(image, model_input(trained_));
+  return fitted(image, model_input(trained_), trained_.experiment.data);
 }
 
 Image ImageReader::from_data(const Dataset& data, const DataChoice& choice, Index index) const {
   const Image image = image_of(data, choice, index);
-  return convert(invert_ ? inverted(image) : image, model_input(trained_));
+  return fitted(invert_ ? inverted(image) : image, model_input(trained_), trained_.experiment.data);
 }
 
 }  // namespace heed::cli

@@ -15,7 +15,7 @@ namespace heed::cli {
 namespace {
 
 struct MapsArguments : ModelChoice, ImageChoice {
-  std::string file, output;
+  std::string file, output, token;
   DrawnLayers::Choice drawn;
 };
 
@@ -44,23 +44,50 @@ std::string output_of(const MapsArguments& a) {
   if (a.file.empty())
     image =
         fmt::format("{}{}-{}", a.data.data.empty() ? "" : a.data.data + "-", a.data.split, fmt::join(a.indices, "-"));
-  const std::string output = a.output.empty() ? fmt::format("{}/{}-maps.png", a.run, image) : a.output;
+  const std::string output =
+      a.output.empty() ? fmt::format("{}{}-maps.png", a.run.empty() ? "" : a.run + "/", image) : a.output;
   require_png(output);
   std::error_code missing;
   require(!std::filesystem::equivalent(output, a.file, missing), "-o {}: this is the image itself", output);
   return output;
 }
 
-int maps_command(const MapsArguments& a) {
+/// Names of the tokens before the patches, as --token takes them, and in words.
+std::vector<std::pair<std::string, std::string>> tokens_of(const ModelConfig& model) {
+  std::vector<std::pair<std::string, std::string>> tokens;
+  if (model.has_class_token()) tokens.emplace_back("cls", "class token");
+  if (model.distilled) tokens.emplace_back("dist", "distillation token");
+  for (Index i = 1; i <= model.registers; ++i)
+    tokens.emplace_back(fmt::format("reg{}", i), fmt::format("register {}", i));
+  return tokens;
+}
+
+/// Takes the query that --token names; without it the class token, or the mean over the patches.
+void choose_token(const std::string& token, const ModelConfig& model, DrawnLayers::Choice& drawn) {
+  const auto tokens = tokens_of(model);
+  drawn.token = model.has_class_token() ? 0 : -1;
+  if (token.empty()) return;
+  std::vector<std::string> names;
+  for (const auto& [name, words] : tokens) {
+    if (name == token) drawn.token = static_cast<Index>(names.size()), drawn.token_name = words;
+    names.push_back(name);
+  }
+  require(!names.empty(), "--token {}: this model has no token before the patches", token);
+  require(std::ranges::find(names, token) != names.end(), "--token {}: expected {}", token, fmt::join(names, ", "));
+}
+
+int maps_command(MapsArguments& a) {
   use_threads(a.threads);
+  if (!a.model.empty() && a.file.empty()) a.file = std::exchange(a.run, "");
   require(a.file.empty() != a.indices.empty(), "maps: expected IMAGE, or --index in place of it; see heed maps --help");
   constexpr std::size_t most = 100;
   require(a.indices.size() <= most, "maps: --index names {} images; expected at most {}, which share a sheet",
           a.indices.size(), most);
   const std::string output = output_of(a);
-  TrainedModel trained(a.run, a.sets, a.weights);
+  TrainedModel trained(a, a.sets);
   require_images(a.run, trained);
   const std::vector<NamedImage> read = read_images(a, trained);
+  choose_token(a.token, trained.experiment.model, a.drawn);
   AttentionSheet sheet;
   DrawnLayers layers(a.drawn, sheet);
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) { layers.add(site); };
@@ -82,9 +109,11 @@ int maps_command(const MapsArguments& a) {
 
 constexpr const char* maps_help =
     "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image. Of "
-    "several images the rows stand one under the other; --block says which blocks to draw.\n\n"
+    "several images the rows stand one under the other; --block and --head say which blocks and heads to draw, "
+    "--mean-heads draws the mean over the heads.\n\n"
     "Shown is how much of each patch goes into the class token; in a model that classifies the mean of all tokens, the "
-    "mean over all queries; with --query, what goes into that patch. The class token's own weight is left out, so a "
+    "mean over all queries; with --query, what goes into that patch, and with --token, into a distillation token or a "
+    "register. The weights of tokens before the patches are left out, so a "
     "map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below it. If "
     "any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as the model "
     "sees it, at the model's size; its brightness shows through the colours. A map among channels is drawn as the "
@@ -100,14 +129,19 @@ constexpr const char* maps_help =
 void add_maps(Command program) {
   static MapsArguments a;
   Command command = program.command("maps", "Draw a trained model's attention maps over images");
-  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("RUN", &a.run, "run directory; not with --model");
   command.option("IMAGE", &a.file, "PNG or JPEG file");
   add_image_choice(command, a);
   command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the run directory", {.value = "FILE.png"});
   command.option("--block", &a.drawn.blocks, "only these blocks, by their numbers from 1",
                  {.value = "N,...", .commas = true});
+  command.option("--head", &a.drawn.heads, "only these heads, by their numbers from 1",
+                 {.value = "N,...", .commas = true});
+  command.option("--mean-heads", &a.drawn.mean_heads, "show the mean over the heads", {.excludes = "--head"});
   command.option("--query", &a.drawn.query, "show the attention of this patch; rows and columns count from 1",
                  {.value = "ROW,COLUMN"});
+  command.option("--token", &a.token, "show the attention of this token: cls, dist, reg1, ...",
+                 {.value = "NAME", .excludes = "--query"});
   command.option("--show", &a.drawn.show, "map, or another picture of a mechanism; see `heed list NAME`",
                  {.value = "NAME"});
   command.option("--rollout", &a.drawn.rollout, "show the product of the maps of all blocks up to each",

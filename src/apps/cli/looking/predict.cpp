@@ -122,15 +122,17 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   return ok;
 }
 
-int predict_command(const PredictArguments& a) {
+int predict_command(PredictArguments& a) {
   use_threads(a.threads);
-  TrainedModel trained(a.run, a.sets, a.weights);
+  move_run_to(a, a.files);
+  TrainedModel trained(a, a.sets);
   require_images(a.run, trained);
   require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
   if (trained.experiment.model.output == "tokens") return predict_patches(a, trained);
   require(a.out.empty(), "predict: -o draws what models of patches say; {} tells images apart", a.run);
   const std::vector<std::string> classes = trained.task->class_names();
-  require(!classes.empty(), "{}: its model does not tell classes apart", a.run);
+  require(!classes.empty() && trained.experiment.model.classifier, "{}: its model does not tell classes apart",
+          a.run.empty() ? a.weights : a.run);
   const NamedImages read = read_pictures(a, trained);
   if (read.images.empty()) return read.status;
   const Tensor<float> images = normalised(trained, read.images);
@@ -150,7 +152,7 @@ int predict_command(const PredictArguments& a) {
 void add_predict(Command program) {
   static PredictArguments a;
   Command command = program.command("predict", "Classify images with a trained model");
-  command.option("RUN", &a.run, "run directory", {.required = true});
+  command.option("RUN", &a.run, "run directory; not with --model");
   command.option("IMAGE", &a.files, "PNG or JPEG files, or directories of them");
   add_image_choice(command, a);
   command.option("-o,--output", &a.out, "of a model of patches: the picture to write", {.value = "FILE.png"});

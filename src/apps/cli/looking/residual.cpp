@@ -157,7 +157,7 @@ std::string inverting_settings() {
 
 int residual_command(const ResidualArguments& a) {
   use_threads(a.threads);
-  TrainedModel trained(a.run, a.sets, a.weights);
+  TrainedModel trained(a, a.sets);
   Residuals residuals;
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
     if (site.mechanism.inverse()) add_matrices(site, block, a.iterations, residuals);

@@ -105,7 +105,7 @@ std::string rank_text(const BlockSpectrum& block, Form matrix) {
 
 int spectrum_command(const SpectrumArguments& a) {
   use_threads(a.threads);
-  TrainedModel trained(a.run, a.sets, a.weights);
+  TrainedModel trained(a, a.sets);
   std::map<Index, BlockSpectrum> blocks;
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
     if (site.mechanism.maps()) add_maps(site, blocks[block]);

@@ -53,7 +53,7 @@ struct Answer {
 Image seen(const Study& study, Index index) {
   Image image;
   study.images.read(index, image);
-  return convert(std::move(image), model_input(study.trained));
+  return fitted(std::move(image), model_input(study.trained), study.trained.experiment.data);
 }
 
 /// {"image": PNG, "index", "label", "answer", "share", "of_label"}: the image as the model sees it, numbers of classes.
@@ -197,7 +197,7 @@ Json obstacle(const std::string& what) { return Json::object({{"obstacle", what}
 
 Json model_json(const std::string& run) {
   if (!std::filesystem::exists(RunPaths(run).weights())) return obstacle(fmt::format("{}: has no weights", run));
-  TrainedModel trained(run, {}, "");
+  TrainedModel trained(ModelChoice{.run = run}, {});
   std::unique_ptr<Dataset> images;
   try {
     images = open_data(data_of_run({}, trained));

@@ -1,8 +1,13 @@
 #include "trained.h"
 
+#include "presets.h"
+
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
+#include "heed/config/model_of_tensors.h"
 #include "heed/data/images/normalise.h"
+#include "heed/io/file.h"
+#include "heed/io/upstream_weights.h"
 #include "heed/io/weights.h"
 #include "heed/nn/families.h"
 #include "heed/train/features.h"
@@ -12,6 +17,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <sstream>
 
 namespace heed::cli {
 
@@ -28,6 +34,52 @@ Experiment load(const std::string& run, const std::vector<std::string>& sets) {
         fmt::format("{}: has no data.json, as runs of heed 0.2.0; the names of the classes and the images' background "
                     "are those of the data as they are now",
                     run));
+  return x;
+}
+
+/// Returns the names in a file, a line each.
+std::vector<std::string> names_in(const std::string& file) {
+  std::vector<std::string> names;
+  std::istringstream lines(read_text_file(file, 1 << 24));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    names.push_back(line);
+  }
+  require(!names.empty(), "--names {}: is empty; expected a name a line", file);
+  return names;
+}
+
+/// Returns the experiment of the weights' tensors.
+Experiment load_tensors(const std::string& weights, const std::vector<std::string>& sets) {
+  const ModelOfTensors found = model_of_tensors(open_weights(weights).file);
+  std::vector<std::string> all = sets_of_tensors(found.model);
+  all.push_back(fmt::format("model.classes={}", found.model.classes));
+  all.push_back("data.name=folder");
+  all.insert(all.end(), sets.begin(), sets.end());
+  Experiment x = load_sets(all);
+  x.model.classifier = found.model.classifier;
+  for (const std::string& assumed : found.assumed) warn(fmt::format("--model auto: {}", assumed));
+  return x;
+}
+
+/// Returns the experiment of the run, the model file or the weights.
+Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::string>& given) {
+  const bool automatic = choice.model == "auto";
+  const std::string preset = choice.preset.empty() && automatic ? "imagenet" : choice.preset;
+  std::vector<std::string> sets = preset_sets(preset);
+  sets.insert(sets.end(), given.begin(), given.end());
+  require(!choice.run.empty() || !choice.model.empty(), "RUN is required, or --weights FILE --model auto");
+  require(choice.model.empty() || choice.run.empty(), "--model {}: is in place of RUN, but {} was given", choice.model,
+          choice.run);
+  require(choice.model.empty() || !choice.weights.empty(), "--model {}: expected --weights FILE, too", choice.model);
+  Experiment x = choice.model.empty() ? load(choice.run, sets)
+                 : automatic          ? load_tensors(choice.weights, sets)
+                                      : load_experiment(choice.model, sets);
+  if (choice.names.empty()) return x;
+  x.data.recorded.classes = names_in(choice.names);
+  const auto count = static_cast<Index>(x.data.recorded.classes.size());
+  require(count == x.model.classes, "--names {}: has {} names; the model has {} classes", choice.names, count,
+          x.model.classes);
   return x;
 }
 
@@ -52,15 +104,22 @@ bool is_resized(const std::string& run, const Model& model) {
 
 }  // namespace
 
-TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights)
-    : run(run),
-      experiment(load(run, sets)),
+TrainedModel::TrainedModel(const ModelChoice& choice, const std::vector<std::string>& sets)
+    : run(choice.run),
+      experiment(chosen_experiment(choice, sets)),
       model(make_judged(experiment)),
       parameters(model->parameters()),
-      resized(is_resized(run, *model)) {
+      resized(choice.model.empty() && is_resized(run, *model)) {
   const RunPaths paths(run);
-  if (const std::string changed = changed_plugin(paths, experiment); !changed.empty()) warn(changed);
-  load_weights(SafetensorsFile(weights.empty() ? paths.weights() : weights), parameters, {.positions = resized});
+  const std::string& weights = choice.weights;
+  if (choice.model.empty())
+    if (const std::string changed = changed_plugin(paths, experiment); !changed.empty()) warn(changed);
+  const OpenedWeights opened = open_weights(weights.empty() ? paths.weights() : weights);
+  if (!opened.prefix.empty()) warn(fmt::format("{}: prefix {} removed", weights, in_quotes(opened.prefix)));
+  load_weights(opened.file, parameters,
+               {.positions = resized || !choice.model.empty(),
+                .antialias = experiment.train.init_positions == "antialias",
+                .cure = fitting_keys(opened.file, experiment.model)});
   if (weights.empty() && std::filesystem::exists(paths.metrics())) {
     const RunHistory history = read_history(paths);
     if (!history.finished)
@@ -72,8 +131,19 @@ TrainedModel::TrainedModel(const std::string& run, const std::vector<std::string
   task = make_task<float>(experiment, *model, resized);
 }
 
+void move_run_to(ModelChoice& choice, std::vector<std::string>& images) {
+  if (choice.model.empty() || choice.run.empty()) return;
+  images.insert(images.begin(), choice.run);
+  choice.run.clear();
+}
+
 void add_model_choice(Command command, ModelChoice& choice) {
-  command.option("--weights", &choice.weights, "other weights than best.safetensors", {.value = "FILE"});
+  command.option("--weights", &choice.weights, "other weights than best.safetensors; FILE:PREFIX of several networks",
+                 {.value = "FILE"});
+  command.option("--model", &choice.model, "without RUN: the model of --weights, a TOML file, or auto by its tensors",
+                 {.value = "FILE|auto", .needs = "--weights"});
+  add_preset(command, choice.preset);
+  command.option("--names", &choice.names, "names of the classes, a line each", {.value = "FILE"});
   add_sets(command, choice.sets, "override a key of the run's configuration; repeatable", config_keys());
   add_threads(command, choice.threads);
 }

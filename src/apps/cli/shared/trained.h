@@ -13,24 +13,30 @@ namespace heed::cli {
 /// A run's model, as a command's options choose it.
 struct ModelChoice {
   std::string run, weights;
+  std::string model{};   ///< in place of a run: a model file, or "auto" for the model of the weights' tensors
+  std::string preset{};  ///< of the images
+  std::string names{};   ///< file of the classes' names
   std::vector<std::string> sets;
   int threads = 0;
 };
 
 /// The configuration and the best weights of a run. Evaluation takes float whatever it was trained in.
 struct TrainedModel {
-  /// `weights` empty: best.safetensors of the run, or last.safetensors where no epoch is complete yet. If `sets` give
-  /// model.image another value than the run has, the position embedding is interpolated; throws Error where another
-  /// tensor belongs to the tokens of the run's size.
-  TrainedModel(const std::string& run, const std::vector<std::string>& sets, const std::string& weights);
+  /// Without `choice.weights`: best.safetensors of the run, or last.safetensors where no epoch is complete yet. If
+  /// `sets` give model.image another value than the run or the weights have, the position embedding is interpolated;
+  /// throws Error where another tensor belongs to the tokens of the run's size.
+  TrainedModel(const ModelChoice& choice, const std::vector<std::string>& sets);
 
-  std::string run;
+  std::string run;  ///< empty for weights without a run
   Experiment experiment;
   std::unique_ptr<Model> model;
   Parameters<float> parameters;
   bool resized;                       ///< was another model.image asked for than the run's?
   std::unique_ptr<Task<float>> task;  ///< images are resampled where another model.image was asked for
 };
+
+/// Takes the first image of a command for what it is where RUN is left out: with --model, `choice.run` is an image.
+void move_run_to(ModelChoice& choice, std::vector<std::string>& images);
 
 /// Adds the options of every command that takes a run directory's model, but for RUN.
 void add_model_choice(Command command, ModelChoice& choice);

@@ -2,6 +2,7 @@
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/fitted_text.h"
 #include "src/apps/cli/shared/memory.h"
+#include "src/apps/cli/shared/presets.h"
 #include "own_images.h"
 #include "src/apps/cli/shared/progress_line.h"
 #include "src/apps/cli/shared/table.h"
@@ -15,6 +16,8 @@
 #include "heed/bench/peak.h"
 #include "heed/bench/rapl.h"
 #include "heed/config/installed.h"
+#include "heed/config/model_of_tensors.h"
+#include "heed/io/upstream_weights.h"
 #include "heed/cost/energy.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/nn/families.h"
@@ -272,7 +275,7 @@ class CheckReport : public TrainObserver {
 };
 
 struct TrainArguments {
-  std::string file, run, init, images;
+  std::string file, run, init, images, model, preset;
   std::vector<std::string> sets;
   int threads = 0;
   bool resume = false, profile = false, check = false, changed_data = false;
@@ -304,6 +307,20 @@ std::string shell_word(const std::string& text) {
   return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
 }
 
+/// Returns the overrides of the command line: those of --model and --preset, then those of --set.
+std::vector<std::string> all_sets(const TrainArguments& a) {
+  std::vector<std::string> sets = preset_sets(a.preset);
+  if (!a.model.empty()) {
+    require(!a.init.empty(), "train: --model auto reads the tensors of --init, which is not given");
+    const ModelOfTensors found = model_of_tensors(open_weights(a.init).file);
+    for (const std::string& assumed : found.assumed) warn(fmt::format("--model auto: {}", assumed));
+    const std::vector<std::string> own = sets_of_tensors(found.model);
+    sets.insert(sets.end(), own.begin(), own.end());
+  }
+  sets.insert(sets.end(), a.sets.begin(), a.sets.end());
+  return sets;
+}
+
 /// Returns the experiment: from a file, from the run directory, or for the user's own images.
 Experiment experiment_of(const TrainArguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
@@ -316,11 +333,12 @@ Experiment experiment_of(const TrainArguments& a) {
     if (std::filesystem::exists(paths.last())) check_same_version(paths);
     return load_recorded(paths.config(), a.sets);
   }
-  if (a.images.empty()) return load_experiment(a.file, a.sets);
+  if (a.images.empty()) return load_experiment(a.file, all_sets(a));
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
   const bool skip_bad = std::ranges::count(a.sets, "data.skip_bad=true") > 0;
   OwnImages own = own_images(a.images, a.file.empty(), skip_bad);
-  own.sets.insert(own.sets.end(), a.sets.begin(), a.sets.end());
+  const std::vector<std::string> sets = all_sets(a);
+  own.sets.insert(own.sets.end(), sets.begin(), sets.end());
   print_warnings();
   std::cout << fitted(fmt::format("{}: {}\n", printable(a.images), own.found))
             << fmt::format("the same in full: {} train {}", program_name(), shell_word(file));
@@ -485,6 +503,8 @@ void add_train(Command program) {
                  {.value = "DIR"});
   add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable", config_keys());
   add_threads(command, a.threads);
+  command.option("--model", &a.model, "auto: [model] as the tensors of --init say", {.one_of = {"auto"}});
+  add_preset(command, a.preset);
   command.option("--init", &a.init, "weights to start from: a run directory, or a safetensors file with timm's names",
                  {.value = "FILE"});
   command.option("--resume", &a.resume, "continue the run in DIR; --set train.epochs=N for more epochs",

@@ -1,0 +1,141 @@
+#include "heed/io/hugging_face.h"
+
+#include "weight_converter.h"
+
+#include <filesystem>
+
+namespace heed {
+
+namespace {
+
+/// A part of a name in Hugging Face's code and in heed, and its rows of a tensor that several are joined to.
+struct TheirName {
+  const char *theirs, *ours;
+  int place = 0, of = 1;
+};
+
+/// Names within a block; the first that fits counts.
+constexpr TheirName in_blocks[] = {
+    {"attention.attention.query.", "attn.qkv.", 0, 3},
+    {"attention.attention.key.", "attn.qkv.", 1, 3},
+    {"attention.attention.value.", "attn.qkv.", 2, 3},
+    {"attention.output.dense.", "attn.proj."},
+    {"layernorm_before.", "norm1."},
+    {"layernorm_after.", "norm2."},
+    {"intermediate.dense.", "mlp.fc1."},
+    {"output.dense.", "mlp.fc2."},
+    {"layer_scale1.lambda1", "ls1.gamma"},
+    {"layer_scale2.lambda1", "ls2.gamma"},
+    {"norm1.", "norm1."},
+    {"norm2.", "norm2."},
+    {"mlp.fc1.", "mlp.fc1."},
+    {"mlp.fc2.", "mlp.fc2."},
+};
+
+constexpr TheirName outside[] = {
+    {"embeddings.cls_token", "cls_token"},
+    {"embeddings.distillation_token", "dist_token"},
+    {"embeddings.register_tokens", "reg_token"},
+    {"embeddings.position_embeddings", "pos_embed"},
+    {"embeddings.patch_embeddings.projection.", "patch_embed.proj."},
+    {"layernorm.", "norm."},
+    {"classifier.", "head."},
+    {"cls_classifier.", "head."},
+    {"distillation_classifier.", "head_dist."},
+};
+
+/// Returns the renaming whose text `name` begins with; null if there is none.
+template <std::size_t count>
+const TheirName* renaming_of(const TheirName (&list)[count], std::string_view name) {
+  for (const TheirName& renaming : list)
+    if (name.starts_with(renaming.theirs)) return &renaming;
+  return nullptr;
+}
+
+/// Returns `name` without the prefix of the model's class.
+std::string_view without_class(std::string_view name) {
+  for (const std::string_view prefix : {"vit.", "deit.", "dinov2.", "dinov2_with_registers."})
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  return name;
+}
+
+template <class T>
+class Conversion {
+ public:
+  explicit Conversion(const SafetensorsFile& file) : file_(file), converter_(file), wide_classifier_(reads_both()) {}
+
+  /// Returns the names that are left out.
+  std::vector<std::string> run(const std::string& out) {
+    for (const std::string& name : file_.names()) add(name);
+    if (converter_.added("reg_token")) fold_class_position();
+    converter_.write(out);
+    return left_out_;
+  }
+
+ private:
+  void add(const std::string& name) {
+    constexpr std::string_view block = "encoder.layer.";
+    const std::string_view own = without_class(name);
+    if (own == "embeddings.mask_token" || own.starts_with("pooler.") ||
+        (own.starts_with("classifier.") && wide_classifier_))
+      return left_out_.push_back(name);
+    std::string before;
+    const TheirName* renaming = renaming_of(outside, own);
+    std::string_view rest = own;
+    if (own.starts_with(block)) {
+      const std::size_t dot = own.find('.', block.size());
+      require(dot != own.npos, "{}: tensor '{}' is none of Hugging Face's ViT, DeiT and DINOv2", file_.path(), name);
+      before = fmt::format("blocks.{}.", own.substr(block.size(), dot - block.size()));
+      rest = own.substr(dot + 1);
+      renaming = renaming_of(in_blocks, rest);
+    }
+    require(renaming != nullptr, "{}: tensor '{}' is none of Hugging Face's ViT, DeiT and DINOv2", file_.path(), name);
+    const std::string ours =
+        before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
+    converter_.add_rows(ours, renaming->place, renaming->of, name);
+  }
+
+  /// Returns true if the classifier reads the class token and the mean of the patches, 2 D values, as DINOv2's does.
+  bool reads_both() const {
+    Index width = 0, read = 0;
+    for (const std::string& name : file_.names()) {
+      const Shape& shape = file_.info(name).shape;
+      if (without_class(name) == "layernorm.weight" && shape.rank() == 1) width = shape[0];
+      if (without_class(name) == "classifier.weight" && shape.rank() == 2) read = shape[1];
+    }
+    return width > 0 && read == 2 * width;
+  }
+
+  /// DINOv2 with registers has a position for the class token and none for registers: the class token takes it.
+  void fold_class_position() {
+    Tensor<T>*const cls = converter_.added("cls_token"), *const positions = converter_.added("pos_embed");
+    require(cls && positions && positions->shape().rank() == 3 && positions->shape()[1] > 1 &&
+                positions->shape()[2] == cls->size(),
+            "{}: registers need 'embeddings.cls_token' and 'embeddings.position_embeddings' of the same width",
+            file_.path());
+    const Index rows = positions->shape()[1], width = cls->size();
+    for (Index d = 0; d < width; ++d) (*cls)[d] += (*positions)[d];
+    Tensor<T> patches(Shape{1, rows - 1, width});
+    std::copy(positions->begin() + width, positions->end(), patches.begin());
+    *positions = std::move(patches);
+  }
+
+  const SafetensorsFile& file_;
+  WeightConverter<T> converter_;
+  std::vector<std::string> left_out_;
+  bool wide_classifier_;
+};
+
+}  // namespace
+
+std::vector<std::string> convert_hugging_face(const std::string& in, const std::string& out) {
+  std::error_code none;
+  require(!std::filesystem::equivalent(in, out, none), "{}: is what is read, and cannot be what is written", out);
+  const SafetensorsFile file(in);
+  file.check();
+  bool doubles = false;
+  for (const std::string& name : file.names()) doubles |= file.info(name).dtype == DType::F64;
+  return doubles ? Conversion<double>(file).run(out) : Conversion<float>(file).run(out);
+}
+
+}  // namespace heed

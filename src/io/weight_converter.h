@@ -1,0 +1,105 @@
+// Tensors of other programs' files, renamed, joined or cut into heed's.
+#pragma once
+
+#include "heed/io/safetensors.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <utility>
+
+namespace heed {
+
+/// Rows of a tensor on their way to a tensor of heed's: its rows of place `place` of `of`.
+template <class T>
+struct Rows {
+  std::string name, theirs;
+  int place, of;
+  Tensor<T> values;
+};
+
+template <class T>
+class WeightConverter {
+ public:
+  explicit WeightConverter(const SafetensorsFile& file) : file_(file) {}
+
+  /// Adds the tensor `theirs` as rows `place` of `of` of the tensor `ours`.
+  void add_rows(const std::string& ours, int place, int of, const std::string& theirs) {
+    push({ours, theirs, place, of, file_.read<T>(theirs)});
+  }
+
+  /// Adds the thirds of the rows of `theirs` as three tensors.
+  void cut(const std::string& theirs, const std::array<std::string, 3>& ours) {
+    const Tensor<T> all = file_.read<T>(theirs);
+    const Index rows = all.shape().rank() > 0 ? all.shape()[0] : 0;
+    require(rows > 0 && rows % 3 == 0, "{}: tensor '{}' has shape {}; its rows are not those of q, k and v",
+            file_.path(), theirs, all.shape());
+    for (Index i = 0; i < 3; ++i) {
+      const View<const T> third = all.view().part(i * rows / 3, rows / 3);
+      Tensor<T> values(third.shape());
+      std::copy(third.begin(), third.end(), values.begin());
+      push({ours[static_cast<std::size_t>(i)], theirs, 0, 1, std::move(values)});
+    }
+  }
+
+  /// Returns the whole tensor `ours` that was added, null if there is none.
+  Tensor<T>* added(const std::string& ours) {
+    const auto found = known_.find({ours, 0});
+    return found != known_.end() ? &found->second->values : nullptr;
+  }
+
+  void write(const std::string& path) {
+    SafetensorsWriter writer;
+    for (const Rows<T>& rows : parts_)
+      if (rows.place == 0) writer.add(rows.name, std::as_const(joined(rows)).view());
+    for (const Rows<T>& rows : parts_)
+      require(rows.place == 0 || find(rows.name, 0),
+              "{}: '{}' has the later rows of '{}'; the tensor with the first ones is missing", file_.path(),
+              rows.theirs, rows.name);
+    writer.write(path);
+  }
+
+ private:
+  void push(Rows<T> rows) {
+    const Rows<T>* const same = find(rows.name, rows.place);
+    require(!same, "{}: '{}' and '{}' are both '{}' here", file_.path(), same ? same->theirs : "", rows.theirs,
+            rows.name);
+    Rows<T>& kept = parts_.emplace_back(std::move(rows));
+    known_[{kept.name, kept.place}] = &kept;
+  }
+
+  const Rows<T>* find(const std::string& name, int place) const {
+    const auto found = known_.find({name, place});
+    return found != known_.end() ? found->second : nullptr;
+  }
+
+  /// Returns the tensor that begins with these rows, with its other parts behind them.
+  const Tensor<T>& joined(const Rows<T>& first) {
+    if (first.of == 1) return first.values;
+    const Shape& a = first.values.shape();
+    Index rows = a.rank() > 0 ? a[0] : 0;
+    std::vector<const Tensor<T>*> parts{&first.values};
+    for (int place = 1; place < first.of; ++place) {
+      const Rows<T>* const next = find(first.name, place);
+      require(next != nullptr, "{}: '{}' has the first rows of '{}'; the tensor with the later ones is missing",
+              file_.path(), first.theirs, first.name);
+      const Shape& b = next->values.shape();
+      require(a.rank() == b.rank() && a.rank() <= 2 && a.rank() >= 1 && (a.rank() == 1 || a[1] == b[1]),
+              "{}: '{}' is to be joined of shapes {} and {}; they do not fit", file_.path(), first.name, a, b);
+      rows += b[0];
+      parts.push_back(&next->values);
+    }
+    Tensor<T>& all = joined_.emplace_back(a.rank() == 1 ? Shape{rows} : Shape{rows, a[1]});
+    T* to = all.data();
+    for (const Tensor<T>* part : parts) to = std::copy(part->begin(), part->end(), to);
+    return all;
+  }
+
+  const SafetensorsFile& file_;
+  std::deque<Rows<T>> parts_;
+  std::map<std::pair<std::string, int>, Rows<T>*> known_;
+  std::deque<Tensor<T>> joined_;
+};
+
+}  // namespace heed

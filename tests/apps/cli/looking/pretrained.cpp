@@ -1,0 +1,140 @@
+// Weights from elsewhere, without a run: --weights FILE --model auto.
+#include "support/cli.h"
+
+#include "heed/data/images/image_write.h"
+#include "heed/io/safetensors.h"
+#include "heed/io/weights.h"
+#include "heed/nn/vit.h"
+#include "support/images.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A file of weights of a model with registers, as other programs would write it, and an image.
+struct Downloaded : Workshop {
+  std::string weights = *this / "w.safetensors", image = *this / "image.png";
+  ModelConfig model;
+
+  Downloaded() {
+    model.image = 12, model.channels = 3, model.patch = 4, model.dim = 64, model.depth = 2, model.heads = 1;
+    model.hidden = 10, model.classes = 3, model.registers = 2, model.block_scale = 0.5, model.embed_prefix = false;
+    write("", weights);
+    Image picture{{3, 20, 16}, {}};
+    for (int i = 0; i < 3 * 20 * 16; ++i) picture.pixels.push_back(static_cast<std::uint8_t>(i * 37 % 256));
+    save_png(image, picture);
+  }
+
+  Parameters<float> parameters() const {
+    Parameters<float> drawn(VisionTransformer(model, {}).parameters());
+    drawn.initialise(6);
+    return drawn;
+  }
+
+  /// Writes the weights with `prefix` before all names.
+  void write(const std::string& prefix, const std::string& path) const {
+    const Parameters<float> drawn = parameters();
+    SafetensorsWriter writer;
+    for (ParameterId id = 0; id < drawn.list().size(); ++id) writer.add(prefix + drawn.list()[id].name, drawn[id]);
+    writer.write(path);
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_pretrained)
+
+BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
+  const Downloaded given;
+  const Finished predicted = heed_with({"predict", "--weights", given.weights, "--model", "auto", given.image});
+  BOOST_TEST(predicted.status == 0, predicted.err);
+  check_contains(predicted.out, {given.image + ": ", " %"});
+  check_contains(predicted.err, {"--preset imagenet: data.mean=[0.485,0.456,0.406]", "heads = 1 (64 channels a head)"});
+
+  // A model file and the keys of the preset say the same.
+  Experiment x;
+  x.model = given.model;
+  write_file(given / "model.toml", to_toml(x).substr(0, to_toml(x).find("\n[data]")));
+  const Finished by_file = heed_with({"predict", "--weights", given.weights, "--model", given / "model.toml",
+                                      "--preset", "imagenet", "--set", "data.name=folder", given.image});
+  BOOST_TEST(by_file.status == 0, by_file.err);
+  BOOST_TEST(by_file.out == predicted.out);
+
+  write_file(given / "names", "cat\ndog\r\ncow\n");
+  const Finished named =
+      heed_with({"predict", "--weights", given.weights, "--model", "auto", "--names", given / "names", given.image});
+  check_contains(named.out, {"cat ", "dog ", "cow "});
+  write_file(given / "names", "cat\n");
+  check_contains(
+      heed_with({"predict", "--weights", given.weights, "--model", "auto", "--names", given / "names", given.image})
+          .err,
+      {"has 1 names; the model has 3 classes"});
+}
+
+BOOST_AUTO_TEST_CASE(maps_show_any_token_before_the_patches) {
+  const Downloaded given;
+  const std::string sheet = given / "sheet.png";
+  std::vector<std::string> sheets;
+  for (const std::string token : {"cls", "reg1", "reg2"}) {
+    const Finished run = heed_with({"maps", "--weights", given.weights, "--model", "auto", given.image, "-o", sheet,
+                                    "--token", token, "--block", "2", "--mean-heads"});
+    BOOST_TEST(run.status == 0, run.err);
+    sheets.push_back(read_file(sheet));
+  }
+  BOOST_TEST(sheets[0] != sheets[1]);
+  BOOST_TEST(sheets[1] != sheets[2]);
+  check_contains(
+      heed_with({"maps", "--weights", given.weights, "--model", "auto", given.image, "-o", sheet, "--token", "reg3"})
+          .err,
+      {"--token reg3: expected cls, reg1, reg2"});
+  check_contains(
+      heed_with({"maps", "--weights", given.weights, "--model", "auto", given.image, "-o", sheet, "--head", "2"}).err,
+      {"--head 2: block 1 has head 1 to 1"});
+}
+
+BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
+  const Downloaded given;
+  const std::string wrapped = given / "wrapped.safetensors", both = given / "both.safetensors";
+  given.write("module.backbone.", wrapped);
+  const Finished plain = heed_with({"predict", "--weights", given.weights, "--model", "auto", given.image});
+  const Finished run = heed_with({"predict", "--weights", wrapped, "--model", "auto", given.image});
+  BOOST_TEST(run.out == plain.out);
+  check_contains(run.err, {wrapped + ": prefix 'module.backbone.' removed"});
+
+  const Parameters<float> drawn = given.parameters();
+  SafetensorsWriter writer;
+  for (const std::string prefix : {"student.", "teacher."})
+    for (ParameterId id = 0; id < drawn.list().size(); ++id) writer.add(prefix + drawn.list()[id].name, drawn[id]);
+  writer.write(both);
+  check_contains(heed_with({"predict", "--weights", both, "--model", "auto", given.image}).err,
+                 {"holds several networks, 'student.', 'teacher.'; " + both + ":student takes one of them"});
+  BOOST_TEST(heed_with({"predict", "--weights", both + ":teacher", "--model", "auto", given.image}).out == plain.out);
+  check_contains(heed_with({"predict", "--weights", both + ":other", "--model", "auto", given.image}).err,
+                 {"no name of its tensors begins with 'other.'"});
+}
+
+BOOST_AUTO_TEST_CASE(errors_name_the_keys_that_fit) {
+  const Downloaded given;
+  Experiment x = given.experiment();
+  x.model = given.model;
+  x.model.classes = 10, x.train.init_head = true;
+  x.model.registers = 0, x.model.block_scale = 0, x.model.embed_prefix = true, x.model.qkv_bias = false;
+  const Finished run = heed_with({"train", write_experiment(given, x), "--run", given / "run", "--init", given.weights,
+                                  "--set", "data.resize=true"});
+  BOOST_TEST(run.status == 2);
+  BOOST_TEST(
+      run.err.ends_with("; --set model.registers=2 --set model.embed_prefix=false --set model.qkv_bias=true --set "
+                        "model.layer_scale=1e-05 fits the file\n"),
+      run.err);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_missing_is_said) {
+  const Downloaded given;
+  check_refusal({"predict", given.image}, {"holds no run"});
+  check_refusal({"eval"}, {"RUN is required"});
+  check_refusal({"predict", "--model", "auto", given.image}, {"--model", "--weights"});
+  check_refusal({"train", "experiments/mnist.toml", "--run", given / "run", "--model", "auto"}, {"--init"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

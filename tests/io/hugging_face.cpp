@@ -1,0 +1,176 @@
+// Files with Hugging Face's names: renamed, joined, and what is refused.
+#include "heed/io/hugging_face.h"
+
+#include "heed/config/model_of_tensors.h"
+#include "heed/nn/vit.h"
+#include "support/training.h"
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+ModelConfig published_vit() {
+  ModelConfig m;
+  m.image = 8, m.channels = 3, m.patch = 4, m.dim = 64, m.depth = 2, m.heads = 1, m.hidden = 10, m.classes = 3;
+  return m;
+}
+
+/// A tensor of timm's under Hugging Face's name; qkv layers are cut.
+class TheirFile {
+ public:
+  explicit TheirFile(const Parameters<float>& ours, bool dinov2) : ours_(ours), dinov2_(dinov2) {
+    for (ParameterId id = 0; id < ours.list().size(); ++id) add(id);
+  }
+
+  void add(const std::string& name, const Shape& shape, float value) {
+    Tensor<float>& tensor = tensors_[name] = Tensor<float>(shape);
+    std::fill(tensor.begin(), tensor.end(), value);
+  }
+
+  Tensor<float>& operator[](const std::string& name) { return tensors_.at(name); }
+
+  void write(const std::string& path) const {
+    SafetensorsWriter writer;
+    for (const auto& [name, tensor] : tensors_) writer.add(name, tensor.view());
+    writer.write(path);
+  }
+
+ private:
+  static std::string replaced(std::string text, const std::string& what, const std::string& by) {
+    const std::size_t at = text.find(what);
+    return at == std::string::npos ? text : text.replace(at, what.size(), by);
+  }
+
+  void add(ParameterId id) {
+    const std::string& name = ours_.list()[id].name;
+    const View<const float> values = ours_[id];
+    if (const std::size_t at = name.find("attn.qkv."); at != std::string::npos) {
+      const char* const parts[] = {"query", "key", "value"};
+      const Index rows = values.shape()[0] / 3;
+      for (Index i = 0; i < 3; ++i)
+        put(replaced(theirs(name), "attn.qkv", std::string("attention.attention.") + parts[i]),
+            values.part(i * rows, rows));
+      return;
+    }
+    put(theirs(name), values);
+  }
+
+  void put(const std::string& name, View<const float> values) {
+    Tensor<float>& tensor = tensors_[name] = Tensor<float>(values.shape());
+    std::copy(values.begin(), values.end(), tensor.begin());
+  }
+
+  std::string theirs(std::string name) const {
+    const std::pair<const char*, const char*> names[] = {
+        {"blocks.", "encoder.layer."},           {"patch_embed.proj", "patch_embeddings.projection"},
+        {"attn.proj", "attention.output.dense"}, {"ls1.gamma", "layer_scale1.lambda1"},
+        {"ls2.gamma", "layer_scale2.lambda1"},   {"pos_embed", "position_embeddings"},
+        {"dist_token", "distillation_token"},    {"reg_token", "register_tokens"}};
+    for (const auto& [ours, other] : names) name = replaced(name, ours, other);
+    if (!dinov2_) {
+      name = replaced(replaced(name, "norm1", "layernorm_before"), "norm2", "layernorm_after");
+      name = replaced(replaced(name, "mlp.fc1", "intermediate.dense"), "mlp.fc2", "output.dense");
+    }
+    if (name.starts_with("norm.")) name = "layer" + name;
+    if (name.starts_with("head_dist.")) return replaced(name, "head_dist", "distillation_classifier");
+    if (name.starts_with("head.")) return replaced(name, "head", "classifier");
+    const bool embedding = name.find("token") != name.npos || name.find("embeddings") != name.npos;
+    return (dinov2_ ? "dinov2." : "vit.") + std::string(embedding ? "embeddings." : "") + name;
+  }
+
+  const Parameters<float>& ours_;
+  bool dinov2_;
+  std::map<std::string, Tensor<float>> tensors_;
+};
+
+Parameters<float> drawn(const ModelConfig& model) {
+  Parameters<float> parameters(VisionTransformer(model, {}).parameters());
+  parameters.initialise(4);
+  return parameters;
+}
+
+bool equal(const Parameters<float>& a, const Parameters<float>& b) {
+  return a.size() == b.size() && std::equal(a.data(), a.data() + a.size(), b.data());
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(hugging_face)
+
+BOOST_AUTO_TEST_CASE(files_of_vit_deit_and_dinov2_become_timms) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  for (const bool dinov2 : {false, true})
+    for (const bool distilled : {false, true}) {
+      ModelConfig m = published_vit();
+      m.distilled = distilled && !dinov2;
+      if (dinov2) m.block_scale = 1e-5;
+      m.qkv_bias = !distilled;
+      const Parameters<float> ours = drawn(m);
+      TheirFile theirs(ours, dinov2);
+      theirs.add("vit.pooler.dense.weight", {2, 2}, 1);
+      theirs.add("vit.embeddings.mask_token", {1, 1, 64}, 1);
+      theirs.write(in);
+      const std::vector<std::string> left_out = convert_hugging_face(in, out);
+      BOOST_TEST(left_out == (std::vector<std::string>{"vit.embeddings.mask_token", "vit.pooler.dense.weight"}),
+                 boost::test_tools::per_element());
+      Parameters<float> read(ours.list());
+      load_weights(SafetensorsFile(out), read);
+      BOOST_TEST(equal(read, ours));
+      ModelConfig found = model_of_tensors(SafetensorsFile(out)).model;
+      found.class_token.reset();
+      BOOST_TEST((found == m), "distilled = " << distilled << ", dinov2 = " << dinov2);
+    }
+}
+
+// Registers have no positions there, and the class token has one.
+BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  ModelConfig m = published_vit();
+  m.registers = 2, m.embed_prefix = false;
+  const Parameters<float> ours = drawn(m);
+  TheirFile theirs(ours, true);
+  Tensor<float>& positions = theirs["dinov2.embeddings.position_embeddings"];
+  Tensor<float> more(Shape{1, 5, 64});
+  std::fill_n(more.begin(), 64, 0.25F);
+  std::copy(positions.begin(), positions.end(), more.begin() + 64);
+  positions = more;
+  for (float& x : theirs["dinov2.embeddings.cls_token"]) x -= 0.25F;
+  theirs.add("classifier.weight", {3, 128}, 1);  // of the class token and the mean of the patches
+  theirs.write(in);
+  const std::vector<std::string> left_out = convert_hugging_face(in, out);
+  BOOST_TEST(left_out == (std::vector<std::string>{"classifier.bias", "classifier.weight"}),
+             boost::test_tools::per_element());
+  Parameters<float> read(ours.list());
+  load_weights(SafetensorsFile(out), read, {.new_head = true});
+  for (const ParameterSpec& spec : ours.list()) {
+    const ParameterId id = ours.list().find(spec.name);
+    const View<const float> a = ours[id], b = std::as_const(read)[id];
+    // Rounded twice: - 0.25, + 0.25.
+    for (Index i = 0; i < a.size() && !spec.name.starts_with("head."); ++i)
+      BOOST_REQUIRE_SMALL(static_cast<double>(a[i] - b[i]), 1e-7);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(other_tensors_are_refused) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  const Parameters<float> ours = drawn(published_vit());
+  const auto refusal = [&](const std::string& name) {
+    TheirFile theirs(ours, false);
+    theirs.add(name, {2, 2}, 1);
+    theirs.write(in);
+    try {
+      convert_hugging_face(in, out);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  for (const char* name : {"vit.encoder.layer.0.mlp.weights_in.weight", "vit.encoder.layer.0", "bert.embeddings.word"})
+    BOOST_TEST(refusal(name) == in + ": tensor '" + name + "' is none of Hugging Face's ViT, DeiT and DINOv2");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
