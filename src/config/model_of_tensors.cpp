@@ -50,6 +50,8 @@ Index side_of(Index patches) {
 ModelOfTensors model_of_tensors(const SafetensorsFile& weights) {
   const Shapes shapes(weights);
   const std::string& file = weights.path();
+  require(!shapes.has("register_tokens"), "{}: has DINOv2's own names; `heed convert {} OUT` writes timm's", file,
+          file);
   ModelOfTensors result;
   ModelConfig& m = result.model;
   const std::string projection = "patch_embed.proj.weight";

@@ -67,7 +67,7 @@ class Conversion {
   /// Returns the names that are left out.
   std::vector<std::string> run(const std::string& out) {
     for (const std::string& name : file_.names()) add(name);
-    if (converter_.added("reg_token")) fold_class_position();
+    converter_.fold_class_position();
     converter_.write(out);
     return left_out_;
   }
@@ -104,20 +104,6 @@ class Conversion {
       if (without_class(name) == "classifier.weight" && shape.rank() == 2) read = shape[1];
     }
     return width > 0 && read == 2 * width;
-  }
-
-  /// DINOv2 with registers has a position for the class token and none for registers: the class token takes it.
-  void fold_class_position() {
-    Tensor<T>*const cls = converter_.added("cls_token"), *const positions = converter_.added("pos_embed");
-    require(cls && positions && positions->shape().rank() == 3 && positions->shape()[1] > 1 &&
-                positions->shape()[2] == cls->size(),
-            "{}: registers need 'embeddings.cls_token' and 'embeddings.position_embeddings' of the same width",
-            file_.path());
-    const Index rows = positions->shape()[1], width = cls->size();
-    for (Index d = 0; d < width; ++d) (*cls)[d] += (*positions)[d];
-    Tensor<T> patches(Shape{1, rows - 1, width});
-    std::copy(positions->begin() + width, positions->end(), patches.begin());
-    *positions = std::move(patches);
   }
 
   const SafetensorsFile& file_;

@@ -47,7 +47,8 @@ std::string replaced(const std::string& name, std::string_view theirs, std::stri
 template <class T>
 void add(WeightConverter<T>& converter, const std::string& name) {
   constexpr const char *their_positions = "pos_embeder.", *tracked = ".num_batches_tracked";
-  if (name.ends_with(tracked)) return;
+  if (name.ends_with(tracked) || name == "mask_token") return;
+  if (name == "register_tokens") return converter.add_rows("reg_token", 0, 1, name);
   if (name.starts_with(their_positions))
     return converter.add_rows(replaced(name, their_positions, "pos_embed."), 0, 1, name);
   if (name.starts_with("cls_attn_blocks."))
@@ -65,6 +66,7 @@ template <class T>
 void convert_file(const SafetensorsFile& file, const std::string& out) {
   WeightConverter<T> converter(file);
   for (const std::string& name : file.names()) add(converter, name);
+  if (file.contains("register_tokens")) converter.fold_class_position();
   converter.write(out);
 }
 

@@ -43,10 +43,19 @@ class WeightConverter {
     }
   }
 
-  /// Returns the whole tensor `ours` that was added, null if there is none.
-  Tensor<T>* added(const std::string& ours) {
-    const auto found = known_.find({ours, 0});
-    return found != known_.end() ? &found->second->values : nullptr;
+  /// Adds the class token's position to the class token if registers, which have none, stand behind it, as in DINOv2.
+  void fold_class_position() {
+    Tensor<T>*const cls = added("cls_token"), *const positions = added("pos_embed");
+    if (!added("reg_token") || !cls || !positions) return;
+    const Shape& shape = positions->shape();
+    require(shape.rank() == 3 && shape[1] > 1 && shape[2] == cls->size(),
+            "{}: the positions have shape {}; expected rows of {} values, for the class token and the patches",
+            file_.path(), shape, cls->size());
+    const Index rows = shape[1], width = cls->size();
+    for (Index d = 0; d < width; ++d) (*cls)[d] += (*positions)[d];
+    Tensor<T> patches(Shape{1, rows - 1, width});
+    std::copy(positions->begin() + width, positions->end(), patches.begin());
+    *positions = std::move(patches);
   }
 
   void write(const std::string& path) {
@@ -61,6 +70,12 @@ class WeightConverter {
   }
 
  private:
+  /// Returns the tensor `ours` that was added, null if there is none.
+  Tensor<T>* added(const std::string& ours) {
+    const auto found = known_.find({ours, 0});
+    return found != known_.end() ? &found->second->values : nullptr;
+  }
+
   void push(Rows<T> rows) {
     const Rows<T>* const same = find(rows.name, rows.place);
     require(!same, "{}: '{}' and '{}' are both '{}' here", file_.path(), same ? same->theirs : "", rows.theirs,

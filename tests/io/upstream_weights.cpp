@@ -227,6 +227,30 @@ BOOST_AUTO_TEST_CASE(very_many_tensors, *boost::unit_test::precondition(without_
   BOOST_TEST(run_command("timeout 20 " + heed_program() + " convert " + in + " " + out).status == 0);
 }
 
+// DINOv2's registers have no positions, and its class token has one.
+BOOST_AUTO_TEST_CASE(registers_of_dinov2) {
+  const TemporaryDirectory directory;
+  const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
+  const Tensor<float> cls(Shape{1, 1, 2}, {1, 2}), registers(Shape{1, 1, 2}, {5, 6}), mask(Shape{1, 2}, {7, 7});
+  const Tensor<float> positions(Shape{1, 3, 2}, {10, 20, 3, 4, 5, 6});
+  Upstream upstream;
+  upstream.add("mask_token", mask.view());
+  upstream.add("register_tokens", registers.view());
+  upstream.add("pos_embed", positions.view());
+  upstream.add("cls_token", cls.view());
+  upstream.write(theirs);
+  convert_weights(theirs, ours);
+  const SafetensorsFile file(ours);
+  BOOST_TEST(file.names().size() == 3u);
+  const auto values = [&](const char* name) {
+    const Tensor<float> tensor = file.read<float>(name);
+    return std::vector<float>(tensor.begin(), tensor.end());
+  };
+  BOOST_TEST(values("cls_token") == (std::vector<float>{11, 22}), boost::test_tools::per_element());
+  BOOST_TEST(values("pos_embed") == (std::vector<float>{3, 4, 5, 6}), boost::test_tools::per_element());
+  BOOST_TEST(values("reg_token") == (std::vector<float>{5, 6}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   const TemporaryDirectory directory;
   const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";

@@ -14,6 +14,8 @@ namespace heed {
 ///          attn.landmark.*, att.mha.attn.Qnorm_act.0.* attn.landmark_norm.*, att.mha.attn.conv.* attn.vconv.*,
 ///          att.mha.ff.* attn.proj.*, att.norm1.*, att.norm2.* are norm1.*, norm2.*, att.ff1.*, att.ff2.* mlp.fc1.*,
 ///          mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined to attn.qkv.*
+///   DINOv2 register_tokens is reg_token, and the class token's position is added to the class token; mask_token is
+///          left out
 ///
 /// Prefixes that wrappers put before all names (wrapper_prefix) and *.num_batches_tracked are left out; all else keeps
 /// its name. Throws Error, which names file and tensor, where one is not of floats, cannot be cut, or lacks the one
