@@ -418,6 +418,7 @@ BOOST_AUTO_TEST_CASE(the_source_calls_no_function_of_the_c_library_instead) {
       {"src/draw/line_chart.cpp", "ticks of an axis"},
       {"src/apps/grading/marks/answer_marks.cpp", "what students write"},
       {"src/apps/grading/definition/features.h", "what students write"},
+      {"src/apps/grading/definition/dual.h", "erf, in double"},
       {"src/apps/grading/definition/definition_header.cpp", "what students write"},
       {"src/cost/counted.cpp", "erf, which is counted"},
       {"include/heed/kernels/elements/activation.h", "erf, in double and in plain builds"},

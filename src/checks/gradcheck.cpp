@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -154,6 +155,33 @@ CaseResults case_results(const CheckCase& c, std::uint64_t seed) {
   Checker checker = checker_of(c, seed);
   return {checker.gradients(false), checker.gradients(true)};
 }
+
+template <class T>
+std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed) {
+  const RandomStream stream(seed), weights = stream.derive("cotangent");
+  const std::vector<Tensor<T>> inputs = draw_inputs<T>(c, seed);
+  Tape<T> tape({.training = c.training, .random = stream.derive("random")});
+  std::vector<Var<T>> variables;
+  for (const Tensor<T>& input : inputs) variables.push_back(tape.input(input.view()));
+  Var<T> y;
+  if constexpr (std::is_same_v<T, float>)
+    y = c.in_float(tape, variables);
+  else
+    y = c.in_counted(tape, variables);
+  Tensor<T> cotangent(y.shape());
+  for (Index i = 0; i < cotangent.size(); ++i) cotangent[i] = static_cast<T>(weights.uniform(i, -1, 1));
+  tape.backward(y, std::as_const(cotangent).view());
+  std::vector<Tensor<double>> result;
+  for (const Var<T>& x : variables) {
+    const View<const T> gradient = tape.gradient(x);
+    std::ranges::transform(gradient, result.emplace_back(x.shape()).begin(),
+                           [](T g) { return static_cast<double>(g); });
+  }
+  return result;
+}
+
+template std::vector<Tensor<double>> gradients_in<float>(const CheckCase&, std::uint64_t);
+template std::vector<Tensor<double>> gradients_in<Counted>(const CheckCase&, std::uint64_t);
 
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got) {
   Checker checker = checker_of(c, seed);

@@ -109,6 +109,10 @@ struct CaseResults {
 };
 CaseResults case_results(const CheckCase& c, std::uint64_t seed);
 
+/// The gradients of <R, f> as they are, computed in another number type.
+template <class T>
+std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed);
+
 /// The expected gradients of a case: differences, extrapolated where `got` disagrees or has no such tensor; where
 /// they are not meant to be derivatives, those of `got` or else the case's own.
 struct ExpectedGradients {

@@ -1,9 +1,14 @@
 #include "definition.h"
 
+#include "definition_text.h"
+#include "dual.h"
 #include "features.h"
 
 #include "heed/attention/mechanism_base.h"
 #include "heed/base/random.h"
+
+#include <algorithm>
+#include <cctype>
 
 namespace heed {
 
@@ -51,10 +56,27 @@ class Defined : public MechanismBase<Defined> {
   void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, NoMemory) const {
     for (Index h = 0; h < in.shape.heads; ++h) forward(in.q[h], in.k[h], in.v[h], out[h]);
   }
+  /// By dual numbers: one forward pass for each element of q, k and v.
   template <class T>
-  void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, NoMemory, NoMemory,
-                    const AttentionGradient<T>&) const {
-    fail("[defined] a definition has no backward pass");
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, NoMemory,
+                    const AttentionGradient<T>& to) const {
+    for (Index h = 0; h < in.shape.heads; ++h) {
+      Tensor<Dual> q = duals(in.q[h]), k = duals(in.k[h]), v = duals(in.v[h]), out({dout[h].rows, dout[h].columns});
+      const auto differentiate = [&](Tensor<Dual>& x, Matrix<T> dx) {
+        for (Index i = 0; i < x.size(); ++i) {
+          x[i].slope = 1;
+          forward(matrix(q), matrix(k), matrix(v), Matrix<Dual>(out.data(), dout[h].rows, dout[h].columns));
+          x[i].slope = 0;
+          double sum = 0;
+          for (Index j = 0; j < out.size(); ++j)
+            sum += out[j].slope * static_cast<double>(dout[h](j / dout[h].columns, j % dout[h].columns));
+          write(to.update, dx(i / dx.columns, i % dx.columns), T(sum));
+        }
+      };
+      differentiate(q, to.q[h]);
+      differentiate(k, to.k[h]);
+      differentiate(v, to.v[h]);
+    }
   }
 
   Cost cost(const AttentionShape& shape) const override {
@@ -74,8 +96,15 @@ class Defined : public MechanismBase<Defined> {
   }
 
  private:
-  static Matrix<const Counted> matrix(const Tensor<Counted>& tensor) {
+  template <class T>
+  static Matrix<const T> matrix(const Tensor<T>& tensor) {
     return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
+  }
+  template <class T>
+  static Tensor<Dual> duals(Matrix<const T> x) {
+    Tensor<Dual> y({x.rows, x.columns});
+    for (Index i = 0; i < y.size(); ++i) y[i] = static_cast<double>(x(i / x.columns, i % x.columns));
+    return y;
   }
 
   /// x, number by number.
@@ -183,9 +212,17 @@ std::string norm_text(Norm norm, char of, char raw, const Definition& d) {
 
 }  // namespace
 
+std::string plain_identity(std::string identity) {
+  const auto is_space = [](unsigned char c) { return std::isspace(c) != 0; };
+  while (!identity.empty() && is_space(identity.back())) identity.pop_back();
+  identity.erase(identity.begin(), std::ranges::find_if_not(identity, is_space));
+  std::ranges::transform(identity, identity.begin(), [](unsigned char c) { return std::tolower(c); });
+  return identity;
+}
+
 Definition definition_of(const std::string& identity, PersonalTask task) {
   const bool write = task == PersonalTask::write;
-  Draw draw(RandomStream(17).derive(identity).derive(write ? "write" : "repair"));
+  Draw draw(RandomStream(17).derive(plain_identity(identity)).derive(write ? "write" : "repair"));
   Definition d;
   d.order = draw.one_of({ProductOrder::pairs, ProductOrder::state});
   d.by_sums = draw.one_of({true, false});

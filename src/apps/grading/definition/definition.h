@@ -39,14 +39,15 @@ struct Definition {
 /// have gates, so that none of the others solves them.
 enum class PersonalTask { write, repair };
 
-/// Returns the identity's definition: always the same, and rarely that of another identity.
+/// Returns the identity's definition: always the same, and rarely that of another identity. Capitals and spaces around
+/// an identity change nothing.
 Definition definition_of(const std::string& identity, PersonalTask task);
 
 /// The definition as text: equations, shapes and constants.
 std::string equations_of(const Definition& definition);
 
-/// It at work: forward, in every number type; its cost is what that executes, of backward three times as much. It has
-/// no backward pass of its own.
+/// The mechanism: forward and, by dual numbers, backward in every number type. Its cost is that of the executed forward
+/// pass, and three times as much backward.
 std::unique_ptr<Mechanism> mechanism_of(const Definition& definition);
 
 /// The planted bugs of a header, one for each marked point.

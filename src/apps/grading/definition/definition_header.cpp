@@ -309,7 +309,7 @@ std::string header_of(const Definition& definition, const std::string& name, con
 }
 
 PlantedBugs bugs_of(const std::string& identity) {
-  const RandomStream random = RandomStream(17).derive(identity).derive("bugs");
+  const RandomStream random = RandomStream(17).derive(plain_identity(identity)).derive("bugs");
   const auto draw = [&](Index i, Index n) { return static_cast<int>(1 + random.below(i, n)); };
   return {.query = draw(0, 4),
           .key = draw(1, 4),

@@ -19,6 +19,10 @@ constexpr std::string_view gradient_of = "gradient ";
 /// Largest relative error of an output: two orders of the same sums are closer by far.
 constexpr double output_tolerance = 1e-6;
 
+/// Largest error of a gradient in double and of a Counted's value, and of one in float, relative to the tensor's
+/// largest element. A derivative that is written down is right to rounding; one by differences is not.
+constexpr double double_precision = 1e-11, float_precision = 2e-5;
+
 /// The answers of a submission's process to one question, case by case up to where it ended.
 struct Answers {
   std::vector<Message> of_cases;
@@ -170,17 +174,26 @@ class Marker {
     return mark;
   }
 
+  /// Gradients of a submission: in double, and as they are in the other number types.
+  struct Gradients : CaseResults {
+    std::vector<Tensor<double>> in_float, in_counted;
+  };
+
   /// The gradients of an answer by the names of inputs; none of a tensor that it does not have.
-  static CaseResults gradients_of(Message& answer, const std::vector<CheckInput>& inputs) {
-    CaseResults results{std::vector<Tensor<double>>(inputs.size()), std::vector<Tensor<double>>(inputs.size())};
+  static Gradients gradients_of(Message& answer, const std::vector<CheckInput>& inputs) {
+    const std::vector<Tensor<double>> none(inputs.size());
+    Gradients results{{none, none}, none, none};
     for (Index left = answer.integer(0, 100); left > 0; --left) {
       const std::string name = answer.text();
-      Tensor<double> alone = answer.tensor(), added = answer.tensor();
+      Tensor<double> alone = answer.tensor(), added = answer.tensor(), in_float = answer.tensor(),
+                     in_counted = answer.tensor();
       const auto input = std::ranges::find(inputs, name, &CheckInput::name);
       if (input == inputs.end()) continue;
       const auto k = static_cast<std::size_t>(input - inputs.begin());
       results.gradients[k] = std::move(alone);
       results.added[k] = std::move(added);
+      results.in_float[k] = std::move(in_float);
+      results.in_counted[k] = std::move(in_counted);
     }
     return results;
   }
@@ -197,16 +210,33 @@ class Marker {
     const auto input = std::ranges::find(c.inputs, tensor, &CheckInput::name);
     if (input == c.inputs.end()) return;  // a tensor that it has in other shapes only
     const std::size_t k = static_cast<std::size_t>(input - c.inputs.begin());
-    CaseResults got = gradients_of(answer, c.inputs);
-    // The same for each tensor's point. A surrogate is the reference's own.
+    // The same for each tensor's point: the reference's own gradients.
     const auto [at, is_new] = expected_.try_emplace(i);
-    if (is_new) at->second = expected_gradients(c, seed, c.note.empty() ? &got : nullptr);
-    const ExpectedGradients expected{{at->second.gradients[k]}, largest_noise(c, seed)};
+    if (is_new) at->second = case_results(c, seed).gradients;
+    const ExpectedGradients expected{{at->second[k]}, largest_noise(c, seed)};
     c.inputs = {CheckInput(*input)};
-    compare_tensor(mark, c, seed, {{std::move(got.gradients[k])}, {std::move(got.added[k])}}, expected);
+    const Gradients got = gradients_of(answer, c.inputs);
+    compare_tensor(mark, c, seed, got, expected);
+    if (mark.says.empty()) hold(mark, got.gradients[0], expected.gradients[0], double_precision, "in double");
   }
 
-  void compare_tensor(Mark& mark, const CheckCase& c, std::uint64_t seed, const CaseResults& got,
+  /// Requires a precision of a gradient that compare_tensor() accepts.
+  static void hold(Mark& mark, const Tensor<double>& got, const Tensor<double>& expected, double precision,
+                   const char* where) {
+    if (got.shape() != expected.shape()) return say(mark, fmt::format("it has another shape {}", where));
+    double largest = 0.01, error = 0;
+    for (const double x : expected) largest = std::max(largest, std::abs(x));
+    for (Index i = 0; i < got.size(); ++i) {
+      const double e = std::abs(got[i] - expected[i]) / largest;
+      error = e <= error ? error : e;  // a NaN counts, too
+    }
+    if (error <= precision) return;
+    say(mark, fmt::format("{} it is off by {:.1g} of the tensor's largest element; expected at most {:.0g}: the "
+                          "derivative itself, written once for all number types",
+                          where, error, precision));
+  }
+
+  void compare_tensor(Mark& mark, const CheckCase& c, std::uint64_t seed, const Gradients& got,
                       const ExpectedGradients& expected) {
     const Shape &shape = expected.gradients[0].shape(), &found = got.gradients[0].shape();
     if (got.gradients[0].size() == 0 && shape.elements() > 0)
@@ -214,7 +244,9 @@ class Marker {
     if (found != shape || got.added[0].shape() != shape)
       return say(mark, fmt::format("it has the shape {}, expected {}", found, shape));
     const CheckRow row = compare_gradients(c, seed, got, expected)[0];
-    if (!row.passed) say_wrong(mark, row.diagnosis, row.axes, c);
+    if (!row.passed) return say_wrong(mark, row.diagnosis, row.axes, c);
+    hold(mark, got.in_float[0], got.gradients[0], float_precision, "in float");
+    hold(mark, got.in_counted[0], got.gradients[0], double_precision, "with numbers that count their operations");
   }
 
   static Counts counts_of(Message& answer) {
@@ -280,7 +312,7 @@ class Marker {
   const std::string& source_;
   const StartProcess& start_;
   std::map<Question, Answers> answers_;
-  std::map<std::size_t, ExpectedGradients> expected_;  ///< by index of the case
+  std::map<std::size_t, std::vector<Tensor<double>>> expected_;  ///< the reference's gradients, by index of the case
 };
 
 }  // namespace

@@ -24,11 +24,15 @@ void put_output(Message& answer, const CheckCase& c, std::uint64_t seed) { answe
 
 void put_gradients(Message& answer, const CheckCase& c, std::uint64_t seed) {
   const CaseResults results = case_results(c, seed);
+  const std::vector<Tensor<double>> in_float = gradients_in<float>(c, seed),
+                                    in_counted = gradients_in<Counted>(c, seed);
   answer.put(static_cast<Index>(c.inputs.size()));
   for (std::size_t k = 0; k < c.inputs.size(); ++k) {
     answer.put(c.inputs[k].name);
     answer.put(results.gradients[k]);
     answer.put(results.added[k]);
+    answer.put(in_float[k]);
+    answer.put(in_counted[k]);
   }
 }
 

@@ -93,6 +93,82 @@ BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precond
                   "right  gradient k: ", "wrong  gradient k, score_grad=hardtanh: 0 of 1"});
 }
 
+// Gradients by differences are no gradients, and a float or a counting number takes the same way as a double. What is
+// right in other words stays right.
+BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
+  const std::string file = "softmax-backward.h", solution = read_file("notebooks/solutions/softmax-backward/" + file);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = solution.find(from);
+    BOOST_REQUIRE_MESSAGE(at != std::string::npos, from);
+    return std::string(solution).replace(at, from.size(), to);
+  };
+  const std::string products = "      // 3.\n      kernels::gemm(transposed(A), dout[h]";
+  // The products of the right answer with meaningless numbers for the cost, and differences of the forward pass.
+  const std::string by_differences = R"(
+      if constexpr (!std::is_same_v<T, Counted>) {
+        std::vector<double> x[3];
+        const Matrix<const T> operands[] = {in.q[h], in.k[h], in.v[h]};
+        const Matrix<T> gradients[] = {to.q[h], to.k[h], to.v[h]};
+        for (int o = 0; o < 3; ++o)
+          for (Index i = 0; i < operands[o].rows; ++i)
+            for (Index c = 0; c < operands[o].columns; ++c) x[o].push_back(operands[o](i, c));
+        const auto g = [&] {
+          double sum = 0;
+          std::vector<double> p(M);
+          for (Index i = 0; i < N; ++i) {
+            double all = 0;
+            for (Index j = 0; j < M; ++j) {
+              double s = 0;
+              for (Index c = 0; c < d; ++c) s += x[0][i * d + c] * x[1][j * d + c];
+              all += p[j] = std::exp(s / std::sqrt(double(d)));
+            }
+            for (Index j = 0; j < M; ++j)
+              for (Index c = 0; c < e; ++c) sum += p[j] / all * x[2][j * e + c] * double(dout[h](i, c));
+          }
+          return sum;
+        };
+        for (int o = 0; o < 3; ++o)
+          for (Index i = 0; i < operands[o].rows; ++i)
+            for (Index c = 0; c < operands[o].columns; ++c) {
+              double& at = x[o][i * operands[o].columns + c];
+              const double centre = at;
+              at = centre + 1e-5;
+              const double above = g();
+              at = centre - 1e-5;
+              const double below = g();
+              at = centre;
+              write(to.update, gradients[o](i, c), T((above - below) / 2e-5));
+            }
+        continue;
+      }
+)";
+  hand_in("differences", file, with(products, by_differences + products));
+  hand_in("onlydouble", file,
+          with(products,
+               "      if constexpr (std::is_same_v<T, float>) { for (Index j = 0; j < M; ++j) "
+               "for (Index c = 0; c < e; ++c) write(to.update, to.v[h](j, c), T(0)); "
+               "continue; }\n" +
+                   products));
+  // Other words: loops for products, another order of the sums and of the division.
+  hand_in("loops", file,
+          with("kernels::gemm(dout[h], transposed(in.v[h]), dA);",
+               "for (Index i = 0; i < N; ++i)\n for (Index j = 0; j < M; ++j) {\n T sum = dout[h](i, e - 1) * "
+               "in.v[h](j, e - 1);\n for (Index c = e - 1; c-- > 0;) sum += dout[h](i, c) * in.v[h](j, c);\n "
+               "dA(i, j) = sum;\n }"));
+  hand_in("order", file, with("A(i, j) * (dA(i, j) - inner) / root", "(dA(i, j) - inner) / root * A(i, j)"));
+  hand_in("reverse", file,
+          with("T inner = A(i, 0) * dA(i, 0);\n        for (Index j = 1; j < M; ++j) inner",
+               "T inner = A(i, M - 1) * dA(i, M - 1);\n        for (Index j = M - 1; j-- > 0;) inner"));
+  for (const auto& row : grade()) {
+    const bool right = row[0] == "loops" || row[0] == "order" || row[0] == "reverse";
+    if (right) BOOST_TEST(row[2] == "10", feedback(row[0], row[1]));
+    if (row[0] == "differences") BOOST_TEST(row[2] == "2", feedback(row[0], row[1]));
+    if (row[0] == "onlydouble") BOOST_TEST(row[2] == "2", feedback(row[0], row[1]));
+  }
+  check_contains(feedback("differences", "softmax-backward"), {"wrong  gradient q", "the derivative itself"});
+  check_contains(feedback("onlydouble", "softmax-backward"), {"in float"});
+}
+
 BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   const int students = whole_class() ? 200 : 2;
   for (int i = 0; i < students; ++i) {
