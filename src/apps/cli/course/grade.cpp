@@ -1,6 +1,8 @@
 // heed grade: a class's submissions, each in a process of its own.
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/commands.h"
+#include "intake.h"
+#include "likeness.h"
 #include "lab_grading.h"
 #include "src/apps/cli/shared/progress_line.h"
 #include "src/apps/cli/shared/table.h"
@@ -10,6 +12,7 @@
 #include "heed/base/suggest.h"
 #include "heed/bench/timing.h"
 #include "heed/io/file.h"
+#include "heed/train/processes/core_count.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +20,7 @@
 #include <filesystem>
 #include <iostream>
 #include <random>
-#include <thread>
+#include <sstream>
 
 namespace heed::cli {
 
@@ -52,17 +55,6 @@ std::string text_or_nothing(const std::string& file) {
 /// Returns the text so that no spreadsheet takes it for a formula.
 std::string no_formula(const std::string& text) { return (text.find_first_of("=+-@") == 0 ? "'" : "") + text; }
 
-/// Returns true for a student's directory, and names those that are left out on stderr.
-bool is_student(const fs::directory_entry& entry) {
-  const std::string name = entry.path().filename();
-  if (!entry.is_directory() || name[0] == '.') return false;
-  const bool plain = std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (plain && !entry.is_symlink()) return true;
-  std::cerr << fmt::format("heed: {}: left out: {}\n", printable(entry.path().string()),
-                           plain ? "it is a symbolic link" : "its name has control characters");
-  return false;
-}
-
 class Class {
  public:
   explicit Class(const GradeOptions& options) : options_(options) {
@@ -72,9 +64,10 @@ class Class {
     require(!options.output.empty() && (!fs::exists(options.output, missing) || fs::is_regular_file(options.output)),
             "-o {}: expected a file for the table of marks", in_quotes(options.output));
     feedback_ = fs::path(options.output).replace_extension(".feedback");
-    for (const fs::directory_entry& entry : fs::directory_iterator(options.directory))
-      if (is_student(entry)) students_.push_back(entry.path().filename());
-    std::ranges::sort(students_);
+    all_labs_ = labs_in(options.labs.empty() ? labs_place() : options.labs);
+    intake_.emplace(options.directory, all_labs_);
+    students_ = intake_->students();
+    list_not_understood(std::cerr, "heed: not understood: ");
     require(!students_.empty(), "{}: has no directories of students", options.directory);
     find_labs();
   }
@@ -91,17 +84,16 @@ class Class {
   }
 
  private:
-  fs::path file_of(const std::string& student, const Lab& lab) const {
-    const fs::path own = fs::path(options_.directory) / student, inside = own / lab.name;
-    std::error_code error;
-    const bool directory = fs::is_directory(fs::symlink_status(inside, error));
-    const fs::path nested = inside / lab.file();
-    if (directory && fs::exists(fs::symlink_status(nested, error))) return nested;
-    return own / lab.file();
+  void list_not_understood(std::ostream& out, const char* begin) const {
+    for (const NotUnderstood& one : intake_->not_understood())
+      out << begin << printable(one.file) << ": " << one.remedy << "\n";
   }
+
+  /// Is there a file of the lab, or several of which it is unclear which one counts?
   bool has(const std::string& student, const Lab& lab) const {
-    std::error_code error;
-    return fs::exists(fs::symlink_status(file_of(student, lab), error));
+    return !intake_->file_of(student, lab.name).empty() ||
+           std::ranges::any_of(intake_->not_understood(),
+                               [&](const NotUnderstood& one) { return one.student == student && one.lab == lab.name; });
   }
 
   /// Finds the labs of --lab, or all that were handed in.
@@ -109,13 +101,13 @@ class Class {
     const std::string place = options_.labs.empty() ? labs_place() : options_.labs;
     std::vector<std::string> known;
     std::string file = "LAB.h";
-    for (Lab& lab : labs_in(place)) {
+    for (const Lab& lab : all_labs_) {
       known.push_back(lab.name);
       file = lab.file();
       const bool asked = std::ranges::find(options_.only, lab.name) != options_.only.end();
       const bool handed_in =
           std::ranges::any_of(students_, [&](const std::string& student) { return has(student, lab); });
-      if (asked || (options_.only.empty() && handed_in)) labs_.push_back(std::move(lab));
+      if (asked || (options_.only.empty() && handed_in)) labs_.push_back(lab);
     }
     for (const std::string& name : options_.only)
       require(std::ranges::find(known, name) != known.end(), "grade: {} has no lab {}{}", place, in_quotes(name),
@@ -159,8 +151,9 @@ class Class {
   void find_submissions() {
     for (const std::string& student : students_)
       for (std::size_t i = 0; i < labs_.size(); ++i) {
-        if (!has(student, labs_[i])) continue;
-        Submission one{student, file_of(student, labs_[i]), graders_[i].get(), feedback_ / student / labs_[i].name, ""};
+        const std::string file = intake_->file_of(student, labs_[i].name);
+        if (file.empty()) continue;
+        Submission one{student, file, graders_[i].get(), feedback_ / student / labs_[i].name, ""};
         one.mark = lab_marks_[i] + " " + checksum(text_or_nothing(one.file));
         submissions_.push_back(std::move(one));
       }
@@ -198,8 +191,7 @@ class Class {
     if (waiting.size() < submissions_.size())
       std::cerr << fmt::format("{} of {} submissions are graded already\n", submissions_.size() - waiting.size(),
                                submissions_.size());
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    const std::size_t jobs = static_cast<std::size_t>(options_.jobs > 0 ? options_.jobs : cores);
+    const std::size_t jobs = static_cast<std::size_t>(options_.jobs > 0 ? options_.jobs : default_threads().count);
     Children children;
     std::map<pid_t, const Submission*> running;
     const bench::Clock::time_point start = bench::Clock::now();
@@ -227,23 +219,75 @@ class Class {
                              done < all ? fmt::format(", {} left", duration(left)) : "");
   }
 
+  /// Finds suspicious words and like pairs; writes the page of pairs.
+  void find_flags() {
+    std::string page;
+    for (std::size_t i = 0; i < labs_.size(); ++i) {
+      const Lab& lab = labs_[i];
+      const std::string handed_out = lab.directory + "/" + lab.file();
+      const std::string stub = fs::exists(handed_out) ? read_file(handed_out) : "";
+      std::vector<const Submission*> works;
+      std::vector<std::string> texts;
+      for (const Submission& one : submissions_)
+        if (one.grader == graders_[i].get()) works.push_back(&one), texts.push_back(text_or_nothing(one.file));
+      for (std::size_t w = 0; w < works.size(); ++w)
+        if (const std::string words = suspicious_words(texts[w], stub, lab.kind); !words.empty())
+          add_flag(*works[w], "uses " + words);
+      for (const LikePair& pair : like_pairs(texts, stub, lab.kind)) {
+        const Submission &first = *works[pair.first], &second = *works[pair.second];
+        const bool identical = texts[pair.first] == texts[pair.second];
+        const std::string alike = identical ? "identical" : fmt::format("{:.0f} % alike", 100 * pair.alike);
+        add_flag(first, fmt::format("{}: {}", alike, second.student));
+        add_flag(second, fmt::format("{}: {}", alike, first.student));
+        page += pair_section(fmt::format("{}: {} and {}, {}", lab.name, first.student, second.student, alike),
+                             texts[pair.first], texts[pair.second]);
+      }
+    }
+    if (page.empty()) page = "<p>No two submissions are alike.</p>\n";
+    write_file(feedback_ / "pairs.html",
+               "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Like pairs</title>\n" + page);
+  }
+
+  void add_flag(const Submission& one, const std::string& flag) {
+    std::string& flags = flags_[&one];
+    flags += (flags.empty() ? "" : "; ") + flag;
+  }
+
   /// A row for each student and lab.
   void write_table() {
+    find_flags();
     Table table;
-    table.data({"student", "lab", "marks", "of", "state", "points"});
+    table.data({"student", "lab", "marks", "of", "state", "points", "flags"});
     std::size_t next = 0;
     for (const std::string& student : students_)
       for (std::size_t i = 0; i < labs_.size(); ++i) {
         const bool handed_in = next < submissions_.size() && submissions_[next].student == student &&
                                submissions_[next].grader == graders_[i].get();
-        std::string marks = "0", state = "missing", points;
-        if (handed_in) read_row(submissions_[next++], marks, state, points);
+        std::string marks = "0", state = "missing", points, flags;
+        if (handed_in) {
+          flags = flags_[&submissions_[next]];
+          read_row(submissions_[next++], marks, state, points);
+        } else {
+          read_missing(student, labs_[i].name, state, points);
+        }
         table.add({no_formula(student), labs_[i].name, marks, fmt::format("{:g}", labs_[i].marks()), state,
-                   no_formula(points)});
+                   no_formula(points), no_formula(flags)});
       }
     write_file(options_.output, table.csv());
+    std::ostringstream list;
+    list_not_understood(list, "");
+    write_file(feedback_ / "not-understood.txt", list.str());
     std::cout << fmt::format("{}: {} students, {} submissions; feedback in {}\n", options_.output, students_.size(),
                              submissions_.size(), feedback_.string());
+  }
+
+  /// Nothing that was handed in is missing without a word.
+  void read_missing(const std::string& student, const std::string& lab, std::string& state, std::string& points) {
+    for (const NotUnderstood& one : intake_->not_understood()) {
+      if (one.student != student || (!one.lab.empty() && one.lab != lab)) continue;
+      if (!one.lab.empty()) state = "not understood";
+      points += fmt::format("{}not understood: {}", points.empty() ? "" : "; ", one.file);
+    }
   }
 
   void read_row(const Submission& one, std::string& marks, std::string& state, std::string& points) {
@@ -262,14 +306,16 @@ class Class {
 
   const GradeOptions& options_;
   fs::path feedback_;
+  std::vector<Lab> all_labs_, labs_;
+  std::optional<Intake> intake_;
   std::vector<std::string> students_;
-  std::vector<Lab> labs_;
   std::uint64_t seed_ = 0;
   PrivateDirectory work_;
   std::unique_ptr<SharedHeaders> headers_;
   std::vector<std::unique_ptr<LabGrader>> graders_;  ///< by index in labs_
   std::vector<std::string> lab_marks_;
   std::vector<Submission> submissions_;
+  std::map<const Submission*, std::string> flags_;
   std::size_t failed_ = 0;
 };
 

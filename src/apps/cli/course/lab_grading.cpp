@@ -232,13 +232,22 @@ LabResult LabGrader::grade_answers(const std::string& source) const {
   return result;
 }
 
+/// The text of the file handed out; empty if the lab has no reference, so that everything may be used.
+std::string LabGrader::handed_out(const std::string& student) const {
+  if (lab_->kind == LabKind::personal)
+    return stub_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write), personal_name);
+  const std::string file = lab_->directory + "/" + lab_->file();
+  return lab_->reference.empty() || !fs::exists(file) ? "" : read_file(file);
+}
+
 LabResult LabGrader::grade_mechanism(const std::string& source, const std::string& student) const {
   require_no_forbidden_word(source, lab_->forbidden);
   const PrivateDirectory place;
   const std::string header = place / lab_->file(), object = place / "submission.so";
   write_file(header, source);
-  compile_submission(header, lab_->file(), place, object, shared_);
-  require_own_work(read_file(object));
+  const std::string stub = handed_out(student);
+  compile_submission(header, lab_->file(), stub, place, object, shared_);
+  require_own_work(read_file(object), stub);
   if (lab_->kind == LabKind::personal) {
     const auto own = mechanism_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write));
     const RandomStream random = RandomStream(seed_).derive(lab_->name).derive(student);

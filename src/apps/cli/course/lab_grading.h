@@ -49,6 +49,7 @@ class LabGrader {
 
  private:
   LabResult grade_mechanism(const std::string& source, const std::string& student) const;
+  std::string handed_out(const std::string& student) const;
   /// A setting that points are marked with: the lab's options and those in the points' names.
   struct Setting {
     OptionValues own;  ///< options in the points' names, "score_grad=hardtanh"

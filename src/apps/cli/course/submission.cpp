@@ -1,5 +1,6 @@
 #include "submission.h"
 
+#include "plain_text.h"
 #include "src/apps/cli/plugins/plugin_compile.h"
 
 #include "heed/base/split.h"
@@ -8,12 +9,17 @@
 #include "heed/io/plugin_files.h"
 #include "src/apps/grading/sandbox/object_symbols.h"
 
+#include <cxxabi.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <regex>
+#include <set>
 
 namespace heed::cli {
 
@@ -52,76 +58,157 @@ Confinement for_compiler(const std::string& directory, std::vector<std::string> 
           .readable = std::move(readable)};
 }
 
+/// Does the text have the word as a whole? The empty word is everywhere.
+bool has_word(const std::string& text, const std::string& word) {
+  const auto in_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at)
+    if ((at == 0 || !in_word(static_cast<unsigned char>(text[at - 1]))) &&
+        (at + word.size() >= text.size() || !in_word(static_cast<unsigned char>(text[at + word.size()]))))
+      return true;
+  return false;
+}
+
+/// What every mechanism includes, and the record of a plugin.
+constexpr const char* base_headers =
+    "#include \"heed/attention/mechanism_base.h\"\n#include \"heed/attention/plugin.h\"\n"
+    "#include \"heed/kernels/products/gemm.h\"\n";
+
+/// Adds heed's headers that a text includes, by their paths below `include`, and those that these include.
+void add_headers(const std::string& include, const std::string& text, std::set<std::string>& found) {
+  static const std::regex line("#\\s*include\\s*[<\"](heed/[^>\"]+)[>\"]");
+  for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at)
+    if (const std::string path = (*at)[1]; fs::exists(fs::path(include) / path) && found.insert(path).second)
+      add_headers(include, read_file(include + "/" + path), found);
+}
+
+std::set<std::string> headers_for(const std::string& include, const std::string& stub) {
+  std::set<std::string> found;
+  add_headers(include, base_headers + stub, found);
+  return found;
+}
+
+/// Copies headers from one folder to another.
+void copy_headers(const std::string& from, const std::set<std::string>& headers, const std::string& to) {
+  for (const std::string& path : headers) {
+    fs::create_directories((fs::path(to) / path).parent_path());
+    fs::copy_file(fs::path(from) / path, fs::path(to) / path);
+  }
+}
+
+/// Throws Error if the compiler has read headers of heed outside the folders, such as those installed in /usr/include.
+void require_folders(const std::string& dependencies, const std::vector<std::string>& folders) {
+  for (const std::string& path : split(dependencies, ' ')) {
+    const bool ours = std::ranges::any_of(folders, [&](const std::string& folder) { return path.starts_with(folder); });
+    require(ours || path.find("/heed/") == std::string::npos, "it includes {}, which the file handed out does not",
+            in_quotes(path.substr(path.find("/heed/") + 1)));
+  }
+}
+
+/// The last part of a symbol's name: "gemm" for heed::kernels::gemm<float>(...).
+std::string function_of(const std::string& symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  const std::string name = text ? text.get() : symbol;
+  std::smatch match;
+  static const std::regex last("(?:^|[ :*&])heed::(?:\\w+(?:<[^()]*>)?::)*(\\w+)");
+  return std::regex_search(name, match, last) ? match[1].str() : "";
+}
+
 }  // namespace
 
-std::string read_submission(const std::string& file) {
+std::string read_bytes(const std::string& file, Index most) {
   const int opened = open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   require(opened >= 0 || errno != ELOOP, "it is a symbolic link; expected a file");
   require(opened >= 0, "it cannot be read: {}", std::strerror(errno));
   struct stat info {};
   const bool regular = fstat(opened, &info) == 0 && S_ISREG(info.st_mode);
   std::string text;
-  if (regular && info.st_size <= megabyte) {
+  if (regular && info.st_size <= most) {
     text.resize(static_cast<std::size_t>(info.st_size));
     const ssize_t got = read(opened, text.data(), text.size());
     text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   }
   close(opened);
   require(regular, "it is no regular file");
-  require(info.st_size <= megabyte, "it has {} bytes; expected at most {}", info.st_size, megabyte);
+  require(info.st_size <= most, "it has {} bytes; expected at most {}", info.st_size, most);
   return text;
 }
 
+std::string read_submission(const std::string& file) { return plain_text(read_bytes(file, megabyte)); }
+
 SharedHeaders::SharedHeaders() {
-  const std::string include = headers_of_program();
-  write_file(header(),
-             "#include \"heed/attention/mechanism_base.h\"\n#include \"heed/attention/plugin.h\"\n"
-             "#include \"heed/kernels/products/gemm.h\"\n#include <cmath>\n#include <vector>\n");
-  std::vector<std::string> words = compiler_words(include);
+  copy_headers(headers_of_program(), headers_for(headers_of_program(), ""), include());
+  write_file(header(), std::string(base_headers) + "#include <cmath>\n#include <vector>\n");
+  std::vector<std::string> words = compiler_words(include());
   words.insert(words.end(), {"-x", "c++-header", "-o", header() + ".gch", header()});
-  Confinement confinement = for_compiler(directory(), {include});
+  Confinement confinement = for_compiler(directory(), {});
   confinement.file = 512 * megabyte;
   const int status = Confined(words, confinement).wait();
   require(status == 0, "grade: heed's headers cannot be compiled: {}",
           first_error(read_file(place_ / "log"), header(), "heed.h"));
 }
 
-void compile_submission(const std::string& header, const std::string& shown, const PrivateDirectory& place,
-                        const std::string& object, const SharedHeaders* shared) {
-  const std::string include = headers_of_program(), unit = place / "unit.cpp";
+void compile_submission(const std::string& header, const std::string& shown, const std::string& stub,
+                        const PrivateDirectory& place, const std::string& object, const SharedHeaders* shared) {
+  const std::string all = headers_of_program(), unit = place / "unit.cpp", deps = place / "deps";
+  std::string include = all;
+  if (!stub.empty()) {
+    include = place / "include";
+    std::set<std::string> headers = headers_for(all, stub);
+    if (shared)
+      for (const std::string& base : headers_for(all, "")) headers.erase(base);
+    copy_headers(all, headers, include);
+  }
   std::vector<std::string> words = compiler_words(include), readable{include};
   write_file(unit, plugin_unit(header, mechanism_classes(header, shown)));
   if (shared) {
     readable.push_back(shared->directory());
-    words.insert(words.end(), {"-include", shared->header()});
+    words.insert(words.end(), {"-I" + shared->include(), "-include", shared->header()});
   }
-  words.insert(words.end(), {"-shared", "-o", object, unit});
+  words.insert(words.end(), {"-MD", "-MF", deps, "-shared", "-o", object, unit});
   int status = 0;
   try {
     status = Confined(words, for_compiler(place.path(), readable)).wait();
   } catch (const Error& error) {
     fail("{}: the compiler was stopped: {}", shown, error.what());
   }
-  if (status != 0) fail("{}", first_error(read_file(place / "log"), header, shown));
+  if (status != 0) {
+    // Students see no paths of the grader.
+    std::string error = first_error(read_file(place / "log"), header, shown);
+    for (const std::string& path : {include + "/", place.path() + "/", shared ? shared->include() + "/" : all})
+      for (std::size_t at = 0; (at = error.find(path)) != std::string::npos;) error.erase(at, path.size());
+    const bool missing = error.find("No such file") != std::string::npos;
+    fail("{}{}", error, missing ? "; an answer may include what the file handed out includes" : "");
+  }
+  std::string dependencies = read_file(deps);
+  std::ranges::replace(dependencies, '\n', ' ');
+  require_folders(dependencies, {include, shared ? shared->include() : include});
 }
 
-void require_own_work(const std::string& object) {
+void require_own_work(const std::string& object, const std::string& stub) {
   constexpr const char* theirs[] = {"make_mechanism", "find_mechanism", "10mechanismsE",  "15mechanism_entry",
                                     "5tallyE",        "dlopen",         "dlmopen",        "dlsym",
                                     "dlvsym",         "dladdr",         "dl_iterate_phdr"};
-  for (const std::string& name : undefined_symbols(object))
+  const std::string include = headers_of_program();
+  std::string declared;
+  for (const std::string& path : headers_for(include, stub)) declared += read_file(include + "/" + path);
+  for (const std::string& name : undefined_symbols(object)) {
     for (const char* const word : theirs)
       require(name.find(word) == std::string::npos,
               "it uses {}, which a submission may not: it must do the work itself", in_quotes(name));
+    const std::string function = function_of(name);
+    require(stub.empty() || has_word(declared, function),
+            "it uses {}, which no header declares that the file handed out includes", in_quotes(function));
+  }
 }
 
 void require_no_forbidden_word(const std::string& source, const std::vector<std::string>& forbidden) {
-  const auto in_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
   for (const std::string& word : forbidden)
-    for (std::size_t at = 0; (at = source.find(word, at)) != std::string::npos; ++at)
-      require((at > 0 && in_word(static_cast<unsigned char>(source[at - 1]))) ||
-                  (at + word.size() < source.size() && in_word(static_cast<unsigned char>(source[at + word.size()]))),
-              "it uses {}, which this lab asks for", in_quotes(word));
+    require(!has_word(source, word), "it uses {}, which this lab asks for", in_quotes(word));
+  for (const char* const paste : {"##", "%:%:"})
+    require(forbidden.empty() || source.find(paste) == std::string::npos,
+            "it uses {}, by which words are put together; write them out", paste);
 }
 
 void require_compiler() { compiler_words(headers_of_program()); }

@@ -27,6 +27,40 @@ def give(ok, text):
 // Both programs read texts, each behind its length, and write one message: 1 and what they were asked for, or 0 and
 // what went wrong. The code that they run can neither read nor write messages.
 
+/// The function refused(source): the first way in a text to the frames of its caller, in which the arguments of all
+/// calls lie; None if there is none.
+constexpr const char* frame_gate = R"(
+import ast, re
+BARRED = re.compile(r'(f|tb|gi|cr|ag|co)_[a-z]+$|_getframe|_current_frames|_current_exceptions|settrace|setprofile|'
+                    r'modules$|attrgetter$|methodcaller$|cell_contents$|'
+                    r'__(traceback|closure|globals|code|dict|builtins|getattribute|subclasses|self|import|main|context|'
+                    r'cause|func|wrapped|loader|spec)__$')
+MODULES = {'gc', 'inspect', 'ctypes', 'importlib', 'traceback', 'builtins', 'calls', 'judge', '__main__', 'pickle',
+           'marshal', 'code', 'codeop', 'runpy', 'pdb', 'bdb', 'trace', 'pkgutil', 'imp', 'logging', 'types'}
+CALLS = {'eval', 'exec', 'compile', '__import__', 'vars', 'globals', 'locals', 'breakpoint', 'delattr', 'setattr'}
+def refused(source):
+    for node in ast.walk(ast.parse(source, 'student.py')):
+        names = []
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in node.names] + [getattr(node, 'module', None) or '']
+            names = [name for name in names if name.split('.')[0] in MODULES or BARRED.match(name)]
+        elif isinstance(node, ast.Attribute):
+            names = [node.attr] if BARRED.match(node.attr) or node.attr in MODULES - {'code', 'trace', 'types'} else []
+            if node.attr in ('format', 'format_map') and not isinstance(node.value, ast.Constant):
+                names = [node.attr + ' of a text that is not written out']
+        elif isinstance(node, ast.Name):
+            names = [node.id] if node.id in CALLS or BARRED.match(node.id) else []
+        elif isinstance(node, ast.MatchClass):
+            names = [name for name in node.kwd_attrs if BARRED.match(name)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names = re.findall(r'[{.](?:\w+[.])*?(__\w+__|tb_frame|f_back|f_locals)', node.value)
+        elif isinstance(node, ast.Call) and getattr(node.func, 'id', '') in ('getattr', 'hasattr'):
+            constant = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
+            names = [] if constant and not BARRED.match(str(node.args[1].value)) else [node.func.id]
+        if names:
+            return '%s, in line %d' % (names[0], getattr(node, 'lineno', 0))
+)";
+
 /// Calls the student's function, once for each of the arguments; texts: point, arguments, the student's file, calls.py.
 constexpr const char* call_program = R"(
 def module(name, source):
@@ -47,6 +81,9 @@ take_all = [take() for _ in range(4)]
 try:
     point, arguments, source, calls = take_all
     arguments = json.loads(arguments)
+    barred = refused(source)
+    if barred:
+        give(0, 'it uses %s, by which it could read how it is called; an answer may not' % barred)
     student = module('student', source)
     run = getattr(module('calls', calls), 'run_' + point, None)
     results = [run(student, each) if run else getattr(student, point)(*each) for each in arguments]
@@ -120,7 +157,8 @@ PythonTask::PythonTask(const Lab& lab, std::uint64_t seed, double seconds) : lab
 Mark PythonTask::mark(const std::string& point, const std::string& arguments, const std::string& source) const {
   std::string result, verdict;
   try {
-    result = said_by(call_program, {point, arguments, source, calls_}, seconds_);
+    result =
+        said_by(fmt::format("{}{}", frame_gate, call_program).c_str(), {point, arguments, source, calls_}, seconds_);
   } catch (const Error& error) {
     return {false, {error.what()}};
   }

@@ -35,7 +35,8 @@ std::string with(std::string text, const std::string& from, const std::string& t
 /// A class, its labs, and the marks of the run that grades it.
 struct Classroom {
   TemporaryDirectory directory;
-  std::map<std::string, std::string> rows;  ///< of marks.csv behind "student,lab,"
+  std::map<std::string, std::string> rows;   ///< of marks.csv behind "student,lab,", without the last column
+  std::map<std::string, std::string> flags;  ///< the last column
   Finished run;
 
   Classroom() {
@@ -61,12 +62,15 @@ struct Classroom {
                 {"grade", directory / "in", "-o", directory / "out/marks.csv", "--labs", directory / "labs"});
     fs::create_directories(directory / "out");
     run = heed_with(more);
-    rows.clear();
+    rows.clear(), flags.clear();
     if (!fs::exists(directory / "out/marks.csv")) return;
     std::istringstream table(read_file(directory / "out/marks.csv"));
     for (std::string line; std::getline(table, line);) {
       const std::size_t comma = line.find(',');
-      rows[line.substr(0, comma)] = line.substr(line.find(',', comma + 1) + 1);
+      const std::string row = line.substr(line.find(',', comma + 1) + 1), student = line.substr(0, comma);
+      const std::size_t last = row.ends_with('"') ? row.rfind(",\"") : row.rfind(',');
+      rows[student] = row.substr(0, last);
+      flags[student] = row.substr(last + 1);
     }
   }
   std::string feedback(const std::string& student, const std::string& file) const {
@@ -102,6 +106,12 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
               "').read(), globals())\n"
               "    return twice(x)\n");
   hand_in("error", "double.py", "def twice(x:\n");
+  hand_in("caller", "double.py", "import sys\ndef twice(x): return 2 * sys._getframe(1).f_locals['arguments'][0]\n");
+  hand_in("trace", "double.py",
+          "def twice(x):\n    try:\n        1 / 0\n    except ArithmeticError as e:\n"
+          "        return 2 * e.__traceback__.tb_frame.f_back.f_locals['arguments'][0]\n");
+  hand_in("hidden", "double.py",
+          "import sys\ndef twice(x): return 2 * getattr(sys, '_get' + 'frame')(1).f_code.co_argcount * x\n");
   hand_in("two\nlines", "double.py", "def twice(x): return 2 * x\n");
   hand_in("=cmd(), \"x\"", "double.py", "def twice(x): return 2 * x\n");
   fs::create_directories(directory / "in/linked");
@@ -116,14 +126,14 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   const std::string full = "2,2,graded,twice 2/2", none = "0,2,graded,twice 0/2", refused = "0,2,refused,twice 0/2";
   for (const char* const student : {"good", "nested"}) BOOST_TEST(rows[student] == full, student);
   for (const char* const student : {"wrong", "stub", "hangs", "exits", "quits", "forges", "eats", "floods", "deep",
-                                    "kills", "bomb", "writes", "error"})
+                                    "kills", "bomb", "writes", "error", "caller", "trace", "hidden"})
     BOOST_TEST(rows[student] == none, student);
   for (const char* const student : {"linked", "pipe", "large"}) BOOST_TEST(rows[student] == refused, student);
   if (has_landlock()) BOOST_TEST(rows["reads"] == none);
   BOOST_TEST(rows["empty"] == "0,2,missing,");
   BOOST_TEST(rows.count("alias") == 0u);
   check_contains(run.err, {"in/alias: left out: it is a symbolic link", "left out: its name has control characters"});
-  check_contains(read_file(directory / "out/marks.csv"), {"\n\"'=cmd(), \"\"x\"\"\",double,2,2,graded,twice 2/2\n"});
+  check_contains(read_file(directory / "out/marks.csv"), {"\n\"'=cmd(), \"\"x\"\"\",double,2,2,graded,twice 2/2,\n"});
   check_contains(feedback("wrong", "double.txt"), {"0 of 2 marks", "wrong  twice", "it is not twice as much", "Add."});
   check_contains(feedback("stub", "double.txt"), {"not yet"});
   check_contains(feedback("hangs", "double.txt"), {"it computed for more than 10 s"});
@@ -132,6 +142,7 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   check_contains(feedback("kills", "double.txt"), {"PermissionError", "in line 3"});
   check_contains(feedback("error", "double.txt"), {"SyntaxError", "in line 1"});
   check_contains(feedback("linked", "double.txt"), {"symbolic link"});
+  check_contains(feedback("caller", "double.txt"), {"_getframe, in line 2", "how it is called"});
   BOOST_TEST(read_file(directory / "in/good/double.py") == "def twice(x): return x + x\n");
   const Json json = Json::parse(feedback("good", "double.json"));
   BOOST_TEST(json.at("student").text() == "good");
@@ -157,6 +168,93 @@ BOOST_FIXTURE_TEST_CASE(all_calls_must_be_right, Classroom) {
     check_contains(feedback("but" + x, "double.txt"), {"wrong for " + x});
   }
   BOOST_TEST(rows["forges"] == "0,2,graded,twice 0/2");
+}
+
+// Text of other systems, names that browsers and learning platforms make, archives: taken where it is clear.
+BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
+  const std::string right = "def twice(x): return x + x\n", wrong = "def twice(x): return x\n";
+  hand_in("crlf", "double.py", "def twice(x):\r\n    return x + x\r\n");
+  hand_in("mark", "double.py", "\xef\xbb\xbf" + right);
+  std::string wide = "\xff\xfe";
+  for (const char c : "# \xe9\n" + right) wide += {c, '\0'};
+  hand_in("utf16", "double.py", wide);
+  hand_in("latin1", "double.py", "# caf\xe9\n" + right);
+  hand_in("capital", "Double.py", right);
+  hand_in("again", "double (1).py", right);
+  hand_in("canvas", "double-1.py", right);
+  hand_in("copied", "double - Copy.py", right);
+  hand_in("text", "double.py.txt", right);
+  hand_in("deep", "homework/week 3/double/double.py", right);
+  hand_in("folder", "double/solution.py", right);
+  hand_in("twice", "a/double.py", right);
+  hand_in("twice", "b/double.py", right);
+  hand_in("unclear", "a/double.py", right);
+  hand_in("unclear", "b/double.py", wrong);
+  hand_in("two", "double.py", right);
+  hand_in("two", "double (1).py", wrong);
+  hand_in("lost", "homework.py", right);
+  hand_in("S1234", "double.py", right);
+  hand_in("Jane Doe_1234567_assignsubmission_file", "double.py", right);
+  write(directory / "in/doejohn_LATE_12345_678910_double-2.py", right);
+  write(directory / "in/s77_double.py", right);
+  write(directory / "in/double.py", right);
+  write(directory / "pack/double.py", right);
+  for (const char* const name : {"zipped/answer.zip", "tarred/answer.tar.gz", "broken/answer.zip"})
+    fs::create_directories((directory / "in" / name).parent_path());
+  const std::string in = (directory / "in").string();
+  BOOST_TEST(run_command("/usr/bin/python3 -m zipfile -c '" + in + "/zipped/answer.zip' double.py && tar czf '" + in +
+                             "/tarred/answer.tar.gz' double.py && cp '" + in + "/zipped/answer.zip' '" + in +
+                             "/s88.zip'",
+                         directory / "pack")
+                 .status == 0);
+  write(directory / "in/broken/answer.zip", "PK");
+  grade();
+  BOOST_TEST(run.status == 0, run.err);
+  const std::string full = "2,2,graded,twice 2/2";
+  for (const char* const student :
+       {"crlf",   "mark",  "utf16", "latin1", "capital",  "again",   "canvas", "copied", "text",   "deep",
+        "folder", "twice", "two",   "S1234",  "Jane Doe", "doejohn", "s77",    "s88",    "zipped", "tarred"})
+    BOOST_TEST(rows[student] == full, student << ": " << rows[student]);
+  BOOST_TEST(rows["unclear"].starts_with("0,2,not understood,"));
+  BOOST_TEST(rows["lost"].starts_with("0,2,missing,not understood: lost/homework.py"));
+  BOOST_TEST(rows["broken"].starts_with("0,2,missing,not understood: broken/answer.zip"));
+  const std::string list = read_file(directory / "out/marks.feedback/not-understood.txt");
+  check_contains(list, {"\nlost/homework.py: ", "LAB.py", "two/double (1).py: two/double.py is graded", "hand in one",
+                        "broken/answer.zip: it cannot be unpacked", "double.py: whose file it is is unknown"});
+  check_contains(run.err, {"heed: not understood: lost/homework.py"});
+  // One student, whichever letters are capitals.
+  hand_in("s1234", "double.py", wrong);
+  grade();
+  BOOST_TEST(rows.count("s1234") == 0u);
+  BOOST_TEST(rows["S1234"].starts_with("0,2,not understood,"));
+}
+
+// Copies are named, with names changed and statements moved, too; two answers of one's own are not.
+BOOST_FIXTURE_TEST_CASE(flags_of_copies, Classroom) {
+  const std::string own =
+      "def twice(x):\n    total = 0\n    step = x / 2\n    for i in range(4):\n        total = total + step\n"
+      "    if total != x + x:\n        total = x * 2\n    other = [total, total]\n    best = max(other[0], other[1])\n"
+      "    return best\n";
+  hand_in("a", "double.py", own);
+  hand_in("b", "double.py", own);
+  hand_in("c", "double.py",
+          "# mine\ndef twice(z):\n    h = z / 8  # half\n    s = 7\n    for k in range(2):\n        s = s + h\n"
+          "    if s != z + z:\n        s = z * 3\n    both = [s, s]\n    w = max(both[1], both[0])\n    return w\n");
+  hand_in(
+      "d", "double.py",
+      "def pieces(x):\n    yield x\n    yield x\n\n\ndef twice(x):\n    found = list(pieces(x))\n    while len(found) "
+      "> "
+      "1:\n        last, first = found.pop(), found.pop()\n        found.append(first - (0 - last))\n    assert found, "
+      "'nothing is left'\n    return found[-1]\n");
+  hand_in("e", "double.py", "import sys\ndef twice(x): return x + x\n");
+  grade();
+  check_contains(flags["a"], {"identical: b", "100 % alike: c"});
+  check_contains(flags["c"], {"100 % alike: a", "100 % alike: b"});
+  BOOST_TEST(flags["d"] == "");
+  BOOST_TEST(flags["e"] == "uses sys");
+  check_contains(read_file(directory / "out/marks.feedback/pairs.html"),
+                 {"double: a and b, identical", "def twice(z):"});
+  BOOST_TEST(rows["a"] == rows["b"]);
 }
 
 // Called again, it grades what has changed and nothing else, on the same hidden inputs.
@@ -242,7 +340,7 @@ BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::prec
   const std::string full = "10,10,graded,gradient v 2/2; gradient q 3/3; gradient k 3/3; cost backward 2/2";
   BOOST_TEST(rows["good"] == full);
   BOOST_TEST(rows["wild"] == full, feedback("wild", "softmax-backward.txt"));
-  BOOST_TEST(rows["hangs"] == "8,10,graded,gradient v 2/2; gradient q 3/3; gradient k 3/3; cost backward 0/2");
+  BOOST_TEST(rows["hangs"] == "0,10,graded,gradient v 0/2; gradient q 0/3; gradient k 0/3; cost backward 0/2");
   BOOST_TEST(rows["forges"].starts_with("0,10,graded"));
   for (const char* const student : {"copies", "broken", "nothing"})
     BOOST_TEST(rows[student].starts_with("0,10,refused"), student);

@@ -1,0 +1,222 @@
+#include "intake.h"
+
+#include "submission.h"
+
+#include "heed/base/printable.h"
+#include "heed/io/file.h"
+
+#include <algorithm>
+#include <iostream>
+#include <regex>
+#include <set>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr Index largest_archive = Index{16} << 20;
+
+/// Prints each file of an archive from standard input: its path and content, at most 300 of 1 MB.
+constexpr const char* unpack_program = R"(
+import io, os, struct, sys, tarfile, zipfile
+size, = struct.unpack('<q', sys.stdin.buffer.read(8))
+packed, most, found = io.BytesIO(sys.stdin.buffer.read(size)), (1 << 20) + 1, []
+if zipfile.is_zipfile(packed):
+    archive = zipfile.ZipFile(packed)
+    members = [(m.filename, lambda m=m: archive.open(m)) for m in archive.infolist() if not m.is_dir()]
+else:
+    packed.seek(0)
+    archive = tarfile.open(fileobj=packed)
+    members = [(m.name, lambda m=m: archive.extractfile(m)) for m in archive if m.isfile()]
+for name, opened in members[:300]:
+    found += [name.encode('utf-8', 'replace')[:1000], opened().read(most)]
+data = b''.join([struct.pack('<q', len(found) // 2)] + [struct.pack('<q', len(x)) + x for x in found])
+data = struct.pack('<q', len(data)) + data
+while data:
+    data = data[os.write(3, data):]
+)";
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// Is the name one of a file that nobody hands in on purpose, or that belongs to a lab and is not marked?
+bool is_ignored(const std::string& name) {
+  static const std::set<std::string> known{"__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini",
+                                           "lab.toml", "judge.py",    "calls.py",  "student.txt"};
+  return name.empty() || name[0] == '.' || known.contains(name);
+}
+
+bool is_archive(const std::string& name) {
+  static const std::regex archive("\\.(zip|tar|tgz|tar\\.(gz|bz2|xz))$", std::regex::icase);
+  return std::regex_search(name, archive);
+}
+
+/// A file's name without what browsers, Canvas and copying add to it, in lower case with hyphens.
+std::string plain_name_of(const std::string& stem) {
+  static const std::regex added("( ?\\(\\d+\\)|[-_ ]\\d{1,2}| ?- ?copy|[-_ ]copy|[-_ ]final)+$");
+  std::string name = std::regex_replace(lower(stem), added, "");
+  std::ranges::replace_if(
+      name, [](char c) { return c == '_' || c == ' '; }, '-');
+  return name;
+}
+
+}  // namespace
+
+Intake::Intake(const std::string& directory, const std::vector<Lab>& labs) : labs_(labs) {
+  std::vector<Path> entries;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) entries.push_back(entry.path());
+  std::ranges::sort(entries);
+  for (const Path& entry : entries) take_root(entry);
+  std::ranges::sort(students_);
+  for (const auto& [student, by_lab] : candidates_)
+    for (const auto& [lab, candidates] : by_lab) choose(student, lab, candidates);
+}
+
+std::string Intake::number_of(const std::string& student) const {
+  const auto at = numbers_.find(student);
+  return at == numbers_.end() ? "" : at->second;
+}
+
+std::string Intake::file_of(const std::string& student, const std::string& lab) const {
+  const auto by_lab = files_.find(student);
+  if (by_lab == files_.end()) return "";
+  const auto at = by_lab->second.find(lab);
+  return at == by_lab->second.end() ? "" : at->second;
+}
+
+std::string Intake::student_called(const std::string& name, const std::string& number) {
+  const auto [at, is_new] = by_key_.try_emplace(lower(name), name);
+  if (is_new) students_.push_back(name);
+  if (!number.empty()) numbers_[at->second] = number;
+  return at->second;
+}
+
+/// An entry of the class's directory: a student's directory, or a file that names its student.
+void Intake::take_root(const Path& entry) {
+  static const std::regex moodle("(.+)_(\\d+)_assignsubmission_\\w+"), canvas("([^_]+)_(?:LATE_)?(\\d+)_\\d+_(.+)");
+  const std::string name = entry.filename();
+  if (is_ignored(name)) return;
+  const bool plain = std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const bool link = fs::is_symlink(entry);
+  if (!plain || (link && fs::is_directory(entry))) {
+    std::cerr << "heed: " << printable(entry.string())
+              << (plain ? ": left out: it is a symbolic link\n" : ": left out: its name has control characters\n");
+    return;
+  }
+  std::smatch match;
+  if (fs::is_directory(entry)) {
+    const bool from_moodle = std::regex_match(name, match, moodle);
+    return walk(student_called(from_moodle ? match[1] : name, from_moodle ? match[2].str() : ""), entry, name, 0);
+  }
+  if (std::regex_match(name, match, canvas)) {
+    const std::string student = student_called(match[1], match[2]);
+    return take_file(student, entry, match[3].str());
+  }
+  if (is_archive(name)) return unpack(student_called(name.substr(0, name.find('.')), ""), entry, name);
+  for (std::size_t at = name.find_first_of("_- "); at != std::string::npos; at = name.find_first_of("_- ", at + 1))
+    if (at > 0 && lab_of(name.substr(at + 1)))
+      return take_file(student_called(name.substr(0, at), ""), entry, name.substr(at + 1));
+  not_understood_.push_back(
+      {"", "", name, "whose file it is is unknown; put it into a directory called as the student"});
+}
+
+void Intake::walk(const std::string& student, const Path& directory, const Path& shown, int depth) {
+  std::vector<Path> entries;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) entries.push_back(entry.path());
+  std::ranges::sort(entries);
+  for (const Path& entry : entries) {
+    const std::string name = entry.filename();
+    if (is_ignored(name)) continue;
+    if (fs::is_directory(fs::symlink_status(entry))) {
+      if (depth < 8) walk(student, entry, shown / name, depth + 1);
+    } else {
+      take_file(student, entry, shown / name);
+    }
+  }
+}
+
+/// The lab that a file's name means; null if it is none.
+const Lab* Intake::lab_of(const std::string& name) const {
+  Path path(name);
+  if (lower(path.extension()) == ".txt" && path.stem().has_extension()) path = path.stem();
+  std::string extension = lower(path.extension());
+  if (extension == ".hpp" || extension == ".hh") extension = ".h";
+  for (const Lab& lab : labs_) {
+    const bool same = plain_name_of(path.stem()) == lower(lab.name) || lower(path.stem()) == lower(lab.name);
+    if (same && extension == Path(lab.file()).extension()) return &lab;
+  }
+  return nullptr;
+}
+
+void Intake::take_file(const std::string& student, const Path& file, const Path& shown, bool packed) {
+  const std::string name = shown.filename();
+  if (is_ignored(name)) return;
+  if (is_archive(name) && !packed) return unpack(student, file, shown);
+  const auto offer = [&](const Lab& lab, int rank) { candidates_[student][lab.name].push_back({shown, file, rank}); };
+  const std::string folder = shown.parent_path().filename();
+  if (const Lab* const lab = lab_of(name)) return offer(*lab, name != lab->file() ? 2 : folder == lab->name ? 0 : 1);
+  // In a folder called as the lab is, another name will do.
+  for (const Lab& lab : labs_)
+    if (lower(folder) == lower(lab.name) && Path(name).extension() == Path(lab.file()).extension())
+      return offer(lab, 3);
+  const auto listed = std::ranges::count(not_understood_, student, &NotUnderstood::student);
+  if (listed < 10)
+    not_understood_.push_back(
+        {student, "", shown, "it is named as no lab's file is; expected LAB.h, LAB.py or LAB.toml"});
+  else if (listed == 10)
+    not_understood_.push_back({student, "", shown, "and more such files"});
+}
+
+void Intake::unpack(const std::string& student, const Path& file, const Path& shown) {
+  try {
+    const std::string bytes = read_bytes(file, largest_archive);
+    Confined process({"/usr/bin/python3", "-I", "-S", "-B", "-c", unpack_program},
+                     {.memory = Index{512} << 20, .directory = unpacked_.path()});
+    Message message;
+    message.put(bytes);
+    process.send_bytes(message.bytes());
+    Message answer = process.receive();
+    for (Index left = answer.integer(0, 300); left > 0; --left) {
+      const Path path = Path(answer.text()).relative_path();
+      const std::string place = unpacked_ / std::to_string(unpacked_count_++);
+      write_file(place, answer.text((1 << 20) + 1));
+      const bool hidden = std::ranges::any_of(path, [](const Path& part) { return is_ignored(part); });
+      if (!hidden) take_file(student, place, shown / path, true);
+    }
+  } catch (const Error&) {
+    not_understood_.push_back(
+        {student, "", shown, "it cannot be unpacked; hand in the files themselves, or a zip file"});
+  }
+}
+
+/// Takes the candidate whose name is closest; lists the others unless they have its content.
+void Intake::choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates) {
+  std::ranges::stable_sort(candidates, {}, &Candidate::rank);
+  const auto content = [](const Candidate& candidate) {
+    try {
+      return read_submission(candidate.file);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string first = content(candidates[0]);
+  std::vector<const Candidate*> others;
+  bool clear = true;
+  for (const Candidate& candidate : candidates)
+    if (&candidate != &candidates[0] && content(candidate) != first) {
+      others.push_back(&candidate);
+      clear = clear && candidate.rank > candidates[0].rank;
+    }
+  if (clear) files_[student][lab] = candidates[0].file;
+  for (const Candidate* const other : others)
+    not_understood_.push_back(
+        {student, clear ? "" : lab, other->shown,
+         clear ? fmt::format("{} is graded in its place; hand in one file of {}", candidates[0].shown, lab)
+               : fmt::format("{} is another file of {}; hand in one", candidates[0].shown, lab)});
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,72 @@
+// What a class has handed in: the file of each student for each lab, however it is named or packed.
+#pragma once
+
+#include "heed/config/lab.h"
+#include "src/apps/grading/sandbox/confined.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// A file that was handed in and is not graded.
+struct NotUnderstood {
+  std::string student;  ///< empty: unknown
+  std::string lab;      ///< empty: unknown
+  std::string file, remedy;
+};
+
+/// Files by student and lab. Accepted, where it is clear which lab is meant:
+///
+///   STUDENT/LAB.h, STUDENT/LAB/LAB.h, and the same deeper down
+///   Lab.h, lab_name.py, "lab-name (1).py", lab-1.h, "lab - Copy.h", lab.h.txt
+///   zip and tar archives with such files
+///   Moodle's folders:  Jane Doe_1234567_assignsubmission_file/lab.h
+///   Canvas's files:    doejane_LATE_12345_678910_lab.h
+///   STUDENT_lab.h and STUDENT.zip beside the folders
+///
+/// Students whose names differ in case only are one.
+class Intake {
+ public:
+  Intake(const std::string& directory, const std::vector<Lab>& labs);
+
+  /// Sorted.
+  const std::vector<std::string>& students() const { return students_; }
+
+  /// The number by which Moodle or Canvas calls the student; empty if there is none.
+  std::string number_of(const std::string& student) const;
+
+  /// The file's path; empty if there is none.
+  std::string file_of(const std::string& student, const std::string& lab) const;
+
+  const std::vector<NotUnderstood>& not_understood() const { return not_understood_; }
+
+ private:
+  using Path = std::filesystem::path;
+  /// A file that may be a lab's: the lower the rank, the closer its name to what is expected.
+  struct Candidate {
+    std::string shown, file;
+    int rank;
+  };
+
+  void take_root(const Path& entry);
+  std::string student_called(const std::string& name, const std::string& number);
+  void walk(const std::string& student, const Path& directory, const Path& shown, int depth);
+  void take_file(const std::string& student, const Path& file, const Path& shown, bool packed = false);
+  void unpack(const std::string& student, const Path& file, const Path& shown);
+  const Lab* lab_of(const std::string& name) const;
+  void choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates);
+
+  const std::vector<Lab>& labs_;
+  PrivateDirectory unpacked_;
+  int unpacked_count_ = 0;
+  std::vector<std::string> students_;
+  std::map<std::string, std::string> by_key_, numbers_;
+  std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
+  std::map<std::string, std::map<std::string, std::string>> files_;
+  std::vector<NotUnderstood> not_understood_;
+};
+
+}  // namespace heed::cli

@@ -1,0 +1,179 @@
+#include "likeness.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <set>
+
+namespace heed::cli {
+
+namespace {
+
+/// Smallest share of common statements that is reported, and fewest tokens that say anything.
+constexpr double least_alike = 0.9;
+constexpr std::size_t fewest_tokens = 40;
+
+const std::set<std::string> keywords{
+    "if",  "else", "for", "while", "do",   "return", "break", "continue", "switch", "case", "def",   "in",    "lambda",
+    "not", "and",  "or",  "is",    "with", "class",  "try",   "raise",    "const",  "auto", "using", "import"};
+
+/// The tokens of C++ or, with `python`, of Python, without comments. A string is one token; a Python line ends with
+/// ";".
+std::vector<std::string> tokens_of(const std::string& text, bool python) {
+  std::vector<std::string> tokens;
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  for (std::size_t i = 0; i < text.size();) {
+    const auto end_of = [&](const char* mark, std::size_t from) {
+      const std::size_t at = text.find(mark, from);
+      return at == std::string::npos ? text.size() : at;
+    };
+    const char c = text[i];
+    if (python ? c == '#' : text.compare(i, 2, "//") == 0) {
+      i = end_of("\n", i);
+    } else if (!python && text.compare(i, 2, "/*") == 0) {
+      i = std::min(end_of("*/", i + 2) + 2, text.size());
+    } else if (python && (text.compare(i, 3, "\"\"\"") == 0 || text.compare(i, 3, "'''") == 0)) {
+      i = std::min(end_of(text.substr(i, 3).c_str(), i + 3) + 3, text.size());
+    } else if (c == '"' || c == '\'') {
+      for (++i; i < text.size() && text[i] != c && text[i] != '\n'; ++i) i += text[i] == '\\';
+      i = std::min(i + 1, text.size());
+      tokens.push_back("\"");
+    } else if (is_word(static_cast<unsigned char>(c))) {
+      const std::size_t begin = i;
+      while (i < text.size() && is_word(static_cast<unsigned char>(text[i]))) ++i;
+      tokens.push_back(text.substr(begin, i - begin));
+    } else {
+      ++i;
+      if (python && c == '\n')
+        tokens.push_back(";");
+      else if (!std::isspace(static_cast<unsigned char>(c)))
+        tokens.emplace_back(1, c);
+    }
+  }
+  return tokens;
+}
+
+/// How often each statement occurs, with "n" for each name and "0" for each number.
+std::map<std::string, int> statements_of(const std::string& text, LabKind kind) {
+  std::map<std::string, int> statements;
+  std::string statement;
+  for (const std::string& token : tokens_of(text, kind == LabKind::python)) {
+    const auto first = static_cast<unsigned char>(token[0]);
+    if (token == ";" || token == "{" || token == "}") {
+      if (!statement.empty()) ++statements[statement];
+      statement.clear();
+    } else {
+      const bool name = std::isalpha(first) || first == '_';
+      statement += std::isdigit(first) ? "0" : name && !keywords.contains(token) ? "n" : token;
+      statement += ' ';
+    }
+  }
+  return statements;
+}
+
+std::size_t size_of(const std::map<std::string, int>& statements) {
+  std::size_t tokens = 0;
+  for (const auto& [statement, count] : statements)
+    tokens += static_cast<std::size_t>(count * std::ranges::count(statement, ' '));
+  return tokens;
+}
+
+std::map<std::string, int> common(const std::map<std::string, int>& a, const std::map<std::string, int>& b) {
+  std::map<std::string, int> both;
+  for (const auto& [statement, count] : a)
+    if (const auto at = b.find(statement); at != b.end()) both[statement] = std::min(count, at->second);
+  return both;
+}
+
+std::string html(const std::string& text) {
+  std::string safe;
+  for (const char c : text) safe += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
+  return safe;
+}
+
+}  // namespace
+
+std::vector<LikePair> like_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind) {
+  if (kind == LabKind::answers) return {};  // right answers are alike
+  const std::map<std::string, int> given = statements_of(stub, kind);
+  std::vector<std::map<std::string, int>> own;
+  for (const std::string& text : texts) {
+    own.push_back(statements_of(text, kind));
+    for (const auto& [statement, count] : common(own.back(), given)) own.back()[statement] -= count;
+  }
+  std::vector<LikePair> pairs;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j) {
+      const std::size_t all = size_of(own[i]) + size_of(own[j]);
+      if (all < 2 * fewest_tokens) continue;
+      const double alike = 2.0 * static_cast<double>(size_of(common(own[i], own[j]))) / static_cast<double>(all);
+      if (alike >= least_alike) pairs.push_back({j, i, alike});
+    }
+  std::ranges::stable_sort(pairs, std::greater{}, &LikePair::alike);
+  return pairs;
+}
+
+std::string suspicious_words(const std::string& text, const std::string& stub, LabKind kind) {
+  static const std::set<std::string> cpp{"is_same",
+                                         "is_same_v",
+                                         "same_as",
+                                         "is_floating_point",
+                                         "is_floating_point_v",
+                                         "Counted",
+                                         "typeid",
+                                         "sizeof",
+                                         "numeric_limits",
+                                         "requires",
+                                         "concept",
+                                         "constexpr",
+                                         "long",
+                                         "tally",
+                                         "fork",
+                                         "execve",
+                                         "system",
+                                         "popen",
+                                         "socket",
+                                         "kill",
+                                         "ptrace",
+                                         "open",
+                                         "fopen",
+                                         "ifstream",
+                                         "ofstream",
+                                         "syscall",
+                                         "dlopen",
+                                         "asm",
+                                         "__asm__",
+                                         "mmap",
+                                         "_exit",
+                                         "unlink",
+                                         "write",
+                                         "pthread_create"},
+      python{"os",        "sys",    "subprocess", "socket",       "ctypes",  "inspect", "gc",        "multiprocessing",
+             "threading", "open",   "eval",       "exec",         "compile", "globals", "_getframe", "__import__",
+             "importlib", "signal", "pathlib",    "__traceback__"};
+  if (kind == LabKind::answers) return "";
+  const bool in_python = kind == LabKind::python;
+  const std::vector<std::string> words = tokens_of(text, in_python), known = tokens_of(stub, in_python);
+  std::set<std::string> found;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (!(in_python ? python : cpp).contains(words[i]) || std::ranges::find(known, words[i]) != known.end()) continue;
+    if (words[i] == "constexpr" && (i == 0 || words[i - 1] != "if")) continue;
+    if (words[i] == "long" && (i + 1 == words.size() || words[i + 1] != "double")) continue;
+    // write(update, ...) is heed's own; write(3, ...) is the system's.
+    if (words[i] == "write" && (i + 2 >= words.size() || !std::isdigit(static_cast<unsigned char>(words[i + 2][0]))))
+      continue;
+    found.insert(words[i] == "constexpr" ? "if constexpr" : words[i] == "long" ? "long double" : words[i]);
+  }
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
+std::string pair_section(const std::string& title, const std::string& first, const std::string& second) {
+  return fmt::format(
+      "<h2>{}</h2>\n<table style=\"table-layout: fixed; width: 100%\"><tr style=\"vertical-align: top\"><td><pre "
+      "style=\"overflow: auto\">{}</pre></td><td><pre style=\"overflow: auto\">{}</pre></td></tr></table>\n",
+      html(title), html(first), html(second));
+}
+
+}  // namespace heed::cli
