@@ -1,6 +1,7 @@
 // heed grade: a class's submissions, each in a process of its own.
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/commands.h"
+#include "gradebook.h"
 #include "intake.h"
 #include "likeness.h"
 #include "lab_grading.h"
@@ -16,6 +17,8 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -29,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct GradeOptions {
-  std::string directory, output, labs;
+  std::string directory, output, labs, roster, due, student;
   std::vector<std::string> only;
   int jobs = 0;
   Index seed = -1;
@@ -38,6 +41,7 @@ struct GradeOptions {
 /// A file of one student for one lab.
 struct Submission {
   std::string student, file;
+  std::string identity;  ///< personal labs are derived from it
   const LabGrader* grader = nullptr;
   std::string place;  ///< path of its feedback, without the extension
   std::string mark;   ///< checksum of the file and of the lab; a changed one is graded again
@@ -67,6 +71,14 @@ class Class {
     all_labs_ = labs_in(options.labs.empty() ? labs_place() : options.labs);
     intake_.emplace(options.directory, all_labs_);
     students_ = intake_->students();
+    if (!options.roster.empty()) roster_ = read_csv(read_text_file(options.roster));
+    if (!options.due.empty()) due_ = read_csv(read_text_file(options.due));
+    for (const Lab& lab : all_labs_) late_days(due_, lab.name, 0);  // a wrong date is reported first
+    require(options.roster.empty() || roster_.size() > 1,
+            "{}: has no students; expected a CSV file with a row of names", options.roster);
+    require(options.student.empty() || std::ranges::find(students_, options.student) != students_.end(),
+            "grade: {} has no student {}{}", options.directory, in_quotes(options.student),
+            suggestion(options.student, students_));
     list_not_understood(std::cerr, "heed: not understood: ");
     require(!students_.empty(), "{}: has no directories of students", options.directory);
     find_labs();
@@ -153,10 +165,19 @@ class Class {
       for (std::size_t i = 0; i < labs_.size(); ++i) {
         const std::string file = intake_->file_of(student, labs_[i].name);
         if (file.empty()) continue;
-        Submission one{student, file, graders_[i].get(), feedback_ / student / labs_[i].name, ""};
-        one.mark = lab_marks_[i] + " " + checksum(text_or_nothing(one.file));
+        Submission one{student, file, identity_of(student), graders_[i].get(), feedback_ / student / labs_[i].name, ""};
+        one.mark = lab_marks_[i] + " " + one.identity + " " + checksum(text_or_nothing(one.file));
         submissions_.push_back(std::move(one));
       }
+  }
+
+  /// The identity in the roster, or the student's name.
+  std::string identity_of(const std::string& student) const {
+    if (roster_.empty()) return student;
+    const std::size_t row = roster_row(roster_, student, intake_->number_of(student));
+    if (row == 0) std::cerr << fmt::format("heed: {}: has not one row in {}\n", printable(student), options_.roster);
+    const std::string identity = row > 0 ? identity_in(roster_, row) : "";
+    return identity.empty() ? student : identity;
   }
 
   /// The result of a submission that is graded as it is.
@@ -173,7 +194,7 @@ class Class {
   int grade_one(const Submission& one) const {
     end_with_confined();
     setenv("TMPDIR", work_.path().c_str(), 1);  // gone in the end even if this process is not
-    const LabResult result = one.grader->grade(one.file, one.student);
+    const LabResult result = one.grader->grade(one.file, one.identity);
     const Lab& lab = one.grader->lab();
     Json json = json_of(lab, result);
     json["student"] = one.student;
@@ -187,8 +208,8 @@ class Class {
   bool grade_all() {
     std::vector<const Submission*> waiting;
     for (const Submission& one : submissions_)
-      if (!result_of(one)) waiting.push_back(&one);
-    if (waiting.size() < submissions_.size())
+      if (options_.student.empty() ? !result_of(one) : one.student == options_.student) waiting.push_back(&one);
+    if (waiting.size() < submissions_.size() && options_.student.empty())
       std::cerr << fmt::format("{} of {} submissions are graded already\n", submissions_.size() - waiting.size(),
                                submissions_.size());
     const std::size_t jobs = static_cast<std::size_t>(options_.jobs > 0 ? options_.jobs : default_threads().count);
@@ -256,29 +277,63 @@ class Class {
   /// A row for each student and lab.
   void write_table() {
     find_flags();
+    ClassResults results{labs_, {}};
     Table table;
     table.data({"student", "lab", "marks", "of", "state", "points", "flags"});
     std::size_t next = 0;
-    for (const std::string& student : students_)
+    for (const std::string& student : students_) {
+      results.students.push_back({student, intake_->number_of(student), {}});
       for (std::size_t i = 0; i < labs_.size(); ++i) {
         const bool handed_in = next < submissions_.size() && submissions_[next].student == student &&
                                submissions_[next].grader == graders_[i].get();
         std::string marks = "0", state = "missing", points, flags;
+        LabRow& row = results.students.back().rows.emplace_back();
         if (handed_in) {
+          row = lab_row(submissions_[next], labs_[i]);
           flags = flags_[&submissions_[next]];
           read_row(submissions_[next++], marks, state, points);
         } else {
           read_missing(student, labs_[i].name, state, points);
         }
+        row.state = points.empty() || handed_in ? state : state + "; " + points;
         table.add({no_formula(student), labs_[i].name, marks, fmt::format("{:g}", labs_[i].marks()), state,
                    no_formula(points), no_formula(flags)});
       }
+    }
     write_file(options_.output, table.csv());
+    write_books(results);
     std::ostringstream list;
     list_not_understood(list, "");
     write_file(feedback_ / "not-understood.txt", list.str());
     std::cout << fmt::format("{}: {} students, {} submissions; feedback in {}\n", options_.output, students_.size(),
                              submissions_.size(), feedback_.string());
+  }
+
+  LabRow lab_row(const Submission& one, const Lab& lab) const {
+    LabRow row;
+    const std::optional<Json> json = result_of(one);
+    if (!json) return row;
+    row.marks = json->at("marks").number();
+    row.feedback = read_file(one.place + ".txt");
+    for (const Json& point : json->at("points").items())
+      row.points.emplace_back(point.at("name").text(), point.at("marks").number() > 0);
+    struct stat info {};
+    if (lstat(one.file.c_str(), &info) == 0) row.late = late_days(due_, lab.name, static_cast<double>(info.st_mtime));
+    return row;
+  }
+
+  /// Writes the gradebook, a file of feedback for each student, and the summary.
+  void write_books(const ClassResults& results) const {
+    const auto beside = [&](const char* end) { return fs::path(options_.output).replace_extension(end).string(); };
+    CsvRows book = gradebook(results);
+    for (std::vector<std::string>& row : book) row[0] = no_formula(row[0]);
+    write_file(beside(".gradebook.csv"), csv_of(book));
+    if (!roster_.empty()) write_file(beside(".roster.csv"), csv_of(filled_roster(results, roster_)));
+    write_file(beside(".summary.txt"), summary_of(results));
+    for (const ClassResults::Student& student : results.students) {
+      fs::create_directories(feedback_ / student.name);
+      write_file(feedback_ / student.name / "feedback.txt", feedback_for(results, student));
+    }
   }
 
   /// Nothing that was handed in is missing without a word.
@@ -308,6 +363,7 @@ class Class {
   fs::path feedback_;
   std::vector<Lab> all_labs_, labs_;
   std::optional<Intake> intake_;
+  CsvRows roster_, due_;
   std::vector<std::string> students_;
   std::uint64_t seed_ = 0;
   PrivateDirectory work_;
@@ -331,6 +387,12 @@ void add_grade(Command program) {
   command.option("--lab", &options.only, "a lab to grade; repeatable; default: all that somebody has handed in",
                  {.value = "NAME", .one_each = true});
   command.option("--labs", &options.labs, "the directory of labs; default: notebooks/labs", {.value = "DIR"});
+  command.option("--roster", &options.roster,
+                 "Moodle's or Canvas's gradebook as CSV; NAME.roster.csv is it with the marks; gives identities, too",
+                 {.value = "FILE"});
+  command.option("--due", &options.due, "due dates, lines LAB,2026-11-30 18:00 (LAB may be *), for late days",
+                 {.value = "FILE"});
+  command.option("--student", &options.student, "grade this one again, and nobody else", {.value = "NAME"});
   command.option("--jobs", &options.jobs, "submissions graded side by side; default: the number of cores",
                  {.value = "N", .range = {{1, 256}}});
   command.option("--seed", &options.seed, "of the hidden inputs; default: that of the run begun here, or a new one",

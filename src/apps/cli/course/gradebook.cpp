@@ -1,0 +1,205 @@
+#include "gradebook.h"
+
+#include "src/apps/cli/shared/table.h"
+
+#include "heed/base/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <ctime>
+#include <map>
+
+namespace heed::cli {
+
+namespace {
+
+/// Letters and digits alone, in lower case; bytes of UTF-8 stay.
+std::string letters_of(const std::string& text) {
+  std::string letters;
+  for (const char c : text)
+    if (const auto u = static_cast<unsigned char>(c); std::isalnum(u) || u > 127)
+      letters += static_cast<char>(std::tolower(u));
+  return letters;
+}
+
+std::size_t column_of(const CsvRows& rows, const std::string& name) {
+  const auto at = std::ranges::find(rows.at(0), letters_of(name), letters_of);
+  return static_cast<std::size_t>(at - rows[0].begin());
+}
+
+std::string number_text(const std::optional<double>& number) { return number ? fmt::format("{:g}", *number) : ""; }
+
+double total(const ClassResults::Student& student) {
+  double sum = 0;
+  for (const LabRow& row : student.rows) sum += row.marks.value_or(0);
+  return sum;
+}
+
+double possible(const ClassResults& results) {
+  double sum = 0;
+  for (const Lab& lab : results.labs) sum += lab.marks();
+  return sum;
+}
+
+void set(CsvRows& rows, std::size_t row, std::size_t column, const std::string& text) {
+  rows[row].resize(std::max(rows[row].size(), column + 1));
+  rows[row][column] = text;
+}
+
+}  // namespace
+
+CsvRows read_csv(const std::string& text) {
+  CsvRows rows{{""}};
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' && quoted && i + 1 < text.size() && text[i + 1] == '"')
+      rows.back().back() += text[++i];
+    else if (c == '"')
+      quoted = !quoted;
+    else if (c == ',' && !quoted)
+      rows.back().emplace_back();
+    else if (c == '\n' && !quoted)
+      rows.push_back({""});
+    else if (c != '\r' || quoted)
+      rows.back().back() += c;
+  }
+  std::erase(rows, std::vector<std::string>{""});
+  return rows;
+}
+
+std::string csv_of(const CsvRows& rows) {
+  std::string text;
+  for (const std::vector<std::string>& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) text += csv_text(row[i]) + (i + 1 < row.size() ? "," : "\n");
+  return text;
+}
+
+std::size_t roster_row(const CsvRows& roster, const std::string& name, const std::string& number) {
+  std::size_t found = 0;
+  const auto search = [&](const auto& is_it) {
+    for (std::size_t row = 1; row < roster.size(); ++row)
+      if (std::ranges::any_of(roster[row], is_it)) {
+        if (found > 0) return false;
+        found = row;
+      }
+    return found > 0;
+  };
+  const auto is_number = [&](const std::string& cell) { return cell == number || cell == "Participant " + number; };
+  if (!number.empty() && search(is_number)) return found;
+  found = 0;
+  const std::string wanted = letters_of(name);
+  if (search([&](const std::string& cell) { return letters_of(cell) == wanted; })) return found;
+  if (found > 0) return 0;
+  // First and last name in columns of their own.
+  return search([&, previous = std::string()](const std::string& cell) mutable {
+    const std::string both = previous + letters_of(cell);
+    previous = letters_of(cell);
+    return both == wanted;
+  })
+             ? found
+             : 0;
+}
+
+std::string identity_in(const CsvRows& roster, std::size_t row) {
+  for (const char* const name : {"identity", "username", "ID number", "SIS Login ID", "SIS User ID"})
+    if (const std::size_t column = column_of(roster, name); column < roster[row].size() && !roster[row][column].empty())
+      return roster[row][column];
+  return "";
+}
+
+CsvRows gradebook(const ClassResults& results) {
+  CsvRows rows{{"student"}};
+  for (const Lab& lab : results.labs) rows[0].push_back(lab.name);
+  rows[0].insert(rows[0].end(), {"total", "of", "late_days"});
+  for (const ClassResults::Student& student : results.students) {
+    std::vector<std::string> row{student.name};
+    int late = 0;
+    for (const LabRow& lab : student.rows) row.push_back(number_text(lab.marks)), late += lab.late;
+    row.insert(row.end(), {number_text(total(student)), number_text(possible(results)), std::to_string(late)});
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+CsvRows filled_roster(const ClassResults& results, CsvRows roster) {
+  const bool worksheet = column_of(roster, "Identifier") < roster[0].size() && results.labs.size() == 1;
+  for (std::size_t i = 0; i < results.labs.size(); ++i) {
+    const Lab& lab = results.labs[i];
+    const auto is_column = [&](const std::string& name) {
+      return name == lab.name || name.starts_with(lab.name + " (") || (worksheet && name == "Grade");
+    };
+    const auto column = static_cast<std::size_t>(std::ranges::find_if(roster[0], is_column) - roster[0].begin());
+    if (column == roster[0].size()) roster[0].push_back(lab.name);
+    for (std::size_t row = 1; row < roster.size(); ++row)
+      if (letters_of(roster[row][0]) == "pointspossible") set(roster, row, column, number_text(lab.marks()));
+    for (const ClassResults::Student& student : results.students)
+      if (const std::size_t row = roster_row(roster, student.name, student.number); row > 0)
+        set(roster, row, column, number_text(student.rows[i].marks));
+  }
+  for (std::vector<std::string>& row : roster) row.resize(roster[0].size());
+  return roster;
+}
+
+std::string feedback_for(const ClassResults& results, const ClassResults::Student& student) {
+  std::string text = fmt::format("{}: {:g} of {:g} marks\n", student.name, total(student), possible(results));
+  for (std::size_t i = 0; i < results.labs.size(); ++i) {
+    const LabRow& row = student.rows[i];
+    text += fmt::format("\n----\n\n{}",
+                        row.feedback.empty() ? results.labs[i].name + ": " + row.state + "\n" : row.feedback);
+    if (row.late > 0) text += fmt::format("\nhanded in {} {} late\n", row.late, row.late == 1 ? "day" : "days");
+  }
+  return text;
+}
+
+std::string summary_of(const ClassResults& results) {
+  std::string text;
+  for (std::size_t i = 0; i < results.labs.size(); ++i) {
+    const Lab& lab = results.labs[i];
+    std::vector<int> histogram(10);
+    std::map<std::string, int> missed;
+    int count = 0;
+    double sum = 0;
+    for (const ClassResults::Student& student : results.students) {
+      const LabRow& row = student.rows[i];
+      if (!row.marks) continue;
+      ++count, sum += *row.marks;
+      ++histogram[static_cast<std::size_t>(std::min(9.0, 10 * *row.marks / lab.marks()))];
+      for (const auto& [point, right] : row.points) missed[point] += right ? 0 : 1;
+    }
+    text += fmt::format("{}: {} of {} handed in, {:.1f} of {:g} marks on average\n", lab.name, count,
+                        results.students.size(), count > 0 ? sum / count : 0, lab.marks());
+    for (int tenth = 0; tenth < 10; ++tenth)
+      text += fmt::format("  {:3d} to {:3d} %  {:3d} {}\n", 10 * tenth, 10 * tenth + 10,
+                          histogram[static_cast<std::size_t>(tenth)],
+                          std::string(static_cast<std::size_t>(histogram[static_cast<std::size_t>(tenth)]), '#'));
+    std::vector<std::pair<std::string, int>> most(missed.begin(), missed.end());
+    std::ranges::stable_sort(most, std::greater{}, &std::pair<std::string, int>::second);
+    for (const auto& [point, times] : most)
+      if (times > 0) text += fmt::format("  missed by {}: {}\n", times, point);
+    text += "\n";
+  }
+  return text;
+}
+
+int late_days(const CsvRows& due, const std::string& lab, double time) {
+  const auto line_of = [&](const std::string& name) {
+    return std::ranges::find_if(due, [&](const std::vector<std::string>& row) { return row[0] == name; });
+  };
+  const auto line = line_of(lab) != due.end() ? line_of(lab) : line_of("*");
+  if (line == due.end()) return 0;
+  const std::string text = line->size() > 1 ? (*line)[1] : "";
+  std::tm date{};
+  date.tm_isdst = -1;
+  const char* end = strptime(text.c_str(), "%Y-%m-%d", &date);
+  const bool day = end && *end == 0;
+  if (end && !day) end = strptime(end, " %H:%M", &date);
+  require(end && *end == 0, "--due: '{}' for {} is no date; expected 2026-11-30 or 2026-11-30 18:00", text, (*line)[0]);
+  if (day) date.tm_mday += 1;
+  return std::max(0, static_cast<int>(std::ceil((time - static_cast<double>(std::mktime(&date))) / 86400)));
+}
+
+}  // namespace heed::cli

@@ -1,0 +1,62 @@
+// A class's results as a gradebook, as feedback to send, and as a summary.
+#pragma once
+
+#include "heed/config/lab.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace heed::cli {
+
+/// The result of one student in one lab.
+struct LabRow {
+  std::string state;
+  std::optional<double> marks;                       ///< null if nothing was handed in, or it is not graded
+  std::string feedback;                              ///< text for the student
+  int late = 0;                                      ///< days after the due date, each begun day counted
+  std::vector<std::pair<std::string, bool>> points;  ///< name, right
+};
+
+struct ClassResults {
+  struct Student {
+    std::string name, number;  ///< number: Moodle's or Canvas's; empty if unknown
+    std::vector<LabRow> rows;  ///< by lab
+  };
+  std::vector<Lab> labs;
+  std::vector<Student> students;
+};
+
+/// A table of texts, its first row the names of the columns.
+using CsvRows = std::vector<std::vector<std::string>>;
+CsvRows read_csv(const std::string& text);
+std::string csv_of(const CsvRows& rows);
+
+/// The row of a student in a roster, an export of Moodle's or Canvas's gradebook or any table with names or numbers:
+/// the one row with a cell that is the name, apart from case, spaces and punctuation, or the number. 0 if there is
+/// none, or more than one.
+std::size_t roster_row(const CsvRows& roster, const std::string& name, const std::string& number);
+
+/// The identity of a row for personal labs: the first cell that is not empty of the columns identity, username, ID
+/// number, SIS Login ID, SIS User ID. Empty if there is none.
+std::string identity_in(const CsvRows& roster, std::size_t row);
+
+/// A row for each student, a column for each lab, the total, and late days.
+CsvRows gradebook(const ClassResults& results);
+
+/// The roster with a column for each lab: Canvas's `LAB (123)` and its row of possible points, the column Grade of
+/// Moodle's grading worksheet if there is one lab, or else a new column.
+CsvRows filled_roster(const ClassResults& results, CsvRows roster);
+
+/// All feedback for one student.
+std::string feedback_for(const ClassResults& results, const ClassResults::Student& student);
+
+/// By lab: how many handed in, mean, histogram, and the points most missed.
+std::string summary_of(const ClassResults& results);
+
+/// The due dates in lines `LAB,2026-11-30 18:00`, local time, of a day without a time its end, for lab `*` of all
+/// others. Returns the days that `time` (seconds since 1970) is late. Throws Error, which quotes the line.
+int late_days(const CsvRows& due, const std::string& lab, double time);
+
+}  // namespace heed::cli
