@@ -18,7 +18,7 @@ install: all
 	install -D -t $(target)/share/heed/experiments/claims $(filter-out %.toml %.sh %.csv %/settings %/page,$(wildcard \
 	  experiments/claims/*))
 	install -D -m 644 -t $(target)/share/heed/experiments/pictures experiments/pictures/sneaker.png
-	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/*.py
+	install -D -m 644 -t $(target)/share/heed/notebooks notebooks/*.ipynb notebooks/*.py notebooks/for-students.md
 	for file in $$(find notebooks/labs -type f); do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
 	for file in docs/*.md docs/diagrams/*.svg src/attention/softmax.cpp; do install -D -m 644 $$file $(target)/share/heed/$$file || exit; done
 	install -D -m 644 -t $(target)/share/heed/examples examples/*.cpp examples/*.h examples/*.py

@@ -87,6 +87,7 @@ class LabReader {
     keys_.need("minutes", lab_.minutes);
     require(lab_.minutes > 0 && lab_.minutes < 1e4, "{}: minutes is {}; expected a number above 0", path_,
             lab_.minutes);
+    keys_.take("hints", lab_.hints);
     if (lab_.kind == LabKind::mechanism) read_mechanism();
     if (lab_.kind == LabKind::answers) read_values();
     if (lab_.kind == LabKind::personal) read_personal();

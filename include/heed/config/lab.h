@@ -39,6 +39,7 @@ struct Lab {
   std::string title;
   LabKind kind = LabKind::answers;
   double minutes = 0;
+  std::vector<std::string> hints;  ///< each says more than the one before it
   std::vector<LabPoint> points;
 
   // Labs of mechanisms.

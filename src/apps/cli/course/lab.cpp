@@ -83,6 +83,9 @@ int new_command(const std::string& name, const std::string& student, const std::
   return ok;
 }
 
+/// The students' page in the directory of notebooks, which a bundle has in the place of the instructor's.
+constexpr const char* student_page = "for-students.md";
+
 /// Everything in a directory that students get: no solutions, no instructor's page, nothing hidden, and nothing that
 /// running the notebooks has left.
 void copy_for_students(const fs::path& from, const fs::path& to) {
@@ -90,24 +93,45 @@ void copy_for_students(const fs::path& from, const fs::path& to) {
   fs::create_directories(to);
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename();
-    if (name[0] == '.' || name == "solutions" || name == "README.md" || name == "runs" || name == "__pycache__" ||
-        entry.is_symlink())
+    if (name[0] == '.' || name == "solutions" || name == "README.md" || name == student_page || name == "runs" ||
+        name == "__pycache__" || entry.is_symlink())
       continue;
     if (entry.is_directory()) copy_for_students(entry.path(), to / name);
     if (entry.is_regular_file()) fs::copy_file(entry.path(), to / name);
   }
 }
 
-/// Files beside the directory of notebooks that a notebook links to, such as src/attention/softmax.cpp.
-std::set<std::string> linked_files(const fs::path& notebooks) {
+/// Files beside the directory of notebooks that a notebook or a page links to, such as src/attention/softmax.cpp.
+std::set<std::string> linked_files(const fs::path& pages) {
   static const std::regex link("\\]\\(\\.\\./([^)#.][^)#]*)");
   std::set<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(notebooks)) {
-    if (entry.path().extension() != ".ipynb") continue;
+  if (!fs::is_directory(pages)) return files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(pages)) {
+    if (entry.path().extension() != ".ipynb" && entry.path().extension() != ".md") continue;
     const std::string text = read_file(entry.path());
     for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) files.insert((*at)[1]);
   }
   return files;
+}
+
+/// Replaces links to files that are not in the bundle by their text, on all pages of a directory.
+void drop_dead_links(const fs::path& pages) {
+  static const std::regex link("!?\\[([^\\]]+)\\]\\((?!https?:)([^)#, ]+[./][^)#, ]+)(#[^)]*)?\\)");
+  if (!fs::is_directory(pages)) return;
+  for (const fs::directory_entry& entry : fs::directory_iterator(pages)) {
+    if (entry.path().extension() != ".md") continue;
+    const std::string text = read_file(entry.path());
+    std::string kept;
+    std::sregex_iterator at(text.begin(), text.end(), link);
+    std::size_t from = 0;
+    for (; at != std::sregex_iterator(); ++at) {
+      const auto begin = static_cast<std::size_t>(at->position()), size = static_cast<std::size_t>(at->length());
+      kept += text.substr(from, begin - from);
+      kept += fs::exists(pages / (*at)[2].str()) ? (*at)[0].str() : (*at)[1].str();
+      from = begin + size;
+    }
+    write_file(entry.path(), kept + text.substr(from));
+  }
 }
 
 /// The notebooks with their labs; the pages and models that they are about; and what else they link to.
@@ -115,11 +139,15 @@ void copy_course(const fs::path& notebooks, const fs::path& to) {
   const fs::path above = notebooks / "..";
   copy_for_students(notebooks, to / "notebooks");
   for (const char* const part : {"docs", "models"}) copy_for_students(above / part, to / part);
-  for (const std::string& file : linked_files(notebooks)) {
-    if (!fs::is_regular_file(above / file)) continue;
+  if (fs::exists(notebooks / student_page)) fs::copy_file(notebooks / student_page, to / "notebooks/README.md");
+  std::set<std::string> linked = linked_files(notebooks);
+  linked.merge(linked_files(above / "docs"));
+  for (const std::string& file : linked) {
+    if (!fs::is_regular_file(above / file) || file.starts_with("notebooks/")) continue;
     fs::create_directories((to / file).parent_path());
     fs::copy_file(above / file, to / file, fs::copy_options::skip_existing);
   }
+  for (const char* const pages : {"docs", "notebooks"}) drop_dead_links(to / pages);
 }
 
 int bundle_command(const std::string& output) {
@@ -146,6 +174,16 @@ int bundle_command(const std::string& output) {
     write_file(output, read_file(file));
   }
   std::cout << fmt::format("{}: notebooks and labs, without solutions\n", output);
+  return ok;
+}
+
+int hint_command(const std::string& name, Index number) {
+  const Lab lab = find_lab(name);
+  require(number <= std::ssize(lab.hints), "lab: {} has {} hints; expected a number up to that", lab.name,
+          lab.hints.size());
+  std::cout << lab.hints[static_cast<std::size_t>(number - 1)] << "\n";
+  if (number < std::ssize(lab.hints))
+    std::cout << fmt::format("\nnext, if it does not help: {} lab hint {} {}\n", program_name(), name, number + 1);
   return ok;
 }
 
@@ -217,6 +255,14 @@ void add_lab(Command program) {
     command.option("-o,--output", &output, "a file that ends in .tar.gz, or a directory",
                    {.value = "PLACE", .required = true});
     command.action([] { return bundle_command(output); });
+  }
+  {
+    static std::string name;
+    static Index number = 1;
+    Command command = lab.command("hint", "Print a hint for a lab; each says more than the one before it");
+    command.option("LAB", &name, "a lab by name, or its directory", {.required = true});
+    command.option("N", &number, "which hint; default: 1", {.range = {{1, 100}}});
+    command.action([] { return hint_command(name, number); });
   }
   {
     static std::string name, point, answer;

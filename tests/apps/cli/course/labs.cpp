@@ -169,6 +169,26 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
   check_contains(feedback("onlydouble", "softmax-backward"), {"in float"});
 }
 
+// An answer has the headers that the file handed out includes, and no function of heed beside them.
+BOOST_FIXTURE_TEST_CASE(answers_are_not_in_the_headers, Submissions,
+                        *boost::unit_test::precondition(without_sanitizer)) {
+  const std::string solution = read_file("notebooks/solutions/sima/sima.h");
+  hand_in("header", "sima.h", "#include \"heed/kernels/sums/normalize.h\"\n" + solution);
+  hand_in("declares", "sima.h",
+          solution +
+              "\nnamespace heed::kernels { void softmax_rows(Matrix<float>, Matrix<float>); }\n"
+              "namespace { void (*const volatile used)(heed::Matrix<float>, heed::Matrix<float>) = "
+              "&heed::kernels::softmax_rows; }\n");
+  hand_in("pastes", "aft-simple.h",
+          "#define J(a, b) a##b\n" + read_file("notebooks/solutions/aft-simple/aft-simple.h"));
+  for (const auto& row : grade())
+    if (row[4] != "missing") BOOST_TEST(row[4] == "refused", row[0] << " " << row[1]);
+  check_contains(feedback("header", "sima"),
+                 {"sima.h:1: heed/kernels/sums/normalize.h: No such file", "what the file handed out includes"});
+  check_contains(feedback("declares", "sima"), {"it uses 'softmax_rows', which no header declares"});
+  check_contains(feedback("pastes", "aft-simple"), {"##"});
+}
+
 BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   const int students = whole_class() ? 200 : 2;
   for (int i = 0; i < students; ++i) {
@@ -213,6 +233,12 @@ BOOST_AUTO_TEST_CASE(a_check_in_a_notebook, *boost::unit_test::precondition(with
   check_refusal({"lab", "check", "softmax-backward", "--file", "/nowhere.h"}, {"/nowhere.h"});
 }
 
+BOOST_AUTO_TEST_CASE(hints_one_by_one) {
+  check_contains(output_of({"lab", "hint", "sima"}), {"Normalise first", "lab hint sima 2"});
+  BOOST_TEST(output_of({"lab", "hint", "sima", "3"}).find("next") == std::string::npos);
+  check_refusal({"lab", "hint", "sima", "4"}, {"sima has 3 hints"});
+}
+
 BOOST_AUTO_TEST_CASE(a_lab_of_ones_own) {
   const TemporaryDirectory directory;
   const std::string place = directory.path();
@@ -233,20 +259,22 @@ BOOST_AUTO_TEST_CASE(what_students_get) {
   const CommandResult listed = run_command("tar tzf '" + file + "'");
   check_contains(listed.output, {"notebooks/labs/softmax-backward/softmax-backward.h", "lab.toml"});
   BOOST_TEST(listed.output.find("solution") == std::string::npos);
-  BOOST_TEST(listed.output.find("README") == std::string::npos);
+  check_contains(run_command("tar xzOf '" + file + "' notebooks/README.md").output,
+                 {"## Install", "## Hand in", "heed lab hint"});  // the students' page, not the instructor's
   output_of({"lab", "bundle", "-o", directory / "all"});
   BOOST_TEST(fs::exists(directory / "all/notebooks/labs/own-bugs/lab.toml"));
   BOOST_TEST(!fs::exists(directory / "all/notebooks/solutions"));
   check_refusal({"lab", "bundle", "-o", directory / "all"}, {"is there already"});
   BOOST_TEST(fs::exists(directory / "all/models/energy/int8-45nm.toml"));  // notebooks 7 and 10 read it
   int links = 0;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory / "all/notebooks")) {
-    if (entry.path().extension() != ".ipynb") continue;
-    static const std::regex link("\\]\\((?!https?:)([^)#]+)");
-    const std::string text = read_file(entry.path());
-    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at, ++links)
-      BOOST_TEST(fs::exists(entry.path().parent_path() / (*at)[1].str()), entry.path() << ": " << (*at)[0]);
-  }
+  for (const char* const folder : {"all/notebooks", "all/docs"})
+    for (const fs::directory_entry& entry : fs::directory_iterator(directory / folder)) {
+      if (entry.path().extension() != ".ipynb" && entry.path().extension() != ".md") continue;
+      static const std::regex link("\\]\\((?!https?:)([^)#, ]+\\.[^)#, ]+)[)#]");
+      const std::string text = read_file(entry.path());
+      for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at, ++links)
+        BOOST_TEST(fs::exists(entry.path().parent_path() / (*at)[1].str()), entry.path() << ": " << (*at)[0]);
+    }
   BOOST_TEST(links > 20);
 }
 
