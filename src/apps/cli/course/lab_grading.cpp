@@ -149,11 +149,16 @@ std::string text_of(const Lab& lab, const LabResult& result) {
   std::string text = fmt::format("{}: {}\n{:g} of {:g} marks\n", lab.name, lab.title, result.sum(lab), lab.marks());
   if (!result.problem.empty()) return text + fmt::format("\n{}\n", result.problem);
   const Json json = json_of(lab, result);
+  std::map<std::string, std::string> said;  // by line: the point that it was said of first; a crash is said once
   for (const Json& point : json.at("points").items()) {
     const bool right = point.at("marks").number() > 0;
     text += fmt::format("\n{}  {}: {:g} of {:g}\n", right ? "right" : "wrong", point.at("name").text(),
                         point.at("marks").number(), point.at("of").number());
-    for (const Json& line : point.at("says").items()) text += fmt::format("       {}\n", line.text());
+    for (const Json& line : point.at("says").items()) {
+      const auto [at, is_new] = said.try_emplace(line.text(), point.at("name").text());
+      text += is_new || line.text() == "not yet" ? fmt::format("       {}\n", line.text())
+                                                 : fmt::format("       as for {}\n", at->second);
+    }
   }
   return text;
 }
