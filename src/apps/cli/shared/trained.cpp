@@ -57,7 +57,6 @@ Experiment load_tensors(const std::string& weights, const std::vector<std::strin
   all.push_back("data.name=folder");
   all.insert(all.end(), sets.begin(), sets.end());
   Experiment x = load_sets(all);
-  x.model.classifier = found.model.classifier;
   for (const std::string& assumed : found.assumed) warn(fmt::format("--model auto: {}", assumed));
   return x;
 }
@@ -75,6 +74,8 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
   Experiment x = choice.model.empty() ? load(choice.run, sets)
                  : automatic          ? load_tensors(choice.weights, sets)
                                       : load_experiment(choice.model, sets);
+  if (!choice.model.empty() && x.model.family == "vit")
+    x.model.classifier = open_weights(choice.weights).file.contains("head.weight");
   if (choice.names.empty()) return x;
   x.data.recorded.classes = names_in(choice.names);
   const auto count = static_cast<Index>(x.data.recorded.classes.size());

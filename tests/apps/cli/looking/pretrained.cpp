@@ -61,6 +61,18 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   BOOST_TEST(by_file.status == 0, by_file.err);
   BOOST_TEST(by_file.out == predicted.out);
 
+  // Weights without a classifier have maps and no classes.
+  const SafetensorsFile whole(given.weights);
+  std::map<std::string, Tensor<float>> tensors;
+  for (const std::string& name : whole.names())
+    if (!name.starts_with("head.")) tensors[name] = whole.read<float>(name);
+  SafetensorsWriter writer;
+  for (const auto& [name, tensor] : tensors) writer.add(name, tensor.view());
+  const std::string headless = given / "headless.safetensors", toml = given / "model.toml";
+  writer.write(headless);
+  output_of({"maps", "--weights", headless, "--model", toml, given.image, "-o", given / "sheet.png"});
+  check_refusal({"predict", "--weights", headless, "--model", toml, given.image}, {"does not tell classes apart"});
+
   write_file(given / "names", "cat\ndog\r\ncow\n");
   const Finished named =
       heed_with({"predict", "--weights", given.weights, "--model", "auto", "--names", given / "names", given.image});
