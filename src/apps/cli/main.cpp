@@ -15,7 +15,7 @@
 #include "heed/train/processes/core_count.h"
 #include "heed/train/processes/processes.h"
 #include "heed/train/trainer.h"
-#include "src/train/runs/commit.h"
+#include "heed/train/runs/commit.h"
 
 #include <stdlib.h>
 #include <unistd.h>

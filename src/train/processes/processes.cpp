@@ -4,7 +4,7 @@
 
 #ifdef HEED_MPI
 #include "heed/io/file.h"
-#include "src/train/runs/commit.h"
+#include "heed/train/runs/commit.h"
 #include "tree_exchange.h"
 
 #include <fmt/format.h>

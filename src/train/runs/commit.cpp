@@ -1,5 +1,5 @@
 // Compiler flags of this file alone, which is recompiled when they change. Other files are the same for several ARCHs.
-#include "commit.h"
+#include "heed/train/runs/commit.h"
 
 namespace heed {
 

@@ -1,6 +1,6 @@
 #include "heed/train/runs/run.h"
 
-#include "commit.h"
+#include "heed/train/runs/commit.h"
 #include "table_rows.h"
 
 #include "heed/attention/plugin.h"

@@ -12,11 +12,11 @@ namespace heed::cli {
 
 /// A run's model, as a command's options choose it.
 struct ModelChoice {
-  std::string run, weights;
+  std::string run{}, weights{};
   std::string model{};   ///< in place of a run: a model file, or "auto" for the model of the weights' tensors
   std::string preset{};  ///< of the images
   std::string names{};   ///< file of the classes' names
-  std::vector<std::string> sets;
+  std::vector<std::string> sets{};
   int threads = 0;
 };
 
