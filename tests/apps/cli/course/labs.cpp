@@ -169,6 +169,24 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
   check_contains(feedback("onlydouble", "softmax-backward"), {"in float"});
 }
 
+// The judges of Python labs say what a wrong gradient looks like.
+BOOST_FIXTURE_TEST_CASE(python_diagnoses, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
+  const std::string solution = read_file("notebooks/solutions/tape/tape.py"),
+                    right = "a.accumulate(times(dout, b.value))";
+  const auto with = [&](const std::string& to) {
+    const std::size_t at = solution.find(right);
+    BOOST_REQUIRE(at != std::string::npos);
+    return std::string(solution).replace(at, right.size(), to);
+  };
+  hand_in("sign", "tape.py", with("a.accumulate([[-x for x in row] for row in times(dout, b.value)])"));
+  hand_in("factor", "tape.py", with(right + "\n        " + right));
+  hand_in("nothing", "tape.py", with("pass"));
+  grade();
+  check_contains(feedback("sign", "tape"), {"the gradient of a is wrong in", "like the negative"});
+  check_contains(feedback("factor", "tape"), {": 2 times what it should be"});
+  check_contains(feedback("nothing", "tape"), {": all are 0"});
+}
+
 // An answer has the headers that the file handed out includes, and no function of heed beside them.
 BOOST_FIXTURE_TEST_CASE(answers_are_not_in_the_headers, Submissions,
                         *boost::unit_test::precondition(without_sanitizer)) {

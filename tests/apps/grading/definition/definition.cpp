@@ -77,6 +77,18 @@ BOOST_AUTO_TEST_CASE(ones_solution_is_nobody_elses) {
   }
 }
 
+// Dual numbers give the derivative, and capitals are no other identity.
+BOOST_AUTO_TEST_CASE(gradients_are_derivatives) {
+  for (int i = 0; i < 20; ++i)
+    for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {
+      const auto mechanism = mechanism_of(definition_of(identity(i), task));
+      for (const CheckRow& row : gradcheck(case_of(*mechanism), seed))
+        BOOST_TEST(row.passed, identity(i) << row.tensor);
+    }
+  BOOST_TEST(equations_of(definition_of(" S1000\n", PersonalTask::write)) ==
+             equations_of(definition_of("s1000", PersonalTask::write)));
+}
+
 // No gradient is too small or too large to be compared with differences, and every input matters.
 BOOST_AUTO_TEST_CASE(all_are_well_conditioned) {
   for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair})
