@@ -15,6 +15,9 @@ namespace {
 constexpr double least_alike = 0.9;
 constexpr std::size_t fewest_tokens = 40;
 
+/// From this class size on, statements of more than half of the class say nothing.
+constexpr std::size_t class_size = 6;
+
 const std::set<std::string> keywords{
     "if",  "else", "for", "while", "do",   "return", "break", "continue", "switch", "case", "def",   "in",    "lambda",
     "not", "and",  "or",  "is",    "with", "class",  "try",   "raise",    "const",  "auto", "using", "import"};
@@ -103,12 +106,22 @@ std::vector<LikePair> like_pairs(const std::vector<std::string>& texts, const st
     own.push_back(statements_of(text, kind));
     for (const auto& [statement, count] : common(own.back(), given)) own.back()[statement] -= count;
   }
+  std::map<std::string, std::size_t> owners;
+  for (const auto& statements : own)
+    for (const auto& [statement, count] : statements) owners[statement] += count > 0;
+  std::vector<std::map<std::string, int>> rare = own;
+  for (auto& statements : rare)
+    std::erase_if(statements, [&](const auto& statement) {
+      return texts.size() >= class_size && 2 * owners[statement.first] > texts.size();
+    });
   std::vector<LikePair> pairs;
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
-      const std::size_t all = size_of(own[i]) + size_of(own[j]);
-      if (all < 2 * fewest_tokens) continue;
-      const double alike = 2.0 * static_cast<double>(size_of(common(own[i], own[j]))) / static_cast<double>(all);
+      const std::size_t all = size_of(rare[i]) + size_of(rare[j]);
+      const bool same = own[i] == own[j] && size_of(own[i]) >= fewest_tokens;
+      if (!same && all < 2 * fewest_tokens) continue;
+      const double alike =
+          same ? 1 : 2.0 * static_cast<double>(size_of(common(rare[i], rare[j]))) / static_cast<double>(all);
       if (alike >= least_alike) pairs.push_back({j, i, alike});
     }
   std::ranges::stable_sort(pairs, std::greater{}, &LikePair::alike);

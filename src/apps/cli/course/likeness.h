@@ -14,8 +14,8 @@ struct LikePair {
   double alike;  ///< shared share of their statements, without names, numbers and order; 1: all
 };
 
-/// The pairs among submissions for a lab, the most alike first. Statements of `stub`, the file handed out, are left
-/// out.
+/// The pairs among submissions for a lab, the most alike first. Left out are statements of `stub`, the file handed
+/// out, and in a class of six or more those of more than half of it.
 std::vector<LikePair> like_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind);
 
 /// The words of a submission by which code differs between number types, or reaches out of its process, if `stub` does
