@@ -174,8 +174,8 @@ std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed)
   std::vector<Tensor<double>> result;
   for (const Var<T>& x : variables) {
     const View<const T> gradient = tape.gradient(x);
-    std::ranges::transform(gradient, result.emplace_back(x.shape()).begin(),
-                           [](T g) { return static_cast<double>(g); });
+    std::transform(gradient.begin(), gradient.end(), result.emplace_back(x.shape()).begin(),
+                   [](T g) { return static_cast<double>(g); });
   }
   return result;
 }

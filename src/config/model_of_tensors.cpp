@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 namespace heed {
@@ -47,7 +48,7 @@ Index side_of(Index patches) {
 
 }  // namespace
 
-ModelOfTensors model_of_tensors(const SafetensorsFile& weights) {
+ModelOfTensors model_of_tensors(const SafetensorsFile& weights, Index heads) {
   const Shapes shapes(weights);
   const std::string& file = weights.path();
   require(!shapes.has("register_tokens"), "{}: has DINOv2's own names; `heed convert {} OUT` writes timm's", file,
@@ -66,10 +67,11 @@ ModelOfTensors model_of_tensors(const SafetensorsFile& weights) {
   m.gate = shapes.has("blocks.0.attn.gate.weight");
   constexpr Index usual_width = 64;
   const Index width = m.qk_norm ? shapes.size("blocks.0.attn.q_norm.weight", 1, 0) : usual_width;
-  require(m.dim % width == 0, "{}: heads of {} channels do not divide the width of {}; give a model file", file, width,
-          m.dim);
-  m.heads = m.dim / width;
-  if (!m.qk_norm) result.assumed.push_back(fmt::format("heads = {} ({} channels a head)", m.heads, width));
+  m.heads = heads > 0 ? heads : m.dim / width;
+  require(heads > 0 || m.dim % width == 0, "{}: {} channels a head do not divide the width of {}; give {}", file, width,
+          m.dim, "the number of heads (--set model.heads=N, or convert --heads N)");
+  if (!m.qk_norm && heads == 0)
+    result.assumed.push_back(fmt::format("heads = {} ({} channels a head)", m.heads, width));
 
   m.class_token = shapes.has("cls_token");
   m.distilled = shapes.has("dist_token");
@@ -129,6 +131,14 @@ void for_fixed_keys(const ModelConfig& a, const ModelConfig& b, const F& f) {
 }
 
 }  // namespace
+
+Index heads_given(const std::vector<std::string>& sets) {
+  constexpr std::string_view key = "model.heads=";
+  Index heads = 0;
+  for (const std::string& set : sets)
+    if (set.starts_with(key)) std::from_chars(set.data() + key.size(), set.data() + set.size(), heads);
+  return heads;
+}
 
 std::vector<std::string> sets_of_tensors(const ModelConfig& model) {
   std::vector<std::string> sets{"model.family=vit",

@@ -2,6 +2,7 @@
 
 #include "weight_converter.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace heed {
@@ -20,6 +21,10 @@ constexpr TheirName in_blocks[] = {
     {"attention.attention.key.", "attn.qkv.", 1, 3},
     {"attention.attention.value.", "attn.qkv.", 2, 3},
     {"attention.output.dense.", "attn.proj."},
+    {"attention.q_proj.", "attn.qkv.", 0, 3},  // this name and the next three: ViT and DeiT since version 5
+    {"attention.k_proj.", "attn.qkv.", 1, 3},
+    {"attention.v_proj.", "attn.qkv.", 2, 3},
+    {"attention.o_proj.", "attn.proj."},
     {"layernorm_before.", "norm1."},
     {"layernorm_after.", "norm2."},
     {"intermediate.dense.", "mlp.fc1."},
@@ -67,15 +72,15 @@ class Conversion {
   /// Returns the names that are left out.
   std::vector<std::string> run(const std::string& out) {
     for (const std::string& name : file_.names()) add(name);
-    converter_.fold_class_position();
+    if (!has("embeddings.distillation_token")) converter_.fold_class_position();  // which has a position of its own
     converter_.write(out);
     return left_out_;
   }
 
  private:
   void add(const std::string& name) {
-    constexpr std::string_view block = "encoder.layer.";
     const std::string_view own = without_class(name);
+    const std::string_view block = own.starts_with("layers.") ? "layers." : "encoder.layer.";
     if (own == "embeddings.mask_token" || own.starts_with("pooler.") ||
         (own.starts_with("classifier.") && wide_classifier_))
       return left_out_.push_back(name);
@@ -90,9 +95,15 @@ class Conversion {
       renaming = renaming_of(in_blocks, rest);
     }
     require(renaming != nullptr, "{}: tensor '{}' is none of Hugging Face's ViT, DeiT and DINOv2", file_.path(), name);
-    const std::string ours =
-        before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
+    std::string ours = before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
+    // Without a classifier of its own the distillation token is a register.
+    if (ours == "dist_token" && has("classifier.weight") && !has("distillation_classifier.weight")) ours = "reg_token";
     converter_.add_rows(ours, renaming->place, renaming->of, name);
+  }
+
+  bool has(std::string_view own) const {
+    return std::any_of(file_.names().begin(), file_.names().end(),
+                       [&](const std::string& name) { return without_class(name) == own; });
   }
 
   /// Returns true if the classifier reads the class token and the mean of the patches, 2 D values, as DINOv2's does.

@@ -28,6 +28,13 @@ class TheirFile {
     std::fill(tensor.begin(), tensor.end(), value);
   }
 
+  /// Replaces `what` in all names.
+  void rename(const std::string& what, const std::string& by) {
+    std::map<std::string, Tensor<float>> renamed;
+    for (const auto& [name, tensor] : tensors_) renamed[replaced(name, what, by)] = tensor;
+    tensors_ = std::move(renamed);
+  }
+
   Tensor<float>& operator[](const std::string& name) { return tensors_.at(name); }
 
   void write(const std::string& path) const {
@@ -152,6 +159,61 @@ BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
     for (Index i = 0; i < a.size() && !spec.name.starts_with("head."); ++i)
       BOOST_REQUIRE_SMALL(static_cast<double>(a[i] - b[i]), 1e-7);
   }
+}
+
+BOOST_AUTO_TEST_CASE(names_of_transformers_5) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  const Parameters<float> ours = drawn(published_vit());
+  TheirFile theirs(ours, false);
+  for (const auto& [what, by] : {std::pair("encoder.layer.", "layers."),
+                                 {"attention.attention.query", "attention.q_proj"},
+                                 {"attention.attention.key", "attention.k_proj"},
+                                 {"attention.attention.value", "attention.v_proj"},
+                                 {"attention.output.dense", "attention.o_proj"},
+                                 {"intermediate.dense", "mlp.fc1"},
+                                 {"output.dense", "mlp.fc2"}})
+    theirs.rename(what, by);
+  theirs.write(in);
+  convert_hugging_face(in, out);
+  Parameters<float> read(ours.list());
+  load_weights(SafetensorsFile(out), read);
+  BOOST_TEST(equal(read, ours));
+}
+
+// DeiT with one classifier, which reads the class token: the distillation token takes part in attention alone.
+BOOST_AUTO_TEST_CASE(a_distillation_token_without_a_classifier_is_a_register) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  ModelConfig m = published_vit();
+  m.registers = 1;
+  const Parameters<float> ours = drawn(m);
+  TheirFile theirs(ours, false);
+  theirs.rename("register_tokens", "distillation_token");
+  theirs.write(in);
+  convert_hugging_face(in, out);
+  Parameters<float> read(ours.list());
+  load_weights(SafetensorsFile(out), read);
+  BOOST_TEST(equal(read, ours));
+  BOOST_TEST(model_of_tensors(SafetensorsFile(out)).model.registers == 1);
+}
+
+BOOST_AUTO_TEST_CASE(heads_are_given_where_64_channels_do_not_fit) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "w.safetensors";
+  ModelConfig m = published_vit();
+  m.dim = 24, m.heads = 3;
+  const Parameters<float> ours = drawn(m);
+  SafetensorsWriter writer;
+  for (ParameterId id = 0; id < ours.list().size(); ++id) writer.add(ours.list()[id].name, ours[id]);
+  writer.write(file);
+  BOOST_TEST(model_of_tensors(SafetensorsFile(file), 3).model.heads == 3);
+  BOOST_TEST(model_of_tensors(SafetensorsFile(file), 3).assumed.empty());
+  BOOST_CHECK_EXCEPTION(model_of_tensors(SafetensorsFile(file)), Error, [&](const Error& error) {
+    return std::string(error.what()).find("64 channels a head do not divide the width of 24") != std::string::npos;
+  });
+  BOOST_TEST(heads_given({"model.dim=3", "model.heads=4", "model.heads=6"}) == 6);
+  BOOST_TEST(heads_given({"model.dim=3"}) == 0);
 }
 
 BOOST_AUTO_TEST_CASE(other_tensors_are_refused) {

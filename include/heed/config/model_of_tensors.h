@@ -15,9 +15,12 @@ struct ModelOfTensors {
   std::vector<std::string> assumed;  ///< "heads = 6 (64 channels a head)"
 };
 
-/// Returns the model of a file's tensors by their names and shapes. Throws Error if they are not those of a Vision
-/// Transformer.
-ModelOfTensors model_of_tensors(const SafetensorsFile& file);
+/// Returns the model of a file's tensors by their names and shapes, with `heads` heads; 0: as many as the norms of
+/// queries say, or heads of 64 channels. Throws Error if they are not the tensors of a Vision Transformer.
+ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads = 0);
+
+/// Returns the value of the last override of model.heads; 0 if there is none or if it is no number.
+Index heads_given(const std::vector<std::string>& sets);
 
 /// Returns the keys of [model] that a file's tensors fix, as overrides: "model.dim=384".
 std::vector<std::string> sets_of_tensors(const ModelConfig& model);

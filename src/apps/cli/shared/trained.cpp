@@ -51,7 +51,7 @@ std::vector<std::string> names_in(const std::string& file) {
 
 /// Returns the experiment of the weights' tensors.
 Experiment load_tensors(const std::string& weights, const std::vector<std::string>& sets) {
-  const ModelOfTensors found = model_of_tensors(open_weights(weights).file);
+  const ModelOfTensors found = model_of_tensors(open_weights(weights).file, heads_given(sets));
   std::vector<std::string> all = sets_of_tensors(found.model);
   all.push_back(fmt::format("model.classes={}", found.model.classes));
   all.push_back("data.name=folder");

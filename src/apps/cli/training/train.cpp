@@ -312,7 +312,7 @@ std::vector<std::string> all_sets(const TrainArguments& a) {
   std::vector<std::string> sets = preset_sets(a.preset);
   if (!a.model.empty()) {
     require(!a.init.empty(), "train: --model auto reads the tensors of --init, which is not given");
-    const ModelOfTensors found = model_of_tensors(open_weights(a.init).file);
+    const ModelOfTensors found = model_of_tensors(open_weights(a.init).file, heads_given(a.sets));
     for (const std::string& assumed : found.assumed) warn(fmt::format("--model auto: {}", assumed));
     const std::vector<std::string> own = sets_of_tensors(found.model);
     sets.insert(sets.end(), own.begin(), own.end());
