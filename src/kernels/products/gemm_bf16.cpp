@@ -17,8 +17,10 @@ float round_to_bf16(float x) {
   return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
 }
 
-[[maybe_unused]] static constexpr char no_instructions[] =
+#ifndef HEED_NO_SIMD
+static constexpr char no_instructions[] =
     "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
+#endif
 
 #if defined(HEED_NO_SIMD)
 
