@@ -9,14 +9,8 @@ namespace heed {
 
 namespace {
 
-/// A part of a name in Hugging Face's code and in heed, and its rows of a tensor that several are joined to.
-struct TheirName {
-  const char *theirs, *ours;
-  int place = 0, of = 1;
-};
-
 /// Names within a block; the first that fits counts.
-constexpr TheirName in_blocks[] = {
+constexpr Renaming in_blocks[] = {
     {"attention.attention.query.", "attn.qkv.", 0, 3},
     {"attention.attention.key.", "attn.qkv.", 1, 3},
     {"attention.attention.value.", "attn.qkv.", 2, 3},
@@ -37,7 +31,7 @@ constexpr TheirName in_blocks[] = {
     {"mlp.fc2.", "mlp.fc2."},
 };
 
-constexpr TheirName outside[] = {
+constexpr Renaming outside[] = {
     {"embeddings.cls_token", "cls_token"},
     {"embeddings.distillation_token", "dist_token"},
     {"embeddings.register_tokens", "reg_token"},
@@ -51,8 +45,8 @@ constexpr TheirName outside[] = {
 
 /// Returns the renaming whose text `name` begins with; null if there is none.
 template <std::size_t count>
-const TheirName* renaming_of(const TheirName (&list)[count], std::string_view name) {
-  for (const TheirName& renaming : list)
+const Renaming* renaming_of(const Renaming (&list)[count], std::string_view name) {
+  for (const Renaming& renaming : list)
     if (name.starts_with(renaming.theirs)) return &renaming;
   return nullptr;
 }
@@ -85,7 +79,7 @@ class Conversion {
         (own.starts_with("classifier.") && wide_classifier_))
       return left_out_.push_back(name);
     std::string before;
-    const TheirName* renaming = renaming_of(outside, own);
+    const Renaming* renaming = renaming_of(outside, own);
     std::string_view rest = own;
     if (own.starts_with(block)) {
       const std::size_t dot = own.find('.', block.size());

@@ -12,12 +12,6 @@ namespace heed {
 
 namespace {
 
-/// A part of a name in SOFT's code and in heed, and which rows it has of a tensor that two are joined to.
-struct Renaming {
-  const char *theirs, *ours;
-  int place = 0, of = 1;
-};
-
 constexpr Renaming soft_names[] = {
     {".att.mha.W_q.", ".attn.qkv.", 0, 2},
     {".att.mha.W_v.", ".attn.qkv.", 1, 2},

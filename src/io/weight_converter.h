@@ -11,6 +11,13 @@
 
 namespace heed {
 
+/// A part of a name in another program and in heed, and its rows, `place` of `of`, of a tensor that several are joined
+/// to.
+struct Renaming {
+  const char *theirs, *ours;
+  int place = 0, of = 1;
+};
+
 /// Rows of a tensor on their way to a tensor of heed's: its rows of place `place` of `of`.
 template <class T>
 struct Rows {

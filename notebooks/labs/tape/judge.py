@@ -30,17 +30,6 @@ def differences(g, operands, which):
             for i, row in enumerate(operands[which])]
 
 
-def looks(pairs):
-    """What all wrong numbers have to do with the right ones; empty if nothing simple."""
-    pairs = list(pairs)
-    if all(x == 0 for x, y in pairs):
-        return ": all are 0"
-    ratios = [x / y for x, y in pairs if abs(y) > 1e-3]
-    if not ratios or any(not math.isclose(ratio, ratios[0], rel_tol=1e-4) for ratio in ratios):
-        return ""
-    return ": like the negative" if math.isclose(ratios[0], -1, rel_tol=1e-4) else f": {ratios[0]:.4g} times what it should be"
-
-
 def judge_gradients(g, operands, names, got, there):
     """None, or which gradient is wrong. The first operand's must have been added to the number `there`."""
     for which, name in enumerate(names):

@@ -33,6 +33,19 @@ HWY_INLINE float scaled_maximum(Vector scale, const float* x, Index n, Vector re
   return maximum(hn::Max(hn::Max(largest[0], largest[1]), hn::Max(largest[2], largest[3])));
 }
 
+/// Replaces n elements x, a multiple of `lanes`, by exp(scale x - subtracted). Returns their sum with that of `rest`,
+/// the exponentials of the last partial vector.
+HWY_INLINE float exponentials(const Exp& exp, Vector scale, Vector subtracted, float* x, Index n, Vector rest) {
+  RowSum total;
+  for_each_part(n, [&](auto part, Index j, auto) {
+    const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, x + j)), subtracted));
+    total[part] = hn::Add(total[part], e);
+    hn::StoreU(e, tag, x + j);
+  });
+  total.add(n / lanes % RowSum::vectors, rest);
+  return total.total();
+}
+
 constexpr int side_by_side = 4;
 constexpr auto max = [](auto a, auto b) { return hn::Max(a, b); };
 constexpr auto add = [](auto a, auto b) { return hn::Add(a, b); };
@@ -119,14 +132,7 @@ void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> sav
     const Vector last = hn::Mul(scale, tail.load(row + whole));
     const float row_maximum = scaled_maximum(scale, row, whole, tail.otherwise(last, lowest));
     const Vector subtracted = set(row_maximum), last_e = exp.below_88(hn::Sub(last, subtracted));
-    RowSum total;
-    for_each_part(whole, [&](auto part, Index j, auto) {
-      const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, row + j)), subtracted));
-      total[part] = hn::Add(total[part], e);
-      hn::StoreU(e, tag, row + j);
-    });
-    total.add(whole / lanes % RowSum::vectors, tail.otherwise(last_e, zero));
-    const float row_sum = total.total();
+    const float row_sum = exponentials(exp, scale, subtracted, row, whole, tail.otherwise(last_e, zero));
     const Vector factor = set(1.0f / row_sum);
     for (Index j = 0; j < whole; j += lanes) hn::StoreU(hn::Mul(factor, hn::LoadU(tag, row + j)), tag, row + j);
     tail.store(hn::Mul(factor, last_e), row + whole);
@@ -149,15 +155,8 @@ void attention_softmax_part(const ScoreRows& rule, Matrix<float> s, Update updat
     const float before = update == Update::assign ? -HUGE_VALF : sums(r, 0);
     const float row_maximum = std::max(before, scaled_maximum(scale, row, whole, tail.otherwise(last, lowest)));
     const Vector subtracted = set(row_maximum), last_e = exp.below_88(hn::Sub(last, subtracted));
-    RowSum total;
-    for_each_part(whole, [&](auto part, Index j, auto) {
-      const Vector e = exp.below_88(hn::Sub(hn::Mul(scale, hn::LoadU(tag, row + j)), subtracted));
-      total[part] = hn::Add(total[part], e);
-      hn::StoreU(e, tag, row + j);
-    });
-    total.add(whole / lanes % RowSum::vectors, tail.otherwise(last_e, zero));
+    float row_sum = exponentials(exp, scale, subtracted, row, whole, tail.otherwise(last_e, zero));
     tail.store(last_e, row + whole);
-    float row_sum = total.total();
     if (update == Update::accumulate) {
       const Vector factor = exp.below_88(hn::Sub(set(before), subtracted));
       row_sum += hn::GetLane(factor) * sums(r, 1);

@@ -240,7 +240,7 @@ std::vector<std::string> launch_words(int processes) {
   return {"mpirun", "--oversubscribe", "--allow-run-as-root", "-np", std::to_string(processes)};
 }
 
-/// What libheed-mpi.so exports: this file alone.
+/// The functions of this file, which libheed-mpi.so exports.
 extern "C" const ProcessFunctions heed_processes{started_processes, end_together, launch_words};
 
 #else

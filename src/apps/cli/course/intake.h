@@ -1,4 +1,4 @@
-// What a class has handed in: the file of each student for each lab, however it is named or packed.
+// The hand-ins of a class: the file of each student for each lab, however it is named or packed.
 #pragma once
 
 #include "heed/config/lab.h"

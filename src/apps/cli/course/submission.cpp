@@ -68,7 +68,7 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
-/// What every mechanism includes, and the record of a plugin.
+/// The headers that every mechanism includes, and that of a plugin's record.
 constexpr const char* base_headers =
     "#include \"heed/attention/mechanism_base.h\"\n#include \"heed/attention/plugin.h\"\n"
     "#include \"heed/kernels/products/gemm.h\"\n";

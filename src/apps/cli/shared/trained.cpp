@@ -49,16 +49,24 @@ std::vector<std::string> names_in(const std::string& file) {
   return names;
 }
 
+}  // namespace
+
+ModelOfTensors automatic_model(const std::string& weights, const std::vector<std::string>& sets) {
+  ModelOfTensors found = model_of_tensors(open_weights(weights).file, heads_given(sets));
+  for (const std::string& assumed : found.assumed) warn(fmt::format("--model auto: {}", assumed));
+  return found;
+}
+
+namespace {
+
 /// Returns the experiment of the weights' tensors.
 Experiment load_tensors(const std::string& weights, const std::vector<std::string>& sets) {
-  const ModelOfTensors found = model_of_tensors(open_weights(weights).file, heads_given(sets));
+  const ModelOfTensors found = automatic_model(weights, sets);
   std::vector<std::string> all = sets_of_tensors(found.model);
   all.push_back(fmt::format("model.classes={}", found.model.classes));
   all.push_back("data.name=folder");
   all.insert(all.end(), sets.begin(), sets.end());
-  Experiment x = load_sets(all);
-  for (const std::string& assumed : found.assumed) warn(fmt::format("--model auto: {}", assumed));
-  return x;
+  return load_sets(all);
 }
 
 /// Returns the experiment of the run, the model file or the weights.

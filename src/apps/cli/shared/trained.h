@@ -3,6 +3,7 @@
 
 #include "commands.h"
 
+#include "heed/config/model_of_tensors.h"
 #include "heed/config/experiment.h"
 #include "heed/data/images/image.h"
 #include "heed/nn/model.h"
@@ -19,6 +20,10 @@ struct ModelChoice {
   std::vector<std::string> sets{};
   int threads = 0;
 };
+
+/// Returns the model of a weights file's tensors for --model auto, and warns of what they leave open. `sets` may give
+/// model.heads.
+ModelOfTensors automatic_model(const std::string& weights, const std::vector<std::string>& sets);
 
 /// The configuration and the best weights of a run. Evaluation takes float whatever it was trained in.
 struct TrainedModel {

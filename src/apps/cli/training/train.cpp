@@ -3,6 +3,7 @@
 #include "src/apps/cli/shared/fitted_text.h"
 #include "src/apps/cli/shared/memory.h"
 #include "src/apps/cli/shared/presets.h"
+#include "src/apps/cli/shared/trained.h"
 #include "own_images.h"
 #include "src/apps/cli/shared/progress_line.h"
 #include "src/apps/cli/shared/table.h"
@@ -312,9 +313,7 @@ std::vector<std::string> all_sets(const TrainArguments& a) {
   std::vector<std::string> sets = preset_sets(a.preset);
   if (!a.model.empty()) {
     require(!a.init.empty(), "train: --model auto reads the tensors of --init, which is not given");
-    const ModelOfTensors found = model_of_tensors(open_weights(a.init).file, heads_given(a.sets));
-    for (const std::string& assumed : found.assumed) warn(fmt::format("--model auto: {}", assumed));
-    const std::vector<std::string> own = sets_of_tensors(found.model);
+    const std::vector<std::string> own = sets_of_tensors(automatic_model(a.init, a.sets).model);
     sets.insert(sets.end(), own.begin(), own.end());
   }
   sets.insert(sets.end(), a.sets.begin(), a.sets.end());

@@ -102,9 +102,20 @@ give(1, answer)
 /// Draws the arguments of several calls, or judges them up to the first that is wrong; texts: "draw", seed, point,
 /// judge.py; or "judge", arguments, point, judge.py, results.
 constexpr const char* judge_program = R"(
-import random
+import math, random
+def looks(pairs):
+    '''Returns the factor that all wrong numbers have in common, as a clause; empty if there is none.'''
+    pairs = list(pairs)
+    if all(x == 0 for x, y in pairs):
+        return ': all are 0'
+    ratios = [x / y for x, y in pairs if abs(y) > 1e-3]
+    if not ratios or any(not math.isclose(ratio, ratios[0], rel_tol=1e-4) for ratio in ratios):
+        return ''
+    negative = math.isclose(ratios[0], -1, rel_tol=1e-4)
+    return ': like the negative' if negative else f': {ratios[0]:.4g} times what it should be'
 task, given, point, source = take(), take(), take(), take()
 judge = types.ModuleType('judge')
+judge.looks = looks
 try:
     exec(compile(source, 'judge.py', 'exec'), judge.__dict__)
     if task == 'draw':

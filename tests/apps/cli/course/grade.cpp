@@ -257,7 +257,7 @@ BOOST_FIXTURE_TEST_CASE(flags_of_copies, Classroom) {
   BOOST_TEST(rows["a"] == rows["b"]);
 }
 
-// What the course's platform imports, and what students and the teacher read.
+// The gradebook for the course's platform, and the files for students and the teacher.
 BOOST_FIXTURE_TEST_CASE(a_gradebook, Classroom) {
   hand_in("Jane Doe_77_assignsubmission_file", "double.py", "def twice(x): return x + x\n");
   write(directory / "in/roejohn_12_345_double.py", "def twice(x): return x\n");
