@@ -11,8 +11,8 @@ using namespace simd;
 
 namespace {
 
-// A CPU has ports for sums, which also compute maxima, and ports for products (Zen 4: two of each). Terms are written
-// to use both: a difference or a sum may be a fused multiply-add with factor 1.
+// CPUs have adder ports, which also compute maxima, and multiplier ports (Zen 4: two of each). Terms are written to use
+// both: a difference or a sum may be a fused multiply-add with factor 1.
 
 struct SubtractDistance {
   static constexpr int registers = 3;
@@ -44,9 +44,9 @@ struct Sign {
 struct Hardtanh {
   Clamp clamp;
 
-  /// Returns sum + g clamp(w - x, -1, 1). With AVX-512 a term is three instructions: even rows use the ports of sums
-  /// for two of them, odd rows those of products. Otherwise it is four instructions, and the difference always uses a
-  /// port of products.
+  /// Returns sum + g clamp(w - x, -1, 1). With AVX-512 a term takes three instructions: even rows use adder ports for
+  /// two of them, odd rows multiplier ports. Otherwise it takes four instructions, and the difference always uses a
+  /// multiplier port.
   Vector operator()(Vector sum, Broadcast g, Vector w, Vector x, Index row) const {
     const bool fused = row % 2 == 1 || !Clamp::one_instruction;
     return multiply_add(clamp(fused ? clamp.fused_difference(w, x) : hn::Sub(w, x)), g, sum);

@@ -23,7 +23,7 @@ struct Parts {
 };
 
 /// The pieces of a piecewise function of t: piece `n` has its centre at n / per_unit, and r = per_unit t - n is in
-/// [-1/2, 1/2]. The last piece, from 14.5 / per_unit = 5.5 on, is zero, where h and h' are 1e-7 and -6e-7.
+/// [-1/2, 1/2]. The last piece, t > 14.5 / per_unit = 5.5, is zero; h and h' are 1e-7 and -6e-7 there.
 class Pieces {
  public:
   static constexpr double per_unit = 14.5 / 5.5;
@@ -41,7 +41,7 @@ class Pieces {
   Vector end_ = constant(5.6f), per_unit_ = constant(per_unit), rounder_ = constant(0x1.8p23f);
 };
 
-/// Sixteen floats. table[lanes] returns those that the low four bits of each lane name.
+/// Sixteen floats. table[lanes] looks up the element whose index is in the low four bits of each lane.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 class Table {
  public:
@@ -79,9 +79,9 @@ class Table {
 };
 #endif
 
-/// A function on these pieces: on each, the polynomial of degree 5 through the function at the Chebyshev points,
-/// shifted so that the centre, and with it h(0) = 0, is exact. The error is at most 2.9e-8 for h and 6e-8 for h'. The
-/// 16 coefficients of a power, one per piece, are a table; the low bits of the piece number select each lane's.
+/// A piecewise approximation: in each piece, the polynomial of degree 5 through the function at the Chebyshev points,
+/// shifted to be exact at the centre, so that h(0) = 0. The error is at most 2.9e-8 for h and 6e-8 for h'. For each
+/// power, a table has the coefficients of the 16 pieces; the low bits of the piece number select each lane's.
 class Piecewise {
  public:
   static constexpr int terms = 6;
@@ -92,7 +92,7 @@ class Piecewise {
       const auto at = [&](double r) { return f((piece + r) / Pieces::per_unit); };
       double node[terms], c[terms];
       for (int i = 0; i < terms; ++i) node[i] = math::cos((i + 0.5) * std::numbers::pi / terms) / 2, c[i] = at(node[i]);
-      // Divided differences, then powers of r.
+      // Computes divided differences, then converts them to powers of r.
       for (int order = 1; order < terms; ++order)
         for (int i = terms - 1; i >= order; --i) c[i] = (c[i] - c[i - 1]) / (node[i] - node[i - order]);
       for (int first = terms - 2; first >= 0; --first)

@@ -1,6 +1,6 @@
 // Processes a row of windows for one vector of channels at a time. For 3 x 3 filters, all nine weights or their
-// gradients stay in registers, and up to four adjacent windows share their loads of the image: with stride 1, six
-// elements of each row instead of twelve. Larger filters are read from the cache.
+// gradients stay in registers, and up to four adjacent windows share loads of the image: with stride 1, six elements of
+// each row instead of twelve. Larger filters are read from the cache.
 #include "heed/kernels/grids/depthwise.h"
 
 #ifndef HEED_NO_SIMD
@@ -13,7 +13,7 @@ using namespace simd;
 
 namespace {
 
-/// The weights of a vector of channels, and the bias, with which their sums start.
+/// Weights for a vector of channels, and the bias, the initial value of their sums.
 class Filter {
  public:
   /// Reads the taps in reverse order if `flipped`. `bias` may be nullptr.
@@ -58,12 +58,12 @@ HWY_INLINE void any_window(const Windows& w, const Windows::Range& rows, Index o
 /// Adjacent windows of 3 x 3 taps, at columns ox, ox + 1, ... of a window row. x begins at the vector's channels.
 struct WindowsOf3 {
   const Windows& w;
-  Windows::Range rows;  ///< of taps inside the image
+  Windows::Range rows;  ///< tap rows inside the image
   Index ox;
   Matrix<const float> x;
 
-  /// Calls f(tap, window, x at the tap) for each of `count` windows and its taps inside the image. `stride` is
-  /// w.stride; `inside` means that no column is padding.
+  /// Calls f(tap, window, x at the tap) for each tap inside the image of each of `count` windows. `stride` is w.stride;
+  /// `inside` means that no column is padding.
   template <int count, int stride, bool inside, class Lanes, class F>
   HWY_INLINE void for_each_tap(Lanes use, const F& f) const {
     const Index first = ox * stride - w.padding;
@@ -102,8 +102,8 @@ Reach whole_columns(const Windows& w) {
   return {std::min(first.begin, w.out_width()), last.end};
 }
 
-/// Calls f(count, inside, ox) for runs of `count` windows at ox, ox + 1, ..., at most four, until a window row is
-/// complete. `inside` means that all their columns are inside the image. Both are constants.
+/// Calls f(count, inside, ox) for runs of at most four windows at ox, ox + 1, ... that together cover a window row.
+/// `inside` means that all their columns are inside the image. `count` and `inside` are compile-time constants.
 template <class F>
 HWY_INLINE void for_each_run(Index width, const Reach& whole, const F& f) {
   const auto run = [&](auto count, Index ox) HWY_ATTR {
@@ -152,7 +152,7 @@ HWY_INLINE void weight_gradient_3(const Windows& w, Lanes use, Matrix<const floa
     for_each_run(width, whole, [&](auto count, auto inside, Index ox) HWY_ATTR {
       Vector d[count];
       for (int n = 0; n < count; ++n) d[n] = use.load(dy[oy * width + ox + n]);
-      // Separate from `sums`, so that the next windows need not wait for these.
+      // Separate from `sums`, so that the next windows do not depend on these sums.
       Vector of_these[9];
       for (Vector& sum : of_these) sum = hn::Zero(tag);
       WindowsOf3{w, rows, ox, x}.for_each_tap<count, stride, inside>(

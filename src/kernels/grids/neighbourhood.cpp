@@ -1,6 +1,6 @@
-// If the exponents are close together, one scale serves all cells. exp is then computed once per term and once per
-// window position; what remains are weighted sums over windows and running sums outside of them. A few vectors of
-// channels pass through the whole grid at a time, four cells at a time.
+// If the exponents are close together, all cells share one scale. exp is then computed once per term and once per
+// window position, and the rest is weighted sums over windows and running sums outside them. A few vectors of channels
+// pass through the whole grid at a time, four cells at a time.
 #include "heed/kernels/grids/neighbourhood.h"
 
 #ifndef HEED_NO_SIMD
@@ -24,7 +24,7 @@ struct Weights {
   float of_outside;
 };
 
-/// Loads and stores of a mass, which is a channel by itself.
+/// Loads and stores of a mass, a channel by itself.
 struct OneLane {
   Vector load(const float* from) const { return set(*from); }
   void store(Vector v, float* to) const { *to = hn::GetLane(v); }
@@ -106,7 +106,7 @@ class Block {
     }
   }
 
-  /// Sums the rows of the windows around row y: for each column, and for all columns from it on.
+  /// Sums each column over the rows of the windows around row y, and computes the running sums of these from the right.
   void sum_columns(Index y) const {
     const auto window = g_.around(y, 0);
     Vectors total = all(0);
@@ -139,7 +139,7 @@ class Block {
     for (int i = 0; i < cells; ++i) store(sums[i], out[y * g_.width + x + i]);
   }
 
-  /// Returns the weighted sum of everything outside of a window, and updates `left`.
+  /// Returns the weighted sum of all cells outside a window, and updates `left`.
   HWY_INLINE Vectors outside(const Neighbourhood::Window& window, Vectors& left) const {
     if (window.left > 0) add(load(row(memory_.column, window.left - 1)), left);
     Vectors sum = left;
@@ -186,7 +186,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, cons
   const Memory& memory = scratch.one;
   float *const of_terms = memory.of_terms.data, *const of_places = memory.of_places.data;
   for (Index s = 0; s < g.cells(); ++s) of_terms[s] = terms.scale(s, 0) - x.largest;
-  const float beside_scale = x.largest - scale;  // -b.largest, with the rounding of the scale
+  const float beside_scale = x.largest - scale;  // -b.largest, rounded like the scale
   for (Index p = 0; p < places; ++p) of_places[p] = beside_scale + bias[mirrored ? places - 1 - p : p];
   const auto exponentiate = [](Index n, float* numbers) {
     const Exp exp;

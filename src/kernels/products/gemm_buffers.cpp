@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-// Exported by OpenBLAS without a declaration in a header; other BLAS libraries lack them.
+// Exported by OpenBLAS but not declared in its headers; other BLAS libraries lack them.
 extern "C" {
 [[gnu::weak]] void* blas_memory_alloc(int);
 [[gnu::weak]] void blas_memory_free(void*);

@@ -19,7 +19,7 @@ struct Largest {
 
   T least() const { return values[count - 1]; }
 
-  /// Inserts `value`, which must exceed the least, after equal values, which have smaller indices.
+  /// Inserts `value`, which must exceed the smallest, after equal values, whose indices are smaller.
   void insert(T value, Index index) {
     Index at = count - 1;
     for (; at > 0 && values[at - 1] < value; --at) {
@@ -31,7 +31,7 @@ struct Largest {
   }
 };
 
-/// Inserts large elements, whose indices begin at `first`. Few are large enough, so sixteen are compared at a time.
+/// Inserts large elements; their indices begin at `first`. Sixteen are compared at a time, as few are large enough.
 template <class T>
 void scan(const T* values, Index count, Index first, Largest<T> largest) {
   constexpr Index step = 16;
@@ -59,7 +59,7 @@ void largest_products(const MatrixFor<T>& x, const MatrixFor<T>& y, const Matrix
   const Index k = products.columns, whole = y.rows / y_block * y_block, left = y.rows - whole, width = x.columns;
   HEED_ASSERT(k >= 1 && k <= y.rows);
   // Equal rows of y must have equal products, but a BLAS may add in a different order in small matrices and in the last
-  // columns of large ones. So the last rows are padded with zeros to a full block.
+  // columns of large ones. The last rows are therefore padded with zeros to a full block.
   Buffer<T> last(left > 0 ? y_block * width : 0);
   for (Index j = 0; j < left; ++j)
     for (Index d = 0; d < width; ++d) last.data()[j * width + d] = y(whole + j, d);

@@ -5,17 +5,17 @@
 // A term is a product, or a distance between two values. C is computed in tiles that stay in registers while l runs
 // over k. B is first copied to panels, in the order in which tiles read it (panels.h). A is read in place, one element
 // at a time; only a large transposed A is copied too. If many panels are copied together, A is processed in blocks of
-// rows that stay in the L2 cache for all of these panels.
+// rows that stay in the L2 cache for all these panels.
 //
 // Tile size. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 element of A are 29 registers. Each step
-// over k is 24 multiply-adds for 4 + 6 loads, so a core that does two of each per cycle is limited by its multipliers
-// alone. Four AVX-512 vectors are 64 columns, which divides the usual widths. With 16 registers, 6 x 2: 12 + 2 + 1, or
-// 5 x 2 if a term needs two or three registers; in WebAssembly, which has no multiply-add and whose engines need
-// registers for products, 4 x 2. Narrower tiles have 8 rows: two multipliers with a latency of 4 cycles need 8 sums,
-// and 8 x 3 takes 28 registers.
+// over k has 24 multiply-adds for 4 + 6 loads, so a core with two of each per cycle is limited by its multipliers only.
+// Four AVX-512 vectors are 64 columns, which divides the usual widths. With 16 registers, 6 x 2: 12 + 2 + 1, or 5 x 2
+// if a term needs two or three registers; 4 x 2 in WebAssembly, which has no multiply-add and needs registers for
+// products. Narrower tiles have 8 rows: two multipliers with a latency of 4 cycles need 8 independent sums, and 8 x 3
+// takes 28 registers.
 //
 // Each element of C is a chain of additions in the order of k, restarted at multiples of `block`, with the sums of the
-// blocks added in order. It depends neither on m nor on n nor on the element's position in a tile.
+// blocks added in order. It depends on neither m, n nor the element's position in a tile.
 #pragma once
 
 #include "panels.h"
@@ -33,8 +33,8 @@ constexpr int tile_rows(Index vectors) {
   return registers == 32 ? 6 : (registers - tile_vectors - 1 - AddTerm::registers) / tile_vectors;
 }
 
-/// Steps of k whose sums stay in registers. A panel of 256 x 64 floats is 64 KB, a sixteenth of an L2 cache of 1 MB; a
-/// tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than the L2 bandwidth.
+/// Steps of k per block, during which sums stay in registers. A panel of 256 x 64 floats is 64 KB, a sixteenth of an L2
+/// cache of 1 MB; a tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than the L2 bandwidth.
 inline constexpr Index block = 256;
 
 /// Maximum rows of C for which an untransposed B of whole vectors is read in place, since few tiles would share a
@@ -44,9 +44,9 @@ inline constexpr Index in_place_rows = 96;
 /// Minimum panels that are copied together, so that they share blocks of rows of a large A (sum_large).
 inline constexpr Index many_panels = 8;
 
-/// Elements above which A is large. Every panel reads A again; an element is used in 2 x 64 operations per panel with
-/// 32 registers, in 2 x 16 with 16. The L3 bandwidth suffices for an A of 4 MB in the first case, of 512 KB in the
-/// second.
+/// Number of elements above which A is large. Every panel reads all of A; an element is used in 2 x 64 operations per
+/// panel with 32 registers, in 2 x 16 with 16. The L3 bandwidth suffices for an A of 4 MB in the first case, of 512 KB
+/// in the second.
 inline constexpr Index large = Index{1} << (registers == 32 ? 20 : 17);
 
 /// Elements of A per block of rows: 128 KB, a fourth of an L2 cache of 512 KB.
@@ -62,18 +62,18 @@ struct Start {
   const float* column = nullptr;
   Matrix<const float> matrix{};
 
-  /// The addends for the columns of C from `first` on.
+  /// Returns the addends for the columns of C from `first` on.
   Start from_column(Index first) const {
     return {row + first, column, matrix ? matrix.middle_columns(first, matrix.columns - first) : matrix};
   }
-  /// The addends for the rows of C from `first` on.
+  /// Returns the addends for the rows of C from `first` on.
   Start from_row(Index first) const {
     return {row, column ? column + first : column, matrix ? matrix.middle_rows(first, matrix.rows - first) : matrix};
   }
 };
 
 /// Operands of a tile: A [m, k]; B [k, n], readable up to the end of its last vector; C [m, n]. The tile computes the
-/// first of the m rows and does not need m.
+/// first rows of C and does not use m.
 struct TileWork {
   Operand<float> a;
   Matrix<const float> b;
@@ -81,7 +81,7 @@ struct TileWork {
   Matrix<float> c;
   Start start;  ///< used by tiles with addends
 
-  /// Advances past the first `rows`, which take `a_distance` elements of A.
+  /// Advances past the first `rows` rows, which take `a_distance` elements of A.
   void skip(Index rows, Index a_distance) {
     a.data += a_distance, c.data += rows * c.stride;
     if (start.column) start.column += rows;
@@ -112,8 +112,8 @@ void tile(const TileWork& w) {
     }
   }
 
-  // The functions below take addresses. They use a copy, so that a compiler that does not inline them (Clang) keeps the
-  // sums in registers in the loop above.
+  // The functions below take addresses. They use a copy, so that the sums above stay in registers even if the compiler
+  // (Clang) does not inline these functions.
   Vector results[rows][vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
@@ -170,13 +170,13 @@ constexpr auto tiles = []<int... v>(std::integer_sequence<int, v...>) {
 
 /// The term of a matrix product.
 struct AddProduct {
-  static constexpr int registers = 0;  ///< in addition to those of the sum, a and b
+  static constexpr int registers = 0;  ///< registers beyond those of the sum, a and b
 
   Vector operator()(Vector sum, Broadcast a, Vector b) const { return hn::MulAdd(a.vector(), b, sum); }
 };
 
-/// sum_pairs() for a C at most as wide as a tile. b_rows(first, count) returns `count` rows of B from `first` on, as in
-/// TileWork. With `height`, A is the first of the slivers that copy_slivers() made of one block.
+/// Computes sum_pairs() for a C at most as wide as a tile. b_rows(first, count) returns `count` rows of B from `first`
+/// on, as in TileWork. With `height`, A is the first sliver of one block, as returned by copy_slivers().
 template <class AddTerm, bool starts, class F>
 HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update update, Matrix<float> c, const Start& start,
                           Index height = 0) {
@@ -184,7 +184,7 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
   const Index highest = height > 0 ? height : tile_rows<AddTerm>(vectors), row_tiles = (m + highest - 1) / highest;
   for (Index first = 0; first < k; first += block) {
     const Index steps = std::min(block, k - first);
-    // Constructed in place: copying it would wait for the stores, a twentieth of the time of a product 50 x 50 x 16.
+    // Constructed in place: a copy would wait for its stores, a twentieth of the time of a 50 x 50 x 16 product.
     TileWork work{a.middle_columns(first, steps), b_rows(first, steps), term_update(first, update), c, start};
     // NOLINTNEXTLINE(bugprone-branch-clone): they differ if this product starts its sums.
     const auto& of_width = (first == 0 ? tiles<AddTerm, starts> : tiles<AddTerm, false>)[vectors - 1];
@@ -196,8 +196,8 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
   }
 }
 
-/// sum_pairs() for a B [k, columns] packed by pack_all(). C [m, n] is its columns [begin, begin + n): `begin` must be a
-/// multiple of `lanes`. `start` is that of C. With `height`, A is one block's slivers, at most one block of rows.
+/// Computes sum_pairs() for a B [k, columns] packed by pack_all(). C [m, n] is its columns [begin, begin + n); `begin`
+/// must be a multiple of `lanes`. `start` is for C. With `height`, A is the slivers of one block of rows.
 template <class AddTerm, bool starts>
 void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
                 const Matrix<float>& c, const Start& start, Index height = 0) {
@@ -219,8 +219,7 @@ void sum_packed(const Operand<float>& a, const float* packed, Index columns, Ind
   }
 }
 
-/// Memory for the copies of sum_large(). Thread-local memory is on the thread's stack, so the sums of all terms share
-/// it.
+/// Memory for the copies of sum_large(). Thread-local memory is on the thread's stack, so all types of terms share it.
 struct LargeCopies {
   static constexpr Index width = 512;
   alignas(alignment) float a[cached + most_rows * block], b[block * width];
@@ -230,9 +229,9 @@ inline LargeCopies& large_copies() {
   return copies;
 }
 
-/// sum_pairs() for a large A that many panels of B share. B is copied for up to 512 columns at a time, so that a block
-/// of rows of A stays in the L2 cache for all these panels. A transposed A is copied too: in place, a tile reads a few
-/// elements in each of `block` rows, a cache line each; in slivers they are adjacent.
+/// Computes sum_pairs() for a large A and many panels of B. Up to 512 columns of B are copied at a time, so that a
+/// block of rows of A stays in the L2 cache for all these panels. A transposed A is copied too: in place, a tile would
+/// read a few elements of each of `block` rows, each in another cache line; in slivers they are adjacent.
 template <class AddTerm>
 void sum_large(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
   constexpr Index width = LargeCopies::width, height = tile_rows<AddTerm>(tile_vectors);

@@ -22,7 +22,7 @@ hn::Vec<D> load_blocks(D d, const float* from, Index stride) {
   }
 }
 
-/// Transposes: to[l * width + j] = from[j * stride + l] for j < lanes and l < k, four steps of k at a time. Vector r
+/// Transposes: to[l * width + j] = from[j * stride + l] for j < lanes and l < k, four values of l at a time. Vector r
 /// holds rows r, 4 + r, 8 + r, ..., and each of their 4 x 4 blocks is transposed.
 inline void pack_transposed(Index k, const float* from, Index stride, Index width, float* to) {
   const hn::Repartition<double, Tag> pairs;
@@ -75,7 +75,7 @@ HWY_INLINE void pack(Operand<float> b, Index width, float* panel) {
   });
 }
 
-/// Columns of B that tiles process together.
+/// The columns of B in a panel.
 struct Panel {
   Index begin, end;
 
@@ -91,7 +91,7 @@ inline Panel panel_at(Index n, Index p) {
   return {vectors * p / panels(n) * lanes, std::min(n, vectors * (p + 1) / panels(n) * lanes)};
 }
 
-/// Packs all of B [k, n], panel after panel, into packed_size(n, k) elements.
+/// Packs all panels of B [k, n] into packed_size(n, k) elements.
 inline Index packed_size(Index n, Index k) { return (n + lanes - 1) / lanes * lanes * k; }
 inline void pack_all(const Operand<float>& b, float* to) {
   for (Index p = 0; p < panels(b.columns); ++p) {
@@ -100,14 +100,14 @@ inline void pack_all(const Operand<float>& b, float* to) {
   }
 }
 
-/// Copies a transposed A [m, k] to slivers: the rows of each tile of at most `height` rows, in the order in which it
-/// reads them. to[(t k + l) height + i] is row i of tile t. Returns the first sliver.
+/// Copies a transposed A [m, k] to slivers: the rows of each tile of at most `height` rows, in the order in which the
+/// tile reads them. to[(t k + l) height + i] is A[i,l] of tile t. Returns the first sliver.
 template <Index height>
 Operand<float> copy_slivers(const Operand<float>& a, float* to) {
   const Index count = (a.rows + height - 1) / height;
   for (Index t = 0; t < count; ++t, to += height * a.columns) {
     const Index first = a.rows * t / count, rows = a.rows * (t + 1) / count - first;
-    // A constant count is copied by one or two loads; nearly all tiles have it.
+    // With a constant count, one or two loads copy a step; nearly all tiles have `height` rows.
     const auto copy = [&, from = a.data + first](auto number) {
       for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, Index{number}, to + l * height);
     };

@@ -1,4 +1,4 @@
-// The position of a value in a row.
+// The index of a value in a row.
 #pragma once
 
 #include "heed/kernels/shared/simd.h"
@@ -6,7 +6,7 @@
 namespace heed::kernels::simd {
 
 /// Returns the first index of n >= 1 elements, n <= 2^24, whose product with `factor` equals `value`, or n - 1 if there
-/// is none. Without branches, which would be unpredictable.
+/// is none. Branch-free, since branches would be unpredictable.
 inline Index first_equal(Index n, const float* row, Vector factor, float value) {
   const Vector wanted = set(value), last = set(static_cast<float>(n - 1));
   Vector first = last;

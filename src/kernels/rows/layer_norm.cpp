@@ -1,6 +1,5 @@
-// A row of a small transformer fits the L1 cache, so passes over it after the first are cheap. The forward pass waits
-// for a row's sum, then its sum of squares, a root and a division; it processes four rows at a time to hide the
-// latency.
+// A row of a small transformer fits the L1 cache, so passes over it after the first are cheap. The forward pass depends
+// on a row's sum, then its sum of squares, a root and a division; four rows at a time hide their latency.
 #include "heed/kernels/rows/layer_norm.h"
 
 #ifndef HEED_NO_SIMD

@@ -1,8 +1,7 @@
 // Rows of attention maps are short (50 to 200 keys). If four rows fit the registers, their maxima and sums are computed
-// together; longer rows and causal ones are processed one by one. The last partial vector of a row stays in a register:
+// together; longer and causal rows are processed individually. The last partial vector of a row stays in a register:
 // reloading it soon after a masked store would stall (122 ns on Zen 4). A score is multiplied by its scale and rounded
-// before the maximum is subtracted, not in one fused step, so the largest gives exactly exp(0), however large the
-// scores are.
+// before the maximum is subtracted, not in one fused step, so the largest score gives exactly exp(0) at any magnitude.
 #include "heed/kernels/rows/softmax.h"
 
 #ifndef HEED_NO_SIMD
@@ -20,8 +19,8 @@ void zero_beyond(Index n, Index columns, float* row) {
   for_each_vector(columns - n, [&](Index j, auto use) { use.store(hn::Zero(tag), row + n + j); });
 }
 
-/// Returns the maximum of `rest` and scale x over n elements, a multiple of `lanes`. Four maxima side by side: a chain
-/// of them would take the latency of each.
+/// Returns the maximum of `rest` and scale x over n elements, a multiple of `lanes`. Four independent maxima avoid a
+/// chain that would be limited by latency.
 HWY_INLINE float scaled_maximum(Vector scale, const float* x, Index n, Vector rest) {
   constexpr int chains = 4;
   Vector largest[chains] = {rest, rest, rest, rest};
@@ -33,8 +32,8 @@ HWY_INLINE float scaled_maximum(Vector scale, const float* x, Index n, Vector re
   return maximum(hn::Max(hn::Max(largest[0], largest[1]), hn::Max(largest[2], largest[3])));
 }
 
-/// Replaces n elements x, a multiple of `lanes`, by exp(scale x - subtracted). Returns their sum with that of `rest`,
-/// the exponentials of the last partial vector.
+/// Replaces n elements x, a multiple of `lanes`, by exp(scale x - subtracted). Returns their sum plus that of `rest`,
+/// the exps of the last partial vector.
 HWY_INLINE float exponentials(const Exp& exp, Vector scale, Vector subtracted, float* x, Index n, Vector rest) {
   RowSum total;
   for_each_part(n, [&](auto part, Index j, auto) {
@@ -63,15 +62,15 @@ HWY_INLINE Four reduce(const Vector (&v)[side_by_side], const F& f) {
            hn::BitCast(four, hn::InterleaveUpper(pairs, low, high)));
 }
 
-/// attention_softmax() for rows of `vectors` vectors, the last perhaps partial.
+/// Computes attention_softmax() for rows of `vectors` vectors, the last of which may be partial.
 template <int vectors>
 void short_rows(double score_scale, Matrix<float> s, Matrix<float> saved) {
   constexpr Index last = (vectors - 1) * lanes;
   const Exp exp;
   const Vector scale = constant(static_cast<float>(score_scale)), lowest = constant(-HUGE_VALF);
   const FirstLanes tail(s.columns - last);
-  // In lanes beyond the row x is -infinity. exp takes 100 cycles and more if it underflows, so these lanes compute
-  // exp(0) instead.
+  // Lanes beyond the row hold -infinity. exp takes over 100 cycles if it underflows, so these lanes compute exp(0)
+  // instead.
   const Vector zero = hn::Zero(tag);
   const auto exp_of_tail = [&](Vector x) { return tail.otherwise(exp.below_88(tail.otherwise(x, zero)), zero); };
   for (Index r = 0; r < s.rows; r += side_by_side) {
@@ -109,7 +108,7 @@ void short_rows(double score_scale, Matrix<float> s, Matrix<float> saved) {
   }
 }
 
-/// Maximum vectors per row: four rows of 6 vectors fit 32 registers beside those of exp; longer ones spill too much.
+/// Maximum vectors per row: four rows of 6 vectors and exp's constants fit in 32 registers; longer rows spill too much.
 constexpr int most_vectors = lanes == 16 ? 6 : 0;
 
 }  // namespace

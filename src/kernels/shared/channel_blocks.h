@@ -8,11 +8,11 @@
 
 namespace heed::kernels::simd {
 
-/// Vectors per block: with three registers each, beside those of exp, and at least a cache line of each row.
+/// Vectors per block: three registers for each, beside those of exp; at least a cache line of each row.
 inline constexpr int channel_vectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
-/// Calls f(first channel, number of vectors as a constant, AllLanes or FirstLanes) for blocks of n channels, then for
-/// single vectors.
+/// Calls f(first channel, number of vectors as a constant, AllLanes or FirstLanes) for whole blocks of the n channels,
+/// then for single vectors.
 template <int block = channel_vectors, class F>
 void for_each_block(Index n, const F& f) {
   Index c = 0;

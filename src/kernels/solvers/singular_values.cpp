@@ -17,7 +17,7 @@ namespace heed::kernels {
 // A transposed has the same singular values.
 void singular_values(Matrix<double> A, double* values) {
   prepare_call();
-  constexpr Index work_columns = 64;  // 5 are needed; more allow larger blocks
+  constexpr Index work_columns = 64;  // dgesvd needs at least 5; more allow larger blocks
   const blasint rows = narrow(A.rows), width = narrow(A.columns), stride = narrow(A.stride), one = 1,
                 work_size = narrow(work_columns * std::max(A.rows, A.columns));
   std::vector<double> work(static_cast<std::size_t>(work_size));
@@ -25,7 +25,7 @@ void singular_values(Matrix<double> A, double* values) {
   double none = 0;
   dgesvd_("N", "N", &width, &rows, A.data, &stride, values, &none, &one, &none, &one, work.data(), &work_size, &info, 1,
           1);
-  HEED_ASSERT(info == 0);  // it fails to converge only if A is not finite
+  HEED_ASSERT(info == 0);  // fails to converge only if A is not finite
 }
 
 }  // namespace heed::kernels

@@ -10,9 +10,9 @@ using namespace simd;
 
 namespace {
 
-/// Computes the maxima or sums of `count` vectors of channels over rows, in two chains, which hide the latency of an
-/// operation: one of the even rows, one of the odd ones. add(result, r, i) joins vector i of row r to a chain, join(a,
-/// b) the two chains.
+/// Computes the maxima or sums of `count` vectors of channels over rows, in two chains, even rows and odd rows, which
+/// hide the latency of an operation. add(result, r, i) adds vector i of row r to a chain; join(a, b) combines the two
+/// chains.
 template <int count, class Add, class Join>
 HWY_INLINE void reduce_rows(Index rows, Vector start, const Add& add, const Join& join, Vector (&results)[count]) {
   Vector odd[count];
@@ -36,7 +36,7 @@ void softmax_columns(Matrix<const float> x, Matrix<float> y) {
         x.rows, set(-HUGE_VALF),
         [&](Vector most, Index r, int i) { return hn::Max(most, use.load(x[r] + first + i * lanes)); },
         [](Vector a, Vector b) { return hn::Max(a, b); }, largest);
-    // One chain: the next exp takes longer than an addition.
+    // One chain suffices: exp takes longer than an addition.
     for (Vector& sum : sums) sum = hn::Zero(tag);
     for (Index r = 0; r < x.rows; ++r)
       for (int i = 0; i < count; ++i) {

@@ -19,9 +19,9 @@ inline namespace reference {
 
 /// Computes out[i,j] = sum_c (x[i,c] - y[j,c])^2 for the rows of x [m, d] and y [n, d]. x and y may be the same rows;
 /// out must not overlap them. The sum is over squared differences: the expanded form |x|^2 + |y|^2 - 2 x.y cancels for
-/// rows that are close or far from the origin, and may be negative. So equal rows have distance 0, out is exactly
-/// symmetric if x = y, and the relative error is at most (d + 2) eps for all rows. Finite if |x -
-/// y| < sqrt(largest / d).
+/// rows that are close or far from the origin, and may be negative. Equal rows thus have distance 0, out is exactly
+/// symmetric if x = y, and the relative error is at most (d + 2) eps for all rows. Finite if |x - y| < sqrt(largest /
+/// d).
 template <class T>
 void squared_distances(MatrixFor<T> x, MatrixFor<T> y, Matrix<T> out) {
   for (Index i = 0; i < out.rows; ++i)
@@ -42,8 +42,8 @@ inline Counts squared_distance_counts(Index pairs, Index d) { return {.mul = pai
 
 /// Computes the gradient of gaussian(). As d exp(-s |x - y|^2) / dx = -2 s exp(-s |x - y|^2) (x - y),
 ///   w[i,j] = -2 scale G[i,j] dG[i,j],   dx_i (+)= sum_j w[i,j] (x_i - y_j),   dy_j (+)= sum_i w[i,j] (y_j - x_i).
-/// dG [m, n] must have the stride of G. dy may be empty. dx and dy must not overlap anything. The differences are
-/// summed one by one, since x_i sum_j w - sum_j w y_j cancels for rows far from the origin. Fast float: error at most
+/// dG [m, n] must have the same stride as G. dy may be empty. dx and dy must not overlap anything. The differences are
+/// summed individually, since x_i sum_j w - sum_j w y_j cancels for rows far from the origin. Fast float: error at most
 /// (terms + 5) eps relative to the sum of |w (x - y)| and the previous value.
 template <class T>
 void gaussian_backward(const GaussianMatrix<std::type_identity_t<T>>& of, MatrixFor<T> dG, Update update_x,
@@ -69,8 +69,8 @@ void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, 
                        Update update_y = Update::assign, Matrix<float> dy = {});
 #endif
 
-/// Computes G[i,j] = exp(-scale |x_i - y_j|^2), scale > 0, shapes and overlap as in squared_distances(). In [0, 1],
-/// even if the distance overflows; 1 for equal rows.
+/// Computes G[i,j] = exp(-scale |x_i - y_j|^2), scale > 0, with the shapes and aliasing rules of squared_distances().
+/// The result is in [0, 1], even if the distance overflows, and 1 for equal rows.
 template <class T>
 void gaussian(MatrixFor<T> x, MatrixFor<T> y, double scale, Matrix<T> G) {
   squared_distances(x, y, G);
@@ -83,8 +83,8 @@ inline Counts gaussian_counts(Index pairs, Index d) {
   return squared_distance_counts(pairs, d) + Counts{.mul = pairs, .exp = pairs};
 }
 
-/// Adds the gradient of gaussian(x, x) to dx. Each row is on both sides, so dx accumulates the gradient for dG + dG^T,
-/// which overwrites dG. The diagonal of G does not matter, since the distance of a row to itself is 0.
+/// Adds the gradient of gaussian(x, x) to dx. Each row is both an x and a y, so dx accumulates the gradient for dG +
+/// dG^T. Overwrites dG. The diagonal of dG contributes nothing, since the distance of a row to itself is constant.
 template <class T>
 void gaussian_gram_backward(const GaussianMatrix<std::type_identity_t<T>>& of, Matrix<std::type_identity_t<T>> dG,
                             Matrix<T> dx) {
@@ -93,8 +93,8 @@ void gaussian_gram_backward(const GaussianMatrix<std::type_identity_t<T>>& of, M
   gaussian_backward(of, dG, Update::accumulate, dx);
 }
 
-/// Returns the cost of gaussian() and of gaussian_backward() with both gradients assigned. As papers count, a term of a
-/// squared distance is 1 mul and 2 add; its gradient is 1 mul, 1 sub, and 1 add for each of dx and dy.
+/// Returns the cost of gaussian() and of gaussian_backward() with both gradients assigned. As counted in papers, a term
+/// of a squared distance is 1 mul and 2 add; its gradient is 1 mul, 1 sub, and 1 add for each of dx and dy.
 inline Cost gaussian_cost(Index m, Index n, Index d) {
   const Index pairs = m * n;
   Cost cost;
@@ -106,7 +106,7 @@ inline Cost gaussian_cost(Index m, Index n, Index d) {
   return cost;
 }
 
-/// Returns the cost of gaussian() of m rows with themselves and of gaussian_gram_backward().
+/// Returns the cost of gaussian(x, x) for m rows and of gaussian_gram_backward().
 inline Cost gaussian_gram_cost(Index m, Index d) {
   Cost cost = gaussian_cost(m, m, d);
   cost.backward.add = 2 * m * m * d + m * (m + 1) / 2;
@@ -125,12 +125,12 @@ struct GaussianRows {
   GaussianRows(Index n, MemoryLayout<T>& layout) : G(layout.matrix(most, n)), dG(layout.matrix(most, n)) {}
 };
 
-/// A block of rows [first, first + count) of G, up to the diagonal: columns [0, first + count). By symmetry, its
-/// columns left of the diagonal block are also the columns `first`... of the rows above.
+/// A block of rows [first, first + count) of G, up to the diagonal: columns [0, first + count). By symmetry, the
+/// columns left of the diagonal block also give the columns from `first` on of the rows above.
 struct GaussianBlock {
   Index first, count;
 
-  /// The block's rows of x, the rows above it, and both.
+  /// Return the block's rows of x, the rows above it, and both.
   template <class T>
   Matrix<T> own(Matrix<T> x) const {
     return x.middle_rows(first, count);
@@ -143,12 +143,12 @@ struct GaussianBlock {
   Matrix<T> seen(Matrix<T> x) const {
     return x.top_rows(first + count);
   }
-  /// The block's part of the scratch memory.
+  /// Returns the block's slice of the scratch memory.
   template <class T>
   Matrix<T> rows(Matrix<T> memory) const {
     return memory.top_rows(count).middle_columns(0, first + count);
   }
-  /// Its parts left of the diagonal block and in it.
+  /// Returns the columns left of the diagonal block, and those in it.
   template <class T>
   Matrix<T> left(Matrix<T> rows) const {
     return rows.middle_columns(0, first);
@@ -160,7 +160,7 @@ struct GaussianBlock {
 };
 
 /// Operands of G v with G = gaussian(x, x): x [n, d], v [n, e]. G is symmetric, so only its blocks up to the diagonal
-/// are computed. If n <= 64, one block is all of G, which is what the counts state.
+/// are computed. If n <= 64, one block holds all of G, as the counts assume.
 template <class T>
 struct GaussianProduct {
   Matrix<const T> x;
@@ -176,8 +176,8 @@ struct GaussianProduct {
   }
 };
 
-/// Computes the block's contribution to y (+)= G v for v and y of all rows: that of its rows and, by symmetry, that of
-/// its columns. `G` holds the block.
+/// Computes the block's contribution to y (+)= G v: that of its rows and, by symmetry, that of its columns. v and y
+/// have all n rows; `G` holds the block.
 template <class T>
 void gaussian_block_product(const GaussianBlock& b, Matrix<T> G, MatrixFor<T> v, Update update, Matrix<T> y) {
   gemm(G, b.seen(v), update, b.own(y));
@@ -195,8 +195,8 @@ void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix
 }
 
 /// Computes dv (+)= G^T dout = G dout, and adds to dx (+)= the gradient through dG = dout v^T. dv may be empty. As in
-/// gaussian_gram_backward(), each row is on both sides and takes dG + dG^T: a second product instead of a second sum
-/// over differences, which would take three times as long.
+/// gaussian_gram_backward(), the gradient of a row uses dG + dG^T; the transpose is a second product, three times
+/// faster than a second sum over differences.
 template <class T>
 void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& of, MatrixFor<T> dout, Update update_v,
                                Matrix<std::type_identity_t<T>> dv, Update update_x, Matrix<T> dx) {
@@ -214,7 +214,7 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
 }
 
 /// Returns the cost with dx and dv assigned or, if `added`, that of a second product with the same G, which accumulates
-/// into dx and has no dv. Both compute G; as papers count, G and its gradient belong to the first product alone.
+/// into dx and has no dv. Both compute G; the contractions count G and its gradient for the first product only.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
   const Index pairs = n * n;
   const Cost G = gaussian_cost(n, n, d);

@@ -8,9 +8,9 @@
 
 namespace heed {
 
-/// The function f that replaces the derivative of |u| in a backward pass: sign(u), with sign(0) = 0, the true
-/// derivative; clamp(u, -1, 1), the derivative of the Huber function (u^2 / 2 for |u| <= 1, |u| - 1/2 beyond); u, the
-/// derivative of u^2 / 2.
+/// The function f used as the derivative of |u| in the backward pass: sign(u), with sign(0) = 0, the true derivative;
+/// clamp(u, -1, 1), the derivative of the Huber function (u^2 / 2 for |u| <= 1, |u| - 1/2 beyond); u, the derivative of
+/// u^2 / 2.
 enum class DistanceGradient { sign, hardtanh, full };
 
 namespace kernels {
@@ -47,7 +47,7 @@ void full_l1_gradient(MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update up
   gemm(g, w, update, dx);
   const T* const weights = g.data;
   const Index down = g.down(), across = g.across(), terms = w.rows, columns = x.columns;
-  constexpr Index block = 64;  // rows whose sums are computed together: in a transposed g they are adjacent
+  constexpr Index block = 64;  // rows summed together: their elements are adjacent in a transposed g
   for (Index first = 0; first < x.rows; first += block) {
     const Index count = std::min(block, x.rows - first);
     T sums[block];
@@ -70,9 +70,9 @@ inline constexpr float far = 8;
 
 inline namespace reference {
 
-/// Computes s[r,c] = -sum_i |x[r,i] - w[c,i]| for x [rows, width], w [columns, width] and s [rows, columns],
-/// width >= 1. s must not overlap x or w. Finite if the distance is. Relative error: at most width eps, as all terms
-/// have the same sign.
+/// Computes s[r,c] = -sum_i |x[r,i] - w[c,i]| for x [rows, width], w [columns, width] and s [rows, columns], width >=
+/// 1. s must not overlap x or w. Finite if the distance is finite. Relative error: at most width eps, as all terms have
+/// the same sign.
 template <class T>
 void negative_l1(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> s) {
   using std::abs;
@@ -88,13 +88,13 @@ void negative_l1(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> s) {
 /// Computes s[r,c] = bias[c] - sum_i |x[r,i] - w[c,i]|; bias [columns], or nullptr for zeros. Counts: those of
 /// negative_l1(), and 1 add per element of s for the bias.
 ///
-/// Fast float uses |x - w| = 2 max(x, w) - x - w, which is as fast as a matrix product; a difference and its absolute
-/// value take almost twice as long. With eps = 2^-23 the error is at most
+/// Fast float uses |x - w| = 2 max(x, w) - x - w, which is as fast as a matrix product; subtraction and absolute value
+/// take almost twice as long. With eps = 2^-23 the error is at most
 ///   2 width eps (|x|_1 + |w|_1) + 3 eps |bias|,
 /// and the result is finite if 2 (|x|_1 + |w|_1) is. This bound is weak for rows that are close to each other but far
-/// from the origin. So if the rows of w are `far` times as far from the origin as from the first row of w, in the mean
-/// over four rows, differences are used, with the error of negative_l1() and eps (|s| + |bias|) for the bias. The bound
-/// is weak only if x and w are both there: otherwise the distances are as long as the rows.
+/// from the origin. So if, in the mean over four rows, the rows of w are `far` times as far from the origin as from the
+/// first row of w, differences are used, with the error of negative_l1() and eps (|s| + |bias|) for the bias. Checking
+/// w suffices: if x is elsewhere, the distances are as long as the rows and the bound is good.
 template <class T>
 void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_identity_t<T>* bias, Matrix<T> s) {
   negative_l1(x, w, s);
@@ -102,25 +102,25 @@ void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_ident
     for (Index c = 0; c < s.columns; ++c) s(r, c) += bias[c];
 }
 
-/// Counts for `pairs` pairs of rows. An absolute value is a comparison.
+/// Counts for `pairs` pairs of rows. An absolute value counts as a comparison.
 inline Counts negative_l1_counts(Index pairs, Index width) {
   return {.add = pairs * (2 * width - 1), .cmp = pairs * width};
 }
 
-/// Contractions as papers count them: a difference and a sum for each of `terms` = pairs * width terms.
+/// Contractions, as counted in papers: a difference and a sum for each of `terms` = pairs * width terms.
 inline Counts negative_l1_contractions(Index terms) { return {.add = 2 * terms}; }
 
 /// Computes the gradient of s = negative_l1(x, w) with respect to x, given g = d(loss)/ds:
 ///
-///   dx[r,i] (+)= sum_t g[r,t] f(w[t,i] - x[r,i]),   f as `gradient` says.
+///   dx[r,i] (+)= sum_t g[r,t] f(w[t,i] - x[r,i]),   f selected by `gradient`.
 ///
 /// f is odd, so exchanging x and w and transposing g gives the gradient with respect to w. x, dx [rows, width], w
-/// [terms, width], g [rows, terms], terms >= 1; dx must not overlap anything. x and w must be finite: f may be finite
-/// where they are not, but their distance is not.
+/// [terms, width], g [rows, terms], terms >= 1; dx must not overlap anything. x and w must be finite: f can be finite
+/// for infinite x or w, but their distance is not.
 ///
 /// Fast float: error at most (terms + 3) eps relative to sum |g| and the previous value. `full` is linear in w - x and
-/// is computed as a matrix product and a correction, sum_t g w - x sum_t g: its error is relative to sum |g|
-/// (|w| + |x|), so an offset common to x and w costs the digits by which it exceeds their difference.
+/// is computed as a matrix product and a correction, sum_t g w - x sum_t g: its error is relative to sum |g| (|w| +
+/// |x|), so an offset common to x and w loses as many digits as it exceeds their difference by.
 template <class T>
 void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update,
                           Matrix<T> dx) {
@@ -134,7 +134,7 @@ void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T
   }
 }
 
-/// Counts of an assignment; accumulating takes one addition more per element of dx.
+/// Counts for Update::assign; accumulating takes one more addition per element of dx.
 inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows, Index terms, Index width) {
   const Index elements = rows * width;
   switch (gradient) {
@@ -148,7 +148,7 @@ inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows,
   HEED_ASSERT(false);
 }
 
-/// Contractions as papers count them: a difference, a product and a sum for each of `terms` = rows * terms * width
+/// Contractions, as counted in papers: a difference, a product and a sum for each of `terms` = rows * terms * width
 /// terms.
 inline Counts negative_l1_gradient_contractions(DistanceGradient gradient, Index terms) {
   return {.mul = gradient == DistanceGradient::sign ? 0 : terms, .add = 2 * terms};

@@ -26,8 +26,8 @@ void gelu_forward(Index n, const T* x, T* y) {
 }
 
 /// Computes dx (+)= dy (Phi(x) + x phi(x)) with the normal density phi(x) = exp(-x^2 / 2) / sqrt(2 pi) and, unless y is
-/// nullptr, y = gelu(x) with the bits of gelu_forward(). dx may be dy. Fast float: absolute error of the factor at most
-/// 1e-6; at +inf and -inf it is 1 and 0.
+/// nullptr, y = gelu(x), bitwise equal to gelu_forward(). dx may be dy. Fast float: absolute error of the factor of dy
+/// at most 1e-6; the factor is 1 at +inf and 0 at -inf.
 template <class T>
 void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   using std::erf;
@@ -49,7 +49,7 @@ void gelu_backward(Index n, const float* x, const float* dy, Update update, floa
 
 inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
 
-/// Counts of an assignment; the second function's are for y, in addition.
+/// Counts for Update::assign. gelu_again_counts() adds those of y.
 inline Counts gelu_backward_counts(Index n) { return n * Counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}; }
 inline Counts gelu_again_counts(Index n) { return {.mul = n}; }
 
@@ -71,12 +71,12 @@ void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
   }
 }
 
-/// Counts of an assignment; the second function's are for y, in addition.
+/// Counts for Update::assign. relu_again_counts() adds those of y.
 inline Counts relu_backward_counts(Index n) { return {.cmp = n}; }
 inline Counts relu_again_counts(Index) { return {}; }
 
-/// The functions p of y = x s(p(x)), with the logistic function s(z) = 1 / (1 + exp(-z)). `slope` is p', `p_counts` are
-/// the counts of p and `slope_counts` those of p'.
+/// The function p in y = x s(p(x)), with the logistic function s(z) = 1 / (1 + exp(-z)); here p(x) = x. `slope` is p',
+/// `p_counts` are the counts of p and `slope_counts` those of p'.
 struct Silu {
   template <class T>
   static T p(T x) {
@@ -128,8 +128,8 @@ Counts logistic_forward_counts(Index n) {
   return n * (P::p_counts + Counts{.add = 1, .div = 1, .exp = 1});
 }
 
-/// Computes dx (+)= dy s (1 + x p' (1 - s)) and, unless y is nullptr, y = x s, whose last bit may differ from
-/// logistic_forward(). dx may be dy.
+/// Computes dx (+)= dy s (1 + x p' (1 - s)) and, unless y is nullptr, y = x s, which may differ from logistic_forward()
+/// in the last bit. dx may be dy.
 template <class P, class T>
 void logistic_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y = nullptr) {
   for (Index i = 0; i < n; ++i) {
@@ -140,7 +140,7 @@ void logistic_backward(Index n, const T* x, const T* dy, Update update, T* dx, T
   }
 }
 
-/// Counts of an assignment; the second function's are for y, in addition.
+/// Counts for Update::assign. logistic_again_counts() adds those of y.
 template <class P>
 Counts logistic_backward_counts(Index n) {
   const Counts slope = P::slope_counts + Counts{.mul = std::is_same_v<P, Silu> ? 0 : 1};

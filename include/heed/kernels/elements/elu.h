@@ -26,7 +26,7 @@ void elu_plus_1_backward(Index n, const T* y, const T* dy, Update update, T* dx)
   for (Index i = 0; i < n; ++i) write(update, dx[i], dy[i] * (y[i] > T(1) ? T(1) : y[i]));
 }
 
-/// Counts of an assignment.
+/// Counts for Update::assign.
 inline Counts elu_plus_1_backward_counts(Index n) { return n * Counts{.mul = 1, .cmp = 1}; }
 
 }  // namespace heed::kernels

@@ -15,8 +15,8 @@ template <class T>
 }
 inline constexpr Counts logistic_counts{.add = 1, .div = 1, .exp = 1};
 
-/// Returns the update for row r of a gradient. A matrix with stride 0 is one row that all rows share: their gradients
-/// are summed.
+/// Returns the update for row r of a gradient. With stride 0, all rows share one row of memory, and their gradients are
+/// summed.
 template <class T>
 Update sum_update(Index r, Matrix<T> gradient) {
   return r > 0 && gradient.stride == 0 ? Update::accumulate : Update::assign;
@@ -24,17 +24,17 @@ Update sum_update(Index r, Matrix<T> gradient) {
 
 inline namespace reference {
 
-/// Computes out = sigma(q) y, element-wise. out may be y. y may be one shared row, with stride 0. Fast float: relative
-/// error at most 4e-7 + 4e-9 |q|.
+/// Computes out = sigma(q) y, element-wise. out may be y. y may be a single row shared by all rows (stride 0). Fast
+/// float: relative error at most 4e-7 + 4e-9 |q|.
 template <class T>
 void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
   for (Index r = 0; r < out.rows; ++r)
     for (Index i = 0; i < out.columns; ++i) out(r, i) = logistic(q(r, i)) * y(r, i);
 }
 
-/// Computes dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. If y is one shared
-/// row, so is dy, and the rows' gradients are summed. Fast float: dy has the error of gate_forward(), and dq three
-/// times as much relative to |dy y|.
+/// Computes dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. If y is a single
+/// shared row, so is dy, which then sums the gradients of all rows. Fast float: dy has the error of gate_forward(), and
+/// dq three times as much relative to |dy y|.
 template <class T>
 void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update update, Matrix<T> dq, Matrix<T> dy) {
   for (Index r = 0; r < dq.rows; ++r)
@@ -55,7 +55,7 @@ void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const fl
 
 inline Counts gate_forward_counts(Index elements) { return elements * (logistic_counts + Counts{.mul = 1}); }
 
-/// Counts for `elements` elements. A shared dy takes one addition more per element, except those of the first row.
+/// Counts for `elements` elements. A shared dy takes one more addition per element, except in the first row.
 inline Counts gate_backward_counts(Index elements, Update update) {
   return elements * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
 }

@@ -10,7 +10,7 @@ enum class Pointwise { relu, relu2, gelu, softplus, identity, relu6, sigmoid };
 
 namespace kernels {
 
-/// Computes y = phi(x) for n elements. y may be x. softplus and sigmoid use exp(-|x|), which never overflows:
+/// Computes y = phi(x) for n elements. y may be x. softplus and sigmoid use exp(-|x|), which cannot overflow:
 ///   log(1 + e^x) = max(x, 0) + log(1 + e^-|x|),   1 / (1 + e^-x) = e^-|x| / (1 + e^-|x|) for x < 0.
 /// Finite for finite x, except relu2 if x^2 overflows. Relative error: a few eps (gelu: as in
 /// kernels/elements/activation.h).
@@ -127,7 +127,7 @@ inline Counts pointwise_backward_counts(Pointwise phi) {
   return {};
 }
 
-/// The attention map factor phi(rows.scale s) of scores s.
+/// The attention map, factor phi(rows.scale s) for scores s.
 struct PointwiseRows {
   Pointwise phi;
   double factor;
@@ -136,9 +136,9 @@ struct PointwiseRows {
 
 namespace detail {
 
-/// Calls f(count, s, p) for blocks of the keys that each row sees, and sets p to zero for the others. A block passes
-/// through several loops, so it holds 4 KB of floats, which stay in the L1 cache. Contiguous rows without masked keys
-/// are joined into one.
+/// Calls f(count, s, p) for blocks of each row's visible keys, and sets p to zero for masked keys. A block of 4 KB of
+/// floats stays in the L1 cache while several loops process it. Contiguous rows without masked keys are joined into
+/// one.
 template <class S, class T, class F>
 void for_visible_blocks(const ScoreRows& rule, Matrix<S> scores, Matrix<T> weights, const F& f) {
   constexpr Index block = 1024;
@@ -161,8 +161,8 @@ void pointwise_weights(const PointwiseRows& rule, Index n, const T* s, T* p) {
 
 }  // namespace detail
 
-/// Computes, for the keys that each row sees, s = scale s in place and p = factor phi(s); p is zero for the others. s
-/// and p have the same shape; p may be s, which then holds p.
+/// Computes, for each row's visible keys, s = scale s in place and p = factor phi(s); p is zero for masked keys. s and
+/// p have the same shape; p may be s, which then holds p.
 template <class T>
 void attention_pointwise(const PointwiseRows& rule, Matrix<T> scores, Matrix<T> weights) {
   detail::for_visible_blocks(rule.rows, scores, weights, [&](Index n, T* s, T* p) {
@@ -171,15 +171,15 @@ void attention_pointwise(const PointwiseRows& rule, Matrix<T> scores, Matrix<T> 
   });
 }
 
-/// Recomputes p from s as attention_pointwise() left it.
+/// Recomputes p from the scaled scores that attention_pointwise() wrote to s.
 template <class T>
 void attention_pointwise_again(const PointwiseRows& rule, MatrixFor<T> scores, Matrix<T> weights) {
   detail::for_visible_blocks(rule.rows, scores, weights,
                              [&](Index n, const T* s, T* p) { detail::pointwise_weights(rule, n, s, p); });
 }
 
-/// Replaces dp by ds = scale factor phi'(s) dp, the gradient of the unscaled scores, for s as attention_pointwise()
-/// left it. ds is zero for keys that a row does not see.
+/// Replaces dp by ds = scale factor phi'(s) dp, the gradient of the unscaled scores. `scores` holds the scaled scores
+/// that attention_pointwise() wrote. ds is zero for masked keys.
 template <class T>
 void attention_pointwise_backward(const PointwiseRows& rule, MatrixFor<T> scores, Matrix<T> dweights) {
   detail::for_visible_blocks(rule.rows, scores, dweights, [&](Index n, const T* s, T* dp) {
@@ -188,7 +188,7 @@ void attention_pointwise_backward(const PointwiseRows& rule, MatrixFor<T> scores
   });
 }
 
-/// Counts for `pairs` pairs of a query and a key that it sees.
+/// Counts for `pairs` pairs of a query and a visible key.
 inline Counts attention_pointwise_counts(Pointwise phi, Index pairs) {
   return pairs * (Counts{.mul = 2} + pointwise_forward_counts(phi));
 }

@@ -1,7 +1,7 @@
 // Bilinear and bicubic interpolation on a grid. Keys, "Cubic convolution interpolation for digital image processing",
 // IEEE Trans. ASSP 29(6), 1981, Eq. 15, with a = -3/4 instead of -1/2, as in PyTorch's interpolate
-// (align_corners=False, no antialiasing), which timm and DeiT use to resize position embeddings. The counts are those
-// of the sums; the weights are not counted, since they depend on the grids' sizes alone.
+// (align_corners=False, no antialiasing), which timm and DeiT use to resize position embeddings. The counts cover the
+// sums but not the weights, which depend only on the grid sizes.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -21,8 +21,7 @@ inline double cubic_weight(double x, double a = -0.75) {
   return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
 }
 
-/// Returns the position of the centre of cell i of `to` among the centres of the cells of `from`, which are at 0, 1,
-/// ...
+/// Returns the centre of cell i of a grid of `to` cells, in units where the cells of `from` have centres 0, 1, ...
 inline double place_of_cell(Index i, Index from, Index to) {
   return (static_cast<double>(i) + 0.5) * static_cast<double>(from) / static_cast<double>(to) - 0.5;
 }
@@ -44,7 +43,7 @@ struct CubicTaps {
   }
 };
 
-/// The two nearest cells, with weights that fall linearly with the distance.
+/// The two nearest cells, with weights that decrease linearly with distance.
 struct LinearTaps {
   static constexpr std::size_t count = 2;
   std::array<Index, count> cell;
@@ -60,7 +59,7 @@ struct LinearTaps {
 };
 
 /// The cells of `from` along one axis that cell i of `to` depends on, and their weights, which sum to 1, with
-/// antialiasing, as in PyTorch's interpolate: a = -1/2, and a reach that grows with from / to.
+/// antialiasing, as in PyTorch's interpolate: a = -1/2, and a support that grows with from / to.
 struct AntialiasedTaps {
   Index first;
   std::vector<double> weights;
@@ -110,7 +109,7 @@ void for_each_cell(Grid from, Grid to, const F& f) {
 }
 
 /// Interpolates a grid of vectors x [from.height from.width, channels] to y [to.height to.width, channels]. y must not
-/// overlap x. At the same size y is exactly x. Sums are in double.
+/// overlap x. If both grids have the same size, y is exactly x. Sums are in double.
 template <class Taps, class T>
 void interpolate(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   for_each_cell<Taps>(from, to, [&](Index cell, const GridTaps<Taps>& taps) {
@@ -131,7 +130,7 @@ void bilinear(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   interpolate<LinearTaps>(from, x, to, y);
 }
 
-/// The same with antialiasing.
+/// Interpolates with antialiasing; otherwise as above.
 template <class T>
 void bicubic_antialiased(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   for (Index i = 0; i < to.height; ++i)
@@ -150,7 +149,7 @@ void bicubic_antialiased(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
     }
 }
 
-/// Counts for `elements` = cells times channels of the result. In the backward pass each tap of each element adds to
+/// Counts for `elements` = cells of the result times channels. In the backward pass each tap of each element adds to
 /// dx.
 inline Counts bicubic_counts(Index elements) { return product_counts(elements, 1, GridTaps<CubicTaps>::count); }
 inline Counts bicubic_backward_counts(Index elements) {

@@ -39,7 +39,7 @@ void depthwise(const Windows& w, MatrixFor<T> x, MatrixFor<T> W, const std::type
   });
 }
 
-/// Computes the gradient with respect to x, all of it: dx[position of the tap,c] (+)= W[tap,c] dy[p,c].
+/// Computes the whole gradient with respect to x: dx[position of the tap,c] (+)= W[tap,c] dy[p,c].
 template <class T>
 void depthwise_backward(const Windows& w, MatrixFor<T> dy, MatrixFor<T> W, Update update, Matrix<T> dx) {
   if (update == Update::assign) fill(dx, T(0));
@@ -70,7 +70,7 @@ void depthwise_weight_gradient(const Windows& w, Matrix<const float> x, Matrix<c
                                Matrix<float> dW);
 #endif
 
-/// Counts of an assignment; accumulating takes one addition more per element.
+/// Counts for Update::assign; accumulating takes one more addition per element.
 inline Counts depthwise_counts(const Windows& w, bool bias) {
   return product_counts(w.places(), w.channels, w.kernel * w.kernel) + Counts{.add = bias * w.places() * w.channels};
 }

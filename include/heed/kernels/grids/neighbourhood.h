@@ -11,7 +11,7 @@ namespace heed::kernels {
 /// reach_x columns away. The position (dy, dx) in a window has the index (dy + reach_y) (2 reach_x + 1) + dx + reach_x.
 struct Neighbourhood {
   Index height, width, reach_y, reach_x;
-  bool outside = true;  ///< true if cells outside the window are summed too, with bias 0
+  bool outside = true;  ///< include cells outside the window, with bias 0
 
   Index cells() const { return height * width; }
   Index places() const { return (2 * reach_y + 1) * (2 * reach_x + 1); }
@@ -36,14 +36,14 @@ struct Part {
   const T *mass, *value;
 };
 
-/// Returns row i of exponential sums with one scale for all n elements of a value.
+/// Returns row i of exponential sums whose scale is the same for all n elements of a value.
 template <class T>
 [[gnu::always_inline]] inline Part<std::remove_const_t<T>> part_of(const ExpSums<T>& sums, Index i) {
   return {sums.scale(i, 0), sums.mass ? &sums.mass(i, 0) : nullptr, sums.value[i]};
 }
 
-/// A batch of terms exp(x) (mass, value[n]) of one sum: their exps are a loop without branches, and their sum stays in
-/// registers.
+/// A batch of terms exp(x) (mass, value[n]) of one sum: the exps are computed in a loop without branches, and the sum
+/// stays in registers.
 template <class T>
 struct Batch {
   static constexpr Index most = 64;
@@ -76,7 +76,7 @@ void start_sum(const ExpSums<T>& sums, Index i, const Part<T>& term) {
   std::copy_n(term.value, sums.value.columns, sums.value[i]);
 }
 
-/// Sets row i to the sum of row `from`, a different row, and the term.
+/// Sets row i to the sum of row `from` and the term; `from` must not be i.
 template <class T>
 void extend_sum(const ExpSums<T>& sums, Index i, Index from, const Part<T>& term) {
   const Part<T> before = part_of(sums, from);
@@ -97,7 +97,7 @@ inline Counts extend_sum_counts(Index n, bool has_mass) {
 
 }  // namespace detail
 
-/// Running sums, from which sums outside of windows are composed. left[y, x]: cells of row y up to x; right[y, x]: from
+/// Running sums from which the sums outside windows are composed. left[y, x]: cells of row y up to x; right[y, x]: from
 /// x on; above[y]: rows up to y; below[y]: rows from y on.
 template <class T>
 struct RunningSums {
@@ -110,8 +110,8 @@ RunningSums<T> lay_out_running_sums(const Neighbourhood& g, Index n, MemoryLayou
           lay_out_exp_sums(g.height, 1, n, layout), lay_out_exp_sums(g.height, 1, n, layout)};
 }
 
-/// Memory of the fast float kernel if one scale serves all cells: the weights of terms and of window positions and, for
-/// a block of channels, the weighted terms, with a margin of zeros around each grid row, and sums outside of windows.
+/// Memory of the fast float kernel when all cells share one scale: weights of terms and of window positions; for a
+/// block of channels, the weighted terms, with a margin of zeros around each grid row, and the sums outside windows.
 template <class T>
 struct OneScale {
   static constexpr Index margin = 3;     ///< cells on either side
@@ -189,13 +189,13 @@ inline namespace reference {
 /// Computes, for each cell t, the sum over all cells s
 ///   exp(scale[t]) (mass[t], value[t]) = sum_s exp(x[s] + bias[position of s relative to t]) (mass[s], value[s]),
 /// with bias 0 outside the window around t or, if not g.outside, over the window alone. The scale of the terms is x.
-/// bias [places]. `mirrored`: the position of t relative to s, which gives the sum that gradients need. terms, sums
-/// [N, n], each with one scale for all n elements of a value. The result must not overlap anything.
+/// bias [places]. `mirrored` uses the position of t relative to s instead, as gradients require. terms, sums [N, n],
+/// each with one scale for all n elements of a value. The result must not overlap anything.
 ///
 /// The outside of a window is four disjoint parts: the rows above and below it and, in each of its rows, the cells to
-/// the left and to the right. All are running sums, computed once. Nothing is ever subtracted from a sum, so sums of
-/// positive terms keep full precision, and the scale of cell t is the maximum over the terms of t alone. Time:
-/// O(N (window + 2 window rows) n).
+/// the left and to the right. All are running sums, computed once. Nothing is subtracted from a sum, so sums of
+/// positive terms keep full precision, and the scale of cell t is the maximum over the terms of t only. Time: O(N
+/// (window + 2 window rows) n).
 ///
 /// Fast float: if the ranges of x and of the biases, including 0 for the outside, add up to at most 32, the scale of
 /// every cell is max x + max bias. The error is then at most 7e-7 + 6e-8 (height + width + places) relative to the
@@ -246,7 +246,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, cons
                         const NeighbourhoodScratch<float>& scratch, ExpSums<float> sums);
 #endif
 
-/// Number of pairs of a cell and a cell of its window, and of a cell and a running sum outside of it.
+/// Numbers of pairs: a cell and a cell of its window; a cell and a running sum outside its window.
 struct NeighbourPairs {
   Index inside = 0, outside = 0;
 };
@@ -264,7 +264,7 @@ inline NeighbourPairs neighbour_pairs(const Neighbourhood& g) {
 }
 
 /// Counts for terms with or without a mass: the running sums; for each term of a cell's sum, x - scale, exp, n products
-/// and, except for the first, n + 1 additions and a comparison; bias and mass in addition.
+/// and, except for the first, n + 1 additions and a comparison; plus those of the bias and the mass.
 inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index parts = pairs.inside + pairs.outside, N = g.cells();
@@ -276,8 +276,8 @@ inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool ha
   return counts;
 }
 
-/// Contractions as papers count them: for each pair of a cell and a cell of its window, and for each cell with a
-/// non-empty outside, n products, one more with a mass, and n + 1 sums.
+/// Contractions, as counted in papers: for each pair of a cell and a cell of its window, and for each cell with a
+/// non-empty outside, n products (n + 1 with a mass) and n + 1 sums.
 inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index terms = pairs.inside + (pairs.outside > 0 ? g.cells() : 0);
@@ -287,15 +287,15 @@ inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, b
 /// Adds the gradient of the biases, with weights p[t,s] = exp(x[s] + bias[position] - scale[t]):
 ///   dbias[position] += sum over pairs (t, s) with that position of  p[t,s] <G[t], value[s] - y[t]>.
 /// terms, means [N, n], each with one scale for all n; the mass of the terms is not used. bias, dbias [places];
-/// positions that occur for no cell of the grid are not written. The difference is computed first: if one cell has all
-/// the weight, y = value[s] and the gradient is exactly 0.
+/// positions that no pair of cells has are not written. The difference is computed first: if one cell has all the
+/// weight, y = value[s] and the gradient is exactly 0.
 template <class T>
 void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& terms,
                                  const std::type_identity_t<T>* bias,
                                  const std::type_identity_t<WeightedMeans<T>>& means, T* dbias) {
   const Matrix<const T> x = terms.scale, scale = means.scale, value = terms.value, y = means.y, G = means.G;
   constexpr Index most = detail::Batch<T>::most;
-  // A few rows of cells at a time, for all positions, so that the rows they read stay in the cache.
+  // Processes a few rows of cells at a time for all positions, so that their operands stay in the cache.
   const Index rows_at_once = std::max<Index>(1, most / g.width);
   for (Index top = 0; top < g.height; top += rows_at_once)
     for (Index dy = -g.reach_y; dy <= g.reach_y; ++dy)
@@ -331,7 +331,7 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
       }
 }
 
-/// Counts per pair inside: exp, n + 1 products, n differences and n sums, and two additions for the exponent.
+/// Counts per pair inside a window: exp, n + 1 products, n differences and n sums, and two additions for the exponent.
 inline Counts neighbourhood_bias_gradient_counts(const Neighbourhood& g, Index n) {
   return neighbour_pairs(g).inside * Counts{.mul = n + 1, .add = 2 * n + 2, .exp = 1};
 }

@@ -1,4 +1,4 @@
-// Landmarks: means of tokens over the cells of a grid, a convolution whose windows are the cells, or selected tokens.
+// Landmarks: means of tokens over grid cells, a convolution whose windows are the cells, or selected tokens.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -24,7 +24,7 @@ struct Cells {
     return length > 0 ? std::min((j + 1) * length, width) : ((j + 1) * width + columns - 1) / columns;
   }
 
-  /// Number of tokens of cell (i, j), and of all cells; a token in two cells counts twice.
+  /// Number of tokens in cell (i, j), and in all cells; a token in two cells counts twice.
   Index size(Index i, Index j) const { return (bottom(i) - top(i)) * (right(j) - left(j)); }
   Index members() const {
     Index sum = 0;
@@ -44,7 +44,7 @@ struct Cells {
 };
 
 /// Computes out[cell] = the mean of the cell's tokens. x [height * width, d], out [cells, d]; no overlap. Cells with
-/// the same number of equal tokens have equal means, exactly. Error: at most (tokens of the cell) eps of the largest
+/// the same number of equal tokens have exactly equal means. Error: at most (tokens of the cell) eps of the largest
 /// magnitude.
 template <class T>
 void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
@@ -68,7 +68,7 @@ inline Counts pool_cells_counts(const Cells& cells, Index d) {
   return {.add = (cells.members() - cells.count()) * d, .div = cells.count() * d};
 }
 
-/// Computes dx[token] += dout[cell] / (tokens of the cell) for each cell that has the token. Divides dout in place.
+/// Computes dx[token] += dout[cell] / (tokens of the cell) for each cell with the token. Divides dout in place.
 template <class T>
 void pool_cells_backward(const Cells& cells, Matrix<std::type_identity_t<T>> dout, Matrix<T> dx) {
   const Index d = dx.columns;
@@ -140,7 +140,7 @@ struct LandmarkScratch {
   }
 };
 
-/// Returns the token of landmark i: index(i) of `index` [m, 1], which counts all tokens, or the i-th after `skip` if
+/// Returns the token index of landmark i: element i of `index` [m, 1], an index among all tokens, or skip + i if
 /// `index` is empty.
 template <class T>
 Index landmark_token(const Landmarks& l, Matrix<const T> index, Index i) {
@@ -148,7 +148,7 @@ Index landmark_token(const Landmarks& l, Matrix<const T> index, Index i) {
 }
 
 /// Operands of landmarks: the tokens x [skip + tokens, d] and a `tensor` that depends on the kind: the weight [d, taps]
-/// of the convolution, which has no bias; the indices of selected tokens; none.
+/// of the convolution, which has no bias; the indices of selected tokens; or empty.
 template <class T>
 struct LandmarkSampling {
   const Landmarks& landmarks;

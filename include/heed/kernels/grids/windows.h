@@ -28,7 +28,7 @@ struct Windows {
   Range rows_at(Index out) const { return range(out, height); }
   Range columns_at(Index out) const { return range(out, width); }
 
-  /// Pairs of a window and an image position that it covers.
+  /// Number of pairs of a window and an image position that it covers.
   Index covered() const {
     Index rows = 0, columns = 0;
     for (Index y = 0; y < out_height(); ++y) rows += rows_at(y).end - rows_at(y).begin;
@@ -56,8 +56,8 @@ void for_each_tap(const Windows& w, const F& f) {
 }
 
 /// Calls f(window, tap row i, position, columns) for each window of the window rows [begin, end) and each of its tap
-/// rows. The taps [columns.begin, columns.end) of the row read the image from `position` on; position is -1 if the
-/// whole row is padding. Windows are numbered from 0.
+/// rows. The taps [columns.begin, columns.end) of the row read the image from `position`; position is -1 if the whole
+/// row is padding. Windows are numbered from 0.
 template <class F>
 void for_each_run(const Windows& w, Index begin, Index end, const F& f) {
   Index place = 0;

@@ -15,9 +15,9 @@ inline namespace reference {
 ///   gemm(transposed(A), dout, Update::accumulate, dv);         dv += A^T dout
 ///
 /// C must not overlap A or B. Error: at most k eps relative to sum |a||b| (plus |C| if it accumulates). In float an
-/// element depends on its row of A, its column of B and its previous value alone: cutting m or n into blocks changes no
-/// bit. double uses single-threaded BLAS if the build has one. Counts: product_counts(m, n, k), and m n additions more
-/// to accumulate.
+/// element depends only on its row of A, its column of B and its previous value: splitting m or n into blocks changes
+/// no bit. double uses single-threaded BLAS if the build has one. Counts: product_counts(m, n, k), and m n more
+/// additions to accumulate.
 template <class T>
 void gemm(const OperandFor<T>& a, const OperandFor<T>& b, Update update, const Matrix<T>& c) {
   for (Index i = 0; i < c.rows; ++i)
@@ -60,7 +60,7 @@ Update assign_addends(const std::type_identity_t<T>* bias, const MatrixFor<T>& a
 }  // namespace detail
 
 /// Computes C = bias + addend + A B, with bias[j] added to column j and a matrix `addend` [m, n]. Either may be empty;
-/// C must not overlap them. Everything else, including independence of cuts of m and n in float, is as in gemm().
+/// C must not overlap them. Otherwise as gemm(), including the bits in float if m or n is split.
 template <class T>
 void addmm(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_identity_t<T>* bias,
            const MatrixFor<T>& addend, const Matrix<T>& c) {

@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Rounding of a product's operands.
+/// Rounding of the operands of products.
 enum class Products {
   exact,  ///< none
   bf16,   ///< to bfloat16
@@ -16,15 +16,15 @@ enum class Products {
 
 namespace kernels {
 
-/// Returns the bfloat16 nearest to x, ties to even. Magnitudes below 2^-126 become 0, as in the AVX512-BF16
+/// Returns x rounded to the nearest bfloat16, ties to even. Magnitudes below 2^-126 become 0, as in the AVX512-BF16
 /// instructions.
 float round_to_bf16(float x);
 
-/// Returns why this build cannot multiply in bfloat16, as a clause; nullptr if it can.
+/// Returns the reason why this build cannot multiply in bfloat16, as a clause; nullptr if it can.
 const char* bf16_obstacle();
 
-/// As gemm() and addmm(), with A and B rounded to bfloat16 and sums in float. Each product of normal values is within
-/// 2^-7 |a||b| of the exact one.
+/// Compute as gemm() and addmm(), with A and B rounded to bfloat16 and sums in float. Each product of normal values is
+/// within 2^-7 |a||b| of the exact one.
 void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c);
 void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
                 const Matrix<float>& c);

@@ -3,8 +3,8 @@
 
 namespace heed::kernels {
 
-/// Makes OpenBLAS allocate the buffers of `count` simultaneous products, minus those of earlier calls. Throws
-/// std::bad_alloc if there is no memory for them; OpenBLAS itself would retry forever in the middle of a product.
+/// Makes OpenBLAS allocate buffers for `count` simultaneous products; buffers of earlier calls count towards them.
+/// Throws std::bad_alloc if memory is exhausted; OpenBLAS itself would retry forever in the middle of a product.
 void reserve_gemm_buffers(int count);
 
 }  // namespace heed::kernels

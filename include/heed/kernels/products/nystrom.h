@@ -20,7 +20,7 @@ void nystrom_product(const NystromProduct<std::type_identity_t<T>>& of, Matrix<T
   gemm(transposed(of.P), of.Y, out);
 }
 
-/// Gradients of the operands, of which dv may be empty, and scratch memory for dZ and dY.
+/// Gradients of the operands (dv may be empty), and scratch memory for dZ and dY.
 template <class T>
 struct NystromGradient {
   Update update;

@@ -1,13 +1,13 @@
-// A weight packed once for many products.
+// A weight matrix packed once for many products.
 #pragma once
 
 #include "heed/kernels/products/gemm_bf16.h"
 
 namespace heed::kernels {
 
-/// The second operand B of products A B, packed in the order in which tiles read it and rounded to bfloat16 if the
-/// product is. Packing takes as long as a product with about ten rows of A, and all microbatches share the packed
-/// weight. Fast float kernels only.
+/// The second operand B of products A B, packed in the order in which tiles read it, and rounded for products in
+/// bfloat16. Packing takes as long as a product with about ten rows of A, and all microbatches share the packed weight.
+/// Fast float kernels only.
 class PackedWeight {
  public:
   /// Packs the current values of B [k, n]. Reuses the memory of earlier calls.
@@ -24,7 +24,7 @@ class PackedWeight {
   Buffer<float> data_;
 };
 
-/// True if this build has fast float kernels, and so packed weights.
+/// True if this build has fast float kernels and thus packs weights.
 inline constexpr bool packs_weights =
 #ifdef HEED_NO_SIMD
     false;
@@ -36,17 +36,17 @@ inline constexpr bool packs_weights =
 /// `begin` must be a multiple of 16.
 void gemm(const Matrix<const float>& a, const PackedWeight& b, Index begin, Update update, const Matrix<float>& c);
 
-/// Computes C = bias + addend + these columns of A B, with the same bits as addmm() of the unpacked weight: bias [n];
-/// addend [m, n] may be empty. Everything else as in gemm().
+/// Computes C = bias + addend + columns [begin, begin + n) of A B, with the same bits as addmm() of the unpacked
+/// weight: bias [n]; addend [m, n] may be empty. Otherwise as gemm().
 void addmm(const Matrix<const float>& a, const PackedWeight& b, Index begin, const float* bias,
            const Matrix<const float>& addend, const Matrix<float>& c);
 
-/// The second operand B of several products A B: packed once, if T has fast kernels.
+/// The second operand B of several products A B, packed once if T has fast kernels.
 template <class T>
 class SharedOperand {
  public:
-  /// Sets B [k, n], whose values must not change before the last product. `repeated`: there are several products. A
-  /// single one packs as it runs.
+  /// Sets B [k, n], whose values must not change before the last product. `repeated` states that several products
+  /// follow; a single product packs as it runs.
   void set(Products products, const OperandFor<T>& b, bool repeated) {
     gemm_ = {products}, b_ = b;
     if constexpr (packs)

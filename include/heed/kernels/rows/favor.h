@@ -4,7 +4,7 @@
 //   feature_j(x) = exp(u_j - h - c),   u = omega x',  h = |x'|^2 / 2,  x' = scale x
 //
 // U [rows, m] holds omega x, which the kernels multiply by `scale`. c keeps the exponent from overflowing: it is the
-// largest u_j of a set of rows. h is stored separately from U, since both are large if x is.
+// largest u_j of a set of rows. h is stored separately from U, since both are large for large x.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -37,9 +37,9 @@ void favor_maxima(double scale, MatrixFor<T> U, const RowMaxima<T>& maxima) {
   }
 }
 
-/// Replaces U[r,j] by exp((scale U[r,j] - c[r]) - h[r]) + added, and writes the sum of row r to sums[r]. c, h and sums
-/// [rows]; sums may be nullptr. Fast float: relative error of the exponential at most 3e-7 + 2.4e-7
-/// (|scale U| + |c| + h), and 1.2e-7 of the sum in addition.
+/// Replaces U[r,j] by exp((scale U[r,j] - c[r]) - h[r]) + added, and writes the sum of row r of U to sums[r]. c, h and
+/// sums [rows]; sums may be nullptr. Fast float: relative error of the exp at most 3e-7 + 2.4e-7 (|scale U| + |c| + h),
+/// plus 1.2e-7 for the addition.
 template <class T>
 void favor_features(double scale, const T* c, const T* h, double added, Matrix<T> U, T* sums) {
   for (Index r = 0; r < U.rows; ++r) {
@@ -52,7 +52,7 @@ void favor_features(double scale, const T* c, const T* h, double added, Matrix<T
 
 /// Replaces dF, the gradient of features F = e + added, by du = e dF, the gradient of scale U, and writes the sum of
 /// row r to sums[r], the gradient of -h and of -c. Fast float: error at most eps relative to |F + added| |dF|; for a
-/// sum, (m + 2) eps relative to the sum of these.
+/// sum, (m + 2) eps relative to the sum of |F + added| |dF|.
 template <class T>
 void favor_features_backward(double added, MatrixFor<T> F, Matrix<T> dF, T* sums) {
   for (Index r = 0; r < dF.rows; ++r) {
@@ -72,7 +72,7 @@ void favor_features_backward(double added, Matrix<const float> F, Matrix<float> 
 #endif
 
 inline Counts favor_maxima_counts(Index rows, Index m) { return rows * Counts{.mul = m, .cmp = m - 1}; }
-/// Counts without sums, which take m - 1 additions per row.
+/// Counts without the row sums, which take m - 1 more additions per row.
 inline Counts favor_features_counts(Index rows, Index m) { return rows * m * Counts{.mul = 1, .add = 3, .exp = 1}; }
 inline Counts favor_features_backward_counts(Index rows, Index m) { return rows * Counts{.mul = m, .add = 2 * m - 1}; }
 

@@ -52,8 +52,8 @@ void layer_norm_forward(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<
   }
 }
 
-/// Recomputes y = gamma xn + beta from the statistics of layer_norm_forward(), with the same bits. y may be x. Fast
-/// float: error at most 4 eps relative to |gamma xn| + |beta|.
+/// Recomputes y = gamma xn + beta from the statistics of layer_norm_forward(), with bitwise equal results. y may be x.
+/// Fast float: error at most 4 eps relative to |gamma xn| + |beta|.
 template <class T>
 void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T> x, MatrixFor<T> statistics,
                       Matrix<T> y) {
@@ -64,8 +64,8 @@ void layer_norm_again(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T>
 
 /// Computes the gradient of x. With g = gamma dy:
 ///   dx (+)= scale (g - mean(g) - xn mean(g xn)),
-/// since mean and variance of the row depend on each of its elements. dx may be dy. Fast float: error at most (n + 8)
-/// eps relative to scale (|g| + mean |g| + |xn| mean |g xn|).
+/// since the mean and variance of a row depend on all its elements. dx may be dy. Fast float: error at most (n + 8) eps
+/// relative to scale (|g| + mean |g| + |xn| mean |g xn|).
 template <class T>
 void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy,
                          Update update, Matrix<T> dx) {
@@ -88,8 +88,8 @@ void layer_norm_backward(const std::type_identity_t<T>* gamma, MatrixFor<T> x, M
 }
 
 /// Computes dgamma (+)= sum over rows of dy xn in the first row of sums [2, n], and dbeta (+)= sum over rows of dy in
-/// the second. Fast float: error at most (rows + 4) eps relative to the sum of absolute values, including the previous
-/// one.
+/// the second. Fast float: error at most (rows + 4) eps relative to the sum of absolute values, including that of the
+/// previous value.
 template <class T>
 void layer_norm_parameter_gradients(MatrixFor<T> x, MatrixFor<T> statistics, MatrixFor<T> dy, Update update,
                                     Matrix<T> sums) {
@@ -122,12 +122,12 @@ inline Counts layer_norm_forward_counts(Index rows, Index n, bool residual = fal
 
 inline Counts layer_norm_again_counts(Index rows, Index n) { return rows * n * Counts{.mul = 2, .add = 2}; }
 
-/// Counts of an assignment; accumulating takes n additions more per row.
+/// Counts for Update::assign; accumulating takes n more additions per row.
 inline Counts layer_norm_backward_counts(Index rows, Index n) {
   return rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2};
 }
 
-/// Counts of an assignment; accumulating takes 2 n additions more.
+/// Counts for Update::assign; accumulating takes 2 n more additions.
 inline Counts layer_norm_parameter_counts(Index rows, Index n) {
   return rows * n * Counts{.mul = 2, .add = 1} + 2 * n * sum_counts(rows);
 }

@@ -1,4 +1,4 @@
-// Division of matrices by the roots of their row sums: D^-1/2 S D^-1/2.
+// Division of a matrix by the square roots of its row sums: D^-1/2 S D^-1/2.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -28,7 +28,7 @@ void scale_rows(MatrixFor<T> D, MatrixFor<T> x, Update update, Matrix<T> y) {
   }
 }
 
-/// Counts of an assignment; accumulating takes one addition more per element.
+/// Counts for Update::assign; accumulating takes one more addition per element.
 inline Counts scale_rows_counts(Index n, Index e) { return {.mul = n * e, .div = n, .sqrt = n, .cmp = n}; }
 
 /// Computes the gradient dD of the row sums D [n, 1] in out = r (S (r v)), r = D^-1/2. With w = r v and dw = S^T (r
@@ -51,8 +51,8 @@ inline Counts row_sums_backward_counts(Index n, Index e) {
   return n * Counts{.mul = 2 * e + 1, .add = 2 * e - 1, .div = 1, .cmp = 1};
 }
 
-/// Returns the cost of D^-1/2 (S (D^-1/2 v)) without its two products with S: two scalings forward; three scalings and
-/// the gradient of D backward.
+/// Returns the cost of D^-1/2 (S (D^-1/2 v)) without its two products with S: two scalings in the forward pass; three
+/// scalings and the gradient of D in the backward pass.
 inline Cost row_sums_cost(Index n, Index e) {
   Cost cost;
   cost.forward = 2 * scale_rows_counts(n, e);
@@ -75,10 +75,10 @@ void scale_inverse(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> root, Matrix<T> sca
     for (Index j = 0; j < m; ++j) scaled(i, j) = root(i, 0) * X(i, j) * root(j, 0);
 }
 
-/// Replaces dX, the gradient of `scaled`, by the gradient of X: dX_ij *= E_i^-1/2 E_j^-1/2. Computes dE [m, 1], the
-/// gradient of each element of row i of A in addition. As E_i scales a row and a column,
+/// Replaces dX, the gradient of `scaled`, by the gradient of X: dX_ij *= E_i^-1/2 E_j^-1/2. Computes dE [m, 1]: dE_i is
+/// to be added to the gradient of each element of row i of A. As E_i scales a row and a column,
 ///   dE_i = -sum_j (dscaled_ij scaled_ij + dscaled_ji scaled_ji) / (2 E_i).
-/// root as scale_inverse() left it.
+/// `root` is the result of scale_inverse().
 template <class T>
 void scale_inverse_backward(MatrixFor<T> root, MatrixFor<T> scaled, Matrix<T> dX, Matrix<T> dE) {
   const Index m = dX.rows;

@@ -26,7 +26,7 @@ void row_dots(MatrixFor<T> a, MatrixFor<T> b, T* out) {
 }
 
 /// Computes out[r] = sum_i a[i] (b[i] - c[i]) for each of `count` triples of rows of n elements. Error as in
-/// row_dots(); counts as well, plus `count` n additions.
+/// row_dots(). Counts: those of row_dots(), plus `count` n additions.
 template <class T>
 void row_dots_of_differences(Index count, Index n, const RowTriple<T>* rows, T* out) {
   for (Index r = 0; r < count; ++r) {
@@ -37,8 +37,8 @@ void row_dots_of_differences(Index count, Index n, const RowTriple<T>* rows, T* 
 }
 
 /// Computes out[i] (+)= sum over r of weights[r] rows[r][i] for `count` >= 1 rows of n elements at any addresses. Rows
-/// are added in order, in fast float before the previous value of out. Error: at most `count` eps relative to sum
-/// |weight||row|. Counts: product_counts(1, n, count), and n additions more to accumulate.
+/// are added in order; fast float adds the previous value of out last. Error: at most `count` eps relative to sum
+/// |weight||row|. Counts: product_counts(1, n, count), and n more additions to accumulate.
 template <class T>
 void weighted_rows(Index count, Index n, const T* weights, const T* const* rows, Update update, T* out) {
   for (Index r = 0; r < count; ++r) {
@@ -47,8 +47,8 @@ void weighted_rows(Index count, Index n, const T* weights, const T* const* rows,
   }
 }
 
-/// Computes out[i] (+)= sum over rows of a[r,i]. Rows are added in order, and their sum to the previous value of out:
-/// the result does not depend on the width of the CPU's registers, and adding up many such sums loses little.
+/// Computes out[i] (+)= sum over rows of a[r,i]. Rows are added in order, and their sum is added to the previous value
+/// of out: the result does not depend on the CPU's register width, and accumulating many sums loses little.
 template <class T>
 void column_sums(MatrixFor<T> a, Update update, T* out) {
   for (Index i = 0; i < a.columns; ++i) {
@@ -69,7 +69,7 @@ void column_sums(Matrix<const float> a, Update update, float* out);
 
 inline Counts row_dots_counts(Index rows, Index n) { return product_counts(rows, 1, n); }
 
-/// Counts of an assignment; accumulating takes n additions more.
+/// Counts for Update::assign; accumulating takes n more additions.
 inline Counts column_sums_counts(Index rows, Index n) { return n * sum_counts(rows); }
 
 }  // namespace heed::kernels

@@ -11,17 +11,17 @@
 
 namespace heed::kernels {
 
-/// How attention reads the rows of a score matrix. Scores are multiplied by `scale`, 1 / sqrt(d). With `causal`, row r
-/// sees its first `first_length` + r keys only, none if that is negative; its other elements become zero.
+/// Scaling and masking of the rows of a score matrix. Scores are multiplied by `scale`, 1 / sqrt(d). With `causal`, row
+/// r has `first_length` + r visible keys, the first ones, or none if that is negative; other elements become 0.
 struct ScoreRows {
   double scale;
   bool causal = false;
   Index first_length = 0;
 
-  /// Returns how many of `keys` keys row r sees.
+  /// Returns the number of visible keys of row r, out of `keys`.
   Index length(Index r, Index keys) const { return causal ? std::clamp<Index>(first_length + r, 0, keys) : keys; }
 
-  /// Returns the rule for a matrix that begins with row r.
+  /// Returns the rule for the rows from r on.
   ScoreRows from(Index r) const { return {scale, causal, first_length + r}; }
 };
 
@@ -50,9 +50,9 @@ void softmax_rows(Matrix<T> s, Matrix<std::type_identity_t<T>> saved = {}) {
   }
 }
 
-/// Replaces each row by s = softmax(scale s) over the keys that it sees; saved as in softmax_rows(). Rows that start at
-/// multiples of 64 bytes take about four fifths of the time of others (Zen 4, 50 and 65 keys). Fast float: relative
-/// error as softmax_rows() with scale s for s, plus 6e-8 |scale s|.
+/// Replaces each row by s = softmax(scale s) over its visible keys; saved as in softmax_rows(). Rows aligned to 64
+/// bytes take about four fifths of the time of unaligned ones (Zen 4, 50 and 65 keys). Fast float: relative error as
+/// softmax_rows() of scale s, plus 6e-8 |scale s|.
 template <class T>
 void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_identity_t<T>> saved = {}) {
   for (Index r = 0; r < s.rows; ++r) {
@@ -64,12 +64,12 @@ void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_iden
   }
 }
 
-/// Softmax of rows whose keys come in parts (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
-/// arXiv:1805.02867, Algorithm 3). Replaces each row of a part by exp(scale s - m), where m is the maximum of the row
-/// so far. sums [rows, 2], contiguous, holds m and the sum of these exponentials, and is updated; if m grows, the sum
-/// and the row of out [rows, e], which has the products with earlier parts, are multiplied by exp(old m - m). The first
-/// part (Update::assign) has a key for each row, sets sums and leaves out as it is. divide_by_sums() follows the last
-/// part. Fast float: relative error as attention_softmax(), plus 3e-7 for each part.
+/// Computes the softmax of rows whose keys are processed in parts (Milakov and Gimelshein, "Online normalizer
+/// calculation for softmax", 2018, arXiv:1805.02867, Algorithm 3). Replaces each row of a part by exp(scale s - m) with
+/// the row maximum m so far. sums [rows, 2], contiguous, holds m and the sum of these exponentials, and is updated; if
+/// m grows, the sum and the row of out [rows, e], which holds the products with earlier parts, are multiplied by
+/// exp(old m - m). In the first part (Update::assign) every row must have a visible key; it sets sums, not out.
+/// divide_by_sums() follows the last part. Fast float: relative error as attention_softmax(), plus 3e-7 per part.
 template <class T>
 void attention_softmax_part(const ScoreRows& rule, Matrix<T> s, Update update, Matrix<std::type_identity_t<T>> sums,
                             Matrix<std::type_identity_t<T>> out) {
@@ -94,7 +94,7 @@ void attention_softmax_part(const ScoreRows& rule, Matrix<T> s, Update update, M
   }
 }
 
-/// Divides each row of out by the sum of its exponentials, sums(r, 1).
+/// Divides each row of out by its sum of exps, sums(r, 1).
 template <class T>
 void divide_by_sums(MatrixFor<T> sums, Matrix<T> out) {
   for (Index r = 0; r < out.rows; ++r) {
@@ -103,9 +103,9 @@ void divide_by_sums(MatrixFor<T> sums, Matrix<T> out) {
   }
 }
 
-/// Recomputes the rows from their scores and `saved`: s = exp(scale s - maximum) / sum, with the same bits. (The
-/// logarithm, maximum + log sum, would be one value per row instead of two, but for large scores a float would lose the
-/// sum.) Fast float: relative error at most 4e-7 + 6e-8 (|scale s| + |scale s - max|).
+/// Recomputes the rows from their scores and `saved`: s = exp(scale s - maximum) / sum, with bitwise equal results.
+/// (maximum + log sum would be one value per row instead of two, but for large scores a float would lose the sum.) Fast
+/// float: relative error at most 4e-7 + 6e-8 (|scale s| + |scale s - max|).
 template <class T>
 void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> saved) {
   using math::exp;
@@ -117,7 +117,7 @@ void attention_softmax_again(const ScoreRows& rule, Matrix<T> s, MatrixFor<T> sa
   }
 }
 
-/// Replaces dp = d(loss)/dp, for whole rows p or some of their columns, by
+/// Replaces dp = d(loss)/dp, for whole rows p or a subset of their columns, by
 ///   ds = scale p (dp - sums),
 /// where sums[r] is sum_j p dp over all of row r. p and dp have the same shape. Fast float: error at most 4 eps
 /// relative to scale p (|dp| + |sums|).
@@ -133,8 +133,8 @@ void attention_softmax_backward_from_sums(const ScoreRows& rule, MatrixFor<T> p,
   }
 }
 
-/// As above for whole rows of at least one key, whose sums it computes: the gradient of softmax(scale s) with respect
-/// to s. Fast float: error at most (n + 4) eps relative to scale p (|dp| + sum_j p |dp|).
+/// Computes the sums too, for whole rows of at least one key: the gradient of softmax(scale s) with respect to s. Fast
+/// float: error at most (n + 4) eps relative to scale p (|dp| + sum_j p |dp|).
 template <class T>
 void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T> dp) {
   for (Index r = 0; r < dp.rows; ++r) {
@@ -162,7 +162,7 @@ inline Counts softmax_counts(Index rows, Index elements) {
   return {.add = 2 * elements - rows, .div = elements, .exp = elements, .cmp = elements - rows};
 }
 
-/// Counts for `pairs` pairs of a query and a key that it sees.
+/// Counts for `pairs` pairs of a query and a visible key.
 inline Counts attention_softmax_counts(Index rows, Index pairs) {
   return softmax_counts(rows, pairs) + Counts{.mul = pairs};
 }

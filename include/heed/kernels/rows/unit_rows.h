@@ -1,4 +1,4 @@
-// Rows divided by their Euclidean lengths.
+// Division of rows by their Euclidean lengths.
 #pragma once
 
 #include "heed/kernels/rows/rows.h"
@@ -26,8 +26,8 @@ inline Counts unit_rows_counts(Index rows, Index n) {
   return row_dots_counts(rows, n) + rows * Counts{.div = n, .sqrt = 1, .cmp = 1};
 }
 
-/// Computes dx (+)= (dy - y (y . dy)) / divisor for rows divided by their length, and dy / divisor for the others. dots
-/// [rows] is scratch memory.
+/// Computes dx (+)= (dy - y (y . dy)) / divisor for rows divided by their length, and dy / divisor for rows whose
+/// divisor is least_length. dots [rows] is scratch memory.
 template <class T>
 void unit_rows_backward(MatrixFor<T> y, const T* divisors, MatrixFor<T> dy, Update update, T* dots, Matrix<T> dx) {
   row_dots(y, dy, dots);

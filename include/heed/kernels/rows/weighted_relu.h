@@ -1,4 +1,4 @@
-// Features of a token: its positive part, multiplied by each of a few weights.
+// Token features: the positive part of a token, multiplied by each of a few weights.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -37,7 +37,7 @@ void weighted_relu_backward(MatrixFor<T> x, MatrixFor<T> w, Matrix<std::type_ide
   }
 }
 
-/// Counts of an assignment.
+/// Counts for Update::assign.
 inline Counts weighted_relu_backward_counts(Index rows, Index n, Index weights) {
   return rows * (product_counts(1, n, weights) + relu_backward_counts(n));
 }

@@ -1,6 +1,6 @@
 // exp and log(1 + x) for loops that the compiler vectorises. The float versions are short polynomials without branches;
-// a call per element takes ten times as long. double, and float in a build without SIMD, use those of base/math.h.
-// Counted has its own (cost/counted.h).
+// a function call per element takes ten times as long. double, and float in a build without SIMD, use base/math.h.
+// Counted has its own versions (cost/counted.h).
 #pragma once
 
 #include "heed/base/math.h"

@@ -32,15 +32,15 @@ inline constexpr int registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32
 inline Vector set(float x) { return hn::Set(tag, x); }
 
 /// A float in memory, broadcast to all lanes. With AVX-512 it is a memory operand of the arithmetic instruction. In
-/// tiles whose additions and multiplications fill all ports this is faster than a separate broadcast, which takes a
-/// port too (Zen 4: 57 instead of 47 Gelem/s for a tile of maxima and products).
+/// tiles that fill all ports with additions and multiplications, this is faster than a separate broadcast, which needs
+/// a port too (Zen 4: 57 instead of 47 Gelem/s for a tile of maxima and products).
 class Broadcast {
  public:
   explicit Broadcast(const float* number) : number_(number) {}
   Vector vector() const { return set(*number_); }
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
-  /// The functions return max(v, x), v - x and sum + v x.
+  /// Return max(v, x), v - x and sum + v x.
   friend Vector max(Vector v, Broadcast x) {
     Vector result;
     asm("vmaxps %2%{1to16%}, %1, %0" : "=v"(result.raw) : "v"(v.raw), "m"(*x.number_));
@@ -72,8 +72,8 @@ struct AllLanes {
   Vector otherwise(Vector v, Vector) const { return v; }
 };
 
-/// Loads and stores of the first `count` < lanes elements of a vector. Nothing beyond them is read or written; the
-/// other lanes are loaded as zero. Targets without masked memory access (SSE) use a small buffer.
+/// Loads and stores of the first `count` < lanes elements of a vector. Memory beyond them is neither read nor written;
+/// the other lanes are loaded as zero. Targets without masked memory access (SSE) use a small buffer.
 class FirstLanes {
  public:
   explicit FirstLanes(Index count) : count_(static_cast<std::size_t>(count)), mask_(hn::FirstN(tag, count_)) {}
@@ -85,7 +85,7 @@ class FirstLanes {
     return hn::Load(tag, buffer);
   }
 #if HWY_TARGET == HWY_AVX2
-  // Stores four, two and one lanes: a masked store takes AMD's processors a dozen cycles.
+  // Stores four, two and one lanes: a masked store takes a dozen cycles on AMD processors.
   void store(Vector v, float* to) const {
     __m128 part = _mm256_castps256_ps128(v.raw);
     if (count_ & 4) {
@@ -116,7 +116,7 @@ class FirstLanes {
   hn::Mask<Tag> mask_;
 };
 
-/// Calls f(position, AllLanes or FirstLanes) for n elements, one vector at a time, the last one perhaps partial.
+/// Calls f(position, AllLanes or FirstLanes) for n elements, one vector at a time; the last may be partial.
 template <class F>
 inline void for_each_vector(Index n, const F& f) {
   Index i = 0;
@@ -133,7 +133,7 @@ inline void write(Update update, Lanes use, Vector v, float* to) {
 /// Returns the maximum of the lanes.
 inline float maximum(Vector v) { return hn::GetLane(hn::MaxOfLanes(tag, v)); }
 
-/// Calls f(i) for i = 0 to count - 1, as constants.
+/// Calls f(i) for i = 0 to count - 1, each a compile-time constant.
 template <int count, class F>
 [[gnu::always_inline]] inline void unrolled(const F& f) {
   [&]<int... i>(std::integer_sequence<int, i...>) [[gnu::always_inline]] { (f(std::integral_constant<int, i>{}), ...); }
@@ -143,7 +143,7 @@ template <int count, class F>
 inline constexpr hn::FixedTag<float, 4> four;
 using Four = hn::Vec<decltype(four)>;
 
-/// Reduces the lanes of v to four: f of the two halves, and so on.
+/// Reduces the lanes of v to four by combining halves with f recursively.
 template <class D, class F>
 HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
   if constexpr (hn::MaxLanes(D()) == 4) {
@@ -154,11 +154,11 @@ HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
   }
 }
 
-/// The sum of a row, in sixteen partial sums: element i is added to partial sum i mod 16, and then partial sum i to
-/// i + 8, i to i + 4, and so on. So the bits of the result do not depend on the number of lanes.
+/// The sum of a row, in sixteen partial sums: element i is added to partial sum i mod 16, and then partial sum i to i +
+/// 8, i to i + 4, and so on. The bits of the result therefore do not depend on the number of lanes.
 class RowSum {
  public:
-  static constexpr int vectors = static_cast<int>(16 / lanes);  ///< that hold the partial sums
+  static constexpr int vectors = static_cast<int>(16 / lanes);  ///< vectors that hold the partial sums
 
   RowSum() {
     for (Vector& v : parts_) v = hn::Zero(tag);
@@ -166,7 +166,7 @@ class RowSum {
 
   Vector& operator[](int vector) { return parts_[vector]; }
 
-  /// Adds v to a vector of partial sums whose number is not a constant.
+  /// Adds v to the vector of partial sums with index `vector`, which need not be a constant.
   void add(Index vector, Vector v) {
     unrolled<vectors>([&](auto i) {
       if (vectors == 1 || i == vector) parts_[i] = hn::Add(parts_[i], v);
@@ -187,8 +187,8 @@ class RowSum {
   Vector parts_[vectors];
 };
 
-/// Calls f(part, position, AllLanes or FirstLanes) for n elements, one vector at a time: `part` is a constant, the
-/// vector of a RowSum that the elements belong to.
+/// Calls f(part, position, AllLanes or FirstLanes) for n elements, one vector at a time. `part` is a compile-time
+/// constant: the vector of a RowSum to which these elements are added.
 template <class F>
 inline void for_each_part(Index n, const F& f) {
   Index i = 0;
@@ -212,8 +212,8 @@ inline Vector constant(float x) {
   return v;
 }
 
-/// clamp(u, -1, 1). AVX-512 has it as one instruction: the smaller of |u| and 1, with the sign of u. NaN becomes 1 or
-/// -1; the distance that belongs to this gradient is then NaN already.
+/// clamp(u, -1, 1). One instruction with AVX-512: the smaller of |u| and 1, with the sign of u. NaN becomes 1 or -1;
+/// the distance to which this gradient belongs is then already NaN.
 class Clamp {
  public:
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -233,21 +233,21 @@ class Clamp {
 };
 
 /// exp x with a relative error of at most 1.5e-7 + 3e-9 |x|: infinity for x > 88.37, where 2^n overflows; NaN for NaN;
-/// 0 where the result is subnormal and subnormals are flushed to zero (base/subnormals.h). The same bits whatever the
-/// instructions, but that subnormal results which are not flushed are 0 for x < -87.68 without AVX-512.
+/// 0 where the result is subnormal and subnormals are flushed to zero (base/subnormals.h). The same bits with all
+/// instruction sets, except that unflushed subnormal results are 0 for x < -87.68 without AVX-512.
 ///
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and leaves it
 /// in the low bits; with the exponent bias 127 added too, these bits shifted into the exponent field are 2^n. AVX-512
 /// multiplies by 2^n in one instruction, which handles underflow and leaves the ports for products and comparisons
-/// free: 8 instead of 10 cycles per vector (Zen 4). ln 2 as a float is 1.9e-9 too large, which is the second term of
-/// the error. Without fused multiply-add n ln 2 would be rounded, so ln 2 is split into two parts; the first has 10
-/// bits and n times it is exact. exp r is the polynomial of kernels/shared/exp.h, whose scalar form serves loops that
-/// the compiler vectorises.
+/// free: 8 instead of 10 cycles per vector (Zen 4). ln 2 as a float is 1.9e-9 too large, which gives the second term of
+/// the error. Without fused multiply-add, n ln 2 would be rounded, so ln 2 is split into two parts; the first has 10
+/// bits, so its product with n is exact. exp r is the polynomial of kernels/shared/exp.h, whose scalar form serves
+/// loops that the compiler vectorises.
 class Exp {
  public:
   Vector operator()(Vector x) const { return hn::IfThenElse(hn::Gt(x, set(88.37f)), set(HUGE_VALF), below_88(x)); }
 
-  /// As above, for x <= 88 or NaN.
+  /// Returns exp x for x <= 88 or NaN.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   Vector below_88(Vector x) const {
     x = hn::Max(lowest, x);
@@ -277,7 +277,7 @@ class Exp {
   Vector rounder = constant(0x1.8p23f + 127.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
   Vector one = constant(1.0f), c2 = constant(exp_polynomial::c2), c3 = constant(exp_polynomial::c3);
   Vector c4 = constant(exp_polynomial::c4), c5 = constant(exp_polynomial::c5), c6 = constant(exp_polynomial::c6);
-  // Below it the result is less than half the smallest subnormal with AVX-512; otherwise 2^n is subnormal.
+  // For x < lowest the result is less than half the smallest subnormal with AVX-512; otherwise 2^n is subnormal.
   Vector lowest = constant(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? -104.0f : -87.68f);
 };
 

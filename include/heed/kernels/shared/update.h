@@ -5,8 +5,8 @@
 
 namespace heed {
 
-/// How a kernel writes its result: over the target's values, or added to them. A tensor's first gradient is assigned
-/// and later ones are accumulated, so gradient memory is not zeroed first.
+/// Whether a kernel overwrites its target with its result or adds to it. A tensor's first gradient is assigned and
+/// later ones are accumulated, so gradient memory is not zeroed first.
 enum class Update { assign, accumulate };
 
 /// Assigns `value` to `target`, or adds it.
@@ -18,15 +18,15 @@ inline void write(Update update, T& target, T value) {
     target += value;
 }
 
-/// Writes n elements. `from` and `to` must not overlap.
+/// Assigns n elements to `to`, or adds them. `from` and `to` must not overlap.
 template <class T>
 inline void write_all(Update update, Index n, const T* from, T* to) {
 #pragma GCC ivdep
   for (Index i = 0; i < n; ++i) write(update, to[i], from[i]);
 }
 
-/// Returns the update of term i of a sum: `first` for term 0, which starts the sum, and accumulate for the others. A
-/// sum of n terms then takes n - 1 additions.
+/// Returns the update for term i of a sum: `first` for term 0, which starts the sum, accumulate for the others. A sum
+/// of n terms then takes n - 1 additions.
 constexpr Update term_update(Index i, Update first = Update::assign) { return i == 0 ? first : Update::accumulate; }
 
 }  // namespace heed

@@ -10,8 +10,8 @@ namespace heed::kernels {
 
 inline namespace reference {
 
-/// Replaces B [n, c] by A^-1 B for a symmetric A [n, n], of which the lower triangle and the diagonal are read and
-/// overwritten. Returns false, with B unspecified, if A is not positive definite in this number type.
+/// Replaces B [n, c] by A^-1 B for a symmetric A [n, n]; reads and overwrites its lower triangle and diagonal. Returns
+/// false, with B unspecified, if A is not positive definite in this number type.
 ///
 /// Cholesky decomposition: A = L L^T with L lower triangular, row by row
 ///   L[i, j] = (A[i, j] - sum over l < j of L[i, l] L[j, l]) / L[j, j],   L[i, i] = sqrt(A[i, i] - sum of L[i, l]^2),
@@ -51,7 +51,7 @@ bool solve_positive(Matrix<T> A, Matrix<T> B) {
 }  // namespace reference
 
 #ifndef HEED_NO_BLAS
-/// As above, by LAPACK's dposv.
+/// Calls LAPACK's dposv; otherwise as above.
 bool solve_positive(Matrix<double> A, Matrix<double> B);
 #endif
 

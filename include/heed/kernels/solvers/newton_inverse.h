@@ -2,10 +2,10 @@
 //
 // Ben-Israel and Cohen, "On iterative computation of generalized inverses and associated projections", 1966:
 //   X_0 = a A,   X_{i+1} = 2 X_i - X_i A X_i.
-// X_i is a polynomial in A, so each eigenvalue l of A has its own sequence x_i, and 1 - l x_{i+1} = (1 - l x_i)^2: the
+// X_i is a polynomial in A, so each eigenvalue l of A gives a sequence x_i, and 1 - l x_{i+1} = (1 - l x_i)^2: the
 // residual is squared in each step, starting from 1 - a l^2. It converges to 0 if 0 < a l^2 < 2, slowly if a l^2 is
-// small: it takes about log2(1 / (a l^2)) steps to become small, and a few more. If l = 0, x stays 0, as in a
-// pseudo-inverse; but rounding errors in that null space double in each step.
+// small: about log2(1 / (a l^2)) steps, and a few more. If l = 0, x stays 0, as in a pseudo-inverse; but rounding
+// errors in that null space double in each step.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -22,9 +22,8 @@ enum class NewtonStart {
   backtrack  ///< 2 b^n / |A|^2, b = 0.5, n the smallest of 0..10 for which |I - a A A| <= 1.01, else 10
 };
 
-/// Settings of the iteration. All matrices are [m, m], contiguous, and must not overlap. A is symmetric with no
-/// negative element, like a Gaussian kernel matrix of rows with themselves: column sums are row sums and need no
-/// absolute values.
+/// Settings of the iteration. All matrices are [m, m], contiguous, and must not overlap. A is symmetric and
+/// non-negative, like a Gaussian kernel matrix G(x, x): column sums are row sums and need no absolute values.
 struct NewtonInverse {
   Index m = 0;
   Index iterations = 20;
@@ -33,8 +32,7 @@ struct NewtonInverse {
   Index elements() const { return m * m; }
 };
 
-/// Scratch memory of the iteration: X A of a step and the next iterate. U is also the scratch matrix of
-/// newton_factor().
+/// Scratch memory of the iteration: U = X A of a step and the next iterate. newton_factor() uses U as scratch too.
 template <class T>
 struct NewtonScratch {
   Matrix<T> U, next;
@@ -43,7 +41,7 @@ struct NewtonScratch {
       : U(layout.matrix(s.m, s.m)), next(layout.matrix(s.m, s.m)) {}
 };
 
-/// Scratch memory of the gradient: in addition X_0, X_1, ... and X_0 A, X_1 A, ..., one below the other.
+/// Scratch memory of the gradient: additionally X_0, X_1, ... and X_0 A, X_1 A, ..., stacked vertically.
 template <class T>
 struct NewtonBackwardScratch {
   NewtonScratch<T> step;
@@ -111,7 +109,7 @@ inline Counts newton_factor_counts(const NewtonInverse& s) {
 
 /// Computes one step: U = X A and, unless `next` is empty, next = 2 X - U X.
 ///
-/// Both are symmetric except for rounding errors. Still, neither may be computed by half and mirrored. The rounding
+/// Both are symmetric except for rounding errors. Still, neither may be computed as one half and mirrored. The rounding
 /// error of U, about eps |X|, becomes eps |X|^2 in U X, in directions that the next steps correct. Mirroring half of U
 /// X spreads it to all directions. Mirroring half of U multiplies the error of X by the condition of A in every step.
 template <class T>
@@ -139,13 +137,13 @@ void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<
 
 inline namespace reference {
 
-/// Undoes the steps, whose iterates and products are in `scratch`. Replaces dX = d(loss)/d(last iterate) by
-/// d(loss)/dX_0, and writes to dA minus the gradient of A, without its part through X_0. With D = d(loss)/dX_{i+1},
-/// U = X_i A, B = D X_i^T,
+/// Runs the backward pass of all steps, whose iterates and products are in `scratch`. Replaces dX = d(loss)/d(last
+/// iterate) by d(loss)/dX_0, and writes minus the gradient of A, without the part through X_0, to dA. With D =
+/// d(loss)/dX_{i+1}, U = X_i A, B = D X_i^T,
 ///   X_{i+1} = 2 X_i - U X_i   gives   dU = -B,  and  dX_i = 2 D - U^T D - B A^T,  dA -= X_i^T B.
-/// Only the symmetric parts of dA and of d(loss)/dX_0 are specified, since A is symmetric. They depend on the symmetric
-/// part of D alone, which fast float uses instead of D: then U^T D is the transpose of B A = D U, which saves one of
-/// four products. Its rounding errors are those of gemm().
+/// Only the symmetric parts of dA and of d(loss)/dX_0 are specified, since A is symmetric. They depend only on the
+/// symmetric part of D, which fast float uses instead of D: then U^T D is the transpose of B A = D U, which saves one
+/// of four products. Its rounding errors are those of gemm().
 template <class T>
 void undo_newton_steps(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> dX, const NewtonBackwardScratch<T>& scratch,
                        Matrix<T> dA) {
@@ -168,9 +166,9 @@ void undo_newton_steps(const NewtonInverse& s, Matrix<const float> A, Matrix<flo
 #endif
 
 /// Computes dA, the gradient for dX = d(loss)/d(last iterate): the exact derivative of newton_inverse(), converged or
-/// not, with n constant. Only the symmetric part of dA is specified. Recomputes the iterates, then undoes the steps.
-/// X_0 = a A gives dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each element of the first
-/// row with the sum |A|. Overwrites dX.
+/// not, with n constant. Only the symmetric part of dA is specified. Recomputes the iterates, then runs the backward
+/// pass of the steps. X_0 = a A gives dA += a D and da = <D, A>; a = c / |A|^2 gives d|A| = -2 a / |A| da, for each
+/// element of the first row with the sum |A|. Overwrites dX.
 template <class T>
 void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std::type_identity_t<T>> dX,
                              const NewtonBackwardScratch<std::type_identity_t<T>>& scratch, Matrix<T> dA) {
@@ -189,8 +187,8 @@ void newton_inverse_backward(const NewtonInverse& s, MatrixFor<T> A, Matrix<std:
   for (Index j = 0; j < s.m; ++j) dA(factor.row, j) += dnorm;
 }
 
-/// Computes dA = -X^T dX X^T, the gradient of the true inverse, from d(A X) = 0. Exact if the iteration has converged
-/// and A has full rank; it costs two products. scratch [m, m].
+/// Computes dA = -X^T dX X^T, the gradient of the true inverse, derived from d(A X) = 0. Exact if the iteration has
+/// converged and A has full rank. Takes two products. scratch [m, m].
 template <class T>
 void inverse_backward(MatrixFor<T> X, MatrixFor<T> dX, Matrix<std::type_identity_t<T>> scratch, Matrix<T> dA) {
   gemm(transposed(X), dX, scratch);
@@ -211,7 +209,7 @@ inline Cost newton_inverse_cost(const NewtonInverse& s, bool unrolled) {
     return cost;
   }
   cost.backward = factor + Counts{.mul = 2 * n + 2, .add = 2 * n - 1 + m, .div = 1};
-  if (steps > 0)  // the iterates recomputed, except the last; then the steps undone
+  if (steps > 0)  // recomputes the iterates, except the last; then the backward pass of the steps
     cost.backward += Counts{.mul = n} + (2 * steps - 1) * product + (steps - 1) * Counts{.mul = n, .add = n} +
                      steps * (4 * product + Counts{.mul = n, .add = 2 * n}) + Counts{.add = (steps - 1) * n};
   cost.backward_contractions = 4 * steps * contraction;  // recomputing the iterates is not counted

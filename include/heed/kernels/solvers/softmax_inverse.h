@@ -15,10 +15,10 @@
 
 namespace heed::kernels {
 
-/// Settings of the iteration. All matrices are [m, m], contiguous, and must not overlap. A has no negative element and
-/// each of its rows sums to one: so |A|_inf, the largest row sum, is 1, and |A|_1 is the largest column sum. (|A|_inf
-/// is constant in the gradient too: a gradient that is the same for all elements of a row vanishes in the softmax that
-/// computed the row.)
+/// Settings of the iteration. All matrices are [m, m], contiguous, and must not overlap. A is non-negative and its rows
+/// sum to one, so |A|_inf, the largest row sum, is 1, and |A|_1 is the largest column sum. (The gradient may treat
+/// |A|_inf as constant too: a gradient equal for all elements of a row vanishes in the backward pass of the softmax
+/// that computed the row.)
 struct SoftmaxInverse {
   Index m = 0, iterations = 6;
 };
@@ -32,7 +32,7 @@ struct SoftmaxInverseStep {
 /// Scratch memory for all steps, and for the gradient of one.
 template <class T>
 struct SoftmaxInverseScratch {
-  SoftmaxInverseStep<T> steps;     ///< all steps, one below the other
+  SoftmaxInverseStep<T> steps;     ///< all steps, stacked vertically
   Matrix<T> dZ, dnext, dV, P, dW;  ///< P = -dU
 
   SoftmaxInverseScratch(const SoftmaxInverse& s, MemoryLayout<T>& layout) {
@@ -55,7 +55,7 @@ struct LargestColumn {
   Index column;
 };
 
-/// Returns the largest column. `sums` is scratch memory for m elements.
+/// Returns the largest column. `sums` is scratch memory of m elements.
 template <class T>
 LargestColumn<T> largest_column(MatrixFor<T> A, T* sums) {
   std::copy_n(A[0], A.columns, sums);
@@ -99,7 +99,7 @@ void softmax_inverse_next(const SoftmaxInverseStep<T>& s, Matrix<T> next) {
 template <class T>
 void softmax_inverse(const SoftmaxInverse& s, MatrixFor<T> A,
                      const SoftmaxInverseScratch<std::type_identity_t<T>>& scratch, Matrix<T> Z) {
-  // Alternates between the memory of two steps, which stays in the cache.
+  // Alternates between the memory of two steps, so that it stays in the cache.
   const auto iterate = [&](Index k) { return k == s.iterations ? Z : scratch.step(k % 2).Z; };
   softmax_inverse_start(A, largest_column(A, scratch.P.data).sum, iterate(0));
   for (Index k = 0; k < s.iterations; ++k) {
@@ -109,7 +109,7 @@ void softmax_inverse(const SoftmaxInverse& s, MatrixFor<T> A,
 }
 
 /// Computes dA, the gradient for dZ = d(loss)/d(last iterate): the exact derivative of softmax_inverse(), converged or
-/// not. Recomputes the steps and undoes them, last to first. With G = dZ_{k+1} / 4:
+/// not. Recomputes the steps, then runs their backward passes from last to first. With G = dZ_{k+1} / 4:
 ///   Z_{k+1} = Z V / 4         gives  dV = Z^T G,  dZ = G V^T;
 ///   V = 13 I - W U            gives  dU = -W^T dV,  dW = -dV U^T;
 ///   U = 15 I - 7 W + W W      gives  dW += -7 dU + dU W^T + W^T dU;
@@ -167,7 +167,7 @@ inline Cost softmax_inverse_cost(const SoftmaxInverse& s) {
   Cost cost;
   cost.forward = start + scaled + steps * (step + next);
   cost.backward = start + Counts{.mul = 2 * n + 1, .add = 2 * n + m};
-  if (steps > 0)  // the steps recomputed, except the last iterate; then the steps undone
+  if (steps > 0)  // recomputes the steps, except the last iterate; then their backward passes
     cost.backward += Counts{.mul = n, .div = 1} + steps * step + (steps - 1) * next +
                      steps * (8 * product + 2 * scaled + Counts{.add = 5 * n});
   cost.forward_contractions = 4 * steps * product_contractions(m, m, m);

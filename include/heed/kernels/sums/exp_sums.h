@@ -2,16 +2,16 @@
 //
 //   sum_s exp(x_s) (mass_s, value_s)   is stored as   exp(scale) (mass, value),
 //
-// where scale is the largest x of the keys up to rounding. So no weight exceeds one and the largest term is not lost.
-// Every exponent is relative to the rounded scale, and large values are subtracted first, (x - scale) + bias, so
-// x + 1000 gives the same as x.
+// where scale is the largest x of the keys up to rounding. So no weight exceeds one, and the largest term is kept.
+// Every exponent is relative to the rounded scale, and large values are subtracted first, (x - scale) + bias, so x +
+// 1000 gives the same as x.
 //
 // All results are finite for finite x whose sums with the biases are finite. For a sum of positive terms the relative
-// error is a few eps per addition, whatever the range of x. Only if the scale is coarse (is_coarse()) is a bias rounded
-// like the scale. If x is NaN or infinite, mass and value are NaN; but -inf beside a finite x has weight zero.
+// error is a few eps per addition, whatever the range of x. A bias is rounded like the scale only if the scale is
+// coarse (is_coarse()). If x is NaN or infinite, mass and value are NaN; beside a finite x, -inf has weight zero.
 //
-// Outputs must not overlap inputs. The loops tell the compiler so (ivdep), since it would have to compare too many
-// pointers to prove it.
+// Outputs must not overlap inputs. The loops declare this to the compiler (ivdep), which would otherwise compare too
+// many pointers to prove it.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -25,7 +25,7 @@
 namespace heed::kernels {
 
 /// Rows of exponential sums or of their terms, exp(scale) (mass, value): value [rows, n]; scale and mass likewise, or
-/// [rows, 1] if all channels share them. A missing mass of terms means ones.
+/// [rows, 1] if all channels share them. Terms without a mass have mass 1.
 template <class T>
 struct ExpSums {
   Matrix<T> scale, mass, value;
@@ -40,7 +40,7 @@ struct ExpSums {
 template <class T>
 using ExpSumsFor = ExpSums<const std::type_identity_t<T>>;
 
-/// Lays out `rows` sums of n channels with `scales` scales each, n or 1.
+/// Lays out `rows` sums of n channels with `scales` scales each; `scales` is n or 1.
 template <class T>
 ExpSums<T> lay_out_exp_sums(Index rows, Index scales, Index n, MemoryLayout<T>& layout) {
   return {layout.matrix(rows, scales), layout.matrix(rows, scales), layout.matrix(rows, n)};
@@ -71,17 +71,17 @@ struct WeightedMeans {
   WeightedMeans row(Index r) const { return middle_rows(r, 1); }
 };
 
-/// Returns an origin [n] for values and means in gradients, which depend on differences of these only: the last of the
+/// Returns an origin [n] for values and means in gradients, which depend only on their differences: the last of the
 /// means. If one key has nearly all the weight, it and the means are close to this origin, and sums over values and
-/// means do not cancel; what remains is the rounding error of a mean itself. Returns nullptr, for zeros, if the type
-/// counts, as textbooks use no origin.
+/// means do not cancel; what remains is the rounding error of a mean itself. Returns nullptr (zeros) for types that
+/// count, since textbooks use no origin.
 template <class T>
 const T* value_origin(Matrix<const T> means) {
   if constexpr (std::is_floating_point_v<T>) return means[means.rows - 1];
   return nullptr;
 }
 
-/// The least coarse scale, 2^29 in float and 2^58 in double. Smaller values are rounded by at most 16.
+/// The smallest coarse scale, 2^29 in float and 2^58 in double. Smaller values have a rounding error of at most 16.
 template <class T>
 inline constexpr T coarse = 64 / std::numeric_limits<T>::epsilon();
 
@@ -93,7 +93,7 @@ template <class T>
 }
 
 /// Returns the exponent k + bias relative to `scale`, the rounded maximum of such sums. (k - scale) + bias keeps the
-/// digits that k + bias loses; for the largest sum it is the scale's rounding error, at most 16. If the scale is
+/// digits that k + bias loses; for the largest sum it equals the scale's rounding error, at most 16. If the scale is
 /// coarse, that error could overflow exp; then k + bias is rounded like the scale, and the largest exponent is 0.
 template <class T>
 [[gnu::always_inline]] inline T relative_exponent(T k, T bias, T scale, bool coarse) {
@@ -106,7 +106,7 @@ template <class T>
 
 inline namespace reference {
 
-/// Computes sums = sum over the keys of exp(k[s,c] + bias[s]) (1, v[s,c]) for one key or more, in two passes: maximum,
+/// Computes sums = sum over the keys of exp(k[s,c] + bias[s]) (1, v[s,c]) for at least one key, in two passes: maximum,
 /// then sum. bias [keys], or nullptr for zeros; sums: one row. Fast float: relative to mass and to the sum of e |v| the
 /// error is at most 4e-7 + 1.2e-7 keys, plus 1.2e-7 max |bias| with a bias.
 template <class T>
@@ -136,10 +136,10 @@ inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
   return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
 }
 
-/// Contractions as papers count them: a product and a sum for each value, a sum for each mass.
+/// Contractions, as counted in papers: a product and a sum for each value, a sum for each mass.
 inline Counts exp_sums_contractions(Index terms, Index n) { return terms * n * Counts{.mul = 1, .add = 2}; }
 
-/// Computes sums += added, one row each. The terms may be sums too, or a key: scale = k, no mass, value = v.
+/// Computes sums += added, one row each. `added` may itself be sums, or a key: scale = k, no mass, value = v.
 template <class T>
 void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
   const T *const x = added.scale.data, *const added_mass = added.mass.data, *const added_value = added.value.data;
@@ -156,8 +156,8 @@ void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
       value[c] = value[c] * before + now * added_value[c];
     }
   };
-  // Two loops: in a single one the compiler loads a missing mass with all lanes masked off, and a masked load from an
-  // invalid address takes a hundred cycles.
+  // Two loops: in a single loop the compiler would load a missing mass with all lanes masked off, and a masked load
+  // from an invalid address takes a hundred cycles.
   if (added_mass)
     add([=](T now, Index c) { return now * added_mass[c]; });
   else
@@ -239,7 +239,7 @@ T exp_of_row(MatrixFor<T> x, Index first, Index last, Matrix<T> e) {
 inline Counts exp_of_row_counts(Index columns) { return {.add = columns, .exp = columns, .cmp = columns - 1}; }
 
 /// Computes f[s] = (e, e (v[s] - origin)) for e = exp(k[s] - max k), with the maximum over the keys of each column,
-/// which is written to `maximum` [n]. f [keys, 2 n]; one key or more; origin [n], or nullptr for zeros. Fast float:
+/// which is written to `maximum` [n]. f [keys, 2 n]; at least one key; origin [n], or nullptr for zeros. Fast float:
 /// error at most 3e-7 + 6.5e-8 |k - max k| relative to e and to e |v - origin|, or 6e-38 if these underflow. f is NaN
 /// where a key is; the maximum of that column is then that of any of its other keys.
 template <class T>

@@ -1,4 +1,4 @@
-// Division of channels by their norms over the tokens.
+// Division of each channel by its norm over the tokens.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -115,7 +115,7 @@ void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std:
   }
 }
 
-/// Counts of an assignment, per column: <y, dy> and the comparison with `least`; per element, two comparisons for the
+/// Counts for Update::assign. Per column: <y, dy> and the comparison with `least`; per element, two comparisons for the
 /// sign or a product, then a difference and a quotient.
 inline Counts normalize_channels_backward_counts(ChannelNorm norm, Index rows, Index columns) {
   const Counts along = norm == ChannelNorm::l1 ? Counts{.cmp = 2} : Counts{.mul = 1};

@@ -60,7 +60,7 @@ inline Counts softmax_columns_counts(Index rows, Index columns) {
   return columns * Counts{.add = 2 * rows - 1, .div = rows, .exp = rows, .cmp = rows - 1};
 }
 
-/// Counts of an assignment; accumulating takes one addition more per element.
+/// Counts for Update::assign; accumulating takes one more addition per element.
 inline Counts softmax_columns_backward_counts(Index rows, Index columns) {
   return columns * Counts{.mul = 2 * rows, .add = 2 * rows - 1};
 }
