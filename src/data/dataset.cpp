@@ -40,7 +40,7 @@ void MemoryDataset::read(Index image, Image& to) const {
 
 namespace {
 
-/// One kind of data set that open_dataset knows.
+/// One kind of data set of open_dataset().
 struct Format {
   std::string name;
   bool (*has)(const data::Directory&, Split);
@@ -69,9 +69,9 @@ const Format& format_called(const std::string& name) {
   return *format;
 }
 
-/// The first of the usual places that has the data. Throws Error that says how to get them.
+/// Returns the first of the default directories that has the data. Throws Error that says how to get them.
 data::Directory find_usual(const Format& format, Split split, const std::string& path_key) {
-  // It downloads to where it lies itself, which is for nobody but root to write where heed is installed.
+  // fetch.sh downloads to its own directory, which needs root if heed is installed.
   const data::Directory here("datasets"), script = find_installed(here / "fetch.sh");
   const bool installed = script.parent_path() != here;
   std::vector<data::Directory> places = {here / format.name};
@@ -147,7 +147,7 @@ std::filesystem::path dataset_directory(const std::string& name, const std::stri
           name, path_key);
   const data::Directory directory = path.empty() ? find_usual(format, split, path_key) : data::Directory(path);
   std::error_code error;
-  // A directory may hold several sets of MNIST's family; the path then ends with the prefix of one set's file names.
+  // A directory may hold several sets of MNIST's family; the path then ends with the file-name prefix of one set.
   const bool is_prefix = name.ends_with("mnist") && data::has_idx(name, directory, split);
   require(is_prefix || std::filesystem::is_directory(directory, error), "{}: there is no such directory ({} of {})",
           directory.string(), path_key, name);

@@ -20,7 +20,7 @@
 
 namespace heed {
 
-/// Fisher and Yates' way.
+/// Fisher-Yates shuffle.
 void shuffle(std::vector<Index>& items, const RandomStream& stream) {
   for (Index i = static_cast<Index>(items.size()) - 1; i > 0; --i)
     std::swap(items[static_cast<std::size_t>(i)], items[static_cast<std::size_t>(stream.below(i, i + 1))]);
@@ -34,7 +34,7 @@ std::vector<Index> all_images(Index size) {
 
 namespace {
 
-/// Keeps the first `limit` of the images to train on; 0: all.
+/// Truncates the training images to the first `limit`; 0: all.
 void keep_limit(std::vector<Index>& images, Index limit) {
   if (limit > 0 && limit < static_cast<Index>(images.size())) images.resize(static_cast<std::size_t>(limit));
 }
@@ -151,7 +151,7 @@ class Loader<T>::Pipeline {
     batches_ = training_ ? images / batch_ : (images + batch_ - 1) / batch_;
     require(!training_ || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
             batch_);
-    // A copy and a table look-up cost less than waking another thread.
+    // Too cheap to parallelise otherwise: a copy and one table lookup.
     const bool dear = config.resize != "none" || views_ || which_.randaugment || !dataset.in_memory();
     workers_ = dear ? (loading.workers == 0 ? threads() : loading.workers) : 1;
     for (Slot& slot : ring_) {
@@ -179,7 +179,7 @@ class Loader<T>::Pipeline {
   void make_only(std::function<bool(Index, Index)> wanted) {
     std::unique_lock lock(mutex_);
     made_.wait(lock, [&] { return !making_; });
-    end_ = ready_ = taken_;  // what was left of an epoch is given up
+    end_ = ready_ = taken_;  // discards the rest of the current epoch
     wanted_images_ = std::move(wanted);
   }
 
@@ -219,7 +219,7 @@ class Loader<T>::Pipeline {
 
   Slot& slot_of(Index number) { return ring_[static_cast<std::size_t>(number) % ring_.size()]; }
 
-  /// The maker's loop. One slot of the ring is the reader's (batch taken_ - 1), the others are filled ahead.
+  /// Loop of the background thread. One slot, batch taken_ - 1, is the reader's; the others are filled ahead.
   void work() {
     const Index ahead = static_cast<Index>(ring_.size()) - 1;
     std::unique_lock lock(mutex_);
@@ -273,7 +273,7 @@ class Loader<T>::Pipeline {
     thread_local Image image;
     const Index id = order_[static_cast<std::size_t>(batch.first + i)];
     dataset_.read(id, image);
-    // Views are cut out of the image as large as it is.
+    // Views are cropped from the image at its original size.
     const ImageSize wanted = views_ ? ImageSize{input_.channels, image.size.height, image.size.width} : input_;
     if (views_)
       image = convert(std::move(image), wanted);
@@ -325,7 +325,7 @@ class Loader<T>::Pipeline {
   std::array<Slot, 3> ring_;  // the reader's batch and two ahead
   std::mutex mutex_;
   std::condition_variable wanted_, made_;
-  // Guarded by mutex_ (the maker reads epoch_, order_ and wanted_images_ while making_, when others leave them alone):
+  // Guarded by mutex_; while making_, epoch_, order_ and wanted_images_ are constant and read by the background thread.
   Index epoch_ = 0, taken_ = 0, ready_ = 0, end_ = 0;
   bool making_ = false, stop_ = false;
   std::thread maker_;

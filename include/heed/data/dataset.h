@@ -1,4 +1,4 @@
-// Labelled sets of images behind one interface, whatever the files look like.
+// Labelled image sets with one interface for all file formats.
 #pragma once
 
 #include "heed/config/data.h"
@@ -15,11 +15,11 @@ namespace heed {
 /// The files of a data set. Few sets have files for validation.
 enum class Split { train, validation, test };
 
-/// A part of a data set. Without files of their own, validation examples are taken from those of `train` (loader.h),
-/// never from those of `test`.
+/// A part of a data set. If it has no validation files, validation examples are drawn from `train` (loader.h), never
+/// from `test`.
 enum class Part { train, validation, test };
 
-/// Returns the files that hold a part, if there are none for validation.
+/// Returns the split whose files hold a part in a data set without validation files.
 inline Split split_of(Part part) { return part == Part::test ? Split::test : Split::train; }
 
 /// One split of a labelled image set. Reading is safe from several threads.
@@ -27,22 +27,22 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
 
-  /// Number of images.
+  /// Returns the number of images.
   virtual Index size() const = 0;
 
-  /// Class of an image, an index into class_names().
+  /// Returns the class of an image, an index into class_names().
   virtual int label(Index image) const = 0;
 
-  /// Copies (or decodes) an image into `to`, reusing its memory. Throws Error if its file cannot be read.
+  /// Copies or decodes an image into `to`, reusing its memory. Throws Error if its file cannot be read.
   virtual void read(Index image, Image& to) const = 0;
 
-  /// The size that all images share. Throws Error if they differ, naming the first two that do.
+  /// Returns the size that all images share. Throws Error naming the first two images that differ.
   virtual ImageSize image_size() const = 0;
 
   /// Returns true if read() only copies memory.
   virtual bool in_memory() const = 0;
 
-  /// The files that the set was read from. If has_file_per_image(), file i is image i.
+  /// Paths of the files that the set was read from. If has_file_per_image(), file i is image i.
   const std::vector<std::string>& files() const { return files_; }
   virtual bool has_file_per_image() const { return false; }
 
@@ -57,19 +57,19 @@ class Dataset {
   std::vector<std::string> class_names_, files_;
 };
 
-/// Facts about the data of a task, for the record of a run.
+/// Description of a task's data, stored in the record of a run.
 struct DataFacts {
-  std::vector<std::string> classes;     ///< names, in the order of the labels
+  std::vector<std::string> classes;     ///< names, in label order
   std::optional<int> background;        ///< common_background() of the test images (images/background.h)
-  std::vector<std::string> files;       ///< that the data were read from
-  std::vector<std::string> validation;  ///< those set aside, if each image has a file
+  std::vector<std::string> files;       ///< paths of the files that were read
+  std::vector<std::string> validation;  ///< files of the validation images, if each image has a file
 };
 
 /// Images of one size, held in memory.
 class MemoryDataset : public Dataset {
  public:
-  /// pixels [labels.size(), size.channels, size.height, size.width]. Throws Error if their number does not
-  /// agree with `labels` and `size`, or a label is not an index into `class_names`.
+  /// pixels [labels.size(), size.channels, size.height, size.width]. Throws Error if the number of pixels does not
+  /// match `labels` and `size`, or if a label is not an index into `class_names`.
   MemoryDataset(std::string name, std::vector<std::string> class_names, ImageSize size,
                 std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels,
                 std::vector<std::string> files = {});
@@ -85,16 +85,16 @@ class MemoryDataset : public Dataset {
   std::vector<std::uint8_t> pixels_, labels_;
 };
 
-/// Opens a data set by name, `data.name`:
-/// - mnist, fashion-mnist: IDX files by any of the names of MNIST's family, each plain or with .gz;
-/// - cifar10, cifar100 (fine labels): the binary batches, in the directory or in the one their archive makes;
-/// - folder: {train,val,test}/CLASS/ or CLASS/ alone, with images of the formats of image.h; classes and images are
-///   numbered in the order of their names. Without test/, every fifth image of a class is for testing, in a class of
-///   fewer than five the last.
-/// `data.path` is the directory. If empty, the usual places are tried (not for folder): datasets/NAME, NAME beside the
+/// Opens the data set `data.name`:
+/// - mnist, fashion-mnist: IDX files with any of the names of MNIST's family, each plain or with .gz;
+/// - cifar10, cifar100 (fine labels): binary batches, in the directory or in the one that their archive unpacks to;
+/// - folder: {train,val,test}/CLASS/ or CLASS/ alone, with images in the formats of image.h; classes and images are
+///   numbered in the order of their names. Without test/, the test images are every fifth image of a class, or the last
+///   one of a class with fewer than five.
+/// `data.path` is the directory. If it is empty, these are tried (not for folder): datasets/NAME, NAME beside the
 /// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. With `data.recorded.classes`, labels are
-/// positions in it. Throws Error that says what is wrong with which file, or where it looked and how to get the data;
-/// `path_key` is what its reader sets `data.path` by.
+/// indices into it. Throws Error naming the bad file, or the places searched and how to get the data; it calls the
+/// path's option `path_key`.
 std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const std::string& path_key = "data.path");
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
                                       const std::string& path_key = "data.path");
@@ -105,14 +105,14 @@ bool has_directory(const DataConfig& data, Split split);
 /// Returns the image files below a directory, sorted. Warns of files that are left out.
 std::vector<std::string> image_files(const std::string& directory);
 
-/// The directory that it opens. Throws Error if there is none.
+/// Returns the directory that open_dataset() reads. Throws Error if there is none.
 std::filesystem::path dataset_directory(const std::string& name, const std::string& path, Split split,
                                         const std::string& path_key = "data.path");
 
 /// Returns the class names of mnist or fashion-mnist.
 std::vector<std::string> mnist_class_names(const std::string& name);
 
-/// The names that it knows.
+/// Returns the names that open_dataset() accepts.
 std::vector<std::string> dataset_names();
 
 }  // namespace heed

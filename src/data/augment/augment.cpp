@@ -41,10 +41,10 @@ Augmentations parse_augmentations(const DataConfig& config) {
 void crop(Image& image, Index padding, Index top, Index left) {
   HEED_ASSERT(top >= 0 && top <= 2 * padding && left >= 0 && left <= 2 * padding);
   const auto [channels, height, width] = image.size;
-  const Index down = top - padding, right = left - padding;  // the window's place relative to the image
+  const Index down = top - padding, right = left - padding;  // position of the window relative to the image
   const Index from = std::clamp<Index>(right, 0, width), count = std::max<Index>(0, width - std::abs(right));
   const Index to = std::max<Index>(0, -right);
-  // Rows are moved in the order in which none is overwritten before it has been read.
+  // Moves rows in an order that overwrites none before it has been read.
   for (Index c = 0; c < channels; ++c)
     for (Index step = 0; step < height; ++step) {
       const Index y = down >= 0 ? step : height - 1 - step, source = y + down;
@@ -80,7 +80,7 @@ template <class T>
 void erase(View<T> image, double probability, const RandomStream& stream) {
   const Index channels = image.shape()[0], height = image.shape()[1], width = image.shape()[2];
   if (stream.uniform(0) >= probability) return;
-  // A rectangle that sticks out is drawn anew, as in the paper; ten tries find one in practice.
+  // Rejection sampling of a rectangle inside the image, as in the paper; ten tries suffice in practice.
   constexpr Index tries = 10;
   for (Index k = 1; k <= 4 * tries; k += 4) {
     const double area = stream.uniform(k, 0.02, 0.33) * static_cast<double>(height * width);

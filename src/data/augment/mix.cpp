@@ -10,8 +10,8 @@ namespace heed {
 
 namespace {
 
-/// Logarithm of a Gamma(shape) variate: Marsaglia and Tsang, "A simple method for generating gamma variables", 2000.
-/// Below shape 1, Gamma(a) = Gamma(a + 1) U^(1/a); its logarithm does not underflow for small a.
+/// Returns the logarithm of a Gamma(shape) variate: Marsaglia and Tsang, "A simple method for generating gamma
+/// variables", 2000. Below shape 1, Gamma(a) = Gamma(a + 1) U^(1/a); its logarithm does not underflow for small a.
 double log_gamma_variate(double shape, const RandomStream& stream) {
   if (shape < 1) return log_gamma_variate(shape + 1, stream) + math::log(1 - stream.derive("power").uniform(0)) / shape;
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
@@ -23,13 +23,13 @@ double log_gamma_variate(double shape, const RandomStream& stream) {
   }
 }
 
-/// Beta(alpha, alpha): x / (x + y) of two Gamma(alpha) variates.
+/// Draws from Beta(alpha, alpha): x / (x + y) of two Gamma(alpha) variates.
 double beta_variate(double alpha, const RandomStream& stream) {
   const double x = log_gamma_variate(alpha, stream.derive(0)), y = log_gamma_variate(alpha, stream.derive(1));
   return 1 / (1 + math::exp(y - x));
 }
 
-/// A rectangle of about the given part of the area, its centre anywhere in the image and what sticks out cut off.
+/// Draws a rectangle of about the fraction `part` of the area, centred anywhere in the image and clipped to it.
 Box draw_box(ImageSize size, double part, const RandomStream& stream) {
   const double side = std::sqrt(part);
   const Index height = static_cast<Index>(side * static_cast<double>(size.height));

@@ -1,6 +1,6 @@
 // RandAugment's list of operations (Cubuk et al., 2019, arXiv:1909.13719v2). Strengths grow with the magnitude for
-// every operation, as in timm's "increasing" variants that DeiT is trained with.
-// Differs: what geometry moves in from outside is black; interpolation is bilinear.
+// every operation, as in timm's "increasing" variants, with which DeiT is trained.
+// Differs: geometric operations fill with black; interpolation is bilinear.
 #include "heed/base/math.h"
 
 #include "augment.h"
@@ -22,7 +22,7 @@ void for_each_plane(Image& image, F f) {
   for (Index c = 0; c < image.size.channels; ++c) f(image.pixels.data() + c * n, image.pixels.data() + (c + 1) * n);
 }
 
-/// The darkest byte of each channel becomes 0, the brightest 255, linearly between.
+/// Stretches each channel linearly so that its darkest byte becomes 0 and its brightest 255.
 void autocontrast(Image& image) {
   for_each_plane(image, [](std::uint8_t* begin, std::uint8_t* end) {
     const auto [low, high] = std::minmax_element(begin, end);
@@ -35,7 +35,7 @@ void autocontrast(Image& image) {
   });
 }
 
-/// Makes the values of each channel about equally frequent, by Pillow's rule.
+/// Equalises each channel's histogram by Pillow's rule.
 void equalize(Image& image) {
   for_each_plane(image, [](std::uint8_t* begin, std::uint8_t* end) {
     std::array<Index, 256> histogram{};
@@ -53,7 +53,7 @@ void equalize(Image& image) {
   });
 }
 
-/// Against a copy smoothed by [1 1 1; 1 5 1; 1 1 1] / 13; the outermost pixels stay.
+/// Moves away from (factor > 1) or towards a copy smoothed by [1 1 1; 1 5 1; 1 1 1] / 13; the border is unchanged.
 void sharpness(Image& image, double factor) {
   Image smooth = image;
   const auto [channels, height, width] = image.size;
@@ -68,7 +68,7 @@ void sharpness(Image& image, double factor) {
   enhance(image, smooth, factor);
 }
 
-/// The output pixel at (x, y), counted from the centre, is the input at (xx x + xy y + dx, yx x + yy y + dy).
+/// Affine map: output pixel (x, y), relative to the centre, is input pixel (xx x + xy y + dx, yx x + yy y + dy).
 struct Affine {
   double xx = 1, xy = 0, yx = 0, yy = 1, dx = 0, dy = 0;
 };
@@ -107,7 +107,7 @@ constexpr AugmentOperation operations[] = {
     {"equalize", [](Image& image, double, double) { equalize(image); }},
     {"rotate", [](Image& image, double s, double sign) { rotate(image, 30 * s * sign); }},
     {"solarize", [](Image& image, double s, double) { solarise(image, 256 - 256 * s); }},
-    // Keeps the upper 8 to 4 bits.
+    // Drops 0 to 4 low bits.
     {"posterize",
      [](Image& image, double s, double) {
        const int dropped = static_cast<int>(std::lround(4 * s));

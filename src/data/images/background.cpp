@@ -7,7 +7,7 @@ namespace heed {
 
 namespace {
 
-/// The median of the levels, if four fifths of `count` things have a level near it; there may be fewer levels.
+/// Returns the median level if four fifths of `count` items are near it; `levels` lacks items without one.
 std::optional<int> agreed_level(std::vector<int> levels, Index count) {
   constexpr int near = 32;
   if (levels.empty()) return std::nullopt;

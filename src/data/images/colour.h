@@ -1,4 +1,4 @@
-// Changes of colour and sharpness, of bytes. Results are rounded to bytes, and to 0..255, after each of them.
+// Colour changes and blurring of 8-bit images. Each operation rounds its results to integers and clips them to 0..255.
 #pragma once
 
 #include "heed/data/images/image.h"
@@ -8,13 +8,13 @@
 
 namespace heed {
 
-/// The byte nearest to x, a half upwards.
+/// Returns the byte nearest to x; halves are rounded up.
 template <class T>
 std::uint8_t to_byte(T x) {
   return static_cast<std::uint8_t>(std::clamp(x + T(0.5), T(0), T(255)));
 }
 
-/// A byte for each byte.
+/// Lookup table from bytes to bytes.
 using ByteTable = std::array<std::uint8_t, 256>;
 
 /// Replaces each byte of [begin, end) by table[byte].
@@ -30,30 +30,30 @@ void map_bytes(Image& image, F f) {
   look_up(image.pixels.data(), image.pixels.data() + image.pixels.size(), table);
 }
 
-/// x becomes base + factor (x - base): away from `base` for factors above 1, towards it below.
+/// Maps x to base + factor (x - base): away from `base` for factors above 1, towards it below.
 void enhance(Image& image, const Image& base, double factor);
 
-/// The grey image, with as many channels (convert(), data/images/image.h).
+/// Returns the grey image with the same number of channels (convert(), data/images/image.h).
 Image grey_of(const Image& image);
 
-/// x becomes factor x.
+/// Maps x to factor x.
 void change_brightness(Image& image, double factor);
 
-/// x becomes mean + factor (x - mean), the mean being that of the grey image.
+/// Maps x to mean + factor (x - mean), where mean is the grey image's.
 void change_contrast(Image& image, double factor);
 
-/// x becomes grey + factor (x - grey), pixel by pixel.
+/// Maps x to grey + factor (x - grey), pixel by pixel.
 void change_saturation(Image& image, double factor);
 
-/// Turns the hue of a colour image by a part of the full circle, in HSV: with v the largest and l the least of R, G, B,
-/// v and (v - l) / v stay, and the hue, sixths of the circle counted from red, becomes hue + 6 turn.
+/// Turns the hue of a colour image by the fraction `turn` of the full circle. In HSV, with v the largest and l the
+/// least of R, G, B, v and (v - l) / v are unchanged; the hue in sixths of the circle from red becomes hue + 6 turn.
 void turn_hue(Image& image, double turn);
 
-/// x becomes 255 - x where it is `threshold` or more.
+/// Maps x to 255 - x if it is at least `threshold`.
 void solarise(Image& image, double threshold = 128);
 
-/// Each channel convolved with exp(-d^2 / (2 sigma^2)), along rows and along columns, as far as three sigma; weights
-/// are divided by their sum, and beyond an edge the outermost pixel is repeated.
+/// Convolves each channel with exp(-d^2 / (2 sigma^2)) along rows and columns, up to three sigma; the weights are
+/// divided by their sum, and the outermost pixel is repeated beyond an edge.
 void blur(Image& image, double sigma);
 
 }  // namespace heed

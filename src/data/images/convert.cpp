@@ -1,4 +1,4 @@
-// Change of size and channels.
+// Conversion of size and channels.
 #include "resample.h"
 
 #include "heed/config/data.h"
@@ -31,7 +31,7 @@ void grey_to_rgb(Image& image) {
     std::copy_n(image.pixels.begin(), n, image.pixels.begin() + static_cast<Index>(c * n));
 }
 
-/// The first of `size` positions in the middle of `all`; halves are rounded to even numbers, as in Python.
+/// Returns the offset of a centred window of `size` in `all`; halves are rounded to even, as in Python.
 Index middle(Index all, Index size) {
   const Index half = (all - size) / 2;
   return (all - size) % 2 == 0 ? half : half + half % 2;
@@ -41,7 +41,7 @@ Image middle_of(const Image& image, ImageSize target, const DataConfig& data) {
   const auto covered = [&](Index side) { return std::llround(static_cast<double>(side) / data.crop_fraction); };
   const Index rows = covered(target.height), columns = covered(target.width);
   const auto [channels, height, width] = image.size;
-  // The axis that needs the larger factor is brought to its size, the other one in proportion.
+  // Resizes the axis that needs the larger factor to its target size, and the other in proportion.
   const bool by_rows = rows * width >= columns * height;
   const Index new_height = by_rows ? rows : columns * height / width;
   const Index new_width = by_rows ? rows * width / height : columns;
@@ -63,7 +63,7 @@ Image fitted(Image image, ImageSize target, const DataConfig& data) {
 Image convert(Image image, ImageSize target) {
   require(target.channels == 1 || target.channels == 3, "an image can have 1 or 3 channels, not {}", target.channels);
   require(target.height >= 1 && target.width >= 1, "an image cannot be {}", to_string(target));
-  // Resampling runs on the fewer channels.
+  // Resampling runs on whichever format has fewer channels.
   if (image.size.channels == 3 && target.channels == 1) image = to_grey(image);
   if (image.size.height != target.height || image.size.width != target.width)
     image = resampled(image, {0, 0, image.size.height, image.size.width}, target.height, target.width, Filter::linear);

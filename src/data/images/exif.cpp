@@ -11,7 +11,7 @@ namespace {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// The number in `count` bytes from `at` on, 0 beyond the end.
+/// Reads an integer of `count` bytes at offset `at`, 0 beyond the end.
 std::size_t number_at(Bytes bytes, std::size_t at, std::size_t count, bool little) {
   std::size_t value = 0;
   if (at > bytes.size() || bytes.size() - at < count) return 0;
@@ -24,7 +24,7 @@ bool begins_with(Bytes bytes, std::size_t at, std::string_view text) {
          std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;
 }
 
-/// The orientation in a TIFF structure: byte order, offset of the first directory, there entries of 12 bytes.
+/// Returns the orientation in a TIFF structure: byte order, offset of the first directory, then entries of 12 bytes.
 int tiff_orientation(Bytes tiff) {
   constexpr std::size_t orientation = 0x0112, short_type = 3;
   const bool little = begins_with(tiff, 0, "II");
@@ -41,7 +41,7 @@ int tiff_orientation(Bytes tiff) {
   return 1;
 }
 
-/// JPEG: segments of a marker and a length up to the image's data.
+/// Scans a JPEG's segments (marker and length), up to the image data.
 int jpeg_orientation(Bytes bytes) {
   constexpr std::uint8_t exif_segment = 0xe1, start_of_scan = 0xda;
   constexpr std::string_view mark("Exif\0\0", 6);
@@ -55,7 +55,7 @@ int jpeg_orientation(Bytes bytes) {
   return 1;
 }
 
-/// PNG: chunks of a length, a type, the content and a checksum.
+/// Scans a PNG's chunks: length, type, content, checksum.
 int png_orientation(Bytes bytes) {
   for (std::size_t at = 8; at + 12 <= bytes.size() && !begins_with(bytes, at + 4, "IDAT");) {
     const std::size_t length = number_at(bytes, at, 4, false);
@@ -73,7 +73,7 @@ int exif_orientation(const std::vector<std::uint8_t>& bytes) {
   return begins_with(bytes, 0, "\x89PNG") ? png_orientation(bytes) : 1;
 }
 
-// Orientations 5 to 8 transpose first; then 2, 3, 6, 7 mirror columns, and 3, 4, 7, 8 rows.
+// Orientations 5 to 8 are transposed first; then 2, 3, 6, 7 mirror columns, and 3, 4, 7, 8 mirror rows.
 Image upright(Image image, int orientation) {
   if (orientation == 1) return image;
   const auto [channels, height, width] = image.size;

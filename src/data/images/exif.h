@@ -1,18 +1,18 @@
-// The orientation that a camera writes into an image file.
+// EXIF orientation of image files.
 #pragma once
 
 #include "heed/data/images/image.h"
 
 namespace heed::data {
 
-/// Returns the EXIF orientation of a JPEG or PNG file, 1 to 8; 1, upright, if it has none. Metadata behind the pixels
-/// do not count.
+/// Returns the EXIF orientation of a JPEG or PNG file, 1 to 8; 1, upright, if it has none. Metadata after the pixels
+/// are ignored.
 int exif_orientation(const std::vector<std::uint8_t>& bytes);
 
 /// Returns true if height and width are exchanged when an image of this orientation is turned upright.
 inline bool lies_on_its_side(int orientation) { return orientation >= 5; }
 
-/// Returns an image of this orientation as it is seen, upright.
+/// Returns an image of this orientation, turned upright.
 Image upright(Image image, int orientation);
 
 }  // namespace heed::data

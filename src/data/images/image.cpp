@@ -4,7 +4,7 @@
 #include "exif.h"
 #include "jpeg.h"
 
-#define ZLIB_CONST  // it only reads what is const here
+#define ZLIB_CONST  // makes zlib's input pointer const
 #include <zlib.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 
 namespace {
 
-/// Failed assertions of stb_image become errors: damaged files reach some of them.
+/// Turns failed assertions of stb_image into errors: damaged files trigger some of them.
 struct Inconsistent {};
 
 }  // namespace
@@ -30,10 +30,10 @@ struct Inconsistent {};
 #define STBI_ONLY_PNG
 #define STBI_ONLY_BMP
 #define STBI_ONLY_GIF
-#define STBI_NO_ZLIB               // zlib's own does better, below
+#define STBI_NO_ZLIB               // zlib replaces it, below
 #define STBI_MAX_DIMENSIONS 16384  // max_image_side
 #define STBI_ASSERT(condition) ((condition) ? void() : throw Inconsistent())
-// Zeroed, because a damaged JPEG can make the decoder look into tables that the file never defined.
+// Zeroed, because the decoder of a damaged JPEG can read tables that the file never defined.
 #define STBI_MALLOC(size) std::calloc(1, size)
 #define STBI_REALLOC(memory, size) std::realloc(memory, size)
 #define STBI_FREE(memory) std::free(memory)
@@ -44,8 +44,8 @@ struct Inconsistent {};
 #pragma GCC diagnostic pop
 
 /// Inflates a PNG's rows for stb_image, which expects a number of bytes and frees the `found` ones; null on failure.
-/// Interlacing makes them at most twice as many, but for the smallest images; data that are longer, compressed or not,
-/// are refused before they cost memory or time.
+/// Interlacing at most doubles them, except for the smallest images; longer data, compressed or not, are refused before
+/// they cost memory or time.
 static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int length, int expected, int* found,
                                                           int with_header) {
   const unsigned most = 2 * static_cast<unsigned>(expected) + 64;
@@ -78,19 +78,19 @@ static_assert(STBI_MAX_DIMENSIONS == max_image_side);
 
 namespace {
 
-/// Memory of stb_image per decoded pixel (four channels of 16 bits, packed and unpacked), and the longest file within
-/// its int.
+/// Memory of stb_image per decoded pixel (four channels of 16 bits, packed and unpacked), and the maximum file length
+/// that fits its int.
 constexpr Index bytes_per_pixel = 16, max_file_bytes = Index{1} << 30;
 
 std::vector<std::uint8_t> read_whole(const std::string& path) {
   return data::read_file(path, std::min(max_file_bytes, data::read_limit()));
 }
 
-/// Limits of a JPEG. Encoders write about ten scans and a few parts for each; a scan costs up to 5 ns per pixel, even
-/// if nothing is in it.
+/// Limits of a JPEG. Encoders write about ten scans and a few parts for each; even an empty scan costs up to 5 ns per
+/// pixel.
 constexpr Index max_parts = 10'000, max_scans = 100, max_scanned_pixels = Index{1} << 29;
 
-/// Size from a header; channels 0 if `bytes` do not begin with a whole one.
+/// Parses the size in a header; channels are 0 if `bytes` do not begin with a complete header.
 ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   int width = 0, height = 0, components = 0;
   const data::JpegDemands demands = data::jpeg_demands(bytes);
@@ -100,8 +100,8 @@ ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   return {components >= 3 ? 3 : 1, height, width};
 }
 
-/// Returns true if each chunk of a PNG (length, type, content, checksum) ends within the file: stb_image makes room for
-/// a chunk before it looks for it. Other files pass.
+/// Returns true if each chunk of a PNG (length, type, content, checksum) ends within the file, or for other files.
+/// stb_image allocates a chunk before it checks that the file contains it.
 bool chunks_fit(const std::vector<std::uint8_t>& bytes) {
   constexpr std::size_t signature = 8, around = 12;
   if (bytes.size() < signature || bytes[1] != 'P') return true;
@@ -117,12 +117,12 @@ bool chunks_fit(const std::vector<std::uint8_t>& bytes) {
   return true;
 }
 
-/// A pixel of opacity alpha / 255 over a background.
+/// Blends a pixel of opacity alpha / 255 with a background.
 std::uint8_t over(int pixel, int alpha, int background) {
   return static_cast<std::uint8_t>((pixel * alpha + background * (255 - alpha) + 127) / 255);
 }
 
-/// The name of a format that is not read, by its first bytes; nullptr for others.
+/// Returns the name of an unsupported format by its first bytes; nullptr for others.
 const char* other_format(const std::vector<std::uint8_t>& bytes) {
   struct Mark {
     std::size_t at;
@@ -142,7 +142,7 @@ const char* other_format(const std::vector<std::uint8_t>& bytes) {
   return nullptr;
 }
 
-/// Returns the size of the image in a file's beginning, or throws Error that says what the file is instead.
+/// Returns the image size from the start of a file. Throws Error naming the actual format if it is not an image.
 ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>& bytes) {
   const ImageSize size = parse_size(bytes);
   if (size.channels > 0) return size;
@@ -170,7 +170,7 @@ void require_allowed(const std::string& path, const ImageSize& size) {
           data::read_limit(), data::read_limit() / bytes_per_pixel, data::raising_read_limit);
 }
 
-/// Locks out other threads while a large image is decoded: memory is that of one of them, and of small ones.
+/// Lets one thread at a time decode a large image, to limit memory.
 std::unique_lock<std::mutex> large_image_lock(const ImageSize& size) {
   static std::mutex mutex;
   constexpr Index small = Index{1} << 25;
@@ -180,7 +180,7 @@ std::unique_lock<std::mutex> large_image_lock(const ImageSize& size) {
 }  // namespace
 
 ImageSize image_file_size(const std::string& path, bool oriented) {
-  // The header ends within the first kilobytes unless large metadata stand before it.
+  // The header ends within the first kilobytes unless large metadata precede it.
   std::vector<std::uint8_t> bytes = data::read_start(path, 1 << 14);
   ImageSize size = parse_size(bytes);
   if (size.channels == 0) {
@@ -211,7 +211,7 @@ Image load_image(const std::string& path, std::uint8_t background, bool oriented
   require(scans <= max_scans && scans * image.size.pixels() <= max_scanned_pixels,
           "{}: {} scans of {}x{} pixels; at most {} scans and {} pixels in all scans are decoded", path, scans,
           image.size.width, image.size.height, max_scans, max_scanned_pixels);
-  const bool alpha = bytes[0] != 0xff;  // a JPEG has none, others may have some
+  const bool alpha = bytes[0] != 0xff;  // JPEG has no alpha channel, other formats may
   const int channels = static_cast<int>(image.size.channels), decoded = channels + alpha;
   int width = 0, height = 0, components = 0;
   std::unique_ptr<stbi_uc, void (*)(void*)> interleaved(nullptr, stbi_image_free);

@@ -27,7 +27,7 @@ std::string encode_png(const Image& image) {
   };
   const int width = static_cast<int>(image.size.width), height = static_cast<int>(image.size.height);
   if (stbi_write_png_to_func(append, &file, width, height, static_cast<int>(channels), interleaved.data(), 0) == 0)
-    throw std::bad_alloc();  // the one way in which stb fails here
+    throw std::bad_alloc();  // the only failure of stb here
   return file;
 }
 

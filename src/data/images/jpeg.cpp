@@ -8,16 +8,16 @@ namespace {
 
 constexpr int start_of_image = 0xd8, end_of_image = 0xd9, huffman_tables = 0xc4, start_of_scan = 0xda, adobe = 0xee;
 
-/// Markers of frames that are decoded: baseline, extended, progressive.
+/// Returns true for markers of frames that are decoded: baseline, extended, progressive.
 bool is_frame(int marker) { return marker >= 0xc0 && marker <= 0xc2; }
 
-/// Markers that stand alone; all others are followed by a length, which counts itself.
+/// Returns true for markers without content; all others are followed by a length, which includes its own two bytes.
 bool is_bare(int marker) { return marker <= 0x01 || (marker >= 0xd0 && marker <= start_of_image); }
 
 }  // namespace
 
 JpegDemands jpeg_demands(const std::vector<std::uint8_t>& bytes) {
-  // Beyond the end there are zeros, as in stb_image's reader.
+  // Reads zeros beyond the end, like stb_image.
   const auto byte = [&](std::size_t at) { return at < bytes.size() ? static_cast<int>(bytes[at]) : 0; };
   JpegDemands demands;
   if (byte(0) != 0xff) return demands;
@@ -37,11 +37,11 @@ JpegDemands jpeg_demands(const std::vector<std::uint8_t>& bytes) {
     ++demands.parts;
     if (marker == start_of_scan) ++demands.scans;
     const int length = byte(at) << 8 | byte(at + 1);
-    // A frame: length, precision, height, width, number of channels. Adobe's segment stands before it.
+    // A frame: length, precision, height, width, number of channels. Adobe's segment precedes it.
     marked |= marker == adobe;
     if (is_frame(marker)) demands.cmyk_without_mark = byte(at + 7) == 4 && !marked;
     if (marker == huffman_tables) {
-      // Each table: a byte, the numbers of codes of length 1 to 16, then as many bytes as there are codes.
+      // Each table: a byte, the numbers of codes of length 1 to 16, then one byte per code.
       int left = length - 2;
       for (std::size_t table = at + 2; left > 0;) {
         int codes = 0;

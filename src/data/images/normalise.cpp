@@ -6,7 +6,7 @@ namespace heed {
 
 namespace {
 
-/// One of data.mean and data.std: its value for each channel.
+/// Returns data.mean or data.std with one value per channel.
 std::vector<double> per_channel(const char* key, const std::vector<double>& given, Index channels, double fallback) {
   const Index count = static_cast<Index>(given.size());
   require(count <= 1 || count == channels, "data.{} has {} values for images of {} channels", key, count, channels);

@@ -1,4 +1,4 @@
-// Resampling is separable: rows first, then columns, each output pixel a weighted mean of input pixels.
+// Resampling is separable: rows first, then columns; each output pixel is a weighted mean of input pixels.
 #include "resample.h"
 
 #include "colour.h"
@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// The input pixels that make one output pixel: [first, first + weights.size()).
+/// Input pixels of one output pixel, [first, first + weights.size()), with their weights.
 struct Taps {
   Index first;
   std::vector<float> weights;
@@ -22,7 +22,7 @@ double weight_of(Filter filter, double distance) {
   return filter == Filter::linear ? std::max(0.0, 1 - std::abs(distance)) : kernels::cubic_weight(distance, a);
 }
 
-/// The centre of output pixel i lies at (i + 1/2) scale of the input.
+/// Output pixel i is centred at (i + 1/2) scale in the input.
 std::vector<Taps> taps_of(Index from, Index to, Filter filter) {
   const double scale = static_cast<double>(from) / static_cast<double>(to), unit = std::max(scale, 1.0);
   const double reach = unit * (filter == Filter::linear ? 1 : 2);
@@ -45,7 +45,7 @@ std::vector<Taps> taps_of(Index from, Index to, Filter filter) {
 
 using Plane = std::vector<float>;
 
-/// Rows of `width` numbers, of which weighted means become other rows.
+/// Computes weighted means of rows of `width` values; each result is a row.
 Plane mix_rows(const Plane& from, Index width, const std::vector<Taps>& taps) {
   Plane to(taps.size() * static_cast<std::size_t>(width));
   float* sum = to.data();
@@ -60,7 +60,7 @@ Plane mix_rows(const Plane& from, Index width, const std::vector<Taps>& taps) {
   return to;
 }
 
-/// Columns become rows.
+/// Returns the transpose.
 Plane turned(const Plane& from, Index width) {
   const Index height = static_cast<Index>(from.size()) / width;
   Plane to(from.size());

@@ -1,4 +1,4 @@
-// Parts of images at other sizes.
+// Resampling of a rectangle of an image.
 #pragma once
 
 #include "heed/data/images/image.h"
@@ -13,16 +13,16 @@ struct Box {
   Index area() const { return height() * width(); }
 };
 
-/// Returns a pixel's weight by its distance from an output pixel's centre. Distances are counted in input
-/// pixels where the image grows, and in output pixels where it shrinks, so that nothing aliases.
+/// Weight of a pixel as a function of its distance from an output pixel's centre. The unit of distance is the input
+/// pixel where the image grows and, to avoid aliasing, the output pixel where it shrinks.
 enum class Filter {
   linear,  ///< 1 - distance
   cubic,   ///< Keys' cubic convolution with a = -1/2, two pixels to each side (kernels/grids/bicubic.h): Pillow's
            ///< BICUBIC
 };
 
-/// The part `box` of an image, height x width pixels large. Pixels outside of it are not looked at; weights are divided
-/// by their sum.
+/// Returns the rectangle `box` of an image, resized to height x width. Pixels outside of it are not read; weights are
+/// divided by their sum.
 Image resampled(const Image& image, const Box& box, Index height, Index width, Filter filter);
 
 }  // namespace heed

@@ -72,12 +72,12 @@ void for_each_image(int, Index count, const std::function<void(Index)>& f) {
 #else
 
 void for_each_image(int workers, Index count, const std::function<void(Index)>& f) {
-  workers = std::min(workers, oneapi::tbb::info::default_concurrency());  // more than cores make oneTBB complain
+  workers = std::min(workers, oneapi::tbb::info::default_concurrency());  // oneTBB warns about more threads than cores
   std::mutex mutex;
   std::exception_ptr error;
   Index failed = count;
   ForkJoin work;
-  // Excluded from ThreadSanitizer, which reports oneTBB's hand-over of its operands as races.
+  // Excluded from ThreadSanitizer, which reports races on oneTBB's operands.
   const auto guarded = [&](Index i) __attribute__((no_sanitize("thread"))) {
     work.begin();
     try {

@@ -12,7 +12,7 @@ namespace heed::data {
 
 namespace {
 
-/// A tree is decoded at opening if its pixels fit into so many bytes; a larger one is decoded as it is read.
+/// Maximum bytes of pixels for decoding a tree when it is opened; larger trees are decoded image by image.
 constexpr Index memory_limit = Index{1} << 30;
 
 /// Background of transparent images.
@@ -63,7 +63,7 @@ class Folder : public Dataset {
  private:
   static std::size_t position(Index image) { return static_cast<std::size_t>(image); }
 
-  /// Calls f(i) for the images that have been readable so far, and notes the reason if one is not.
+  /// Calls f(i) for the images without a recorded error, and records the error that it throws.
   template <class F>
   void for_readable(const char* what, const F& f) {
     const ReadingProgress progress(what, size());
@@ -78,14 +78,14 @@ class Folder : public Dataset {
     });
   }
 
-  /// Decodes an image, into its place where all are held in memory.
+  /// Decodes an image, into pixels_ if all are held in memory.
   void decode(std::size_t i) {
     const Image image = load_image(files_[i], white, orientation_);
     require(image.size == sizes_[i], "{}: the file changed while it was read", files_[i]);
     if (in_memory()) std::copy(image.pixels.begin(), image.pixels.end(), pixels_.begin() + offsets_[i]);
   }
 
-  /// Removes the images that cannot be read. Throws BadFiles unless that is asked for.
+  /// Removes the unreadable images. Throws BadFiles unless `skip`.
   void leave_out_bad(bool skip) {
     BadFiles bad{reasons_};
     std::erase(bad.reasons, "");
@@ -102,8 +102,8 @@ class Folder : public Dataset {
   bool orientation_;
   std::vector<int> labels_;
   std::vector<ImageSize> sizes_;
-  std::vector<std::string> reasons_;  // why an image cannot be read; empty if it can
-  std::vector<Index> offsets_;        // of image i in pixels_
+  std::vector<std::string> reasons_;  // error of each image; empty if it is readable
+  std::vector<Index> offsets_;        // offset of image i in pixels_
   std::vector<std::uint8_t> pixels_;  // empty if images are decoded as they are read
 };
 

@@ -1,5 +1,5 @@
-// Annotations for ThreadSanitizer. The oneTBB library is compiled without it, so it does not see that work items start
-// after the fork and end before the join.
+// Annotations for ThreadSanitizer, for which the oneTBB library is not compiled: work items start after the fork and
+// end before the join.
 #pragma once
 
 #ifdef __SANITIZE_THREAD__
@@ -14,7 +14,7 @@ class ForkJoin {
 #ifdef __SANITIZE_THREAD__
   ForkJoin() { __tsan_release(&fork_); }
 
-  /// Called by each work item, first and last.
+  /// Called at the start and the end of each work item.
   void begin() { __tsan_acquire(&fork_); }
   void end() { __tsan_release(&join_); }
 

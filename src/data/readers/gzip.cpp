@@ -9,7 +9,7 @@ namespace heed::data {
 UnpackedFile::UnpackedFile(const std::string& path) : file_(path), packed_(1 << 18) {
   compressed_ = refill() && stream_.avail_in >= 2 && packed_[0] == 0x1f && packed_[1] == 0x8b;
   if (!compressed_) offset_ = 0;
-  // The frame is gzip's: 16.
+  // 16 selects the gzip format.
   require(inflateInit2(&stream_, 16 + MAX_WBITS) == Z_OK, "{}: not enough memory to uncompress it", path);
 }
 
@@ -30,7 +30,7 @@ bool UnpackedFile::refill() {
 
 Index UnpackedFile::read(std::uint8_t* to, Index count) {
   if (!compressed_) return read_packed(to, count);
-  constexpr Index most = 1 << 30;  // zlib counts in 32 bits
+  constexpr Index most = 1 << 30;  // zlib's lengths have 32 bits
   Index done = 0;
   while (done < count) {
     if (stream_.avail_in == 0 && !refill()) {
@@ -38,7 +38,7 @@ Index UnpackedFile::read(std::uint8_t* to, Index count) {
       break;
     }
     if (between_) {
-      // gzip ignores zeros behind a member, with which tapes and block devices fill up.
+      // gzip ignores zeros after a member, which pad it on tapes and block devices.
       while (stream_.avail_in > 0 && *stream_.next_in == 0) ++stream_.next_in, --stream_.avail_in, zeros_ = true;
       if (stream_.avail_in == 0) continue;
       require(!zeros_, "{}: cannot be uncompressed: something follows the zeros behind its data", file_.path());

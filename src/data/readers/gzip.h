@@ -1,4 +1,4 @@
-// Files that may be compressed by gzip, read from beginning to end.
+// Reading of plain and gzip-compressed files, from beginning to end.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -12,8 +12,8 @@
 
 namespace heed::data {
 
-/// A regular file, or what gzip made it of: the first two bytes tell. Several gzip files one after the other count as
-/// one, and zeros behind them as nothing, as they do for gzip itself.
+/// A regular file, decompressed if its first two bytes are gzip's. As in gzip, several members are concatenated, and
+/// zeros after them are ignored.
 class UnpackedFile {
  public:
   explicit UnpackedFile(const std::string& path);
@@ -21,26 +21,26 @@ class UnpackedFile {
   UnpackedFile& operator=(const UnpackedFile&) = delete;
   ~UnpackedFile() { inflateEnd(&stream_); }
 
-  /// The most bytes that the file can hold when uncompressed: deflate shrinks nothing below 1/1032 of its length
-  /// (a match of 258 bytes takes at least 2 bits).
+  /// Returns the maximum uncompressed length: deflate shrinks nothing below 1/1032 of its length (a match of 258 bytes
+  /// takes at least 2 bits).
   Index capacity() const;
 
-  /// Reads up to `count` bytes; fewer at the end of the file only. Throws Error if a compressed file is damaged, has
-  /// something else behind it or ends before its checksum.
+  /// Reads up to `count` bytes; fewer at the end of the file only. Throws Error if a compressed file is damaged, is
+  /// followed by other data or ends before its checksum.
   Index read(std::uint8_t* to, Index count);
 
  private:
-  /// The next bytes as they are in the file, at most `count`; none at its end.
+  /// Reads the next bytes without decompression, at most `count`; none at the end of the file.
   Index read_packed(std::uint8_t* to, Index count);
 
-  /// Makes input for the stream; false at the end of the file.
+  /// Fills the stream's input; returns false at the end of the file.
   bool refill();
 
   InputFile file_;
-  std::uint64_t offset_ = 0;  // of what has not been read yet
+  std::uint64_t offset_ = 0;  // of the next unread byte
   bool compressed_ = false;
-  bool between_ = false;  // the stream has ended with its checksum, and no other has begun
-  bool zeros_ = false;    // behind that
+  bool between_ = false;  // after a member's checksum, before the next member
+  bool zeros_ = false;    // zeros have followed a member
   std::vector<std::uint8_t> packed_;
   z_stream stream_{};
 };

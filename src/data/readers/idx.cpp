@@ -15,7 +15,7 @@ namespace heed::data {
 
 namespace {
 
-/// Type of the elements, and its bytes.
+/// Type of the elements and its size in bytes.
 struct ElementType {
   std::uint32_t code;
   Index bytes;
@@ -40,7 +40,7 @@ Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) 
   require(magic == expected, "{}: expected magic number {:#010x} ({}, {} axes), found {:#010x}", name, expected,
           type.bytes == 1 ? "bytes" : "integers", axes, magic);
 
-  // A header that announces more than the file can hold is refused before anything is allocated for it.
+  // Refuses a header that announces more than the file can hold, before any allocation.
   Idx idx;
   const Index capacity = file.capacity();
   Index count = type.bytes;
@@ -54,7 +54,7 @@ Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) 
     count *= size;
     idx.sizes.push_back(size);
   }
-  // The length of a .gz says little, so memory grows with the inflated data.
+  // The size of a .gz says little about its content, so memory grows with the inflated data.
   constexpr Index step = 1 << 24;
   for (Index done = 0; done < count;) {
     const Index wanted = std::min(step, count - done);
@@ -76,7 +76,7 @@ struct Names {
     return split == Split::train ? std::vector<std::string>{"train"} : std::vector<std::string>{"t10k", "test"};
   }
 
-  /// The prefix of a file's name, such as "emnist-letters-"; none if the file is another.
+  /// Returns the prefix of a file's name, such as "emnist-letters-"; none if the name does not match.
   std::optional<std::string> prefix_in(std::string name) const {
     if (name.ends_with(".gz")) name.resize(name.size() - 3);
     for (const std::string& of_split : splits())
@@ -92,8 +92,8 @@ constexpr const char *images_type = "idx3-ubyte", *labels_type = "idx1-ubyte", *
 
 using FilesByPrefix = std::map<std::string, Directory>;
 
-/// Returns the files with these names, plain ones before .gz. They lie in the directory, or in those below it of
-/// torchvision and of EMNIST's archive; the first that has some counts.
+/// Returns the files with these names, plain ones before .gz, from the first of these directories that has any: the
+/// given one, and those below it of torchvision and of EMNIST's archive.
 FilesByPrefix find_all(const std::string& set, const Directory& directory, const Names& names) {
   FilesByPrefix found;
   const Directory torchvision = directory / (set == "mnist" ? "MNIST" : "FashionMNIST") / "raw";
@@ -109,7 +109,7 @@ FilesByPrefix find_all(const std::string& set, const Directory& directory, const
   return found;
 }
 
-/// The place of a set's files: a directory, or the beginning of the names of one of several sets in a directory.
+/// Location of a set's files: a directory and, if it holds several sets, the prefix of one set's file names.
 struct Place {
   Directory directory;
   std::string prefix;  ///< empty: any, but only one
@@ -117,7 +117,7 @@ struct Place {
       : directory(std::filesystem::is_directory(path) ? path : path.parent_path()),
         prefix(directory == path ? "" : path.filename().string() + "-") {}
 
-  /// Returns the prefix of the one set among the files.
+  /// Returns the prefix of the only set among the files. Throws Error if there are several.
   std::string choose(const FilesByPrefix& found) const {
     if (!prefix.empty() || found.empty() || found.contains("")) return prefix;
     require(found.size() == 1, "{}: holds several sets; data.path={} takes one of them", directory.string(),
@@ -126,7 +126,7 @@ struct Place {
   }
 };
 
-/// Reads the classes of EMNIST from a file of lines "LABEL CODE [CODE]": a class is called by its characters. Labels
+/// Reads the classes of EMNIST from a file of lines "LABEL CODE [CODE]": the name of a class is its characters. Labels
 /// are consecutive.
 std::map<int, std::string> mapping_of(const Directory& path) {
   const std::vector<std::uint8_t> bytes = read_file(path, read_limit());
@@ -147,7 +147,7 @@ std::map<int, std::string> mapping_of(const Directory& path) {
   return names;
 }
 
-/// Exchanges rows and columns, which EMNIST's files have the other way round.
+/// Exchanges rows and columns, which are swapped in EMNIST's files.
 void transpose(Idx& images) {
   const Index rows = images.sizes[1], columns = images.sizes[2];
   std::vector<std::uint8_t> image(static_cast<std::size_t>(rows * columns));
@@ -160,7 +160,7 @@ void transpose(Idx& images) {
   std::swap(images.sizes[1], images.sizes[2]);
 }
 
-/// QMNIST's labels: rows of 32-bit integers, the class first.
+/// Returns the classes of QMNIST's labels: rows of 32-bit integers, the class first.
 Idx first_columns(Idx wide) {
   Idx labels{{wide.sizes[0]}, {}};
   const Index width = wide.sizes[1];

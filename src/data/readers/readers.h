@@ -10,7 +10,7 @@ namespace heed::data {
 
 using Directory = std::filesystem::path;
 
-/// IDX files of MNIST's family. has_idx: whether the images of the split are there.
+/// IDX files of MNIST's family. has_idx() returns true if the images of the split exist.
 bool has_idx(const std::string& set, const Directory& directory, Split split);
 std::unique_ptr<Dataset> open_idx(const Directory& directory, Split split, const DataConfig& data);
 

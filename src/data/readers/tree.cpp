@@ -21,7 +21,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// Files that are left out, by reason.
+/// Ignored files, by reason.
 class LeftOut {
  public:
   explicit LeftOut(const TreeKind& kind) : kind_(kind) {}
@@ -31,14 +31,14 @@ class LeftOut {
     ++count_;
   }
 
-  /// Adds a file by its ending.
+  /// Counts a file by its ending.
   void add_other(const std::string& path) {
     const std::string ending = lower(fs::path(path).extension().string());
     other_endings_ = true;
     add(ending.empty() ? "without an ending" : ending, path);
   }
 
-  /// "DIR: 3 files are not read: 2 .webp (cat/a.webp, cat/b.webp), 1 hidden (cat/.x)", up to five by name.
+  /// Warns, e.g., "DIR: 3 files are not read: 2 .webp (cat/a.webp, cat/b.webp), 1 hidden (cat/.x)"; names at most 5.
   void warn_of(const fs::path& where) const {
     if (count_ == 0) return;
     std::string text;
@@ -55,7 +55,7 @@ class LeftOut {
   bool other_endings_ = false;
 };
 
-/// Names of the entries of a directory, sorted.
+/// Returns the sorted names of the entries of a directory.
 std::vector<std::string> names_in(const fs::path& directory) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory))
@@ -64,7 +64,7 @@ std::vector<std::string> names_in(const fs::path& directory) {
   return names;
 }
 
-/// Names of the visible directories in a directory, sorted.
+/// Returns the sorted names of the visible directories in a directory.
 std::vector<std::string> directories_in(const fs::path& directory) {
   std::vector<std::string> names = names_in(directory);
   std::erase_if(names, [&](const std::string& name) { return is_hidden(name) || !fs::is_directory(directory / name); });
@@ -100,7 +100,7 @@ std::vector<std::string> wanted_below(const fs::path& directory, const TreeKind&
   return wanted;
 }
 
-/// The directory of a part in a tree, by any of its usual names; none if there is none.
+/// Returns the directory of a split in a tree, by any of its usual names; none if there is none.
 std::optional<fs::path> part_in(const fs::path& root, Split split) {
   static const std::vector<std::string> names_of[] = {
       {"train", "training"}, {"val", "valid", "validation", "dev"}, {"test", "testing"}};
@@ -112,7 +112,7 @@ std::optional<fs::path> part_in(const fs::path& root, Split split) {
   return found.empty() ? std::nullopt : std::optional(root / found[0]);
 }
 
-/// Directories of the parts of a tree; a tree of classes alone is its own part to train on.
+/// Directories of a tree's splits; a tree of classes alone is its own training split.
 struct Parts {
   std::optional<fs::path> train, validation, test;
   bool classes_alone = false;
@@ -125,13 +125,13 @@ struct Parts {
     if (classes_alone) train = root;
   }
 
-  /// The directory of a split, that of `train` for a test split without one.
+  /// Returns the directory of a split; for a test split without one, that of `train`.
   const std::optional<fs::path>& of(Split split) const {
     return split == Split::validation ? validation : split == Split::test && (test || !train) ? test : train;
   }
 };
 
-/// Returns the directories of a part that are classes. Throws Error, which says what there is instead, without any.
+/// Returns the class directories of a split. Throws Error, which lists the content, if there are none.
 std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) {
   const std::vector<std::string> classes = directories_in(part);
   const std::vector<std::string> names = names_in(part);
@@ -143,7 +143,7 @@ std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) 
   return classes;
 }
 
-/// Throws Error unless part a has the classes of part b.
+/// Throws Error if split a lacks a class of split b.
 void require_classes(const std::vector<std::string>& a, const fs::path& where_a, const std::vector<std::string>& b,
                      const fs::path& where_b) {
   for (const std::string& name : b)
@@ -152,7 +152,7 @@ void require_classes(const std::vector<std::string>& a, const fs::path& where_a,
 }
 
 /// Returns the classes of a tree: those of its training examples, or of `part` if there are none. The test examples
-/// have the same ones, those of validation no others.
+/// must have the same classes, the validation examples no others.
 std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, const TreeKind& kind,
                                     const fs::path& root) {
   const fs::path& first = parts.train.value_or(part);
@@ -182,11 +182,11 @@ std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, co
   return classes;
 }
 
-/// Throws Error, which names the directory to give instead, if the tree lies in one that looks like a class.
+/// If a class directory itself contains a tree, throws Error naming the directory to pass instead.
 void require_no_tree_below(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
   for (const std::string& name : classes) {
     const fs::path directory = part / name;
-    if (!fs::is_directory(directory)) continue;  // validation may lack it
+    if (!fs::is_directory(directory)) continue;  // absent classes are allowed for validation
     const std::optional<fs::path> train = part_in(directory, Split::train);
     require(!train || directories_in(*train).empty(),
             "{}: has {}/, so it is no class; give {} as the directory of the data", directory.string(),
@@ -203,8 +203,8 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
       part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
 }
 
-/// Removes the names that do not belong to the split where a directory is shared by training and test examples. Throws
-/// Error where it cannot be divided.
+/// If training and test examples share a directory, removes the names outside the split. Throws Error if it cannot be
+/// divided.
 void keep_share(const fs::path& directory, const TreeKind& kind, Split split, std::vector<std::string>& names) {
   constexpr std::size_t every = 5;
   require(names.size() > 1, "{}: this class has one {}; expected two or more, to train with and to test with",
@@ -217,14 +217,14 @@ void keep_share(const fs::path& directory, const TreeKind& kind, Split split, st
   names = std::move(kept);
 }
 
-/// Adds the examples that lie beside the directories of the classes or parts: "part" is the directory with these.
+/// Adds examples outside the directories of the classes or splits, directly in `directory`, to the ignored files.
 void add_loose(const fs::path& directory, const TreeKind& kind, LeftOut& left_out) {
   for (const std::string& name : names_in(directory))
     if (!is_hidden(name) && kind.wanted(name) && !fs::is_directory(directory / name))
       left_out.add("outside the class directories", name);
 }
 
-/// Adds the examples in directories beside those of the parts.
+/// Adds the examples in directories that are not splits to the ignored files.
 void add_other_directories(const fs::path& root, const Parts& parts, const TreeKind& kind, LeftOut& left_out) {
   for (const std::string& name : directories_in(root)) {
     const fs::path directory = root / name;
@@ -293,7 +293,7 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
   require_no_tree_below(*part, found, kind);
   LabelledFiles files{known.empty() ? found : known, {}, {}};
   const std::vector<int> labels = labels_among(files.classes, found, part->string());
-  std::vector<std::size_t> order(found.size());  // of labels
+  std::vector<std::size_t> order(found.size());  // order of the labels
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return labels[i]; });
   LeftOut left_out(kind), beside(kind);

@@ -1,5 +1,5 @@
-// Trees of files by class: PART/CLASS/FILE or CLASS/FILE, with directories below a class walked down. Images and texts
-// are found by this reader alone.
+// Trees of files by class, PART/CLASS/FILE or CLASS/FILE, including subdirectories of a class. Lists both images and
+// texts.
 #pragma once
 
 #include "heed/data/dataset.h"
@@ -13,55 +13,55 @@ namespace heed::data {
 /// Kind of files in a tree: images or texts.
 struct TreeKind {
   bool (*wanted)(const std::string& path);
-  const char* example;  ///< noun
-  const char* endings;  ///< of the files' names
+  const char* example;  ///< noun in messages
+  const char* endings;  ///< endings of the file names
   const char* remedy;   ///< for files with other endings; may be empty
-  bool common_classes;  ///< classes that only one part has are left out, rather than an error
+  bool common_classes;  ///< classes of only one split are ignored instead of an error
 };
 
-/// Files of a part, by class and then in the order of their paths below it.
+/// Files of a split, by class and then by their paths below it.
 struct LabelledFiles {
   std::vector<std::string> classes;
   std::vector<std::string> paths;
   std::vector<int> labels;
 };
 
-/// Returns true for names of hidden files and of files that systems leave in directories: .DS_Store, ._x, Thumbs.db,
+/// Returns true for names of hidden files and of files written by operating systems: .DS_Store, ._x, Thumbs.db,
 /// desktop.ini, __MACOSX.
 bool is_hidden(const std::string& name);
 
-/// Returns true if the tree has a directory for this part.
+/// Returns true if the tree has a directory for this split.
 bool has_part(const std::filesystem::path& root, Split split);
 
-/// Lists the examples of a part. Without a directory of test examples, every fifth training example of a class is one,
-/// in a class of fewer than five the last. `known` gives the classes with their order; empty: those of the tree, by
-/// name. Warns of files that are left out. Throws Error.
+/// Lists the examples of a split. Without a test directory, the test examples are every fifth training example of a
+/// class, or the last one of a class with fewer than five. `known` gives the classes in order; empty: the tree's, by
+/// name. Warns of ignored files. Throws Error.
 LabelledFiles labelled_files(const std::filesystem::path& root, Split split, const TreeKind& kind,
                              const std::vector<std::string>& known);
 
 /// Lists the wanted files below a directory, relative to it, in the order of their paths. Warns of the others.
 std::vector<std::string> files_below(const std::filesystem::path& directory, const TreeKind& kind);
 
-/// Image files.
+/// Returns the kind of image files.
 const TreeKind& image_kind();
 
-/// Returns the label of each class of the data in `known`, the classes of a run. Throws Error that lists both, unless
-/// all are there. `where` names the data.
+/// Returns the index in `known`, the classes of a run, of each class of the data. Throws Error that lists both unless
+/// `known` contains all. `where` names the data.
 std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,
                               const std::string& where);
 
-/// Files of a split that cannot be read, with the reason for each.
+/// Unreadable files of a split, with the reason for each.
 struct BadFiles {
   std::vector<std::string> reasons;
 
-  /// Warns that they are left out of `count` files. Throws itself unless `skip`, or if all are bad.
+  /// Warns that the bad files among `count` are skipped. Throws *this unless `skip`, or if all are bad.
   void leave_out(std::size_t count, const TreeKind& kind, bool skip) const;
 };
 
 /// Throws Error that lists the bad files.
 [[noreturn]] void fail_for(const BadFiles& bad, const TreeKind& kind, bool skip);
 
-/// Returns open(split). If it throws BadFiles, the other splits are looked at as well, so that the Error lists all.
+/// Returns open(split). If it throws BadFiles, opens the other splits too, and throws Error that lists all bad files.
 template <class Open>
 auto open_readable(const std::filesystem::path& root, Split split, const TreeKind& kind, bool skip, const Open& open) {
   try {
@@ -72,7 +72,7 @@ auto open_readable(const std::filesystem::path& root, Split split, const TreeKin
       } catch (const BadFiles& more) {
         bad.reasons.insert(bad.reasons.end(), more.reasons.begin(), more.reasons.end());
       } catch (const Error&) {
-        continue;  // it is not there
+        continue;  // no such split
       }
     fail_for(bad, kind, skip);
   }

@@ -29,13 +29,13 @@ int answer_of(int operation, std::vector<int>& values) {
   return std::accumulate(values.begin(), values.end(), 0) % 10;
 }
 
-/// Draws one expression, token after token.
+/// Draws one expression, token by token.
 class Drawing {
  public:
   Drawing(const ListOpsSetting& setting, const RandomStream& random, std::vector<int>& tokens)
       : setting_(setting), random_(random), tokens_(tokens) {}
 
-  /// A node and all below it; its value, or nothing where the expression has become too long.
+  /// Draws a node with its subtree and returns its value; nothing if the expression exceeds the maximum length.
   std::optional<int> node(Index level) {
     if (level >= setting_.depth || below(4) > 0) return push(static_cast<int>(below(10)));
     const Index count = 2 + below(setting_.args - 1);
@@ -74,8 +74,7 @@ void check(const ListOpsSetting& s) {
           s.train, s.valid, s.test);
 }
 
-/// Returns two hashes: different expressions agree in both with a probability of 2^-128, and one of them would then be
-/// left out.
+/// Returns two hashes. Different expressions agree in both with probability 2^-128, which would drop one of them.
 std::pair<std::uint64_t, std::uint64_t> fingerprint(const std::vector<int>& tokens) {
   std::uint64_t a = 1, b = 2;
   for (const int token : tokens) {
@@ -85,7 +84,7 @@ std::pair<std::uint64_t, std::uint64_t> fingerprint(const std::vector<int>& toke
   return {a, b};
 }
 
-/// Expressions that are long enough and all different, in the order of their numbers.
+/// Distinct expressions of sufficient length, in the order of their indices.
 class Expressions {
  public:
   explicit Expressions(const ListOpsSetting& setting)
@@ -106,11 +105,11 @@ class Expressions {
   }
 
  private:
-  /// Drawn at a time: no more than fit into 256 MB, however long they are.
+  /// Number of drawings per block: fits into 256 MB, whatever their length.
   static Index block_of(const ListOpsSetting& setting) {
     return std::clamp((Index{1} << 26) / setting.max, Index{16}, Index{1} << 16);
   }
-  /// In a row: of the default lengths one drawing in some hundred is kept. No more than some seconds' worth of tokens.
+  /// Maximum consecutive failures: some seconds' worth of tokens. Default lengths accept about 1% of the drawings.
   static Index most_failures(const ListOpsSetting& setting) {
     return std::clamp((Index{1} << 31) / setting.max, Index{1} << 10, Index{1} << 22);
   }
@@ -148,7 +147,7 @@ void add_line(const ListOps& expression, std::string& text) {
   text += fmt::format("\t{}\n", expression.answer);
 }
 
-/// The three files, in a directory that is there.
+/// Writes the three files to an existing directory.
 void write_parts(const ListOpsSetting& setting, const std::string& directory) {
   Expressions expressions(setting);
   AtomicFile train(directory + "/basic_train.tsv"), valid(directory + "/basic_val.tsv"),
@@ -165,11 +164,11 @@ void write_parts(const ListOpsSetting& setting, const std::string& directory) {
   for (AtomicFile* const file : {&train, &valid, &test}) file->commit();
 }
 
-/// Returns true for one digit, or one operator with its arguments.
+/// Returns true for a single digit or a single operator with its arguments.
 bool is_expression(std::span<const int> tokens) {
-  std::vector<bool> open;  // operators that wait for ], and whether each has an argument
+  std::vector<bool> open;  // unclosed operators, and whether each has an argument
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (i > 0 && open.empty()) return false;  // complete already
+    if (i > 0 && open.empty()) return false;  // already complete
     if (tokens[i] != end && !open.empty()) open.back() = true;
     if (tokens[i] == end) {
       if (open.empty() || !open.back()) return false;

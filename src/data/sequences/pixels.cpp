@@ -24,7 +24,7 @@ void make_grey(Image& image) {
   image.pixels.resize(static_cast<std::size_t>(n));
 }
 
-/// Each pixel the mean of a square cell, rounded half up: floor(sum / n + 1/2) = floor((2 sum + n) / 2n).
+/// Replaces each square cell by its mean, rounded half up: floor(sum / n + 1/2) = floor((2 sum + n) / 2n).
 void shrink(Image& image, Index side) {
   const Index cell = image.size.height / side, n = cell * cell, width = image.size.width;
   Image small{{image.size.channels, side, side}, {}};
@@ -40,7 +40,7 @@ void shrink(Image& image, Index side) {
   image = std::move(small);
 }
 
-/// The images of a data set. Augmented, half of them are mirrored (flip), and shifted by -10 to 10 (shift).
+/// Images of a data set as sequences. Augmentation mirrors half of them (flip) and shifts values by -10 to 10 (shift).
 class PixelSequences : public SequenceSet {
  public:
   PixelSequences(std::unique_ptr<Dataset> images, const DataConfig& data)

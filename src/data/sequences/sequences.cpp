@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Sequences held in memory, those of a pair one after the other.
+/// Sequences held in memory; the two of a pair are consecutive.
 class MemorySequences : public SequenceSet {
  public:
   MemorySequences(std::vector<std::string> class_names, Index vocabulary, bool pairs)
@@ -49,13 +49,13 @@ class MemorySequences : public SequenceSet {
   std::vector<int> labels_;
 };
 
-/// A line of a file, and where it stands.
+/// A line of a file and its position.
 struct Line {
   std::string_view text;
   std::string where;  ///< "FILE:12"
 };
 
-/// Calls f(line) for each line of a file, whether it ends with LF or CRLF. Throws Error if there is none.
+/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there is none.
 template <class F>
 void for_each_line(const fs::path& path, const F& f) {
   const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
@@ -82,7 +82,7 @@ std::vector<std::string_view> fields_of(const Line& line, std::size_t count, con
   return fields;
 }
 
-/// `hint` says how such data come into being.
+/// Returns data.path. Throws Error, ending with `hint`, if it is not a directory.
 fs::path directory_of(const DataConfig& data, const std::string& hint = "") {
   require(!data.path.empty(), "data.name={} needs data.path, a directory", data.name);
   require(fs::is_directory(data.path), "{}: there is no such directory (data.path of {}){}", data.path, data.name,
@@ -90,7 +90,7 @@ fs::path directory_of(const DataConfig& data, const std::string& hint = "") {
   return data.path;
 }
 
-/// The directory of data that heed writes itself, by the command of the same name.
+/// Returns the directory of data that the heed command of the same name generates.
 fs::path generated_directory_of(const DataConfig& data) {
   return directory_of(data,
                       fmt::format("; `heed {} --out {}` writes one, as long as its options say", data.name, data.path));
@@ -98,7 +98,7 @@ fs::path generated_directory_of(const DataConfig& data) {
 
 void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }
 
-/// The part of a name that tells the parts of a data set apart.
+/// Returns the part's word in a file name.
 const char* choose(Part part, const char* train, const char* validation, const char* test) {
   return part == Part::train ? train : part == Part::validation ? validation : test;
 }
@@ -151,15 +151,15 @@ std::string count_labels(const fs::path& file, Counts& counts) {
   return first;
 }
 
-/// Returns the file of texts to validate with, by any of its usual names; empty if there is none.
+/// Returns the validation file, by any of its usual names; empty if there is none.
 fs::path validation_lines(const fs::path& root) {
   for (const char* name : {"val.tsv", "valid.tsv", "validation.tsv", "dev.tsv"})
     if (fs::exists(root / name)) return root / name;
   return {};
 }
 
-/// Returns the classes of texts in lines. A first line whose label is that of no other line is a header, which
-/// data.header says, or refused.
+/// Returns the classes in files of lines. A first line whose label occurs in no other line is a header; data.header
+/// declares it, otherwise it is an error.
 std::vector<std::string> line_classes(const fs::path& root, const std::string& header) {
   Counts counts;
   const std::string first = count_labels(root / "train.tsv", counts);
@@ -284,7 +284,7 @@ SequenceExamples open_sequences(const DataConfig& data, Index context, Part part
   require(set != nullptr, "data.name={} holds no labelled sequences", data.name);
   DataConfig split = data;
   if (!divides) split.validation = 0;
-  // A validation file of its own is read whole, as a test file is.
+  // A separate validation file is read whole, like a test file.
   const Part taken = part == Part::validation && !divides ? Part::test : part;
   return {set, set->has_file_per_example() ? examples_of_files(set->files(), taken, split, seed)
                                            : examples_of(set->size(), taken, split, seed)};

@@ -26,7 +26,7 @@ std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, Part p
 }
 
 std::vector<TextWindow> evaluation_windows(Index n, Index context, Index stride, bool start) {
-  const Index last = start ? n : n - 1;  // behind the last input
+  const Index last = start ? n : n - 1;  // end of the last input
   std::vector<TextWindow> windows;
   for (Index first = 0, done = 0; done < last; first += stride) {
     const Index end = std::min(first + context, last);

@@ -1,4 +1,4 @@
-// 8-bit images: loading from files, change of size and of channels.
+// 8-bit images: loading from files, resizing, conversion of channels.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -18,7 +18,7 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
-/// "3x32x32": channels, height, width.
+/// Returns, for example, "3x32x32": channels, height, width.
 std::string to_string(const ImageSize& size);
 
 /// An image, planar: pixels [channels, height, width].
@@ -27,33 +27,32 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 
-/// Limits of an image file: pixels along a side, and altogether; the latter only as far as $HEED_READ_LIMIT bytes, if
-/// it is set, suffice for 16 bytes per pixel.
+/// Maximum side and number of pixels of an image file. If $HEED_READ_LIMIT is set, an image also needs at most that
+/// many bytes, at 16 bytes per pixel.
 inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 27;
 
-/// Size of the image in a PNG, JPEG, BMP or GIF file, read from its header alone. An alpha channel does not count. If
-/// `oriented`, it is that of the image turned upright by its EXIF orientation. Throws Error if the file is none of
-/// these or the image is larger than the limits above.
+/// Returns the size of the image in a PNG, JPEG, BMP or GIF file, read from its header alone, without counting an alpha
+/// channel. If `oriented`, returns the size after rotation by the EXIF orientation. Throws Error for other files and
+/// for images above the limits.
 ImageSize image_file_size(const std::string& path, bool oriented = true);
 
-/// Loads a PNG, JPEG, BMP or GIF file, of the latter the first frame; grey stays grey, palettes become RGB, 16 bits
-/// become 8. Transparent pixels show a background of the grey level `background`, white as in image viewers. If
+/// Loads a PNG, JPEG or BMP file or the first frame of a GIF file; grey stays grey, palettes become RGB, 16 bits become
+/// 8. Transparent pixels are blended with the grey level `background`; the default is white, as in image viewers. If
 /// `oriented`, the image is turned upright. Throws Error.
 Image load_image(const std::string& path, std::uint8_t background = 255, bool oriented = true);
 
-/// Returns whether the file's name ends as those of image files that are read: .png, .jpg, .jpeg, .jfif, .jpe, .bmp or
-/// .gif, in letters of either case.
+/// Returns true if the name ends in .png, .jpg, .jpeg, .jfif, .jpe, .bmp or .gif, in either case.
 bool has_image_name(const std::string& path);
 
-/// The image at another size, with another number of channels. Aspect is not kept. Resampling is linear
-/// interpolation where the image grows and a triangle-weighted mean over all covered pixels where it shrinks
-/// (so that nothing aliases); grey is 0.299 R + 0.587 G + 0.114 B, RGB from grey repeats it.
+/// Returns the image with another size and number of channels, without preserving the aspect ratio. Resampling is
+/// linear interpolation where the image grows and, to avoid aliasing, a triangle-weighted mean over all covered pixels
+/// where it shrinks; grey is 0.299 R + 0.587 G + 0.114 B, RGB from grey repeats it.
 Image convert(Image image, ImageSize target);
 
 struct DataConfig;
 
-/// Returns the image at the model's size by data.resize: with "crop" the shorter side is brought to that of `target` /
-/// crop_fraction, rounded, and the middle is cut out, as torchvision's Resize and CenterCrop do it; otherwise
+/// Returns the image at the model's size by data.resize: with "crop", the shorter side is resized to that of `target` /
+/// crop_fraction, rounded, and the centre is cropped, as torchvision's Resize and CenterCrop do; otherwise
 /// convert(image, target).
 Image fitted(Image image, ImageSize target, const DataConfig& data);
 

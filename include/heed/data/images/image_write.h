@@ -1,4 +1,4 @@
-// Images to PNG files.
+// Writing of images to PNG files.
 #pragma once
 
 #include "heed/data/images/image.h"
@@ -7,10 +7,10 @@
 
 namespace heed {
 
-/// The content of a PNG file of the image, 8 bits per channel.
+/// Returns the content of a PNG file of the image, 8 bits per channel.
 std::string encode_png(const Image& image);
 
-/// Writes a PNG file in one step. Throws Error.
+/// Writes a PNG file atomically. Throws Error.
 void save_png(const std::string& path, const Image& image);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// From bytes to the numbers that a model takes.
+// Conversion of bytes to normalised model inputs.
 #pragma once
 
 #include "heed/config/data.h"
@@ -8,11 +8,11 @@
 
 namespace heed {
 
-/// Turns a byte of channel c into (byte / 255 - mean[c]) / std[c], computed in double and then rounded to T.
+/// Maps a byte of channel c to (byte / 255 - mean[c]) / std[c], computed in double and then rounded to T.
 template <class T>
 class Normaliser {
  public:
-  /// Throws Error if config.mean or config.std do not suit so many channels or std is not positive.
+  /// Throws Error if the length of config.mean or config.std does not match `channels`, or if std is not positive.
   Normaliser(const DataConfig& config, Index channels);
 
   /// Writes the image's pixels to `to`, [channels, height, width].

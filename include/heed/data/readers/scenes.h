@@ -1,4 +1,4 @@
-// Scenes of several small grey images, with a class for each patch: a dense task made of MNIST or its like.
+// Scenes of several small grey images with a class for each patch: a dense task built from MNIST-like images.
 #pragma once
 
 #include "heed/base/random.h"
@@ -10,18 +10,18 @@
 
 namespace heed {
 
-/// A scene is a black canvas of 56 x 56 on which 1 to 4 images of the source lie, each with its upper left corner
-/// anywhere in rows and columns 0 to 28, later ones over earlier ones where their pixels are not black. A pixel
-/// brighter than 127 carries the class of its image and one. A patch is of the class that most of its carrying pixels
-/// have, the lowest among equals, if a quarter of its pixels carry one, else of class 0, background.
+/// A scene is a black canvas of 56 x 56 with 1 to 4 images of the source, each with its upper left corner anywhere in
+/// rows and columns 0 to 28. Non-black pixels of later images cover earlier ones. A pixel brighter than 127 has the
+/// class of its image plus one. If at least a quarter of a patch's pixels have a class, the patch has the most frequent
+/// of these, the lowest on ties; otherwise class 0, background.
 ///
-/// Scenes to train on are drawn by a seed, those to test with are always the same.
+/// Training scenes are drawn by a seed; test scenes are always the same.
 class Scenes {
  public:
   static constexpr Index side = 56, train_count = 25'000, test_count = 5'000;
 
-  /// Composes scenes of a split's images. `source` and `path` are as open_dataset() takes them. Throws Error if the
-  /// images are not 28 x 28 and grey, or patches of this side do not divide the canvas.
+  /// Composes scenes of a split's images. `source` and `path` are as for open_dataset(). Throws Error if the images are
+  /// not 28 x 28 and grey, or if the patch size does not divide the canvas.
   Scenes(const std::string& source, const std::string& path, Split split, std::uint64_t seed, Index patch);
 
   Index size() const { return count_; }
@@ -30,7 +30,7 @@ class Scenes {
 
   const std::vector<std::string>& files() const { return source_->files(); }
 
-  /// Background, and the source's classes.
+  /// Returns "background", then the source's classes.
   std::vector<std::string> class_names() const;
 
   /// Draws a scene and writes the classes of its patches, row by row, to labels [patches].

@@ -17,15 +17,15 @@ namespace heed {
 /// Digits are tokens 0 to 9; MIN 10, MAX 11, MED 12, SM 13, ] 14.
 inline constexpr int listops_tokens = 15;
 
-/// Tokens of an expression whose parts stand between blanks; parentheses are dropped. Throws Error, which begins with
-/// `where`, at a part that is no token.
+/// Returns the tokens of an expression whose parts are separated by blanks; parentheses are dropped. Throws Error that
+/// begins with `where` at a part that is no token.
 std::vector<int> parse_listops(std::string_view text, const std::string& where);
 
-/// The expressions to generate.
+/// Numbers and shape of the expressions to generate.
 struct ListOpsSetting {
   Index train = 96'000, valid = 2'000, test = 2'000;
-  Index depth = 10;              ///< a node on level l, the root's being 1, may be an operator where l < depth
-  Index args = 10;               ///< most arguments of an operator
+  Index depth = 10;              ///< a node of level l may be an operator if l < depth; the root has level 1
+  Index args = 10;               ///< maximum arguments of an operator
   Index min = 500, max = 2'000;  ///< min < length < max, in digits, operators and ]
   Index seed = 1;
 };
@@ -36,13 +36,13 @@ struct ListOps {
   int answer = 0;
 };
 
-/// Draws an expression: a node is an operator with probability 1/4 where it may be one, else a digit; the number of
-/// arguments, operators and digits are uniform. Gives up, with no tokens, where it is `max` long or longer.
+/// Draws an expression: a node that may be an operator is one with probability 1/4, otherwise a digit; number of
+/// arguments, operators and digits are uniform. Returns no tokens if the expression reaches length `max`.
 ListOps draw_listops(const ListOpsSetting& setting, const RandomStream& random);
 
-/// Writes basic_train.tsv, basic_val.tsv and basic_test.tsv to a directory, which is made: a line Source<TAB>Target,
-/// then for each expression its tokens between blanks, a tab, and the answer. No expression occurs twice. Throws Error
-/// where there are not enough different ones.
+/// Creates a directory and writes basic_train.tsv, basic_val.tsv and basic_test.tsv: a line Source<TAB>Target, then for
+/// each expression its tokens between blanks, a tab, and the answer. No expression occurs twice. Throws Error if there
+/// are too few different ones.
 void write_listops(const ListOpsSetting& setting, const std::string& directory);
 
 }  // namespace heed

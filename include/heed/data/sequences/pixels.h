@@ -1,4 +1,4 @@
-// Images as sequences of their sub-pixels.
+// Images as sequences of their channel values.
 #pragma once
 
 #include "heed/config/data.h"
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// An image as data.grey, data.side and data.levels say, in this order:
+/// Returns the image's tokens after these steps of data.grey, data.side and data.levels, in this order:
 ///   grey     floor((0.2989 R + 0.587 G + 0.114 B) 255.5 / 255), in double
 ///   side     floor(mean + 1/2) of square cells; side divides the original's
 ///   shift    is added to all, and the result clipped to 0..255
@@ -16,10 +16,10 @@ namespace heed {
 /// pixel by pixel, row by row, and within a pixel R, G, B. Throws Error if `side` does not divide the image.
 std::vector<int> pixel_tokens(const Image& image, const DataConfig& data, int shift = 0);
 
-/// Returns the size of an image after pixel_tokens(): channels, height and width.
+/// Returns channels, height and width of an image after pixel_tokens().
 ImageSize token_image(const ImageSize& size, const DataConfig& data);
 
-/// The image of some tokens, each level as the middle of the bytes that it stands for.
+/// Returns the image of tokens; each level becomes the middle of its range of bytes.
 Image image_of_tokens(const std::vector<int>& tokens, const ImageSize& size, Index levels);
 
 }  // namespace heed

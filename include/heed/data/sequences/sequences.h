@@ -1,4 +1,4 @@
-// Labelled sequences of tokens, and pairs of them, behind one interface, whatever the files look like.
+// Labelled sequences of tokens and pairs of sequences, with one interface for all file formats.
 #pragma once
 
 #include "heed/base/random.h"
@@ -11,27 +11,27 @@
 
 namespace heed {
 
-/// Sequences with a label each, or pairs of sequences. Reading is safe from several threads.
+/// Labelled sequences or labelled pairs of sequences. Reading is safe from several threads.
 class SequenceSet {
  public:
   virtual ~SequenceSet() = default;
 
   virtual Index size() const = 0;
 
-  /// Class of an example, an index into class_names().
+  /// Returns the class of an example, an index into class_names().
   virtual int label(Index example) const = 0;
 
-  /// The tokens of an example, `which` = 0, or 1 for the second of a pair. Where `chance` is given they are augmented.
+  /// Reads the tokens of an example; `which` is 0, or 1 for the second of a pair. If `chance` is given, augments them.
   virtual void read(Index example, Index which, const RandomStream* chance, std::vector<int>& to) const = 0;
 
   /// Returns true if file i of files() is example i.
   bool has_file_per_example() const { return file_per_example_; }
 
   bool pairs() const { return pairs_; }
-  Index vocabulary() const { return vocabulary_; }  ///< tokens are below this
+  Index vocabulary() const { return vocabulary_; }  ///< all tokens are less
   Index fixed_length() const { return length_; }    ///< length of all sequences; 0: they differ
   const std::vector<std::string>& class_names() const { return class_names_; }
-  const std::vector<std::string>& files() const { return files_; }  ///< that the set was read from
+  const std::vector<std::string>& files() const { return files_; }  ///< paths of the files that were read
 
  protected:
   SequenceSet(std::vector<std::string> class_names, Index vocabulary, bool pairs, Index length)
@@ -46,7 +46,7 @@ class SequenceSet {
   bool pairs_;
 };
 
-/// Several examples of a set.
+/// A set and the positions of selected examples in it.
 struct SequenceExamples {
   std::shared_ptr<const SequenceSet> set;
   std::vector<Index> examples;
@@ -54,16 +54,16 @@ struct SequenceExamples {
 
 /// Opens a part of a data set by data.name:
 /// - listops: basic_train.tsv, basic_val.tsv, basic_test.tsv (data/sequences/listops.h);
-/// - documents: trees of .txt files by class, as the folder of images (dataset.h), or train.tsv, val.tsv and
-///   test.tsv of lines label<TAB>text;
+/// - documents: trees of .txt files by class, like image folders (dataset.h), or train.tsv, val.tsv and
+///   test.tsv with lines label<TAB>text;
 /// - pairs: new_aan_pairs.{train,eval,test}.tsv of lines label<TAB>id<TAB>id<TAB>text<TAB>text, labels 0.0 and 1.0;
 /// - pixels: the images of data.source, pixel by pixel (data/sequences/pixels.h).
-/// Tokens of documents and pairs are bytes. Sequences are cut at `context`. Throws Error that says what is wrong with
-/// which file and line.
+/// Tokens of documents and pairs are bytes. Sequences are cut at `context`. Throws Error that names the problem, the
+/// file and the line.
 SequenceExamples open_sequences(const DataConfig& data, Index context, Part part, std::uint64_t seed);
 
-/// Throws Error unless a model of so many tokens takes them: all below `vocabulary` and, where all sequences have one
-/// length, `context` of them.
+/// Throws Error unless a model of length `context` accepts the sequences: all tokens are below `vocabulary` and, if all
+/// sequences have one length, it is `context`.
 void require_fit(const SequenceExamples& examples, Index context, Index vocabulary);
 
 }  // namespace heed

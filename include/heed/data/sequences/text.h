@@ -1,4 +1,4 @@
-// Text of any bytes as tokens 0..255. It is never decoded.
+// Text of arbitrary bytes as tokens 0..255, without decoding.
 #pragma once
 
 #include "heed/config/data.h"
@@ -10,21 +10,21 @@
 
 namespace heed {
 
-/// The bytes of data.path, or the first data.limit of them. Throws Error if there are none.
+/// Returns the bytes of data.path, or the first data.limit of them. Throws Error if there are none.
 std::vector<std::uint8_t> read_text(const DataConfig& data);
 
-/// Returns a part of a text: the first floor(0.9 n) of n bytes to train on, those up to floor(0.95 n) to validate, or
-/// the rest to test.
+/// Returns a part of a text of n bytes: the first floor(0.9 n) for training, those up to floor(0.95 n) for validation,
+/// or the rest for testing.
 std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, Part part);
 
-/// A window of a text in an evaluation: inputs x[first .. first + length), of whose predictions those from `fresh` on
-/// count, that no earlier window has made.
+/// A window of a text in an evaluation, with inputs x[first .. first + length). Its predictions from `fresh` on are
+/// counted; earlier windows counted those before.
 struct TextWindow {
   Index first = 0, length = 0, fresh = 0;
 };
 
-/// The windows of at most `context` inputs, each `stride` behind the one before, that predict each of n bytes but the
-/// first once; with `start`, the first byte too.
+/// Returns windows of at most `context` inputs, each starting `stride` after the previous one, that predict each of n
+/// bytes but the first once; with `start`, the first byte too.
 std::vector<TextWindow> evaluation_windows(Index n, Index context, Index stride, bool start);
 
 }  // namespace heed
