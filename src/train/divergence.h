@@ -1,4 +1,4 @@
-// Handling of losses and gradients that are not finite.
+// Handling of non-finite losses and gradients.
 #pragma once
 
 #include "heed/train/evaluate.h"
@@ -14,7 +14,7 @@
 
 namespace heed {
 
-/// The buffers of the model and its teacher before a step, for steps that are skipped (train.on_nonfinite).
+/// Copy of the model's and its teacher's buffers before a step, to restore after a skipped step (train.on_nonfinite).
 template <class T>
 class SavedBuffers {
  public:
@@ -48,7 +48,7 @@ bool all_finite(const Parameters<T>& parameters) {
   return std::all_of(parameters.data(), parameters.data() + parameters.size(), [](T w) { return std::isfinite(w); });
 }
 
-/// Throws Diverged. `what` says where and how, `saved` which weights exist, `lr` is the current learning rate.
+/// Throws Diverged. `what` describes the event, `saved` the existing weights, `lr` is the current learning rate.
 [[noreturn]] inline void fail_diverged(const std::string& what, const RunProgress& progress, const std::string& saved,
                                        double lr) {
   const std::string skipped = progress.skipped > 0

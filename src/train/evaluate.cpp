@@ -16,7 +16,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
           "1, 2, 4, 8 processes and so on can share an evaluation, not {}", ranks.count());
   const Inference<T> inference(model, parameters, microbatch);
   Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(counts))};
-  // Counts are whole numbers: their sum does not depend on the order of threads.
+  // Counts are integers, so their sum does not depend on the order of threads.
   std::vector<std::vector<double>> of_threads(static_cast<std::size_t>(threads()), result.counts);
   std::vector<Score> scores;
   Index seen = 0;  // examples of earlier batches
@@ -45,7 +45,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
   ranks.sum(result.counts);
   if (!std::isfinite(result.score.loss))
     throw Diverged(fmt::format("the model's answers are not finite: the loss of {:.0f} examples is {}",
-                               result.score.terms, std::fabs(result.score.loss)));  // a nan has no sign
+                               result.score.terms, std::fabs(result.score.loss)));  // removes the sign of a NaN
   return result;
 }
 

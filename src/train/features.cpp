@@ -26,7 +26,7 @@ std::vector<int> for_batches(const ImageSelection& selection, const F& f) {
   return labels;
 }
 
-/// A linear classifier x W^T + b of features, given as images [B, width, 1, 1].
+/// Linear classifier x W^T + b; features are given as images [B, width, 1, 1].
 class LinearClassifier : public ModelBase<LinearClassifier> {
  public:
   LinearClassifier(Index width, Index classes) : width_(width), classes_(classes) {

@@ -11,18 +11,18 @@
 
 namespace heed {
 
-/// Runs the lanes of this process side by side. At each sum over the batch, all lanes of all processes wait for each
-/// other, and the sum is formed by the tree.
+/// Runs this process's lanes in parallel. At each sum over the batch, all lanes of all processes wait for each other,
+/// and the tree sum is formed.
 template <class T>
 class LanesInLockstep {
  public:
-  /// Prepares for at most `most` lanes in this process.
+  /// Allocates for at most `most` lanes in this process.
   LanesInLockstep(Ranks& ranks, Index most) : ranks_(ranks), lockstep_(most) {
     for (Index i = 0; i < most; ++i) lanes_.emplace_back(lockstep_, i);
   }
 
-  /// Calls f(lane, batch) for each lane of this process, at least one; `batch` is for the lane's pass. Each lane must
-  /// be a single microbatch.
+  /// Calls f(lane, batch) for each lane of this process, at least one; `batch` is to be used by the lane's pass. Each
+  /// lane must be a single microbatch.
   template <class F>
   void run(const Lanes& lanes, LaneRange own, const F& f) {
     HEED_ASSERT(own.count() > 0 && lanes.undivided);

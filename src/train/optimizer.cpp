@@ -12,10 +12,10 @@ namespace heed {
 
 namespace {
 
-/// Elements that one thread updates at a time.
+/// Elements per update task.
 constexpr Index range = Index{1} << 12;
 
-/// Elements per partial sum of squares; the bits depend on it.
+/// Elements per partial sum of squares; determines the bits of the sum.
 constexpr Index sum_range = Index{1} << 15;
 
 /// Calls f(begin, end) for ranges of [0, size), on all threads.
@@ -52,7 +52,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
   ++steps_;
   for (const ParameterId id : frozen) ++left_out_[static_cast<std::size_t>(id)];
   const bool adamw = state_.size() == 2;
-  // Updates weights [begin, end) for the `count`th time.
+  // Applies update number `count` to weights [begin, end).
   const auto update = [&](Index begin, Index end, double decay, Index count) {
     T* const w = parameters.data();
     const T* const g = gradients.data();
@@ -75,7 +75,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
   };
   const ParameterList& list = parameters.list();
   for_ranges(parameters.trainable_size(), [&](Index begin, Index end) {
-    // The slice of each tensor in the range: weight decay applies to some tensors only.
+    // Updates each tensor's slice of the range separately: weight decay applies to some tensors only.
     for (ParameterId id = 0; id < list.size(); ++id) {
       if (!list[id].trainable || std::find(frozen.begin(), frozen.end(), id) != frozen.end()) continue;
       const Index from = std::max(begin, parameters.offset(id));

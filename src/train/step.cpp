@@ -37,7 +37,7 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
       products_(products_of(train)),
       // In lockstep all lanes are in memory at the same time.
       tapes_(std::min(share_.lanes(batch).count, share_.dependent ? batch : threads())) {
-  // Products of floats need no buffers: they are heed's own.
+  // Only float products, which are heed's own, need no buffers.
   if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
   const Lanes lanes = share_.lanes(batch);
   require_shareable(lanes, ranks.count());
@@ -50,7 +50,7 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
     lockstep_ = std::make_unique<LanesInLockstep<T>>(ranks, count);
   }
   scores_.resize(static_cast<std::size_t>(lanes.microbatches()));
-  // Each gradient is first written by the thread that will fill it: memory belongs to the socket of that thread.
+  // The thread that fills a gradient first writes it, so that its memory is allocated on that thread's socket.
   std::vector<std::optional<Gradients<T>>> sums(static_cast<std::size_t>(streams_ ? sums_at_once(count) : count));
   parallel_for(static_cast<Index>(sums.size()),
                [&](Index i) { sums[static_cast<std::size_t>(i)].emplace(parameters); });
@@ -103,7 +103,7 @@ void BatchGradient<T>::sum_per_lane(LaneRange lanes) {
                  [&](Index i) { run_lane(lanes.first + i, sum_of(lanes.first + i), tapes_.index(i, lanes.count())); });
     if (lanes.count() > 1) tapes_.even_out(recompute_);  // a single lane always runs on the same thread
   }
-  // Block by block, all levels of the tree while the lanes' blocks are in cache.
+  // Adds block by block through all levels of the tree, while the lanes' blocks are in cache.
   constexpr Index block = Index{1} << 12;
   const Index size = gradients().size();
   parallel_ranges((size + block - 1) / block, 1, [&](Index begin, Index end) {
@@ -178,8 +178,8 @@ void BatchGradient<T>::run_microbatch(const MicrobatchPass& microbatch) {
                                microbatch.tape);
   const Var<T> logits = step_.batch->logits(model_, tape, examples);
   Var<T> loss = step_.batch->loss(logits, examples, step_.batch->terms());
-  // The penalty belongs to the first microbatch. A search for non-finite values compares the progress of lanes, so the
-  // penalty then has a pass of its own after the others.
+  // The penalty is added to the first microbatch. The search for non-finite values compares the progress of lanes, so
+  // the penalty then has its own pass after the others.
   const bool penalised = examples.first == 0, penalty_last = non_finite != nullptr;
   if (penalised && !penalty_last)
     if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);

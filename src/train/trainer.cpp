@@ -66,7 +66,7 @@ class Run {
   Outcome train() {
     try {
       files_.open(cost_, train_->batches(), validation_ != nullptr);
-      // A new run can be resumed from here on, and there is room for its checkpoints.
+      // Makes a new run resumable, and checks that there is room for its checkpoints.
       if (!options_.resume) save_last();
       observer_.begin(plan());
       if (options_.profile) gradient_.start_profile();
@@ -154,7 +154,7 @@ class Run {
       diverged(fmt::format("in epoch {}, no step of which had a finite loss and gradient", progress_.epoch + 1));
   }
 
-  /// Validates, records and starts the next epoch. Returns false if interrupted before.
+  /// Validates, records the results and starts the next epoch. Returns false if interrupted.
   bool finish_epoch() {
     EpochReport epoch;
     epoch.train = report();
@@ -185,7 +185,7 @@ class Run {
     return true;
   }
 
-  /// Evaluates the best weights on the test set. Returns false if interrupted before the end.
+  /// Evaluates the best weights on the test set. Returns false if interrupted.
   bool test() {
     Parameters<T>& best = state_.model_weights();
     files_.load_best(best);
@@ -247,7 +247,7 @@ class Run {
             images > 0 ? images / std::max(seconds_since(epoch_start_), 1e-9) : -1};
   }
 
-  /// A step before the resumption had the rates of a run of the epochs planned then.
+  /// A step before the resumption used the schedule of the epochs planned then.
   Rates rates_at(Index step) const {
     const Index per_epoch = train_->batches();
     const Index epochs = step < files_.first_step() ? files_.epochs_before() : x_.train.epochs;
@@ -284,7 +284,7 @@ class Run {
   BatchGradient<T> gradient_;
   SavedBuffers<T> before_step_;
   Clock::time_point epoch_start_;
-  Index epoch_start_batch_ = 0;  ///< batches of the epoch before this process continued it
+  Index epoch_start_batch_ = 0;  ///< batches of the epoch completed before this process continued it
 };
 
 }  // namespace

@@ -17,12 +17,12 @@ struct ImageSelection {
   ImageSize size;
 };
 
-/// Returns a loader of the images in their order, without augmentation.
+/// Returns a loader of the images in order, without augmentation.
 template <class T>
 std::unique_ptr<Loader<T>> plain_images(const ImageSelection& images, Index batch);
 
 /// Computes features of images [count, blocks D]: those of the last `blocks` blocks (Model::features), concatenated
-/// from the earliest on. Throws Error if the model has no such features.
+/// from the earliest to the last. Throws Error if the model has no such features.
 template <class T>
 Features<T> features_of(const Model& model, Parameters<T>& parameters, const ImageSelection& images, Index blocks,
                         Index microbatch);
@@ -37,16 +37,16 @@ Features<T> pixels_of(const ImageSelection& images);
 struct LinearRule {
   Index epochs = 100, batch = 128;
   double lr = 0.001 * 128 / 256;
-  std::uint64_t seed = 1;  ///< of initial weights and order
+  std::uint64_t seed = 1;  ///< for initial weights and order
 };
 
-/// Computes logits [m, classes] of the rows of `test` [m, width] by the weights after the last epoch. Throws Error if
-/// there are fewer examples than a batch.
+/// Trains on `teachers` and returns the logits [m, classes] of the rows of `test` [m, width] after the last epoch.
+/// Throws Error if there are fewer training examples than a batch.
 template <class T>
 Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Index classes, const LinearRule& rule);
 
-/// Evaluates scores [m, classes] that are not logits, like judge_logits() (train/tasks/classification.h), with a loss
-/// of -1 per example.
+/// Evaluates scores [m, classes] that are not logits, like judge_logits() (train/tasks/classification.h); the loss is
+/// -1 per example.
 Evaluation judge_scores(const Tensor<double>& scores, const std::vector<int>& labels);
 
 }  // namespace heed

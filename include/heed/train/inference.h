@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Statistics of batch norm: the running ones, or those of the images of each pass, which then update the running ones.
+/// Statistics for batch norm: the running ones, or those of each pass's images, which then update the running ones.
 enum class Statistics { running, of_pass };
 
 /// Forward passes of a model over microbatches, on all threads.
@@ -18,10 +18,10 @@ class Inference {
   Inference(const Model& model, Parameters<T>& parameters, Index microbatch,
             Statistics statistics = Statistics::running);
 
-  /// Prepares tensors from changed weights. Must be called after each change.
+  /// Recomputes the prepared tensors. Must be called after each change of the weights.
   void renew();
 
-  /// Calls f(tape, microbatch) for each microbatch of the examples, with a tape ready for a pass, on all threads.
+  /// Calls f(tape, microbatch) for each microbatch of the examples, with a cleared tape, on all threads.
   template <class F>
   void for_microbatches(ExampleRange examples, const F& f) const {
     const Lanes division{examples.count, microbatch_};
@@ -32,11 +32,11 @@ class Inference {
     });
   }
 
-  /// Starts to collect the time of operations, by name, or by name and layer.
+  /// Starts profiling operations by name, or by name and layer.
   void start_profile(bool by_layer = false) { tapes_.start_profile(by_layer); }
   Profile profile() const { return tapes_.profile(); }
 
-  /// Computes the logits of examples, in their order.
+  /// Computes the logits of examples, in order.
   void run(const ModelInput<T>& examples, T* logits) const;
 
  private:

@@ -1,5 +1,5 @@
-// Division of a batch for sums whose bits depend on neither threads nor processes: examples form microbatches,
-// consecutive microbatches form a lane, whose gradients are added in order, and lanes are added by a binary tree whose
+// Division of a batch for sums whose bits depend on neither threads nor processes. Examples form microbatches;
+// consecutive microbatches form a lane, whose gradients are added in order; lanes are added by a binary tree whose
 // shape depends on their number alone. A process computes the lanes of a subtree.
 #pragma once
 
@@ -22,7 +22,7 @@ struct LaneRange {
 
   Index count() const { return last - first; }
 
-  /// Returns the lane where the tree divides the range.
+  /// Returns the lane where the tree splits the range.
   Index middle() const { return first + count() / 2; }
 };
 
@@ -40,7 +40,7 @@ struct Lanes {
   Index examples = 0;      ///< examples of the batch
   Index microbatch = 1;    ///< examples of a microbatch; the last one may be smaller
   Index count = 1;         ///< lanes
-  bool undivided = false;  ///< each lane is a single microbatch, of equal sizes but for one example
+  bool undivided = false;  ///< each lane is a single microbatch; their sizes differ by at most one example
 
   Index microbatches() const { return undivided ? count : (examples + microbatch - 1) / microbatch; }
 
@@ -67,7 +67,7 @@ struct Lanes {
     return {begin, start(first_microbatch(lanes.last)) - begin};
   }
 
-  /// Returns the sum over lanes of a value per microbatch of the batch.
+  /// Returns the tree sum over `lanes` of one value per microbatch.
   template <class X>
   X sum(LaneRange lanes, const std::vector<X>& of_microbatches) const {
     if (lanes.count() == 0) return X{};
@@ -82,7 +82,7 @@ struct Lanes {
 };
 
 /// Returns the lanes of a batch for a model with `weights` trainable elements: one per microbatch, at most sixteen, or
-/// eight for more than 2^22 weights, so that the gradients of sixteen take at most 0.25 GB.
+/// eight for more than 2^22 weights, which limits the gradients of sixteen lanes to 0.25 GB.
 inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undivided = false) {
   Lanes lanes{examples, microbatch};
   lanes.count = std::min<Index>(lanes.microbatches(), weights <= Index{1} << 22 ? 16 : 8);
@@ -90,15 +90,15 @@ inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undi
   return lanes;
 }
 
-/// Returns whether the lanes of a model run one after the other rather than side by side, which needs a gradient per
-/// lane: if those would take more than 1 GB. The bits are the same.
+/// Returns true if lanes run sequentially: parallel lanes need a gradient each, and these would take more than 1 GB.
+/// The bits are the same.
 inline bool streams_lanes(Index weights, Index lanes) { return lanes * weights > Index{1} << 28; }
 
-/// Returns the number of gradients that exist at once if lanes run one after the other: one on each level of the tree
-/// that waits for its neighbour, and the current one.
+/// Returns the number of gradients held at once by sequential lanes: the current one, and one on each level of the tree
+/// that waits for its neighbour.
 inline Index sums_at_once(Index lanes) { return std::bit_width(static_cast<std::size_t>(lanes - 1)) + 1; }
 
-/// The share of a process in each batch.
+/// Slice of each batch for one process.
 struct BatchShare {
   Index microbatch, weights;
   int rank, ranks;         ///< this process, and the number of processes

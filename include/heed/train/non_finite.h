@@ -9,17 +9,17 @@
 
 namespace heed {
 
-/// Description of the first tensor with an infinity or NaN among those checked, in order.
+/// First non-finite tensor among those checked, in order.
 template <class T>
 class NonFinite : public TensorObserver<T> {
  public:
-  /// Returns its description; empty if all tensors were finite.
+  /// Returns the tensor's description; empty if all tensors were finite.
   const std::string& where() const { return where_; }
 
-  /// Returns the number of finite tensors checked before it.
+  /// Returns the number of finite tensors checked before the first non-finite one.
   Index finite_before() const { return finite_before_; }
 
-  /// Checks a tensor unless one was found; describe() returns, for example, "the result of softmax in blocks.0.attn".
+  /// Checks a tensor unless one was found; describe() returns, e.g., "the result of softmax in blocks.0.attn".
   template <class Describe>
   void check(View<const T> values, const Describe& describe) {
     if (!where_.empty()) return;

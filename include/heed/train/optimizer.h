@@ -1,4 +1,4 @@
-// Optimisers, averages of weights, gradient clipping, and the schedule of the learning rate.
+// Optimisers, weight averages, gradient clipping and learning-rate schedules.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -23,12 +23,12 @@ class Optimizer {
  public:
   Optimizer(const OptimConfig& config, const Parameters<T>& parameters);
 
-  /// Updates the parameters by the gradients times `gradient_factor`. `frozen` tensors and their means stay unchanged;
-  /// adamw's bias corrections count from a tensor's own first update.
+  /// Updates the parameters by the gradients times `gradient_factor`. `frozen` tensors and their running means stay
+  /// unchanged; adamw's bias corrections count from a tensor's own first update.
   void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates, double gradient_factor = 1,
             const std::vector<ParameterId>& frozen = {});
 
-  /// Return the number of updates, and the number of updates that left each tensor out.
+  /// Return the number of updates, and for each tensor the number of updates in which it was frozen.
   Index steps() const { return steps_; }
   void set_steps(Index steps) { steps_ = steps; }
   std::vector<Index>& left_out() { return left_out_; }
@@ -52,7 +52,7 @@ class Optimizer {
 template <class T>
 void average_weights(Parameters<T>& average, const Parameters<T>& parameters, double decay);
 
-/// Updates an average of the weights, and copies the tensors that are not trained, such as positions of landmarks.
+/// Updates an average of the weights, and copies untrained tensors, such as positions of landmarks.
 template <class T>
 void update_average(Parameters<T>& average, const Parameters<T>& parameters, double decay);
 
@@ -63,12 +63,12 @@ struct Clipping {
 template <class T>
 Clipping clip_by_norm(const Gradients<T>& gradients, double clip);
 
-/// Scales the gradient of each tensor to a norm of at most `clip`. Returns the norm of all gradients before, and the
-/// factor 1.
+/// Scales the gradient of each tensor to a norm of at most `clip`. Returns the norm of all gradients before scaling,
+/// and the factor 1.
 template <class T>
 Clipping clip_each(Gradients<T>& gradients, double clip);
 
-/// Clips each tensor's gradient or all together.
+/// Clips each tensor's gradient separately if `each`, otherwise all together.
 template <class T>
 Clipping clip(Gradients<T>& gradients, double largest, bool each) {
   return each ? clip_each(gradients, largest) : clip_by_norm(gradients, largest);
@@ -82,10 +82,10 @@ Clipping clip(Gradients<T>& gradients, double largest, bool each) {
 ///   rsqrt            lr min(1, s / w) / sqrt(max(s, w))     Vaswani et al., arXiv:1706.03762, Eq. 3
 double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
 
-/// Returns b + (a - b) (1 + cos(pi step / total)) / 2: from a to b.
+/// Returns b + (a - b) (1 + cos(pi step / total)) / 2, which runs from a to b.
 double cosine(double a, double b, Index step, Index total);
 
-/// Returns the learning rate of a step, and its weight decay: weight_decay, or the cosine from it to weight_decay_end.
+/// Returns the learning rate and weight decay of a step: weight_decay, or the cosine from it to weight_decay_end.
 Rates rates_of(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
 
 }  // namespace heed

@@ -17,7 +17,7 @@ struct RateRange {
   Index steps = 200;
 };
 
-/// A step: the loss of its batch before the update, and the running mean of losses,
+/// A step: the loss of its batch before the update, and the smoothed loss,
 ///   m_i = 0.95 m_{i-1} + 0.05 loss_i,   smoothed_i = m_i / (1 - 0.95^{i+1}).
 struct RatePoint {
   double lr, loss, smoothed;
@@ -31,8 +31,8 @@ struct RateTest {
 /// Trains an experiment at these rates and stops if the loss diverges. Writes nothing.
 RateTest test_rates(const Experiment& experiment, const RateRange& range);
 
-/// Suggestion of a test: the smaller of the rate where the smoothed loss falls fastest in the logarithm of the rate,
-/// over a tenth of the test, and a tenth of the rate where it is minimal.
+/// Learning rate suggested by a test: the lesser of the rate where the smoothed loss falls fastest in the logarithm of
+/// the rate, over a tenth of the test, and a tenth of the rate where it is minimal.
 struct RateAdvice {
   double steepest, least;  ///< rates
   double suggested() const { return std::min(steepest, least / 10); }

@@ -1,6 +1,6 @@
-// The gradient of a batch. The batch is divided into microbatches of a few examples; a thread takes a microbatch
-// through the whole model while its activations stay in that core's cache. Threads without a microbatch help with the
-// operations of the others' (base/parallel.h).
+// Gradient of a batch. A batch is divided into microbatches of a few examples; a thread runs a microbatch through the
+// whole model, so that its activations stay in that core's cache. Threads without a microbatch help with the operations
+// of the others (base/parallel.h).
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -20,31 +20,31 @@ class LanesInLockstep;
 /// Loss and accuracy of a batch.
 struct BatchResult {
   double loss = 0;                ///< training loss, with the model's penalty
-  double correct = 0, terms = 0;  ///< correct terms, and all terms
+  double correct = 0, terms = 0;  ///< correct terms; all terms
 };
 
-/// Schedule of lanes. The bits of the gradient are the same.
+/// Schedule of lanes. It does not change the bits of the gradient.
 enum class LaneMemory {
   by_size,   ///< chosen by streams_lanes()
-  per_lane,  ///< lanes side by side, and a gradient for each
+  per_lane,  ///< lanes in parallel, with one gradient each
   streamed,  ///< one lane at a time, on all threads, and log2(lanes) + 1 gradients
 };
 
-/// Computes gradients of the training loss over batches: the task's loss, and once per batch the model's penalty.
+/// Computes gradients of the training loss over batches: the task's loss plus, once per batch, the model's penalty.
 /// Gradients are summed by lanes (train/lanes.h): the bits depend on neither threads nor processes.
 template <class T>
 class BatchGradient {
  public:
-  /// Prepares for batches of at most `batch` examples. Uses microbatch, recompute and dtype of `train`. Processes share
-  /// a batch by its lanes. If its examples depend on each other (batch norm), each lane is a single microbatch, and all
-  /// lanes run in lockstep. Throws Error if this build lacks bfloat16 products or stacks for lockstep that are needed,
-  /// and if this number of processes cannot share such a batch.
+  /// Allocates for batches of at most `batch` examples. Reads microbatch, recompute and dtype of `train`. Processes
+  /// share a batch by its lanes. If examples depend on each other (batch norm), each lane is a single microbatch, and
+  /// all lanes run in lockstep. Throws Error if this build lacks required bfloat16 products or stacks for lockstep, or
+  /// if the processes cannot share such a batch.
   BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
                 Ranks& ranks = one_process(), LaneMemory memory = LaneMemory::by_size);
   ~BatchGradient();
 
-  /// Computes the gradients of the loss over a batch. Scales those of adder weights if the model asks for it. `random`
-  /// is the step's, for dropout and stochastic depth.
+  /// Computes the gradients of the loss over a batch, and scales those of adder weights if the model requires it.
+  /// `random` is the step's stream, for dropout and stochastic depth.
   BatchResult run(const TaskBatch<T>& batch, const RandomStream& random);
 
   Gradients<T>& gradients() { return sums_.front(); }
@@ -52,18 +52,17 @@ class BatchGradient {
   /// Returns how often the lanes of the last run() waited for each other to sum statistics over the batch.
   Index sums_over_batch() const;
 
-  /// Returns this process's share of each batch.
+  /// Returns this process's slice of each batch.
   const BatchShare& share() const { return share_; }
 
-  /// Runs the last batch once more and describes its first tensor, result or gradient that is not finite. Overwrites
-  /// gradients().
+  /// Reruns the last batch and describes its first non-finite tensor, result or gradient. Overwrites gradients().
   std::string first_non_finite();
 
-  /// Shows the tensors of the batch's first microbatch to `observer` in each run() that follows; null shows none.
+  /// Passes the tensors of the first microbatch to `observer` in each later run(); null disables this.
   void observe(TensorObserver<T>* observer) { observer_ = observer; }
 
-  /// Starts to collect the time of operations, by name, or by name and layer. Costs little more than two clock readings
-  /// per operation.
+  /// Starts profiling operations by name, or by name and layer. Costs little more than two clock readings per
+  /// operation.
   void start_profile(bool by_layer = false) { tapes_.start_profile(by_layer); }
   Profile profile() const { return tapes_.profile(); }
 
@@ -75,7 +74,7 @@ class BatchGradient {
     Lanes lanes{};
   };
 
-  /// A microbatch, and the operands of its pass.
+  /// A microbatch and the operands of its pass.
   struct MicrobatchPass {
     Index index;
     Gradients<T>* gradients;
@@ -87,7 +86,7 @@ class BatchGradient {
   void sum_per_lane(LaneRange lanes);
   void sum_streamed(LaneRange lanes);
   void run_lane(Index lane, Gradients<T>& gradients, Index tape = 0, NonFinite<T>* non_finite = nullptr);
-  /// Runs all lanes side by side; `found`, if given, has an element for each.
+  /// Runs all lanes in parallel; `found`, if given, has an element for each.
   void run_in_lockstep(LaneRange lanes, std::vector<NonFinite<T>>* found = nullptr);
   void run_microbatch(const MicrobatchPass& microbatch);
   NonFinite<T> first_in_lanes(LaneRange lanes);

@@ -1,4 +1,4 @@
-// The tapes and profiles of the passes that run side by side.
+// Tapes and profiles of parallel passes.
 #pragma once
 
 #include "heed/base/parallel.h"
@@ -9,25 +9,25 @@
 
 namespace heed {
 
-/// Tapes with their profiles: one for each pass that runs beside others.
+/// Tapes with their profiles, one for each parallel pass.
 template <class T>
 class Tapes {
  public:
   explicit Tapes(Index count = threads());
 
-  /// Returns the index of the tape for item `item` of a parallel_for over `items`: the item's own, or if there are more
-  /// items than tapes, of which there must then be one per thread, the calling thread's.
+  /// Returns the tape's index for `item` of a parallel_for over `items`: the item itself or, if there are more items
+  /// than tapes, the calling thread; there must then be one tape per thread.
   Index index(Index item, Index items) const { return items <= static_cast<Index>(tapes_.size()) ? item : worker(); }
 
   /// Clears tape i for a pass and returns it.
   Tape<T>& begin(Pass<T> pass, Index i) const;
 
-  /// Reserves on every tape the memory that the largest pass so far has used, also for recomputed parts (`with_inner`).
-  /// Which tape records which microbatch may be random: without this a later step might allocate. Reserved memory that
-  /// is never written costs nothing.
+  /// Reserves on every tape the maximum memory of all passes so far, also for recomputed parts (`with_inner`). The
+  /// assignment of microbatches to tapes may be random, so a later step could allocate otherwise. Reserved memory costs
+  /// nothing until it is written.
   void even_out(bool with_inner);
 
-  /// Starts to collect the time of operations, by name, or by name and layer.
+  /// Starts profiling operations by name, or by name and layer.
   void start_profile(bool by_layer) { profiles_.assign(tapes_.size(), Profile(by_layer)); }
 
   /// Returns the sum of all profiles.

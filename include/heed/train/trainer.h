@@ -1,4 +1,4 @@
-// Training: from an experiment to a run directory.
+// Training of an experiment into a run directory.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -14,12 +14,12 @@ struct TrainOptions {
   std::string run;            ///< the run directory
   std::string init{};         ///< initial weights, a file or a run directory; empty: random by the seed
   bool resume = false;        ///< continue the run in the directory
-  bool changed_data = false;  ///< even though its data have changed
+  bool changed_data = false;  ///< continue even though the data have changed
   const std::atomic<bool>* interrupt = nullptr;  ///< when true: finish the step, save, stop
   Profile* profile = nullptr;                    ///< receives the time of operations in training steps
   bool check = false;                            ///< run the first step only and write nothing; `run` may be empty
   Ranks* ranks = &one_process();                 ///< processes that share the training
-  TensorObserver<float>* tensors = nullptr;      ///< is shown each step's first microbatch, in a run in float
+  TensorObserver<float>* tensors = nullptr;      ///< receives each step's first microbatch, in float runs
 };
 
 /// A run before its first step.
@@ -28,10 +28,10 @@ struct TrainPlan {
   std::string example;  ///< noun for an example: "image" or "sequence"
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
   std::vector<std::string> class_names;                                ///< of a classification
-  std::vector<Index> train_classes, validation_classes, test_classes;  ///< numbers of examples, likewise
+  std::vector<Index> train_classes, validation_classes, test_classes;  ///< numbers of examples of each class
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< start: 0, 0 unless resumed
-  Index operations = 0;       ///< multiplications and additions of a training step per example, in products and sums
+  Index operations = 0;       ///< multiplications and additions in products and sums, per example and training step
   double energy_pj = 0;       ///< energy of these operations by the built-in table (cost/energy.h)
   std::string run;
   Index epochs_before = 0;  ///< planned epochs of the resumed run; 0 unless resumed
@@ -60,7 +60,7 @@ struct EpochReport {
   std::string remark;                                   ///< the task's line about the epoch, or empty
 };
 
-/// Observer of a run's progress. Base of progress displays and tests.
+/// Observer of a run's progress; base of progress displays and tests.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
@@ -73,15 +73,15 @@ class TrainObserver {
   virtual void test(const Evaluation&) {}
 };
 
-/// End of a training run: after all epochs, at train.max_steps, by `interrupt`, or after the first step of a check.
+/// Reason for the end of a training run: all epochs, train.max_steps, `interrupt`, or the first step of a check.
 enum class Outcome { finished, stopped, interrupted, checked };
 
 /// Trains an experiment and fills the run directory. Throws Error for bad input, before anything is written, and
-/// Diverged for a loss that is not finite. best.safetensors has the weights with the best validation accuracy, or the
-/// latest without validation. The test set is evaluated once, at the end. A check reads the first batch of each part of
-/// the data and runs one training step, which must leave finite weights. Several processes with the same arguments
-/// share the run: process 0 reads and writes the run directory and calls its observer; an interrupt of one stops all
-/// after the same step.
+/// Diverged for a non-finite loss. best.safetensors has the weights with the best validation accuracy, or the latest
+/// without validation. The test set is evaluated once, at the end. A check reads the first batch of each part of the
+/// data and runs one training step, which must leave finite weights. Several processes with the same arguments share
+/// the run: process 0 reads and writes the run directory and calls its observer; an interrupt of one stops all after
+/// the same step.
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
 
 /// Trains the caller's model and task, in float or double; [model], [attention] and [data] are only recorded.

@@ -32,8 +32,8 @@ std::optional<int> asked_for() {
   return count;
 }
 
-/// Returns the number of cores of `all` that the process is bound to. With OMP_PROC_BIND OpenMP binds the first thread
-/// to a single core of the process's.
+/// Returns how many of `all` cores the process is bound to. Uses OpenMP's count: with OMP_PROC_BIND, OpenMP binds the
+/// first thread to a single core.
 int bound_cores(int all) {
 #if defined(_OPENMP)
   return std::min(all, omp_get_num_procs());
@@ -45,7 +45,7 @@ int bound_cores(int all) {
 #endif
 }
 
-/// Returns how many cores the control groups of the process pay for: the least quota of its group and those above it.
+/// Returns the CPU quota of the process's control groups: the minimum over its group and all parents.
 double paid_cores(const std::string& root) {
   double least = std::numeric_limits<double>::infinity();
   const auto take = [&](double quota, double period) {
@@ -57,7 +57,7 @@ double paid_cores(const std::string& root) {
   for (std::string line; std::getline(own, line);)
     if (line.starts_with("0::/")) group = line.substr(3);
   while (true) {
-    double quota = 0, period = 0;  // "max" is no number: there is no quota
+    double quota = 0, period = 0;  // "max", not a number, means no quota
     if (std::ifstream(groups + group + "/cpu.max") >> quota >> period) take(quota, period);
     if (group.empty()) break;
     group.erase(group.rfind('/'));

@@ -1,4 +1,4 @@
-// Environment variables of the launchers mpirun and srun, and the functions that take MPI.
+// Environment variables of the launchers mpirun and srun, and the functions that use MPI.
 #pragma once
 
 #include "heed/train/processes/processes.h"
@@ -11,21 +11,21 @@
 
 namespace heed {
 
-/// The functions of processes.cpp.
+/// Functions of processes.cpp.
 struct ProcessFunctions {
   Ranks& (*started)();
   Ending (*end)(const Ending&);
   std::vector<std::string> (*launch)(int);
 };
 
-/// Returns the value of the first of these variables that is set; `otherwise` if none is.
+/// Returns the first of these environment variables that is set; `otherwise` if none is.
 inline int told(std::initializer_list<const char*> names, int otherwise) {
   for (const char* const name : names)
     if (const char* const number = std::getenv(name)) return std::atoi(number);
   return otherwise;
 }
 
-/// Returns the number of processes the launcher started; 0 without a launcher.
+/// Returns the number of processes started by the launcher; 0 without one.
 inline int launched() { return told({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 0); }
 
 inline std::string host_name() {

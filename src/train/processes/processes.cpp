@@ -39,7 +39,7 @@ std::string where_numbers_count() {
   return host_name() + (readlink("/proc/self/ns/pid", space, sizeof space - 1) > 0 ? space : "");
 }
 
-/// Throws Error unless all processes are the same build: rounding may differ between builds, and weights would diverge.
+/// Throws Error unless all processes run the same build: rounding may differ between builds, and weights would diverge.
 void require_one_program(Ranks& ranks) {
   const std::string own = std::to_string(std::hash<std::string>{}(read_file("/proc/self/exe"))) + source_commit();
   const std::vector<std::string> programs = ranks.texts(own), hosts = ranks.texts(host_name());
@@ -49,7 +49,7 @@ void require_one_program(Ranks& ranks) {
             hosts[0]);
 }
 
-/// The other processes on this host. The launcher watches those on other hosts.
+/// Other processes on this host; the launcher watches other hosts.
 class Neighbours {
  public:
   explicit Neighbours(Ranks& ranks) : rank_(ranks.rank()) {
@@ -62,8 +62,8 @@ class Neighbours {
     }
   }
 
-  /// Ends this process if another one has died. The first living process reports it in one line, unless several have
-  /// died: then one of them had reported it.
+  /// Ends this process if another one has died. The lowest living rank reports it in one line, unless several have
+  /// died, one of which has then reported it.
   void require_alive() const {
     const auto dead = [](const Other& other) {
       pollfd file{other.file, POLLIN, 0};
@@ -79,7 +79,7 @@ class Neighbours {
       fmt::print(stderr, "heed: process {} (pid {} on {}) has died, so all end; --resume continues a run\n", first.rank,
                  first.id, host_name());
     else
-      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // time for another process to report it
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // lets another process report it first
     _exit(1);
   }
 
@@ -87,7 +87,7 @@ class Neighbours {
   struct Other {
     int rank;
     std::string id;
-    int file;  ///< can be read from when the process has ended; -1: the system has none
+    int file;  ///< becomes readable when the process ends; -1: unsupported
   };
   int rank_;
   std::vector<Other> others_;
@@ -100,7 +100,7 @@ class MpiRanks : public Ranks, private Wire {
     MPI_Comm_dup(MPI_COMM_WORLD, &alarms_);
   }
 
-  /// Starts to check, while waiting, that the processes on this host are alive.
+  /// Enables checks, while waiting, that the processes on this host are alive.
   void watch() { neighbours_.emplace(*this); }
 
   int count() const override { return count_; }
@@ -108,13 +108,13 @@ class MpiRanks : public Ranks, private Wire {
   void sum(std::span<float> numbers) override { exchange_.sum(numbers); }
   void sum(std::span<double> numbers) override {
     if (std::has_single_bit(static_cast<unsigned>(count_))) return exchange_.sum(numbers);
-    // There is no tree for this number of processes, which is reported as an error later.
+    // This number of processes has no tree; an error reports it later.
     MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, sums_);
   }
 
-  // Down a tree: each process that has the bytes sends them to the process `step` after it.
+  // Broadcasts by a tree: each process that has the bytes sends them to the process `step` after it.
   void share(std::span<std::byte> bytes) override {
-    constexpr std::size_t part = std::size_t{1} << 30;  // sizes of messages are ints
+    constexpr std::size_t part = std::size_t{1} << 30;  // message sizes are ints
     for (; bytes.size() > part; bytes = bytes.subspan(part)) share(bytes.first(part));
     int step = count_ / 2;
     for (; step > 0 && rank_ % (2 * step) != 0; step /= 2)
@@ -139,7 +139,7 @@ class MpiRanks : public Ranks, private Wire {
   }
 
   struct Exchange {
-    MPI_Request requests[2];  ///< what is received, and what is sent
+    MPI_Request requests[2];  ///< receive, send
   };
 
   void start(int partner, std::span<const std::byte> sent, std::span<std::byte> received) override {
@@ -166,12 +166,12 @@ class MpiRanks : public Ranks, private Wire {
     under_way_.pop_front();
   }
 
-  /// Returns whether waiting must stop.
+  /// Throws if waiting must stop.
   void look_around() {
     int raised = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, 0, alarms_, &raised, MPI_STATUS_IGNORE);
     if (!raised) return neighbours_ ? neighbours_->require_alive() : void();
-    // The cause of another process's failure may be about to occur here too and is then reported by this process.
+    // The cause of another process's failure may also occur here; this process then reports it.
     if (!alarm_) alarm_ = Clock::now();
     if (Clock::now() - *alarm_ < std::chrono::milliseconds(500)) return;
     for (Exchange& exchange : under_way_) MPI_Cancel(&exchange.requests[0]);  // its memory is about to be released
@@ -184,7 +184,7 @@ class MpiRanks : public Ranks, private Wire {
   std::optional<Neighbours> neighbours_;
   TreeExchange exchange_{*this, rank_, count_};
   std::deque<Exchange> under_way_;
-  std::optional<Clock::time_point> alarm_;  ///< when another process was first seen to have failed
+  std::optional<Clock::time_point> alarm_;  ///< time when another process's failure was first seen
 };
 
 /// Tags of collective messages while working and while ending: a message abandoned by an interrupted process cannot
@@ -192,7 +192,7 @@ class MpiRanks : public Ranks, private Wire {
 struct Exchanges {
   MpiRanks working, closing;
 };
-std::optional<Exchanges> exchanges;  ///< none where this process was started alone
+std::optional<Exchanges> exchanges;  ///< none if this process was started alone
 
 }  // namespace
 
@@ -230,7 +230,7 @@ Ending end_together(const Ending& own) {
     if (!everywhere && first > 0) all.error += fmt::format(" (process {} on {})", first, hosts[first]);
   }
   MPI_Finalize();
-  // A launcher that sees a failed process terminates the others with a delay: all others end first.
+  // A launcher terminates the other processes some time after one fails, so the others end first.
   if (!closing.writes()) return {};
   if (all.status != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   return all;
@@ -240,14 +240,14 @@ std::vector<std::string> launch_words(int processes) {
   return {"mpirun", "--oversubscribe", "--allow-run-as-root", "-np", std::to_string(processes)};
 }
 
-/// The functions of this file, which libheed-mpi.so exports.
+/// Functions of this file, exported by libheed-mpi.so.
 extern "C" const ProcessFunctions heed_processes{started_processes, end_together, launch_words};
 
 #else
 
 namespace {
 
-/// Returns the functions of a package's libheed-mpi.so, this file with MPI; null where it or MPI is not installed.
+/// Returns the functions of a package's libheed-mpi.so (this file with MPI); null if it or MPI is not installed.
 const ProcessFunctions* with_mpi() {
   static void* const library = dlopen("libheed-mpi.so", RTLD_NOW);
   return library != nullptr ? static_cast<const ProcessFunctions*>(dlsym(library, "heed_processes")) : nullptr;

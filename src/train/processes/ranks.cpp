@@ -13,7 +13,7 @@ bool Ranks::any(bool here) {
   return number > 0;
 }
 
-// Each element of the sums has one summand that is not zero.
+// For each element of the sums, only one process has a nonzero summand.
 std::vector<std::string> Ranks::texts(const std::string& own) {
   const auto self = static_cast<std::size_t>(rank());
   std::vector<double> sizes(static_cast<std::size_t>(count()));

@@ -9,12 +9,12 @@
 
 namespace heed {
 
-/// Messages to and from another process.
+/// Connection to other processes.
 class Wire {
  public:
   virtual ~Wire() = default;
 
-  /// Starts to send bytes to a process and to receive bytes from it. Neither span may be used before finish().
+  /// Starts sending bytes to a process and receiving bytes from it. Neither span may be used before finish().
   virtual void start(int partner, std::span<const std::byte> sent, std::span<std::byte> received) = 0;
 
   /// Waits for the earliest unfinished exchange.
@@ -27,7 +27,7 @@ class TreeExchange {
   TreeExchange(Wire& wire, int rank, int count) : wire_(wire), rank_(rank), count_(count) {}
 
   /// Sums level by level: process r exchanges with r xor 1, then r xor 2, r xor 4; the two have the sums of
-  /// neighbouring subtrees. Few values are sent completely on each level: log2 P messages. Of many values, each of the
+  /// neighbouring subtrees. Short arrays are sent whole on each level: log2 P messages. For long arrays, each of the
   /// two adds one half and continues with that half only; afterwards the halves are exchanged in reverse order. For n
   /// values each process sends 2 n (1 - 1/P). The additions, and so the bits, are the same.
   template <class T>
@@ -39,9 +39,9 @@ class TreeExchange {
   }
 
  private:
-  /// Upper limit of few values: 16 KB of floats, whose latency equals their transfer time.
+  /// Length below which an array is sent whole: 16 KB of floats, whose latency equals their transfer time.
   static constexpr Index few = Index{1} << 12;
-  /// Values added while the next ones arrive: 256 KB of floats, which fit a core's cache.
+  /// Values added while the next ones arrive: 256 KB of floats, which fit in a core's cache.
   static constexpr Index range = Index{1} << 16;
 
   template <class T>
@@ -57,8 +57,8 @@ class TreeExchange {
     wire_.finish();
   }
 
-  /// Adds the partner's values to `own` and sends it `sent`, the same values if they are few. A range is added while
-  /// the next one arrives. The left summand is that of the lower process.
+  /// Adds the partner's values to `own` and sends it `sent`, which is `own` for short arrays. A range is added while
+  /// the next one arrives. The left summand is the lower rank's.
   template <class T>
   void add(std::span<T> own, std::span<T> sent, int level) {
     const Index size = static_cast<Index>(std::max(own.size(), sent.size())), ranges = (size + range - 1) / range;

@@ -59,7 +59,7 @@ void for_numbers(Progress& p, const F& f) {
   f("heed.gradient_norm", p.gradient_norm), f("heed.best", p.best), f("heed.since_best", p.since_best);
 }
 
-/// Returns the key of the number of updates that left a tensor out.
+/// Returns the metadata key of the number of updates in which a tensor was frozen.
 std::string left_out_key(const ParameterList& list, std::size_t id) {
   return fmt::format("{}left_out.{}", state_prefix, list[static_cast<ParameterId>(id)].name);
 }

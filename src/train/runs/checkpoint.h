@@ -1,4 +1,4 @@
-// The state of a training run, and its file.
+// State of a training run and its file.
 #pragma once
 
 #include "heed/base/parameters.h"
@@ -11,14 +11,14 @@
 
 namespace heed {
 
-/// Progress of a run. The order of the data, augmentation and dropout are functions of the seed and these numbers:
-/// there is no other random state.
+/// Progress of a run. Data order, augmentation and dropout are functions of the seed and these numbers; there is no
+/// other random state.
 struct RunProgress {
   Index epoch = 0;                ///< completed epochs
   Index step = 0;                 ///< steps, including skipped ones
   Index batch = 0;                ///< batches of the current epoch
-  Index skipped = 0;              ///< skipped batches among them (train.on_nonfinite)
-  double loss = 0;                ///< sum of the mean losses of the other batches
+  Index skipped = 0;              ///< skipped batches of the current epoch (train.on_nonfinite)
+  double loss = 0;                ///< sum of the mean losses of the batches not skipped
   double correct = 0, terms = 0;  ///< correct terms and all terms of those batches
   double gradient_norm = 0;       ///< sum of the gradient norms of those batches
   double best = -1;               ///< best validation accuracy; -1: none
@@ -60,7 +60,7 @@ struct RunState {
 template <class T>
 void save_checkpoint(const std::string& path, RunState<T>& state);
 
-/// Reads a checkpoint into a state of the same model and optimiser. Throws Error if it is of another kind.
+/// Reads a checkpoint into a state of the same model and optimiser. Throws Error if it belongs to another kind.
 template <class T>
 void load_checkpoint(const std::string& path, RunState<T>& state);
 
@@ -74,8 +74,8 @@ void share_weights(Ranks& ranks, Parameters<T>& parameters) {
   ranks.share(std::as_writable_bytes(std::span(parameters.data(), static_cast<std::size_t>(parameters.size()))));
 }
 
-/// Throws Error unless the progress is possible in a run of `epochs` epochs of `batches` batches, with `more` steps
-/// than these have had.
+/// Throws Error if the progress is impossible in a run of `epochs` epochs of `batches` batches, with `more` steps in
+/// addition to those of its epochs and batches.
 void check_progress(const std::string& path, const RunProgress& progress, Index epochs, Index batches, Index more = 0);
 
 }  // namespace heed

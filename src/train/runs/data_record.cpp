@@ -15,19 +15,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Returns a file's name below the data's path; that of a file that is all of the data.
+/// Returns a file's path relative to the data's path; its name if the data are that single file.
 std::string name_below(const fs::path& path, const std::string& file) {
   const fs::path below = fs::absolute(file).lexically_normal().lexically_relative(path);
   return below == "." ? path.filename().string() : below.string();
 }
 
-/// Returns the name of the data set of images that a data set is, or is made of; empty for texts.
+/// Returns the image data set that the data are or derive from; empty for texts.
 std::string images_of(const DataConfig& data) {
   if (data.name == "scenes" || data.name == "pixels") return data.source;
   return holds_sequences(data) ? "" : data.name;
 }
 
-/// Returns the directory or file that a data set is read from, absolute.
+/// Returns the directory or file of the data, absolute.
 fs::path place_of(const DataConfig& data) {
   const std::string images = images_of(data);
   const fs::path place = images.empty() ? fs::path(data.path) : dataset_directory(images, data.path, Split::train);
@@ -35,7 +35,7 @@ fs::path place_of(const DataConfig& data) {
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
-/// Returns true if a data set's images are in one of the usual places. Texts and folders have none.
+/// Returns true if the images are in a default directory. Texts and folders have none.
 bool is_in_usual_place(const DataConfig& data) {
   const std::string images = images_of(data);
   if (images.empty() || images == "folder") return false;
@@ -47,7 +47,7 @@ bool is_in_usual_place(const DataConfig& data) {
   }
 }
 
-/// "2 added (a, b)", at most three by name; empty for none.
+/// Appends, for example, "2 added (a, b)", naming at most three; nothing if there are none.
 void add_change(std::string& text, const char* what, const std::vector<std::string>& names) {
   if (names.empty()) return;
   text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", names.size(), what, first_names(names, 3));
@@ -56,7 +56,7 @@ void add_change(std::string& text, const char* what, const std::vector<std::stri
 }  // namespace
 
 DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
-  // A task of another kind may have no files.
+  // Some tasks have no files.
   const fs::path path = facts.files.empty() ? fs::path() : place_of(data);
   DataRecord record{data.name, data.source, path, {facts.classes, {}}, facts.background, {}};
   for (const std::string& file : facts.validation) record.recorded.validation.push_back(name_below(path, file));

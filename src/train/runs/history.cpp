@@ -13,7 +13,7 @@ namespace heed {
 
 namespace {
 
-/// Calls f(row) for each row of a file; for none if it does not exist.
+/// Calls f(row) for each row of a file, if it exists.
 void for_rows_if_any(const std::string& path, const std::function<void(const TableRow&)>& f) {
   std::error_code none;
   if (std::filesystem::exists(path, none)) for_each_row(path, "", f);
@@ -68,14 +68,14 @@ RunFigures read_figures(const RunPaths& paths, Index batch) {
   figures.epochs = static_cast<double>(history.epochs.size());
   std::vector<double> seconds;
   for (const EpochRecord& epoch : history.epochs) {
-    // The first best epoch is that of best.safetensors.
+    // On ties, best.safetensors is of the first best epoch.
     if (epoch.validation_accuracy &&
         (!figures.validation_accuracy || *epoch.validation_accuracy > *figures.validation_accuracy)) {
       figures.validation_accuracy = epoch.validation_accuracy;
       figures.validation_loss = epoch.validation_loss;
     }
     const double images = static_cast<double>(epoch.step / epoch.epoch) * static_cast<double>(batch);
-    // In a file edited by hand a rate may be too small for its reciprocal.
+    // In a hand-edited file, a rate may be too small for its reciprocal.
     const double took = images / epoch.images_per_s.value_or(0);
     if (std::isfinite(took)) seconds.push_back(took);
   }

@@ -28,7 +28,7 @@ MatchingRules matching_rules(const Experiment& x) {
           .file_parts = projection_parts(layout)};
 }
 
-/// The names of a TakenTensor::Status in init.json.
+/// Names of TakenTensor::Status in init.json.
 constexpr const char* status_names[] = {"loaded", "part", "interpolated", "new"};
 
 }  // namespace

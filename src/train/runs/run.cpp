@@ -24,7 +24,7 @@ namespace heed {
 
 namespace {
 
-/// Beginning of the names of a run's copies of its plugins.
+/// Prefix of the names of a run's plugin copies.
 constexpr const char* plugin_copy_prefix = "plugin-";
 
 std::string cpu_name() {
@@ -39,7 +39,7 @@ std::string cpu_name() {
        path, what, number);
 }
 
-/// Throws Error unless the epoch or step `found` follows the one before it.
+/// Throws Error unless the epoch or step `found` is the successor of `before`.
 void require_next(const std::string& path, const char* what, Index before, Index found) {
   if (found != before + 1) refuse_missing(path, what, before + 1);
 }
@@ -69,7 +69,7 @@ void RunPaths::remove() const {
   for (const auto& entry : std::filesystem::directory_iterator(directory, none))
     if (entry.path().filename().string().starts_with(plugin_copy_prefix)) std::filesystem::remove(entry.path(), none);
   for (const std::string& file : files()) std::filesystem::remove(file, none);
-  std::filesystem::remove(directory, none);  // only an empty one
+  std::filesystem::remove(directory, none);  // fails unless empty
 }
 
 void add_version(SafetensorsWriter& file) { file.metadata("heed.version", HEED_VERSION); }
@@ -77,7 +77,7 @@ void add_version(SafetensorsWriter& file) { file.metadata("heed.version", HEED_V
 void check_same_version(const RunPaths& paths) {
   const SafetensorsFile last(paths.last());
   const auto found = last.metadata().find("heed.version");
-  const std::string version = found == last.metadata().end() ? "0.1.0" : found->second;  // which did not record it
+  const std::string version = found == last.metadata().end() ? "0.1.0" : found->second;  // not recorded by 0.1.0
   require(
       version == HEED_VERSION,
       "{}: was written by heed {}; heed {} evaluates it, or begins another run with it (--init), but cannot resume it",
@@ -119,7 +119,7 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
   fail("{}: the run was begun with another configuration; a resumed run keeps it", paths.config());
 }
 
-/// Returns the name in the run's directory of a copy of a plugin.
+/// Returns the name of a plugin's copy in the run's directory.
 static std::string plugin_copy_name(const std::string& file) {
   return plugin_copy_prefix + std::filesystem::path(file).filename().string();
 }
@@ -243,8 +243,8 @@ KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoF
   return kept;
 }
 
-/// Appends a row with these values, negative ones left out. Called in a training step: the buffer is on the stack to
-/// avoid allocations.
+/// Appends a row with these values; negative ones become empty fields. Called in a training step: the buffer is on the
+/// stack to avoid allocations.
 void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<double> values) {
   fmt::memory_buffer text;
   const auto out = std::back_inserter(text);
@@ -256,7 +256,7 @@ void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<dou
 
 }  // namespace
 
-/// Steps may be logged from any step on, since train.log_steps may change, but in both tables from the same one.
+/// The first logged step is arbitrary, since train.log_steps may change, but it is the same in both tables.
 MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
   const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
   const KeptRows gradients =

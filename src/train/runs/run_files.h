@@ -1,4 +1,4 @@
-// The files of a training run while it trains.
+// Files of a training run during training.
 #pragma once
 
 #include "checkpoint.h"
@@ -19,14 +19,14 @@
 
 namespace heed {
 
-/// Throws Error if the run directory holds a run that is not to be resumed, or none that is.
+/// Throws Error if the run directory holds a run that is not to be resumed, or lacks a run to resume.
 inline void require_startable(const RunPaths& paths, const TrainOptions& options) {
   require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
           paths.directory);
   require(!options.resume || paths.exists(), "{}: holds no run to resume", paths.directory);
 }
 
-/// Returns the query for the cost of a training step, for cost.json and TrainPlan.
+/// Returns the query for a training step's cost, for cost.json and TrainPlan.
 inline CostQuery step_cost(const Experiment& x) {
   return {Convention::contractions, CostPass::step, CostGroup::layer, x.train.batch};
 }
@@ -58,7 +58,7 @@ class RunFiles {
       if (options_.resume) so_far = resume(batches, validated);
       paths_.remove_leftovers();
       AtomicFiles files = descriptions(cost);
-      // A resumed run that is refused has changed no file.
+      // A rejected resumption has changed no file.
       if (is_new_)
         metrics_.emplace(paths_);
       else
@@ -72,7 +72,7 @@ class RunFiles {
     saved_step_ = first_step_ = state_.progress.step;
   }
 
-  /// Removes the files of a new run that has not completed a step: the same command can start it again.
+  /// Removes the files of a new run without a completed step, so that the same command can start it again.
   void discard_untrained() {
     if (is_new_ && state_.progress.step == 0) paths_.remove();
   }
@@ -100,24 +100,24 @@ class RunFiles {
     share_weights(ranks_, parameters);
   }
 
-  /// Brings the recorded metrics to the disk.
+  /// Flushes the metrics to the disk.
   void sync() {
     if (metrics_) metrics_->sync();
   }
 
-  /// Returns the weights of --init; empty without, and in processes other than 0.
+  /// Returns the weights of --init; empty without it, and in processes other than 0.
   const std::optional<InitialWeights>& initial() const { return initial_; }
 
   /// Returns the number of epochs the resumed run had; 0 for a new run.
   Index epochs_before() const { return epochs_before_; }
 
-  /// Returns the number of steps before this process continued the run.
+  /// Returns the number of steps completed before this process continued the run.
   Index first_step() const { return first_step_; }
 
-  /// Returns the steps made beyond those of as many epochs of the present data.
+  /// Returns the steps in excess of the completed epochs' steps with the current data.
   Index recounted() const { return recounted_; }
 
-  /// Returns where the weights are after a failure: "; PATH has the weights after step N".
+  /// Returns a note on the saved weights for an error message: "; PATH has the weights after step N".
   std::string saved_note() const {
     return options_.check ? "" : fmt::format("; {} has the weights after step {}", paths_.last(), saved_step_);
   }
@@ -133,7 +133,7 @@ class RunFiles {
             "{}: train.epochs = {}, but {} epochs are completed{}", paths_.directory, x_.train.epochs, progress.epoch,
             progress.batch > 0 ? ", and one more is begun" : "");
     require_same_data();
-    // Changed data may make epochs of another length.
+    // Changed data may change the length of epochs.
     if (options_.changed_data) recounted_ = progress.step - progress.epoch * batches - progress.batch;
     check_progress(paths_.last(), progress, x_.train.epochs, batches, recounted_);
     if (progress.epoch > 0) check_best();
@@ -161,10 +161,10 @@ class RunFiles {
           error.what(), paths_.last());
     }
   }
-  /// Writes the files that describe the run, which commit() puts in their places.
+  /// Prepares the files that describe the run; commit() replaces the existing ones.
   AtomicFiles descriptions(const ModelCost& cost) const {
     AtomicFiles files;
-    // The data of a resumed run stay on record as they were.
+    // The data record of a resumed run is not changed.
     if (is_new_) files.write(paths_.data(), data_json(describe_data(x_.data, state_.task.data_facts())));
     files.write(paths_.environment(), environment_json());
     if (const std::string plugins = plugins_json(x_); !plugins.empty()) files.write(paths_.plugins(), plugins);
@@ -173,7 +173,7 @@ class RunFiles {
     if (initial_) files.write(paths_.init(), init_json(*initial_, x_.train));
     Experiment placed = x_;  // the run may be used from another directory
     if (!placed.data.path.empty()) placed.data.path = std::filesystem::absolute(placed.data.path).lexically_normal();
-    // Replaced last: the changes of a resumed run become permanent once nothing else can fail.
+    // Replaced last: changes by a resumed run become permanent only when nothing else can fail.
     files.write(paths_.config(), config_toml(placed));
     return files;
   }

@@ -16,10 +16,10 @@ namespace heed {
 namespace {
 
 constexpr std::string_view first_columns = "kind,epoch,step";
-constexpr std::size_t of_place = 3;  // kind, epoch, step
+constexpr std::size_t of_place = 3;  // index of the first value, after kind, epoch, step
 constexpr std::string_view kinds[] = {"step", "train", "valid", "test"};
 
-/// Parses `text`; returns whether all of it is a number of at least `least`.
+/// Parses `text`; returns true if all of it is a number of at least `least`.
 template <class Number>
 bool parse(const std::string& text, Number least, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -56,7 +56,7 @@ void for_each_row(const std::string& path, std::string_view header, const std::f
   const std::string text = read_file(path);
   std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
   std::string line;
-  if (!std::getline(lines, line) && header.empty()) return;  // a run that has just started
+  if (!std::getline(lines, line) && header.empty()) return;  // the run has just started
   TableRow row;
   row.columns = split(line, ',');
   const bool known = header.empty() ? (line + ",").starts_with(fmt::format("{},", first_columns)) : line == header;

@@ -77,14 +77,14 @@ std::unique_ptr<TaskBatch<T>> batch_of(Tensor<T> images, const Tensor<int>& labe
   return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(list));
 }
 
-/// Returns the share of a class's examples that are classified as it; 0 of no examples.
+/// Returns the fraction of a class's examples that are classified correctly; 0 without examples.
 double recall(const std::vector<double>& counts, Index classes, Index c) {
   const double* const row = counts.data() + confusion_count(classes, c, 0);
   const double total = std::accumulate(row, row + classes, 0.0);
   return total == 0 ? 0 : row[c] / total;
 }
 
-/// Returns the ten classes of many that are recognised least, each with the class that it is most often taken for.
+/// Returns the ten classes with the lowest recall, each with its most frequent wrong prediction.
 std::string hardest_text(const std::vector<double>& counts, Index classes, const std::vector<std::string>& labels) {
   constexpr Index shown = 10;
   std::vector<Index> order(labels.size());
@@ -105,7 +105,7 @@ std::string hardest_text(const std::vector<double>& counts, Index classes, const
   return text;
 }
 
-/// Returns the confusion table of up to twenty classes, or the hardest of more. A class is its number and its name.
+/// Returns the confusion table of up to twenty classes, or the hardest classes of more. Classes have number and name.
 std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
                            std::vector<std::string> names) {
   constexpr Index most = 20;
@@ -228,8 +228,7 @@ std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training
       training ? train_.label_smoothing : 0);
 }
 
-/// Returns the names that the run recorded or, without a record, those of the test data, or numbers if they are
-/// missing.
+/// Returns the recorded names, without a record those of the test data, or numbers if the data are missing.
 template <class T>
 std::vector<std::string> Classification<T>::class_names() {
   if (!data_.recorded.classes.empty()) return data_.recorded.classes;

@@ -1,7 +1,7 @@
 // Self-supervision by a teacher that is a slow average of the student. Caron et al., arXiv:2104.14294v2, Algorithm 1.
 //
 //   q_i = softmax((t_i - c) / teacher_temp)           t: the teacher's logits of two large views; no gradient
-//   loss = mean of -q_i . log p_j                     p: the student's, of all views j but i (ops/dino.h)
+//   loss = mean of -q_i . log p_j                     p: the student's, of all views j except i (ops/dino.h)
 //   c := center_momentum c + (1 - center_momentum) mean(t)
 //   clip each tensor's gradient, optimiser step
 //   teacher := l teacher + (1 - l) student            l rises from [dino] ema to 1
@@ -51,7 +51,7 @@ class ViewBatch : public TaskBatch<T> {
     return dino_loss(logits, dino_.answers().part(microbatch.first, microbatch.count), temperature_, terms);
   }
 
-  /// Returns the number of pairs with the same most likely output of student and teacher.
+  /// Returns the number of pairs for which student and teacher have the same most likely output.
   Index correct(View<const T> logits, ExampleRange microbatch) const override {
     const Index K = logits.shape()[1], crops = views() - 2;
     const auto largest = [K](const T* rows, Index row) { return largest_of(rows + row * K, K); };
@@ -196,8 +196,8 @@ class Dino : public Task<T> {
     std::copy(student.data(), student.data() + student.size(), teacher_.data());
   }
 
-  /// Computes the teacher's targets for two large views of images, [B, 2, C, H, W]. after_step() updates the centre by
-  /// them.
+  /// Computes the teacher's targets for two large views of images, [B, 2, C, H, W]. after_step() uses them to update
+  /// the centre.
   void answer(View<const T> views, Index epoch) {
     if (const Shape shape{views.shape()[0], 2, outputs()}; logits_.shape() != shape) logits_ = Tensor<T>(shape);
     teacher_pass_.renew();
@@ -250,10 +250,10 @@ class Dino : public Task<T> {
   const Model& model_;
   ImageSize image_;
   ImageSets sets_;
-  std::vector<std::string> names_;  ///< of the classes, once a set is open
+  std::vector<std::string> names_;  ///< class names, once a set is open
   Parameters<T> teacher_;
   Inference<T> teacher_pass_;
-  Tensor<T> center_, entropy_;  ///< entropy_ [2]: sum over the steps of the epoch, and their number
+  Tensor<T> center_, entropy_;  ///< entropy_ [2]: sum over the epoch's steps, and their number
   Tensor<T> logits_;
   Teaching<T> teaching_;
 };

@@ -1,4 +1,4 @@
-// Images, tokens and labels given by the caller, checked, and random ones.
+// Images, tokens and labels from the caller, checked, or random.
 #pragma once
 
 #include "heed/base/random.h"
@@ -24,7 +24,7 @@ Tensor<int> take_integers(GivenTensors& tensors, const std::string& name, const 
   return integers;
 }
 
-/// Returns the integer tensor `name`, whose elements must be in low..high, as ints.
+/// Returns the integer tensor `name` as ints. All elements must be in low..high.
 inline Tensor<int> take_integers(GivenTensors& tensors, const std::string& name, const Shape& shape, Index low,
                                  Index high) {
   return take_integers(tensors, name, shape, low, high, [](Index, Index) { return true; });

@@ -13,7 +13,7 @@ namespace heed {
 
 namespace {
 
-/// Batches that are built one by one in the source's memory.
+/// Batches built one by one in the source's memory.
 template <class T>
 class TokenBatches : public BatchSource<T> {
  public:
@@ -78,8 +78,8 @@ class TrainingWindows : public TokenBatches<T> {
   RandomStream random_;
 };
 
-/// Windows of a text that together predict each byte once. Bytes after the end of a window have no target; attention is
-/// causal, so they do not affect the others.
+/// Windows of a text that together predict each byte once. Bytes after the end of a window have no target and, since
+/// attention is causal, do not affect the others.
 template <class T>
 class EvaluationWindows : public TokenBatches<T> {
  public:
@@ -112,7 +112,7 @@ class EvaluationWindows : public TokenBatches<T> {
   std::vector<TextWindow> windows_;
 };
 
-/// Batches of full sequences, each row of which predicts the next token.
+/// Batches of full sequences; each position predicts the next token.
 template <class T>
 class WholeSequences : public TokenBatches<T> {
  public:
@@ -166,7 +166,7 @@ class OwnTokens : public LanguageBatch<T> {
   Tensor<int> tokens_, targets_;
 };
 
-/// The task: predicts text by bytes, or images by sub-pixels.
+/// Task that predicts text by bytes, or images by channel values.
 template <class T>
 class Language : public Task<T> {
  public:

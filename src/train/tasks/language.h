@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// Sequences [B, T] and the target token of each row [B, T], -1 for none. Both belong to the caller. The loss is the
-/// mean of -log softmax over the rows of the batch that have a target.
+/// Sequences [B, T] and the target token of each position [B, T], -1 for none; owned by the caller. The loss is the
+/// mean of -log softmax over the batch's positions with a target.
 template <class T>
 class LanguageBatch : public TaskBatch<T> {
  public:

@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-/// A batch whose logits are scores of classes.
+/// A batch whose logits are class scores.
 template <class T>
 class JudgedImages : public TaskBatch<T> {
  public:

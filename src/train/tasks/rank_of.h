@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Returns the index of the first largest of n values.
+/// Returns the index of the largest of n values, the first on ties.
 template <class T>
 Index largest_of(const T* values, Index n) {
   return std::max_element(values, values + n) - values;
@@ -24,8 +24,8 @@ double cross_entropy_of(const T* logits, Index classes, Index label) {
   return maximum + math::log(sum) - static_cast<double>(logits[label]);
 }
 
-/// Returns the number of classes ranked before `label`; ties go to the lower class. If a logit is NaN, no label has
-/// rank 0.
+/// Returns the number of classes ranked before `label`; on ties the lower class ranks first. If a logit is NaN, no
+/// label has rank 0.
 template <class T>
 Index rank_of(const T* logits, Index classes, Index label) {
   if (std::any_of(logits, logits + classes, [](T x) { return std::isnan(x); })) return classes;
@@ -34,7 +34,7 @@ Index rank_of(const T* logits, Index classes, Index label) {
   return before;
 }
 
-/// Returns the number of rows of logits [..., classes] whose label has rank 0; a negative label is none.
+/// Returns the number of rows of logits [..., classes] whose label has rank 0; rows with a negative label do not count.
 template <class T>
 Index correct_rows(View<const T> logits, const int* labels) {
   const Index classes = logits.shape().row_size();

@@ -1,4 +1,4 @@
-// The tasks besides the classification of images (train/tasks/classification.h), which make_task() chooses from.
+// Tasks of make_task() besides image classification (train/tasks/classification.h).
 #pragma once
 
 #include "heed/train/tasks/task.h"
@@ -6,16 +6,16 @@
 namespace heed {
 
 /// Patch classification on scenes (data/readers/scenes.h). The loss is the mean cross entropy over patches. The
-/// accuracy of an evaluation is the mean intersection over union of the classes that occur: the patches of a class that
-/// are classified as it, divided by the patches of which either is true.
+/// accuracy of an evaluation is the mean intersection over union of the classes that occur: the number of patches with
+/// this class as label and prediction, divided by those with it as label or prediction.
 template <class T>
 std::unique_ptr<Task<T>> make_patch_classification(const Experiment& experiment, const Model& model);
 
 /// Returns the intersection over union of each class, -1 for an empty union, from counts [classes, classes] of patches
-/// by label and answer.
+/// by label and prediction.
 std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes);
 
-/// Prediction of text by bytes, or of images by sub-pixels.
+/// Prediction of text by bytes, or of images by channel values.
 template <class T>
 std::unique_ptr<Task<T>> make_language(const Experiment& experiment, const Model& model);
 
@@ -23,7 +23,7 @@ std::unique_ptr<Task<T>> make_language(const Experiment& experiment, const Model
 template <class T>
 std::unique_ptr<Task<T>> make_sequence_classification(const Experiment& experiment, const Model& model);
 
-/// Self-supervision by a teacher, for a model of nn/dino.h, or a backbone, for which open() is not available.
+/// Self-supervision by a teacher, for a model of nn/dino.h; open() is unavailable for a plain backbone.
 template <class T>
 std::unique_ptr<Task<T>> make_dino(const Experiment& experiment, const Model& model);
 

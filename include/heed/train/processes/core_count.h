@@ -1,18 +1,18 @@
-// How many cores this process may use.
+// Number of cores available to this process.
 #pragma once
 
 #include <string>
 
 namespace heed {
 
-/// A number of threads, and why it is that.
+/// A number of threads and its origin.
 struct ThreadCount {
   int count;
   std::string reason;
 };
 
-/// Returns OMP_NUM_THREADS if it is set, else the number of cores that the process may use: those that it is bound to
-/// (taskset), or so many as the quota of its container pays for, rounded up. `root` is the root of the file system.
+/// Returns OMP_NUM_THREADS if it is set. Otherwise returns the number of available cores: those the process is bound to
+/// (taskset), or the CPU quota of its container, rounded up, if smaller. `root` is the file system's root.
 ThreadCount default_threads(const std::string& root = "");
 
 }  // namespace heed

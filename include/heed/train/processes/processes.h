@@ -12,7 +12,7 @@ namespace heed {
 /// build has no MPI.
 Ranks& started_processes();
 
-/// Error of an exchange if another process has failed: this process must end.
+/// Thrown by an exchange if another process has failed: this process must end.
 struct OtherFailed : std::exception {
   const char* what() const noexcept override { return "another process has failed"; }
 };
@@ -23,8 +23,8 @@ struct Ending {
   std::string error{};
 };
 
-/// Ends all processes, each of which must call this last: returns the status and error of the first process that failed
-/// in process 0, success in the others. Throws OtherFailed in processes that wait for one that failed.
+/// Ends all processes; must be the last call in each of them. In process 0, returns the status and error of the first
+/// failed process, in the others success. Throws OtherFailed in processes that wait for a failed one.
 Ending end_together(const Ending& own);
 
 /// Cores [first, first + count) among those available on a host.
@@ -36,7 +36,7 @@ struct Cores {
 /// than processes.
 Cores part_of_cores(int place, int processes, int cores);
 
-/// Number of hosts, and of cores of this process; empty if cores are not assigned.
+/// Number of hosts, and number of cores of this process; 0 cores if none are assigned.
 struct Place {
   int hosts = 1, cores = 0;
 };
@@ -45,7 +45,7 @@ struct Place {
 /// their number (0: one thread per core) or there are more processes than cores.
 Place place_processes(Ranks& ranks, int threads);
 
-/// Returns the command that starts `count` processes on this host, to precede the program's name; empty without MPI.
+/// Returns the words that start `count` processes on this host, to precede the program's name; empty without MPI.
 std::vector<std::string> launch_words(int processes);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// The processes that train a model together.
+// Interface to the processes that train a model together.
 #pragma once
 
 #include "heed/train/lanes.h"
@@ -10,13 +10,13 @@
 
 namespace heed {
 
-/// The processes that share each batch: each computes a subtree of its lanes (train/lanes.h) and has all weights. All
-/// must make the same calls in the same order, each on one thread.
+/// Processes that share each batch: each computes a subtree of its lanes (train/lanes.h) and has all weights. All must
+/// make the same calls in the same order, each on one thread.
 class Ranks {
  public:
   virtual ~Ranks() = default;
 
-  /// Return the number of processes, a power of two, and the index of this one.
+  /// Return the number of processes, a power of two, and this process's index.
   virtual int count() const = 0;
   virtual int rank() const = 0;
 
@@ -27,13 +27,13 @@ class Ranks {
   /// Copies the bytes of process 0 to all processes.
   virtual void share(std::span<std::byte> bytes) = 0;
 
-  /// Returns whether this process writes files and reports: process 0.
+  /// Returns true for process 0, which writes files and reports.
   bool writes() const { return rank() == 0; }
 
-  /// Returns whether `here` is true in any process.
+  /// Returns true if `here` is true in any process.
   bool any(bool here);
 
-  /// Returns the texts of all processes, in their order.
+  /// Returns the texts of all processes, by rank.
   std::vector<std::string> texts(const std::string& own);
 
   /// Throws Error unless all processes have the same text.

@@ -1,4 +1,4 @@
-// data.json of a run: what its data were when it began. The run is used by it, whatever happens to the data.
+// data.json of a run: a description of its data at the start, used for the run even if the data change later.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -13,26 +13,26 @@ namespace heed {
 
 /// The content of data.json.
 struct DataRecord {
-  std::string name, source;       ///< data.name, data.source
-  std::string path;               ///< where the data lay, absolute
-  RecordedData recorded;          ///< classes, images set aside
-  std::optional<int> background;  ///< grey level that the test images have in common (data/images/background.h)
-  std::map<std::string, std::string> files;  ///< checksums of the files that were read, by their names below `path`
+  std::string name, source;                  ///< data.name, data.source
+  std::string path;                          ///< location of the data, an absolute path
+  RecordedData recorded;                     ///< classes and validation files
+  std::optional<int> background;             ///< common grey level of the test images (data/images/background.h)
+  std::map<std::string, std::string> files;  ///< checksums of the files that were read, by their paths below `path`
 };
 
-/// Describes data as they are now: reads all files.
+/// Reads all files and describes the data.
 DataRecord describe_data(const DataConfig& data, const DataFacts& facts);
 
 std::string data_json(const DataRecord& record);
 
-/// Returns the record of a run; none for runs of heed 0.2.0 and before.
+/// Returns the record of a run; none for runs of heed 0.2.0 and earlier.
 std::optional<DataRecord> read_data_record(const RunPaths& paths);
 
-/// Returns what differs between the files of two records, "2 added (a, b), 1 edited (c)"; empty if nothing does.
+/// Returns the differences between the files of two records, "2 added (a, b), 1 edited (c)"; empty if there are none.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
-/// Makes an experiment use what a run recorded, if it is on the run's data set: classes, images set aside, and where the
-/// data lay, if it does not say. If they are no longer there, the usual places of the data set are tried.
+/// Applies a run's record to an experiment on the same data set: classes, validation files and, if the experiment gives
+/// no path, the recorded one. If the data are not there, the default directories are tried.
 void use_record(Experiment& experiment, const DataRecord& record);
 
 }  // namespace heed

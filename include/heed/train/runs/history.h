@@ -9,20 +9,20 @@
 
 namespace heed {
 
-/// An epoch. Values that were not measured are empty.
+/// An epoch. Unmeasured values are empty.
 struct EpochRecord {
   Index epoch = 0, step = 0;  ///< completed epochs and steps
   std::optional<double> loss, accuracy, lr, gradient_norm, images_per_s;
   std::optional<double> validation_loss, validation_accuracy;
 };
 
-/// A logged step (train.log_steps). Values that were not measured are empty.
+/// A logged step (train.log_steps). Unmeasured values are empty.
 struct StepRecord {
   Index step = 0;  ///< completed steps
   std::optional<double> loss, lr, gradient_norm;
 };
 
-/// A run so far.
+/// Progress of a run.
 struct RunHistory {
   std::vector<EpochRecord> epochs;
   std::vector<StepRecord> steps;
@@ -47,12 +47,12 @@ struct RunFigures {
 /// Reads the figures of a run with train.batch = `batch`; parameters only if the directory has cost.json.
 RunFigures read_figures(const RunPaths& paths, Index batch);
 
-/// A figure, for tables.
+/// A figure's names and format in tables.
 struct FigureName {
   const char* key;    ///< in CSV and JSON
-  const char* title;  ///< in tables of text; null: not in them
+  const char* title;  ///< in text tables; null: omitted
   std::optional<double> RunFigures::*value;
-  bool share;    ///< whether text shows it as a percentage
+  bool share;    ///< true: a percentage in text
   int decimals;  ///< decimals in text
 };
 inline constexpr std::array<FigureName, 8> figure_names{{

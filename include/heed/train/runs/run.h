@@ -1,4 +1,4 @@
-// The directory of a training run: config.toml, data.json, environment.json, cost.json, metrics.csv, gradients.csv,
+// Directory of a training run: config.toml, data.json, environment.json, cost.json, metrics.csv, gradients.csv,
 // last.safetensors, best.safetensors; init.json if it started from given weights, plugins.json and copies of the
 // plugins if mechanisms came from plugins.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace heed {
 
-/// Files of a run.
+/// Paths of a run's files.
 struct RunPaths {
   explicit RunPaths(std::string run) : directory(std::move(run)) {}
   std::string config() const { return directory + "/config.toml"; }
@@ -26,16 +26,16 @@ struct RunPaths {
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
 
-  /// Returns the file of the weights to use: best.safetensors, or last.safetensors before the first complete epoch.
+  /// Returns the path of the weights to use: best.safetensors, or last.safetensors before the first complete epoch.
   std::string weights() const;
 
-  /// Returns whether the directory holds a run with a checkpoint.
+  /// Returns true if the directory holds a run with a checkpoint.
   bool exists() const;
 
-  /// Removes temporary files of a process that died.
+  /// Removes temporary files of a killed process.
   void remove_leftovers() const;
 
-  /// Removes the files of a run, and the directory if it holds nothing else.
+  /// Removes the files of a run, and the directory if it is then empty.
   void remove() const;
 
   std::string directory;
@@ -47,29 +47,29 @@ struct RunPaths {
 /// Adds the version of heed to a file of weights.
 void add_version(SafetensorsWriter& file);
 
-/// Throws Error unless this version of heed wrote the checkpoint in `paths`: random streams and orders of sums may
+/// Throws Error unless this version of heed wrote the checkpoint in `paths`: random streams and summation orders may
 /// differ between versions.
 void check_same_version(const RunPaths& paths);
 
 /// Returns a hash of the settings that a resumed run must not change (check_same_experiment).
 std::string hash_to_resume(const Experiment& experiment);
 
-/// Throws Error unless `experiment` may continue the run whose resolved configuration is in `paths`: only limits
-/// (including train.epochs), logging, checkpoints and the data's path may differ. Returns the recorded configuration.
+/// Throws Error unless `experiment` may continue the run in `paths`: only limits (including train.epochs), logging,
+/// checkpoints and the data's path may differ from its configuration. Returns the recorded configuration.
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment);
 
-/// Returns the mechanisms of an experiment that came from plugins, with their files; empty if none did:
-/// {"hydra": {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024", "copy": "plugin-hydra.so"}}.
+/// Returns the mechanisms of an experiment that came from plugins, with their files; empty if there are none: {"hydra":
+/// {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024", "copy": "plugin-hydra.so"}}.
 std::string plugins_json(const Experiment& experiment);
 
-/// Copies these plugins into the run's directory, so that it can be used where they are not.
+/// Copies these plugins into the run's directory, so that the run can be used on another host.
 void copy_plugins(AtomicFiles& files, const RunPaths& paths, const Experiment& experiment);
 
 /// Throws Error if a mechanism of the run came from a plugin that is not loaded.
 void check_plugins(const RunPaths& paths);
 
-/// Returns a line that names a mechanism of the run's experiment that has changed since the run began: its plugin was
-/// rebuilt, it was a plugin and is built in, or the other way round. Empty if there is none.
+/// Returns a line naming a mechanism that has changed since the run began: its plugin was rebuilt, or it was a plugin
+/// and is built in, or the reverse. Empty if there is none.
 std::string changed_plugin(const RunPaths& paths, const Experiment& experiment);
 
 /// Returns the resolved configuration, with the version of heed.
@@ -95,25 +95,25 @@ struct MetricsRow {
   double gradient_norm = -1;
 };
 
-/// Required content of the tables of a resumed run.
+/// Rows that the tables of a resumed run must contain.
 struct MetricsSoFar {
-  Index epochs = 0, steps = 0;  ///< completed
-  bool steps_logged = false;    ///< whether there is a row for the last step
-  bool validated = false;       ///< whether there is a row for the validation of each epoch
+  Index epochs = 0, steps = 0;  ///< completed epochs and steps
+  bool steps_logged = false;    ///< the last step has a row
+  bool validated = false;       ///< each epoch has a validation row
 };
 
 /// Writer of metrics.csv and gradients.csv, row by row.
 class MetricsFile {
  public:
-  /// Creates the files.
+  /// Creates the files with their headers.
   explicit MetricsFile(const RunPaths& paths);
 
-  /// Continues the files. Drops rows after `so_far`, written after the last checkpoint, and rows of a test, which the
-  /// resumed run repeats. Throws Error if rows are missing or have values that are not finite.
+  /// Continues the files. Drops rows written after the last checkpoint and rows of a test, which the resumed run
+  /// repeats. Throws Error if rows of `so_far` are missing or values are not finite.
   MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far);
   void write(const MetricsRow& row);
 
-  /// Writes the rows to the disk. Throws Error if a file has been removed.
+  /// Flushes the rows to the disk. Throws Error if a file has been removed.
   void sync();
 
  private:
@@ -122,7 +122,7 @@ class MetricsFile {
     std::string metrics, gradients;
   };
   static Tables kept_tables(const RunPaths& paths, const MetricsSoFar& so_far);
-  /// Writes both files, or none, and returns `paths`.
+  /// Writes both files or neither, and returns `paths`.
   static const RunPaths& written(const RunPaths& paths, const Tables& begin);
   MetricsFile(const RunPaths& paths, const Tables& begin);
 

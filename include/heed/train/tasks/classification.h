@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// Examples with target distributions and labels. All belong to the caller.
+/// Examples with target distributions and labels, all owned by the caller.
 template <class T>
 class ClassificationBatch : public TaskBatch<T> {
  public:
@@ -33,21 +33,21 @@ class ClassificationBatch : public TaskBatch<T> {
   double smoothing_;
 };
 
-/// Positions in Evaluation::counts of a classifier: the examples whose label is among the five largest logits, and the
-/// examples of class `of` classified as `taken_for`.
+/// Indices in Evaluation::counts of a classifier: the number of examples whose label is among the five largest logits,
+/// and of examples of class `of` classified as `taken_for`.
 inline constexpr std::size_t top5_count = 0;
 inline std::size_t confusion_count(Index classes, Index of, Index taken_for) {
   return static_cast<std::size_t>(1 + of * classes + taken_for);
 }
 inline Index classification_counts(Index classes) { return 1 + classes * classes; }
 
-/// Returns the share of the examples that belong to the commonest class: the accuracy of always guessing it.
+/// Returns the fraction of examples in the most frequent class: the accuracy of always predicting it.
 double commonest_share(const Evaluation& evaluation, Index classes);
 
 /// Returns softmax(logits) of one example.
 std::vector<double> probabilities(const float* logits, Index classes);
 
-/// Evaluates logits [rows, classes]; adds to `counts` at the above positions.
+/// Evaluates logits [rows, classes] and updates `counts` at the above indices.
 template <class T>
 Score judge_logits(View<const T> logits, const int* labels, std::span<double> counts);
 
@@ -55,12 +55,11 @@ Score judge_logits(View<const T> logits, const int* labels, std::span<double> co
 template <class T>
 Tensor<T> one_hot(const std::vector<int>& labels, Index classes);
 
-/// Returns "0", "1", ...: names of classes without names.
+/// Returns "0", "1", ..., for classes without names.
 std::vector<std::string> numbered(Index classes);
 
-/// Returns an evaluation as lines of text, with its loss if it has one and, if names are given, a confusion table of up
-/// to twenty classes or the hardest classes of more.
-/// `examples` is the plural of an example.
+/// Returns an evaluation as lines of text: its loss, if any, and, if names are given, a confusion table for up to
+/// twenty classes, or the hardest classes of more. `examples` is the plural noun for an example.
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
                                   const std::vector<std::string>& names);
 
@@ -86,7 +85,7 @@ class Classification : public Task<T> {
   Index classes_;
   bool any_size_;
   ImageSets sets_;
-  std::vector<std::string> names_;  ///< of the classes, once a set is open
+  std::vector<std::string> names_;  ///< class names, once a set is open
 };
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Tasks: the batches, the loss and the metric of a training run. Training and evaluation use tasks and batches through
-// these interfaces only.
+// Tasks: batches, loss and metric of a training run. Training and evaluation use tasks and batches through these
+// interfaces only.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -31,7 +31,7 @@ struct StepPlace {
   Index step = 0, steps = 0, epoch = 0;
 };
 
-/// Examples with their targets. Ranges of examples can be taken through a model separately, by several threads at once.
+/// Examples with their targets. Ranges of examples can be processed separately, by several threads at once.
 template <class T>
 class TaskBatch {
  public:
@@ -40,25 +40,24 @@ class TaskBatch {
   /// Returns the number of examples.
   virtual Index size() const = 0;
 
-  /// Returns the number of terms: the loss is their mean.
+  /// Returns the number of terms; the loss is their mean.
   virtual Index terms() const = 0;
 
-  /// Called before a step with this batch: computes a teacher's answers, for example.
+  /// Called before a step with this batch, for example to compute a teacher's outputs.
   virtual void before_step(const StepPlace&) const {}
 
   /// Computes the logits of a microbatch. `visit`, if given, is called for each attention layer of the model.
   virtual Var<T> logits(const Model& model, Tape<T>& tape, ExampleRange microbatch,
                         const AttentionVisitor<T>* visit = nullptr) const = 0;
 
-  /// Computes the microbatch's summand of the training loss, a scalar: the sum of its terms divided by `terms`, the
-  /// number of terms of the batch.
+  /// Computes the microbatch's contribution to the training loss, a scalar: the sum of its terms divided by `terms`,
+  /// the number of terms of the batch.
   virtual Var<T> loss(Var<T> logits, ExampleRange microbatch, Index terms) const = 0;
 
-  /// Returns the number of terms of the microbatch that are answered correctly.
+  /// Returns the number of the microbatch's terms that are predicted correctly.
   virtual Index correct(View<const T> logits, ExampleRange microbatch) const = 0;
 
-  /// Returns the microbatch's summand of an evaluation, without label smoothing. Adds the task's own counts to
-  /// `counts`.
+  /// Returns the microbatch's contribution to an evaluation, without label smoothing. Updates the task's own `counts`.
   virtual Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const = 0;
 };
 
@@ -75,7 +74,7 @@ class BatchSource {
   /// Returns the number of examples of each class; empty if the task is not a classification.
   virtual std::vector<Index> class_counts() const { return {}; }
 
-  /// Restricts the examples to a process's share from the next start() on; others need not be loaded.
+  /// Restricts the examples to a process's slice from the next start() on; others need not be loaded.
   virtual void make_only(const BatchShare&) {}
 
   /// Starts an epoch at its batch `first_batch`.
@@ -101,8 +100,8 @@ struct TaskTensor {
 
 /// Rules of the update in a step.
 struct UpdateRules {
-  bool clip_each = false;             ///< optim.clip limits the gradient of each tensor, rather than of all together
-  std::vector<ParameterId> frozen{};  ///< tensors that the optimiser does not change
+  bool clip_each = false;             ///< optim.clip limits each tensor's gradient instead of all together
+  std::vector<ParameterId> frozen{};  ///< tensors that the optimiser skips
 };
 
 template <class T>
@@ -111,8 +110,8 @@ class Task {
   virtual ~Task() = default;
 
   /// Opens a part of the data. For training: shuffled each epoch, augmented, in full batches; otherwise all examples,
-  /// unchanged. Returns null if no examples are set aside for validation. Throws Error if the data are missing or do
-  /// not fit the model.
+  /// unchanged. Returns null if there is no validation part. Throws Error if the data are missing or do not fit the
+  /// model.
   virtual std::unique_ptr<BatchSource<T>> open(Part part, bool training) = 0;
 
   /// Returns the number of the task's own counts in an evaluation.
@@ -121,7 +120,7 @@ class Task {
   /// Returns the class names of a classification; empty for other tasks.
   virtual std::vector<std::string> class_names() { return {}; }
 
-  /// Returns facts about the data. Call it after open().
+  /// Returns a description of the data, after open().
   virtual DataFacts data_facts() { return {}; }
 
   /// Sets the accuracy of an evaluation from its counts, for tasks whose accuracy is not a mean over terms.
@@ -133,8 +132,8 @@ class Task {
   /// Returns random examples, for measuring time.
   virtual std::unique_ptr<TaskBatch<T>> random_batch(Index size) = 0;
 
-  /// Returns a batch of the caller's examples, neither smoothed, cropped nor normalised. Throws Error if the tensors
-  /// are not those of the task.
+  /// Returns a batch of the caller's examples, without smoothing, cropping or normalisation. Throws Error if the
+  /// tensors do not match the task.
   virtual std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const = 0;
 
   /// Called before a run's first step with the initial weights.
@@ -142,17 +141,17 @@ class Task {
 
   virtual UpdateRules update_rules(const StepPlace&) const { return {}; }
 
-  /// Called after each update of the weights: updates a teacher, for example.
+  /// Called after each update of the weights, for example to update a teacher.
   virtual void after_step(const Parameters<T>&, const StepPlace&) {}
 
-  /// Called after each epoch; returns a line about it, or nothing.
+  /// Called after each epoch; returns a line to print about it, or nothing.
   virtual std::string end_epoch() { return {}; }
 
-  /// Returns the state that after_step() and end_epoch() change, except the teacher. Checkpoints contain it.
+  /// Returns the state that after_step() and end_epoch() change, except the teacher; it is part of checkpoints.
   virtual std::vector<TaskTensor<T>> state() { return {}; }
 
-  /// Returns the weights that a run saves under the model's names and evaluates, instead of the trained ones; null if
-  /// these are the same.
+  /// Returns the weights that a run saves under the model's names and evaluates, if these differ from the trained ones;
+  /// otherwise null.
   virtual Parameters<T>* teacher() { return nullptr; }
 };
 

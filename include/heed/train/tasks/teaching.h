@@ -1,5 +1,5 @@
-// Targets of a teacher without labels: sharpened and centred distributions over the outputs of its head. Caron et al.,
-// arXiv:2104.14294v2, Section 3.1.
+// Teacher targets without labels: sharpened and centred distributions over the outputs of the teacher's head. Caron et
+// al., arXiv:2104.14294v2, Section 3.1.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -11,13 +11,13 @@ namespace heed {
 /// A teacher's targets, and statistics of its logits.
 template <class T>
 struct Teaching {
-  Tensor<T> q{};                    ///< [B, 2, K] as the logits, or any other shape whose last axis is K
-  Tensor<T> mean{};                 ///< [K], of the logits over all rows
+  Tensor<T> q{};                    ///< [B, 2, K] like the logits, or any shape whose last axis is K
+  Tensor<T> mean{};                 ///< [K], mean of the logits over all rows
   double entropy = 0;               ///< mean over rows of -q . log q
-  std::vector<double> entropies{};  ///< of rows
+  std::vector<double> entropies{};  ///< of each row
 };
 
-/// Computes targets of the logits. Reuses the memory of `earlier`, if it is of the same size.
+/// Computes targets from the logits. Reuses the memory of `earlier` if it has the same size.
 template <class T>
 Teaching<T> teach(View<const T> logits, View<const T> center, double temperature, Teaching<T> earlier = {});
 
