@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-/// Returns true if the mechanism has a causal form. (One without knows the option all the same, as causal=false.)
+/// Returns true if the mechanism has a causal form. (Others accept only causal=false.)
 bool has_causal_form(const MechanismEntry& entry) {
   const std::vector<OptionInfo> options = entry.options();
   return std::any_of(options.begin(), options.end(), [](const OptionInfo& option) { return option.name == "causal"; });
@@ -22,7 +22,7 @@ std::vector<std::string> with_causal_form() {
   return names;
 }
 
-/// The option causal as it was given for a mechanism; null if it was not.
+/// Returns the option causal of a mechanism; null if it is not set.
 const std::string* causal_option(const AttentionConfig& attention, const std::string& mechanism) {
   const auto in = [](const Options& options) -> const std::string* {
     const auto found = options.find("causal");

@@ -1,4 +1,4 @@
-// The blocks of a model as [model] and [attention] describe them.
+// Construction of a model's blocks from [model] and [attention].
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -6,24 +6,24 @@
 
 namespace heed {
 
-/// An experiment with this model, all else as it is by default.
+/// Returns an experiment with this model and defaults for everything else.
 Experiment experiment_of(const ModelConfig& model, const AttentionConfig& attention);
 
-/// Parameters of blocks beside [model] and [attention].
+/// Parameters of blocks besides [model] and [attention].
 struct BlocksSetting {
   AttentionShape shape;
   double dropout = 0, drop_path = 0;
 };
 
-/// Declares the tensors blocks.0.*, blocks.1.*, ... Throws Error at an unknown mechanism, at options that no block's
-/// mechanism has, and where a mechanism cannot work on the shape.
+/// Creates the blocks and declares the tensors blocks.0.*, blocks.1.*, ... Throws Error for an unknown mechanism, for
+/// options that no block's mechanism has, and for a shape that a mechanism does not support.
 std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, const AttentionConfig& attention,
                                const BlocksSetting& setting);
 
-/// Returns true if the mechanism of this name is set to be causal.
+/// Returns true if this mechanism has causal = true.
 bool is_causal(const AttentionConfig& attention, const std::string& mechanism);
 
-/// The same attention, causal in every block. Throws Error at a mechanism without a causal form, and at causal = false.
+/// Returns the same attention, causal in every block. Throws Error if a mechanism has no causal form or causal = false.
 AttentionConfig made_causal(AttentionConfig attention);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Layers of images whose places are rows, as tokens are: convolutions and batch norm.
+// Image layers on grids stored as token rows: convolutions and batch norm.
 #pragma once
 
 #include "heed/ops/batch_norm.h"
@@ -9,20 +9,20 @@
 
 namespace heed {
 
-/// U(+-1 / sqrt(inputs of a sum)), the initial value of convolutions and their biases.
+/// Returns U(+-1 / sqrt(fan_in)), the initial value of convolutions and their biases.
 inline Initial convolution_initial(Index fan_in) {
   return Initial::uniform(1 / std::sqrt(static_cast<double>(fan_in)));
 }
 
-/// A square window, as convolutions go over a grid with it.
+/// Square window of a convolution.
 struct Window {
   Index kernel = 3, stride = 1, padding = 1;
 
   ConvGrid on(Index height, Index width) const { return {height, width, stride, padding}; }
 };
 
-/// A convolution, dense or of each channel by itself. Tensors NAME.weight [out, in, k, k], or [channels, 1, k, k], and
-/// NAME.bias [out] where it has one.
+/// A convolution, dense or depth-wise. Tensors NAME.weight [out, in, k, k], or [channels, 1, k, k], and optionally
+/// NAME.bias [out].
 class ConvLayer {
  public:
   enum class Kind { dense, depthwise };
@@ -34,10 +34,10 @@ class ConvLayer {
     if (bias) bias_ = list.add({name_ + ".bias", {out}, convolution_initial(fan_in), false});
   }
 
-  /// The grid that it makes of one.
+  /// Returns the output side for an input side.
   Index out(Index side) const { return window_.on(side, side).out_height(window_.kernel); }
 
-  /// x [B, side^2, in] to [B, out(side)^2, out].
+  /// Maps x [B, side^2, in] to [B, out(side)^2, out].
   template <class T>
   Var<T> operator()(Var<T> x, Index side) const {
     Tape<T>& tape = x.tape();
@@ -54,11 +54,11 @@ class ConvLayer {
   ParameterId weight_, bias_ = -1;
 };
 
-/// Batch norm over all images and places. Tensors NAME.weight, one, and NAME.bias, zero; buffers NAME.running_mean,
+/// Batch norm over all images and positions. Tensors NAME.weight, one, and NAME.bias, zero; buffers NAME.running_mean,
 /// zero, and NAME.running_var, one.
 class BatchNormLayer {
  public:
-  /// `group`: images that are normalised together; 0: all of a pass.
+  /// `group`: number of images normalised together; 0: all of a pass.
   BatchNormLayer(ParameterList& list, std::string name, Index width, Index group)
       : name_(std::move(name)), options_{.group = group} {
     weight_ = list.add({name_ + ".weight", {width}, Initial::constant(1), false});
@@ -76,7 +76,7 @@ class BatchNormLayer {
     variance_ = add_running(".running_var", 1, true);
   }
 
-  /// x [B, N, width] to the same shape. Throws Error where training has a single value per channel.
+  /// Maps x [B, N, width] to the same shape. Throws Error if training has a single value per channel.
   template <class T>
   Var<T> operator()(Var<T> x) const {
     Tape<T>& tape = x.tape();

@@ -3,11 +3,11 @@
 //
 //   x = norm(conv(x))                        each stage: overlapping windows become tokens
 //   x = [class token; x]                     last stage
-//   x += attention(norm1(x))                 for each block; q, k and v by depth-wise convolutions, k and v of fewer
-//   x += mlp(norm2(x))                       places than q where kv_stride > 1
+//   x += attention(norm1(x))                 for each block; q, k and v by depth-wise convolutions, k and v on a
+//   x += mlp(norm2(x))                       coarser grid than q if kv_stride > 1
 //   logits = head(norm(x)[class token], or its mean over tokens)
 //
-// Tensors carry the authors' names; stages count from 0.
+// Tensors have the authors' names; stages count from 0.
 #include "convolution.h"
 #include "host_families.h"
 #include "mechanism_choice.h"
@@ -19,8 +19,8 @@ namespace {
 
 constexpr double eps = 1e-5;  // of the norms of its blocks and embeddings
 
-/// The projection to q, k or v: a depth-wise convolution with batch norm of the grid, the class token in front as it
-/// is, and a linear layer. Tensors NAME.conv_proj_X.conv.weight, NAME.conv_proj_X.bn.*, NAME.proj_X.*.
+/// Projection to q, k or v: a depth-wise convolution of the grid with batch norm, the class token unchanged in front,
+/// and a linear layer. Tensors NAME.conv_proj_X.conv.weight, NAME.conv_proj_X.bn.*, NAME.proj_X.*.
 class ConvProjection {
  public:
   ConvProjection(ParameterList& list, const std::string& name, char part, Index dim, Index width, Index stride,
@@ -30,7 +30,7 @@ class ConvProjection {
         bn_(list, fmt::format("{}.conv_proj_{}.bn", name, part), dim, bn_group),
         linear_(list, fmt::format("{}.proj_{}", name, part), dim, width) {}
 
-  /// patches [B, side^2, D], class_token [B, D] or left out.
+  /// Maps patches [B, side^2, D] and class_token [B, D], if given.
   template <class T>
   Var<T> operator()(Var<T> patches, Var<T> class_token, Index side) const {
     const Var<T> tokens = bn_(conv_(patches, side));
@@ -43,7 +43,7 @@ class ConvProjection {
   LinearLayer linear_;
 };
 
-/// The norm of the queries or keys of each head.
+/// Layer norm of the queries or keys of each head.
 class HeadNormLayer {
  public:
   HeadNormLayer(ParameterList& list, const std::string& name, Index heads, Index width)
@@ -67,7 +67,7 @@ struct CvtStageSizes {
   Index number, dim, heads, side, kv_stride;
   bool class_token;
 
-  /// Places a side of keys and values.
+  /// Returns the side of the grid of keys and values.
   Index kv_side() const { return (side - 1) / kv_stride + 1; }
   AttentionShape shape() const {
     AttentionShape shape = grid_shape(side, class_token);
@@ -76,8 +76,8 @@ struct CvtStageSizes {
   }
 };
 
-/// out = proj(mechanism(q, k, v)), each of those that the mechanism takes by a ConvProjection. Tensors NAME.*, beside
-/// them the mechanism's own; NAME.q_norm.*, NAME.k_norm.* and NAME.gate.* where options ask for them.
+/// out = proj(mechanism(q, k, v)), with a ConvProjection for each of q, k and v that the mechanism uses. Tensors NAME.*
+/// and those of the mechanism; with the respective options NAME.q_norm.*, NAME.k_norm.* and NAME.gate.*.
 class ConvAttention {
  public:
   ConvAttention(ParameterList& list, const std::string& name, const ModelConfig& config, const CvtStageSizes& sizes,
@@ -105,7 +105,7 @@ class ConvAttention {
     mechanism_.declare(list);
   }
 
-  /// As AttentionLayer.
+  /// Like AttentionLayer's.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual, Tokens tokens, const LayerNormLayer* norm,
                     const AttentionVisitor<T>* visit) const {
@@ -127,7 +127,7 @@ class ConvAttention {
   }
 
  private:
-  /// The mechanism itself. Throws Error where keys are fewer than queries and it takes as many only.
+  /// Returns the mechanism. Throws Error if there are fewer keys than queries and it does not support this.
   static std::unique_ptr<Mechanism> checked(std::unique_ptr<Mechanism> mechanism, const CvtStageSizes& sizes) {
     const AttentionShape shape = sizes.shape();
     require(sizes.kv_stride == 1 || mechanism->traits().cross,
@@ -191,7 +191,7 @@ class CvtStage {
     }
   }
 
-  /// x [B, before^2, C] to the stage's tokens.
+  /// Maps x [B, before^2, C] to the stage's tokens.
   template <class T>
   Var<T> operator()(const ModelPass<T>& pass, Var<T> x, Index before, Tokens last) const {
     Tape<T>& tape = pass.tape;

@@ -76,8 +76,8 @@ void Writer<T>::read() {
   const ModelConfig& config = decoder_.config();
   const Index count = static_cast<Index>(tokens_.size()), first = config.start ? 1 : 0;
   const Index again = std::max(config.context / 2, 1 - first);
-  // The token that finds no room: it is the last of those that are taken again, and behind them there is room for so
-  // many more before the next one. What was fed before the last such token has left nothing.
+  // Token at which the context is full: the last of those processed again. The context is next full after another
+  // `period` tokens, so tokens before the last such point do not affect the state.
   Index full = fed_ + config.context - std::max(decoder_.position(), first);
   if (full < count) {
     const Index period = config.context - first - again + 1;

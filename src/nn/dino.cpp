@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// W of v and g. With u = v / |v|, row by row,
+/// Computes W from v and g. With u = v / |v|, row by row,
 ///
 ///   dg = dW . u,   dv = (dW' - u (u . dW')) / |v|,   dW' = g dW.
 class NormalisedWeight : public Preparation {
@@ -60,7 +60,7 @@ class NormalisedWeight : public Preparation {
   ParameterId v_, g_, weight_;
 };
 
-/// Images [B, n, C, H, W] as [B n, C, H, W].
+/// Reshapes images [B, n, C, H, W] to [B n, C, H, W].
 template <class T>
 View<const T> all_views(View<const T> views) {
   const Shape& s = views.shape();
@@ -128,7 +128,7 @@ ModelInput<float> DinoModel::example() const {
   return example;
 }
 
-/// Far above what the head takes per product of its sizes.
+/// Far above the head's operations per product of its sizes.
 double DinoModel::most_operations() const {
   const double h = static_cast<double>(config_.hidden), b = static_cast<double>(config_.bottleneck);
   const double head =

@@ -10,12 +10,12 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// The text of an option for a place.
+/// Returns the text of an option for a block or stage.
 const std::string& text_of(const OptionValue& value, Index place) {
   return value.list.empty() ? value.text : value.list[static_cast<std::size_t>(place)];
 }
 
-/// Returns the mechanism of item i; an error about one of several stages names it.
+/// Returns the mechanism of item i. In a staged model, an error names the stage.
 const MechanismEntry& entry_of(const AttentionConfig& attention, std::size_t i, Index stages, Index first_stage) {
   try {
     return find_mechanism(attention.mechanism[i]);

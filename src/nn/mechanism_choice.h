@@ -1,4 +1,4 @@
-// The mechanism of each block or stage of a model.
+// Selection of the mechanism of each block or stage.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -6,22 +6,22 @@
 
 namespace heed {
 
-/// Item i of a list with one item for each, or of one with a single item for all.
+/// Returns item i of a list with one item for each, or the single item for all.
 template <class List>
 const auto& item_of(const List& list, Index i) {
   return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
 }
 
-/// Throws Error unless every option means something to a mechanism that is used; lists of options have `stages` items,
-/// which are counted from `first_stage`.
+/// Throws Error for an option that no selected mechanism has; lists of options have `stages` items, numbered from
+/// `first_stage`.
 void check_options(const AttentionConfig& attention, Index stages = 0, Index first_stage = 0);
 
-/// The mechanism of a block, or of a stage and its items of options that are lists: options for all blocks that it
-/// knows, then its own table over them.
+/// Creates the mechanism of a block or stage: with the options for all blocks that it has and its list items,
+/// overridden by its own table.
 std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index place);
 
-/// Where the option was written that a mechanism's error is about, which says "[soft] ratio is 3; expected ...": as in
-/// "a.toml:12: ". Empty if the error is about no option, or about one that was not given.
+/// Returns the source of the option in a mechanism's error such as "[soft] ratio is 3; expected ...": "a.toml:12: ".
+/// Empty if the error is not about an option, or the option was not set.
 std::string place_of_option(const AttentionConfig& attention, std::string_view error);
 
 }  // namespace heed

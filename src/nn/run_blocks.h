@@ -1,4 +1,4 @@
-// The blocks of a model, one after the other.
+// Sequential execution of a model's blocks.
 #pragma once
 
 #include "heed/nn/attention.h"
@@ -6,15 +6,15 @@
 
 namespace heed {
 
-/// Returns f(x). If the pass recomputes, intermediate results of f are dropped, and recomputed in the backward pass.
+/// Returns f(x). If the pass recomputes, drops the intermediate results of f and recomputes them in the backward pass.
 template <class T, class F>
 Var<T> kept_or_recomputed(Var<T> x, const F& f) {
   Tape<T>& tape = x.tape();
   return tape.pass().execution.recompute ? tape.recompute(x, f) : f(x);
 }
 
-/// x [B, N, D] through the blocks; `last` says which tokens of the last block are wanted. `after(i, x)`, if given, sees
-/// what block i makes.
+/// Runs x [B, N, D] through the blocks; `last` selects the tokens of the last block's output. `after(i, x)`, if given,
+/// receives the output of block i.
 template <class T, class Block, class After>
 Var<T> run_blocks(const ModelPass<T>& pass, const std::vector<Block>& blocks, Var<T> x, Tokens last,
                   const After& after) {
@@ -31,7 +31,7 @@ Var<T> run_blocks(const ModelPass<T>& pass, const std::vector<Block>& blocks, Va
   return run_blocks(pass, blocks, x, last, [](std::size_t, Var<T>) {});
 }
 
-/// x through the last blocks of a model and its head: logits, or the features that the pass wants.
+/// Runs x through the last blocks of a model and its head; returns logits, or fills the pass's features.
 template <class T, class Block, class Head>
 Var<T> run_to_end(const ModelPass<T>& pass, const std::vector<Block>& blocks, Var<T> x, const Head& head) {
   const std::size_t wanted = pass.features.size();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double token_deviation = 0.02;
 
-/// A class token in front would see itself alone.
+/// With causal attention, a class token in front would attend only to itself.
 void check_pooling(const ModelConfig& model, const AttentionConfig& attention) {
   for (const std::string& mechanism : attention.mechanism)
     require(model.task == "lm" || model.pool != "cls" || !is_causal(attention, mechanism),
@@ -62,7 +62,7 @@ Shape SequenceModel::outputs() const {
   return is("lm") ? Shape{config_.context, config_.vocab} : Shape{config_.classes};
 }
 
-/// Far above what a block of any mechanism takes per product of its sizes.
+/// Far above any mechanism's operations in a block, per product of its sizes.
 double SequenceModel::most_operations() const {
   const ModelConfig& c = config_;
   const double tokens = static_cast<double>(c.context + 1), dim = static_cast<double>(c.dim);
@@ -106,7 +106,7 @@ Var<T> SequenceModel::embed(Tape<T>& tape, const std::vector<TokenRows>& rows) c
   return dropout(x, dropout_, 0xe3bed);
 }
 
-/// Computes the logits from the rows of the last block; normalises only rows that are pooled.
+/// Computes the logits from the rows of the last block; normalises only pooled rows.
 template <class T>
 Var<T> SequenceModel::classify(Var<T> x) const {
   const typename Tape<T>::Scope scope(x.tape(), pool_name_);

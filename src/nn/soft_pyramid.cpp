@@ -1,5 +1,5 @@
 // SOFT's pyramid. Lu, Yao, Zhang, Zhu, Xu, Gao, Xu, Xiang, Zhang, "SOFT: Softmax-free Transformer with Linear
-// Complexity", NeurIPS 2021, arXiv:2110.11945v2, Section 3.3 and Table 2, as the authors' code has it.
+// Complexity", NeurIPS 2021, arXiv:2110.11945v2, Section 3.3 and Table 2, following the authors' code.
 //
 //   x = relu(bn(conv(x)))                   each stage: three times in the first, once in the others
 //   x = [class token; x]                    last stage
@@ -8,7 +8,7 @@
 //   x = norm2(x + mlp(x))                   x += mlp(norm2(x))
 //   logits = head(norm(x)[class token], or its mean over tokens)
 //
-// Tensors outside of attention carry the authors' names; stages count from 1.
+// Tensors outside of attention have the authors' names; stages count from 1.
 #include "convolution.h"
 #include "host_families.h"
 #include "mechanism_choice.h"
@@ -20,7 +20,7 @@ namespace heed {
 
 namespace {
 
-/// relu(bn(conv(x))) of windows of 3 x 3. Tensors NAME.N.* and NAME.(N + 1).*.
+/// relu(bn(conv(x))) with windows of 3 x 3. Tensors NAME.N.* and NAME.(N + 1).*.
 class ConvUnit {
  public:
   ConvUnit(ParameterList& list, const std::string& name, Index number, Index in, Index out, Index stride,
@@ -41,7 +41,7 @@ class ConvUnit {
   ActivationLayer relu_;
 };
 
-/// A block whose norms come after its residual connections.
+/// A post-norm block.
 class PostNormBlock {
  public:
   template <class MakeAttention>
@@ -79,7 +79,7 @@ class PostNormBlock {
   LayerNormLayer norm2_;
 };
 
-/// A block of either kind.
+/// A pre-norm or post-norm block.
 class PyramidBlock {
  public:
   template <class... Arguments>
@@ -101,10 +101,10 @@ class PyramidBlock {
   Either block_;
 };
 
-/// The embedding of a stage, its class token and positions, and its blocks.
+/// A stage's embedding, class token, positions and blocks.
 class PyramidStage {
  public:
-  /// Stage `number`, from 1 on, of images or a stage with `in` channels on a grid of `before` places a side.
+  /// Constructs stage `number`, from 1, for an input of `in` channels on a grid of `before` x `before`.
   PyramidStage(ParameterList& list, const Experiment& experiment, Index number, Index in, Index before) {
     const ModelConfig& c = experiment.model;
     const auto i = static_cast<std::size_t>(number - 1);
@@ -135,7 +135,7 @@ class PyramidStage {
     in_stage(number, side_, [&] { add_blocks(list, experiment, number, cls); });
   }
 
-  /// x [B, before^2, C] to the stage's tokens.
+  /// Maps x [B, before^2, C] to the stage's tokens.
   template <class T>
   Var<T> operator()(const ModelPass<T>& pass, Var<T> x, Index before, Tokens last) const {
     Tape<T>& tape = pass.tape;
@@ -163,7 +163,7 @@ class PyramidStage {
     const bool last = number == s.count();
     const AttentionShape shape = grid_shape(side_, cls);
     const BlockSizes sizes{s.dim[i], s.hidden[i], item_of(s.act, number - 1), last ? 1e-6 : 1e-5};
-    // Stochastic depth grows linearly from 0 at the first block of all.
+    // Stochastic depth grows linearly from 0 at the first block of the model.
     Index before = 0, all = 0;
     for (std::size_t t = 0; t < s.depth.size(); ++t) all += s.depth[t], before += t < i ? s.depth[t] : 0;
     for (Index b = 0; b < s.depth[i]; ++b) {

@@ -1,4 +1,4 @@
-// Pyramids: models in stages, each of fewer and wider tokens than the one before.
+// Staged models (pyramids): each stage has fewer and wider tokens than the previous one.
 #pragma once
 
 #include "run_blocks.h"
@@ -9,15 +9,14 @@
 
 namespace heed {
 
-/// A model of images in stages, with batch norm. Stage is called as stage(pass, x [B, before^2, C], before, last) and
-/// returns the tokens of its grid; `last` says which tokens of its last block are wanted. Derived fills stages_ and
-/// head_.
+/// Base of staged image models with batch norm. stage(pass, x [B, before^2, C], before, last) returns the tokens of its
+/// grid; `last` selects the tokens of its last block's output. Derived fills stages_ and head_.
 template <class Derived, class Stage>
 class StagedModel : public BatchNormModel<Derived> {
  public:
   using BatchNormModel<Derived>::BatchNormModel;
 
-  /// Far above what a block of any mechanism takes per product of its sizes.
+  /// Far above any mechanism's operations in a block, per product of its sizes.
   double most_operations() const override {
     const ModelConfig& c = this->config_;
     const StageSizes& s = c.stages;
@@ -27,7 +26,7 @@ class StagedModel : public BatchNormModel<Derived> {
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       const double tokens = math::pow(static_cast<double>(stages_[i].side()), 2) + 1;
       const double dim = static_cast<double>(s.dim[i]);
-      const double window = static_cast<double>(s.patch.empty() ? 3 : s.patch[i]);  // 3 x 3 where nothing is said
+      const double window = static_cast<double>(s.patch.empty() ? 3 : s.patch[i]);  // 3 x 3 by default
       sum += tokens * dim * (window * window * in + stem + static_cast<double>(c.classes));
       sum += static_cast<double>(s.depth[i]) * tokens * dim * (dim + static_cast<double>(s.hidden[i]) + tokens);
       in = dim;
@@ -62,7 +61,7 @@ class StagedModel : public BatchNormModel<Derived> {
   std::optional<ImageHead> head_;
 };
 
-/// Calls f(), which makes a stage of a model; an Error in it names the stage and its grid.
+/// Calls f(), which creates a stage of a model, and adds the stage and its grid to its errors.
 template <class F>
 auto in_stage(Index stage, Index side, const F& f) {
   try {

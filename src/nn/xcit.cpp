@@ -1,7 +1,7 @@
 // XCiT. El-Nouby, Touvron, Caron, Bojanowski, Douze, Joulin, Laptev, Neverova, Synnaeve, Verbeek, Jegou, "XCiT:
 // Cross-covariance image transformers", NeurIPS 2021, arXiv:2106.09681; SimA's host (arXiv:2206.08898).
 //
-//   x = stem(image) + E W                     convolutions of stride 2; Fourier code E of the place
+//   x = stem(image) + E W                     convolutions of stride 2; Fourier code E of the position
 //   x += gamma1 attention(norm1(x))           for each block
 //   x += gamma3 lpi(norm3(x))                 local patch interaction
 //   x += gamma2 mlp(norm2(x))
@@ -9,7 +9,7 @@
 //   class attention, cls_depth times          Touvron et al., "Going deeper with image transformers", arXiv:2103.17239
 //   logits = head(norm(x)[class token])
 //
-// Tensors carry timm's names, and class attention keeps the order of its steps, since weights depend on it.
+// Tensors have timm's names. Class attention keeps timm's order of steps, which existing weights depend on.
 #include "convolution.h"
 #include "host_families.h"
 #include "mechanism_choice.h"
@@ -26,7 +26,7 @@ namespace heed {
 
 namespace {
 
-/// log2(patch) convolutions of stride 2 that double the width up to dim, each with batch norm, act between them.
+/// log2(patch) convolutions of stride 2 that double the width up to dim, with batch norm and, in between, activations.
 class Stem {
  public:
   Stem(ParameterList& list, const ModelConfig& config) {
@@ -42,7 +42,7 @@ class Stem {
     }
   }
 
-  /// x [B, side^2, channels] to [B, (side / patch)^2, dim].
+  /// Maps x [B, side^2, channels] to [B, (side / patch)^2, dim].
   template <class T>
   Var<T> operator()(Var<T> x, Index side) const {
     for (std::size_t i = 0; i < norms_.size(); ++i) {
@@ -59,9 +59,9 @@ class Stem {
   std::vector<ActivationLayer> acts_;
 };
 
-/// A projection of sines and cosines of the place. E [side^2, 64]: with r = 2 pi i / (side + 1e-6) of row i = 1..side
+/// Projection of sines and cosines of the position. E [side^2, 64]: with r = 2 pi i / (side + 1e-6) of row i = 1..side
 /// and f_j = 10000^(2 floor(j / 2) / 32), channel j < 32 is sin(r / f_j) for even j and cos(r / f_j) for odd; the other
-/// channels are the same of the column.
+/// channels encode the column likewise.
 class FourierPositions {
  public:
   FourierPositions(ParameterList& list, Index side, Index dim)
@@ -75,7 +75,7 @@ class FourierPositions {
       }
   }
 
-  /// E W + b, [1, side^2, dim].
+  /// Returns E W + b, [1, side^2, dim].
   template <class T>
   Var<T> operator()(Tape<T>& tape) const {
     const Index places = side_ * side_;
@@ -95,11 +95,11 @@ class FourierPositions {
  private:
   static constexpr Index half = 32;
   Index side_;
-  std::vector<double> code_;  ///< [side, 32], of the number of a row or a column
+  std::vector<double> code_;  ///< [side, 32], by index of a row or a column
   ConvLayer projection_;
 };
 
-/// Local patch interaction: two depth-wise convolutions of the grid, through which neighbours meet. arXiv:2106.09681,
+/// Local patch interaction: two depth-wise convolutions of the grid, which mix neighbouring patches. arXiv:2106.09681,
 /// Section 3.3.
 class LocalPatchInteraction {
  public:
@@ -139,7 +139,7 @@ class XcitBlock {
     gamma2_ = add_layer_scale(list, name + ".gamma2", config.dim, config.layer_scale);
   }
 
-  /// x [B, N, D] to the same shape, of whichever tokens are wanted.
+  /// Maps x [B, N, D] to the same shape, for any selected tokens.
   template <class T>
   Var<T> operator()(Var<T> x, Tokens, const AttentionVisitor<T>* visit) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
@@ -154,14 +154,14 @@ class XcitBlock {
   }
 
  private:
-  /// timm has XCA's temperatures as [H, 1, 1].
+  /// timm stores XCA's temperatures as [H, 1, 1].
   static AttentionLayerOptions options(const ModelConfig& config) {
     AttentionLayerOptions options = attention_options(config);
     options.as_images = "temperature";
     return options;
   }
 
-  /// x + gamma branch, or what chance leaves of that.
+  /// Returns x + gamma branch, after dropout and stochastic depth.
   template <class T>
   Var<T> residual(Var<T> x, Var<T> branch, ParameterId gamma, std::uint64_t which) const {
     return chance_.scaled(x, branch, x.tape().parameter(gamma), which);
@@ -178,7 +178,7 @@ class XcitBlock {
   ParameterId gamma1_, gamma2_, gamma3_ = -1;
 };
 
-/// Class attention, in which the class token looks at all tokens:
+/// Class attention, in which the class token attends to all tokens:
 ///
 ///   y = norm1(x);  x += gamma1 [ca(y)_0; y_1..y_N];  x = norm2(x), of all tokens or with tokens_norm = false of x_0
 ///   x_0 += gamma2 mlp(x_0);  x_n += x_n
@@ -206,8 +206,8 @@ class ClassAttentionBlock {
         gamma1_(add_layer_scale(list, name + ".gamma1", config.dim, config.layer_scale)),
         gamma2_(add_layer_scale(list, name + ".gamma2", config.dim, config.layer_scale)) {}
 
-  /// x [B, N + 1, D] to the same shape, or to [B, D] where the class token is all that is wanted. No visitor sees it:
-  /// its queries are the class token alone.
+  /// Maps x [B, N + 1, D] to the same shape, or to [B, D] if only the class token is needed. It has no attention
+  /// visitor: its only query is the class token.
   template <class T>
   Var<T> operator()(Var<T> x, Tokens tokens, const AttentionVisitor<T>*) const {
     Tape<T>& tape = x.tape();
@@ -221,7 +221,7 @@ class ClassAttentionBlock {
     if (tokens == Tokens::first) return class_token(norm2_(scale_channels(attended, gamma1, select_token(x, 0))));
     x = scale_channels(join_tokens(attended, skip_tokens(y, 1)), gamma1, x);
     if (tokens_norm_) x = norm2_(x);
-    // One after the other: compilers evaluate arguments in different orders, which would be that of the operations.
+    // Evaluated sequentially: compilers evaluate arguments in different orders, which would reorder the operations.
     const Var<T> x0 = select_token(x, 0), others = scale(skip_tokens(x, 1), 2);
     return join_tokens(class_token(tokens_norm_ ? x0 : norm2_(x0)), others);
   }
@@ -234,7 +234,7 @@ class ClassAttentionBlock {
     return shape;
   }
 
-  /// ca(y), [B, D].
+  /// Returns ca(y), [B, D].
   template <class T>
   Var<T> attend(Var<T> y) const {
     constexpr double least = 1e-6;
@@ -272,10 +272,10 @@ class Xcit : public BatchNormModel<Xcit> {
     head_.emplace(list_, c, c.dim);
   }
 
-  /// The class token has been through the blocks of class attention alone.
+  /// Only the class attention blocks process the class token.
   FeatureSizes feature_sizes() const override { return {config_.cls_depth, config_.dim}; }
 
-  /// Far above what a block of any mechanism takes per product of its sizes.
+  /// Far above any mechanism's operations in a block, per product of its sizes.
   double most_operations() const override {
     const ModelConfig& c = config_;
     const double side = static_cast<double>(c.image / c.patch), tokens = side * side + 1;

@@ -1,9 +1,9 @@
-// The layers of an adder transformer: l1 distances in place of products, each followed by layer norm. Shu et al.,
-// "Adder attention for vision transformer", NeurIPS 2021, Section 3. Distances are large and all of one sign; without
-// the norms, nothing after them could tell them apart.
+// Layers of an adder transformer: l1 distances instead of products, each followed by layer norm. Shu et al., "Adder
+// attention for vision transformer", NeurIPS 2021, Section 3. Distances are large and of one sign; without the norms,
+// later layers could not distinguish them.
 //
-// Differs: adder layers have biases (the paper's Eq. 4 has none). The paper's code is not public; the norms after the
-// output projection and after the feed-forward layers are read out of its "the output values of each layer".
+// Differs: adder layers have biases (the paper's Eq. 4 has none). The paper's code is not public; norms after the
+// output projection and after the feed-forward layers follow from its "the output values of each layer".
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -17,7 +17,7 @@
 
 namespace heed {
 
-/// Returns the keys of [model] for the gradients of adder layers, whose values the configuration has checked.
+/// Returns the options for the gradients of adder layers from the validated keys of [model].
 inline AdderLinearOptions adder_options(const ModelConfig& config) {
   using Scale = AdderLinearOptions::WeightScale;
   const auto gradient = [](const std::string& name) {
@@ -29,14 +29,14 @@ inline AdderLinearOptions adder_options(const ModelConfig& config) {
           config.weight_scale == "adaptive" ? Scale::adaptive : Scale::none};
 }
 
-/// Consecutive outputs of a projection that are normalised together, and the name of the norm.
+/// Consecutive outputs of a projection with a common norm, and that norm's name.
 struct ProjectionPart {
   std::string norm;
   Index width = 0;
 };
 
-/// y = norm(adder_linear(x)), part by part. Tensors NAME.weight [out, in], N(0, 1), where it has one NAME.bias [out],
-/// zero, and for each part its norm's weight, one, and bias, zero.
+/// y = norm(adder_linear(x)), part by part. Tensors: NAME.weight [out, in], N(0, 1); optionally NAME.bias [out], zero;
+/// for each part its norm's weight, one, and bias, zero.
 class AdderLayer {
  public:
   AdderLayer(ParameterList& list, std::string name, Index in, std::vector<ProjectionPart> parts,
@@ -59,7 +59,7 @@ class AdderLayer {
     }
   }
 
-  /// x [..., in] to [..., out]; `residual` [..., out] is added if given.
+  /// Maps x [..., in] to [..., out]; adds `residual` [..., out] if given.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
     Tape<T>& tape = x.tape();
@@ -73,7 +73,7 @@ class AdderLayer {
     return add(layer_norm_parts(distances, list), residual);
   }
 
-  /// The same of before(x), a norm or an activation.
+  /// Applies the layer to before(x), a norm or an activation.
   template <class Before, class T>
   Var<T> after(const Before& before, Var<T> x, Var<T> residual = {}) const {
     return (*this)(before(x), residual);
@@ -87,25 +87,25 @@ class AdderLayer {
   std::vector<ParameterId> gammas_, betas_;
 };
 
-/// A linear layer of a block, made of products or, where `adder` is given, of distances.
+/// A linear layer of a block, computed by products or, if `adder` is given, by distances.
 class Projection {
  public:
   Projection(ParameterList& list, const std::string& name, Index in, std::vector<ProjectionPart> parts,
              const std::optional<AdderLinearOptions>& adder, bool bias = true)
       : layer_(make(list, name, in, std::move(parts), adder, bias)) {}
 
-  /// With one norm, NAME_ln.
+  /// Constructs a projection with one norm, NAME_ln.
   Projection(ParameterList& list, const std::string& name, Index in, Index out,
              const std::optional<AdderLinearOptions>& adder)
       : Projection(list, name, in, {{name + "_ln", out}}, adder) {}
 
-  /// x [..., in] to [..., out]; `residual` [..., out] is added if given.
+  /// Maps x [..., in] to [..., out]; adds `residual` [..., out] if given.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
     return std::visit([&](const auto& layer) { return layer(x, residual); }, layer_);
   }
 
-  /// The same of before(x), a norm or an activation.
+  /// Applies the layer to before(x), a norm or an activation.
   template <class Before, class T>
   Var<T> after(const Before& before, Var<T> x, Var<T> residual = {}) const {
     return std::visit([&](const auto& layer) { return layer.after(before, x, residual); }, layer_);
@@ -125,8 +125,8 @@ class Projection {
   Layer layer_;
 };
 
-/// Applies adaptive_scale to the gradients of the weights that ask for it, part by part. Once per step, when the
-/// gradient of the whole batch is there.
+/// Applies adaptive_scale part by part to the gradients of the weights that have it. Called once per step, with the
+/// gradient of the whole batch.
 template <class T>
 void scale_adaptively(const ParameterList& list, Gradients<T>& gradients) {
   for (ParameterId id = 0; id < list.size(); ++id) {

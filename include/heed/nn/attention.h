@@ -1,4 +1,4 @@
-// The attention layer: qkv projection, the mechanism, output projection.
+// Attention layer: qkv projection, mechanism, output projection.
 #pragma once
 
 #include "heed/nn/adder.h"
@@ -13,34 +13,34 @@
 
 namespace heed {
 
-/// The tokens whose outputs are wanted.
+/// Tokens whose outputs are computed.
 enum class Tokens {
   all,
   first,  ///< the class token: x [B, N, D] to [B, D]
 };
 
-/// Optional parts of the layer, beside the mechanism and its two projections.
+/// Options of the layer besides the mechanism and the two projections.
 struct AttentionLayerOptions {
   bool qk_norm = false;    ///< layer norm of the queries and keys of each head (Dehghani et al., arXiv:2302.05442)
   bool gate = false;       ///< out * act(x W + b) before the output projection (Hua et al., arXiv:2202.10447)
-  bool gate_silu = false;  ///< act: silu, or nothing
-  bool qkv_bias = true;    ///< the projection to q, k and v has a bias
+  bool gate_silu = false;  ///< act is silu; otherwise the identity
+  bool qkv_bias = true;    ///< the qkv projection has a bias
   std::optional<AdderLinearOptions> adder{};  ///< qkv and proj are adder layers
-  std::string as_images{};                    ///< the mechanism's tensor of this name, [heads], is [heads, 1, 1]
+  std::string as_images{};                    ///< the mechanism's tensor [heads] to declare as [heads, 1, 1]
 };
 
-/// Throws Error if the mechanism has no queries and keys that qk_norm could normalise.
+/// Throws Error if the mechanism has no queries and keys to normalise.
 inline void require_qk_norm(const Mechanism& mechanism) {
   require(mechanism.traits().qk_norm,
           "[model] qk_norm = true is not defined for {}, which takes queries and keys as they are", mechanism.name());
 }
 
-/// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and, beside them, the
-/// mechanism's own; NAME.q_norm.*, NAME.k_norm.* and NAME.gate.* where options ask for them. With adder layers also
-/// NAME.q_ln.*, k_ln, v_ln (after qkv), out_ln (before the gate) and proj_ln.
+/// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and those of the mechanism; with the
+/// respective options NAME.q_norm.*, NAME.k_norm.*, NAME.gate.*; with adder layers also NAME.q_ln.*, k_ln, v_ln (after
+/// qkv), out_ln (before the gate) and proj_ln.
 class AttentionLayer {
  public:
-  /// `shape` gives tokens (queries, as many keys) and grid.
+  /// `shape` gives the grid and the number of queries, equal to that of keys.
   AttentionLayer(ParameterList& list, const std::string& name, Index dim, Index heads,
                  std::unique_ptr<Mechanism> mechanism, const AttentionShape& shape,
                  const AttentionLayerOptions& options = {})
@@ -62,12 +62,12 @@ class AttentionLayer {
     mechanism_.declare(list, options.as_images);
   }
 
-  /// x [B, N, D], or norm(x) where a norm is given, to [B, N, D] or [B, D]; `residual`, of the same shape, is added if
-  /// given. All that follows the mechanism goes token by token. `visit`, if given, sees what the mechanism is given.
+  /// Maps x [B, N, D], after `norm` if given, to [B, N, D] or [B, D]; adds `residual`, of the same shape, if given. All
+  /// operations after the mechanism are token by token. `visit`, if given, receives the mechanism's inputs.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}, Tokens tokens = Tokens::all, const LayerNormLayer* norm = nullptr,
                     const AttentionVisitor<T>* visit = nullptr) const {
-    if (norm && !takes_shortcuts(x.tape())) {  // one norm then serves qkv and gate
+    if (norm && !takes_shortcuts(x.tape())) {  // one norm serves qkv and gate
       x = (*norm)(x);
       norm = nullptr;
     }
@@ -80,24 +80,24 @@ class AttentionLayer {
     return out_norm_ ? proj_.after(*out_norm_, mixed, residual) : proj_(mixed, residual);
   }
 
-  /// The size of its state after so many tokens of a sequence that is decoded token by token.
+  /// Returns the state size after `tokens` tokens of incremental decoding.
   AttentionStateSize state_size(Index tokens) const { return mechanism_.state_size(tokens); }
 
-  /// Returns the mechanism's penalty on the training loss, a scalar; none for most.
+  /// Returns the mechanism's penalty in the training loss, a scalar; none for most mechanisms.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
     return mechanism_.penalty(tape);
   }
 
  private:
-  /// q, k and v in the output of qkv, as far as the mechanism takes them.
+  /// Returns the parts of qkv's output that the mechanism uses: q, k and v.
   static std::vector<ProjectionPart> parts(const std::string& name, const AttentionLayout& layout) {
     std::vector<ProjectionPart> parts;
     for (const RowPart& part : projection_parts(layout)) parts.push_back({name + "." + part.name + "_ln", part.rows});
     return parts;
   }
 
-  /// q, k and v of x, or of norm(x), as the mechanism takes them.
+  /// Computes q, k and v of x, or of norm(x), in the mechanism's layout.
   template <class T>
   Var<T> project(Var<T> x, const LayerNormLayer* norm) const {
     const Var<T> qkv = norm ? qkv_.after(*norm, x) : qkv_(x);
@@ -108,7 +108,7 @@ class AttentionLayer {
                      {tape.parameter(k_norm_->weight()), tape.parameter(k_norm_->bias())}, LayerNormLayer::usual_eps);
   }
 
-  /// out * act(x W + b), or of norm(x).
+  /// Returns out * act(x W + b), with norm(x) instead of x if given.
   template <class T>
   Var<T> gated(Var<T> out, Var<T> x, const LayerNormLayer* norm) const {
     const Var<T> gate = norm ? gate_->after(*norm, x) : (*gate_)(x);

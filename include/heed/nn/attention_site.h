@@ -1,4 +1,4 @@
-// The inputs of an attention layer of a running model, for maps, spectra and residuals.
+// Inputs of a running model's attention layers, for maps, spectra and residuals.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -9,21 +9,21 @@
 
 namespace heed {
 
-/// Inputs of an attention layer's mechanism for some examples. Points into the pass that computed them.
+/// Inputs of an attention layer's mechanism for some examples. Refers to tensors of the pass that computed them.
 template <class T>
 struct AttentionSite {
-  const std::string& layer;  ///< prefix of its tensors' names, such as "blocks.0.attn"
+  const std::string& layer;  ///< prefix of the layer's tensor names, such as "blocks.0.attn"
   const Mechanism& mechanism;
-  std::vector<View<const T>> parameters;  ///< of the mechanism
-  std::vector<AttentionInput<T>> inputs;  ///< one for each example, with these parameters
+  std::vector<View<const T>> parameters;  ///< mechanism parameters
+  std::vector<AttentionInput<T>> inputs;  ///< one per example, with these parameters
 };
 
-/// Called with the attention layers of a model, in the order in which they run.
+/// Callback for the attention layers of a model, in execution order.
 template <class T>
 using AttentionVisitor = std::function<void(const AttentionSite<T>&)>;
 
 /// Returns the attention map of each example and head: [B, map_shape()]. Requires a mechanism with a map. Throws Error
-/// if maps differ in size, as those of sequences of different lengths do. For float and double.
+/// if maps differ in size, for example for sequences of different lengths. For float and double.
 template <class T>
 Tensor<T> attention_maps(const AttentionSite<T>& site);
 

@@ -1,4 +1,4 @@
-// A pre-norm block of a transformer: attention and a feed-forward layer, each beside a residual connection.
+// A pre-norm transformer block: attention and a feed-forward layer, each with a residual connection.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -18,15 +18,15 @@ namespace heed {
 /// Feed-forward layer: fc2(act(fc1(x))). Tensors NAME.fc1.*, NAME.fc2.*, with adder layers also fc1_ln, fc2_ln.
 class FeedForward {
  public:
-  /// `act` as ActivationLayer knows it.
+  /// `act` is a name of ActivationLayer.
   FeedForward(ParameterList& list, const std::string& name, Index dim, Index hidden, std::string act,
               const std::optional<AdderLinearOptions>& adder = {})
       : act_(name + ".act", std::move(act)),
         fc1_(list, name + ".fc1", dim, hidden, adder),
         fc2_(list, name + ".fc2", hidden, dim, adder) {}
 
-  /// Of x, or of norm(x) where the block has a norm before it; `residual` is added if given. `dropout_rate` is the
-  /// probability of dropping an element of what act gives.
+  /// Maps x, after `norm` if given; adds `residual` if given. `dropout_rate` is the probability of dropping an element
+  /// of the activation's output.
   template <class T>
   Var<T> operator()(const LayerNormLayer* norm, Var<T> x, double dropout_rate, std::uint64_t place,
                     Var<T> residual = {}) const {
@@ -41,50 +41,50 @@ class FeedForward {
   Projection fc1_, fc2_;
 };
 
-/// Returns the probability of skipping block i of `count`, which grows linearly from 0 to that of the last one.
+/// Returns the probability of skipping block i of `count`, which grows linearly from 0 to `last`.
 inline double drop_path_at(double last, Index i, Index count) {
   return count == 1 ? 0 : last * static_cast<double>(i) / static_cast<double>(count - 1);
 }
 
-/// Options that differ between the blocks of a model, beside their mechanisms.
+/// Options that differ between the blocks of a model, besides their mechanisms.
 struct BlockOptions {
   double dropout = 0;                         ///< probability of dropping an activation, in training
   double drop_path = 0;                       ///< probability of skipping a branch, in training
-  std::uint64_t place = 0;                    ///< tells their random numbers apart
-  std::optional<AdderLinearOptions> adder{};  ///< its layers compute distances
+  std::uint64_t place = 0;                    ///< distinguishes the blocks' random streams
+  std::optional<AdderLinearOptions> adder{};  ///< options of adder layers, if the block uses them
 };
 
-/// Widths of a block, its activation, eps of its norms, and the initial factors of its branches.
+/// Widths of a block, its activation, the eps of its norms, and the initial scale of its branches.
 struct BlockSizes {
   Index dim = 0, hidden = 0;
   std::string act = "gelu";
   double eps = LayerNormLayer::usual_eps;
-  double layer_scale = 0;  ///< 0: no factors
+  double layer_scale = 0;  ///< 0: no branch scale
 };
 
-/// Declares the factors of a branch, one for each channel.
+/// Declares the scale of a branch, one factor per channel.
 inline ParameterId add_layer_scale(ParameterList& list, const std::string& name, Index dim, double initial) {
   return list.add({name, {dim}, Initial::constant(initial), false});
 }
 
-/// A branch beside a residual connection with what chance does to it in training: x + path(drop(branch)).
+/// Dropout and stochastic depth of the branches: x + path(drop(branch)).
 struct Chance {
   double dropout = 0, drop_path = 0;
   std::uint64_t place = 0;
 
-  /// Returns true if it drops anything in this pass.
+  /// Returns true if anything may be dropped in this pass.
   template <class T>
   bool acts(const Tape<T>& tape) const {
     return tape.draws() && (dropout != 0 || drop_path != 0);
   }
 
-  /// Returns a branch after dropout and stochastic depth; `which`, 0 to 3, numbers the random streams of a block.
+  /// Applies dropout and stochastic depth to a branch; `which`, 0 to 3, selects a random stream of the block.
   template <class T>
   Var<T> operator()(Var<T> branch, std::uint64_t which) const {
     return stochastic_depth(heed::dropout(branch, dropout, 4 * place + which), drop_path, 4 * place + which);
   }
 
-  /// Returns x + gamma branch with the same random numbers.
+  /// Returns x + gamma branch, with the same dropout and stochastic depth.
   template <class T>
   Var<T> scaled(Var<T> x, Var<T> branch, Var<T> gamma, std::uint64_t which) const {
     if (!acts(x.tape())) return scale_channels(branch, gamma, x);
@@ -94,12 +94,12 @@ struct Chance {
 };
 
 /// One pre-norm block: x + attention(norm1(x)), then x + mlp(norm2(x)). Tensors NAME.norm1.*, NAME.attn.*,
-/// NAME.norm2.*, NAME.mlp.*; with factors of the branches also NAME.ls1.gamma, NAME.ls2.gamma. Attention is
-/// AttentionLayer or a layer called like it.
+/// NAME.norm2.*, NAME.mlp.*; with scaled branches also NAME.ls1.gamma, NAME.ls2.gamma. Attention is AttentionLayer or
+/// has the same interface.
 template <class Attention>
 class PreNormBlock {
  public:
-  /// make_attention(list, name) makes the attention layer of that name.
+  /// make_attention(list, name) creates the attention layer.
   template <class MakeAttention>
   PreNormBlock(ParameterList& list, const std::string& name, const BlockSizes& sizes,
                const MakeAttention& make_attention, const BlockOptions& options)
@@ -114,8 +114,8 @@ class PreNormBlock {
     gamma2_ = add_layer_scale(list, name + ".ls2.gamma", sizes.dim, sizes.layer_scale);
   }
 
-  /// x [B, N, D] to [B, N, D], or to [B, D] where the first token's output is all that is wanted. `visit`, if given,
-  /// sees the attention layer.
+  /// Maps x [B, N, D] to [B, N, D], or to [B, D] if only the first token's output is needed. `visit`, if given,
+  /// receives the attention layer.
   template <class T>
   Var<T> operator()(Var<T> x, Tokens tokens = Tokens::all, const AttentionVisitor<T>* visit = nullptr) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
@@ -126,7 +126,7 @@ class PreNormBlock {
       const double rate = chance_.acts(tape) ? chance_.dropout : 0;
       return chance_.scaled(x, mlp_(&norm2_, x, rate, 4 * chance_.place + 1), x.tape().parameter(gamma2_), 2);
     }
-    // A branch that may be dropped is added separately; otherwise its last product adds the residual.
+    // A branch that may be dropped is added separately; otherwise the branch's last product adds the residual.
     if (!chance_.acts(x.tape())) {
       x = attention_(x, residual, tokens, &norm1_, visit);
       return mlp_(&norm2_, x, 0.0, chance_.place, x);
@@ -135,10 +135,10 @@ class PreNormBlock {
     return add(x, chance_(mlp_(&norm2_, x, chance_.dropout, 4 * chance_.place + 1), 2));
   }
 
-  /// The size of its state after so many tokens of a sequence that is decoded token by token.
+  /// Returns the state size after `tokens` tokens of incremental decoding.
   AttentionStateSize state_size(Index tokens) const { return attention_.state_size(tokens); }
 
-  /// Returns the mechanism's penalty on the training loss, a scalar; none for most.
+  /// Returns the mechanism's penalty in the training loss, a scalar; none for most mechanisms.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
     return attention_.penalty(tape);
@@ -154,7 +154,7 @@ class PreNormBlock {
   ParameterId gamma1_ = -1, gamma2_ = -1;
 };
 
-/// Returns the options of an attention layer in [model].
+/// Returns the options of an attention layer from [model].
 inline AttentionLayerOptions attention_options(const ModelConfig& config) {
   return {.qk_norm = config.qk_norm,
           .gate = config.gate,
@@ -162,7 +162,7 @@ inline AttentionLayerOptions attention_options(const ModelConfig& config) {
           .qkv_bias = config.qkv_bias};
 }
 
-/// The block of a Vision Transformer.
+/// Block of a Vision Transformer.
 class Block : public PreNormBlock<AttentionLayer> {
  public:
   Block(ParameterList& list, const std::string& name, const ModelConfig& config, std::unique_ptr<Mechanism> mechanism,
@@ -179,7 +179,7 @@ class Block : public PreNormBlock<AttentionLayer> {
             options) {}
 };
 
-/// Returns the sum of the blocks' penalties and of `before`, if that is given.
+/// Returns the sum of the blocks' penalties, plus `before` if given.
 template <class T, class Blocks>
 Var<T> sum_of_penalties(Tape<T>& tape, const Blocks& blocks, Var<T> before = {}) {
   for (const auto& block : blocks)

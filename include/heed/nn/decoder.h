@@ -1,5 +1,5 @@
-// A model of task = "lm" at work token by token: what an input costs depends on the state that its mechanisms keep, not
-// on how the tokens before it are to be taken through the model again.
+// Incremental decoding of a model with task = "lm": each input costs time by the size of the mechanisms' state; earlier
+// tokens are not processed again.
 #pragma once
 
 #include "heed/nn/sequence.h"
@@ -8,28 +8,28 @@
 
 namespace heed {
 
-/// The model as one that predicts tokens. Throws Error for any other.
+/// Returns the model as a sequence model of task = "lm". Throws Error for any other model.
 const SequenceModel& language_model(const Model& model);
 
 template <class T>
 class Decoder {
  public:
-  /// `parameters` must outlive it, and must not change. Throws Error unless the model is a sequence model of task "lm".
+  /// `parameters` must outlive it, unchanged. Throws Error unless the model is a sequence model of task "lm".
   Decoder(const Model& model, Parameters<T>& parameters);
 
   const ModelConfig& config() const { return model_.config(); }
 
-  /// Inputs taken so far, at most config().context.
+  /// Returns the number of inputs so far, at most config().context.
   Index position() const { return position_; }
 
-  /// Forgets all inputs.
+  /// Clears the state.
   void restart() { position_ = 0; }
 
-  /// Takes the next input, a token, or -1 for the start token, and gives the logits [V] that follow it, valid until the
-  /// next call.
+  /// Processes the next input, a token, or -1 for the start token, and returns the logits [V] of its successor, valid
+  /// until the next call.
   std::span<const T> next(int token);
 
-  /// Bytes of the state that the inputs so far have left.
+  /// Returns the bytes of the current state.
   Index state_bytes() const;
 
  private:
@@ -42,36 +42,36 @@ class Decoder {
   Index position_ = 0;
 };
 
-/// The sequences that a model of language writes: tokens are drawn one after the other.
+/// Rule for drawing tokens from logits.
 struct Sampling {
-  double temperature = 1;  ///< 0: the first of the largest logits
-  Index top_k = 0;         ///< only logits that are no less than the k-th largest; 0: all
+  double temperature = 1;  ///< 0: always the first of the largest logits
+  Index top_k = 0;         ///< draws among logits not less than the k-th largest; 0: among all
 };
 
-/// The token that a uniform number u in [0, 1) draws: the first at which the running sum of softmax(logits /
+/// Returns the token that a uniform number u in [0, 1) selects: the first at which the running sum of softmax(logits /
 /// temperature), in double, exceeds u.
 template <class T>
 int draw_token(std::span<const T> logits, const Sampling& sampling, double u);
 
-/// Writes a sequence: inputs are taken one by one, and where there is room for no more, the state is dropped and half
-/// of them are taken again from the first position on.
+/// Generator of a sequence. When the context is full, the state is cleared and the last half of the inputs is processed
+/// again from position 0.
 template <class T>
 class Writer {
  public:
   explicit Writer(Decoder<T>& decoder) : decoder_(decoder) { decoder_.restart(); }
 
-  /// Appends a token that is given.
+  /// Appends a given token.
   void append(int token) { tokens_.push_back(token); }
 
-  /// Takes what was appended through the model: of many tokens, those alone that the last state comes from.
+  /// Processes the appended tokens; of many, only those that the last state depends on.
   void read();
 
-  /// Draws a token from what follows all that was appended, and appends it.
+  /// Draws the next token and appends it.
   int draw(const Sampling& sampling, double u);
 
   const std::vector<int>& tokens() const { return tokens_; }
 
-  /// The logits that the last token was drawn from.
+  /// Returns the logits from which the last token was drawn.
   std::span<const T> logits() const { return logits_; }
 
  private:
@@ -79,7 +79,7 @@ class Writer {
 
   Decoder<T>& decoder_;
   std::vector<int> tokens_;
-  Index fed_ = 0;  ///< number of tokens that were read
+  Index fed_ = 0;  ///< number of processed tokens
   std::vector<T> logits_;
 };
 

@@ -1,5 +1,4 @@
-// A backbone and the head that self-supervision by a teacher trains it with. Caron et al., arXiv:2104.14294v2,
-// Section 3.
+// A backbone with the head for self-supervision by a teacher. Caron et al., arXiv:2104.14294v2, Section 3.
 //
 //   x = features of a view                     class token after the final norm, or the mean of all tokens
 //   h = gelu(mlp.2(gelu(mlp.0(x))))            mlp.0 [hidden, D], mlp.2 [hidden, hidden]
@@ -7,7 +6,7 @@
 //   logits = W y / max(|y|, 1e-12)             W [out_dim, bottleneck], whose row k is g_k v_k / |v_k|
 //
 // "Weight normalisation": Salimans, Kingma, arXiv:1602.07868, Eq. 2. v is last_layer.weight_v; g is last_layer.weight_g
-// [out_dim, 1], or 1 where norm_last_layer is set.
+// [out_dim, 1], or 1 with norm_last_layer.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -25,7 +24,7 @@ class DinoHead {
  public:
   DinoHead(ParameterList& list, const std::string& prefix, Index dim, const DinoConfig& config);
 
-  /// Features [B, D] to logits [B, out_dim].
+  /// Maps features [B, D] to logits [B, out_dim].
   template <class T>
   Var<T> operator()(Var<T> x) const {
     const Var<T> y = project_.after(act2_, hidden_.after(act1_, first_(x)));
@@ -40,16 +39,16 @@ class DinoHead {
   ParameterId last_;
 };
 
-/// The head's tensors in a model's list.
+/// Prefix of the head's tensor names in a model.
 inline constexpr const char* dino_prefix = "dino.";
 
-/// The tensors of a backbone under its names, and dino.* of the head. It takes two large views of each image, [B, 2, C,
-/// H, W], and any number of small ones, [B, L, C, h, w], all views of a size in one pass; logits [2 B + L B, out_dim]
-/// are those of the large ones, image by image, then of the small ones. Its features are those of the backbone, of
+/// A backbone's tensors under its own names, and the head's with the prefix dino. Takes two large views of each image,
+/// [B, 2, C, H, W], and any number of small ones, [B, L, C, h, w], all views of a size in one pass. Rows of the logits
+/// [2 B + L B, out_dim] are ordered: large views image by image, then small views. Features are the backbone's, of
 /// images [B, C, H, W].
 class DinoModel : public ModelBase<DinoModel> {
  public:
-  /// Throws Error where small views want other tensors than large ones, positions apart.
+  /// Throws Error if small views need other tensors than large ones, except for positions.
   explicit DinoModel(const Experiment& experiment);
 
   ModelInput<float> example() const override;
@@ -68,7 +67,7 @@ class DinoModel : public ModelBase<DinoModel> {
  private:
   DinoConfig config_;
   std::unique_ptr<Model> large_;  ///< the backbone for large views
-  std::unique_ptr<Model> small_;  ///< the same one for small views; null where there are none
+  std::unique_ptr<Model> small_;  ///< the same for small views; null if there are none
   std::optional<DinoHead> head_;
 };
 

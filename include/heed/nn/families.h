@@ -1,4 +1,4 @@
-// The list of model families.
+// List of model families.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -9,26 +9,26 @@
 
 namespace heed {
 
-/// One line of the list of families.
+/// An entry of the list of families.
 struct ModelFamily {
   const char* name;
-  /// The model of an experiment, as it is trained; throws Error if [model] and [attention] describe none.
+  /// Creates the trainable model of an experiment. Throws Error if [model] and [attention] are invalid.
   std::unique_ptr<Model> (*make)(const Experiment& experiment);
 };
 
-/// All families.
+/// Returns all families.
 std::span<const ModelFamily> model_families();
 
-/// The model of an experiment as it is trained, of the family that [model] names: with a classifier, or for
-/// self-supervision as nn/dino.h has it. Throws Error with the nearest name if there is no family of that name, or if
-/// it has no such model.
+/// Creates the trainable model of an experiment, of the family named in [model]: with a classifier, or for
+/// self-supervision as in nn/dino.h. Throws Error for an unknown family, with the nearest name, and for an invalid
+/// model.
 std::unique_ptr<Model> make_model(const Experiment& experiment);
 
-/// The same model without a head of any kind: its logits are its features.
+/// Creates the same model without any head: its logits are its features.
 std::unique_ptr<Model> make_backbone(const Experiment& experiment);
 
-/// Of two models that differ in the size of their images: the name of the first tensor, position embeddings apart, that
-/// is another one in each. Empty if there is none, and the models can have the same tensors.
+/// Compares two models that differ in image size. Returns the name of the first tensor, apart from position embeddings,
+/// that differs between them; empty if they can share their tensors.
 std::string tensor_of_one_size(const ParameterList& a, const ParameterList& b);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// The end of a model of images.
+// Final layers of an image model.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -11,10 +11,10 @@
 
 namespace heed {
 
-/// logits = head(norm(x)[class token], or its mean over patches), as pool says; or with output = "tokens" head(norm(x))
-/// of each patch. Tensors norm.*, head.*. With pool_norm = "after" the norm is of the pooled vector, fc_norm.*. A
-/// second class token has a classifier of its own, head_dist.*; logits are the mean of both. A model without a
-/// classifier has no head: its features stand for logits.
+/// logits = head(norm(x)[class token], or its mean over patches), by `pool`; with output = "tokens" head(norm(x)) of
+/// each patch. Tensors norm.*, head.*. With pool_norm = "after" the norm, fc_norm.*, applies to the pooled vector. A
+/// second class token has its own classifier, head_dist.*; logits are the mean of both. A model without a classifier
+/// has no head and returns its features as logits.
 class ImageHead {
  public:
   ImageHead(ParameterList& list, const ModelConfig& config, Index dim, double eps = LayerNormLayer::usual_eps)
@@ -29,15 +29,15 @@ class ImageHead {
     if (distilled_) head_dist_.emplace(list, "head_dist", dim, config.classes);
   }
 
-  /// The tokens it reads. After its attention, the last block of a model need not go on with the others: a sixteenth of
-  /// the work of twelve blocks.
+  /// Returns the tokens it reads. If only the first, the last block skips the others after its attention, which saves a
+  /// sixteenth of the work of twelve blocks.
   template <class T>
   Tokens reads(const Tape<T>& tape) const {
     return cls_ && !tokens_ && !distilled_ && takes_shortcuts(tape) ? Tokens::first : Tokens::all;
   }
 
-  /// x [B, N, D], or [B, D] where it reads the first token alone, to logits [B, classes], or of patches [B, n,
-  /// classes].
+  /// Maps x [B, N, D], or [B, D] if it reads the first token only, to logits [B, classes], or to [B, n, classes] for
+  /// patches.
   template <class T>
   Var<T> operator()(Var<T> x) const {
     if (!head_) return features(x);
@@ -48,7 +48,7 @@ class ImageHead {
     return distilled_ ? scale(add(logits, head_dist_->after(norm_, token(x, 1))), 0.5) : logits;
   }
 
-  /// Returns the classifier's input from x, the mean of both with two classifiers: [B, D].
+  /// Returns the classifier's input [B, D] from x; the mean of both inputs with two classifiers.
   template <class T>
   Var<T> features(Var<T> x) const {
     const typename Tape<T>::Scope scope(x.tape(), pool_name_);

@@ -1,4 +1,4 @@
-// The common part of image models.
+// Common base of image models.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -6,18 +6,18 @@
 
 namespace heed {
 
-/// Returns the shape of attention among the patches of a grid and `prefix` tokens before them.
+/// Returns the attention shape for the patches of a grid preceded by `prefix` tokens.
 inline AttentionShape grid_shape(Sides grid, Index prefix) {
   const Index tokens = grid.height * grid.width + prefix;
   return {
       .queries = tokens, .keys = tokens, .grid_height = grid.height, .grid_width = grid.width, .class_token = prefix};
 }
 
-/// A model of images that tells classes apart. Derived as ModelBase says.
+/// Base of image classifiers; CRTP as in ModelBase.
 template <class Derived>
 class ImageModel : public ModelBase<Derived> {
  public:
-  /// Throws Error if the configuration is not valid.
+  /// Throws Error if the configuration is invalid.
   explicit ImageModel(const Experiment& experiment) : config_(experiment.model) { validate(experiment); }
 
   ModelInput<float> example() const override {
@@ -26,7 +26,7 @@ class ImageModel : public ModelBase<Derived> {
   Shape outputs() const override { return Shape{config_.classifier ? config_.classes : this->feature_sizes().width}; }
 
  protected:
-  /// Throws Error unless these are images as the model takes them.
+  /// Throws Error unless the images have the model's shape.
   void require_images(const Shape& images) const {
     const auto [height, width] = config_.image;
     require(images.rank() == 4 && images[1] == config_.channels && images[2] == height && images[3] == width,
@@ -36,7 +36,7 @@ class ImageModel : public ModelBase<Derived> {
   ModelConfig config_;
 };
 
-/// One of them with batch norm, whose images of a step therefore depend on each other.
+/// Base of image models with batch norm, for which the images of a step depend on each other.
 template <class Derived>
 class BatchNormModel : public ImageModel<Derived> {
  public:

@@ -1,4 +1,4 @@
-// Layers: tensors declared once, applied on a tape of any number type.
+// Layers that declare their tensors once and run on a tape of any number type.
 #pragma once
 
 #include "heed/cost/counted.h"
@@ -10,8 +10,8 @@
 
 namespace heed {
 
-/// Whether a pass may fuse operations and leave out tokens whose results go nowhere. Not where it is counted or traced:
-/// costs are those of the papers, which count every operation by itself; unless the pass is to be traced as it runs.
+/// Returns true if a pass may fuse operations and skip tokens without effect on the results. Counting and tracing
+/// passes may not, since the papers count every operation separately, unless the fused pass itself is traced.
 template <class T>
 bool takes_shortcuts(const Tape<T>& tape) {
   const Pass<T>& pass = tape.pass();
@@ -41,7 +41,7 @@ class LayerNormLayer {
     return layer_norm(x, tape.parameter(weight_), tape.parameter(bias_), eps_);
   }
 
-  /// norm(x) W^T + b + r as one operation.
+  /// Computes norm(x) W^T + b + r in one operation.
   template <class T>
   Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) const {
     Tape<T>& tape = x.tape();
@@ -58,7 +58,7 @@ class LayerNormLayer {
   ParameterId weight_, bias_;
 };
 
-/// An activation by its name: "gelu", "relu", "gelu_tanh", "quick_gelu" or "none".
+/// Activation by name: "gelu", "relu", "gelu_tanh", "quick_gelu" or "none".
 class ActivationLayer {
  public:
   ActivationLayer(std::string name, std::string function) : name_(std::move(name)), function_(std::move(function)) {}
@@ -72,7 +72,7 @@ class ActivationLayer {
     return function_ == "quick_gelu" ? quick_gelu(x) : x;
   }
 
-  /// act(x) W^T + b + r as one operation.
+  /// Computes act(x) W^T + b + r in one operation.
   template <class T>
   Var<T> linear(Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) const {
     if (function_ == "gelu") return gelu_linear(x, weight, bias, residual);
@@ -88,8 +88,8 @@ class ActivationLayer {
   std::string name_, function_;
 };
 
-/// y = x W^T + b. Tensors NAME.weight [out, in], truncated normal with standard deviation 0.02, and NAME.bias
-/// [out], zero, where it has one.
+/// y = x W^T + b. Tensors NAME.weight [out, in], truncated normal with standard deviation 0.02, and optionally
+/// NAME.bias [out], zero.
 class LinearLayer {
  public:
   LinearLayer(ParameterList& list, std::string name, Index in, Index out, bool bias = true) : name_(std::move(name)) {
@@ -100,12 +100,12 @@ class LinearLayer {
     if (bias) bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
   }
 
-  /// With a weight [out, in] that another layer has declared.
+  /// Constructs a layer that shares the weight [out, in] of another layer.
   LinearLayer(ParameterList& list, std::string name, ParameterId weight) : name_(std::move(name)), weight_(weight) {
     bias_ = list.add({name_ + ".bias", {list[weight].shape[0]}, Initial::constant(0), false});
   }
 
-  /// x [..., in] to [..., out]; `residual` [..., out] is added if given.
+  /// Maps x [..., in] to [..., out]; adds `residual` [..., out] if given.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual = {}) const {
     Tape<T>& tape = x.tape();
@@ -113,7 +113,7 @@ class LinearLayer {
     return linear(x, tape.parameter(weight_), parameter_or_none(tape, bias_), residual);
   }
 
-  /// The same of before(x), a norm or an activation.
+  /// Applies the layer to before(x), a norm or an activation.
   template <class Before, class T>
   Var<T> after(const Before& before, Var<T> x, Var<T> residual = {}) const {
     Tape<T>& tape = x.tape();

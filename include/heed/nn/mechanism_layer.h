@@ -1,4 +1,4 @@
-// A mechanism as a part of a layer, with its parameters and prepared tensor.
+// A mechanism within a layer, with its parameters and prepared tensor.
 #pragma once
 
 #include "heed/nn/attention_site.h"
@@ -9,17 +9,17 @@
 
 namespace heed {
 
-/// A mechanism in the layer NAME. declare() adds its parameters, NAME.* .
+/// A mechanism in the layer NAME. declare() adds its parameters, NAME.*.
 class MechanismLayer {
  public:
-  /// `shape` gives queries, keys, grid and class token. Throws Error if the mechanism cannot work on it.
+  /// `shape` gives queries, keys, grid and class token. Throws Error if the mechanism does not support it.
   MechanismLayer(std::string name, std::unique_ptr<Mechanism> mechanism, Index dim, Index heads, AttentionShape shape)
       : name_(std::move(name)), mechanism_(std::move(mechanism)), layout_(mechanism_->layout(dim, heads)) {
     shape_ = layout_.among(shape.queries, shape.keys, shape);
     mechanism_->check(shape_);
   }
 
-  /// `as_images`: the name of a parameter [heads] that the layer declares as [heads, 1, 1]; empty for none.
+  /// `as_images` names a parameter [heads] to declare as [heads, 1, 1]; empty for none.
   void declare(ParameterList& list, const std::string& as_images = {}) {
     for (ParameterSpec& spec : mechanism_->parameters(shape_)) {
       if (spec.name == as_images) spec.shape = {spec.shape[0], 1, 1};
@@ -46,13 +46,13 @@ class MechanismLayer {
     return attention<T>(*mechanism_, of, layout_, shape_, parameters, {}, prepared);
   }
 
-  /// Returns the size of its state after `tokens` tokens of a sequence that is decoded token by token.
+  /// Returns the state size after `tokens` tokens of incremental decoding.
   AttentionStateSize state_size(Index tokens) const {
     const DecodingCapability* const decoding = mechanism_->decoding();
     return decoding ? decoding->state_size(shape_, tokens) : AttentionStateSize{};
   }
 
-  /// Returns the mechanism's term of the training loss, a scalar; none for most.
+  /// Returns the mechanism's penalty in the training loss, a scalar; none for most mechanisms.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
     if (!mechanism_->penalty_term()) return {};

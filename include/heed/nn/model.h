@@ -1,6 +1,5 @@
-// A model as training, evaluation and analysis know it: its tensors, the logits of examples, what it adds to the loss,
-// its attention layers at work. A family of models derives from ModelBase and stands in the list of families
-// (nn/families.h); nobody else knows it by name.
+// Interface of a model for training, evaluation and analysis: its tensors, logits, penalty and attention layers. Model
+// families derive from ModelBase and are listed in nn/families.h; other code does not depend on specific families.
 #pragma once
 
 #include "heed/cost/counted.h"
@@ -11,25 +10,25 @@
 
 namespace heed {
 
-/// Sequences of tokens, of which the first lengths[b] of row b count; without lengths, all.
+/// Sequences of tokens; row b has the valid length lengths[b], without lengths all of it.
 struct Sequences {
   View<const int> tokens{};   ///< [B, T]
-  View<const int> lengths{};  ///< [B], or left out
+  View<const int> lengths{};  ///< [B], or empty
 };
 
-/// Examples as a model takes them: images, or sequences, or pairs of sequences. Inputs that a model does not take are
-/// views without axes. The memory belongs to the caller and must outlive the pass.
+/// Inputs of a model: images, sequences or pairs of sequences. Unused inputs are views without axes. The memory belongs
+/// to the caller and must outlive the pass.
 template <class T>
 struct ModelInput {
   View<const T> images{};  ///< [B, C, h, w], or two large views of each, [B, 2, C, h, w]
-  View<const T> crops{};   ///< beside those, small views of the same images: [B, L, C, h, w]
+  View<const T> crops{};   ///< in addition, small views of the same images: [B, L, C, h, w]
   Sequences sequences{};
   Sequences partners{};  ///< second sequences of pairs
 
-  /// Number of examples, B.
+  /// Returns the number of examples, B.
   Index count() const { return images.shape().rank() > 0 ? images.shape()[0] : sequences.tokens.shape()[0]; }
 
-  /// Examples [first, first + count).
+  /// Returns examples [first, first + count).
   ModelInput part(Index first, Index count) const {
     const auto of = [&](const auto& view) { return view.shape().rank() > 0 ? view.part(first, count) : view; };
     return {of(images),
@@ -39,8 +38,8 @@ struct ModelInput {
   }
 };
 
-/// One pass of a model, as its family sees it. `visit`, if given, sees the attention layers. Where `features` is not
-/// empty they are wanted, of as many last blocks, instead of logits.
+/// A pass of a model, for its family's code. `visit`, if given, receives the attention layers. If `features` is not
+/// empty, the pass computes the features of as many last blocks instead of logits.
 template <class T>
 struct ModelPass {
   Tape<T>& tape;
@@ -49,7 +48,7 @@ struct ModelPass {
   std::span<Var<T>> features{};
 };
 
-/// The number of last blocks that have features, and the features' width. 0 blocks: none have.
+/// Number of last blocks with features, and the features' width. 0 blocks: no features.
 struct FeatureSizes {
   Index blocks = 0, width = 0;
 };
@@ -58,51 +57,51 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  /// Its trainable tensors and buffers.
+  /// Returns the trainable tensors and buffers.
   const ParameterList& parameters() const { return list_; }
 
-  /// One example as logits() takes it, with shapes alone and no numbers.
+  /// Returns one example for logits() with shapes only, without data.
   virtual ModelInput<float> example() const = 0;
 
-  /// Returns the name of an example: "image" or "sequence".
+  /// Returns the noun for an example: "image" or "sequence".
   const char* example_name() const;
 
-  /// Channels, rows and columns of the images that it takes; throws Error if it takes none.
+  /// Returns the channels, rows and columns of the model's images. Throws Error for other inputs.
   Shape image_shape() const;
 
-  /// The shape of an example's logits.
+  /// Returns the shape of an example's logits.
   virtual Shape outputs() const = 0;
 
-  /// No fewer operations than a pass over one example takes, for refusing models that 64 bits cannot count.
+  /// Returns an upper bound of the operations of a pass over one example, to reject models that overflow 64 bits.
   virtual double most_operations() const = 0;
 
   /// Returns true if the results of examples depend on each other in a training step of `batch` (batch norm). Throws
-  /// Error if the model takes no such batch.
+  /// Error if the model does not support such a batch.
   virtual bool examples_depend(Index) const { return false; }
 
-  /// Logits [B, ...] of examples, with the tensors of the tape's pass. `visit`, if given, sees each attention layer
-  /// with what it is given. Throws Error if the examples are not what the model takes.
+  /// Computes logits [B, ...] of examples with the tensors of the tape's pass. `visit`, if given, receives each
+  /// attention layer's inputs. Throws Error if the examples do not fit the model.
   template <class T>
   Var<T> logits(Tape<T>& tape, const ModelInput<T>& examples, const AttentionVisitor<T>* visit = nullptr) const {
     return std::get<Var<T>>(logits_of(ModelPass<T>{tape, examples, visit, {}}));
   }
 
-  /// Returns the number and width of the model's features.
+  /// Returns the number of blocks with features, and the features' width.
   virtual FeatureSizes feature_sizes() const { return {}; }
 
-  /// Returns the features that a classifier reads of the outputs of the last `features.size()` blocks, one or more,
-  /// from the earlier to the last: the class token, or the mean of the tokens, after the model's final norm. Each is
-  /// [B, D]. Throws Error if the model has them of fewer blocks.
+  /// Returns the classifier's input features computed from the outputs of the last `features.size()` blocks, one or
+  /// more, in block order: the class token, or the mean of the tokens, after the model's final norm. Each is [B, D].
+  /// Throws Error if fewer blocks have features.
   template <class T>
   void features(Tape<T>& tape, const ModelInput<T>& examples, std::span<Var<T>> features) const {
     require_features(static_cast<Index>(features.size()));
     logits_of(ModelPass<T>{tape, examples, nullptr, features});
   }
 
-  /// Throws Error unless the model has features of so many blocks.
+  /// Throws Error unless at least `blocks` last blocks have features.
   void require_features(Index blocks) const;
 
-  /// Returns the model's penalty on the training loss, once per step: a scalar, or none.
+  /// Returns the model's penalty in the training loss, a scalar or none; to be added once per step.
   template <class T>
   Var<T> penalty(Tape<T>& tape) const {
     return std::get<Var<T>>(penalty_of(&tape));
@@ -119,12 +118,12 @@ class Model {
   virtual OfNumber<Var> penalty_of(const OfNumber<TapePointer>& tape) const = 0;
 };
 
-/// Serves the virtual functions from templates of Derived, for all number types:
+/// Implements the virtual functions by templates of Derived, for all number types:
 ///
 ///   template <class T> Var<T> run_logits(const ModelPass<T>& pass) const;
-///   template <class T> Var<T> run_penalty(Tape<T>& tape) const;              // where there is one
+///   template <class T> Var<T> run_penalty(Tape<T>& tape) const;              // optional
 ///
-/// They are best defined in the family's source file, so that no user makes them again.
+/// Define these in the family's source file, to instantiate them once only.
 template <class Derived>
 class ModelBase : public Model {
  public:

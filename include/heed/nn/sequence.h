@@ -1,6 +1,6 @@
-// Transformers of token sequences: of text, of pixels one by one, of expressions.
+// Transformers for token sequences: of text, of pixels one by one, of expressions.
 //
-//   z = tok_embed[tokens] + positions, behind a trained first row where there is one
+//   z = tok_embed[tokens] + positions, preceded by a trained row with `start`
 //   z = z + attention(norm1(z));  z = z + mlp(norm2(z))      for each block, as in vit.h
 //
 //   task       logits                                                         for
@@ -8,8 +8,8 @@
 //   classify   head(pool(norm(z)))                                            a label of a sequence, [B, C]
 //   pair       head([x, y, x y, x - y]) with x, y = pool(norm(z)) of each     a label of two, [B, C]
 //
-// A sequence gives exactly what it gives alone: sequences of different lengths lie one behind the other in memory
-// (tape/segments.h), so that there is no mask and nothing is done to what stands behind an end.
+// A sequence's results do not depend on the batch: sequences of different lengths are concatenated in memory
+// (tape/segments.h), without masks or padding.
 #pragma once
 
 #include "heed/nn/block.h"
@@ -20,8 +20,8 @@ namespace heed {
 
 class SequenceModel : public ModelBase<SequenceModel> {
  public:
-  /// Throws Error if the configuration describes no model, as VisionTransformer does, and where a mechanism or an
-  /// option needs an image grid or, for task = "lm", has no causal form.
+  /// Throws Error for an invalid configuration, as VisionTransformer does, and if a mechanism or an option needs an
+  /// image grid or, for task = "lm", has no causal form.
   SequenceModel(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0, double drop_path = 0);
 
   const ModelConfig& config() const { return config_; }
@@ -30,17 +30,17 @@ class SequenceModel : public ModelBase<SequenceModel> {
   Shape outputs() const override;
   double most_operations() const override;
 
-  /// Throws Error unless there are 1 to `context` tokens in a sequence.
+  /// Throws Error unless each sequence has 1 to `context` tokens.
   template <class T>
   Var<T> run_logits(const ModelPass<T>& pass) const;
   template <class T>
   Var<T> run_penalty(Tape<T>& tape) const;
 
-  /// The size of the state after so many inputs, of task = "lm".
+  /// Returns the state size after `inputs` inputs, for task = "lm".
   AttentionStateSize state_size(Index inputs) const;
 
-  /// The logits [1, 1, V] that follow the next input of a sequence, in the pass's DecodingStep: a token, or none (-1)
-  /// for the start token. For float and double.
+  /// Computes the logits [1, 1, V] for the next input of a sequence, in the pass's DecodingStep: a token, or -1 for the
+  /// start token. For float and double.
   template <class T>
   Var<T> next_logits(Tape<T>& tape, int token) const;
 
@@ -48,7 +48,7 @@ class SequenceModel : public ModelBase<SequenceModel> {
   Index rows_of(Index tokens) const { return tokens + (config_.pool == "cls" && config_.task != "lm"); }
   bool is(const char* task) const { return config_.task == task; }
 
-  /// The rows of each sequence; of pairs, first and second take turns.
+  /// Returns the rows of each sequence; for pairs, first and second sequences alternate.
   std::vector<TokenRows> rows_of(const ModelInput<float>& examples) const;
   template <class T>
   Var<T> embed(Tape<T>& tape, const std::vector<TokenRows>& rows) const;

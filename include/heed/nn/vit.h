@@ -7,7 +7,7 @@
 // Registers: Darcet et al., arXiv:2309.16588; distillation token: Touvron et al., arXiv:2012.12877; factors of the
 // branches, gamma: arXiv:2103.17239.
 //
-// Tensors carry timm's names and layouts, so weights travel both ways.
+// Tensors have timm's names and layouts, so weights can be exchanged in both directions.
 #pragma once
 
 #include "heed/nn/block.h"
@@ -16,13 +16,12 @@
 
 namespace heed {
 
-/// A Vision Transformer by its configuration. Takes images [B, C, H, W] to logits [B, classes], or with output =
-/// "tokens" to [B, patches, classes]. If the pass has the tensors of a model of another image size,
-/// their position embedding is interpolated.
+/// A configurable Vision Transformer. Maps images [B, C, H, W] to logits [B, classes], or to [B, patches, classes] with
+/// output = "tokens". If the pass's tensors belong to another image size, their position embedding is interpolated.
 class VisionTransformer : public ImageModel<VisionTransformer> {
  public:
-  /// Throws Error if the configuration describes no model (a patch that does not divide the image, an unknown
-  /// mechanism, an option that no block's mechanism has).
+  /// Throws Error for an invalid configuration: a patch that does not divide the image, an unknown mechanism, an option
+  /// that no block's mechanism has.
   VisionTransformer(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0,
                     double drop_path = 0);
 
@@ -42,7 +41,7 @@ class VisionTransformer : public ImageModel<VisionTransformer> {
   double dropout_;
   std::string patch_name_ = "patch_embed.proj", position_name_ = "pos_embed";
   ParameterId position_ = -1, patch_weight_ = -1, patch_bias_ = -1;
-  std::vector<ParameterId> prefix_;  ///< tensors of the tokens before the patches, the last one's first
+  std::vector<ParameterId> prefix_;  ///< tensors of the tokens before the patches, last token first
   std::optional<LayerNormLayer> pre_norm_;
   std::vector<Block> blocks_;
   std::optional<ImageHead> head_;
