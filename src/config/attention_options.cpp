@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Returns the text of a scalar, which the mechanism parses; nothing for other nodes.
+/// Returns the text of a scalar, for the mechanism to parse; nothing for other nodes.
 std::optional<std::string> text_of_scalar(const toml::node& node) {
   if (const auto* value = node.as_string()) return value->get();
   if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
@@ -20,7 +20,7 @@ std::optional<std::string> text_of_scalar(const toml::node& node) {
   return {};
 }
 
-/// Returns an option's value, in a staged model also a list with a value for each stage. `full_key`: with its table.
+/// Returns an option's value; in a staged model also a list with a value for each stage. `full_key` includes the table.
 OptionValue option_value(const Source& source, const std::string& full_key, const toml::key& key,
                          const toml::node& node, const ModelConfig& model) {
   OptionValue option{"", source.at(key)};

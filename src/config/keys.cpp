@@ -1,4 +1,4 @@
-// The keys of a model and of a data set, by their kind.
+// Keys of a model by its family and task, and of a data set by its kind.
 #include "heed/config/experiment.h"
 
 #include <algorithm>

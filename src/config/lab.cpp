@@ -14,13 +14,13 @@ namespace {
 const std::vector<std::string> kinds{"mechanism", "python", "answers", "personal"};
 constexpr const char* extensions[] = {".h", ".py", ".toml", ".h"};
 
-/// The keys of one table. finish() refuses the keys that were not read.
+/// Keys of one table. finish() throws Error for keys that were not read.
 class Keys {
  public:
   Keys(std::string path, const toml::table& table, std::string name)
       : path_(std::move(path)), table_(table), name_(std::move(name)) {}
 
-  /// Gives the member the key's value, if the key is there; says whether it is.
+  /// Reads the key's value into the member. Returns false if the key is missing.
   template <class T>
   bool take(const std::string& key, T& member) {
     const toml::node* const node = node_of(key);

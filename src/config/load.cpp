@@ -1,5 +1,5 @@
-// Files are applied to the experiment one after the other, base first, then the overrides; each key written replaces
-// the value from before. What is left unwritten keeps its default.
+// Applies the file's chain of bases, base first, then the overrides; each key replaces the earlier value. Other keys
+// keep their defaults.
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
 #include "heed/config/model_of_tensors.h"
@@ -18,14 +18,14 @@
 namespace heed {
 namespace {
 
-/// A key of an experiment that earlier versions of heed called otherwise.
+/// A key of an experiment renamed since an earlier version of heed.
 struct RenamedKey {
   std::string_view table, former, name, since;
 };
 constexpr RenamedKey renamed_keys[] = {{"train", "piece", "microbatch", "0.3.0"}};
 
-/// Returns the present name of a key of a table. Announces each former name once, on stderr. Throws Error if `values`
-/// has the key under both names.
+/// Returns the current name of a key of a table. Warns on stderr once per former name. Throws Error if `values` has the
+/// key under both names.
 std::string present_name(const Source& source, std::string_view table, const toml::key& key,
                          const toml::table& values) {
   static std::once_flag announced[std::size(renamed_keys)];
@@ -43,7 +43,7 @@ std::string present_name(const Source& source, std::string_view table, const tom
   return std::string(key.str());
 }
 
-// The end of an error about an unknown key: the nearest known key, or all of them.
+// Returns the end of an error about an unknown key: the nearest known key, or all of them.
 std::string suggestion_of(std::string_view table, const std::vector<std::string>& own, std::string_view unknown) {
   const std::string near = nearest(unknown, own);
   return near.empty() ? suggestion(unknown, own) : fmt::format("; did you mean '{}.{}'?", table, near);
@@ -55,7 +55,7 @@ std::vector<std::string> keys_of(const ModelConfig& model) {
   return keys;
 }
 
-// The same of an unknown key: that of another table if there is one.
+// Does the same for any table, and suggests another table that has the key.
 std::string key_suggestion(const Experiment& experiment, std::string_view table, std::string_view unknown) {
   std::string elsewhere;
   std::vector<std::string> names, own;
@@ -70,7 +70,7 @@ std::string key_suggestion(const Experiment& experiment, std::string_view table,
   return table.empty() ? suggestion(unknown, names) : suggestion_of(table, own, unknown);
 }
 
-// The key that decides which others a table has: `family = "vit"`.
+// Returns the settings that determine a table's keys, for example `family = "vit"`.
 std::string kind_of(const Experiment& x, std::string_view table) {
   if (table == "data") return fmt::format("name = {}", toml_text(x.data.name));
   const std::string family = fmt::format("family = {}", toml_text(x.model.family));
@@ -79,7 +79,7 @@ std::string kind_of(const Experiment& x, std::string_view table) {
              : fmt::format("{} with task = {}", family, toml_text(x.model.task));
 }
 
-// Returns true if some family of models has this key.
+// Returns true if any model family has this key.
 bool is_model_key(std::string_view key) {
   return std::any_of(std::begin(family_names), std::end(family_names), [&](const auto& family) {
     ModelConfig model;
@@ -92,40 +92,40 @@ bool is_model_key(std::string_view key) {
 struct Document {
   Source source;
   toml::table table;
-  bool may_hold_unused;                 // options of mechanisms that no block has
-  std::vector<std::string> mechanisms;  // that the model has by this document and those before
+  bool may_hold_unused;                 // allows options of mechanisms that no block has
+  std::vector<std::string> mechanisms;  // mechanisms of the model by this and earlier documents
 };
 
 class Loader {
  public:
   Experiment experiment;
-  std::map<std::string, std::string> written;  // where a key was written last
+  std::map<std::string, std::string> written;  // last source of each key
 
-  // Reads the documents that a file consists of, base first. `chain` holds the files whose base is being read; `base`,
-  // if given, stands in for the file's own.
+  // Reads the documents of a file, base first. `chain` holds the files whose base is being read; `base`, if given,
+  // replaces the file's own.
   void read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
             const std::string& base_where);
 
-  // One more document, which overrides those before.
+  // Adds a document that overrides earlier ones.
   void add(const Override& one) { documents_.push_back({one.source, *one.document, one.may_hold_unused, {}}); }
 
-  // Lets the documents so far hold options of mechanisms that no block has.
+  // Allows options of unused mechanisms in the documents so far.
   void allow_unused() {
     for (Document& document : documents_) document.may_hold_unused = true;
   }
 
-  // Gives the experiment what the documents say.
+  // Applies the documents to the experiment.
   void apply();
 
-  // Refuses options of a mechanism that no block has. A file may leave those behind that its base wrote for the base's
-  // own mechanism: they are dropped.
+  // Throws Error for options of a mechanism that no block has. Options for a base's own mechanism are dropped instead
+  // if the file selects another.
   void drop_unused();
 
-  // Names the keys that have no default and were never written, and those that mean nothing here and were. The recorded
-  // file of a run holds all keys of its data; where another set takes their place, those that it lacks stay behind.
+  // Throws Error for missing keys without a default, and for keys that do not apply. In a run's recorded file, keys of
+  // [data] that do not apply are ignored, since another data set may be selected.
   void require_complete(const std::string& path, bool recorded) const;
 
-  // Gives keys whose default depends on others that default.
+  // Sets defaults that depend on other keys.
   void fill_in(const std::string& path, bool recorded);
 
  private:
@@ -137,7 +137,7 @@ class Loader {
   std::vector<Document> documents_;
 };
 
-// "found a string for stage 1", of a list that has an item that is not what `member` lists; else what the node is.
+// Describes a node of the wrong type; for a list with a wrong item, "found a string for stage 1".
 template <class T>
 std::string found_in(const toml::node& node, const T&, const ModelConfig&) {
   return found(node);
@@ -157,7 +157,7 @@ std::string found_in(const toml::node& node, const std::vector<T>&, const ModelC
 
 template <class Config>
 void Loader::apply_table(const Source& source, std::string_view table, Config& config, const toml::table& values) {
-  const std::string family = experiment.model.family;  // which keys there are; that of the last document holds
+  const std::string family = experiment.model.family;  // determines the valid keys; the last document's family counts
   for (const auto& [name, node] : values) {
     const toml::key& key = name;
     const toml::node& value = node;
@@ -199,7 +199,7 @@ void Loader::apply(const Source& source, const toml::table& document) {
   }
 }
 
-// The family of the last document that has one says which keys there are in all of them.
+// The family of the last document that sets one determines the valid keys of all documents.
 void Loader::apply_family(const Document& document) {
   const auto at = document.table.find("model");
   if (at == document.table.end() || !at->second.is_table()) return;
@@ -254,7 +254,7 @@ void Loader::require_complete(const std::string& path, bool recorded) const {
 }
 
 void Loader::fill_in(const std::string& path, bool recorded) {
-  // Runs of heed 0.2.0 were trained on images as they are stored.
+  // Runs of heed 0.2.0 were trained on images without EXIF orientation.
   const auto name = written.find("data.name");
   const bool of_run =
       recorded && experiment.data.name == "folder" && name != written.end() && name->second.starts_with(path + ':');
@@ -262,7 +262,7 @@ void Loader::fill_in(const std::string& path, bool recorded) {
   if (written.contains("data.augment")) return;
   std::vector<std::string>& augment = experiment.data.augment;
   if (holds_sequences(experiment.data) || experiment.data.name == "scenes") augment.clear();
-  // A digit is none when it is turned round, and grey images have no colours.
+  // Mirrored digits are not digits, and grey images have no colours.
   if (experiment.self_supervised() && experiment.model.channels == 1) augment.clear();
   if (experiment.self_supervised() && experiment.model.channels == 3)
     augment = {"flip", "jitter", "grey", "blur", "solarise"};
@@ -292,7 +292,7 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
   add({source, &document});
 }
 
-/// Stands for the path of an experiment without a file.
+/// Path of an experiment without a file, in errors.
 constexpr std::string_view no_file = "--set";
 
 }  // namespace

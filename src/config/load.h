@@ -1,4 +1,4 @@
-// Experiments from documents: what experiment files and sweeps share.
+// Building of experiments from documents, for experiment files and sweeps.
 #pragma once
 
 #include "toml_value.h"
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// Where a document comes from: a file, or the command line.
+/// Origin of a document: a file or the command line.
 struct Source {
   std::string name;
   bool has_lines;
@@ -19,35 +19,35 @@ struct Source {
   }
 };
 
-/// A document whose keys override those of documents before it.
+/// A document whose keys override those of earlier documents.
 struct Override {
   Source source;
   const toml::table* document;
-  bool may_hold_unused = false;  ///< [attention.NAME] though no block has that mechanism: it may be for others
+  bool may_hold_unused = false;  ///< allows [attention.NAME] of a mechanism that no block has: other cells may have it
 };
 
-/// An experiment, and where each key, "table.key", was written last: "file.toml:3".
+/// An experiment with the last source of each key, "table.key": "file.toml:3".
 struct Loaded {
   Experiment experiment;
   std::map<std::string, std::string> written;
 };
 
-/// The experiment of a file with overrides. `base`, if given, stands in for the file's own. Every key has been read as
-/// its type; whether the values are in their ranges is left to validate(). The file of a run is recorded.
+/// Loads the experiment of a file with overrides. `base`, if given, replaces the file's own. Each key is checked for
+/// its type; validate() checks the ranges. `recorded` marks the file of a run.
 Loaded load_overridden(const std::string& path, const std::vector<Override>& overrides,
                        const toml::node* base = nullptr, bool recorded = false);
 
-/// A key or option that is written and changes nothing unless others have certain values.
+/// A key or option whose effect depends on other values.
 struct KeyEffect {
   std::string key;
   bool has_effect;
   std::string line;  ///< "a.toml:3: optim.momentum = 0.5 has no effect; it needs optim.name = "sgd""
 };
 
-/// Returns those of an experiment that have another value than their default.
+/// Returns the effects of keys whose value differs from the default.
 std::vector<KeyEffect> key_effects(const Loaded& loaded);
 
-/// Reads a key of [attention] that is not a field: an option, or the table of one mechanism's options.
+/// Reads a key of [attention] that is not a field: an option, or a mechanism's table of options.
 void read_option(const Source& source, const toml::key& key, const toml::node& node, Experiment& experiment);
 
 /// Calls f(key) for each table of options for one mechanism, [attention.NAME], in a document.

@@ -10,14 +10,14 @@ namespace heed {
 
 namespace {
 
-/// Shapes by name, with errors that name the file.
+/// Shapes by name; errors name the file.
 class Shapes {
  public:
   explicit Shapes(const SafetensorsFile& file) : file_(file) {}
 
   bool has(const std::string& name) const { return file_.contains(name); }
 
-  /// Returns the size of an axis. Throws Error if there is no such tensor of this rank.
+  /// Returns the size of an axis. Throws Error if no tensor has this name and rank.
   Index size(const std::string& name, int rank, int axis) const {
     require(has(name), "{}: is not the file of a Vision Transformer with timm's names: it lacks '{}'{}", file_.path(),
             name, has_hugging_face_names() ? "; heed convert hf-vit, hf-deit or hf-dinov2 renames Hugging Face's" : "");
@@ -40,7 +40,7 @@ class Shapes {
   const SafetensorsFile& file_;
 };
 
-/// Side of a square grid of so many patches, 0 if they are none.
+/// Returns the side of a square grid of `patches` patches, 0 if it is not square.
 Index side_of(Index patches) {
   const auto side = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(std::max<Index>(patches, 0)))));
   return side * side == patches ? side : 0;
@@ -103,7 +103,7 @@ ModelOfTensors model_of_tensors(const SafetensorsFile& weights, Index heads) {
 
 namespace {
 
-/// Calls f(key, text of a, text of b) for the keys that tensors fix.
+/// Calls f(key, text of a, text of b) for the keys that tensors determine.
 template <class F>
 void for_fixed_keys(const ModelConfig& a, const ModelConfig& b, const F& f) {
   const auto sides = [](const Sides& s) {

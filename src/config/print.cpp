@@ -1,4 +1,4 @@
-// TOML with every key and its meaning. Numbers are printed with as many digits as reading them back takes.
+// Printing of TOML with every key and its meaning. Numbers have enough digits to parse to the same value.
 #include "heed/base/random.h"
 #include "heed/config/experiment.h"
 #include "heed/config/toml_text.h"
@@ -12,7 +12,7 @@ namespace heed {
 
 std::string toml_text(double value) {
   const std::string text = fmt::format("{}", value);
-  // A float stays one for other readers of TOML.
+  // Keeps a float recognisable for other TOML readers.
   return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
@@ -58,7 +58,7 @@ std::string text_of(const T& value, const Rule&) {
   return text_of(value);
 }
 
-// A value meant for all blocks is printed alone.
+// A value for all blocks is printed as a scalar.
 template <class T>
 std::string text_of(const std::vector<T>& values, const Rule& rule) {
   return rule.per_block && values.size() == 1 ? text_of(values.front()) : text_of(values);
@@ -71,7 +71,7 @@ std::string key_of(const std::string& key) {
   return bare ? key : text_of(key);
 }
 
-// Returns true if `text`, read as a T, is printed as the same text.
+// Returns true if parsing `text` as a T and printing it gives the same text.
 template <class T>
 bool spells(const std::string& text) {
   T value{};
@@ -79,7 +79,7 @@ bool spells(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && text_of(value) == text;
 }
 
-// An option is kept as text, whatever type it had. Quotes are left out where reading gives the same text without.
+// Returns an option's text, quoted unless it parses to the same text without quotes.
 std::string option_text(const std::string& text) {
   const bool bare = text == "true" || text == "false" || spells<Index>(text) || spells<double>(text);
   return bare ? text : text_of(text);
@@ -98,8 +98,8 @@ bool is_unset(const T&) {
 }
 bool is_unset(const std::optional<bool>& value) { return !value; }
 
-// Calls f(table, key, value, meaning) for everything that an experiment has, in the order of a file. Options have no
-// meaning here: their mechanism knows it.
+// Calls f(table, key, value, meaning) for all settings of an experiment, in the order of a file. Options have no
+// meaning here: their mechanism declares it.
 template <class F>
 void for_settings(const Experiment& experiment, const F& f) {
   tables(experiment, [&](std::string_view table, const auto& config) {
@@ -151,11 +151,11 @@ Experiment what_decides(Experiment experiment) {
 
 std::string configuration_hash(const Experiment& experiment) {
   std::map<std::string, std::string> of = settings_of(what_decides(experiment));
-  // Existing results have the name and the default of versions before 0.3.0 in their hashes. Microbatches change
-  // rounding alone.
+  // Keeps hashes of existing results, with the key's name and default of versions before 0.3.0. Microbatches only
+  // change rounding.
   of.erase("train.microbatch");
   of["train.piece"] = std::to_string(experiment.train.microbatch > 0 ? experiment.train.microbatch : 8);
-  // Keys that earlier versions lack count only if they change something.
+  // Keys that earlier versions lack are hashed only if they differ from the default.
   for (const auto& [key, value] :
        {std::pair("data.orientation", "true"), std::pair("data.skip_bad", "false"),
         std::pair("data.header", "\"auto\""), std::pair("model.registers", "0"), std::pair("model.distilled", "false"),

@@ -18,10 +18,10 @@ namespace {
 
 const Source from_sets{"--set", false};
 
-/// The keys of a sweep that are none of an experiment.
+/// Keys of a sweep that are not keys of an experiment.
 const std::vector<std::string> own_keys{"base", "seeds", "arm_files", "arms", "grid"};
 
-/// The keys of a table in the order in which they stand in the file.
+/// Returns the keys of a table in file order.
 std::vector<toml::key> in_order(const toml::table& table) {
   std::vector<toml::key> keys;
   for (const auto& [key, node] : table) keys.push_back(key);
@@ -35,11 +35,11 @@ std::vector<toml::key> in_order(const toml::table& table) {
 
 struct Arm {
   std::string name, base;
-  std::string where;             ///< place of the base in the file, for errors
-  std::optional<toml::key> key;  ///< key of its table, if it has one
+  std::string where;             ///< location of the base in the file, for errors
+  std::optional<toml::key> key;  ///< key of the arm's table, if it has one
 };
 
-/// A list of the grid: the values that a key takes.
+/// A list of the grid: the values of a key.
 struct Axis {
   std::vector<toml::key> path;
   const toml::array* values;
@@ -51,7 +51,7 @@ struct Axis {
   }
 };
 
-/// A value in the name of an arm.
+/// Formats a value for the name of an arm.
 std::string label_of(const toml::node& value) {
   if (const auto* text = value.as_string()) return text->get();
   if (const auto* whole = value.as_integer()) return fmt::format("{}", whole->get());
@@ -63,7 +63,7 @@ std::string label_of(const toml::node& value) {
   return label;
 }
 
-/// Gives the key at `path` of a document, whose tables are made as needed, the value.
+/// Sets the key at `path` of a document, creating missing tables.
 void insert(toml::table& document, std::span<const toml::key> path, const toml::node& value) {
   toml::table* table = &document;
   for (const toml::key& key : path.first(path.size() - 1)) {
@@ -106,7 +106,7 @@ class SweepReader {
       do add_seeds(cells, effects, arm, place);
       while (advance(place));
     }
-    // A key for all arms may be for some of them.
+    // Warns only of keys without effect in all arms.
     std::set<std::string> with_effect;
     for (const KeyEffect& of : effects)
       if (of.has_effect) with_effect.insert(of.key);
@@ -156,7 +156,7 @@ class SweepReader {
     }
   }
 
-  /// A file's arm may have a table too, whose keys then override the file's.
+  /// An arm of a file may also have a table, whose keys override the file's.
   void read_arm_files() {
     const std::string pattern = text_of(document_, "arm_files");
     const std::filesystem::path folder = std::filesystem::path(pattern).parent_path();
@@ -230,7 +230,7 @@ class SweepReader {
     for (Index seed = 1; seed <= count; ++seed) seeds_.push_back(seed);
   }
 
-  /// To the next combination, the last list first; false after the last.
+  /// Advances to the next combination, the last list fastest; returns false after the last.
   bool advance(std::vector<std::size_t>& place) const {
     for (std::size_t i = place.size(); i-- > 0;) {
       if (++place[i] < axes_[i].values->size()) return true;
@@ -239,7 +239,7 @@ class SweepReader {
     return false;
   }
 
-  /// "softmax:lr=0.001"; a key that stands in several tables keeps its table's name.
+  /// Returns, for example, "softmax:lr=0.001"; keys that occur in several tables include their table's name.
   std::string name_of(const Arm& arm, const std::vector<std::size_t>& place) const {
     std::string name = arm.name;
     for (std::size_t i = 0; i < axes_.size(); ++i) {
@@ -274,7 +274,7 @@ class SweepReader {
     }
   }
 
-  /// Refuses options, in a document for all experiments, of a mechanism that none of them has.
+  /// Throws Error for options, in a document for all experiments, of a mechanism that none of them has.
   void require_used(const std::vector<SweepCell>& cells, const Source& source, const toml::table& document) const {
     for_mechanism_tables(document, [&](const toml::key& key) {
       const bool used = std::any_of(cells.begin(), cells.end(), [&](const SweepCell& cell) {

@@ -8,18 +8,18 @@
 
 namespace heed {
 
-/// Why a text is not TOML, and where: ":12", or nothing.
+/// Parse error of a TOML text: ":12" or empty, and the reason.
 struct NoToml {
   std::string line, reason;
 };
 
-/// Throws NoToml.
+/// Parses a text. Throws NoToml.
 toml::table parse_toml(std::string_view text);
 
-/// Throws Error, which names the file and the line.
+/// Parses a file. Throws Error that names the file and the line.
 toml::table parse_toml_file(const std::string& path);
 
-/// "optim.lr=1e-3" as the document it stands for. A value that is not TOML is taken as text.
+/// Parses "optim.lr=1e-3" into a document. A value that is not TOML is taken as text.
 toml::table parse_set(const std::string& set);
 
 }  // namespace heed

@@ -1,12 +1,12 @@
-// From a TOML value to a member of a configuration struct.
+// Conversion of TOML values to members of configuration structs.
 #pragma once
 
 #include "heed/config/experiment.h"
 
 #include <stdexcept>
 
-// The parser of toml++ 3.3 asserts some things that depend on its input, such as that a "[[" has its key on the same
-// line. Such input is refused like any other that is not TOML.
+// The parser of toml++ 3.3 asserts properties of its input, for example that "[[" and its key are on the same line.
+// Such input is rejected as invalid TOML.
 namespace heed {
 constexpr void assert_toml(bool condition) {
   if (!condition) throw std::logic_error("toml++");
@@ -17,7 +17,7 @@ constexpr void assert_toml(bool condition) {
 
 namespace heed {
 
-/// What a node is, for an error.
+/// Describes a node, for error messages.
 inline const char* found(const toml::node& node) {
   if (node.is_string()) return "a string";
   if (node.is_integer()) return "an integer";
@@ -27,8 +27,8 @@ inline const char* found(const toml::node& node) {
   return node.is_table() ? "a table" : "a date or time";
 }
 
-/// Gives the member the node's value, if it has the type that the member takes; says whether it does. An integer is a
-/// number too; a single value stands for a list where the rule says so.
+/// Assigns the node's value to the member and returns true, if the types match. An integer is also a number; a single
+/// value is a list of one if the rule allows it.
 inline bool assign(const toml::node& node, std::string& member) {
   if (const auto* value = node.as_string()) member = value->get();
   return node.is_string();
@@ -94,7 +94,7 @@ bool assign(const toml::node& node, std::vector<T>& member, const Rule& rule) {
   return true;
 }
 
-/// What a member takes, for an error.
+/// Describes a member's valid types, for error messages.
 inline const char* expected(const std::string&, const Rule&) { return "a string"; }
 inline const char* expected(bool, const Rule&) { return "true or false"; }
 inline const char* expected(const std::optional<bool>&, const Rule&) { return "true or false"; }

@@ -1,4 +1,4 @@
-// Checks each key by its rule, then whether the keys fit together.
+// Checks each key by its rule, then the consistency of the keys.
 #include "heed/config/experiment.h"
 
 #include "heed/base/float_range.h"
@@ -12,10 +12,10 @@
 namespace heed {
 namespace {
 
-// "[optim] lr": how errors name a key.
+// Returns, for example, "[optim] lr", for error messages.
 std::string label(std::string_view table, std::string_view key) { return fmt::format("[{}] {}", table, key); }
 
-// "at least 0 and below 1"
+// Returns, for example, "at least 0 and below 1".
 std::string range(const Rule& rule) {
   std::string text;
   if (std::isfinite(rule.low)) text = fmt::format("{} {}", rule.above_low ? "more than" : "at least", rule.low);
@@ -59,14 +59,14 @@ void check_member(std::string_view table, std::string_view key, const T& value, 
 template <class T>
 void check_member(std::string_view table, std::string_view key, const std::vector<T>& values, const Rule& rule,
                   const ModelConfig& model) {
-  // One value for all stages is not an item of a list.
+  // One value for all stages has no index in error messages.
   const bool of_stages = rule.per_stage || (rule.per_block && model.is_staged() && values.size() > 1);
   for (std::size_t i = 0; i < values.size(); ++i)
     check(of_stages ? label(table, fmt::format("stage {}: {}", model.stage_number(i), key)) : label(table, key),
           values[i], rule);
 }
 
-/// The grid of a stage, after windows of `kernel` went over one of `before` a side.
+/// Returns the grid side of a stage after windows of `kernel` on a grid of `before` a side.
 Index checked_grid(Index stage, Index before, Index kernel, Index stride, Index padding) {
   require(before + 2 * padding >= kernel,
           "[model] stage {}: no window of {} x {} fits a grid of {} x {} with padding = {}; the stage has no tokens",
@@ -101,12 +101,12 @@ void check_heads(const ModelConfig& model) {
   require(model.dim % model.heads == 0, "[model] heads = {} does not divide dim = {}", model.heads, model.dim);
 }
 
-/// How errors name sides: 16, or [16, 8].
+/// Formats sides for error messages: 16, or [16, 8].
 std::string text_of(const Sides& sides) {
   return sides.square() ? fmt::format("{}", sides.height) : fmt::format("[{}, {}]", sides.height, sides.width);
 }
 
-/// Throws Error unless the tokens before the patches fit each other and the pooling.
+/// Throws Error unless the tokens before the patches are consistent with each other and with the pooling.
 void check_prefix(const ModelConfig& model) {
   require(model.has_class_token() || model.pool != "cls",
           "[model] class_token = false; pool = \"cls\" classifies the class token: set pool = \"mean\"");

@@ -1,4 +1,4 @@
-// Keys that are written and change nothing in the experiment that they are part of.
+// Detection of keys that are written without effect in their experiment.
 #include "heed/attention/mechanism.h"
 #include "heed/config/toml_text.h"
 
@@ -12,7 +12,7 @@ namespace heed {
 
 namespace {
 
-/// A key that changes nothing unless `met`, which `need` says in words.
+/// A key without effect unless `met`; `need` is the condition in words.
 struct KeyNeed {
   std::string key;
   bool (*met)(const Experiment&);
@@ -31,8 +31,8 @@ bool crops_middle(const Experiment& x) { return x.data.resize == "crop"; }
 
 bool warms_up(const Experiment& x) { return x.optim.schedule != "constant"; }
 
-/// Does stochastic depth skip any block? Its rate grows from 0 at the first, in CvT at the first of the last stage; in
-/// XCiT all blocks have one rate.
+/// Returns true if stochastic depth can skip a block. Its rate grows from 0 at the first block, for CvT in the last
+/// stage only; in XCiT all blocks have one rate.
 bool skips_blocks(const Experiment& x) {
   const std::vector<Index>& depth = x.model.stages.depth;
   if (!x.model.is_staged()) return x.model.depth > 1 || x.model.family == "xcit";
@@ -96,7 +96,7 @@ const OptionValue* given(const Options& options, const std::string& name) {
   return found == options.end() ? nullptr : &found->second;
 }
 
-/// Returns what an option needs of others to have an effect in a mechanism of the model; empty: nothing.
+/// Returns what an option requires of other options to take effect in a mechanism of the model; empty: nothing.
 std::string need_of_option(const AttentionConfig& attention, const MechanismEntry& entry, const std::string& option) {
   const auto own = attention.per_mechanism.find(entry.name);
   const auto is_one_of = [&](const std::string& other, const std::vector<std::string>& texts) {
@@ -115,7 +115,7 @@ std::string need_of_option(const AttentionConfig& attention, const MechanismEntr
   return "";
 }
 
-/// Adds the options of a table, which is for the mechanisms `names`.
+/// Adds the options of a table for the mechanisms `names`.
 void add_options(const AttentionConfig& attention, const std::vector<std::string>& names, const std::string& table,
                  const Options& options, std::vector<KeyEffect>& effects) {
   for (const auto& [option, value] : options) {
@@ -148,7 +148,7 @@ std::vector<KeyEffect> key_effects(const Loaded& loaded) {
     if (at != loaded.written.end() && now.contains(of.key) && now.at(of.key) != defaults.at(of.key))
       effects.push_back({of.key, of.met(x), line_of(at->second, of.key, now.at(of.key), of.need)});
   }
-  // Unknown mechanisms are reported when they are made.
+  // Unknown mechanisms are reported when they are created.
   const auto known = [](const std::string& name) {
     for (const MechanismEntry& entry : mechanisms())
       if (name == entry.name) return true;

@@ -1,4 +1,4 @@
-// [data] of an experiment: which images or sequences, and what is done to them.
+// [data] of an experiment: images or sequences and their preprocessing.
 #pragma once
 
 #include "heed/config/field.h"
@@ -9,15 +9,15 @@
 
 namespace heed {
 
-/// Facts about a run's data that its directory records (train/runs/data_record.h).
+/// Properties of the data that a run directory records (train/runs/data_record.h).
 struct RecordedData {
-  std::vector<std::string> classes;     ///< names, in the order of the labels; empty: those of the data
-  std::vector<std::string> validation;  ///< names of the images set aside; empty: drawn by the seed
+  std::vector<std::string> classes;     ///< names, in label order; empty: those of the data
+  std::vector<std::string> validation;  ///< names of the validation images; empty: drawn by the seed
 
   bool operator==(const RecordedData&) const = default;
 };
 
-/// [data]; the keys' meanings stand in the list below.
+/// [data]; fields() below documents the keys.
 struct DataConfig {
   std::string name = "mnist";
   std::string path;
@@ -45,13 +45,13 @@ struct DataConfig {
   Index side = 0;
   bool grey = false;
   Index levels = 256;
-  RecordedData recorded{};  ///< no key
-  bool verify = false;      ///< no key: decode all images when a folder is opened
+  RecordedData recorded{};  ///< not a key
+  bool verify = false;      ///< not a key; decode all images when a folder is opened
 
   bool operator==(const DataConfig&) const = default;
 };
 
-/// The keys of [data].
+/// Lists the keys of [data].
 template <MaybeConst<DataConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("name", c.name,

@@ -9,10 +9,10 @@
 
 namespace heed {
 
-/// Outputs divided by less are no finite floats.
+/// Minimum temperature: division by a smaller one may overflow float.
 inline constexpr double least_temperature = 1e-6;
 
-/// [dino]; the keys' meanings stand in the list below.
+/// [dino]; fields() below documents the keys.
 struct DinoConfig {
   Index out_dim = 65536;
   Index hidden = 2048;
@@ -33,7 +33,7 @@ struct DinoConfig {
   bool operator==(const DinoConfig&) const = default;
 };
 
-/// The keys of [dino].
+/// Lists the keys of [dino].
 template <MaybeConst<DinoConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   const Rule share{.low = 0, .high = 1, .above_low = true};

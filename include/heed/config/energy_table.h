@@ -1,4 +1,4 @@
-// Energy tables as TOML files. models/energy/ holds some; with better figures, write a file of the same form.
+// Energy tables in TOML files. models/energy/ holds some; files of the same form can supply other figures.
 #pragma once
 
 #include "heed/cost/energy.h"
@@ -16,7 +16,7 @@ namespace heed {
 ///   [memory]
 ///   dram = { pj = 162.5, source = "..." }
 ///
-/// Throws Error at unknown keys and kinds, at figures without a source, and at negative or infinite ones.
+/// Throws Error for unknown keys and kinds, for figures without a source, and for negative or infinite ones.
 EnergyTable load_energy_table(const std::string& path);
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Configuration: what a model and an experiment are, as TOML files say it. Each struct's defaults stand with its
-// members, the meaning and range of its keys in the list `fields` below it.
+// Configuration of models and experiments, read from TOML files. The members of each struct hold the defaults; the list
+// `fields` below it has the meaning and range of its keys.
 #pragma once
 
 #include "heed/config/attention_options.h"
@@ -19,19 +19,19 @@
 
 namespace heed {
 
-/// Families of models, as the bits of a set.
+/// Model families, as bit flags.
 enum Families : unsigned {
   vit = 1,
   xcit = 2,
   cvt = 4,
   soft_pyramid = 8,
   sequence = 16,
-  staged = cvt | soft_pyramid,  ///< families with lists of sizes, one value for each stage
+  staged = cvt | soft_pyramid,  ///< families with lists of sizes, one item per stage
   of_images = vit | xcit | staged,
   every_family = of_images | sequence,
 };
 
-/// The names of the families; and the family of a name, vit where none is called so.
+/// Names of the families. family_called() returns the family of a name, vit for unknown names.
 inline constexpr std::pair<const char*, Families> family_names[] = {
     {"vit", vit}, {"xcit", xcit}, {"cvt", cvt}, {"soft-pyramid", soft_pyramid}, {"sequence", sequence}};
 inline Families family_called(std::string_view name) {
@@ -40,18 +40,18 @@ inline Families family_called(std::string_view name) {
   return vit;
 }
 
-/// The sizes of a model of several stages, in the order of the stages.
+/// Sizes of a staged model, by stage.
 struct StageSizes {
   std::vector<Index> patch, stride, padding, dim, depth, heads, hidden;
-  std::vector<Index> kv_stride = {2};       // or one for all stages
-  std::vector<std::string> act = {"gelu"};  // likewise
+  std::vector<Index> kv_stride = {2};       // or one item for all stages
+  std::vector<std::string> act = {"gelu"};  // or one item for all stages
 
   Index count() const { return static_cast<Index>(dim.size()); }
 
   bool operator==(const StageSizes&) const = default;
 };
 
-/// The height and width of an image or a patch, given as one number where they are equal.
+/// Height and width of an image or a patch; written as one number if equal.
 struct Sides {
   Index height = 0, width = 0;
 
@@ -61,7 +61,7 @@ struct Sides {
 
   bool square() const { return height == width; }
 
-  /// Returns the side of a square. Throws Error if it is none.
+  /// Returns the side of a square. Throws Error if height and width differ.
   operator Index() const {
     require(square(), "[model] image or patch of {} x {}; expected a square here", height, width);
     return height;
@@ -74,7 +74,7 @@ struct Sides {
   }
 };
 
-/// [model]: a model of a family; the keys' meanings stand in the list below. A family has some of them.
+/// [model]: a model of a family, which has a subset of the keys. fields() below documents them.
 struct ModelConfig {
   std::string family = "vit";
   std::string task{};
@@ -91,17 +91,17 @@ struct ModelConfig {
   Index hidden = 0;
   Index classes = 0;
   std::string pool = "cls";
-  std::optional<bool> class_token{};  ///< unset: true for pool = "cls"
+  std::optional<bool> class_token{};  ///< unset: true if pool = "cls"
   Index registers = 0;
   bool distilled = false;
   bool embed_prefix = true;
   std::string pool_norm = "before";
-  double block_scale = 0.0;  ///< the key layer_scale of family = "vit"
+  double block_scale = 0.0;  ///< the key layer_scale for family = "vit"
   bool qkv_bias = true;
   bool pre_norm = false;
   double norm_eps = 1e-6;
   std::string output = "class";
-  bool classifier = true;  ///< no key: does the model end in a classifier, or in the features that one would read?
+  bool classifier = true;  ///< not a key; true: logits are a classifier's, false: its input features
   std::string head = "linear";
   std::string pair = "nli";
   bool pos_embed = true;
@@ -134,20 +134,20 @@ struct ModelConfig {
 
   bool is_staged() const { return (family_called(family) & staged) != 0; }
 
-  /// Returns the number of stage i in the names of its tensors: CvT counts from 0, SOFT's pyramid from 1.
+  /// Returns the index of stage i in tensor names: CvT counts from 0, SOFT's pyramid from 1.
   std::size_t stage_number(std::size_t i) const { return family_called(family) == cvt ? i : i + 1; }
 
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// The keys of [model] that its family has.
+/// Lists the keys of [model] in the model's family.
 template <MaybeConst<ModelConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   const Families family = family_called(c.family);
   const auto key = [&](unsigned of, const char* name, auto& member, const Rule& rule, const char* meaning) {
     if (of & family) visit(name, member, rule, meaning);
   };
-  constexpr unsigned one_size = vit | xcit | sequence;  // whose sizes are those of all blocks
+  constexpr unsigned one_size = vit | xcit | sequence;  // families with one size for all blocks
   auto& s = c.stages;
   key(every_family, "family", c.family, anything(), "vit, xcit, cvt, soft-pyramid, or sequence: of tokens");
   key(sequence, "task", c.task, required_one_of({"lm", "classify", "pair"}),
@@ -219,13 +219,13 @@ void fields(Config& c, Visit&& visit) {
       "images that are batch-normalised together; 0: all of a step");
 }
 
-/// The keys of [attention] that are not options.
+/// Lists the keys of [attention] that are not options.
 template <MaybeConst<AttentionConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("mechanism", c.mechanism, per_block({}), "as `heed list` names them; or a list, one per block or stage");
 }
 
-/// [optim]: the optimiser and its schedule; the keys' meanings stand in the list below.
+/// [optim]: optimiser and schedule. fields() below documents the keys.
 struct OptimConfig {
   std::string name = "adamw";
   double lr = 1e-3;
@@ -243,7 +243,7 @@ struct OptimConfig {
   bool operator==(const OptimConfig&) const = default;
 };
 
-/// The keys of [optim].
+/// Lists the keys of [optim].
 template <MaybeConst<OptimConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("name", c.name, one_of({"adamw", "sgd"}), "the optimiser");
@@ -261,7 +261,7 @@ void fields(Config& c, Visit&& visit) {
   visit("min_lr", c.min_lr, at_least(0), "where the cosine or the line ends");
 }
 
-/// [train]: how long and how to train; the keys' meanings stand in the list below.
+/// [train]: length and method of training. fields() below documents the keys.
 struct TrainConfig {
   std::string method = "supervised";
   Index epochs = 10;
@@ -289,16 +289,16 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-/// Returns the images of a microbatch in batches of `batch`. It depends on no other size, as the bits of a training
-/// depend on it.
+/// Returns the images of a microbatch for batches of `batch`. It depends on no other size, because it determines the
+/// bits of a training.
 constexpr Index microbatch_of(const TrainConfig& train, Index batch) {
   return train.microbatch > 0 ? train.microbatch : std::clamp<Index>((batch + 15) / 16, 1, 8);
 }
 
-/// The same for batches of train.batch.
+/// Returns the same for batches of train.batch.
 constexpr Index microbatch_of(const TrainConfig& train) { return microbatch_of(train, train.batch); }
 
-/// The keys of [train].
+/// Lists the keys of [train].
 template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("method", c.method, one_of({"supervised", "dino"}),
@@ -332,7 +332,7 @@ void fields(Config& c, Visit&& visit) {
   visit("init_mechanism", c.init_mechanism, anything(), "matching: the mechanism whose qkv layers the file has");
 }
 
-/// A training run, or, with everything but [model] and [attention] left at its default, a model.
+/// A training run; or a model, if everything but [model] and [attention] has its default.
 struct Experiment {
   ModelConfig model;
   AttentionConfig attention;
@@ -341,26 +341,26 @@ struct Experiment {
   TrainConfig train;
   DinoConfig dino;
 
-  /// Returns true if the model is trained without labels, from a teacher.
+  /// Returns true if the model is trained by self-supervision.
   bool self_supervised() const { return train.method == "dino"; }
 
   bool operator==(const Experiment&) const = default;
 };
 
-/// Is a key of [model] that its family has one of its task, and must it be written?
+/// Use of a key by a family or task: `known` if it applies, `required` if it must be written.
 struct KeyUse {
   bool known = true, required = false;
 };
 KeyUse use_of(const ModelConfig& model, std::string_view key, const Rule& rule);
 
-/// The same for [data] by the kind of the data set, and for tables whose keys are always the same.
+/// Return the use of a key of [data], which depends on the data set, and of tables with fixed keys.
 KeyUse use_of(const DataConfig& data, std::string_view key, const Rule& rule);
 template <class Config>
 KeyUse use_of(const Config&, std::string_view, const Rule& rule) {
   return {true, rule.required};
 }
 
-/// The tables of a file.
+/// Lists the tables of an experiment file.
 template <MaybeConst<Experiment> Config, class Visit>
 void tables(Config& c, Visit&& visit) {
   visit("model", c.model);
@@ -376,37 +376,37 @@ inline bool uses_table(const Experiment& experiment, std::string_view name) {
   return name != "dino" || experiment.train.method != "supervised";
 }
 
-/// Reads an experiment or a model file. A file's keys override those of its `base`, which may have a base of its own: a
-/// path that is looked up beside the file, then as a path by itself (config/installed.h). `sets` override the file's
-/// keys: each is "table.key=value", the value in TOML; what is not TOML is taken as text. Lists are replaced whole. The
-/// result is valid in the sense of validate(). A table [attention.NAME] in a file whose model has no such mechanism is
-/// refused; one that stands in a base, for the base's mechanism, is dropped where another takes its place.
+/// Reads an experiment or a model file. A file's keys override those of its `base`, which may have its own base: a path
+/// relative to the file, to the working directory or to an installed directory (config/installed.h). `sets` override
+/// the file's keys: each is "table.key=value", with a TOML value or plain text. Lists are replaced whole. The result
+/// satisfies validate(). Throws Error for a table [attention.NAME] of a mechanism that the model does not use; such a
+/// table of a base is dropped if the base's own model uses it.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets = {});
 
-/// The same of a run's configuration, in which earlier versions may have left such tables: they are dropped.
+/// Does the same for a run's configuration, but drops all such tables, which earlier versions may have written.
 Experiment load_recorded(const std::string& path, const std::vector<std::string>& sets = {});
 
-/// A value that its key, "table.key", does not admit.
+/// Invalid value of the key "table.key".
 struct KeyError : Error {
   KeyError(std::string of, const std::string& what) : Error(what), key(std::move(of)) {}
   std::string key;
 };
 
-/// Throws Error unless every value is in its range, KeyError if a single key's is not, and the values fit each other.
-/// Mechanisms and their options are left to the mechanisms.
+/// Throws KeyError if a single value is out of range, Error if values are inconsistent. Mechanisms and their options
+/// are checked by the mechanisms.
 void validate(const Experiment& experiment);
 
-/// The experiment with every key written out; load_experiment reads the same experiment from it.
+/// Returns the experiment with every key written out; load_experiment() reads the same experiment from it.
 std::string to_toml(const Experiment& experiment);
 
-/// Its values as they are printed there, by "table.key"; an option of one mechanism is "attention.NAME.key".
+/// Returns the values that to_toml() prints, by "table.key"; an option of one mechanism is "attention.NAME.key".
 std::map<std::string, std::string> settings_of(const Experiment& experiment);
 
-/// Returns the experiment without settings that do not change the result of a finished run: the place of the data,
-/// logging, saving, and the limit of steps.
+/// Returns the experiment with defaults for all settings that do not change the result of a finished run: data
+/// location, logging, saving, and the limit of steps.
 Experiment what_decides(Experiment experiment);
 
-/// 16 hexadecimal digits that tell such configurations apart.
+/// Returns a hash of what_decides(), 16 hexadecimal digits.
 std::string configuration_hash(const Experiment& experiment);
 
 }  // namespace heed

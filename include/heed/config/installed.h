@@ -1,4 +1,4 @@
-// The places of the program, and of models and experiments that came with it.
+// Location of the program and of the models and experiments installed with it.
 #pragma once
 
 #include <filesystem>
@@ -7,22 +7,22 @@
 
 namespace heed {
 
-/// Returns the path of this program, also if the loader was called with it, `ld.so heed`; empty without /proc.
+/// Returns the path of this program, even if started through the loader, `ld.so heed`; empty without /proc.
 std::filesystem::path program_file();
 
-/// Directories that have models/ and experiments/: the checkout that the program was built in, or PREFIX/share/heed.
-/// None until somebody says so.
+/// Sets the directories that contain models/ and experiments/: the build's checkout, or PREFIX/share/heed. There are
+/// none by default.
 void set_installed_places(std::vector<std::filesystem::path> places);
 
-/// Returns the candidates for a relative path, in order: in the working directory, or among what came with heed.
+/// Returns the candidates for a relative path, in order: in the working directory, then in the installed directories.
 std::vector<std::filesystem::path> search_places(const std::string& path);
 
-/// The path itself if there is such a file; else, if it is relative, the first of the installed places that has it;
-/// else the path itself.
+/// Returns the path itself if the file exists; otherwise, if it is relative, the first match in the installed
+/// directories; otherwise the path itself.
 std::string find_installed(const std::string& path);
 
-/// Returns the path of the file or directory that `file` names: beside it, else by its path, else among the installed
-/// ones.
+/// Returns the path of the file or directory `base` that `file` refers to: relative to it, else to the working
+/// directory, else to the installed directories.
 std::string find_base(const std::string& file, const std::string& base);
 
 /// Throws Error, beginning with `where`, if there is no such file.

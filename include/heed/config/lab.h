@@ -1,4 +1,4 @@
-// Course labs as TOML: what is marked in one, and what a student answers (docs/labs.md).
+// Course labs in TOML: the marked points and a student's answers (docs/labs.md).
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -13,21 +13,21 @@ namespace heed {
 
 enum class LabKind { mechanism, python, answers, personal };
 
-/// A marked point: it gives all of its marks or none.
+/// A point that gives all of its marks or none.
 struct LabPoint {
   std::string name;
   double marks = 1;
   std::string hint{};
 
-  // Labs of answers: one of formula and hash.
+  // For labs of answers: `question` and either `formula` or a hash.
   std::string question{};
   std::string formula{};
   double tolerance = 1e-6;  ///< relative
   std::string hash{};
-  Index digits = 3;  ///< digits of a number that a hash hides
+  Index digits = 3;  ///< digits of a hashed number
 };
 
-/// A number that formulas use: as it stands there, or a field of what a heed command prints as JSON.
+/// A value for formulas: a literal number, or a field of the JSON that a heed command prints.
 struct LabValue {
   std::optional<double> number{};
   std::vector<std::string> heed{};
@@ -35,39 +35,39 @@ struct LabValue {
 };
 
 struct Lab {
-  std::string directory, name;  ///< name: that of its directory
+  std::string directory, name;  ///< name: last part of `directory`
   std::string title;
   LabKind kind = LabKind::answers;
   double minutes = 0;
-  std::vector<std::string> hints;  ///< each says more than the one before it
+  std::vector<std::string> hints;  ///< increasingly detailed
   std::vector<LabPoint> points;
 
-  // Labs of mechanisms.
+  // For labs of mechanisms.
   std::string mechanism, reference;  ///< reference: empty if there is none
   std::map<std::string, std::string> options, reference_options;
   double slack = 2;
-  std::vector<std::string> forbidden;  ///< words that the file may not have
+  std::vector<std::string> forbidden;  ///< words that the student's file must not contain
 
-  std::map<std::string, LabValue> values;  ///< of answers
+  std::map<std::string, LabValue> values;  ///< for labs of answers
 
-  bool repair = false;  ///< personal labs: bugs are to be repaired, instead of a mechanism written
+  bool repair = false;  ///< personal labs: the task is to repair bugs instead of writing a mechanism
 
   double marks() const;
 
-  /// Returns the name of the student's file: softmax-backward.h.
+  /// Returns the name of the student's file, for example softmax-backward.h.
   std::string file() const;
 };
 
-/// Reads DIRECTORY/lab.toml. Throws Error, which names the file and, where there is one, the line.
+/// Reads DIRECTORY/lab.toml. Throws Error that names the file and, if known, the line.
 Lab load_lab(const std::string& directory);
 
 /// An answer, a number or a text.
 using Answer = std::variant<double, std::string>;
 
-/// Answers by name, of a text that may come from anybody. Throws Error, which names the file `path`.
+/// Parses answers by name from untrusted text. Throws Error that names the file `path`.
 std::map<std::string, Answer> read_answers(const std::string& text, const std::string& path);
 
-/// A file's last part, which all labs and students are called by: letters, digits, `-`, `_` and `.`, not first.
+/// Returns true for a valid name of a lab or student: letters, digits, `-`, `_` and `.`, not starting with a dot.
 bool is_plain_name(const std::string& name);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// The Vision Transformer that a file's tensors belong to.
+// Inference of a Vision Transformer's configuration from a file's tensors.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -9,27 +9,27 @@
 
 namespace heed {
 
-/// The keys of [model] that tensors with timm's names fix, and the assumptions about those that they leave open.
+/// Keys of [model] determined by tensors with timm's names, and assumptions about undetermined keys.
 struct ModelOfTensors {
   ModelConfig model;
   std::vector<std::string> assumed;  ///< "heads = 6 (64 channels a head)"
 };
 
-/// Returns the model of a file's tensors by their names and shapes, with `heads` heads; 0: as many as the norms of
-/// queries say, or heads of 64 channels. Throws Error if they are not the tensors of a Vision Transformer.
+/// Returns the model of a file's tensors by their names and shapes, with `heads` heads; 0: inferred from the norms of
+/// the queries, or else 64 channels per head. Throws Error if they are not the tensors of a Vision Transformer.
 ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads = 0);
 
-/// Returns the value of the last override of model.heads; 0 if there is none or if it is no number.
+/// Returns the value of the last override of model.heads; 0 if there is none or it is not a number.
 Index heads_given(const std::vector<std::string>& sets);
 
-/// Returns the keys of [model] that a file's tensors fix, as overrides: "model.dim=384".
+/// Returns the keys of [model] that a file's tensors determine, as overrides: "model.dim=384".
 std::vector<std::string> sets_of_tensors(const ModelConfig& model);
 
-/// Returns the experiment that overrides alone describe, all else at its default.
+/// Returns the experiment given by overrides alone, with defaults for everything else.
 Experiment load_sets(const std::vector<std::string>& sets);
 
-/// Returns "; --set model.KEY=VALUE ... fits the file" with the keys that differ between `model` and that of the file's
-/// tensors; empty if none do, or if the file is of another family.
+/// Returns "; --set model.KEY=VALUE ... fits the file" with the keys in which `model` differs from the model of the
+/// file's tensors; empty if none do, or if the file is of another family.
 std::string fitting_keys(const SafetensorsFile& file, const ModelConfig& model);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Sweeps: many experiments in one file.
+// Sweeps: many experiments defined in one file.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// One experiment of a sweep. Experiments that differ by the seed alone are an arm.
+/// An experiment of a sweep. Experiments that differ only in the seed form an arm.
 struct SweepCell {
   std::string arm;  ///< "softmax", "softmax:lr=0.001:heads=4"
   Experiment experiment;
@@ -16,29 +16,29 @@ struct SweepCell {
   Index seed() const { return experiment.train.seed; }
 };
 
-/// The most experiments that a sweep may have.
+/// Maximum experiments of a sweep.
 inline constexpr std::size_t most_cells = 4096;
 
 /// Reads a sweep:
 ///
-///   base = "experiments/mnist.toml"             # what every arm begins with
-///   seeds = [1, 2, 3]                           # or 3, for 1 to 3; without it, the experiment's own
-///   arm_files = "experiments/mnist-*.toml"      # an arm for each file, named by what * stands for
-///   [train]                                     # tables of an experiment: for all arms
+///   base = "experiments/mnist.toml"             # base of every arm
+///   seeds = [1, 2, 3]                           # or 3, for 1 to 3; default: the experiment's own
+///   arm_files = "experiments/mnist-*.toml"      # an arm for each file, named by the text that * matches
+///   [train]                                     # tables of an experiment, for all arms
 ///   epochs = 4
-///   [arms.wide]                                 # an arm; its keys are for it alone, and it may have a base of its own
+///   [arms.wide]                                 # an arm with its own keys; it may have its own base
 ///   model.heads = 8
 ///   [grid]                                      # every arm with every combination
 ///   optim.lr = [1e-3, 3e-3]
 ///
-/// The base and the directory of arm_files are looked up beside the sweep file, then as paths by themselves, then among
-/// the installed ones.
+/// The base and the directory of arm_files are relative to the sweep file, to the working directory, or to an installed
+/// directory.
 ///
-/// The last value of a key counts: in the base or the arm's file, in the tables for all, in
-/// the arm, in the grid, in `sets` (as load_experiment() takes them). Arms and lists of the grid keep the order of the
-/// file, arm_files come after the others, seeds change fastest. Every experiment is valid in the sense of validate(),
-/// and no two are the same. Throws Error for what load_experiment() refuses, for empty lists and for more than
-/// most_cells experiments. `seeds` above 0 takes the place of the file's: 1 to that number.
+/// Later values of a key override earlier ones in the order: the base or the arm's file, the tables for all arms, the
+/// arm, the grid, `sets` (see load_experiment()). Arms and lists of the grid keep the order of the file, arms of
+/// arm_files come last, seeds vary fastest. Every experiment satisfies validate(), and no two are equal. Throws Error
+/// as load_experiment() does, for empty lists and for more than most_cells experiments. If `seeds` is positive, it
+/// replaces the file's seeds by 1 to `seeds`.
 std::vector<SweepCell> load_sweep(const std::string& path, const std::vector<std::string>& sets = {}, Index seeds = 0);
 
 }  // namespace heed

@@ -1,14 +1,14 @@
-// Values as TOML text.
+// Formatting of values as TOML.
 #pragma once
 
 #include <string>
 
 namespace heed {
 
-/// Shortest text that reads back as the same number, recognisable as a float.
+/// Returns the shortest text that parses to the same number and is recognisable as a float.
 std::string toml_text(double value);
 
-/// In double quotes, with escapes.
+/// Returns the text in double quotes, with escapes.
 std::string toml_text(const std::string& value);
 
 }  // namespace heed
