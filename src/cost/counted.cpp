@@ -1,4 +1,4 @@
-// Defined as calls, not inline: inlining in every loop of every kernel would take a tenth of the compile time.
+// Not inline: inlining in every loop of every kernel would take a tenth of the compile time.
 #include "heed/cost/counted.h"
 
 #include "heed/base/math.h"

@@ -1,5 +1,5 @@
-// Costs of operations: closed forms beside each operation's code, proven by running the same code on the counting
-// number type (cost/counted.h).
+// Costs of operations: closed forms beside each operation's code, verified by running that code on the counting number
+// type (cost/counted.h).
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -15,7 +15,7 @@ struct Counts {
   Index exp = 0;
   Index log = 0;
   Index erf = 0;
-  Index other = 0;  ///< further transcendentals: tanh, sin, cos
+  Index other = 0;  ///< other transcendentals: tanh, sin, cos
   Index cmp = 0;    ///< maximum, minimum, absolute value, sign, clamp: one per comparison
 
   friend bool operator==(const Counts&, const Counts&) = default;
@@ -31,23 +31,23 @@ struct Counts {
   }
 };
 
-/// The cost of one operation in both conventions. `forward` and `backward` count every floating-point operation of the
+/// Cost of one operation in both conventions. `forward` and `backward` count every floating-point operation of the
 /// textbook algorithm: a sum of n terms is n - 1 additions, a maximum n - 1 comparisons. The backward pass assigns each
-/// gradient. If a tensor has several uses, the tape adds up their gradients: an operation that accumulates into an
-/// existing gradient executes one addition per element more. `*_contractions` counts matrix products, convolutions and
+/// gradient. If a tensor has several uses, the tape sums their gradients: an operation that accumulates into an
+/// existing gradient executes one more addition per element. `*_contractions` count matrix products, convolutions and
 /// weighted sums only, one multiplication and one addition per accumulated product: the papers' convention.
 struct Cost {
   Counts forward, backward;
   Counts forward_contractions, backward_contractions;
   Index attention_exp = 0;  ///< exp evaluations of an attention mechanism's forward pass
-  /// Conventions in which forward_contractions (mul, add) and attention_exp (exp) differ from what runs in a mechanism,
-  /// which checks/costcheck.h takes into account. `left_out`: what runs and is not counted, such as squares of norms
-  /// and exps of gates; negative, what is counted and is no product, such as the additions of denominators.
+  /// Differences between forward_contractions (mul, add) and attention_exp (exp) and the operations that a mechanism
+  /// executes, for checks/costcheck.h. Positive `left_out`: executed and not counted, such as squares of norms and exps
+  /// of gates; negative: counted and no product, such as the additions of denominators.
   Counts left_out{};
-  bool bounded = false;  ///< contractions are those of the textbook's algorithm, and no more than what runs
+  bool bounded = false;  ///< contractions are the textbook algorithm's and an upper bound of those executed
   Index distances = 0;   ///< terms |a - b| of l1 distances in the forward pass
-  Index joins = -1;  ///< elements of an operand's gradient that the operation accumulates into an existing one beyond
-                     ///< its own count; -1: all of them
+  Index joins = -1;  ///< elements of an operand's gradient accumulated into an existing one beyond the operation's own
+                     ///< count; -1: all
 
   Cost& operator+=(const Cost& b) {
     forward += b.forward, backward += b.backward;

@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// An energy and its published source.
+/// An energy with its published source.
 struct EnergyFigure {
   std::string of;  ///< "mul", "dram"
   double pj = 0;
@@ -21,9 +21,9 @@ struct EnergyFigure {
 /// Energy of operations and of memory accesses, in picojoules.
 struct EnergyTable {
   std::string name;                      ///< "float32, 45 nm"
-  Index number_bytes = 4;                ///< size of one number in memory
-  std::vector<EnergyFigure> operations;  ///< per operation; kinds that are not listed cost nothing
-  std::vector<EnergyFigure> memory;      ///< per byte from one kind of memory
+  Index number_bytes = 4;                ///< bytes per value in memory
+  std::vector<EnergyFigure> operations;  ///< per operation; unlisted kinds cost nothing
+  std::vector<EnergyFigure> memory;      ///< per byte, by kind of memory
 
   bool operator==(const EnergyTable&) const = default;
 };
