@@ -1,5 +1,5 @@
-// CRC-32 as gzip, PNG and zlib have it: polynomial x^32 + x^26 + x^23 + x^22 + x^16 + x^12 + x^11 + x^10 + x^8 + x^7 +
-// x^5 + x^4 + x^2 + x + 1, lowest bits first, begun and ended with all bits turned round.
+// CRC-32 of gzip, PNG and zlib: polynomial x^32 + x^26 + x^23 + x^22 + x^16 + x^12 + x^11 + x^10 + x^8 + x^7 + x^5 +
+// x^4 + x^2 + x + 1, lowest bits first, all bits inverted at the beginning and the end.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// The checksum `before` of some bytes, 0 of none, goes on over `count` more.
+/// Returns the checksum `before` (0 for no bytes), continued over `count` more bytes.
 std::uint32_t crc32(std::uint32_t before, const void* bytes, std::size_t count);
 
 }  // namespace heed

@@ -19,16 +19,16 @@ namespace {
   fail("{}: cannot {}: {}", path, action, std::strerror(errno));
 }
 
-// A new name is on the disk once its directory is. Some file systems refuse to sync a directory; there the
-// rename alone has to do.
+// A new name is on the disk after its directory is synced. Some file systems refuse to sync a directory; then the
+// rename alone must suffice.
 void sync_directory(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path();
   const Descriptor directory(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory >= 0) ::fsync(directory);
 }
 
-// A file in the directory of `path` that has no name yet, so that nothing is left of it if this process is killed; -1
-// where the system has no such files. It gets its name through /proc.
+// Opens an unnamed file in the directory of `path`, which vanishes if this process is killed; -1 if unsupported. It
+// gets its name through /proc.
 int open_nameless(const std::string& path, mode_t mode) {
 #ifdef O_TMPFILE
   const std::string parent = std::filesystem::path(path).parent_path();
@@ -51,7 +51,7 @@ void write_all(int file, const std::string& path, const void* bytes, std::size_t
 
 }  // namespace
 
-// To its end, wherever that is: the files in /proc have size 0.
+// Reads up to the actual end: files in /proc have size 0.
 std::string read_file(const std::string& path, std::uint64_t limit) {
   const InputFile file(path);
   std::string content;
@@ -85,8 +85,8 @@ Descriptor::~Descriptor() {
   if (file_ >= 0) ::close(file_);
 }
 
-// A regular file: reading from a pipe would wait for data, and a device may never end. O_NONBLOCK avoids waiting for a
-// pipe's other end; regular files ignore it.
+// Regular files only: reading from a pipe would wait for data, and a device may never end. O_NONBLOCK avoids waiting
+// for a pipe's other end; regular files ignore it.
 InputFile::InputFile(std::string path)
     : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (file_ < 0) fail_system(path_, "open");
@@ -114,8 +114,8 @@ void InputFile::read(std::uint64_t offset, void* bytes, std::size_t count) const
   }
 }
 
-// Through a symbolic link the file behind it is replaced, not the link. Devices and pipes cannot be replaced: a
-// rename over /dev/null would put a file in its place.
+// For a symbolic link, the target file is replaced, not the link. Devices and pipes cannot be replaced: a rename over
+// /dev/null would put a file in its place.
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored)) {
@@ -125,8 +125,8 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   create_temporary();
 }
 
-// make(name) until it has made something new of that name: what has the name already, a link to somebody's file
-// perhaps, is left alone.
+// Calls make(name) until it creates a new file. Existing entries of that name, perhaps links to other files, are left
+// alone.
 template <class Make>
 void AtomicFile::name_temporary(const Make& make) {
   constexpr int attempts = 1000;
@@ -139,7 +139,7 @@ void AtomicFile::name_temporary(const Make& make) {
   fail_system(path_, "write");
 }
 
-// The new file is never more accessible than the one that it replaces.
+// The new file is never more accessible than the replaced one.
 void AtomicFile::create_temporary() {
   struct stat replaced {};
   const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
@@ -150,7 +150,7 @@ void AtomicFile::create_temporary() {
       file_ = Descriptor(::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
       return file_ >= 0;
     });
-  if (replaces) ::fchmod(file_, mode);  // open took the process's mask off
+  if (replaces) ::fchmod(file_, mode);  // undoes the umask of open
 }
 
 AtomicFile::~AtomicFile() {
@@ -211,7 +211,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Holders holders, std:
   if (directory_ < 0) fail_system(directory, "open");
   constexpr std::chrono::milliseconds between{20};
   for (;; patience -= between) {
-    // A file system without such locks has to do without.
+    // File systems without such locks are used without one.
     if (::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
     if (patience <= std::chrono::milliseconds::zero()) break;
     std::this_thread::sleep_for(between);

@@ -14,14 +14,14 @@ using Library = nlohmann::ordered_json;
 
 namespace {
 
-// Limits of parsed JSON. Writing recurses once a level; the number of values exceeds that of the deepest model's
+// Limits of parsed JSON. Printing recurses once per level; the number of values exceeds that of the deepest model's
 // cost.json, and is read in a few seconds.
 constexpr std::size_t deepest = 100, most_values = 10'000'000;
 
 }  // namespace
 
 struct Json::Text {
-  /// `key` is that of the nearest object, for errors.
+  /// `key` is the nearest object's, for errors.
   static Library to_library(const Json& json, std::string_view key) {
     return std::visit([=](const auto& value) { return converted(value, key); }, json.value_);
   }
@@ -50,7 +50,7 @@ struct Json::Text {
   }
 };
 
-// Builds a value as it is read: there is no tree of the library's beside it.
+// Builds a value while parsing, without the library's own tree.
 class Json::Text::Reader final : public nlohmann::json_sax<Library> {
  public:
   Json read(const std::string& text) {
@@ -67,7 +67,7 @@ class Json::Text::Reader final : public nlohmann::json_sax<Library> {
   }
   bool number_float(double value, const std::string&) override { return add(value); }
   bool string(std::string& value) override { return add(std::move(value)); }
-  bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON has none
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON has no binary values
 
   bool start_object(std::size_t) override { return open(object()); }
   bool start_array(std::size_t) override { return open(list()); }
@@ -102,7 +102,7 @@ class Json::Text::Reader final : public nlohmann::json_sax<Library> {
     return true;
   }
 
-  /// Into the innermost list or object, which is the only one that grows: references to those around it hold.
+  /// Adds to the innermost list or object. Only that one grows, so references to the outer ones stay valid.
   Json& put(Json value) {
     require(++count_ <= most_values, "this holds more than {} values", most_values);
     if (open_.empty()) return root_ = std::move(value);
@@ -113,14 +113,14 @@ class Json::Text::Reader final : public nlohmann::json_sax<Library> {
   }
 
   Json root_;
-  std::vector<Json*> open_;  // the innermost last
+  std::vector<Json*> open_;  // innermost last
   std::string key_;
   std::size_t count_ = 0;
 };
 
 namespace {
 
-/// The entry of this key in an object, const or not; null if there is none.
+/// Returns the entry of this key in an object, const or not; null if there is none.
 auto* find(auto& entries, std::string_view key) {
   for (auto& [name, value] : entries)
     if (name == key) return &value;

@@ -1,4 +1,4 @@
-// Weights of one model for another, as far as they fit.
+// Loading of one model's weights into another, where they match.
 #include "heed/io/weights.h"
 
 #include "tensor_reading.h"
@@ -12,7 +12,7 @@ namespace {
 
 using Status = TakenTensor::Status;
 
-/// Returns true if `name` matches the pattern, in which each * stands for any text.
+/// Returns true if `name` matches the pattern, in which each * matches any text.
 bool matches(std::string_view name, std::string_view pattern) {
   if (pattern.empty()) return name.empty();
   if (pattern[0] != '*') return !name.empty() && name[0] == pattern[0] && matches(name.substr(1), pattern.substr(1));
@@ -23,7 +23,7 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Rows of the file's tensor that become rows of the model's.
+/// Rows of the file's tensor copied to rows of the model's.
 struct RowCopy {
   Index from, to, rows;
 };
@@ -40,7 +40,7 @@ Index rows_of(const std::vector<RowPart>& parts) {
   return rows;
 }
 
-/// Returns the first row of a part of the file's tensor, if there is one of this name and number of rows.
+/// Returns the first row of a part of the file's tensor with this name and number of rows, if there is one.
 std::optional<Index> place_of(const std::vector<RowPart>& parts, const RowPart& wanted) {
   Index at = 0;
   for (const RowPart& part : parts) {
@@ -50,7 +50,7 @@ std::optional<Index> place_of(const std::vector<RowPart>& parts, const RowPart& 
   return std::nullopt;
 }
 
-/// Part by part: those that `rules` name, and of which the file has one with as many rows.
+/// Matches the parts named in `rules` for which the file has one with as many rows.
 void match_parts(const ParameterSpec& spec, const MatchingRules& rules, Match& match) {
   Index to = 0;
   std::string left;
@@ -101,7 +101,7 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
   return match;
 }
 
-/// Throws Error where a pattern says nothing about either.
+/// Throws Error if a pattern matches a tensor of neither.
 void require_patterns_match(const SafetensorsFile& file, const ParameterList& list, const MatchingRules& rules) {
   std::vector<std::string> names = file.names();
   for (const ParameterSpec& spec : list) names.push_back(spec.name);

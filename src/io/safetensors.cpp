@@ -15,8 +15,8 @@ static_assert(std::endian::native == std::endian::little, "tensors are read and 
 
 constexpr std::string_view no_checksum = "00000000";
 
-// Returns the position of the checksum's digits in a header that this program has written; npos if there are none.
-// Within a text the key's quotes would be escaped.
+// Returns the position of the checksum's digits in a header written by this program; npos if there are none. Within a
+// text the key's quotes would be escaped.
 std::size_t checksum_place(const std::string& header) {
   const std::string start = fmt::format("\"{}\":\"", checksum_key);
   const std::size_t found = header.find(start), place = found + start.size();
@@ -25,7 +25,7 @@ std::size_t checksum_place(const std::string& header) {
   return complete ? place : std::string::npos;
 }
 
-/// The checksum goes on over the rest of a file.
+/// Continues the checksum over the rest of a file.
 std::uint32_t crc_from(const InputFile& file, std::uint64_t at, std::uint32_t checksum) {
   constexpr std::uint64_t most = 1 << 20;
   std::string part;
@@ -48,7 +48,7 @@ float from_f16(std::uint16_t half) {
 // bfloat16: the upper half of a float.
 float from_bf16(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t(upper) << 16); }
 
-// Numbers of type Stored at `offset`, converted on their way through a small buffer.
+// Reads elements of type Stored at `offset`, converted in a small buffer.
 template <class Stored, class T, class Convert>
 void convert(const InputFile& file, std::uint64_t offset, View<T> out, Convert to_number) {
   constexpr Index most = 4096;

@@ -14,10 +14,10 @@
 namespace heed {
 namespace {
 
-// The limit of the format's own implementation; a larger length is a file of another kind.
+// Limit of the format's reference implementation; a larger length indicates another kind of file.
 constexpr std::uint64_t longest_header = 100'000'000;
 
-// More than a run of the deepest model keeps, and no more than are read in a second or two.
+// More than a run of the deepest model has, and read in one or two seconds.
 constexpr std::size_t most_tensors = 250'000;
 
 struct DTypeRow {
@@ -36,20 +36,18 @@ const DTypeRow& row(DType dtype) {
 
 // ---- Header ----
 
-// Reads the header's JSON and hands over one member after the other, so that there is never a tree of them all. JSON
-// that names a key twice in one object is refused (of the header's own keys the receiver knows), and what is larger
-// than any part of a header: it nests no deeper than the header, a tensor, its shape, and within them there are few
-// items. Here and below, what an error quotes is put into words only where there is an error: there may be a million
-// tensors.
+// Parses the header's JSON and passes on each member separately, without a tree of all members. Throws Error for
+// repeated keys within a member (the receiver checks the header's own keys) and for members deeper or larger than a
+// tensor's. Here and below, error texts are formatted only when needed: there may be a million tensors.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  /// Takes a member, or says false because there was one of its name.
+  /// Receives a member; returns false if its name is repeated.
   using Receive = std::function<bool(const std::string& name, const nlohmann::json& value)>;
 
   HeaderReader(const std::string& path, Receive receive) : path_(path), receive_(std::move(receive)) {}
 
   void read(const std::string& text) {
-    // The parser would take a NUL for the end.
+    // The parser would treat a NUL as the end.
     require(text.find('\0') == std::string::npos, "{}: the header has a NUL at its byte {}; expected JSON and spaces",
             path_, text.find('\0'));
     require(!text.empty() && text[0] == '{', "{}: the header does not begin with '{{'; this is not a safetensors file",
@@ -63,7 +61,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   bool number_unsigned(std::uint64_t value) override { return scalar(value); }
   bool number_float(double value, const std::string&) override { return scalar(value); }
   bool string(std::string& value) override { return scalar(std::move(value)); }
-  bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON has none
+  bool binary(nlohmann::json::binary_t&) override { return false; }  // JSON has no binary values
 
   bool start_object(std::size_t) override {
     return std::exchange(inside_, true) ? start(nlohmann::json::object()) : true;
@@ -130,13 +128,13 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   const std::string& path_;
   Receive receive_;
-  bool inside_ = false;     // the header's own object
-  std::string name_, key_;  // of the member, and the latest within it
+  bool inside_ = false;     // within the header's own object
+  std::string name_, key_;  // of the member, and the latest key within it
   nlohmann::json member_;
-  std::vector<nlohmann::json*> open_;  // objects and lists within the member, the innermost last
+  std::vector<nlohmann::json*> open_;  // objects and lists within the member, innermost last
 };
 
-// Errors about one tensor begin with its file and name.
+// Prefix of errors about one tensor: its file and name.
 struct Where {
   const std::string& path;
   const std::string& name;
@@ -163,8 +161,8 @@ DType parse_dtype(const Where& where, const nlohmann::json& value) {
   return found->dtype;
 }
 
-// The shape, and in `bytes` how much room its numbers take. Also where one size is 0, the product of the others
-// has to be a number, because Shape multiplies them in order.
+// Parses a shape; `bytes` becomes the size of its elements. Even if one size is 0, the product of the others must not
+// overflow, because Shape multiplies them in order.
 Shape parse_shape(const Where& where, const nlohmann::json& value, std::size_t number, std::uint64_t& bytes) {
   where.require(value.is_array(), "shape must be a list, found {}", value.type_name());
   where.require(value.size() <= std::size_t(Shape::max_rank), "shape has {} axes; at most {} are supported",
@@ -197,7 +195,7 @@ Extent parse_extent(const Where& where, const nlohmann::json& value) {
   return {value[0].get<std::uint64_t>(), value[1].get<std::uint64_t>(), where.name};
 }
 
-// One tensor of the header; its offset counts from the beginning of the file.
+// Parses one tensor of the header; its offset is relative to the beginning of the file.
 std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const nlohmann::json& value, std::uint64_t data,
                                            std::uint64_t length) {
   where.require(value.is_object(), "expected an object, found {}", value.type_name());
@@ -236,7 +234,7 @@ std::size_t size_of(DType dtype) { return row(dtype).size; }
 
 namespace {
 
-/// Throws Error for a file of weights in another format, by its first bytes.
+/// Throws Error if the first bytes are those of another weight format.
 void require_no_other_format(const std::string& path, std::uint64_t first) {
   const std::string_view bytes(reinterpret_cast<const char*>(&first), sizeof first);
   const char* other = nullptr;
@@ -280,7 +278,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
     return tensors_.emplace(name, info).second;
   }).read(text);
 
-  // Empty tensors share their place with the tensor that follows, and are told apart by their names.
+  // An empty tensor has the same offset as its successor; names make the order unique.
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) {
     return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
   });

@@ -26,7 +26,7 @@ Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
 
 namespace {
 
-/// Side of the square grid whose rows `shape` [1, N, D] holds after `skip` others; 0 if it is not such a shape.
+/// Returns the side of the square grid whose rows `shape` [1, N, D] has after `skip` others; 0 for other shapes.
 Index grid_side(const Shape& shape, Index skip) {
   if (shape.rank() != 3 || shape[0] != 1 || shape[1] <= skip) return 0;
   const auto side = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(shape[1] - skip))));

@@ -1,4 +1,4 @@
-// Tensors of other programs' files, renamed, joined or cut into heed's.
+// Conversion of other programs' tensors to heed's: renaming, joining and splitting.
 #pragma once
 
 #include "heed/io/safetensors.h"
@@ -11,14 +11,13 @@
 
 namespace heed {
 
-/// A part of a name in another program and in heed, and its rows, `place` of `of`, of a tensor that several are joined
-/// to.
+/// A part of a name in another program and in heed. If several tensors are joined, this one is slice `place` of `of`.
 struct Renaming {
   const char *theirs, *ours;
   int place = 0, of = 1;
 };
 
-/// Rows of a tensor on their way to a tensor of heed's: its rows of place `place` of `of`.
+/// Slice `place` of `of` of the rows of a joined tensor.
 template <class T>
 struct Rows {
   std::string name, theirs;
@@ -31,12 +30,12 @@ class WeightConverter {
  public:
   explicit WeightConverter(const SafetensorsFile& file) : file_(file) {}
 
-  /// Adds the tensor `theirs` as rows `place` of `of` of the tensor `ours`.
+  /// Adds the tensor `theirs` as slice `place` of `of` of the rows of the tensor `ours`.
   void add_rows(const std::string& ours, int place, int of, const std::string& theirs) {
     push({ours, theirs, place, of, file_.read<T>(theirs)});
   }
 
-  /// Adds the thirds of the rows of `theirs` as three tensors.
+  /// Splits the rows of `theirs` into three tensors of equal size.
   void cut(const std::string& theirs, const std::array<std::string, 3>& ours) {
     const Tensor<T> all = file_.read<T>(theirs);
     const Index rows = all.shape().rank() > 0 ? all.shape()[0] : 0;
@@ -50,7 +49,7 @@ class WeightConverter {
     }
   }
 
-  /// Adds the class token's position to the class token if registers, which have none, stand behind it, as in DINOv2.
+  /// Adds the class token's position to the class token if there are registers, which have no position, as in DINOv2.
   void fold_class_position() {
     Tensor<T>*const cls = added("cls_token"), *const positions = added("pos_embed");
     if (!added("reg_token") || !cls || !positions) return;
@@ -77,7 +76,7 @@ class WeightConverter {
   }
 
  private:
-  /// Returns the tensor `ours` that was added, null if there is none.
+  /// Returns the added tensor `ours`; null if there is none.
   Tensor<T>* added(const std::string& ours) {
     const auto found = known_.find({ours, 0});
     return found != known_.end() ? &found->second->values : nullptr;
@@ -96,7 +95,7 @@ class WeightConverter {
     return found != known_.end() ? found->second : nullptr;
   }
 
-  /// Returns the tensor that begins with these rows, with its other parts behind them.
+  /// Returns the tensor that begins with these rows, joined with its other slices.
   const Tensor<T>& joined(const Rows<T>& first) {
     if (first.of == 1) return first.values;
     const Shape& a = first.values.shape();

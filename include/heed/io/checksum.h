@@ -1,4 +1,4 @@
-// Checksums of files, by which it is seen that one has changed.
+// Checksums that detect changes of files.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace heed {
 /// Returns CRC-32 and length, such as "0badc0de-1024".
 std::string checksum(const std::string& bytes);
 
-/// Returns the same of a file's content, which is read in parts.
+/// Returns the same for a file's content, which is read in blocks.
 std::string file_checksum(const std::string& path);
 
 }  // namespace heed

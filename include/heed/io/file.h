@@ -1,5 +1,5 @@
-// Whole files: read at once, read in pieces, and written so that a reader sees the old content or the new,
-// never a half. Errors name the path and the system's reason.
+// Reading and atomic writing of files: a reader sees the old or the new content, never a part. Errors name the path and
+// the system's reason.
 #pragma once
 
 #include <chrono>
@@ -11,22 +11,22 @@
 
 namespace heed {
 
-/// The content of a regular file of at most `limit` bytes.
+/// Returns the content of a regular file of at most `limit` bytes.
 std::string read_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 30);
 
-/// UTF-8's byte order mark, which is no text.
+/// UTF-8's byte order mark, which is not part of the text.
 inline constexpr std::string_view utf8_mark = "\xef\xbb\xbf";
 
-/// The content of a text file, without the mark.
+/// Returns the content of a text file, without the mark.
 std::string read_text_file(const std::string& path, std::uint64_t limit = std::uint64_t{1} << 30);
 
-/// Replaces a file's content in one step.
+/// Replaces a file's content atomically.
 void write_file(const std::string& path, std::string_view content);
 
-/// Creates a directory and those above it. Returns false if it exists.
+/// Creates a directory and its parents. Returns false if it exists.
 bool make_directory(const std::string& path);
 
-/// An open file of the system, which is closed at the end; -1: none.
+/// Owner of a file descriptor; -1: none.
 class Descriptor {
  public:
   explicit Descriptor(int file = -1) : file_(file) {}
@@ -42,21 +42,21 @@ class Descriptor {
   int file_;
 };
 
-/// A regular file open for reading at any place; calls from several threads do not disturb each other. It keeps
-/// the file it opened even when another takes its name.
+/// A regular file open for random access, by several threads at once. It refers to the same file even if its path is
+/// replaced.
 class InputFile {
  public:
   explicit InputFile(std::string path);
 
   const std::string& path() const { return path_; }
 
-  /// Bytes in the file when it was opened.
+  /// Returns the bytes in the file when it was opened.
   std::uint64_t size() const { return size_; }
 
   /// Fills `bytes[0, count)` from `offset` on.
   void read(std::uint64_t offset, void* bytes, std::size_t count) const;
 
-  /// Reads up to `count` bytes and says how many; none at the end of the file only.
+  /// Reads up to `count` bytes and returns their number, 0 only at the end of the file.
   std::size_t read_some(std::uint64_t offset, void* bytes, std::size_t count) const;
 
  private:
@@ -65,9 +65,9 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// A file being written beside its target: without a name, or where there are no such files under a temporary one,
-/// NAME.PID.part or another that is new and ends so. commit() brings it to the disk and gives it the target's name and,
-/// if there was a target, its permissions; without commit() it vanishes, and the target stays what it was.
+/// A file written beside its target: without a name or, if the system lacks such files, under a new temporary name such
+/// as NAME.PID.part. commit() flushes it to the disk and gives it the target's name and permissions; without commit()
+/// it is removed, and the target stays unchanged.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -82,34 +82,33 @@ class AtomicFile {
   template <class Make>
   void name_temporary(const Make& make);
 
-  std::string path_, temporary_;  ///< the second is empty while the file has no name
+  std::string path_, temporary_;  ///< temporary_ is empty while the file has no name
   Descriptor file_;
 };
 
-/// Files that replace others together: nothing is replaced before all of them have been written.
+/// Files replaced together: none is replaced before all have been written.
 class AtomicFiles {
  public:
   void write(const std::string& path, std::string_view content);
 
-  /// Replaces the files in the order in which they were written.
+  /// Replaces the files in the order of writing.
   void commit();
 
  private:
   std::deque<AtomicFile> files_;
 };
 
-/// Removes temporary files of `path` that processes have left which died while they wrote it. Only for whom no other
-/// process writes it at this time.
+/// Removes temporary files of `path` left by killed processes. No other process may be writing the file.
 void remove_leftovers(const std::string& path);
 
-/// A file that grows line by line. Readers see a line as soon as it is written; it is on the disk after sync().
+/// A file that grows line by line. A line is visible to readers when written, and on the disk after sync().
 class AppendedFile {
  public:
   explicit AppendedFile(std::string path);
 
   void append(std::string_view text);
 
-  /// Throws Error also where the file is no longer there under its name.
+  /// Also throws Error if the file has been removed or renamed.
   void sync();
 
  private:
@@ -117,13 +116,13 @@ class AppendedFile {
   Descriptor file_;
 };
 
-/// A directory that this process has for itself, until it ends in whatever way.
+/// Exclusive lock of a directory by this process, released at its end, however it ends.
 class DirectoryLock {
  public:
   enum class Holders { process, process_and_programs_it_starts };
 
-  /// Throws Error where another has it, and still has it after `patience`. Programs that this process starts may hold
-  /// it too: until they have ended.
+  /// Throws Error if another process still has the lock after `patience`. With process_and_programs_it_starts, child
+  /// processes share the lock until they have ended.
   explicit DirectoryLock(const std::string& directory, Holders holders = Holders::process,
                          std::chrono::milliseconds patience = {});
 

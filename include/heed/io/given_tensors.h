@@ -1,4 +1,4 @@
-// Tensors given in a file, taken and checked one by one.
+// Tensors from a file, each checked when it is taken.
 #pragma once
 
 #include "heed/io/safetensors.h"
@@ -13,18 +13,18 @@
 
 namespace heed {
 
-/// The tensors of a file. Each is checked when it is taken; finish() refuses those that were not taken.
+/// Tensors of a file. Each is checked when it is taken; finish() throws Error for the remaining ones.
 class GivenTensors {
  public:
   explicit GivenTensors(const std::string& path) : file_(path) {}
 
-  /// Returns true if the file has a tensor that is not of integers.
+  /// Returns true if the file has a tensor of a non-integer type.
   bool has_numbers() const {
     return std::any_of(file_.names().begin(), file_.names().end(),
                        [&](const std::string& name) { return file_.info(name).dtype != DType::I64; });
   }
 
-  /// F64 if the file's numbers are, F32 if they are; a mixture is refused.
+  /// Returns true if the file's numbers are F64, false for F32. Throws Error for a mixture.
   bool in_double() const {
     const std::string* first = nullptr;
     DType common{};
@@ -46,7 +46,7 @@ class GivenTensors {
   bool contains(const std::string& name) const { return file_.contains(name); }
   const std::string& path() const { return file_.path(); }
 
-  /// The tensor `name`. `rank` axes are expected.
+  /// Returns the tensor `name`. Throws Error unless it has `rank` axes.
   template <class T>
   Tensor<T> take(const std::string& name, int rank) {
     const Shape& found = shape(name);
@@ -62,7 +62,7 @@ class GivenTensors {
     return tensor;
   }
 
-  /// The tensor `name` with exactly this shape.
+  /// Returns the tensor `name`. Throws Error unless it has this shape.
   template <class T>
   Tensor<T> take(const std::string& name, const Shape& shape) {
     require(this->shape(name) == shape, "{}: tensor '{}' has shape {}; expected {}", path(), name,
@@ -70,13 +70,13 @@ class GivenTensors {
     return take<T>(name, shape.rank());
   }
 
-  /// Returns the same, or a tensor without elements if the file has none of this name.
+  /// Does the same, but returns a tensor without elements if the file lacks it.
   template <class T>
   Tensor<T> take_if_given(const std::string& name, const Shape& shape) {
     return contains(name) ? take<T>(name, shape) : Tensor<T>();
   }
 
-  /// The same for a buffer, whose numbers may be integers (indices of landmarks, say).
+  /// Returns a buffer, whose elements may be integers (for example, indices of landmarks).
   template <class T>
   Tensor<T> take_buffer(const std::string& name, const Shape& shape) {
     if (!file_.contains(name) || file_.info(name).dtype != DType::I64) return take<T>(name, shape);
@@ -92,7 +92,7 @@ class GivenTensors {
     return file_.info(name).shape;
   }
 
-  /// Shapes of all tensors, by name.
+  /// Returns the shapes of all tensors, by name.
   std::map<std::string, Shape> shapes() const {
     std::map<std::string, Shape> shapes;
     for (const std::string& name : file_.names()) shapes[name] = file_.info(name).shape;

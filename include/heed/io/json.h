@@ -1,4 +1,4 @@
-// JSON: results to print, and to read back.
+// JSON values, printing and parsing.
 #pragma once
 
 #include "heed/base/error.h"
@@ -15,7 +15,7 @@
 
 namespace heed {
 
-/// A JSON value: null, true or false, a number, a text, a list, or an object, whose keys keep their order.
+/// A JSON value: null, boolean, number, text, list, or an object, which keeps the order of its keys.
 ///
 ///   Json result = Json::object({{"name", "softmax"}, {"images", 128}});
 ///   result["rates"].push_back(0.5);
@@ -43,11 +43,11 @@ class Json {
   static Json list(List values = {});
   static Json object(Object entries = {});
 
-  /// Throws Error, without naming where the text comes from, if it is not JSON, or names a key twice in an object.
+  /// Parses a text. Throws Error, which does not name the source, for invalid JSON and repeated keys of an object.
   static Json parse(const std::string& text);
 
-  /// On one line, or with `indent` spaces a level on a line for each entry. Throws Error, naming the key, for a number
-  /// that is not finite: JSON has none. Bytes that are not UTF-8 become U+FFFD.
+  /// Returns the value on one line or, with `indent` spaces per level, with a line for each entry. Throws Error, naming
+  /// the key, for non-finite numbers, which JSON lacks. Bytes that are not UTF-8 become U+FFFD.
   std::string dump(int indent = -1) const;
 
   double number() const;
@@ -62,24 +62,24 @@ class Json {
     return std::visit(f, value_);
   }
 
-  /// An object's entry.
+  /// Returns an object's entry.
   const Json& at(std::string_view key) const;
   bool contains(std::string_view key) const;
 
-  /// An object's entry, added as null if it is not there (then references to other entries end); null
-  /// becomes an empty object first.
+  /// Returns an object's entry, added as null if missing (which invalidates references to other entries). Null becomes
+  /// an empty object first.
   Json& operator[](std::string_view key);
 
-  /// Adds to a list; null becomes an empty one first.
+  /// Appends to a list; null becomes an empty list first.
   Json& push_back(Json value);
 
  private:
-  struct Text;  ///< to text and back
+  struct Text;  ///< conversion to and from text
 
   std::variant<std::monostate, bool, Index, double, std::string, List, Object> value_;
 };
 
-/// Returns take(JSON of a file). Errors name the file, those of `take` too.
+/// Returns take(JSON of a file). Errors, including those of `take`, name the file.
 template <class Take>
 auto take_json(const std::string& path, const Take& take) {
   const std::string text = read_file(path, std::uint64_t{1} << 28);

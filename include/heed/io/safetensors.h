@@ -3,9 +3,9 @@
 //   8 bytes   length of the header, little-endian
 //   header    JSON: {"NAME": {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, ...,
 //             "__metadata__": {"key": "text", ...}}, padded with spaces
-//   data      the tensors, row-major, little-endian, one after the other without gaps
+//   data      the tensors, row-major, little-endian, consecutive without gaps
 //
-// A file is believed only after every length, offset, dtype and shape in it has been checked.
+// Every length, offset, dtype and shape of a file is checked before use.
 #pragma once
 
 #include "heed/io/file.h"
@@ -20,41 +20,40 @@
 
 namespace heed {
 
-/// Metadata under this key hold the CRC-32 of all bytes after the first eight, in eight hexadecimal digits that count
-/// as zeros.
+/// Metadata key of the CRC-32 of all bytes after the first eight, in eight hexadecimal digits, which count as zeros.
 inline constexpr const char* checksum_key = "heed.checksum";
 
-/// The number types a tensor may have in a file. (Others that the format knows are refused.)
+/// Supported element types of a tensor in a file.
 enum class DType { BOOL, U8, I8, I16, U16, I32, U32, I64, F16, BF16, F32, F64 };
 
-/// As the format spells it: "F32".
+/// Returns the format's name of a type, for example "F32".
 const char* to_string(DType dtype);
 
-/// Bytes per number.
+/// Returns the bytes per element.
 std::size_t size_of(DType dtype);
 
-/// The header's entry for one tensor.
+/// Header entry of a tensor.
 struct TensorInfo {
   DType dtype;
   Shape shape;
   std::uint64_t offset;  ///< offset of its first byte in the file
 };
 
-/// A safetensors file open for reading. The constructor reads and checks the header; tensors are read when asked
-/// for, by any thread. Tensors of floats (F16, BF16, F32, F64) are read as float or double, which is exact wherever
-/// the type read is no narrower than the file's; tensors of integers and booleans as std::int64_t.
+/// A safetensors file open for reading. The constructor reads and checks the header; tensors are read on demand, by any
+/// thread. Floating-point tensors (F16, BF16, F32, F64) are read as float or double, exactly if that is at least as
+/// wide as the file's type; integer and boolean tensors as std::int64_t.
 class SafetensorsFile {
  public:
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
 
-  /// Names of the tensors, in the order of their data.
+  /// Returns the names of the tensors, in the order of their data.
   const std::vector<std::string>& names() const { return names_; }
 
   bool contains(const std::string& name) const { return tensors_.contains(name); }
 
-  /// A tensor that the file lacks is an error.
+  /// Returns a tensor's entry. Throws Error if the file lacks it.
   const TensorInfo& info(const std::string& name) const;
 
   template <class T>
@@ -64,21 +63,21 @@ class SafetensorsFile {
     return tensor;
   }
 
-  /// Reads into memory that has exactly the tensor's shape; another shape is an error.
+  /// Reads a tensor. Throws Error unless `out` has its shape.
   void read(const std::string& name, View<float> out) const;
   void read(const std::string& name, View<double> out) const;
   void read(const std::string& name, View<std::int64_t> out) const;
 
-  /// Keeps the tensors whose names begin with `prefix`, under the rest of their names, and those of `others`.
+  /// Keeps only the tensors whose names begin with `prefix`, which is removed, and those of `others`.
   void take_prefix(const std::string& prefix, const std::vector<std::string>& others = {});
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
-  /// Reads the whole file. Throws Error if it has a checksum and another one is found, or if another program has
-  /// spelled the header anew. Files without metadata, and those that other programs have made, have none.
+  /// Reads the whole file. Throws Error if its checksum does not match, or if another program has rewritten the header.
+  /// Files without metadata or from other programs have no checksum.
   void check() const;
 
-  /// CRC-32 of all bytes of the file, in eight hexadecimal digits, as other programs compute it.
+  /// Returns the CRC-32 of all bytes of the file, in eight hexadecimal digits, as other programs compute it.
   std::string checksum() const;
 
  private:
@@ -91,22 +90,22 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Gathers tensors, then writes them in one step. The bytes depend on the tensors, their order and the metadata
-/// alone. Data starts at a multiple of 64 bytes and wider numbers come first, so that every tensor is aligned to its
-/// number type when the file is read in place. A file with metadata also gets a checksum.
+/// Writer of tensors to an atomically replaced file. The bytes depend only on the tensors, their order and the
+/// metadata. Data start at a multiple of 64 bytes and wider types come first, so that every tensor is aligned to its
+/// element type when the file is mapped. A file with metadata also gets a checksum.
 class SafetensorsWriter {
  public:
-  /// The tensor's memory is read by write() and has to last until then.
+  /// Adds a tensor, whose memory must stay valid until write().
   void add(const std::string& name, View<const float> tensor) { add(name, DType::F32, tensor.shape(), tensor.data()); }
   void add(const std::string& name, View<const double> tensor) { add(name, DType::F64, tensor.shape(), tensor.data()); }
   void add(const std::string& name, View<const std::int64_t> tensor) {
     add(name, DType::I64, tensor.shape(), tensor.data());
   }
 
-  /// Text kept beside the tensors; a key set twice keeps the last text.
+  /// Sets a metadata text; the last text of a key counts.
   void metadata(const std::string& key, const std::string& text) { metadata_[key] = text; }
 
-  /// Replaces the file `path`, or leaves it alone and throws.
+  /// Replaces the file `path`, or throws and leaves it unchanged.
   void write(const std::string& path) const;
 
  private:
@@ -123,7 +122,7 @@ class SafetensorsWriter {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Refuses a tensor that holds an infinity or a NaN; the error names the file, the tensor, the value and its place.
+/// Throws Error if the tensor has an infinity or NaN, naming the file, the tensor, the value and its position.
 template <class T>
 void require_finite(const std::string& path, const std::string& name, View<const T> tensor) {
   for (Index i = 0; i < tensor.size(); ++i)
