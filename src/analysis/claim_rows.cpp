@@ -23,12 +23,13 @@ std::optional<T> number_of(const std::string& text) {
   return whole && std::isfinite(static_cast<double>(number)) ? std::optional(number) : std::nullopt;
 }
 
-// A million runs, and no more than is read in a second.
+// Enough for a million runs, and read in less than a second.
 constexpr std::uint64_t longest_table = 1 << 24;
 
 class ClaimReader {
  public:
-  explicit ClaimReader(const std::string& path) : path_(path), lines_(split(read_text_file(path, longest_table), '\n')) {
+  explicit ClaimReader(const std::string& path)
+      : path_(path), lines_(split(read_text_file(path, longest_table), '\n')) {
     if (lines_.back().empty()) lines_.pop_back();
     require(lines_.size() > 1, "{}: holds no runs; expected a header with claim,arm,seed,value and a row for each run",
             path);
@@ -69,7 +70,7 @@ class ClaimReader {
     return static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
   }
 
-  /// The current row's; empty where the table has no such column.
+  /// Returns a field of the current row; empty if the table lacks the column.
   std::string field(const char* name) const { return has(name) ? rows_[at_ - 1][column(name)] : ""; }
 
   void add(ClaimArms& arms) const {
@@ -100,7 +101,7 @@ class ClaimReader {
   std::string path_;
   std::vector<std::string> lines_, names_;
   std::vector<std::vector<std::string>> rows_;
-  std::size_t at_ = 0;  ///< the current line, from 0
+  std::size_t at_ = 0;  ///< current line, from 0
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ Matrix<const T> rows_of(const Tensor<T>& tensor) {
   return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
 }
 
-/// Divides rows of which the square of the length may overflow by a power of two: no direction is rounded.
+/// Divides rows whose squared length may overflow by a power of two, which does not round their direction.
 template <class T>
 void bring_near(Matrix<T> rows) {
   const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(rows.columns)) / 2;
@@ -37,7 +37,7 @@ void bring_near(Matrix<T> rows) {
   }
 }
 
-/// Each row divided by its length.
+/// Divides each row by its length.
 template <class T>
 void normalise(Matrix<T> rows) {
   Buffer<T> lengths(rows.rows);
@@ -48,7 +48,7 @@ void normalise(Matrix<T> rows) {
   });
 }
 
-/// The standardisation of each feature before the regression.
+/// Standardisation of features for the regression.
 class Standardiser {
  public:
   template <class T>
@@ -56,8 +56,8 @@ class Standardiser {
       : mean_(static_cast<std::size_t>(teachers.columns)), factor_(mean_.size()), bias_(bias) {
     constexpr double least = 1e-5;
     const double n = static_cast<double>(teachers.rows);
-    // Counted from the first row: where all rows hold the same, the mean is that and the deviation 0, exactly. Rounded
-    // otherwise, divided by 1e-5, they would make a feature of noise.
+    // Differences from the first row make mean and deviation of constant features exact. Otherwise, rounding errors
+    // divided by 1e-5 would turn them into noise.
     const T* const first = teachers[0];
     for (Index r = 1; r < teachers.rows; ++r)
       for (std::size_t c = 0; c < mean_.size(); ++c)
@@ -71,7 +71,7 @@ class Standardiser {
     for (double& factor : factor_) factor = 1 / (std::sqrt(factor) + least);
   }
 
-  /// Rows of the regression: standardised features and the bias column.
+  /// Returns rows of the regression: standardised features and the bias column.
   template <class T>
   Tensor<double> operator()(Matrix<const T> features) const {
     const Index width = features.columns;
@@ -90,7 +90,7 @@ class Standardiser {
   double bias_;
 };
 
-/// right := (system + l2 I)^-1 right
+/// Computes right := (system + l2 I)^-1 right.
 void solve_ridge(Tensor<double> system, double l2, Tensor<double>& right) {
   const Matrix<double> m = rows_of(system);
   for (Index i = 0; i < m.rows; ++i) m(i, i) += l2;
@@ -99,7 +99,7 @@ void solve_ridge(Tensor<double> system, double l2, Tensor<double>& right) {
           m.rows);
 }
 
-/// W [width, classes] of rows X [n, width] and targets Y [n, classes].
+/// Returns W [width, classes] for rows X [n, width] and targets Y [n, classes].
 Tensor<double> ridge_weights(const Tensor<double>& X, Tensor<double> Y, double l2) {
   const Matrix<const double> x = rows_of(X);
   const Index n = x.rows, width = x.columns, smaller = std::min(n, width);

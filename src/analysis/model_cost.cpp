@@ -10,7 +10,7 @@ namespace {
 
 using Value = TraceEntry::Value;
 
-/// Returns the trace of a dry run over one example, up to the logits: operation by operation, or `as_run`.
+/// Returns the trace of a dry run over one example, up to the logits: each operation separately, or `as_run`.
 std::vector<TraceEntry> dry_run(const Model& model, bool training, bool as_run = false) {
   auto shapes = Parameters<float>::shapes_of(model.parameters());
   std::vector<TraceEntry> trace;
@@ -37,7 +37,7 @@ Traffic forward_traffic(const TraceEntry& entry) {
   return traffic;
 }
 
-/// Adds the backward pass to operations whose forward pass is there.
+/// Adds the backward costs to operations that already have forward costs.
 void add_backward(const std::vector<TraceEntry>& trace, std::vector<OperationCost>& operations) {
   for (OperationCost& operation : operations) operation.cost.backward = operation.cost.backward_contractions = {};
   for_each_gradient(trace, [&](std::size_t i, const Value* x, bool joins) {
@@ -58,7 +58,7 @@ void add_backward(const std::vector<TraceEntry>& trace, std::vector<OperationCos
 
 std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
   std::vector<OperationCost> operations;
-  std::set<Index> owned;  // parameters
+  std::set<Index> owned;  // parameters already assigned to an operation
   for (const TraceEntry& entry : trace) {
     OperationCost& operation = operations.emplace_back();
     operation.layer = entry.layer;
@@ -66,7 +66,7 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
     operation.cost = entry.cost;
     operation.forward = forward_traffic(entry);
     operation.held = entry.result.elements() + entry.saved;
-    // Products of rows [R, I] with weights [I, O]: R I = (R I O)^2 / (R O I O).
+    // Elements of rows [R, I] multiplied by weights [I, O]: R I = (R I O)^2 / (R O I O).
     if (const double multiplied = static_cast<double>(entry.cost.forward_contractions.mul);
         operation.forward.weights > 0 && entry.result.elements() > 0)
       operation.rows =
@@ -78,7 +78,7 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
   return operations;
 }
 
-/// "blocks.3" of "blocks.3.attn.qkv", "norm" of "norm".
+/// Returns "blocks.3" for "blocks.3.attn.qkv", "norm" for "norm".
 std::string block_of(const std::string& layer) {
   const BlockName name(layer);
   return name.number < 0 ? layer.substr(0, layer.find('.')) : fmt::format("{}{}", name.stem, name.number);
@@ -118,7 +118,7 @@ std::string counted(Convention convention) {
 BlockName::BlockName(const std::string& layer) : stem(layer) {
   const std::size_t digits = layer.find('.', layer.find("block")) + 1;
   const char* const end = layer.data() + layer.size();
-  if (digits == 0) return;  // none found: npos + 1
+  if (digits == 0) return;  // nothing found: npos + 1
   const auto [after, error] = std::from_chars(layer.data() + digits, end, number);
   if (error != std::errc()) return;
   stem = layer.substr(0, digits);

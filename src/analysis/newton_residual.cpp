@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-/// The largest singular value; overwrites the matrix.
+/// Returns the largest singular value; overwrites the matrix.
 double spectral_norm(Index m, std::vector<double>& matrix, std::vector<double>& values) {
   if (!std::all_of(matrix.begin(), matrix.end(), [](double x) { return std::isfinite(x); }))
     return std::numeric_limits<double>::infinity();
@@ -54,7 +54,7 @@ template NewtonResidual newton_residual(const kernels::NewtonInverse&, const dou
 
 GramCondition gram_condition(Index m, const double* A) {
   std::vector<double> copy(A, A + m * m), values(static_cast<std::size_t>(m));
-  const Matrix<double> not_needed;  // without backtracking
+  const Matrix<double> not_needed;  // empty: no backtracking
   const double sum = kernels::newton_factor({.m = m}, Matrix(A, m, m), not_needed).norm;
   kernels::singular_values(Matrix(copy.data(), m, m), values.data());
   return {sum, values.front(), values.back()};

@@ -7,7 +7,7 @@ namespace heed {
 
 namespace {
 
-/// A line "VmRSS:  1234 kB", in bytes.
+/// Parses a line "VmRSS:  1234 kB" into bytes.
 Index status_bytes(const std::string& key) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

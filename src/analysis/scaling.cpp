@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t least_runs = 3;
 
-/// Time that the calling thread has computed.
+/// Returns the CPU time of the calling thread.
 double thread_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -50,11 +50,11 @@ class Subject {
     gradients_.reset();
     tape.clear({.parameters = &parameters_, .gradients = &gradients_, .training = true});
     const Var<float> out = run(tape, tape.input(std::as_const(x_).view()));
-    tape.start_backward(out, dout_.view());  // it is there when a model's backward pass comes to the mechanism
+    tape.start_backward(out, dout_.view());  // a model's tape has it before the mechanism's backward pass
     return out;
   }
 
-  /// Bytes held beside the tape's, which has what is saved for the way back if there is one.
+  /// Returns the bytes outside the tape, which includes the saved memory if gradients are computed.
   Index own_bytes(bool with_gradients) const {
     const AttentionMemorySize size = mechanism_.memory(shape_);
     const Index numbers = size.scratch + parameters_.size() + (with_gradients ? gradients_.size() : size.saved);
@@ -83,7 +83,7 @@ class Subject {
   Tensor<float> noise_, x_, dout_;
 };
 
-/// Runs `prepare` and then `timed` on its result, on a new tape.
+/// Runs `prepare`, then `timed` on its result, each time on a new tape.
 template <class Prepare, class Timed>
 ScalingPass measure_pass(Index own_bytes, double seconds, Index resident, const Prepare& prepare, const Timed& timed) {
   ScalingPass pass;
@@ -116,8 +116,8 @@ AttentionShape scaling_shape(const Mechanism& mechanism, Index dim, Index heads,
 double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index tokens) {
   const AttentionLayout layout = mechanism.layout(dim, heads);
   const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
-  // x, out and their gradients; own tensors and what is made of them, and gradients; the tape's sums of these, where
-  // there are several.
+  // x, out and their gradients; mechanism parameters, prepared tensors and their gradients; the tape's gradient sums,
+  // if there are several.
   const Index row = 2 * (layout.total() + layout.heads * layout.value_width);
   const AttentionMemorySize size = mechanism.memory(shape);
   const std::vector<ParameterSpec> own = mechanism.parameters(shape);
@@ -129,7 +129,7 @@ double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index t
 
 ScalingSize measure_scaling(const Mechanism& mechanism, Index dim, Index heads, Index tokens, double seconds,
                             Index resident) {
-  const WithThreads one(1);  // operations of a composed mechanism would use all
+  const WithThreads one(1);  // operations of a composed mechanism would use all threads
   const AttentionShape shape = scaling_shape(mechanism, dim, heads, tokens);
   mechanism.check(shape);
   Subject subject(mechanism, mechanism.layout(dim, heads), shape);

@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// The continued fraction of I_x(a, b) (Abramowitz and Stegun, 26.5.8), by Lentz's method:
+/// Evaluates the continued fraction of I_x(a, b) (Abramowitz and Stegun, 26.5.8) by Lentz's method:
 ///   1 / (1 + d_1 / (1 + d_2 / (1 + ...))),   d_2m = m (b - m) x / ((a + 2m - 1) (a + 2m)),
 ///   d_2m+1 = -(a + m) (a + b + m) x / ((a + 2m) (a + 2m + 1)).
 /// It converges fast for x < (a + 1) / (a + b + 2).
@@ -33,7 +33,7 @@ double beta_fraction(double a, double b, double x) {
   return result - 1;
 }
 
-/// None where its numbers are too large to be squared.
+/// Returns the difference; none if its computation overflowed.
 std::optional<Difference> if_finite(const Difference& difference) {
   return std::isfinite(difference.value) && std::isfinite(difference.error) ? std::optional(difference) : std::nullopt;
 }
@@ -84,7 +84,7 @@ std::optional<double> Difference::p() const {
 std::optional<Difference> welch(const Sample& a, const Sample& b) {
   if (a.count < 2 || b.count < 2 || a.squares + b.squares == 0) return std::nullopt;
   const auto share = [](const Sample& s) { return s.squares / static_cast<double>((s.count - 1) * s.count); };
-  // With parts of A + B nothing under- or overflows that A + B does not.
+  // Fractions of A + B avoid under- and overflow where A + B has none.
   const double sum = share(a) + share(b), A = share(a) / sum, B = share(b) / sum;
   if (!std::isfinite(A + B)) return std::nullopt;
   const double freedom = 1 / (A * A / static_cast<double>(a.count - 1) + B * B / static_cast<double>(b.count - 1));

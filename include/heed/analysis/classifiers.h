@@ -1,5 +1,4 @@
-// Classifiers of features that some examples teach and nothing is trained for: nearest neighbours, and ridge
-// regression.
+// Classifiers of features without training: nearest neighbours and ridge regression.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -18,14 +17,14 @@ struct Features {
   Index width() const { return values.shape()[1]; }
 };
 
-/// The largest label and one.
+/// Returns the largest label plus one.
 Index classes_of(const std::vector<int>& labels);
 
-/// For each row of scores [m, classes] the first largest.
+/// Returns for each row of scores [m, classes] the index of the first maximum.
 std::vector<int> answers_of(const Tensor<double>& scores);
 
 /// Weighted nearest neighbours: Wu, Xiong, Yu, Lin, "Unsupervised feature learning via non-parametric instance
-/// discrimination", arXiv:1805.01978v1, Section 3.4, as DINO has them (arXiv:2104.14294).
+/// discrimination", arXiv:1805.01978v1, Section 3.4, as used in DINO (arXiv:2104.14294).
 struct NeighbourRule {
   Index k = 20;
   double temperature = 0.07;
@@ -34,33 +33,33 @@ struct NeighbourRule {
 template <class T>
 class Neighbours {
  public:
-  /// Throws Error where there are fewer than k teachers, or k exp(1 / temperature), the largest score, is no finite T.
+  /// Throws Error if there are fewer than k teachers, or if k exp(1 / temperature), the largest score, overflows T.
   Neighbours(Features<T> teachers, Index classes, const NeighbourRule& rule);
 
-  /// Scores [m, classes] of the rows of `test` [m, width]: the sum of exp(s / temperature) over those of a row's k
-  /// nearest teachers that are of the class. s is the cosine of two rows, each divided by max(|x|, 1e-12); of teachers
-  /// equally near, earlier ones are nearer.
+  /// Returns scores [m, classes] of the rows of `test` [m, width]: the sum of exp(s / temperature) over the teachers of
+  /// the class among a row's k nearest. s is the cosine of two rows, each divided by max(|x|, 1e-12); on ties, earlier
+  /// teachers are nearer.
   Tensor<double> scores(Tensor<T> test) const;
 
  private:
-  Features<T> teachers_;  ///< normalised to length 1
+  Features<T> teachers_;  ///< normalised to unit length
   Index classes_;
   NeighbourRule rule_;
 };
 
-/// Ridge regression on the classes: the 10-shot probe of big_vision, by which the ReLU paper judges.
+/// Ridge regression on the classes: big_vision's 10-shot probe, used in the ReLU paper.
 struct RidgeRule {
-  double l2 = 1024;   ///< penalty of the weights, that of the bias column included
-  double bias = 100;  ///< the column that is added to the features
+  double l2 = 1024;   ///< penalty of the weights, including the bias column's
+  double bias = 100;  ///< value of the column appended to the features
 };
 
-/// Scores x W [m, classes] of the rows of `test` [m, width]. With mu and sd the mean and the deviation (divisor n) of
-/// each feature over the n teachers, x is (x - mu) / (sd + 1e-5), and behind it `bias`. Targets Y are 1 for a teacher's
-/// class, -1 for the others;
+/// Returns scores x W [m, classes] of the rows of `test` [m, width]. With mu and sd the mean and standard deviation
+/// (divisor n) of each feature over the n teachers, x is (x - mu) / (sd + 1e-5), with `bias` appended. Targets Y are 1
+/// for a teacher's class, -1 for the others;
 ///
-///   W = (X^T X + l2 I)^-1 X^T Y = X^T (X X^T + l2 I)^-1 Y,
+///   W = (X^T X + l2 I)^-1 X^T Y = X^T (X X^T + l2 I)^-1 Y.
 ///
-/// of which the smaller system is solved, in double. Throws Error where it has no solution: for l2 = 0, perhaps.
+/// The smaller system is solved, in double. Throws Error if it has no solution, which is possible for l2 = 0.
 template <class T>
 Tensor<double> ridge_scores(const Features<T>& teachers, const Tensor<T>& test, Index classes, const RidgeRule& rule);
 

@@ -1,4 +1,4 @@
-// Costs as JSON: what `heed cost --json` prints and a run directory keeps.
+// Costs as JSON, for `heed cost --json` and run directories.
 #pragma once
 
 #include "heed/analysis/model_cost.h"
@@ -9,17 +9,17 @@
 
 namespace heed {
 
-/// Per image: {"params", "total": {"mul", ..., "energy_pj"}, "attention_exp", "layers": [{"name", "mul", ...}]} and
-/// what was asked for; "counted" says in words what the counts are of. Memory energy, "memory_pj", has an entry per
-/// kind of memory and is in no other figure.
+/// Returns costs per image: {"params", "total": {"mul", ..., "energy_pj"}, "attention_exp", "layers": [{"name", "mul",
+/// ...}]} and the query; "counted" describes the convention. Memory energy, "memory_pj", has an entry per kind of
+/// memory and is not part of other figures.
 std::string cost_json(const ModelCost& model, const CostQuery& query, const EnergyTable& table);
 
-/// The same of several models: {"models": [{"model", "params", ...}]}.
+/// Returns the costs of several models: {"models": [{"model", "params", ...}]}.
 std::string costs_json(std::span<const std::string> names, std::span<const ModelCost> models, const CostQuery& query,
                        const EnergyTable& table);
 
-/// The same of a model in both conventions, whichever `query` has: {"version", "contractions": {...}, "all": {...}}, a
-/// line for each figure.
+/// Returns a model's costs in both conventions, ignoring that of `query`: {"version", "contractions": {...}, "all":
+/// {...}}, with a line for each figure.
 std::string cost_file(const ModelCost& model, CostQuery query, const EnergyTable& table);
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// The cost of a model. The counts are those of the code that runs: a dry run takes the model through its own forward
-// pass on the tape, where every operation states its closed form (cost/counts.h), and adds what the tape does itself.
+// Cost of a model, counted on the code that runs: a dry run executes the model's forward pass on the tape, where every
+// operation states its closed form (cost/counts.h), and adds the tape's own additions.
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -10,27 +10,26 @@
 
 namespace heed {
 
-/// The operations that are counted: matrix products, convolutions, distances and weighted sums only, as the papers
-/// count; or every floating-point operation of the textbook algorithm.
+/// Operations that are counted: only matrix products, convolutions, distances and weighted sums, as in papers; or every
+/// floating-point operation of the textbook algorithm.
 enum class Convention { contractions, all };
 
-/// Describes what a convention counts, and that the counts are those of the textbook algorithm.
+/// Describes a convention, and that the textbook algorithm is counted.
 std::string counted(Convention convention);
 
-/// From images to logits as in inference; from the gradient of the logits back to that of every weight; both, as in a
-/// training step. The loss and the optimiser are not the model's and not counted.
+/// Pass that is counted: from images to logits as in inference; from the gradient of the logits to that of every
+/// weight; or both, as in a training step. Loss and optimiser are not counted.
 enum class CostPass { forward, backward, step };
 
-/// The subject of a row of a cost table: a layer by timm's name, a block, or a kind of operation.
+/// Subject of a row in a cost table: a layer by timm's name, a block, or a kind of operation.
 enum class CostGroup { layer, block, kind };
 
-/// Numbers that an operation moves to and from memory, if it reads each operand and weight once, writes its result and
-/// what it keeps for the backward pass once, and nothing stays in a cache between operations. Its backward pass reads
-/// the result's gradient, the operands and what was kept, and writes each operand's gradient, which it reads first
-/// where it adds to one.
+/// Elements that an operation transfers to and from memory, if it reads each operand and weight once, writes its result
+/// and saved tensors once, and nothing stays cached between operations. Its backward pass reads the result's gradient,
+/// the operands and the saved tensors, and writes each operand's gradient, which it reads first if it accumulates.
 struct Traffic {
-  Index activations = 0;  ///< for each image
-  Index weights = 0;      ///< once for all images of a batch
+  Index activations = 0;  ///< per image
+  Index weights = 0;      ///< once per batch
 
   Traffic& operator+=(const Traffic& b) {
     activations += b.activations, weights += b.weights;
@@ -38,55 +37,55 @@ struct Traffic {
   }
 };
 
-/// One operation on one image. Its backward cost is zero where no gradient passes, and has an addition per element
-/// where its gradient joins that of another use of the same tensor.
+/// One operation on one image. Its backward cost is zero if no gradient passes, and includes an addition per element if
+/// its gradient is added to that of another use of the same tensor.
 struct OperationCost {
   std::string layer;  ///< "blocks.0.attn.qkv"
   std::string operation;
   Cost cost;
   Traffic forward, backward;
-  Index parameters = 0;  ///< trainable numbers that are its own
-  Index held = 0;        ///< numbers that it leaves in memory: its result and what it keeps
-  double rows = 0;       ///< numbers in the rows that its weights multiply: of a convolution, in all windows
+  Index parameters = 0;  ///< trainable elements of its own
+  Index held = 0;        ///< elements held in memory: its result and saved tensors
+  double rows = 0;       ///< elements of the rows multiplied by its weights; for a convolution, of all windows
 };
 
-/// All operations of a model, in the order in which they run, on one image. Over a batch everything is proportional to
-/// the number of images, and in addition the gradients of n images take n - 1 additions per weight to sum up.
+/// All operations of a model on one image, in execution order. The cost of a batch is proportional to the number of
+/// images n, plus n - 1 additions per weight to sum the gradients.
 struct ModelCost {
-  std::string example;                             ///< the name of an example, to which the cost belongs
-  std::vector<OperationCost> inference, training;  ///< training has dropout, where the experiment asks for it
-  Index parameters = 0;                            ///< trainable numbers
-  Index kept = 0;                                  ///< numbers that a training step keeps until its backward pass
+  std::string example;                             ///< noun for an example, the unit of the cost
+  std::vector<OperationCost> inference, training;  ///< training includes dropout, if the experiment has it
+  Index parameters = 0;                            ///< trainable elements
+  Index kept = 0;                                  ///< elements saved by a training step until its backward pass
 };
 
-/// Throws Error where counts could leave 64 bits.
+/// Throws Error if counts could overflow 64 bits.
 ModelCost cost_of(const Model& model);
 
-/// The operations of one example's forward pass up to the logits, as the tape records them.
+/// Returns the operations of one example's forward pass up to the logits, as recorded by the tape.
 std::vector<TraceEntry> trace_of(const Model& model, bool training);
 
-/// The operations of one example as a pass runs them, which is not as papers count them: what is computed together is
-/// one operation, what nobody reads is left out, and so is what is prepared once per step.
+/// Returns the operations of one example as executed, which differ from the papers' counts: fused operations are one,
+/// and unused results and tensors prepared once per step are omitted.
 std::vector<OperationCost> operations_as_run(const Model& model, bool training);
 
 struct CostQuery {
   Convention convention = Convention::contractions;
   CostPass pass = CostPass::forward;
   CostGroup by = CostGroup::layer;
-  Index batch = 1;  ///< examples that share one reading of the weights
+  Index batch = 1;  ///< examples per reading of the weights
 };
 
-/// Per example.
+/// Row of a cost table, per example.
 struct CostRow {
   std::string name;
   Counts counts;
-  double moved = 0;  ///< numbers moved to and from memory
+  double moved = 0;  ///< elements transferred to and from memory
   Index parameters = 0;
 };
 
-/// A layer's name around the number of its block: "blocks.3.attn.qkv" is "blocks.", 3 and ".attn.qkv". The number
-/// follows a part that has "block" in it, as in "stage1.blocks.3.norm1" and "block1.3.norm1"; -1 for what is in no
-/// block.
+/// A layer's name split around the index of its block: "blocks.3.attn.qkv" into "blocks.", 3 and ".attn.qkv". The index
+/// follows a part that contains "block", as in "stage1.blocks.3.norm1" and "block1.3.norm1"; it is -1 outside of
+/// blocks.
 struct BlockName {
   explicit BlockName(const std::string& layer);
 
@@ -94,13 +93,13 @@ struct BlockName {
   Index number = -1;
 };
 
-/// The rows of a table, in the order in which they first run.
+/// Returns the rows of a table, in the order of first execution.
 std::vector<CostRow> cost_rows(const ModelCost& model, const CostQuery& query);
 
-/// Their sum.
+/// Returns the sum of the rows.
 CostRow cost_total(const ModelCost& model, const CostQuery& query);
 
-/// Exponentials in the attention mechanisms of a forward pass.
+/// Returns the exp evaluations in the attention mechanisms of a forward pass.
 Index attention_exponentials(const ModelCost& model);
 
 }  // namespace heed

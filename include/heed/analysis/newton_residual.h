@@ -1,16 +1,16 @@
 // Convergence of the Newton-Raphson inverse of a Gram matrix. Lu et al., "SOFT", arXiv:2110.11945v2, Section 4.4
 // and Figure 4.
 //
-// With the eigenvalues l of A >= 0 and X_0 = a A (kernels/solvers/newton_inverse.h), the iteration leaves 1 - l x_k =
-// (1 - a l^2)^(2^k) of each, so that
+// With the eigenvalues l of A >= 0 and X_0 = a A (kernels/solvers/newton_inverse.h), the residual of each after k steps
+// is 1 - l x_k = (1 - a l^2)^(2^k), so that
 //
 //   |A X_k A - A| / |A| = max_l  l/l_1 |1 - a l^2|^(2^k)      the paper's residual, in spectral norms
 //   |I - A X_k|         = max_l  |1 - a l^2|^(2^k)
 //
-// Where a l^2 <= 1, this is at most exp(-a l^2 2^k), and l times that is largest at l = 1 / sqrt(2 a 2^k): such l leave
-// the first at most 1 / (l_1 sqrt(2 e a 2^k)), whatever the condition of A. With a = 1.8 / |A|^2 that is
-// 0.32 |A| / l_1 / 2^(k/2), below 0.001 from k = 17 + 2 log2(|A| / l_1) on; larger l leave 0.8^(2^k), nothing from k =
-// 6 on. The second stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
+// For a l^2 <= 1, this is at most exp(-a l^2 2^k), and l times that is largest at l = 1 / sqrt(2 a 2^k). Such l
+// contribute at most 1 / (l_1 sqrt(2 e a 2^k)) to the first, whatever the condition of A. With a = 1.8 / |A|^2 that is
+// 0.32 |A| / l_1 / 2^(k/2), below 0.001 from k = 17 + 2 log2(|A| / l_1) on; larger l contribute 0.8^(2^k), negligible
+// from k = 6 on. The second stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
 #pragma once
 
 #include "heed/kernels/solvers/newton_inverse.h"
@@ -19,12 +19,12 @@
 
 namespace heed {
 
-/// Residuals of X_0 ... X_iterations, in spectral norms; infinite where an iterate is not finite.
+/// Residuals of X_0 ... X_iterations, in spectral norms; infinite for non-finite iterates.
 struct NewtonResidual {
   std::vector<double> relative;  ///< |A X_k A - A| / |A|
   std::vector<double> identity;  ///< |I - A X_k|
 
-  /// The first k from which on all relative residuals are below `threshold`; -1 for none.
+  /// Returns the first k from which on all relative residuals are below `threshold`; -1 if there is none.
   Index steps_below(double threshold) const;
 };
 
@@ -32,10 +32,10 @@ struct NewtonResidual {
 template <class T>
 NewtonResidual newton_residual(const kernels::NewtonInverse& newton, const T* A);
 
-/// The numbers on which convergence depends, of a symmetric A [m, m] without negative elements.
+/// Norms of a symmetric A [m, m] without negative elements that determine the convergence.
 struct GramCondition {
   double column_sum = 0;             ///< |A|, the largest column sum
-  double largest = 0, smallest = 0;  ///< singular values, which are the eigenvalues' magnitudes
+  double largest = 0, smallest = 0;  ///< singular values, the magnitudes of the eigenvalues
 
   double condition() const { return largest / smallest; }
 };

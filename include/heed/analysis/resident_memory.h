@@ -1,16 +1,15 @@
-// The resident memory of this process, as Linux gives it in /proc/self/status.
+// Resident memory of this process, from Linux's /proc/self/status.
 #pragma once
 
 #include "heed/base/tensor.h"
 
 namespace heed {
 
-/// Bytes now, and the most so far; 0 where the system does not tell. (getrusage's peak begins with that of the process
-/// that started this one.)
+/// Return the current and the peak bytes; 0 if unsupported. (getrusage's peak starts with the parent process's.)
 Index resident_bytes();
 Index peak_resident_bytes();
 
-/// Measures the peak from now on; false where the system cannot.
+/// Resets the peak; returns false if unsupported.
 bool reset_peak_resident();
 
 }  // namespace heed

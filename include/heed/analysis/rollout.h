@@ -1,12 +1,12 @@
-// Attention rollout: the attention map through a stack of layers. Abnar, Zuidema, "Quantifying attention flow in
+// Attention rollout: the combined attention map of a stack of layers. Abnar, Zuidema, "Quantifying attention flow in
 // transformers", 2020, arXiv:2005.00928, Section 3.
 //
 //   A = mean over heads of the layer's attention maps                  [N, N]
 //   B = A + I, each row divided by the sum of its magnitudes           I for the residual connection
 //   R = B of the last layer ... B of the first                         R_ij: token j of the input in token i
 //
-// Rows of softmax's maps sum to 1, so that this is the paper's B = (A + I) / 2. The magnitudes are for maps with
-// negative weights, whose rows may sum to 0.
+// Rows of softmax's maps sum to 1, which gives the paper's B = (A + I) / 2. The magnitudes are for maps with negative
+// weights, whose rows may sum to 0.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -15,11 +15,11 @@ namespace heed {
 
 class AttentionRollout {
  public:
-  /// Takes the maps [heads, N, N] of one image in the next layer. Throws Error if they are not finite, not square, or
-  /// of another N than those before.
+  /// Adds the next layer's maps [heads, N, N] of one image. Throws Error if they are not finite or not square, or if N
+  /// differs from earlier maps.
   void add(View<const float> maps);
 
-  /// R of the layers so far: [1, N, N].
+  /// Returns R of the layers so far: [1, N, N].
   const Tensor<float>& product() const { return product_; }
 
  private:
