@@ -14,18 +14,18 @@ constexpr std::uint8_t brightest = 255;
 constexpr Colour paper{255, 255, 255}, ink{34, 34, 34}, pale_ink{120, 120, 120};
 constexpr Index margin = 28, gap = 14, label_gap = 14, least_text_width = 330;
 
-/// The layout in pixels.
+/// Layout in pixels.
 struct Layout {
   Index cell;                     ///< side of a map
-  Index heads, images;            ///< columns of maps, and before them of images
+  Index heads, images;            ///< number of map columns and of image columns before them
   Index left, right, top;         ///< position of the maps
   Index header_text, text_width;  ///< start and width of the header's text
   std::vector<std::string> title;
-  std::vector<Index> rows;  ///< top of each row's maps; one more for the end
+  std::vector<Index> rows;  ///< top of each row's maps, and the end of the last row
   Index column(Index head) const { return left + (images + head) * (cell + gap); }
 };
 
-/// Small images are enlarged by a whole number, so that all pixels stay alike.
+/// Small images are enlarged by an integer factor, so that all pixels have the same size.
 Index cell_side(Index image) {
   constexpr Index least = 150, most = 256;
   return image > most ? most : image * ((least + image - 1) / image);
@@ -45,7 +45,7 @@ Layout lay_out(const AttentionSheet& sheet) {
   at.right = std::max(at.column(at.heads) - gap, at.header_text + least_text_width);
   at.text_width = at.right - at.header_text;
   at.title = wrap_text(sheet.title, at.text_width);
-  // The title, the subtitle, the scale, its numbers and their meaning.
+  // Height of the title, the subtitle, the scale, its numbers and their meaning.
   const Index text_lines = static_cast<Index>(at.title.size()) + (sheet.subtitle.empty() ? 0 : 1) + 3;
   const Index text_height = text_lines * line_height + gap;
   at.top = margin + (at.images ? text_height : std::max(at.cell, text_height)) + 2 * gap + line_height;
@@ -81,7 +81,7 @@ class Drawing {
   }
 
  private:
-  /// An image itself.
+  /// Draws an image without a map.
   void picture(Index y, const Image& shown) {
     const Image image = convert(shown, {3, at_.cell, at_.cell});
     const std::uint8_t* const pixels = image.pixels.data();
@@ -92,7 +92,7 @@ class Drawing {
     mark_query(y, at_.left);
   }
 
-  /// The sheet's image, what the sheet shows, and the scale.
+  /// Draws the sheet's image, the description and the scale.
   void header() {
     if (!at_.images) picture(margin, sheet_.image);
     Index y = margin;
@@ -107,7 +107,7 @@ class Drawing {
     scale(y + gap);
   }
 
-  /// All colours: weights from left to right, the image's brightness, which shows through, from top to bottom.
+  /// Draws all colours: weights from left to right, the brightness of the underlying image from top to bottom.
   void scale(Index y) {
     const Index width = std::min<Index>(at_.text_width, 300), height = line_height;
     for (Index row = 0; row < height; ++row)
@@ -149,7 +149,7 @@ class Drawing {
     }
   }
 
-  /// With an image's brightness showing through or in full colours.
+  /// Draws a map over an image's brightness or, without one, in full colours.
   void map(Index y, Index x, Matrix<const float> weights, const Image* grey) {
     const float largest = largest_magnitude(weights.data, weights.rows * weights.columns);
     for (Index row = 0; row < at_.cell; ++row)
@@ -162,7 +162,7 @@ class Drawing {
     centred(y + at_.cell + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
   }
 
-  /// White within black stands out from every colour.
+  /// White within black contrasts with every colour.
   void mark_query(Index y, Index x) {
     if (!sheet_.query) return;
     const PatchGrid grid = sheet_.grid;
@@ -192,7 +192,7 @@ void require_finite(View<const float> map) {
   for (const float weight : map) require(std::isfinite(weight), "an attention map holds {}", weight);
 }
 
-/// The grid of a map's keys, the queries' own or a coarser one of the same proportions.
+/// Returns the grid of a map's keys: the queries' or a coarser one with the same proportions.
 PatchGrid key_grid(Index keys, PatchGrid queries, Index prefix) {
   const Index patches = keys - prefix;
   PatchGrid grid = queries;

@@ -8,12 +8,12 @@ namespace heed {
 
 namespace {
 
-/// Pixels along the side of a point of a glyph.
+/// Pixels per side of a glyph's point.
 constexpr Index point = 2;
 static_assert(capital_height == point * (draw::glyph_rows - 2));
 
-/// Is pixel (y, x) of a glyph drawn at twice its size black? A pixel between two black points that meet at a corner
-/// is, too, so that slanted strokes are smooth (Scale2x: Mazzoleni, 2001).
+/// Returns true if pixel (y, x) of a glyph at twice its size is black. Pixels in the corner between two diagonal black
+/// points are also black, which smooths slanted strokes (Scale2x: Mazzoleni, 2001).
 bool glyph_pixel(char character, Index y, Index x) {
   const auto black = [&](Index row, Index column) { return draw::glyph_point(character, row, column); };
   const Index row = y / point, column = x / point;
@@ -25,7 +25,7 @@ bool glyph_pixel(char character, Index y, Index x) {
   return corner ? vertical : black(row, column);
 }
 
-/// One '?' for a character beyond ASCII rather than one for each of its bytes.
+/// One '?' per character beyond ASCII, not per byte.
 std::string ascii(std::string_view text) {
   std::string result;
   for (const char byte : text)

@@ -1,4 +1,4 @@
-// A colour picture to draw rectangles and lines of text on.
+// A colour picture with functions for rectangles and text.
 #pragma once
 
 #include "heed/data/images/image.h"
@@ -18,14 +18,14 @@ class Canvas {
  public:
   Canvas(Index height, Index width, Colour background);
 
-  /// Picture of all that was drawn.
+  /// Returns the picture.
   const Image& image() const { return image_; }
 
-  /// Clips to the picture.
+  /// Draws clipped to the picture.
   void set(Index y, Index x, Colour colour);
   void fill(Index y, Index x, Index height, Index width, Colour colour);
 
-  /// The border of a rectangle, `thickness` pixels wide, drawn inside it.
+  /// Draws the border of a rectangle, `thickness` pixels wide, inside it.
   void frame(Index y, Index x, Index height, Index width, Index thickness, Colour colour);
 
   /// Writes a line of text with its upper left corner at (y, x).
@@ -35,16 +35,16 @@ class Canvas {
   Image image_;
 };
 
-/// Pixels from the top of a capital letter to the baseline, and from a line of text to the next.
+/// Height of a capital letter, and distance between lines of text, in pixels.
 inline constexpr Index capital_height = 14, line_height = 24;
 
-/// Pixels that a line of text takes from left to right.
+/// Returns the width of a line of text in pixels.
 Index text_width(std::string_view line);
 
-/// The text in lines of at most `width` pixels; a longer word stays whole.
+/// Splits the text into lines of at most `width` pixels; longer words stay whole.
 std::vector<std::string> wrap_text(std::string_view text, Index width);
 
-/// The text, or as much of its beginning as, with "..." after it, fits `width` pixels.
+/// Returns the text, or the longest prefix that with "..." fits `width` pixels.
 std::string shorten_text(std::string_view text, Index width);
 
 }  // namespace heed

@@ -65,12 +65,12 @@ constexpr std::array<std::string_view, 5 * glyph_rows> bands = {
 };
 // clang-format on
 
-/// The columns of a glyph that have a black point.
+/// Columns of a glyph with a black point.
 struct Ink {
   Index first, count;
 };
 
-/// A point of a character's place in its band.
+/// Returns a point of a character's cell in its band.
 bool place_point(char character, Index y, Index x) {
   const Index number = character - ' ';
   return bands[static_cast<std::size_t>(number / glyphs_per_band * glyph_rows + y)]

@@ -1,11 +1,11 @@
-// The glyphs of Canvas::text.
+// Glyphs of Canvas::text.
 #pragma once
 
 #include "heed/base/tensor.h"
 
 namespace heed::draw {
 
-/// Points of a glyph from top to bottom: 7 above the baseline, 2 below.
+/// Points of a glyph vertically: 7 above the baseline, 2 below.
 inline constexpr Index glyph_rows = 9;
 
 /// Returns the width of a character's glyph in points. Characters outside printable ASCII get that of '?'.

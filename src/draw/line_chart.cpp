@@ -15,10 +15,10 @@ namespace {
 
 constexpr double width = 860, height = 460, left = 70, right = 640, top = 44, bottom = 400;
 
-/// Okabe and Ito, "Color universal design", 2008: told apart by colour-blind readers, too.
+/// Okabe and Ito, "Color universal design", 2008: distinguishable by colour-blind readers.
 constexpr std::array<const char*, 8> colours{"#000000", "#0072b2", "#d55e00", "#009e73",
                                              "#cc79a7", "#e69f00", "#56b4e9", "#999999"};
-/// Each time the colours begin again the lines are broken otherwise.
+/// The dash pattern changes each time the colours repeat.
 constexpr std::array<const char*, 4> dashes{"none", "6 3", "2 3", "8 3 2 3"};
 
 std::string escaped(const std::string& text) {
@@ -28,7 +28,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-/// From numbers to pixels.
+/// Map from values to pixels.
 struct Axis {
   double low, high, from, to;
   bool log = false;
@@ -38,8 +38,8 @@ struct Axis {
     return from + (to - from) * (place(value) - place(low)) / (place(high) - place(low));
   }
 
-  /// Round numbers on it: powers of ten, with their multiples by 2 and 5 if it has less than two decades, or about six
-  /// multiples of 1, 2 or 5 times a power of ten.
+  /// Returns round values: powers of ten, with their multiples by 2 and 5 if the axis has less than two decades, or
+  /// about six multiples of 1, 2 or 5 times a power of ten.
   std::vector<double> ticks() const {
     std::vector<double> list;
     if (log) {
@@ -59,8 +59,8 @@ struct Axis {
   }
 };
 
-/// An axis for values from `low` to `high`. A single value gets room around it, and so do values that lie so close that
-/// numbers between them cannot be told apart.
+/// Returns an axis for values from `low` to `high`, widened for a single value and for values so close that tick labels
+/// would be equal.
 Axis axis(double low, double high, double from, double to, bool log) {
   const double size = std::max(std::abs(low), std::abs(high));
   if (high - low > 1e-9 * size) return {low, high, from, to, log};

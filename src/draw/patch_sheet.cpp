@@ -24,7 +24,7 @@ const ClassColour& colour_of(Index label) { return palette[(label - 1) % static_
 }  // namespace
 
 Image patch_sheet(const std::vector<PatchPicture>& pictures, Index patch, Index scale) {
-  constexpr Index gap = 2;  // pixels of the images between them
+  constexpr Index gap = 2;  // between the images, in image pixels
   const auto [channels, height, width] = pictures.front().image.size;
   const Index across = width + gap, down = height + gap;
   Canvas canvas((static_cast<Index>(pictures.size()) * down - gap) * scale, (3 * across - gap) * scale,

@@ -1,4 +1,4 @@
-// Lines over a plane, as a picture that any browser opens.
+// Line charts as SVG.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@ namespace heed {
 
 struct ChartLine {
   std::string name;
-  std::vector<std::pair<double, double>> points;  ///< x, y; the line is broken where y is not finite
+  std::vector<std::pair<double, double>> points;  ///< x, y; the line is interrupted at non-finite y
 };
 
-/// A place on the x axis that is pointed out.
+/// A marked position on the x axis.
 struct ChartMark {
   double x;
   std::string name;
@@ -26,11 +26,11 @@ struct LineChart {
   bool log_y = false;
 };
 
-/// The chart as a file in SVG, with axes and a legend. There must be a finite point; x is above 0 where log_x is set,
-/// and y where log_y is.
+/// Returns the chart as an SVG file with axes and a legend. Requires a finite point, and positive x or y for log_x or
+/// log_y.
 std::string svg(const LineChart& chart);
 
-/// Returns a file with the charts one below the other.
+/// Returns an SVG file with the charts below each other.
 std::string svg(const std::vector<LineChart>& charts);
 
 }  // namespace heed
