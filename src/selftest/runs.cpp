@@ -1,4 +1,4 @@
-// The runs of the selftest, and their data.
+// Runs of the self-test and their data.
 #include "heed/base/random.h"
 #include "heed/data/images/image_write.h"
 #include "heed/data/sequences/listops.h"
@@ -16,8 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Settings that the experiments share: `base = "common.toml"` and so on. Microbatches of 2 divide a batch of 7 into
-// four lanes, the last of which is smaller. Widths are no multiples of a vector's length.
+// Common settings of the experiments: `base = "common.toml"` and so on. Microbatches of 2 divide a batch of 7 into four
+// lanes, the last of which is smaller. Widths are not multiples of a vector's length.
 constexpr SelftestRun bases[] = {
     {"common", R"(
         optim = {lr = 1e-2}
@@ -200,7 +200,7 @@ constexpr SelftestRun runs[] = {
         model = {head = "linear", pair = "concat"})"},
 };
 
-/// Writes MNIST's four files: digits of random pixels.
+/// Writes MNIST's four files, with images of random pixels.
 void write_mnist(const fs::path& directory) {
   const auto word = [](std::string& bytes, Index value) {
     for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 255);
@@ -219,7 +219,7 @@ void write_mnist(const fs::path& directory) {
   }
 }
 
-/// Writes a folder of images in colour, of two classes.
+/// Writes a folder of colour images in two classes.
 void write_folder(const fs::path& directory) {
   for (const auto& [part, count] : {std::pair("train", Index{27}), std::pair("test", Index{5})})
     for (Index i = 0; i < count; ++i) {
@@ -233,7 +233,7 @@ void write_folder(const fs::path& directory) {
     }
 }
 
-/// Writes documents of two classes, a line each.
+/// Writes documents of two classes, one per line.
 void write_documents(const fs::path& directory) {
   for (const auto& [part, count] :
        {std::pair("train", Index{21}), std::pair("val", Index{5}), std::pair("test", Index{9})}) {

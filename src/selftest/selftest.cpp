@@ -82,7 +82,7 @@ class Hashes {
   std::vector<NamedHash> list_;
 };
 
-/// Observer of a run that collects hashes.
+/// Observer that collects the hashes of a run.
 class HashingObserver : public TrainObserver, public TensorObserver<float> {
  public:
   HashingObserver(Hashes& hashes, std::string run) : hashes_(hashes), run_(std::move(run)) {}
@@ -114,8 +114,8 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
     hashes_.add("test: accuracy", hash_of(evaluation.score.accuracy()));
   }
 
-  /// Adds the hashes of the last checkpoint: of the gradient norm, of its state, which the weights of a step follow
-  /// from, and of the weights, after the first step one by one.
+  /// Adds the hashes of the last checkpoint: gradient norm, state (from which the next weights follow) and weights,
+  /// after the first step individually.
   void add_checkpoint(const std::string& when) {
     const SafetensorsFile file(run_ + "/last.safetensors");
     Hash state, weights;
@@ -143,7 +143,7 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
   Index steps_ = 0;
 };
 
-/// Adds the hash of the logits by which a trained model continues a text, token by token.
+/// Adds the hash of the logits of a trained model that continues a text, token by token.
 void hash_decoding(const Experiment& experiment, const std::string& run, Hashes& hashes) {
   const std::unique_ptr<Model> model = make_model(experiment);
   Parameters<float> parameters(model->parameters());
@@ -157,7 +157,7 @@ void hash_decoding(const Experiment& experiment, const std::string& run, Hashes&
   hashes.add("decoding: logits", all.value());
 }
 
-/// Adds the hashes of the images that the first step of a run takes, augmented.
+/// Adds the hashes of the augmented images of a run's first step.
 void hash_images(const Experiment& x, Hashes& hashes) {
   ImageSets sets(x.data, x.train.seed);
   Loading loading{{x.model.channels, x.model.image.height, x.model.image.width},
@@ -183,7 +183,7 @@ void hash_run(const SelftestRun& run, const std::string& directory, Hashes& hash
   train(experiment, options, observer);
   observer.add_checkpoint("end");
   if (experiment.model.task == "lm") hash_decoding(experiment, place, hashes);
-  std::filesystem::remove_all(place);  // memory disks of containers are small
+  std::filesystem::remove_all(place);  // in-memory disks of containers are small
 }
 
 /// Adds the hashes of the result of an operation and of the gradients of <R, result>, R random.
@@ -202,7 +202,7 @@ void hash_operation(const CheckCase& c, Hashes& hashes) {
     hashes.add(fmt::format("gradient by {} of {}", c.inputs[i].name, c.name), hash_of(tape.gradient(variables[i])));
 }
 
-/// Adds the hashes of the generated files, without PNG, whose compression is that of a library.
+/// Adds the hashes of the generated files, except PNG, whose compression depends on a library.
 void hash_data(const std::string& directory, Hashes& hashes) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(directory) / "data"))
