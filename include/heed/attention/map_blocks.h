@@ -1,4 +1,4 @@
-// Blocks of the attention map, for mechanisms that compare each query with each key and never store the whole map.
+// Blocks of the attention map, for mechanisms that compare every query with every key without storing the whole map.
 #pragma once
 
 #include "heed/attention/mechanism_base.h"
@@ -8,35 +8,35 @@
 
 namespace heed {
 
-/// Returns the rows of a block, for `queries` rows in all: blocks of equal size, of 48 to 80 rows, or a single one of
-/// up to 95. (65 tokens are one block, since every block packs all keys and values first.)
+/// Returns the rows per block for `queries` rows: blocks of equal size, of 48 to 80 rows, or a single block of up to
+/// 95. (65 tokens are a single block, since every block packs all keys and values first.)
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
   return std::max<Index>((queries + blocks - 1) / blocks, 1);
 }
 
-/// Returns the stride of a block's rows, a multiple of a cache line: vectors that straddle two lines on every row take
-/// a quarter longer.
+/// Returns the row stride of a block, a multiple of a cache line: vectors that straddle two lines in every row take a
+/// quarter longer.
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
-/// Is the map saved for the backward pass instead of recomputed? It is if it is no larger than q, k, v and out, which
-/// are saved anyway: with N = M and one width d, up to N = 4 d. So memory stays O(N). Reading an element takes a
-/// quarter of the time of recomputing a score of 16 channels, even from L3.
+/// Returns true if the map is saved for the backward pass instead of recomputed: if it is no larger than q, k, v and
+/// out, which are saved anyway (with N = M and one width d, up to N = 4 d). Memory thus stays O(N). Reading an element,
+/// even from L3, takes a quarter of the time of recomputing a score of 16 channels.
 inline bool keeps_map(const AttentionShape& s) {
   return s.queries * s.keys <= (s.queries + s.keys) * (s.width + s.value_width);
 }
 
-/// Maximum keys per block when a row is split across blocks: k, v, their gradients and two blocks of 64 rows take half
-/// of an L2 cache of 1 MB. A multiple of 64, the keys of a tile of the products.
+/// Maximum keys per block when a row is split across blocks: k, v, their gradients and two blocks of 64 rows fill half
+/// of an L2 cache of 1 MB. A multiple of 64, the width of a product's tile.
 inline Index key_part(const AttentionShape& s) {
   const Index fit = (1 << 17) / (2 * (s.width + s.value_width + 64));
   return std::min(s.keys, std::max<Index>(fit / 64, 1) * 64);
 }
 
-/// Returns the number of keys that any of the first `queries` queries sees: with `causal`, query i sees keys 0 to i.
+/// Returns the number of keys visible to any of the first `queries` queries; with `causal`, query i sees keys 0 to i.
 inline Index keys_seen(bool causal, Index keys, Index queries) { return causal ? std::min(keys, queries) : keys; }
 
-/// Queries [first, first + rows) and keys [first_key, first_key + seen). queries(m) and keys(m) are their rows of m.
+/// Queries [first, first + rows) and keys [first_key, first_key + seen). queries(m) and keys(m) are these rows of m.
 struct QueriesAndKeys {
   Index first, rows, first_key, seen;
 
@@ -53,8 +53,8 @@ struct QueriesAndKeys {
 /// A block of the map. b.map(m) is the memory for its rows.
 struct MapBlock : QueriesAndKeys {
   bool causal;
-  bool last;  ///< no other block sees more keys: the backward pass runs it first of all blocks with the same keys
-  Index next_rows = 0;  ///< queries of the next block, which end at `first`; 0: none to prefetch
+  bool last;            ///< the first block of the backward pass with these keys: no other block sees more of them
+  Index next_rows = 0;  ///< rows of the next block, which ends at `first`; 0: none to prefetch
 
   /// Returns memory for this block of the map; its rows begin on cache lines.
   template <class T>
@@ -62,7 +62,7 @@ struct MapBlock : QueriesAndKeys {
     return {memory.data, rows, seen, padded_row(seen)};
   }
 
-  /// Returns the same without gaps between rows, for element-wise kernels.
+  /// Returns memory for this block without gaps between rows, for element-wise kernels.
   template <class T>
   Matrix<T> dense_map(Matrix<T> memory) const {
     return {memory.data, rows, seen};
@@ -74,15 +74,15 @@ struct MapBlock : QueriesAndKeys {
     return whole.middle_rows(first, rows).middle_columns(first_key, seen);
   }
 
-  /// Returns the form of its rows: each score times `scale`, over the keys that the row's query sees.
+  /// Returns the scaling and masking of its rows: scores times `scale`, over the keys visible to each query.
   kernels::ScoreRows scores(double scale) const { return {scale, causal, first + 1 - first_key}; }
 
-  /// Returns how to write the gradients of its keys, and of its queries, so that all blocks are added up.
+  /// Return the updates for the gradients of its keys, and of its queries, that sum over all blocks.
   Update update(Update update) const { return last ? update : Update::accumulate; }
   Update query_update(Update update) const { return first_key == 0 ? update : Update::accumulate; }
 };
 
-/// Reports a block of the map as a step (attention/steps.h) if it is the whole map.
+/// Reports a block of the map as a step (attention/steps.h), if the block is the whole map.
 template <class T>
 void report_map_step(const char* name, Index head, const AttentionShape& shape, const MapBlock& b, Matrix<T> values) {
   if (b.rows == shape.queries && b.seen == shape.keys) report_step(name, head, values);
@@ -94,7 +94,7 @@ template <class... M>
   (fetch(matrices.middle_rows(b.first - b.next_rows, b.next_rows)), ...);
 }
 
-/// Lay out memory for any block of the map of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
+/// Lay out memory for any block of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
 template <class T>
 Matrix<T> lay_out_map_block(const AttentionShape& shape, Index keys, MemoryLayout<T>& layout) {
   return layout.matrix(map_block(shape.queries), keys, padded_row(keys));
@@ -104,13 +104,13 @@ Matrix<T> lay_out_dense_map_block(const AttentionShape& shape, Index keys, Memor
   return layout.matrix(map_block(shape.queries), keys);
 }
 
-/// Saved for the backward pass of a softmax of all heads' scores: the maps A, their rows on cache lines; or, without
-/// keeps_map(), the maximum and sum of each row, from which it is recomputed.
+/// Saved for the backward pass of the softmax of all heads: the maps A, with rows aligned to cache lines; or, without
+/// keeps_map(), the maximum and sum of each row, from which A is recomputed.
 template <class T>
 struct SavedSoftmax {
   Heads<T> maps, rows;
 
-  /// Returns the memory for a block of head h's map: in the saved map, or else `memory`.
+  /// Returns the memory for a block of head h's map: part of the saved map if there is one, otherwise `memory`.
   Matrix<T> map(const MapBlock& b, Index h, Matrix<T> memory) const {
     return maps.count > 0 ? b.part(maps[h]) : b.map(memory);
   }
@@ -124,10 +124,10 @@ SavedSoftmax<T> lay_out_saved_softmax(const AttentionShape& s, MemoryLayout<T>& 
   return {{all.top_rows(s.queries), s.heads, s.queries * all.stride}, {}};
 }
 
-/// The blocks of a map: blocks of queries with all keys, last to first; or one block of keys after the other, each with
-/// all blocks of queries (Dao, "FlashAttention-2", 2023, arXiv:2307.08691, Section 3.1), so that keys, values, their
-/// gradients and blocks stay in the L2 cache over all queries. Counted runs row by row, so that a causal row costs
-/// exactly its pairs.
+/// The blocks of a map: blocks of queries with all keys, last to first; or blocks of keys in order, each with all
+/// blocks of queries (Dao, "FlashAttention-2", 2023, arXiv:2307.08691, Section 3.1), so that keys, values, their
+/// gradients and blocks stay in the L2 cache for all queries. Counted uses single rows, so that a causal row costs
+/// exactly its visible pairs.
 template <class T>
 class MapBlocks {
  public:
@@ -146,10 +146,10 @@ class MapBlocks {
   void by_keys(const F& f) const {
     run(part_, f);
   }
-  /// Does by_keys() split rows across blocks?
+  /// Returns true if by_keys() splits rows across blocks.
   bool splits_rows() const { return part_ < keys_; }
 
-  /// Packs the operand of products that all blocks of queries have with the keys of block b, at the first of them.
+  /// Packs an operand shared by the products of all blocks of queries with the keys of b, at the first such block.
   void share(kernels::SharedOperand<T>& operand, const MapBlock& b, const kernels::Gemm& gemm,
              const OperandFor<T>& values) const {
     if (b.last) operand.set(gemm.products, values, step_ < queries_);
@@ -186,7 +186,7 @@ inline MapBlock whole_map(const AttentionShape& shape, bool causal) {
   return {{0, shape.queries, 0, shape.keys}, causal, true};
 }
 
-/// Costs of products with a map of `pairs` pairs of a query and a key that it sees; any query sees `seen` of the keys.
+/// Costs of products with a map of `pairs` pairs of a query and a visible key; `seen` keys are visible to some query.
 struct MapPairs {
   Index queries, seen, pairs;
 
@@ -195,17 +195,17 @@ struct MapPairs {
     if (causal) pairs = seen * (seen + 1) / 2 + (queries - seen) * shape.keys;
   }
 
-  /// S = q k^T, or dA = dout v^T: an inner product of `channels` channels for each pair.
+  /// Returns the counts of S = q k^T or dA = dout v^T: an inner product of `channels` channels per pair.
   Counts scores(Index channels) const { return product_counts(pairs, 1, channels); }
-  /// out = A v or dq = dS k, a row for each query; dv = A^T dout or dk = dS^T q, a row for each key that any query
-  /// sees.
+  /// Return the counts of out = A v or dq = dS k, a row per query, and of dv = A^T dout or dk = dS^T q, a row per
+  /// visible key.
   Counts to_queries(Index channels) const { return {.mul = pairs * channels, .add = (pairs - queries) * channels}; }
   Counts to_keys(Index channels) const { return {.mul = pairs * channels, .add = (pairs - seen) * channels}; }
-  /// Any of these by the papers' convention of counting.
+  /// Returns the counts of any of these in the papers' convention.
   Counts contraction(Index channels) const { return product_contractions(pairs, 1, channels); }
 };
 
-/// Sets the gradients of the keys and values of head h that no query sees to zero.
+/// Zeroes the gradients of head h's keys and values that are visible to no query.
 template <class T>
 void clear_unseen_keys(bool causal, const AttentionShape& shape, Index h, const AttentionGradient<T>& gradient) {
   if (gradient.update == Update::accumulate) return;

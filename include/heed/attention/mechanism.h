@@ -1,9 +1,9 @@
-// The contract between an attention mechanism and the layer around it: what all mechanisms have.
+// The contract between an attention mechanism and its layer, common to all mechanisms.
 //
 // A mechanism is one file, src/attention/NAME.cpp, with its options, saved memory, forward, backward and cost. It works
-// on plain matrices and has no batches, threads, tape or files: the layer (nn/attention.h, ops/attention.h) splits the
+// on plain matrices, without batches, threads, tape or files: the layer (nn/attention.h, ops/attention.h) splits the
 // batch into images, passes the heads of each as matrices inside the output of the qkv projection, and adds the
-// gradients of shared tensors in a fixed order. What only some mechanisms have is in capabilities/.
+// gradients of shared tensors in a fixed order. Optional features of mechanisms are in capabilities/.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -19,8 +19,8 @@
 
 namespace heed {
 
-/// The heads of one image: `count` matrices of one shape whose first elements are `distance` elements apart. A view
-/// into the output of a projection.
+/// The heads of one image: `count` matrices of the same shape, `distance` elements apart. A view into the output of a
+/// projection.
 template <class T>
 struct Heads {
   Matrix<T> first;
@@ -30,7 +30,7 @@ struct Heads {
   Matrix<T> operator[](Index h) const { return {first.data + h * distance, first.rows, first.columns, first.stride}; }
 };
 
-/// The sizes of one call of a mechanism: all heads of one image, or one of independent heads.
+/// The sizes of one call of a mechanism: all heads of one image, or a single one if heads are independent.
 struct AttentionShape {
   Index heads = 1;        ///< of queries and outputs
   Index queries = 0;      ///< N
@@ -43,17 +43,17 @@ struct AttentionShape {
 
   // Sequences. They have no grid.
   Index longest = 0;     ///< tokens of the longest sequence, which fixes the parameters' shapes; 0: no sequence
-  bool whole = true;     ///< does every example have `longest` tokens? If not, nothing is prepared
-  bool growing = false;  ///< later tokens must change nothing: no result may depend on the number of tokens
+  bool whole = true;     ///< every example has `longest` tokens; otherwise nothing is prepared
+  bool growing = false;  ///< tokens may be appended: no result may depend on the number of tokens
 
   bool sequence() const { return longest > 0; }
-  /// Does this example have the maximum number of tokens? (`whole` holds for every example of a batch.)
+  /// Returns true if this example has the maximum number of tokens. (`whole` refers to all examples of a batch.)
   bool full_length() const { return !sequence() || queries == longest; }
 
-  /// Returns the number of tokens without those before the grid.
+  /// Returns the number of tokens of the grid or sequence, without the class token.
   Index body() const { return queries - class_token; }
 
-  /// The sizes by the letters of the equations.
+  /// The sizes, named as in the equations.
   struct Sizes {
     Index N, M, d, e;
   };
@@ -89,8 +89,7 @@ inline std::vector<RowPart> projection_parts(const AttentionLayout& layout) {
   return parts;
 }
 
-/// Memory that a mechanism lays out by itself (base/memory_layout.h), with `guard` elements after each part if it is
-/// watched.
+/// Memory that a mechanism lays out (base/memory_layout.h). In checks, `guard` elements follow each part.
 template <class T>
 struct AttentionMemory {
   T* data = nullptr;
@@ -102,13 +101,13 @@ template <class T>
 struct AttentionInput {
   AttentionShape shape;
   Heads<const T> q, k, v;
-  std::span<const View<const T>> parameters{};  ///< of the mechanism, in the order of their declaration
+  std::span<const View<const T>> parameters{};  ///< of the mechanism, in declaration order
   AttentionMemory<const T> prepared{};          ///< computed from them (capabilities/preparation.h)
   Products products = Products::exact;          ///< precision of products of queries, keys and values
 };
 
-/// Gradients written by a backward pass. Those of q, k and v are written as `update` says, every element; those of
-/// `prepared`, or of `parameters` if nothing is prepared, are always added to.
+/// Gradients written by a backward pass. All elements of those of q, k and v are written with `update`; those of
+/// `prepared`, or of `parameters` if nothing is prepared, are always accumulated.
 template <class T>
 struct AttentionGradient {
   Update update = Update::assign;
@@ -117,7 +116,7 @@ struct AttentionGradient {
   AttentionMemory<T> prepared{};
 };
 
-/// Arguments of forward() and backward(). `saved` passes from one to the other.
+/// Arguments of forward() and backward(). `saved` is written by forward() and read by backward().
 template <class T>
 struct AttentionForward {
   AttentionInput<T> in;
@@ -127,34 +126,34 @@ struct AttentionForward {
 template <class T>
 struct AttentionBackward {
   AttentionInput<T> in;
-  Heads<const T> out, dout;  ///< out, and saved, as forward wrote them
+  Heads<const T> out, dout;  ///< out and saved: the results of forward
   AttentionMemory<T> saved, scratch;
   AttentionGradient<T> gradient;
 };
 
-/// Elements of memory: prepared once per step; per image, saved by forward for backward, and scratch of either.
+/// Numbers of elements: prepared once per step; per image, saved by forward for backward, and scratch memory.
 struct AttentionMemorySize {
   Index prepared = 0, saved = 0, scratch = 0;
 };
 
-/// Offsets of the guard regions of each.
+/// Offsets of the guard regions in each of these memories.
 struct AttentionGuards {
   std::vector<Index> prepared, saved, scratch;
 };
 
-/// Properties that layers, commands and checks query, so that none of them names a mechanism.
+/// Properties for layers, commands and checks, so that these need not name mechanisms.
 struct MechanismTraits {
-  bool qk_norm = true;  ///< may its queries and keys be normalised?
-  bool cross = false;   ///< may a model have different numbers of queries and keys?
-  /// Is every head computed from its own q, k and v alone? Layers may then pass one head at a time.
+  bool qk_norm = true;  ///< queries and keys may be normalised
+  bool cross = false;   ///< the numbers of queries and keys may differ
+  /// Heads depend only on their own q, k and v. Layers may then pass one head at a time.
   bool independent_heads = false;
-  std::string surrogate{};  ///< what backward computes, if not the derivative of forward
+  std::string surrogate{};  ///< the gradient that backward computes, if not the derivative of forward
 };
 
-/// An option of a mechanism, as `heed list` shows it.
+/// An option of a mechanism, as shown by `heed list`.
 struct OptionInfo {
   std::string name, fallback, meaning;
-  std::vector<std::string> choices{};  ///< the values it takes, if they are named
+  std::vector<std::string> choices{};  ///< the names of its values, if it has names
 };
 
 /// Values of options as text, by name.
@@ -171,7 +170,7 @@ class Mechanism {
   /// Returns the division of the qkv projection of a layer with `dim` channels and `heads` heads.
   virtual AttentionLayout layout(Index dim, Index heads) const = 0;
 
-  /// Throws Error if the mechanism cannot work on this shape.
+  /// Throws Error if the mechanism does not support this shape.
   virtual void check(const AttentionShape& shape) const = 0;
 
   /// Sets options that are sizes of a model (a rank, a number of features) from the shapes of given tensors.
@@ -191,7 +190,7 @@ class Mechanism {
   virtual void forward(const OfNumber<AttentionForward>&) const = 0;
   virtual void backward(const OfNumber<AttentionBackward>&) const = 0;
 
-  /// Capabilities of some mechanisms (attention/capabilities/); null if this one, with its options, has none.
+  /// Optional capabilities (attention/capabilities/); null if this mechanism, with its options, lacks them.
   virtual const class MapCapability* maps() const = 0;
   virtual const class PreparationCapability* preparation() const = 0;
   virtual const class PenaltyCapability* penalty_term() const = 0;
@@ -204,10 +203,10 @@ class Mechanism {
 struct MechanismSetting {
   std::string label;
   OptionValues options{};
-  bool linear = false;  ///< is its time linear in the number of tokens?
+  bool linear = false;  ///< time linear in the number of tokens
 };
 
-/// An option that changes nothing unless another has one of these values.
+/// An option that has no effect unless another has one of these values.
 struct OptionNeed {
   std::string option, other;
   std::vector<std::string> values;
@@ -218,13 +217,13 @@ struct MechanismEntry {
   const char* name;
   const char* summary;     ///< one line
   const char* complexity;  ///< time and memory in N, d, ...
-  /// Creates one with the given options; throws Error for unknown names and bad values.
+  /// Creates a mechanism with the given options; throws Error for unknown names and bad values.
   std::unique_ptr<Mechanism> (*make)(const OptionValues& options);
   std::vector<OptionInfo> (*options)();
-  /// Options that together reach every branch of its code. Checks of gradients, costs and number types run over them,
-  /// in every shape that each accepts.
+  /// Option sets that together reach every branch of its code. Gradients, costs and number types are checked for each,
+  /// in every shape that it accepts.
   std::vector<OptionValues> (*variants)();
-  /// Options that are worth comparing with other mechanisms.
+  /// Option sets that are worth comparing with other mechanisms.
   std::vector<MechanismSetting> (*settings)();
   std::vector<OptionNeed> (*needs)();
 };
@@ -238,7 +237,7 @@ std::span<const MechanismEntry> mechanisms();
 /// Returns the entry `name`; throws Error with the nearest name if there is none.
 const MechanismEntry& find_mechanism(const std::string& name);
 
-/// Returns the names it accepts: its options, and `causal`, which must be false if it has no causal form.
+/// Returns the accepted names: the mechanism's options, and `causal`, which must be false if it has no causal form.
 std::vector<std::string> option_names(const MechanismEntry& entry);
 
 /// Creates a mechanism by name, with options as text.

@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// The layout of memory that is not needed.
+/// The memory layout of mechanisms that need none.
 struct NoMemory {};
 
 /// Lays out a matrix [rows, columns] for each head, without gaps.
@@ -19,14 +19,14 @@ Heads<T> lay_out_heads(Index heads, Index rows, Index columns, MemoryLayout<T>& 
   return {all.top_rows(rows), heads, rows * columns};
 }
 
-/// Returns a tensor as a matrix, with a row for each index of its first axis.
+/// Returns a tensor as a matrix whose rows are the indices of its first axis.
 template <class T>
 Matrix<T> as_matrix(View<T> x) {
   return {x.data(), x.shape()[0], x.shape().elements() / x.shape()[0]};
 }
 
-/// Returns shapes.at(name)[axis], for read_sizes. Throws Error if the tensor is missing or its number of axes is not
-/// that of `expected`, such as "[m, d]".
+/// Returns shapes.at(name)[axis], for read_sizes. Throws Error if the tensor is missing or its number of axes differs
+/// from that of `expected`, such as "[m, d]".
 inline Index size_of(const std::map<std::string, Shape>& shapes, const std::string& name, const char* expected,
                      Index axis) {
   const auto found = shapes.find(name);
@@ -45,7 +45,7 @@ Index as_index(T number) {
 /// Returns 1 / sqrt(d), the scale of inner products of d channels (Vaswani et al., 2017, Section 3.2.1).
 inline double score_scale(const AttentionShape& shape) { return 1 / std::sqrt(static_cast<double>(shape.width)); }
 
-/// Implements the virtual functions of Mechanism by the members of Derived:
+/// Implements the virtual functions of Mechanism with members of Derived:
 ///
 ///   static constexpr const char *mechanism_name, *summary, *complexity
 ///   options(visit)                        its options (attention/options.h)
@@ -55,11 +55,11 @@ inline double score_scale(const AttentionShape& shape) { return 1 / std::sqrt(st
 ///   run_backward(in, out, dout, saved, scratch, gradient)
 ///   cost(shape)
 ///
-/// and static settings(), if several options are worth comparing or one is linear in the tokens, and static needs(), if
-/// some options change nothing beside others. Members with memory or elements are templates of the number type, T =
-/// float, double or Counted. Everything else has a default: q, k and v of one width, any shape, no parameters.
+/// and static settings(), if several option sets are worth comparing or one has linear time, and static needs(), if
+/// options have no effect next to others. Members with memory or elements are templates of the number type, T = float,
+/// double or Counted. Everything else has a default: q, k and v of equal width, any shape, no parameters.
 ///
-/// A capability (attention/capabilities/) is one more base class, such as public WithMap<Derived>, and its members. If
+/// A capability (attention/capabilities/) is another base class, such as public WithMap<Derived>, and its members. If
 /// it depends on the options, Derived overrides its query, for example maps().
 template <class Derived>
 class MechanismBase : public Mechanism {
@@ -136,13 +136,13 @@ class MechanismBase : public Mechanism {
   const PicturesCapability* pictures() const override { return as<PicturesCapability>(); }
   const DecodingCapability* decoding() const override { return as<DecodingCapability>(); }
 
-  /// Returns memory in the mechanism's layout.
+  /// Return memory in the mechanism's layout.
   template <class T>
   auto prepared_of(const AttentionShape& shape, AttentionMemory<T> memory) const {
     MemoryLayout<T> layout(memory.data, memory.guard);
     return self().prepared(shape, layout);
   }
-  // Not inline: laying out memory is long code with several callers, a third of what a small mechanism compiles to.
+  // Not inlined: laying out memory is long code with several callers, a third of a small mechanism's object code.
   template <class T>
   [[gnu::noinline]] auto saved_of(const AttentionShape& shape, AttentionMemory<T> memory) const {
     MemoryLayout<T> layout(memory.data, memory.guard);
@@ -171,7 +171,7 @@ class MechanismBase : public Mechanism {
   }
 };
 
-/// Creates an M, a mechanism or its options, from options as text; throws Error for unknown names and bad values.
+/// Creates an M (a mechanism or its options) from options as text; throws Error for unknown names and bad values.
 template <class M>
 M read_options(const char* owner, const OptionValues& values) {
   M options;

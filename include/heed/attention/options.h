@@ -1,4 +1,4 @@
-// Options of a mechanism: declared once, as a visit of its fields, and parsed, listed and checked from that.
+// Options of a mechanism: declared once, by visiting its fields; parsing, listing and checks use this declaration.
 //
 //   template <class Visitor>
 //   void options(Visitor& visit) {
@@ -15,17 +15,17 @@
 
 namespace heed {
 
-/// Default of an option that is never negative and has no value yet: a model's file gives it, or the shape of a tensor
+/// Default of a non-negative option without a value: it is set by a model's file or by the shape of a tensor
 /// (read_sizes).
 inline constexpr Index not_set = -1;
 
-/// Returns an option's value as text, "not set" if it has none.
+/// Return an option's value as text, "not set" if it has none.
 std::string option_text(bool value);
 std::string option_text(Index value);
 std::string option_text(double value);
 std::string option_text(std::optional<double> value);
 
-/// True for the types that an option can have without names for its values.
+/// True for types of options whose values need no names.
 template <class X>
 inline constexpr bool is_option = std::is_same_v<X, bool> || std::is_same_v<X, Index> || std::is_same_v<X, double> ||
                                   std::is_same_v<X, std::optional<double>>;
@@ -45,14 +45,14 @@ class OptionReader {
                   "an option is a bool, an Index, a double, a std::optional<double>, which may be left "
                   "unset, or an enum class with the names of its values");
   }
-  /// An option with a few named values: an enum that counts from 0, in the order of the names.
+  /// Parses an option with named values: an enum whose values count from 0, in the order of the names.
   template <class E>
   void operator()(const char* name, E& value, std::initializer_list<const char*> names, const char*) {
     static_assert(std::is_enum_v<E>, "an option with names for its values is an enum class, not a text or a number");
     value = static_cast<E>(choose(name, static_cast<std::size_t>(value), {names.begin(), names.end()}));
   }
 
-  /// Throws Error if an option was given that was not visited.
+  /// Throws Error if a given option was not visited.
   void finish() const;
 
  private:

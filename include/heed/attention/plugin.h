@@ -1,4 +1,4 @@
-// Mechanisms compiled separately, as plugins, which join the list when the program starts.
+// Mechanisms compiled separately as plugins, added to the list when the program starts.
 #pragma once
 
 #include "heed/attention/capabilities/decoding.h"
@@ -14,37 +14,37 @@ namespace heed {
 /// The origin of a mechanism from a plugin.
 struct PluginOrigin {
   std::string file;      ///< the shared object, as an absolute path
-  std::string source;    ///< the header it was compiled from
+  std::string source;    ///< the header from which it was compiled
   std::string checksum;  ///< of the shared object
 };
 
-/// Appends an entry to the list of mechanisms for the rest of the program. Invalidates all spans of and references to
-/// the list, so call it before any other use. Throws Error if the name is taken.
+/// Appends an entry to the list of mechanisms for the rest of the program. Invalidates all spans of the list and
+/// references to it, so call it before any other use. Throws Error if the name is taken.
 void add_mechanism(const MechanismEntry& entry, const PluginOrigin& origin);
 
-/// Returns the origin of the mechanism `name`; null if it is built in, or unknown.
+/// Returns the origin of the mechanism `name`; null if it is built in or unknown.
 const PluginOrigin* plugin_of(const std::string& name);
 
 /// Returns the entry of a mechanism.
 using EntryMaker = MechanismEntry (*)();
 
-/// A plugin's description of itself, the symbol `heed_plugin`: its build, which must be that of the program, and its
-/// mechanisms. The layout is the same in all versions, so that each can refuse another's plugins by name. Texts end
-/// with a zero; longer ones are cut.
+/// A plugin's description, the symbol `heed_plugin`: its build, which must match the program's, and its mechanisms. The
+/// layout is the same in all versions, so that a version can name the plugins of another that it rejects. Texts are
+/// zero-terminated; longer ones are truncated.
 struct PluginRecord {
   char mark[16];        ///< plugin_mark, which ends with the version of the contract
   char version[16];     ///< of heed
   char compiler[64];    ///< __VERSION__
   char headers[16];     ///< checksum of heed's public headers
   char flags[512];      ///< the compiler's
-  char source[512];     ///< absolute path of the header it was compiled from
+  char source[512];     ///< absolute path of the header from which it was compiled
   std::uint64_t count;  ///< of mechanisms
   const EntryMaker* makers;
 };
-inline constexpr char plugin_mark[16] = "heed plugin 2";  // 1: mechanisms without capabilities, heed 0.2.0
-inline constexpr std::size_t plugin_mark_text = 12;       // characters before the version
+inline constexpr char plugin_mark[16] = "heed plugin 2";  // version 1: mechanisms without capabilities, heed 0.2.0
+inline constexpr std::size_t plugin_mark_text = 12;       // number of characters before the version
 
-/// Returns mechanism_entry<M>, after checks for which the compiler's own messages are unclear.
+/// Returns mechanism_entry<M>, after checks whose failure would otherwise give unclear compiler messages.
 template <class M>
 constexpr EntryMaker plugin_entry() {
   static_assert(std::is_base_of_v<Mechanism, M>, "the mechanism X must be derived from MechanismBase<X>");
@@ -56,7 +56,7 @@ constexpr EntryMaker plugin_entry() {
       requires { M::complexity; }, "the mechanism has no complexity");
   static_assert(
       requires { M::variants(); }, "the mechanism has no variants()");
-  // An optional function without its base class would never be called.
+  // Without its base class an optional function would never be called.
   constexpr bool maps = requires { &M::run_map; }
   || requires { &M::template run_map<double>; };
   static_assert(!maps || std::is_base_of_v<MapCapability, M>,

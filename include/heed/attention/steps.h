@@ -1,4 +1,4 @@
-// Named intermediate results of mechanisms, for checks that compare a hand-written mechanism with its composed form.
+// Named intermediate results of mechanisms, to compare a hand-written mechanism with its composed form.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Receives steps on the thread that created it, until it is destroyed: name, head, and the matrix of the head.
+/// Observer of steps on the thread that created it, until it is destroyed. Receives name, head, and the head's matrix.
 class StepObserver {
  public:
   using See = std::function<void(const char* name, Index head, const Matrix<const double>& value)>;
@@ -27,8 +27,8 @@ class StepObserver {
   const StepObserver* outer_;
 };
 
-/// Reports a result of run_forward() or run_backward() under the name that the composed form gives it: "S" in the
-/// forward pass, "dS" for its gradient. `heed gradcheck` compares the two, for matrices that are computed whole.
+/// Reports a result of run_forward() or run_backward() under its name in the composed form: "S" in the forward pass,
+/// "dS" for its gradient. `heed gradcheck` compares both forms, for matrices that are computed as a whole.
 template <class T>
 void report_step(const char* name, Index head, const Matrix<T>& value) {
   if constexpr (std::is_same_v<std::remove_const_t<T>, double>)

@@ -1,4 +1,4 @@
-// Capability of mechanisms with a causal form: decoding a sequence token by token, with a state.
+// Capability of mechanisms with a causal form: decoding a sequence token by token.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -6,7 +6,7 @@
 namespace heed {
 
 /// Arguments of decode(): q, k and v have one row, that of token `position`; `state` and `sums` are the state after the
-/// tokens before it. `in.shape` is not whole: nothing is prepared.
+/// tokens before it. `in.shape.whole` is false: nothing is prepared.
 template <class T>
 struct AttentionDecoding {
   AttentionInput<T> in;
@@ -17,10 +17,10 @@ struct AttentionDecoding {
   T* scratch = nullptr;
 };
 
-/// A call of decode(), which is never counted.
+/// Arguments of decode() in float or double; decoding is never counted.
 using AnyDecoding = std::variant<AttentionDecoding<float>, AttentionDecoding<double>>;
 
-/// The size of a state after some tokens, and of scratch memory for the next.
+/// Sizes of the state after a number of tokens, and of scratch memory for the next token.
 struct AttentionStateSize {
   Index state = 0;    ///< elements of T
   Index sums = 0;     ///< elements of double: in float, the rounding errors of all tokens would add up
@@ -38,14 +38,14 @@ class DecodingCapability {
  public:
   virtual ~DecodingCapability() = default;
 
-  /// Returns the size of the state after `tokens` tokens. It grows with them: memory for the longest sequence suffices.
+  /// Returns the size of the state after `tokens` tokens. It grows with `tokens`: allocate for the longest.
   virtual AttentionStateSize state_size(const AttentionShape& shape, Index tokens) const = 0;
 
-  /// Computes this row of forward()'s out, up to rounding, and adds the token to the state. Requires causal=true.
+  /// Computes row `position` of forward()'s out, up to rounding, and adds the token to the state. Requires causal=true.
   virtual void decode(const AnyDecoding& call) const = 0;
 };
 
-/// Base of a mechanism that decodes, which defines
+/// Base of mechanisms that decode. Derived defines
 ///   run_decode(call), state_size(shape, tokens)
 template <class Derived>
 class WithDecoding : public DecodingCapability {

@@ -1,4 +1,4 @@
-// Capability of mechanisms: a matrix that the mechanism inverts, for those who measure how well it does.
+// Capability of mechanisms: access to the matrix that they invert, to measure the accuracy of the inverse.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -10,7 +10,7 @@ class InverseCapability {
  public:
   virtual ~InverseCapability() = default;
 
-  /// Returns the matrix of each head that is inverted, [heads, m, m].
+  /// Returns the matrix to be inverted of each head, [heads, m, m].
   virtual Tensor<float> inverted(const AttentionInput<float>& in) const = 0;
 };
 

@@ -22,8 +22,8 @@ enum class MapAxes {
 /// Properties of a map.
 struct MapTraits {
   MapAxes axes = MapAxes::tokens;
-  bool identity = false;  ///< does the map contain the identity, as in A + I?
-  bool partial = false;   ///< is the output more than map times v, as with an added convolution of v?
+  bool identity = false;  ///< the map contains the identity, as in A + I
+  bool partial = false;   ///< the output is not just map times v, as with an added convolution of v
 };
 
 /// The interface for callers: Mechanism::maps().
@@ -36,7 +36,7 @@ class MapCapability {
   virtual void map(const OfNumber<AttentionMap>& call) const = 0;
 };
 
-/// Base of a mechanism with a map, which defines
+/// Base of mechanisms with a map. Derived defines
 ///   run_map(in, map, saved, scratch)
 template <class Derived>
 class WithMap : public MapCapability {

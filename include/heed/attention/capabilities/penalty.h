@@ -1,4 +1,4 @@
-// Capability of mechanisms: a term of the training loss that depends on the mechanism's parameters alone.
+// Capability of mechanisms: a term of the training loss that depends only on the mechanism's parameters.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -10,8 +10,8 @@ template <class T>
 struct AttentionPenalty {
   AttentionShape shape;
   std::span<const View<const T>> parameters;
-  T factor{};                         ///< of the gradient
-  std::span<const View<T>> gradient;  ///< always added to; empty if no gradient is wanted
+  T factor{};                         ///< factor of the gradient
+  std::span<const View<T>> gradient;  ///< always accumulated; empty if no gradient is needed
   T* penalty = nullptr;               ///< the result
 };
 
@@ -20,14 +20,14 @@ class PenaltyCapability {
  public:
   virtual ~PenaltyCapability() = default;
 
-  /// Cost of the term and its gradient, once per step.
+  /// Returns the cost per step of the term and its gradient.
   virtual Cost penalty_cost(const AttentionShape&) const { return {}; }
 
   /// Computes the term, once per step, and adds factor times its gradient.
   virtual void penalty(const OfNumber<AttentionPenalty>& call) const = 0;
 };
 
-/// Base of a mechanism with a penalty, which defines
+/// Base of mechanisms with a penalty. Derived defines
 ///   run_penalty(call)                     returns the term
 template <class Derived>
 class WithPenalty : public PenaltyCapability {

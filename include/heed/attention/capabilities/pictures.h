@@ -1,4 +1,4 @@
-// Capability of mechanisms: pictures of a mechanism at work, beside its map or instead of one.
+// Capability of mechanisms: pictures of intermediate results, in addition to a map or instead of one.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -10,13 +10,13 @@ namespace heed {
 enum class PictureAxes {
   pairs,   ///< [parts, N, M]: a value for each pair of query and key, as in an attention map
   tokens,  ///< [parts, N or M]: a value for each query or key
-  matrix,  ///< [parts, rows, columns]: matrices that are drawn as they are
+  matrix,  ///< [parts, rows, columns]: matrices drawn directly
 };
 
 /// A picture that a mechanism offers.
 struct PictureInfo {
   std::string name;
-  std::string meaning;  ///< one line, with which the title of a drawing begins
+  std::string meaning;  ///< one line, the beginning of the drawing's title
   PictureAxes axes;
   std::string part = "head";
 };
@@ -31,7 +31,7 @@ class PicturesCapability {
   virtual Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const = 0;
 };
 
-/// Returns the pictures that a mechanism offers, none for most.
+/// Returns the pictures that a mechanism offers; most offer none.
 inline std::vector<PictureInfo> picture_infos(const Mechanism& mechanism) {
   const PicturesCapability* const pictures = mechanism.pictures();
   return pictures ? pictures->picture_infos() : std::vector<PictureInfo>{};

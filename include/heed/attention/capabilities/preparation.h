@@ -1,4 +1,4 @@
-// Capability of mechanisms: prepared tensors, computed from the mechanism's parameters alone, once per step instead of
+// Capability of mechanisms: prepared tensors, computed only from the mechanism's parameters, once per step instead of
 // once per image.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace heed {
 template <class T>
 struct AttentionPreparation {
   AttentionShape shape;
-  std::span<const View<const T>> parameters;  ///< of the mechanism, in the order of their declaration
+  std::span<const View<const T>> parameters;  ///< of the mechanism, in declaration order
   bool training = false;
   View<const T> noise{};  ///< standard Gumbel noise of shape noise(shape), in training
   AttentionMemory<T> prepared;
@@ -19,27 +19,27 @@ struct AttentionPreparation {
 /// Arguments of prepare_backward().
 template <class T>
 struct AttentionPreparationBackward {
-  AttentionPreparation<T> of;  ///< with `prepared` as prepare() wrote it
+  AttentionPreparation<T> of;  ///< arguments of prepare(), with its result in `prepared`
   AttentionMemory<T> dprepared;
-  std::span<const View<T>> gradient;  ///< of the parameters; always added to
+  std::span<const View<T>> gradient;  ///< of the parameters; always accumulated
 };
 
-/// The interface for callers: Mechanism::preparation(). Shapes with memory(shape).prepared == 0 are not prepared.
+/// The interface for callers: Mechanism::preparation(). Nothing is prepared if memory(shape).prepared is 0.
 class PreparationCapability {
  public:
   virtual ~PreparationCapability() = default;
 
-  /// Shape of the random numbers used in training, the same for all images of a step; no elements for none.
+  /// Returns the shape of the random numbers used in training, the same for all images of a step; no elements if none.
   virtual Shape noise(const AttentionShape&) const { return Shape{0}; }
 
-  /// Cost of one preparation, once per step.
+  /// Returns the cost of the preparation, per step.
   virtual Cost preparation_cost(const AttentionShape&) const { return {}; }
 
   virtual void prepare(const OfNumber<AttentionPreparation>& call) const = 0;
   virtual void prepare_backward(const OfNumber<AttentionPreparationBackward>& call) const = 0;
 };
 
-/// Base of a mechanism with prepared tensors, which defines
+/// Base of mechanisms with prepared tensors. Derived defines
 ///   prepared(shape, layout)              the layout of their memory
 ///   run_prepare(of, prepared), run_prepare_backward(of, prepared, dprepared, gradient)
 /// and reads them in its passes by prepared_of(in.shape, in.prepared).
@@ -84,7 +84,7 @@ inline Shape noise_shape(const Mechanism& mechanism, const AttentionShape& shape
   return preparation ? preparation->noise(shape) : Shape{0};
 }
 
-/// Returns the cost of a mechanism's preparation, once per step.
+/// Returns the cost of a mechanism's preparation, per step.
 inline Cost preparation_cost(const Mechanism& mechanism, const AttentionShape& shape) {
   const PreparationCapability* const preparation = mechanism.preparation();
   return preparation ? preparation->preparation_cost(shape) : Cost{};
