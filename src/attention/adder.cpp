@@ -1,19 +1,18 @@
 // Adder attention. Shu, Wang, Chen, Li, Yang, Wang, "Adder attention for vision transformer", NeurIPS 2021.
 //
-// Queries and keys are compared by their l1 distance, which takes additions only, instead of their product:
+// Queries and keys are compared by their l1 distance, which needs only additions, instead of their product:
 //
 //   S = -|q_i - k_j|_1 / sqrt(d_a),   d_a = 2 d (1 - 2/pi)     [N, M]   (7)
 //   A = softmax(S)                    row by row
 //   out = (A + I) v                                            [N, d]   (9), (20)
 //
-// d_a is the variance of the distance of two standard normal vectors, (8), as d is that of their product. The
-// identity makes up for A's low rank (Section 3.2.2).
+// d_a is the variance of the distance of two standard normal vectors (8); that of their product is d. The identity
+// compensates for A's low rank (Section 3.2.2).
 //
-// Time: 2 N M d additions for S, 2 N M d for A v, N M exponentials. As with softmax, the map is computed in blocks
-// of queries, and saved if it is small: memory is O(N).
+// Time: 2 N M d additions for S, 2 N M d for A v, N M exps. As with softmax, the map is computed in blocks of queries,
+// and saved if it is small: memory is O(N).
 //
-// The gradient of S takes sign(q - k), (23), the derivative proper; score_grad=hardtanh is the paper's ablation (Table
-// 3).
+// The gradient of S uses sign(q - k) (23), the true derivative; score_grad=hardtanh is the paper's ablation (Table 3).
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
 #include "heed/kernels/distances/l1_distance.h"
@@ -81,7 +80,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
         const Matrix<T> S = saved.map(b, h, scratch.A), A = S;
         // 1. S = -|q - k|_1
         kernels::negative_l1(b.queries(in.q[h]), k, S);
-        // 2. A = softmax(S / sqrt(d_a)), in its place
+        // 2. A = softmax(S / sqrt(d_a)), in place
         kernels::attention_softmax(b.scores(scale(in.shape)), S, saved.row_sums(b, h));
         // 3. out = A v
         kernels::gemm(A, v, b.queries(out[h]));
@@ -94,8 +93,8 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
   // Undoing 4: dv += dout. A + I is never formed, since undoing 2 needs A itself.
   // Undoing 3: dv += A^T dout, dA = dout v^T.
   // Undoing 2: dS = A (dA - sum_j A dA) / sqrt(d_a), row by row, as in softmax.cpp.
-  // Undoing 1: the derivative of -|q - k| is sign(k - q) by q and its negative by k; with f = sign, or what
-  //            score_grad puts in its place, dq_i = sum_j dS_ij f(k_j - q_i), dk_j = sum_i dS_ij f(q_i - k_j).
+  // Undoing 1: the derivative of -|q - k| is sign(k - q) for q and its negative for k; with f = sign, or
+  //            the f of score_grad, dq_i = sum_j dS_ij f(k_j - q_i), dk_j = sum_i dS_ij f(q_i - k_j).
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const SavedSoftmax<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
@@ -106,7 +105,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
         const Matrix<const T> q = b.queries(in.q[h]), dout = b.queries(douts[h]);
         const kernels::ScoreRows rows = b.scores(scale(in.shape));
         const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;
-        if (!keeps_map(in.shape)) {  // A again
+        if (!keeps_map(in.shape)) {  // recompute A
           kernels::negative_l1(q, k, A);
           kernels::attention_softmax_again(rows, A, saved.row_sums(b, h));
         }
@@ -124,7 +123,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
     }
   }
 
-  /// A + I, or A.
+  /// Computes A + I, or A.
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> map, const SavedSoftmax<T>&, const Scratch<T>&) const {
     const kernels::ScoreRows rows = whole_map(in.shape, causal).scores(scale(in.shape));
@@ -142,7 +141,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
     Cost cost;
     // Forward: 1. S; 2. A; 3. and 4. out.
     cost.forward = distances + kernels::attention_softmax_counts(N, map.pairs) + map.to_queries(e) + add_identity;
-    // Backward: 4. and 3. dv and dA; 2. dS; 1. dq and dk; S and A again.
+    // Backward: 4. and 3. dv and dA; 2. dS; 1. dq and dk; S and A recomputed.
     cost.backward = add_identity + map.to_keys(e) + map.scores(e) +
                     kernels::attention_softmax_backward_counts(N, map.pairs) +
                     kernels::negative_l1_gradient_counts(score_grad, N, M, d) +
@@ -151,7 +150,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
     cost.distances = map.pairs * d;
     cost.forward_contractions = kernels::negative_l1_contractions(cost.distances) + map.contraction(e);
     cost.backward_contractions = 2 * kernels::negative_l1_gradient_contractions(score_grad, cost.distances) +
-                                 2 * map.contraction(e);  // making S again is not counted
+                                 2 * map.contraction(e);  // recomputing S is not counted
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }
@@ -159,12 +158,12 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
  private:
   static constexpr bool causal = false;
 
-  /// 1 / sqrt(d_a)
+  /// Returns 1 / sqrt(d_a).
   static double scale(const AttentionShape& shape) {
     return 1 / std::sqrt(2 * static_cast<double>(shape.width) * (1 - 2 * std::numbers::inv_pi));
   }
 
-  /// y += x
+  /// Computes y += x.
   template <class T>
   static void add_rows(MatrixFor<T> x, Matrix<T> y) {
     for (Index r = 0; r < y.rows; ++r)

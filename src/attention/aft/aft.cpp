@@ -1,7 +1,7 @@
 // AFT, the Attention Free Transformer. Zhai et al., "An Attention Free Transformer", 2021, arXiv:2105.14103v2.
 //
-// Each query averages the values with weights that come from the keys and from learned position biases, channel by
-// channel; the query itself only gates the result:
+// For each query, the values are averaged, channel by channel, with weights given by the keys and by learned position
+// biases; the query itself only gates the result:
 //
 //   out[t] = sigma(q[t]) (sum_s exp(k[s] + w[t,s]) v[s]) / (sum_s exp(k[s] + w[t,s]))     Eq. 2, element-wise
 //
@@ -13,7 +13,7 @@
 //            (Eq. 6, 8); k has one channel per head
 //
 // Memory is O(N D) beyond the parameters. This file has the options and the entry in the list of mechanisms: two
-// mechanisms under one name, of which `variant` selects one.
+// mechanisms under one name, selected by `variant`.
 #include "options.h"
 
 #include "heed/attention/mechanism_base.h"
@@ -86,7 +86,7 @@ std::vector<OptionNeed> aft_needs() {
 
 }  // namespace
 
-class Aft;  // the name of this entry in the list
+class Aft;  // only names the entry in the list
 
 template <>
 MechanismEntry mechanism_entry<Aft>() {

@@ -1,4 +1,4 @@
-// Part of AFT (aft.cpp): the position biases of full and local, w [N, M], and what depends on them alone,
+// Part of AFT (aft.cpp): the position biases of full and local, w [N, M], and E, computed from them:
 //
 //   w = u p^T, or a parameter itself;   E = exp(w - max_s w), 0 where t does not see s.
 //
@@ -14,13 +14,13 @@
 
 namespace heed {
 
-/// A block of queries, and the keys that any of them has a bias for.
+/// A block of queries, and the keys with a bias for any of them.
 struct AftBlock : QueriesAndKeys {
   Index last_key() const { return first_key + seen; }
   bool has_keys_of(const AftBlock& other) const { return first_key == other.first_key && seen == other.seen; }
 };
 
-/// The keys that a query sees, and those among them that have a bias.
+/// The keys visible to each query, and those with a bias.
 struct AftReach {
   Index window = 0;  ///< keys with |t - s| < window have a bias
   bool masked = false, causal = false;
@@ -37,14 +37,14 @@ struct AftReach {
     return {first, last, masked ? 0 : first, masked || causal ? keys : last};
   }
 
-  /// Returns the number of distinct rows of sums: one if all queries see the same keys and none has a bias.
+  /// Returns the number of distinct rows of sums: one if all queries see the same keys, all without a bias.
   Index rows() const { return window == 0 && !causal ? 1 : queries; }
 
-  /// Returns the maximum queries per block. Every block packs its keys for products first, so larger blocks are better
-  /// while their queries see nearly the same keys: always in full.
+  /// Returns the maximum queries per block. Every block first packs its keys for products, so larger blocks are faster
+  /// as long as their queries see nearly the same keys: always in full.
   Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
-  /// Calls f(block) for blocks of equal size, give or take one. Counted runs query by query, so that a causal or local
-  /// row costs exactly its pairs.
+  /// Calls f(block) for blocks whose sizes differ by at most one. Counted uses single queries, so that a causal or
+  /// local row costs exactly its pairs.
   template <class T, class F>
   void for_each_block(const F& f) const {
     for_each_block<T>(block(), f);
@@ -62,8 +62,8 @@ struct AftReach {
   /// Returns the maximum keys per block.
   Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
 
-  /// Are sums over biased keys computed by products? In a narrower window more than nine tenths of the product over a
-  /// block, 62 + 2 window keys, would be zeros. Counted sums key by key.
+  /// Returns true if sums over biased keys are computed by products. In a narrower window more than nine tenths of the
+  /// product over a block, 62 + 2 window keys, would be zeros. Counted sums key by key.
   bool by_products() const { return window >= 4; }
   template <class T>
   bool by_products_in() const {
@@ -71,9 +71,8 @@ struct AftReach {
   }
 };
 
-/// w, E and max_s w, a row for each query; in the rows of a block, columns begin with its first key. Or their gradient:
-/// sums key by key add to that of w, products to that of E; no sum depends on max_s w. E and max_s w are for products
-/// only.
+/// w, E and max_s w, a row for each query; the columns of a block start at its first key. Or their gradients: sums key
+/// by key add to that of w, products to that of E; no result depends on max_s w. Only products use E and max_s w.
 template <class T>
 struct AftBias {
   Matrix<T> w, E, max_w;
@@ -92,10 +91,10 @@ struct AftBiasMatrix {
   AftReach reach;
   Index channels = 0;
   Index rank = 0;     ///< w = u p^T with u [N, rank], p [M, rank]; 0: w is a parameter
-  bool whole = true;  ///< does every example have the maximum number of tokens (AttentionShape)?
+  bool whole = true;  ///< every example has the maximum number of tokens (AttentionShape)
 
-  /// Is it computed once per step? Only if it has no more elements than the values of sixteen images, which is linear
-  /// in the tokens. If w is a parameter there is little to save.
+  /// Returns true if the bias is computed once per step: if it has no more elements than the values of sixteen images,
+  /// which is linear in the tokens. If w is a parameter, little would be gained.
   bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 8 * channels; }
 
   /// Lays out memory for `rows` queries.
@@ -103,7 +102,7 @@ struct AftBiasMatrix {
   AftBias<T> memory(Index rows, MemoryLayout<T>& layout) const {
     AftBias<T> bias;
     // The stride is an odd number of cache lines, so that the elements of a column, which products with E^T read
-    // together, do not compete for the same cache sets.
+    // together, are in different cache sets.
     const Index stride = ((reach.band() + 15) / 16 | 1) * 16;
     bias.w = layout.matrix(rows, reach.band(), stride);
     if (reach.by_products()) bias.E = layout.matrix(rows, reach.band(), stride), bias.max_w = layout.matrix(rows, 1);
@@ -128,7 +127,7 @@ struct AftBiasMatrix {
     return prepared() ? of_block(all, b) : make(in.parameters, b, memory.part(0, b.rows, b.seen));
   }
 
-  /// Returns the gradient of a block's bias: that of the prepared bias, or `memory`, and that of w itself.
+  /// Returns memory for the gradient of a block's bias: in that of the prepared bias, or `memory`, and in that of w.
   template <class T>
   AftBias<T> gradient_at(const AftBlock& b, const AttentionGradient<T>& gradient, const AftBias<T>& all,
                          const AftBias<T>& memory) const {
@@ -142,7 +141,7 @@ struct AftBiasMatrix {
     return dbias;
   }
 
-  // dw += E dE, element-wise, as E = exp(w - max w); then du += dw p, dp += dw^T u.
+  // Computes dw += E dE, element-wise, as E = exp(w - max w); then du += dw p, dp += dw^T u.
   template <class T>
   void make_backward(std::span<const View<const T>> parameters, const AftBlock& b, const AftBias<const T>& bias,
                      const AftBias<T>& dbias, std::span<const View<T>> gradient) const {
@@ -156,7 +155,7 @@ struct AftBiasMatrix {
     kernels::gemm(transposed(dw), b.queries(u), Update::accumulate, b.keys(matrix_of(gradient[1])));
   }
 
-  /// Returns w of all pairs, [1, N, M]: 0 for keys without a bias, -inf where a query does not see a key.
+  /// Returns w of all pairs, [1, N, M]: 0 for keys without a bias, -inf for masked keys.
   Tensor<float> of_pairs(std::span<const View<const float>> parameters) const {
     Tensor<float> pairs(Shape{1, reach.queries, reach.keys});
     std::fill(pairs.begin(), pairs.end(), -std::numeric_limits<float>::infinity());
@@ -181,7 +180,7 @@ struct AftBiasMatrix {
     Cost cost;
     cost.forward = product_counts(pairs, 1, rank);
     cost.forward_contractions = product_contractions(pairs, 1, rank);
-    cost.backward = cost.backward_contractions = 2 * cost.forward_contractions;  // added to what is there
+    cost.backward = cost.backward_contractions = 2 * cost.forward_contractions;  // accumulated
     return cost;
   }
 
@@ -190,7 +189,7 @@ struct AftBiasMatrix {
   static Matrix<T> matrix_of(const View<T>& tensor) {
     return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
   }
-  /// Maximum queries per block of a preparation: all, if every block begins with the first key, since memory suffices.
+  /// Returns the maximum queries per block of a preparation: all, if every block begins with the first key.
   Index prepared_block() const { return reach.window >= reach.queries ? reach.queries : reach.block(); }
 
   template <class T>

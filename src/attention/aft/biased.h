@@ -2,14 +2,14 @@
 //
 //   exp(scale[t,c]) (mass[t,c], value[t,c]) = sum_s exp(k[s,c] + w[t,s]) (1, v[s,c])   over the biased keys s of t
 //
-// A block of queries is computed at once. If their exponents are near each other this is a matrix product,
+// A block of queries is computed at once. If their exponents are close to each other, this is a matrix product,
 //
 //   E = exp(w - max_s w) [n, M], 0 where t does not see s;   F = exp(k - max_s k) (1, v) [M, 2 D];
 //   exp(scale) (mass, value) = exp(max_s w + max_s k) E F    [n, 2 D],
 //
-// and the product itself shows whether they were (`furthest`, below). Otherwise, and with Counted, which counts the
-// textbook's algorithm, the sum runs key by key with the maximum over the keys of its query. Neither way needs an
-// N x N x D tensor: a block holds O(n M + M D) elements.
+// and the product itself shows whether they are (`furthest`, below). Otherwise, and with Counted, which counts the
+// textbook algorithm, the sum runs key by key with the maximum over the keys of its query. Neither needs an N x N x D
+// tensor: a block holds O(n M + M D) elements.
 #pragma once
 
 #include "heed/base/math.h"
@@ -62,19 +62,19 @@ struct AftBiased {
     });
   }
 
-  /// `means`: those of all queries, [N, D]. Keys outside the window of some query have a gradient already.
+  /// Computes the gradients. `means` [N, D]. Keys outside the window of some query already have a gradient.
   //
-  // By products, with X = exp(max w + max k - scale) G [n, D]:
+  // With products and X = exp(max w + max k - scale) G [n, D]:
   //   (A, B) = E^T (X, X y) [M, 2 D],   dv = exp(k - max k) A,   dk = exp(k - max k) (v A - B),
-  //   dE = X (F v)^T - (X y) F^T  [n, M],   v and y measured from an origin that F's blocks share.
-  // A and B are summed over the blocks that share F.
+  //   dE = X (F v)^T - (X y) F^T  [n, M],   v and y relative to an origin that all blocks with this F share.
+  // A and B are summed over the blocks with the same F.
   template <class T>
   void backward(const AttentionInput<T>& in, const AftBias<const T>& prepared, const Means<T>& means,
                 const Scratch<T>& m, const AttentionGradient<T>& gradient, const AftBias<T>& dprepared) const {
     const Keys<const T> keys{in.k[0], in.v[0]};
     AftBlock with_F{};
-    bool has_dF = false;  // of the blocks with that F that were computed by products
-    Index touched = 0;    // keys before have a gradient from an earlier block
+    bool has_dF = false;  // dF has the gradients of earlier blocks with this F
+    Index touched = 0;    // earlier keys have a gradient from an earlier block
     const auto undo_F = [&] {
       if (has_dF) F_backward<T>({keys, with_F, touched, gradient}, kernels::value_origin(with_F.queries(means.y)), m);
       if (has_dF) touched = with_F.last_key();
@@ -116,7 +116,7 @@ struct AftBiased {
     return origin;
   }
 
-  /// Computes the product E F. Returns false if one of its sums lost its largest term.
+  /// Computes the product E F. Returns false if the largest term of a sum is too small.
   template <class T>
   bool multiply(const AftBias<const T>& bias, const AftBlock& b, const Scratch<T>& m) const {
     const Matrix<T> product = m.product.top_rows(b.rows);
@@ -124,7 +124,7 @@ struct AftBiased {
     return near(product);
   }
 
-  /// Does every sum of a block [n, 2 D] have its largest term?
+  /// Returns true if the largest term of every sum of a block [n, 2 D] is large enough (`furthest`).
   template <class T>
   bool near(Matrix<T> product) const {
     const T least = T(math::exp(-furthest));
@@ -134,7 +134,7 @@ struct AftBiased {
     return lost == 0;
   }
 
-  /// Is every sum of max w and max k fine enough for exp, not coarse (kernels/shared/exp.h)?
+  /// Returns true if no sum of max w and max k is coarse (kernels/sums/exp_sums.h).
   template <class T>
   bool fine(const AftBias<const T>& bias, const Scratch<T>& m) const {
     bool all = true;
@@ -143,7 +143,7 @@ struct AftBiased {
     return all;
   }
 
-  /// Converts the product to sums of scale max w + max k, rounded; exp of the rounding error multiplies mass and value.
+  /// Converts the product to sums with the rounded scale max w + max k, corrected for its rounding error.
   template <class T>
   void take_product(const AftBias<const T>& bias, const Scratch<T>& m, const kernels::ExpSums<T>& sums) const {
     using kernels::exp;
@@ -168,8 +168,8 @@ struct AftBiased {
       take([](T k, T w, T sum) { return kernels::relative_exponent(k, w, sum); });
   }
 
-  /// Replaces the product by (-X y, X). Returns false if the exponents are too far apart. Coarse exponents do not show
-  /// how the sums were computed: by products if no sum lost its largest term, which the recomputed product shows.
+  /// Replaces the product by (-X y, X). Returns false if the exponents are too far apart. If exponents are coarse, the
+  /// forward pass's choice is repeated: the recomputed product shows if every largest term is large enough.
   template <class T>
   bool weigh(const AftBias<const T>& bias, const AftBlock& b, const Means<T>& means, const T* origin,
              const Scratch<T>& m) const {
@@ -192,12 +192,12 @@ struct AftBiased {
     return far == 0;
   }
 
-  /// The keys of a block, and their gradients.
+  /// Keys of a block, and their gradients.
   template <class T>
   struct BlockKeys {
     const Keys<const T>& keys;
     const AftBlock& b;
-    Index touched;  ///< keys before have a gradient
+    Index touched;  ///< earlier keys already have a gradient
     const AttentionGradient<T>& gradient;
   };
 
@@ -210,7 +210,7 @@ struct AftBiased {
     kernels::gemm(transposed(bias.E), weights, update, m.dF.top_rows(b.seen));
   }
 
-  /// Computes dk and dv of the keys of F from (-B, A).
+  /// Computes dk and dv of F's keys from (-B, A).
   template <class T>
   void F_backward(const BlockKeys<T>& of, const T* origin, const Scratch<T>& m) const {
     const auto& [keys, b, touched, gradient] = of;
@@ -244,7 +244,7 @@ struct AftBiased {
     }
   }
 
-  /// Returns how to write the gradient of key s: added if an earlier query, or a key outside some window, wrote it.
+  /// Returns the update for the gradient of key s: accumulate if an earlier query, or a key outside a window, wrote it.
   template <class T>
   Update update_of(Index s, Index touched, const AttentionGradient<T>& gradient) const {
     const bool fresh = s >= touched && s >= w.reach(w.reach.queries - 1).before && s < w.reach(0).after;

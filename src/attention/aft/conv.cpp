@@ -7,9 +7,9 @@
 //   out  = sigma(q) (sum_s f e^k[s] v[s]) / (sum_s f e^k[s])                                Eq. 6
 //          f = exp(w'[position of s relative to t]) in the window around t, 1 outside (0 with `masked`)
 //
-// Differs: Eq. 6 writes K for exp(K) in the denominator, and sums (exp(w') - 1) over the window and 1 over the whole
-// image, which cancels where w' < 0; here the two parts are disjoint (kernels/grids/neighbourhood.h). Eq. 8 prints no
-// epsilon.
+// Differs: Eq. 6 has K instead of exp(K) in the denominator, and sums (exp(w') - 1) over the window and 1 over the
+// whole image, which cancels where w' < 0; here the two parts are disjoint (kernels/grids/neighbourhood.h). Eq. 8 has
+// no epsilon.
 //
 // Sparser variants (Appendix) and w' itself: conv_bias.h.
 #include "conv_bias.h"
@@ -38,8 +38,8 @@ void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
 }
 Counts divide_rows_counts(Index rows, Index n) { return rows * n * Counts{.div = 1}; }
 
-/// Returns exp(k + scale). A key weighs no more than all keys, so it is at most 1, or exp(32) if one scale serves all
-/// cells. Both are rounded; exp of a positive sum of coarse numbers could overflow.
+/// Returns exp(k + scale). A key's weight is at most that of all keys, so the result is at most 1, or exp(32) if all
+/// cells share one scale. k and scale are rounded; if they are coarse, exp of a positive sum could overflow.
 template <class T>
 T weight(T k, T scale) {
   using kernels::exp;
@@ -121,7 +121,7 @@ class AftConv : public MechanismBase<AftConv>,
             lay_out_heads(s.heads, s.queries, s.value_width, layout)};
   }
 
-  // Scratch: that of the sums; for the gradients of a head its sums as queries, and as keys.
+  // Scratch: that of the sums; for the gradients of a head, sums per query and per key.
   template <class T>
   struct Scratch {
     kernels::NeighbourhoodScratch<T> sums;
@@ -157,7 +157,7 @@ class AftConv : public MechanismBase<AftConv>,
       const kernels::ExpSums<T> sums{saved.scale[h], mass, y};
       // 2. the sums of each query
       kernels::neighbourhood_sums(grid(in.shape), keys(in, h), bias.used[h], false, scratch.sums, sums);
-      // A few rows at a time, which stay in cache from one step to the next.
+      // A few rows at a time stay in the cache from one step to the next.
       constexpr Index at_once = 16;
       for (Index first = 0; first < y.rows; first += at_once) {
         const auto rows = [=](const auto& m) { return m.middle_rows(first, std::min(at_once, y.rows - first)); };
@@ -176,10 +176,10 @@ class AftConv : public MechanismBase<AftConv>,
   // Undoing 4: dy = sigma(q) dout, dq = sigma'(q) y dout.
   // Undoing 3, 2: y is a weighted mean, so dv[s] = sum_t p dy[t] and the exponent x = k + w' has
   //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
-  //   So with the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window seen from the
+  //   With the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window as seen from the
   //   key,
   //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[position] = sum of dx over the pairs there,
-  //   where y in b and v in dk are measured from the same origin.
+  //   where y in b and v in dk are relative to the same origin.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
@@ -257,7 +257,7 @@ class AftConv : public MechanismBase<AftConv>,
   }
 
  private:
-  /// Returns the biases of all pairs, [heads, N, N]: -inf where a query does not see a key.
+  /// Returns the biases of all pairs, [heads, N, N]: -inf for masked keys.
   Tensor<float> biases_of_pairs(const AttentionShape& s, const Bias<const float>& bias) const {
     const kernels::Neighbourhood cells = grid(s);
     const Index N = cells.cells();

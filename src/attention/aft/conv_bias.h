@@ -1,10 +1,10 @@
-// Part of AFT (aft.cpp): the biases of conv, which depend on the parameters of the mechanism alone, per head
+// Part of AFT (aft.cpp): the biases of conv, which depend only on the mechanism's parameters. Per head:
 //
 //   w' = gain (w - mean w) / sqrt(mean (w - mean w)^2 + 1e-5) + bias        Eq. 8; without `reparam` w' = w
 //   the biases used: w'; with `gumbel` w' z, z a sample softmax((w' + noise) / tau) in training and one-hot at the
 //   largest w' in evaluation
 //
-// and the term that `entropy` adds to the training loss. The window around a query has P positions.
+// and the training loss term of `entropy`. The window around a query has P positions.
 #pragma once
 
 #include "options.h"
@@ -28,8 +28,8 @@ struct AftConvBias {
 
   static constexpr double epsilon = 1e-5;
 
-  /// Memory of the biases, a row for each head: the normalised w, n, and its divisor; w'; z; the biases used, which are
-  /// w' except with gumbel. A gradient has the biases used alone.
+  /// Memory of the biases, a row for each head: the normalised w, n, and its divisor; w'; z; the biases used, w' unless
+  /// `gumbel`. A gradient has only that of the biases used.
   template <class T>
   struct Memory {
     Matrix<T> normal, deviation, plain, sample, used;
@@ -46,7 +46,7 @@ struct AftConvBias {
     return bias;
   }
 
-  // 1. The biases of head h.
+  // 1. Computes the biases of head h.
   template <class T>
   void make(const AttentionPreparation<T>& of, Index h, const Memory<T>& bias) const {
     using std::sqrt;
@@ -89,7 +89,7 @@ struct AftConvBias {
     return counts;
   }
 
-  // Undoing 1: dused [P] becomes dw'. With z = softmax(l), l = (w' + noise) / tau, used = z w':
+  // Undoing 1: dw' overwrites dused [P]. With z = softmax(l), l = (w' + noise) / tau, used = z w':
   //   dw' = z dused + z (w' dused - sum z w' dused) / tau;   evaluation: z is constant, dw' = z dused.
   // With n = (w - mean) / deviation, w' = gain n + bias:
   //   dgain = sum dw' n,  dbias = sum dw',  dw = gain / deviation (dw' - mean dw' - n mean(dw' n)).

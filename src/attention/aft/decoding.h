@@ -1,7 +1,7 @@
 // Part of AFT (aft.cpp): full, local and simple, causal, token by token.
 //
-// Keys and values of the last `window` tokens, which have a bias, are kept, since w[t, s] is no product of functions of
-// t and s. Of earlier tokens only sums are kept: exp(k) and exp(k) v, scaled by the largest key so far.
+// The state has the keys and values of the last `window` tokens, whose bias w[t, s] is not a product of functions of t
+// and s, and sums of exp(k) and exp(k) v over earlier tokens, scaled by the largest key so far.
 #pragma once
 
 #include "src/attention/shared/decoding.h"
@@ -29,12 +29,12 @@ class AftDecoding {
     const Heads<T> k = kept_rows(1, room_, D_, layout), v = kept_rows(1, room_, D_, layout);
     T* const w = scratch_layout.numbers(room_);
     const Sums<T> all{scratch_layout.numbers(D_), scratch_layout.numbers(D_), scratch_layout.numbers(D_)};
-    // 1. The token that leaves the window, or without one the token itself, joins the sums.
+    // 1. Adds the token that leaves the window (without a window, the token itself) to the sums.
     const Index left = t - room_;  // the last token before the window
     if (sums_ && left >= 0)
       add(left == 0, room_ > 0 ? k[0][t % room_] : in.k[0][0], room_ > 0 ? v[0][t % room_] : in.v[0][0], before);
     if (room_ > 0) keep_row(in.k, t, k), keep_row(in.v, t, v);
-    // 2. The largest exponent of each channel, then the sums over all.
+    // 2. Finds the largest exponent of each channel, then sums over all tokens.
     const Index first = std::max<Index>(left + 1, 0);
     const bool any = sums_ && left >= 0;
     for (Index c = 0; c < D_; ++c)
@@ -66,7 +66,7 @@ class AftDecoding {
   }
 
  private:
-  /// Sums of exp(x - largest) and of exp(x - largest) v over some tokens, for each channel.
+  /// Sums of exp(x - largest) and exp(x - largest) v over tokens, for each channel.
   template <class T>
   struct Sums {
     T *largest, *mass, *value;
@@ -100,7 +100,7 @@ class AftDecoding {
     return sum;
   }
 
-  bool sums_;  ///< are there keys before the window?
+  bool sums_;  ///< there are keys before the window
   bool query_;
   Index rank_, D_, room_;
 };

@@ -1,6 +1,6 @@
-// Part of AFT (aft.cpp): full, local and simple, one computation that differs in the keys that have a bias.
+// Part of AFT (aft.cpp): full, local and simple, one computation, differing only in which keys have a bias.
 //
-// One head, channel c by channel c; a query t sees two kinds of keys s:
+// One head; channels c are independent. A query t sees two kinds of keys s:
 //   biased:  |t - s| < window, with the exponent k[s,c] + w[t,s];
 //   others:  w = 0, with the exponent k[s,c] (Eq. 4), or left out (`masked`, the ablation of Section 5.3).
 // In full all keys are biased, in simple none is (Eq. 5). Causal rows keep the keys s <= t.
@@ -10,7 +10,7 @@
 //   out      = sigma(q) y                               [N, D]     Eq. 2
 //
 // Biased keys cost O(D) for each pair (t, s) (biased.h), the others O(N D) for all queries (unbiased.h). Every sum has
-// a scale (kernels/sums/exp_sums.h): neither far-apart keys nor far-apart rows become 0 / 0.
+// a scale (kernels/sums/exp_sums.h), so that very different keys or rows do not give 0 / 0.
 #include "biased.h"
 #include "decoding.h"
 #include "options.h"
@@ -49,22 +49,22 @@ class AftFull : public MechanismBase<AftFull>,
     return {{"u", {s.queries, rank()}, Initial::normal(0.1)}, {"p", {s.keys, rank()}, Initial::normal(0.1)}};
   }
 
-  // Prepared: the bias and what depends on it alone.
+  // Prepared: the bias, E and max_s w.
   template <class T>
   AftBias<T> prepared(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const AftBiasMatrix w = bias(sizes(shape));
     return w.prepared() ? w.memory(shape.queries, layout) : AftBias<T>{};
   }
 
-  // Saved: scale and mass of the sums of each query, from which the weights are recomputed, and y, which overwrites
-  // their value, for dq and dk.
+  // Saved: scale and mass of each query's sums, from which the weights are recomputed, and y, which overwrites their
+  // value, for dq and dk.
   template <class T>
   ExpSums<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Sizes z = sizes(shape);
     return kernels::lay_out_exp_sums(z.rows, z.D, z.D, layout);
   }
 
-  // Scratch: running sums; in the backward pass -scale, dy / mass, y dy / mass of each query; that of biased keys.
+  // Scratch: running sums; in the backward pass -scale, dy / mass, y dy / mass per query; scratch of biased keys.
   template <class T>
   struct Scratch {
     ExpSums<T> running, queries;
@@ -110,9 +110,9 @@ class AftFull : public MechanismBase<AftFull>,
   // Undoing 4:  dy = sigma(q) dout,  dq = sigma'(q) y dout.
   // Undoing 3-1: y is a weighted mean, so dy[t,c]/dx[t,s,c] = p (v[s,c] - y[t,c]) for the exponent x = k + w, hence
   //   dv[s,c] = sum_t p dy[t,c],   dk[s,c] = sum_t p dy[t,c] (v[s,c] - y[t,c]),   dw[t,s] = the same, summed over c.
-  // For keys without a bias p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c]: running sums over queries of
-  // exp(-scale) (dy / mass, y dy / mass) serve all keys, as running sums over keys served the queries. v and y are
-  // measured from an origin there.
+  // For keys without a bias p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c]: running sums over queries of exp(-scale) (dy
+  // / mass, y dy / mass) serve all keys, as running sums over keys serve the queries. There v and y are relative to an
+  // origin.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const ExpSums<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
@@ -149,14 +149,14 @@ class AftFull : public MechanismBase<AftFull>,
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();
     const AftUnbiased others = unbiased(z);
-    // Keys that every query has a bias for.
+    // Keys with a bias for every query.
     const Index fresh = window() > 0 ? std::max<Index>(z.M - others.keys_before() - others.keys_after(), 0) : 0;
     const Index gated = options_.query ? z.N * z.D : 0;
 
     Cost cost;
     if (!bias(z).prepared()) {
       cost = bias(z).cost(pairs);
-      cost.backward += cost.forward;  // w again; as papers count, once
+      cost.backward += cost.forward;  // w recomputed; contractions count it once
     }
     // Forward: 1. biased keys; 2. the others; 3.; 4.
     if (window() > 0)
@@ -171,7 +171,7 @@ class AftFull : public MechanismBase<AftFull>,
         kernels::gate_backward_counts(gated, Update::assign) + z.shared_counts() + means_backward_counts(z.rows * z.D);
     cost.backward += others.backward_counts() + kernels::exp_sums_backward_counts(fresh, z.D, Update::assign) +
                      kernels::exp_sums_backward_counts(pairs - fresh, z.D, Update::accumulate);
-    // Numerator and denominator of each pair, or of each key without a bias; dv, dk and dw.
+    // Numerator and denominator per pair, or per key without a bias; dv, dk and dw.
     cost.forward_contractions += kernels::exp_sums_contractions(pairs + others.keys(), z.D);
     cost.backward_contractions +=
         kernels::exp_sums_backward_contractions(pairs, z.D) + kernels::exp_sums_at_key_contractions(others.keys(), z.D);
@@ -204,7 +204,7 @@ class AftFull : public MechanismBase<AftFull>,
  private:
   using Variant = AftOptions::Variant;
 
-  /// Returns the window: keys with |t - s| < window() have a bias, all in full, none in simple.
+  /// Returns the window: keys with |t - s| < window() have a bias; all keys in full, none in simple.
   Index window() const {
     constexpr Index unlimited = std::numeric_limits<Index>::max() / 2;
     return options_.variant == Variant::full ? unlimited : options_.variant == Variant::local ? options_.window : 0;
@@ -219,7 +219,7 @@ class AftFull : public MechanismBase<AftFull>,
   }
   static Counts means_counts(Index numbers) { return numbers * Counts{.div = 1}; }
 
-  /// Computes exp(-scale) (dy / mass, (y - origin) dy / mass) for the sums over queries; dy is in the mass of
+  /// Computes exp(-scale) (dy / mass, (y - origin) dy / mass) for the sums over queries; dy is stored in the mass of
   /// `queries`.
   template <class T>
   static void means_backward(const ExpSums<T>& saved, const T* origin, const ExpSums<T>& queries) {
@@ -243,13 +243,13 @@ class AftFull : public MechanismBase<AftFull>,
     AftReach reach;
     bool whole;
 
-    /// Returns a row for each query, of a matrix with a row for each row of sums.
+    /// Expands a matrix with one row per row of sums to one row per query.
     template <class T>
     Matrix<T> of_queries(Matrix<T> m) const {
       return {m.data, N, m.columns, rows == 1 ? 0 : m.stride};
     }
 
-    /// Counts adding up the rows of queries that share one.
+    /// Returns the counts of adding up the rows of queries that share a row of sums.
     Counts shared_counts() const { return (N - rows) * D * Counts{.add = 1}; }
 
     /// Returns the number of pairs of a query and a key with a bias.

@@ -1,4 +1,4 @@
-// Part of AFT (aft.cpp): the options, which both implementations share.
+// Part of AFT (aft.cpp): the options, shared by both implementations.
 #pragma once
 
 #include "heed/attention/options.h"
@@ -36,7 +36,7 @@ struct AftOptions {
   bool conv() const { return variant == Variant::conv; }
   bool masked() const { return outside == Outside::masked; }
 
-  /// Throws Error if the options contradict each other, or the shape.
+  /// Throws Error if the options contradict each other or the shape.
   void check(const AttentionShape& shape) const;
 };
 

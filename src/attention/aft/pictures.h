@@ -1,8 +1,8 @@
-// Part of AFT (aft.cpp): pictures of it. Its weights differ from channel to channel, so it has no attention map. The
+// Part of AFT (aft.cpp): pictures of its weights. They differ between channels, so AFT has no attention map. The
 // pictures are means over groups of channels, or over the heads of conv, whose keys have one channel each:
 //
 //   weights   mean_c exp(k[s,c] + w[t,s]) / sum_s exp(k[s,c] + w[t,s])     the relative map: of key s in query t
-//   keys      mean_c exp(k[s,c] - max_s k[s,c])                            a constant added to a channel has no effect
+//   keys      mean_c exp(k[s,c] - max_s k[s,c])                            shifting a channel has no effect
 #pragma once
 
 #include "heed/attention/capabilities/pictures.h"
@@ -22,7 +22,7 @@ struct AftPictures {
             {"keys", "AFT's keys, exp(k) relative to the largest of all tokens", PictureAxes::tokens, part}};
   }
 
-  /// Returns biases with 0 for the pairs that do not see each other.
+  /// Returns the biases with -inf, for masked pairs, replaced by 0.
   static Tensor<float> without_infinities(Tensor<float> biases) {
     std::replace(biases.begin(), biases.end(), -std::numeric_limits<float>::infinity(), 0.0f);
     return biases;
@@ -61,7 +61,7 @@ struct AftPictures {
   }
 
  private:
-  /// Returns the number of groups of channels, at most 8, which divides the channels; or that of the heads.
+  /// Returns the number of channel groups, at most 8 and a divisor of the channels; or the number of heads.
   Index parts() const {
     if (k.count > 1 || k.first.columns == 1) return k.count;
     Index groups = std::min<Index>(k.first.columns, 8);
@@ -74,7 +74,7 @@ struct AftPictures {
     return k[0].middle_columns(part * channels, channels);
   }
 
-  /// Adds exp(x - max x), or softmax(x) if `relative`, divided by the number of channels of the mean.
+  /// Adds exp(x - max x), or softmax(x) if `relative`, divided by `channels`, the number of channels in the mean.
   static void add_exponentials(const std::vector<float>& x, bool relative, Index channels, float* to) {
     const float largest = *std::max_element(x.begin(), x.end());
     double sum = 0;

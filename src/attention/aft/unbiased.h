@@ -2,8 +2,8 @@
 //
 //   exp(scale[t,c]) (mass[t,c], value[t,c]) += sum_s exp(k[s,c]) (1, v[s,c])   over the keys s outside the window of t
 //
-// The keys before the window of query t and of t + 1 differ in one key, so running sums serve all queries in O(N D), as
-// they do for the keys after it.
+// The sets of keys before the windows of queries t and t + 1 differ in one key, so running sums serve all queries in
+// O(N D); likewise for the keys after the windows.
 #pragma once
 
 #include "bias.h"
@@ -17,12 +17,12 @@ struct AftUnbiased {
   template <class T>
   using ExpSums = kernels::ExpSums<T>;
 
-  /// Returns the number of keys before the window of some query, or after that of some query.
+  /// Return the number of keys before some query's window, and after some query's window.
   Index keys_before() const { return reach(reach.rows() - 1).before; }
   Index keys_after() const { return reach.keys - reach(0).after; }
-  /// Returns the number of keys that are both.
+  /// Returns the number of keys that are before some window and after another.
   Index twice() const { return std::max<Index>(keys_before() + keys_after() - reach.keys, 0); }
-  /// Returns the number of keys that some query sees without a bias.
+  /// Returns the number of keys without a bias for some query.
   Index keys() const { return keys_before() + keys_after() - twice(); }
 
   /// Adds these keys to the sums of each query, or writes the sums if no key is biased. `running`: one row of sums.
@@ -40,7 +40,7 @@ struct AftUnbiased {
     sum_before_backward(in, queries, origin, running, gradient);
   }
 
-  /// Counts the first keys before and after windows, further ones, and adding their sums to those of biased keys.
+  /// Returns the counts of the first keys before and after windows, of further keys, and of joining the sums.
   Counts forward_counts() const {
     const Counts add_key = kernels::exp_sums_add_counts(channels, false);
     Counts counts;
@@ -54,7 +54,7 @@ struct AftUnbiased {
     return counts;
   }
 
-  /// Counts the sums over the queries that see keys before or after their window, and the gradients of these keys.
+  /// Returns the counts of sums over queries with keys before or after their window, and of these keys' gradients.
   Counts backward_counts() const {
     Counts counts;
     if (keys_after() > 0) counts += (queries_before_some() - 1) * join_counts();
@@ -132,7 +132,7 @@ struct AftUnbiased {
     copy_row(from.scale, to.scale), copy_row(from.mass, to.mass), copy_row(from.value, to.value);
   }
 
-  /// Key s is after the window of the queries t with after(t) <= s: more of them for larger s.
+  /// Runs over growing s: key s is after the windows of the queries t with after(t) <= s, whose number grows with s.
   template <class T>
   void sum_after_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
                           const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {
@@ -143,7 +143,7 @@ struct AftUnbiased {
     }
   }
 
-  /// Key s is before the window of the queries t with before(t) > s: more of them for smaller s.
+  /// Runs over falling s: key s is before the windows of the queries t with before(t) > s, whose number falls with s.
   template <class T>
   void sum_before_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
                            const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {

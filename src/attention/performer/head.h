@@ -1,5 +1,5 @@
-// Part of Performer (performer.cpp): what its steps know of a head, its features (step 1), and the blocks in which the
-// other steps take queries and keys.
+// Part of Performer (performer.cpp): one head's memory, its features (step 1), and the blocks of queries and keys for
+// the other steps.
 #pragma once
 
 #include "sums.h"
@@ -10,15 +10,15 @@
 
 namespace heed {
 
-/// Saved: features of queries and exponentials of keys, or nothing if they are recomputed; without `causal`
-/// the sums over all keys; of each query the place of its largest u, sigma and 1 / den; of each key c, and the place of
-/// its largest u if that is larger than all before it, else -1.
+/// Saved: features of queries and exps of keys, unless they are recomputed; without `causal` the sums over all keys;
+/// for each query the index of its largest u, sigma and 1 / den; for each key c, and the index of its largest u if it
+/// exceeds those of all earlier keys, otherwise -1.
 template <class T>
 struct PerformerSaved {
   Heads<T> phi, E;      ///< [N, m], [M, m]
   Heads<T> sums;        ///< [1, m e + m + e]
-  Heads<T> of_queries;  ///< [3, N]: place, sigma, 1 / den
-  Heads<T> of_keys;     ///< [2, M]: c, place
+  Heads<T> of_queries;  ///< [3, N]: index, sigma, 1 / den
+  Heads<T> of_keys;     ///< [2, M]: c, index
 };
 
 /// One head.
@@ -28,23 +28,23 @@ struct PerformerHead {
   const PerformerSaved<T>& saved;
   Index h;
   Matrix<const T> q = in.q[h], k = in.k[h], v = in.v[h];
-  Matrix<T> phi = saved.phi[h], E = saved.E[h];  ///< without rows if they are recomputed
+  Matrix<T> phi = saved.phi[h], E = saved.E[h];  ///< no rows if they are recomputed
   T *query_place = saved.of_queries[h][0], *sigma = saved.of_queries[h][1], *den = saved.of_queries[h][2];
   T *c = saved.of_keys[h][0], *key_place = saved.of_keys[h][1];
 
   bool keeps_features() const { return phi.rows > 0; }
 };
 
-/// Queries from `first` on, and keys: `before` that sums hold, and `keys` from `first` on that are taken pair by pair.
-/// In the backward pass without `causal` the block's rows are its keys, and all queries are in the sums.
+/// A block of queries from `first` on. `before` keys are in the sums; `keys` keys from `first` on are processed in
+/// pairs. In the backward pass without `causal` the block's rows are its keys, and all queries are in the sums.
 struct PerformerBlock {
   Index first, rows, before, keys;
-  bool growing;  ///< are its keys to be added to the sums, for later queries?
-  bool later;    ///< do sums over queries hold any?
+  bool growing;  ///< its keys are to be added to the sums, for later queries
+  bool later;    ///< the sums over queries are not empty
 
-  /// Returns the number of the block's keys that its row i sees.
+  /// Returns the number of the block's keys visible to its row i.
   Index seen(Index i) const { return std::min(i + 1, keys); }
-  /// How terms of its own keys are written, j of them already.
+  /// Returns the update for the term of its key j.
   Update after(Index j) const { return before + j > 0 ? Update::accumulate : Update::assign; }
   template <class T>
   Matrix<T> rows_of(Matrix<T> x) const {
@@ -65,8 +65,8 @@ struct PerformerBlocks {
   Index queries, keys;
   bool causal;
 
-  /// Rows of a block. A causal one makes as many pairs for each row, m + e products each, where sums take m e. Counting
-  /// goes query by query there, so that causal sums cost what they cost without blocks.
+  /// Rows of a block. A row of a causal block of n rows has up to n pairs of m + e products each; sums take m e.
+  /// Counted uses single queries there, so that blocks do not change the cost of causal sums.
   Index rows() const { return !causal ? 128 : std::is_same_v<T, Counted> ? 1 : 64; }
 
   std::vector<PerformerBlock> forward() const {
@@ -82,7 +82,7 @@ struct PerformerBlocks {
     return list;
   }
 
-  /// For sums over queries.
+  /// Returns the blocks for sums over queries.
   std::vector<PerformerBlock> backward() const {
     std::vector<PerformerBlock> list;
     if (causal) list = forward();
@@ -94,8 +94,8 @@ struct PerformerBlocks {
     return list;
   }
 
-  /// Calls f(head, block) for all of a list: the heads of a block, which are adjacent in memory, one after the
-  /// other; with `causal`, where a head's sums run through the blocks, the blocks of a head.
+  /// Calls f(head, block) for all heads and blocks: block by block, since the heads of a block are adjacent in memory;
+  /// with `causal` head by head, since running sums pass through a head's blocks.
   template <class F>
   void each(Index heads, const std::vector<PerformerBlock>& list, const F& f) const {
     if (causal) {
@@ -108,12 +108,12 @@ struct PerformerBlocks {
   }
 };
 
-/// Step 1. `h` and `largest` have room for a number of each row; `product` [rows, d].
+/// Step 1. `h` and `largest` have an element per row; `products` [rows, d].
 struct PerformerFeatures {
   Index m;
   bool causal;
 
-  /// phi, sigma and the places of maxima, of a block's queries.
+  /// Computes phi, sigma and the indices of maxima of a block's queries.
   template <class T>
   void make_queries(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerBlock& b, Matrix<T> phi,
                     T* h, T* largest) const {
@@ -122,7 +122,7 @@ struct PerformerFeatures {
     kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, phi, head.sigma + b.first);
   }
 
-  /// E and c, of some keys, after those before them. Without `causal` these keys have one c: the largest u so far.
+  /// Computes E and c of keys; earlier keys must precede. Without `causal` all have the same c: the largest u so far.
   template <class T>
   void make_keys(const AttentionInput<T>& in, const PerformerHead<T>& head, Index first, Matrix<T> E, T* h) const {
     const Index end = first + E.rows;
@@ -137,7 +137,7 @@ struct PerformerFeatures {
     kernels::favor_features(scale(in.shape.width), head.c + first, h, 0, E, static_cast<T*>(nullptr));
   }
 
-  /// phi again, of queries whose places of maxima are there already.
+  /// Recomputes phi of a block's queries from the saved indices of maxima.
   template <class T>
   void make_queries_again(const AttentionInput<T>& in, const PerformerHead<T>& head, const PerformerBlock& b,
                           Matrix<T> phi, T* h, T* largest) const {
@@ -147,7 +147,7 @@ struct PerformerFeatures {
     kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, phi, static_cast<T*>(nullptr));
   }
 
-  /// E of some keys, whose c are there already.
+  /// Recomputes E of keys from the saved c.
   template <class T>
   void make_keys_again(const AttentionInput<T>& in, const PerformerHead<T>& head, Index first, Matrix<T> E,
                        T* h) const {
@@ -155,7 +155,7 @@ struct PerformerFeatures {
     kernels::favor_features(scale(in.shape.width), head.c + first, h, 0, E, static_cast<T*>(nullptr));
   }
 
-  /// dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for some rows. g [rows]
+  /// Computes dx (+)= omega^T du / d^(1/4) - g x / d^(1/2) for the rows x. g [rows]
   template <class T>
   void undo_product(const AttentionInput<T>& in, Matrix<const T> x, Matrix<const T> du, const T* g, Matrix<T> products,
                     Update update, Matrix<T> dx) const {
@@ -182,10 +182,10 @@ struct PerformerFeatures {
     return T(factor * factor / 2) * h;
   }
 
-  /// Factor of x: d^(-1/4).
+  /// Returns d^(-1/4), the factor of x.
   static double scale(Index width) { return math::pow(static_cast<double>(width), -0.25); }
 
-  /// Of N queries and M keys of d channels.
+  /// Returns the counts for N queries and M keys of d channels.
   Counts make_counts(Index N, Index M, Index d) const {
     const Index rows = N + M;
     return product_counts(rows, m, d) + kernels::row_dots_counts(rows, d) + Counts{.mul = rows} +
@@ -197,7 +197,7 @@ struct PerformerFeatures {
   }
 
  private:
-  /// U = omega x for rows x, and h = |x'|^2 / 2.
+  /// Computes U = omega x and h = |x'|^2 / 2 for the rows x.
   template <class T>
   static void make_products(const AttentionInput<T>& in, Matrix<const T> x, Matrix<T> U, T* h) {
     const double factor = scale(in.shape.width);

@@ -1,25 +1,25 @@
 // Performer: FAVOR+. Choromanski, Likhosherstov, Dohan, Song, Gane, Sarlos, Hawkins, Davis, Mohiuddin, Kaiser,
 // Belanger, Colwell, Weller, "Rethinking Attention with Performers", 2021, arXiv:2009.14794v4, Section 2.
 //
-// Random features whose inner products are softmax's exponentials on average, so that sums over keys serve all queries:
+// Random features whose inner products equal softmax's exps in expectation, so that all queries share sums over keys:
 //
 //   x' = x / d^(1/4),  u(x) = omega x'                      [m], omega [m, d] a buffer, drawn once
 //   phi(x; c)_j = exp(u(x)_j - |x'|^2 / 2 - c) + 1e-4       Lemma 1; its factor m^-1/2 cancels below
 //   W_ts = phi(q_t; a_t) . phi(k_s; c_t)                    never stored
 //   out_t = sum_s W_ts v_s / sum_s W_ts                     [N, e], den_t the sum below
 //
-// Rows of omega are orthogonal in blocks of d and as long as normal ones (Section 2.4): base/parameters.h. a_t is the
-// largest u(q_t)_j. c_t is the largest u(k_s)_j of all keys; with `causal` of those that query t sees, s <= t. As 1e-4
-// is added after them, a and c do not cancel, and are differentiated, through the first maximum.
+// Rows of omega are orthogonal in blocks of d, with the lengths of normal vectors (Section 2.4): base/parameters.h. a_t
+// is the largest u(q_t)_j. c_t is the largest u(k_s)_j of all keys; with `causal`, of the keys s <= t. Because of the
+// added 1e-4, a and c do not cancel, and are differentiated, through the first maximum.
 //
-// Let E_sj = exp(u(k_s)_j - |k'_s|^2 / 2 - c_s) and sigma_t = sum_j phi(q_t)_j. Then, with 1e-4 apart,
+// Let E_sj = exp(u(k_s)_j - |k'_s|^2 / 2 - c_s) and sigma_t = sum_j phi(q_t)_j. Then, with the 1e-4 separated,
 //
 //   W_ts = exp(c_s - c_t) phi(q_t) . E_s + 1e-4 sigma_t
 //
-// where the exponent is never positive, since c grows: nothing overflows, and what is far below the largest key so far
-// may vanish. (Without `causal` c_t is that of the last key, and c_s that of the last key of a block.) Sums over s of
-// E_s v_s^T, of E_s and of v_s (performer_sums.h) take O(N m e); causal ones grow by blocks of keys, and what queries
-// see of their own block is computed pair by pair.
+// where the exponent is never positive, since c is non-decreasing: nothing overflows; terms far below the largest key
+// so far may vanish. (Without `causal`, c_t is that of the last key, and c_s that of the last key of a block.) Sums
+// over s of E_s v_s^T, E_s and v_s (sums.h) take O(N m e). Causal sums grow by blocks of keys, and pairs of queries and
+// keys of the same block are computed directly.
 //
 // Time 2 (N + M) m (d + e), memory O((N + M) m).
 #include "src/attention/shared/decoding.h"
@@ -116,7 +116,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
       steps.make_queries(b);
       const Matrix<T> out = b.rows_of(outs[h]);
       T* const den = head.den + b.first;
-      // 2. keys that the sums hold
+      // 2. keys in the sums
       if (b.before > 0) steps.sum_before(b, out, den);
       // 3. keys of the block: out += W v, den += W 1
       if (b.keys > 0) {
@@ -132,15 +132,15 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     });
   }
 
-  // Undoing 4: G = dout / den is the gradient of out before it, delta = -<dout, out> / den that of den, so that of W_ts
-  //   is D_ts = <G_t, v_s> + delta_t.
+  // Undoing 4: the gradients of out before it, den and W_ts are G = dout / den, delta = -<dout, out> / den and
+  //   D_ts = <G_t, v_s> + delta_t.
   // Undoing 3 and 2: dv_s = sum_t W_ts G_t; and with R_ts = exp(c_s - c_t),
   //   dphi_t = p_t + 1e-4 sum_s D_ts,   p_t = sum_s R_ts D_ts E_s,   dE_s = sum_t R_ts D_ts phi_t.
-  //   c_t, in which it scales all exponentials that t sees, gets dc_t = -<phi_t, p_t>. (The c_s in R and in E cancel.)
-  //   Scaling phi_t leaves out_t as it is, so <phi_t, dphi_t> = 0: what is added to p_t is dc_t / sigma_t. (The sum of
-  //   D_ts itself is left over from rounding where attention is nearly uniform.)
-  // Undoing 1: du = e dphi for the exponential e in phi, du = E dE; |x'|^2 / 2 and the largest u of a query get
-  //   -g, g = sum_j du_j; the u that is c_t gets what c_t gets. dx = omega^T du / d^(1/4) - g x / d^(1/2).
+  //   c_t scales all exps that t sees: dc_t = -<phi_t, p_t>. (The c_s in R and in E cancel.)
+  //   Scaling phi_t does not change out_t, so <phi_t, dphi_t> = 0 and dphi_t = p_t + dc_t / sigma_t. (The sum of
+  //   D_ts itself is mostly rounding error where attention is nearly uniform.)
+  // Undoing 1: du = e dphi for the exp e in phi, du = E dE; |x'|^2 / 2 and the largest u of a query get
+  //   -g, g = sum_j du_j; the u that attains c_t gets dc_t. dx = omega^T du / d^(1/4) - g x / d^(1/2).
   // Blocks run first to last for sums over keys, dphi and pairs; then last to first for sums over queries.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
@@ -205,7 +205,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     }
   }
 
-  // W / den, row by row.
+  // Computes W / den, row by row.
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> maps, const PerformerSaved<T>& saved,
                const PerformerScratch<T>& scratch) const {
@@ -234,8 +234,8 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     }
   }
 
-  // Of each head the largest u of a key so far, c, and the sums over keys for that c, P and p, and of v, V; of all, the
-  // number of keys. State and time do not depend on the position.
+  // The state: the number of keys and, per head, c, the largest u of a key so far, the sums P and p over keys for this
+  // c, and V, the sum of v. State and time do not depend on the position.
   AttentionStateSize state_size(const AttentionShape& s, Index) const override {
     return {.sums = s.heads * (StateSums::size(features, s.value_width) + 1 + s.value_width) + 1,
             .scratch = 2 * features};
@@ -284,11 +284,11 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
                     kernels::row_dots_counts(N, m) + kernels::favor_features_backward_counts(N + seen, m) +
                     step_1().undo_product_counts(N + seen, d) + Counts{.add = 2 * N + seen, .cmp = seen};
     add_performer_sums_counts(shape, features, causal, cost);
-    const Counts omega = product_contractions(N + M, m, d);  // which is not trained
+    const Counts omega = product_contractions(N + M, m, d);  // omega is not trained
     const Counts products = product_contractions(N + M, m, e) + Counts{.mul = N * m, .add = (N + M) * m};
     cost.forward_contractions = omega + products;
     cost.backward_contractions = omega + 2 * products;
-    // |x|^2; tiny V and tiny in denominators; sums of features.
+    // |x|^2; the 1e-4 terms of values and denominators; sums of features.
     cost.left_out = product_contractions((N + M) * d + N * (e + 1), 1, 1) + Counts{.add = -M * m};
     cost.bounded = causal;
     cost.attention_exp = cost.forward.exp;
@@ -298,13 +298,13 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
  private:
   PerformerFeatures step_1() const { return {features, causal}; }
 
-  /// Are the features saved for the backward pass? Above 4 MB recomputing takes no longer than writing and reading
-  /// them. With `causal` the backward pass needs them twice.
+  /// Returns true if the features are saved for the backward pass. Above 4 MB, recomputing takes no longer than writing
+  /// and reading them. With `causal` the backward pass reads them twice.
   bool keeps_features(const AttentionShape& s) const {
     return causal || s.heads * (s.queries + s.keys) * features <= Index{1} << 20;
   }
 
-  /// 1. of the keys of all heads.
+  /// Runs step 1 for the keys of all heads.
   template <class T>
   void make_keys(const AttentionInput<T>& in, const PerformerSaved<T>& saved,
                  const PerformerScratch<T>& scratch) const {

@@ -1,4 +1,4 @@
-// Part of Performer (performer.cpp): its steps 2 to 4 and their undoing, of one head, a block at a time.
+// Part of Performer (performer.cpp): steps 2 to 4 and their backward passes, for a block of one head.
 #pragma once
 
 #include "head.h"
@@ -10,16 +10,16 @@ namespace heed {
 
 template <class T>
 struct PerformerScratch {
-  PerformerSums<T> sums;                 ///< with `causal`, over keys
+  PerformerSums<T> sums;                 ///< over keys, with `causal`
   Heads<T> query_sums;                   ///< over queries, [1, m e + m + e]
   Matrix<T> phi, E;                      ///< of a block [rows, m], unless they are saved
-  T *h, *largest, *decays, *weights;     ///< of a block; h = |x'|^2 / 2, the largest u
+  T *h, *largest, *decays, *weights;     ///< of a block; h = |x'|^2 / 2, `largest` the largest u
   Matrix<T> values, channels, products;  ///< of a block: [rows, e], [rows, d], [rows, m]
-  Matrix<T> W, R, D;                     ///< causal, of a block [rows, rows]: W, exp(c_s - c_t), the gradient of W
-  Matrix<T> G, dE;                       ///< causal [N, e] and [M, m], else of a block
-  T *delta, *dc;                         ///< likewise, [N]; dc is the gradient of c_t
+  Matrix<T> W, R, D;                     ///< with `causal`, of a block [rows, rows]: W, exp(c_s - c_t), gradient of W
+  Matrix<T> G, dE;                       ///< [N, e] and [M, m] with `causal`, otherwise of a block
+  T *delta, *dc;                         ///< [N] or of a block, likewise; dc is the gradient of c_t
   Matrix<T> dphi;                        ///< of a block [rows, m]
-  T* dc_of_keys;                         ///< of each head, what the key is to get that c is from
+  T* dc_of_keys;                         ///< per head: gradient for the key that attained the maximum c
 };
 
 template <class T>
@@ -34,10 +34,10 @@ struct PerformerSteps {
   PerformerSums<T> query_sums = sums_in(scratch.query_sums[h][0]);              ///< over queries
 
   bool causal() const { return features.causal; }
-  /// c of query t.
+  /// Returns c_t of query t.
   T c_of(Index t) const { return head.c[causal() ? std::min(t, head.k.rows - 1) : head.k.rows - 1]; }
 
-  /// 1. of a block's queries; in the backward pass only if phi is not saved.
+  /// Run step 1 for a block's queries; in the backward pass only if phi is not saved.
   void make_queries(const PerformerBlock& b) const {
     features.make_queries(in, head, b, phi(b), scratch.h, scratch.largest);
   }
@@ -48,13 +48,13 @@ struct PerformerSteps {
     return head.keeps_features() ? b.rows_of(head.phi) : scratch.phi.top_rows(b.rows);
   }
 
-  /// 1. of some keys, and without `causal` their sums.
+  /// Runs step 1 for keys and, without `causal`, adds them to the sums.
   void make_keys(Index first, Index count) const {
     const Matrix<T> E = head.keeps_features() ? head.E.middle_rows(first, count) : scratch.E.top_rows(count);
     features.make_keys(in, head, first, E, scratch.h);
     if (!causal()) sum_keys(first, E);
   }
-  /// Returns E of some keys: saved, or recomputed.
+  /// Returns E of keys: saved, or recomputed.
   Matrix<T> keys_again(Index first, Index count) const {
     if (head.keeps_features()) return head.E.middle_rows(first, count);
     const Matrix<T> E = scratch.E.top_rows(count);
@@ -62,12 +62,12 @@ struct PerformerSteps {
     return E;
   }
 
-  /// G, delta and dc of a block's queries; with `causal` those of all are needed again.
+  /// Return G, delta and dc of a block's queries; with `causal` those of all queries are kept for keys_backward.
   Matrix<T> G(const PerformerBlock& b) const { return scratch.G.middle_rows(kept_from(b), b.rows); }
   T* delta(const PerformerBlock& b) const { return scratch.delta + kept_from(b); }
   T* dc(const PerformerBlock& b) const { return scratch.dc + kept_from(b); }
 
-  /// exp(c_s - c) for the block's keys, c that of the last of them, or without `causal` of all; none where all have it.
+  /// Returns exp(c_s - c) for the block's keys, with the last c (of the block if `causal`); null if all are 1.
   const T* key_decays(const PerformerBlock& b) const {
     const Index last = (causal() ? b.first + b.keys : head.k.rows) - 1;
     if (!causal() && b.keys == head.k.rows) return nullptr;
@@ -75,25 +75,25 @@ struct PerformerSteps {
     return scratch.decays;
   }
 
-  /// Sums over queries, all of which have that c, with a block's.
+  /// Adds a block's queries to the sums over queries, which all have the same c.
   void sum_queries(const PerformerBlock& b) const {
     query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first}, term_update(b.first));
   }
-  /// Sums over keys, of the c before the block, become those of the c of its last key.
+  /// Adds the block's keys to the sums over keys, rescaled from the c before the block to that of its last key.
   void add_keys(const PerformerBlock& b) const {
     const bool others = b.before > 0;
     const T before = others ? decay(head.c[b.before - 1], head.c[b.first + b.keys - 1]) : T(1);
     sums.add({b.keys_of(head.E), b.keys_of(head.v), nullptr, nullptr, key_decays(b)}, others, before, scratch.values,
              scratch.weights);
   }
-  /// Sums over later queries, of the c of the block's last query, become those of the c before the block.
+  /// Adds the block's queries to the sums over later queries, rescaled from the c of its last query to that before it.
   void add_queries(const PerformerBlock& b) const {
     const T before = b.later ? decay(head.c[b.before - 1], c_of(b.first + b.rows - 1)) : T(1);
     query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first, query_decays(b)}, b.later, before, scratch.values,
                    scratch.weights);
   }
 
-  /// out = decay P^T phi + 1e-4 sigma V, den = decay p . phi + 1e-4 sigma times the number of keys.
+  /// Computes out = decay P^T phi + 1e-4 sigma V, den = decay p . phi + 1e-4 sigma n for the n keys in the sums.
   void sum_before(const PerformerBlock& b, Matrix<T> out, T* den) const {
     const PerformerRows<T> queries{phi(b), {}, nullptr, head.sigma + b.first, query_decays(b)};
     sums.values(queries, Update::assign, {}, out);
@@ -102,7 +102,7 @@ struct PerformerSteps {
     for (Index i = 0; i < b.rows; ++i) den[i] = (causal() ? queries.decay[i] * den[i] : den[i]) + tiny * queries.b[i];
   }
 
-  /// R_ts = exp(c_s - c_t) and W_ts = R_ts <phi_t, E_s> + 1e-4 sigma_t for the block's pairs, 0 where t does not see s.
+  /// Computes R_ts = exp(c_s - c_t), W_ts = R_ts <phi_t, E_s> + 1e-4 sigma_t for the block's pairs; 0 for masked pairs.
   void make_pairs(const PerformerBlock& b) const {
     const Matrix<T> R = b.pairs(scratch.R), W = b.pairs(scratch.W);
     kernels::gemm(phi(b), transposed(b.keys_of(head.E)), W);
@@ -120,12 +120,12 @@ struct PerformerSteps {
     }
   }
 
-  /// G = dout / den, delta = -<dout, out> / den, of a block's queries.
+  /// Computes G = dout / den and delta = -<dout, out> / den of a block's queries.
   void undo_division(const PerformerBlock& b, Matrix<const T> out, Matrix<const T> dout) const {
     divide_rows_backward(b.rows_of(out), head.den + b.first, b.rows_of(dout), G(b), delta(b));
   }
 
-  /// dphi and dc of a block's queries; and of its keys what pairs of the block give to dE and dv.
+  /// Computes dphi and dc of a block's queries, and the contributions of the block's pairs to dE and dv of its keys.
   void undo_sums(const PerformerBlock& b, Update update, Matrix<T> dv) const {
     const Matrix<T> dphi = scratch.dphi.top_rows(b.rows), G = this->G(b);
     const T *const delta = this->delta(b), *const sigma = head.sigma + b.first;
@@ -151,7 +151,7 @@ struct PerformerSteps {
     }
   }
 
-  /// exp(a - b)
+  /// Returns exp(a - b).
   static T decay(T a, T b) {
     using kernels::exp;
     return exp(a - b);
@@ -162,13 +162,13 @@ struct PerformerSteps {
 
   Index kept_from(const PerformerBlock& b) const { return causal() ? b.first : 0; }
 
-  /// Without `causal`: sums over these keys and all before them, for their c.
+  /// Adds these keys to the sums and rescales the sums to their c; without `causal`.
   void sum_keys(Index first, Matrix<T> E) const {
     if (first > 0) sums.scale(decay(head.c[first - 1], head.c[first]));
     sums.add({E, head.v.middle_rows(first, E.rows)}, term_update(first));
   }
 
-  /// exp(c - c_t) for the block's queries, c that of the last key before it; none where all queries have one c.
+  /// Returns exp(c - c_t) for the block's queries with c of the last key before it; null if all queries share one c.
   const T* query_decays(const PerformerBlock& b) const {
     if (!causal()) return nullptr;
     for (Index i = 0; i < b.rows; ++i) scratch.decays[i] = decay(head.c[b.before - 1], c_of(b.first + i));
@@ -176,8 +176,8 @@ struct PerformerSteps {
   }
 };
 
-/// Of steps 2 and 3 and their undoing. Causal ones go query by query: all but the first read sums, those that have a
-/// key of their own make a pair with it, and add it for the next.
+/// Adds the costs of steps 2 and 3 and their backward passes. Causal costs are per query: each except the first reads
+/// the sums; each with a key of its own computes that pair, and adds the key to the sums for the next query.
 inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool causal, Cost& cost) {
   const auto [N, M, d, e] = shape.sizes();
   const auto keys = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, false}; };

@@ -1,12 +1,12 @@
-// Part of Performer (performer.cpp): sums over keys that serve many queries at once, and, in the backward pass, sums
-// over queries that serve many keys.
+// Part of Performer (performer.cpp): sums over keys, shared by many queries, and, in the backward pass, sums over
+// queries, shared by many keys.
 //
 // A row i, a key or a query, has features f_i [m], a value x_i [e], weights a_i and b_i, and a decay r_i. Sums over
 // rows
 //
 //   P = sum_i r_i f_i x_i^T  [m, e],   p = sum_i r_i a_i f_i  [m],   V = sum_i b_i x_i  [e]
 //
-// give another row, with an f, x, a, b and r of its own,
+// give for another row, with its own f, x, a, b and r,
 //
 //   values    r (P^T f) + tiny b V
 //   features  r (P x + a p)
@@ -26,10 +26,10 @@
 
 namespace heed {
 
-/// Added to each exponential to get a feature.
+/// Constant added to each exp to get a feature.
 inline constexpr double performer_tiny = 1e-4;
 
-/// Some rows. Of the numbers [rows], those left out are ones.
+/// Rows with their features and values. a, b and decay [rows]; null stands for ones.
 template <class T>
 struct PerformerRows {
   Matrix<const T> f, x;
@@ -49,28 +49,28 @@ struct PerformerSums {
   PerformerSums(Index m, Index e, MemoryLayout<T>& layout)
       : P(layout.matrix(m, e)), p(layout.matrix(1, m)), V(layout.matrix(1, e)) {}
 
-  /// Those kept in `memory`, of so many numbers.
+  /// Returns the sums stored in `memory`, size(m, e) elements.
   static PerformerSums in(T* memory, Index m, Index e) {
     MemoryLayout<T> layout(memory);
     return {m, e, layout};
   }
   static Index size(Index m, Index e) { return m * e + m + e; }
 
-  /// The sums over these rows, without decays, alone or added to those over others.
+  /// Computes the sums over these rows without decays, or adds them to existing sums.
   void add(const PerformerRows<T>& rows, Update update) const {
     kernels::gemm(transposed(rows.f), rows.x, update, P);
     weighted_sum(rows.a, rows.f, update, p);
     weighted_sum(rows.b, rows.x, update, V);
   }
 
-  /// P and p times a decay.
+  /// Multiplies P and p by a decay.
   void scale(T decay) const {
     for (const Matrix<T>& sum : {P, p})
       for (T *s = sum.data, *const end = s + sum.size(); s < end; ++s) *s *= decay;
   }
 
-  /// P and p times `before`, and these rows added, which have decays; or the sums over these rows alone if there are no
-  /// others. x [rows, e] and weights [rows] are scratch memory.
+  /// Multiplies P and p by `before` and adds these rows, which have decays; without `others`, computes the sums over
+  /// these rows only. x [rows, e] and weights [rows] are scratch memory.
   void add(const PerformerRows<T>& rows, bool others, T before, Matrix<T> x, T* weights) const {
     const Index n = rows.count();
     for (Index i = 0; i < n; ++i) {
@@ -84,7 +84,7 @@ struct PerformerSums {
     weighted_sum(rows.b, rows.x, update, V);
   }
 
-  /// y_i (+)= r_i (P^T f_i) + tiny b_i V. `product` [rows, e] is scratch memory.
+  /// Computes y_i (+)= r_i (P^T f_i) + tiny b_i V. `product` [rows, e] is scratch memory.
   void values(const PerformerRows<T>& rows, Update update, Matrix<T> product, Matrix<T> y) const {
     if (update == Update::assign) product = y;
     kernels::gemm(rows.f, P, product.top_rows(rows.count()));
@@ -100,7 +100,7 @@ struct PerformerSums {
     }
   }
 
-  /// df_i (+)= r_i (P x_i + a_i p). `product` [rows, m] is scratch memory.
+  /// Computes df_i (+)= r_i (P x_i + a_i p). `product` [rows, m] is scratch memory.
   void features(const PerformerRows<T>& rows, Update update, Matrix<T> product, Matrix<T> df) const {
     if (update == Update::assign) product = df;
     kernels::gemm(rows.x, transposed(P), product.top_rows(rows.count()));
@@ -124,10 +124,10 @@ struct PerformerSums {
   }
 };
 
-/// What rows have, for what their sums cost.
+/// Sizes of a set of rows, and the costs of their sums.
 struct PerformerRowsCost {
   Index rows, m, e;
-  bool weighted;  ///< do they have a and b?
+  bool weighted;  ///< rows have a and b
 
   Counts assign() const { return product_counts(m, e, rows) + weighted_sum(m) + weighted_sum(e); }
   Counts add(bool others) const {
@@ -136,7 +136,7 @@ struct PerformerRowsCost {
     if (others) counts += Counts{.mul = m * e + m, .add = m * e + m + e};
     return counts;
   }
-  /// Assigned; to accumulate takes one addition more per element.
+  /// Counts for Update::assign; accumulating takes one more addition per element.
   Counts values(bool decays) const {
     return product_counts(rows, e, m) + Counts{.mul = rows * (e * (1 + decays) + weighted), .add = rows * e};
   }
