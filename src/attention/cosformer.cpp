@@ -1,6 +1,6 @@
 // cosFormer. Qin, Sun, Deng, Li, Wei, Lv, Yan, Kong, Zhong, "cosFormer: Rethinking Softmax in Attention", 2022,
-// arXiv:2202.08791v1, Eq. 7 to 12; in two dimensions as Koohpayegani, Pirsiavash, "SimA", 2022, arXiv:2206.08898v2, use
-// it (Appendix).
+// arXiv:2202.08791v1, Eq. 7 to 12; in two dimensions as in Koohpayegani, Pirsiavash, "SimA", 2022, arXiv:2206.08898v2
+// (Appendix).
 //
 //   A_ij = relu(q_i) relu(k_j) w(i, j)                         [N, M]
 //   out_i = sum_j A_ij v_j / (sum_j A_ij + 1e-6)               [N, e]
@@ -9,11 +9,11 @@
 //             cos(a_i - a_j) cos(b_i - b_j)                    2d: a = pi/2 row / height, b = pi/2 column / width
 //
 // A cosine of a difference is a product of features, cos(s - t) = cos s cos t + sin s sin t, so that sums over keys are
-// the same for all queries (kernel_attention.h): the features of a token are relu(x) times 1 number, 2 (cos t, sin t)
-// or 4 (cos a cos b, cos a sin b, sin a cos b, sin a sin b). Time 2 (N + M) d e times that number; no exponentials.
+// the same for all queries (kernel_attention.h). The features of a token are n copies of relu(x), times 1 (n = 1), (cos
+// t, sin t) (n = 2) or (cos a cos b, cos a sin b, sin a cos b, sin a sin b) (n = 4). Time 2 (N + M) d e n; no exps.
 //
-// Differs: the authors' code clamps the denominator at 1e-6, here that is added, as in linear attention; its indices
-// begin with 1, here with 0, which is the same. A class token has no place on the grid, so 2d refuses it.
+// Differs: the authors' code clamps the denominator at 1e-6, which is added here, as in linear attention; its indices
+// begin at 1, here at 0, which is equivalent. A class token has no position on the grid, so 2d rejects it.
 #include "src/attention/shared/image_grid.h"
 #include "src/attention/shared/kernel_attention.h"
 
@@ -26,8 +26,8 @@ namespace heed {
 
 namespace {
 
-/// relu(x) times the weights of the tokens, [positions, 2] along the tokens or [positions, 4] on the grid; once without
-/// weights.
+/// relu(x) times each weight of the token, [positions, 2] along the tokens or [positions, 4] on the grid; relu(x)
+/// itself without weights.
 template <class T>
 struct ReluFeatures final : KernelFeatures<T> {
   using typename KernelFeatures<T>::Side;
@@ -35,7 +35,7 @@ struct ReluFeatures final : KernelFeatures<T> {
   ReluFeatures(Matrix<T> weights, Index grid_height, Index grid_width)
       : weights(weights), grid_height(grid_height), grid_width(grid_width) {}
 
-  // The weights, which are saved.
+  // Computes the weights, which are saved.
   void start() const override {
     const auto angle = [](Index position, Index extent) {
       return std::numbers::pi / 2 * static_cast<double>(position) / static_cast<double>(extent);
@@ -56,7 +56,7 @@ struct ReluFeatures final : KernelFeatures<T> {
   void make(Side, Index first, Matrix<const T> x, Matrix<T> f) const override {
     kernels::weighted_relu(x, weights_of(first, x.rows), f);
   }
-  // dx = sum_a w_a df_a where x > 0
+  // Computes dx = sum_a w_a df_a where x > 0.
   void undo(Side, Index first, Matrix<const T> x, Matrix<T>, Matrix<T> df, Update update, Matrix<T> dx) const override {
     kernels::weighted_relu_backward(x, weights_of(first, x.rows), df, update, dx);
   }
@@ -112,7 +112,7 @@ class Cosformer : public KernelMechanism<Cosformer> {
   }
 
  private:
-  /// How often a token is among its features.
+  /// Returns the number of copies of a token in its features.
   Index copies() const { return reweight == Reweight::none ? 1 : reweight == Reweight::one ? 2 : 4; }
 };
 

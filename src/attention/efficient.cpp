@@ -5,9 +5,9 @@
 //   kn = softmax(k) over the tokens of each channel      [M, d]
 //   out = qn (kn^T v)                                    [N, e]
 //
-// Each of the d channels is one map over all tokens, a row of kn^T, by which values are averaged once for all queries;
-// a query mixes these averages with weights that add up to one, as do the rows of qn kn^T. qn and kn are features,
-// whose products are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exponential for each
+// Each of the d channels is a map over all tokens, a row of kn^T, by which the values are averaged once for all
+// queries; a query mixes these averages with weights that sum to one, and so do the rows of qn kn^T. qn and kn are
+// features; their products are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exp per
 // element of q and k.
 #include "src/attention/shared/kernel_attention.h"
 
@@ -28,7 +28,7 @@ struct SoftmaxFeatures final : KernelFeatures<T> {
     for (Index i = 0; i < p.rows; ++i) std::copy_n(x[i], p.columns, p[i]);
     kernels::softmax_rows(p);
   }
-  // With p = softmax(x), dx = p (dp - sum p dp), by rows for q and by columns for k.
+  // Computes dx = p (dp - sum p dp) for p = softmax(x), by rows for q and by columns for k.
   void undo(Side side, Index, Matrix<const T>, Matrix<T> p, Matrix<T> dp, Update update, Matrix<T> dx) const override {
     if (side == KernelFeatures<T>::keys) return kernels::softmax_columns_backward(p, dp, update, dx);
     kernels::attention_softmax_backward({1.0}, p, dp);

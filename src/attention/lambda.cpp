@@ -2,7 +2,7 @@
 // Section 3.
 //
 // Each query has a linear function lambda_n, a small matrix computed from all keys, values and positions, and no map is
-// stored. All heads of queries share the keys, the values and so the functions:
+// stored. All heads of queries share the keys and values, and thus the functions:
 //
 //   ks = softmax(k)                   [M, c], channel by channel over the tokens
 //   L = ks^T v                        [c, e], the content lambda
@@ -11,10 +11,10 @@
 //
 //   positions=false    lambda_n = L for all n: time linear in the tokens
 //
-// Time 2 N M c e and 2 H N c e, M c exponentials; memory beside E: N c e.
+// Time 2 N M c e and 2 H N c e, M c exps; memory in addition to E: N c e.
 //
 // Differs from the paper: q and v are not batch-normalised, the intra-depth is 1, and E (in files `e`) has a row for
-// each pair of places; the paper's is the same for pairs that lie equally far apart.
+// each pair of positions; the paper's depends on their offset only.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/products/gemm.h"
@@ -64,7 +64,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     return {{"e", {shape.queries, shape.keys, shape.width}, Initial::normal(1)}};
   }
 
-  // Saved: ks, for undoing 2 and 1, and the lambdas, for undoing 4: of each query, or L for all.
+  // Saved: ks, for undoing 2 and 1, and the lambdas, for undoing 4: one per query, or L for all.
   template <class T>
   struct Saved {
     Matrix<T> ks;      ///< [M, c]
@@ -76,7 +76,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     return {layout.matrix(M, c), lay_out_heads(positions ? N : 1, c, e, layout)};
   }
 
-  // L, where it is not a lambda itself; its gradient, that of one lambda, and that of ks.
+  // Scratch: L, unless it is the only lambda; gradients of L, of one lambda and of ks.
   template <class T>
   struct Scratch {
     Matrix<T> L, dL, dlambda, dks;
@@ -142,7 +142,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     kernels::softmax_columns_backward(saved.ks, scratch.dks, gradient.update, gradient.k[0]);
   }
 
-  // The weight of key m for query n of a head: q_n . (ks_m + e[n,m]).
+  // Computes the weight of key m for query n of a head: q_n . (ks_m + e[n,m]).
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>& saved, const Scratch<T>&) const {
     kernels::softmax_columns(in.k[0], saved.ks);
@@ -164,7 +164,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     // Backward: 4. dq; 2. dks and dv; 1. dk.
     cost.backward = product_counts(H * N, c, e) + to_keys + to_values + kernels::softmax_columns_backward_counts(M, c);
     if (positions) {
-      // Forward: 3. Backward: 4. dlambda; 3. dL, de, which is added to, and dv; 2. is added to it.
+      // Forward: 3. Backward: 4. dlambda; 3. dL, de (accumulated) and dv; 2. accumulates into dv.
       cost.forward += N * (of_tokens + Counts{.add = lambda});
       cost.forward_contractions += N * product_contractions(c, e, M);
       cost.backward += N * product_counts(c, e, H) + Counts{.add = (N - 1) * lambda} +
@@ -179,13 +179,13 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
   }
 
  private:
-  /// Row n of all heads as a matrix, a row for each head.
+  /// Returns row n of all heads as a matrix, a row per head.
   template <class T>
   static Matrix<T> of_query(Heads<T> x, Index n) {
     return {x.first[n], x.count, x.first.columns, x.distance};
   }
 
-  /// E[n] for M keys, [M, c]. There may be rows for more: of a sequence that is not the longest.
+  /// Returns E[n] for M keys, [M, c]. E has more rows if the sequence is shorter than the longest.
   template <class T>
   static Matrix<T> of_query(View<T> e, Index n, Index M) {
     const Index c = e.shape()[2];

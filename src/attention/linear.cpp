@@ -5,11 +5,10 @@
 //   out_i = f(q_i) S / (f(q_i) z + 1e-6)                 [N, e]                                Eq. 5
 //   S = sum_j f(k_j) v_j^T,  z = sum_j f(k_j)            [d, e], [d]; causal over j <= i       Eq. 10 and 11
 //
-// A softmax whose exp(q_i k_j) is replaced by f(q_i) f(k_j): the sums over keys are the same for all queries. The
-// products of features are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exponential for
-// each element of q and k.
+// A softmax with exp(q_i k_j) replaced by f(q_i) f(k_j): the sums over keys are the same for all queries. The products
+// of features are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exp per element of q and k.
 //
-// Differs: the 1e-6 is the authors' code's, the paper has none.
+// Differs: the 1e-6 is from the authors' code; the paper has none.
 #include "src/attention/shared/decoding.h"
 #include "src/attention/shared/kernel_attention.h"
 
@@ -26,7 +25,7 @@ struct EluFeatures final : KernelFeatures<T> {
   void make(Side, Index, Matrix<const T> x, Matrix<T> f) const override {
     for (Index i = 0; i < f.rows; ++i) kernels::elu_plus_1_forward(f.columns, x[i], f[i]);
   }
-  // dx = df f'(x)
+  // Computes dx = df f'(x).
   void undo(Side, Index, Matrix<const T>, Matrix<T> f, Matrix<T> df, Update update, Matrix<T> dx) const override {
     for (Index i = 0; i < f.rows; ++i) kernels::elu_plus_1_backward(f.columns, f[i], df[i], update, dx[i]);
   }
@@ -61,7 +60,7 @@ class Linear : public KernelMechanism<Linear>, public WithDecoding<Linear> {
         .heads = s.heads, .N = s.queries, .M = s.keys, .p = s.width, .e = s.value_width, .causal = causal, .eps = 1e-6};
   }
 
-  // S and z of each head with the key and value of the token added: state and time do not depend on its position.
+  // The state is S and z of each head: its size and the time per token do not depend on the position.
   AttentionStateSize state_size(const AttentionShape& s, Index) const override {
     return {.sums = s.heads * StateSums::size(s.width, s.value_width), .scratch = 2 * s.width};
   }

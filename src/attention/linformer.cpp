@@ -5,10 +5,10 @@
 //   A = softmax(q kp^T / sqrt(d))          [N, m]
 //   out = A vp                             [N, d]
 //
-// A map of low rank, A f [N, M], which is never stored. Time 4 (N + M) m d and N m exponentials; memory N m.
+// A low-rank map, A f [N, M], which is never stored. Time 4 (N + M) m d and N m exps; memory N m.
 //
 // All heads of a layer share e and f, as in the paper's headwise sharing; its layerwise sharing, and one projection for
-// both keys and values, are not offered. e and f fix the number of tokens.
+// both keys and values, are not implemented. e and f fix the number of tokens.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
 
@@ -160,8 +160,8 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
       return x.middle_columns(first, count);
     }
   };
-  /// Calls f(block, head). All heads take a block of e and f, and keys that lie side by side in memory, one after the
-  /// other: of 256 keys and length 64 the block's 64 KB of either are then in the cache.
+  /// Calls f(block, head). A block of e and f, and keys adjacent in memory, are processed for all heads in turn: with
+  /// 256 keys and length 64, the 64 KB of each stay in the cache.
   template <class F>
   static void for_each_key_block(const AttentionShape& shape, const F& f) {
     constexpr Index most = 256;
@@ -169,15 +169,15 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
       for (Index h = 0; h < shape.heads; ++h) f(KeyBlock{first, std::min(most, shape.keys - first)}, h);
   }
 
-  /// The shape of attention to the projected keys.
+  /// Returns the shape of attention to the projected keys.
   AttentionShape projected(AttentionShape shape) const {
     shape.keys = length;
     return shape;
   }
   static kernels::ScoreRows rows(const AttentionShape& shape) { return {score_scale(shape)}; }
 
-  /// Returns e, f, or their gradients, for the sequence's keys: in sequences below the maximum length the first
-  /// columns.
+  /// Returns the columns of e, f, or their gradients, for the sequence's keys: the first ones if the sequence is
+  /// shorter than the longest.
   template <class T>
   static Matrix<T> of_keys(View<T> projection, const AttentionShape& shape) {
     return as_matrix(projection).middle_columns(0, shape.keys);

@@ -12,13 +12,13 @@
 // A step is Z <- Z (13 I - W (15 I - W (7 I - W))) / 4 with W = A Z, from A^T / (|A|_1 |A|_inf) on
 // (kernels/solvers/softmax_inverse.h).
 //
-// landmarks=m: means of m segments of equal length, of all tokens in their order; of a sequence min(m, N) segments,
-// which may share a token where they do not divide it. ratio: means of ratio x ratio cells of the image grid, without
-// the class token. Time 4 (N + M) m d and 8 m^3 per step; memory (N + M) m.
+// landmarks=m: means of m segments of equal length, of all tokens in their order; min(m, N) segments of a sequence,
+// which may share tokens if their number does not divide its length. ratio: means of ratio x ratio cells of the image
+// grid, without the class token. Time 4 (N + M) m d and 8 m^3 per step; memory (N + M) m.
 //
-// Differs: the authors' code starts by default from the largest column sum of the whole batch, which makes an image's
-// result depend on its neighbours; here, as in the paper, each matrix has its own. Its depth-wise convolution of v is
-// no part of this.
+// Differs: the authors' code by default scales the start by the largest column sum of the whole batch, which makes an
+// image's result depend on the others; here, as in the paper, each matrix has its own. Its depth-wise convolution of v
+// is not included.
 #include "src/attention/shared/image_grid.h"
 
 #include "heed/attention/capabilities/map.h"
@@ -56,7 +56,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
   static std::vector<MechanismSetting> settings() { return {{"nystrom", {{"landmarks", "16"}}, true}}; }
 
   void check(const AttentionShape& s) const override {
-    constexpr Index most = 16'384;  // a matrix of their scores is inverted
+    constexpr Index most = 16'384;  // the matrix of their scores is inverted
     require(iterations >= 0 && iterations <= 64, "[nystrom] iterations is {}; expected 0 to 64", iterations);
     require(landmarks >= 0, "[nystrom] landmarks is {}; expected 1 or more", landmarks);
     require(ratio >= 0, "[nystrom] ratio is {}; expected 1 or more", ratio);
@@ -85,7 +85,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
             take(m, s.keys),  take(m, m),       take(m, s.value_width), take(m, s.value_width)};
   }
 
-  // Scratch: the gradients of all these, and the inverse's memory.
+  // Scratch: gradients of the saved matrices, and the inverse's memory.
   template <class T>
   struct Scratch {
     Matrix<T> dql, dkl, dF, dA, dB, dZ, dY, dX;
@@ -122,7 +122,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
   //            dv = B^T dY, dB = dY v^T.
   // Undoing 3: kernels/solvers/softmax_inverse.h.
   // Undoing 2: with P = softmax(x y^T / sqrt(d)), dS = P (dP - sum_j P dP) / sqrt(d), dx = dS y, dy = dS^T x.
-  // Undoing 1: a token of a segment of n gets 1 / n of its landmark's gradient.
+  // Undoing 1: each of the n tokens of a segment gets 1 / n of its landmark's gradient.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
@@ -177,7 +177,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     // 1. ql and kl
     cost.forward += kernels::pool_cells_counts(of_q, d) + kernels::pool_cells_counts(of_k, d);
     cost.backward += kernels::pool_cells_backward_counts(of_q, d) + kernels::pool_cells_backward_counts(of_k, d);
-    // 2. F, A and B; dS, dx and dy of each, of which two are added to others
+    // 2. F, A and B; dS, dx and dy of each, two of them accumulated
     for (const auto& [rows, columns] : {std::pair{N, m}, {m, m}, {m, M}}) {
       cost.forward += product_counts(rows, columns, d) + kernels::attention_softmax_counts(rows, rows * columns);
       cost.backward += kernels::attention_softmax_backward_counts(rows, rows * columns) +
@@ -198,14 +198,14 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
  private:
   static kernels::ScoreRows rows(const AttentionShape& shape) { return {score_scale(shape)}; }
 
-  /// How many landmarks there are.
+  /// Returns the number of landmarks.
   Index count(const AttentionShape& s) const {
     if (s.sequence()) return std::min(landmarks, s.queries);
     return landmarks > 0 ? landmarks : (s.grid_height / ratio) * (s.grid_width / ratio);
   }
   kernels::SoftmaxInverse inverse(const AttentionShape& s) const { return {count(s), iterations}; }
 
-  /// The cells of so many tokens whose means are landmarks, and the rows that these cells cut up.
+  /// Return the cells of `tokens` tokens whose means are landmarks, and the rows that the cells divide.
   kernels::Cells cells(const AttentionShape& s, Index tokens) const {
     if (landmarks > 0) return {1, tokens, 1, count(s)};
     return {s.grid_height, s.grid_width, s.grid_height / ratio, s.grid_width / ratio};

@@ -7,14 +7,14 @@
 //
 // phi is relu, relu^2, gelu, softplus, identity, relu6 or the logistic function. A row of softmax sums to 1, so its
 // elements are 1/M on average; dividing by M (alpha = 1, the paper's choice) keeps that order of magnitude, and no row
-// waits for a sum over its keys.
+// depends on a sum over its keys.
 //
 // Time 4 N M d and one phi per pair. As in softmax.cpp the map is computed in blocks of queries. S is saved for the
 // backward pass if it is small, and recomputed otherwise, so memory is O(N).
 //
 // The paper's layer normalisation of q and k, and its gate, are options of the layer (nn/attention.h). With `causal`
-// (not in the paper) the divisor stays M^alpha, whatever number of keys a query sees; where a sequence grows, M is the
-// length that it may grow to, so that what is there does not change.
+// (not in the paper) the divisor is M^alpha, whatever the number of keys a query sees; in a growing sequence, M is the
+// maximum length, so that existing rows do not change.
 #include "src/attention/shared/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
@@ -65,8 +65,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
     return keeps_map(shape) ? lay_out_heads(shape.heads, shape.queries, shape.keys, layout) : Heads<T>();
   }
 
-  // Scratch: blocks of S, unless it is saved, and in the backward pass of A and then dA. Forward, A overwrites S
-  // that is not saved.
+  // Scratch: blocks of S, unless it is saved, and in the backward pass of A and then dA. In the forward pass A
+  // overwrites S, unless it is saved.
   template <class T>
   struct Scratch {
     Matrix<T> S, A;
@@ -89,7 +89,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
         // 1. S = q k^T
         blocks.share(k_t, b, gemm, transposed(k));
         k_t.product(q, S);
-        // 2. A = M^-alpha phi(S / sqrt(d)), and S / sqrt(d) overwrites S if that is separate
+        // 2. A = M^-alpha phi(S / sqrt(d)); if S is separate, S / sqrt(d) overwrites it
         kernels::attention_pointwise(rows(in.shape, b), S, A);
         // 3. out = A v
         gemm(A, v, b.query_update(Update::assign), b.queries(out[h]));
@@ -99,7 +99,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: dS = M^-alpha phi'(S / sqrt(d)) dA / sqrt(d), element by element.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
+  // Blocks run from the last to the first, because the last one sees all visible keys and assigns their dk, dv.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
@@ -114,7 +114,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
         const Matrix<const T> dout = b.queries(douts[h]);
         const Matrix<T> S = keeps_map(in.shape) ? b.part(saved[h]) : b.dense_map(scratch.S);
         const Matrix<T> A = b.dense_map(scratch.A), dA = A, dS = A;
-        // A again, from S or from the beginning
+        // recompute A, from S or from q and k
         if (keeps_map(in.shape)) {
           kernels::attention_pointwise_again(rows(in.shape, b), S, A);
         } else {
@@ -160,18 +160,18 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
     Cost cost;
     // Forward: 1. S; 2. A; 3. out.
     cost.forward = scores_and_map + map.to_queries(e);
-    // Backward: A again, and S if need be; 3. dv and dA; 2. dS; 1. dq and dk.
+    // Backward: A recomputed, and S unless saved; 3. dv and dA; 2. dS; 1. dq and dk.
     const Counts again = keeps_map(shape) ? kernels::attention_pointwise_again_counts(phi, map.pairs) : scores_and_map;
     cost.backward = again + map.to_keys(e) + map.scores(e) +
                     kernels::attention_pointwise_backward_counts(phi, map.pairs) + map.to_queries(d) + map.to_keys(d);
     cost.forward_contractions = map.contraction(d + e);
-    cost.backward_contractions = 2 * map.contraction(d + e);  // making S again is not counted
+    cost.backward_contractions = 2 * map.contraction(d + e);  // recomputing S is not counted
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }
 
  private:
-  /// M^-alpha
+  /// Returns M^-alpha.
   double factor(const AttentionShape& shape) const {
     return math::pow(static_cast<double>(shape.growing ? shape.longest : shape.keys), -alpha);
   }

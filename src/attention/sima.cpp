@@ -1,16 +1,16 @@
 // SimA. Koohpayegani, Pirsiavash, "SimA: Simple Softmax-free Attention for Vision Transformers", 2022,
 // arXiv:2206.08898v2, Section 2.2 (whose equations have no numbers).
 //
-// Softmax lets tokens compete; here they do because each channel of q and of k is divided by its norm over the tokens:
+// Softmax makes tokens compete; here, dividing each channel of q and of k by its norm over the tokens does:
 //
 //   qn = q / |q|_1,  kn = k / |k|_1      [N, d], [M, d], channel by channel over the tokens of one head
 //   out = qn kn^T v                      [N, e]
 //
-// With no function between the products their order is free. (qn kn^T) v takes 2 N M d multiplications, which is
-// less where N < d; qn (kn^T v) takes (N + M) d^2 and no more memory than its operands. No exponentials.
+// With no function between the products, their order is free. (qn kn^T) v takes 2 N M d multiplications, which is less
+// if N < d; qn (kn^T v) takes (N + M) d^2 and no more memory than its operands. No exps.
 //
-// Differs from the paper: it divides by the norm; here, as in the authors' code, by max(norm, 1e-12), a constant where
-// it clamps. Other norms, and none, for its ablation. A causal form is not defined: the norm is one over all tokens.
+// Differs from the paper: it divides by the norm; here, as in the authors' code, by max(norm, 1e-12), a constant if
+// clamped. Other norms, and none, are for its ablation. There is no causal form: the norm is over all tokens.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/capabilities/pictures.h"
 #include "heed/attention/map_blocks.h"
@@ -49,8 +49,8 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
 
   static std::vector<MechanismSetting> settings() { return {{.label = "sima", .linear = true}}; }
 
-  // Saved: qn and kn, for all products of the backward pass, and the norms, for undoing the division, unless norm=none;
-  // where it was made, S = kn^T v, for dqn.
+  // Saved: unless norm=none, qn and kn, for all products of the backward pass, and the norms, for that of the division;
+  // with k^T v first, S = kn^T v, for dqn.
   template <class T>
   struct Saved {
     Heads<T> qn, kn;  ///< [N, d], [M, d]
@@ -66,7 +66,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
             lay_out_heads(H, divided ? 2 : 0, d, layout), lay_out_heads(H, kv_first(shape) ? d : 0, e, layout)};
   }
 
-  // The gradients of qn and kn, and either dS or two blocks of rows: A = qn kn^T, and dA in the backward pass.
+  // Scratch: gradients of qn and kn, and either dS or two blocks of rows: A = qn kn^T, and dA in the backward pass.
   template <class T>
   struct Scratch {
     Matrix<T> dqn, dkn, dS, A, dA;
@@ -129,7 +129,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
       } else {
         MapBlocks<T>(in.shape, false).by_queries([&](const MapBlock& b) {
           const Matrix<T> A = b.dense_map(scratch.A), dA = b.dense_map(scratch.dA);
-          // A again
+          // recompute A
           gemm(b.queries(qn), transposed(kn), A);
           // 4.
           gemm(b.queries(dout[h]), transposed(v), dA);
@@ -156,7 +156,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
     }
   }
 
-  // Figures 3 and 4: a token whose vector is long takes a large part in qn kn^T, which makes it important.
+  // Figures 3 and 4: a token with a long vector has a large weight in qn kn^T.
   std::vector<PictureInfo> picture_infos() const override {
     return {{"queries", "Importance of each query: its length, once channels are normalised", PictureAxes::tokens},
             {"keys", "Importance of each key: its length, once channels are normalised", PictureAxes::tokens}};
@@ -183,7 +183,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
       cost.backward = kernels::normalize_channels_backward_counts(channel_norm(), N, d) +
                       kernels::normalize_channels_backward_counts(channel_norm(), M, d);
     }
-    // Forward: 3. and 4. Backward: dqn, dS, dkn, dv; or A again, dA, dv, dqn, dkn.
+    // Forward: 3. and 4. Backward: dqn, dS, dkn, dv; or A recomputed, dA, dv, dqn, dkn.
     if (kv_first(shape)) {
       cost.forward += product_counts(d, e, M) + product_counts(N, e, d);
       cost.backward +=
@@ -195,7 +195,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
       cost.forward += map.scores(d) + map.to_queries(e);
       cost.backward += map.scores(d) + map.scores(e) + map.to_keys(e) + map.to_queries(d) + map.to_keys(d);
       cost.forward_contractions = map.contraction(d + e);
-      cost.backward_contractions = 2 * cost.forward_contractions;  // making A again is not counted
+      cost.backward_contractions = 2 * cost.forward_contractions;  // recomputing A is not counted
     }
     if (norm == Norm::l2) cost.left_out = product_contractions(N + M, d, 1);
     return shape.heads * cost;
@@ -207,7 +207,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
   }
   ChannelNorm channel_norm() const { return norm == Norm::l1 ? ChannelNorm::l1 : ChannelNorm::l2; }
 
-  /// qn or kn, which is x itself where nothing is divided.
+  /// Computes qn or kn and returns it; returns x itself for norm=none.
   template <class T>
   Matrix<const T> normalize(Matrix<const T> x, Matrix<T> xn, T* norms) const {
     if (norm == Norm::none) return x;

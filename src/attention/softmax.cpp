@@ -4,10 +4,9 @@
 //   A = softmax(S / sqrt(d))   row by row
 //   out = A v                  [N, d]
 //
-// Time 4 N M d and N M exponentials. Rows of the map are computed in blocks of queries. If the map is no larger than
-// q, k, v and out, it is saved for the backward pass. Otherwise only the maximum and the sum of each row are saved,
-// from which the backward pass recomputes the rows (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1).
-// So memory is O(N).
+// Time 4 N M d and N M exps. Rows of the map are computed in blocks of queries. A map no larger than q, k, v and out is
+// saved for the backward pass. Otherwise only the maximum and the sum of each row are saved, from which the backward
+// pass recomputes the rows (Dao et al., "FlashAttention", 2022, arXiv:2205.14135, Section 3.1). So memory is O(N).
 #include "src/attention/shared/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/map_blocks.h"
@@ -38,8 +37,8 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
     return lay_out_saved_softmax(shape, layout);
   }
 
-  // Scratch: a block of A, unless it is saved; in the backward pass one of dA, and if rows are split across blocks D,
-  // an element for each query.
+  // Scratch: a block of A, unless it is saved; in the backward pass one of dA and, if rows are split across blocks, D,
+  // an element per query.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA;
@@ -67,7 +66,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
         blocks.share(k_t, b, gemm, transposed(k));
         k_t.product(q, S);
         report_map_step("S", h, in.shape, b, S);
-        // 2. A = softmax(S / sqrt(d)), in its place
+        // 2. A = softmax(S / sqrt(d)), in place
         kernels::attention_softmax(b.scores(score_scale(in.shape)), S, saved.row_sums(b, h));
         report_map_step("A", h, in.shape, b, A);
         // 3. out = A v
@@ -75,8 +74,8 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
       });
   }
 
-  // The same for long rows, which are split across blocks. With the maximum m of the row so far, 2. computes
-  // E = exp(S / sqrt(d) - m) and 3. adds E v to out, which is divided by the sum of E in the end (Dao et al., Section
+  // Computes out for long rows, split across blocks. With the maximum m of the row so far, step 2 computes E = exp(S /
+  // sqrt(d) - m) and step 3 adds E v to out, which is divided by the sum of E at the end (Dao et al., Section
   // 3.1, Algorithm 1).
   template <class T>
   void run_forward_by_keys(const MapBlocks<T>& blocks, const AttentionInput<T>& in, Heads<T> out,
@@ -102,7 +101,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
   //            dS_ij = A_ij (dA_ij - D_i) / sqrt(d) with D_i = sum_l A_il dA_il. If a block has only a part of the
   //            row, D_i = sum_l A_il v_l dout_i = out_i dout_i.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  // Blocks run from the last to the first, because the last one sees all keys that any sees, and assigns their dk, dv.
+  // Blocks run from the last to the first, because the last one sees all visible keys and assigns their dk, dv.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
                     const SavedSoftmax<T>& saved, const Scratch<T>& scratch,
@@ -119,7 +118,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
         const Matrix<const T> dout = b.queries(douts[h]);
         const kernels::ScoreRows rows = b.scores(score_scale(in.shape));
         const Matrix<T> A = saved.map(b, h, scratch.A), dA = b.map(scratch.dA), dS = dA;
-        if (!keeps_map(in.shape)) {  // A again
+        if (!keeps_map(in.shape)) {  // recompute A
           blocks.share(k_t, b, gemm, transposed(k));
           k_t.product(q, A);
           kernels::attention_softmax_again(rows, A, saved.row_sums(b, h));
@@ -165,12 +164,12 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
     Cost cost;
     // Forward: 1. S; 2. A; 3. out.
     cost.forward = map.scores(d) + kernels::attention_softmax_counts(N, map.pairs) + map.to_queries(e);
-    // Backward: 3. dv and dA; 2. dS; 1. dq and dk; S and A again.
+    // Backward: 3. dv and dA; 2. dS; 1. dq and dk; S and A recomputed.
     cost.backward = map.to_keys(e) + map.scores(e) + kernels::attention_softmax_backward_counts(N, map.pairs) +
                     map.to_queries(d) + map.to_keys(d);
     if (!keeps_map(shape)) cost.backward += map.scores(d) + kernels::attention_softmax_again_counts(map.pairs);
     cost.forward_contractions = map.contraction(d + e);
-    cost.backward_contractions = 2 * map.contraction(d + e);  // making S again is not counted
+    cost.backward_contractions = 2 * map.contraction(d + e);  // recomputing S is not counted
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }

@@ -1,5 +1,6 @@
 // Synthesizer. Tay, Bahri, Metzler, Juan, Zhao, Zheng, "Synthesizer: Rethinking Self-Attention in Transformer Models",
-// 2020, arXiv:2005.00743v3, Section 3: maps without comparing tokens. No keys; `random` has no queries either.
+// 2020, arXiv:2005.00743v3, Section 3: maps that do not compare tokens. There are no keys, and no queries either with
+// `random`.
 //
 //   kind=dense     Y = relu(q w1 + b1)          [N, d]      a row of scores from each query alone       Eq. 2 and 3
 //                  S = Y w2 + b2                [N, M]      trained w1 [d, d], b1 [d], w2 [d, M], b2 [M]
@@ -8,15 +9,14 @@
 //   A = softmax(S)     row by row
 //   out = A v          [N, e]
 //
-// Time 2 N d^2 + 4 N M d (dense), 2 N^2 e (random), N M exponentials; there is no 1 / sqrt(d). w2 or the logits fix the
-// number of tokens. Dense computes its map in blocks of queries and saves two numbers for each row, as in softmax.cpp.
-// The map of logits is the same for all images: it is prepared once per step, a tensor of N^2 elements per head like
-// the logits; a large one is computed in blocks, too. A sequence below the maximum length has a separate map, of the
-// first rows and columns of w2, b2 and the logits, computed in blocks. Causal, a query sees keys up to its own
-// position.
+// Time 2 N d^2 + 4 N M d (dense), 2 N^2 e (random), N M exps; there is no 1 / sqrt(d). w2 or the logits fix the number
+// of tokens. Dense computes its map in blocks of queries and saves two values per row, as in softmax.cpp. The map of
+// `random` is the same for all images: it is prepared once per step, a tensor of N^2 elements per head like the logits;
+// a large one is computed in blocks, too. The map of a sequence below the maximum length is computed in blocks from the
+// first rows and columns of w2, b2 and the logits. If causal, a query sees keys up to its position.
 //
-// Differs from the paper: q is a projection of the tokens, to which w1 is applied, where the paper's first layer takes
-// the tokens themselves. w1, b1, w2 and b2 serve all heads.
+// Differs from the paper: w1 is applied to q, a projection of the tokens; the paper's first layer is applied to the
+// tokens themselves. All heads share w1, b1, w2 and b2.
 #include "src/attention/shared/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/capabilities/preparation.h"
@@ -73,7 +73,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
             {"b2", {s.keys}, bias, false}};
   }
 
-  // Prepared: A of each head, if it is random.
+  // Prepared: A of each head, with kind=random.
   template <class T>
   Heads<T> prepared(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return in_blocks(s) ? Heads<T>{} : lay_out_heads(s.heads, s.queries, s.keys, layout);
@@ -91,7 +91,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
             lay_out_heads(s.heads, s.queries, 2, layout)};
   }
 
-  // Scratch, likewise: blocks of A and dA, and dY.
+  // Scratch, if the map is computed in blocks: blocks of A and dA, and dY.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA, dY;
@@ -103,7 +103,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
             layout.matrix(dense() ? s.queries : 0, s.width)};
   }
 
-  // A map can be larger than any cache: a row is finished before the next one is begun.
+  // A map can be larger than any cache, so each row is completed before the next.
   template <class T>
   void run_prepare(const AttentionPreparation<T>& of, Heads<T> A) const {
     const kernels::ScoreRows rows = whole_rows(of.shape);
@@ -116,7 +116,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     }
   }
 
-  // dS = A (dA - sum_j A dA), row by row; overwrites dA.
+  // Computes dS = A (dA - sum_j A dA), row by row; overwrites dA.
   template <class T>
   void run_prepare_backward(const AttentionPreparation<T>& of, Heads<T> A, Heads<T> dA,
                             std::span<const View<T>> gradient) const {
@@ -173,7 +173,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
           return;
         }
         const Matrix<T> A = b.map(scratch.A), dA = b.map(scratch.dA), dS = dA;
-        // S and A again
+        // recompute S and A
         make_scores<T>(in, b, h, saved.Y, A);
         kernels::attention_softmax_again(b.scores(1), A, b.queries(saved.kept[h]));
         // 4.
@@ -181,7 +181,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
         gemm(dout, transposed(v), dA);
         // 3. overwrites dA
         kernels::attention_softmax_backward(b.scores(1), A, dA);
-        // 2. or, where S is a part of the logits, their gradient
+        // 2. or, if S is a part of the logits, their gradient
         if (!dense()) {
           const Matrix<T> dlogits = part(b, of_head(to.parameters[0], h));
           for (Index i = 0; i < dS.rows; ++i) write_all(Update::accumulate, dS.columns, dS[i], dlogits[i]);
@@ -217,7 +217,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     }
   }
 
-  // A token costs its own row of the map: V holds the values of all tokens up to it.
+  // Each token takes one row of the map: V holds the values of all tokens up to it.
   AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
     return {.state = s.heads * tokens * s.value_width, .scratch = s.longest + s.width};
   }
@@ -256,24 +256,24 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     cost.backward = map.to_keys(e);
     cost.forward_contractions = map.contraction(e);
     if (in_blocks(shape)) {
-      // Forward: 3. A. Backward: A again; 4. dA; 3. dS; 2. db2, or dS added to the gradient of the logits.
+      // Forward: 3. A. Backward: A recomputed; 4. dA; 3. dS; 2. db2, or dS added to the gradient of the logits.
       cost.forward += kernels::attention_softmax_counts(N, map.pairs);
       cost.backward += kernels::attention_softmax_again_counts(map.pairs) + map.scores(e) +
                        kernels::attention_softmax_backward_counts(N, map.pairs) + Counts{.add = map.pairs};
       cost.attention_exp = cost.forward.exp;
     } else {
-      cost.backward += map.contraction(e);  // dA is added to what is there
+      cost.backward += map.contraction(e);  // dA is accumulated
     }
     if (dense()) {
       const Counts scores = map.scores(d) + Counts{.add = map.pairs}, square = product_counts(N, d, d);
-      // Forward: 1. Y; 2. S. Backward: S again; 2. dw2, dY; 1. dZ, dq, dw1, db1.
+      // Forward: 1. Y; 2. S. Backward: S recomputed; 2. dw2, dY; 1. dZ, dq, dw1, db1.
       cost.forward += kernels::addmm_counts(N, d, d, true, false) + kernels::relu_forward_counts(N * d) + scores;
       cost.backward += scores + map.contraction(d) + map.to_queries(d);
       cost.backward +=
           kernels::relu_backward_counts(N * d) + square + product_counts(d, d, N) + Counts{.add = d * d + N * d};
       cost.forward_contractions += map.contraction(d) + product_contractions(N, d, d);
     }
-    cost.backward_contractions = 2 * cost.forward_contractions;  // making S again is not counted
+    cost.backward_contractions = 2 * cost.forward_contractions;  // recomputing S is not counted
     return shape.heads * cost;
   }
 
@@ -282,19 +282,19 @@ class Synthesizer : public MechanismBase<Synthesizer>,
 
   bool dense() const { return kind == Kind::dense; }
 
-  /// Larger maps than this, 4 MB of floats, are recomputed for each image: they exceed a core's private cache, where
-  /// exponentials of a block cost less than reading a map from farther away.
+  /// Maximum elements of a prepared map: 4 MB of floats. Larger maps exceed a core's private cache; recomputing them
+  /// for each image in blocks is faster than reading them from beyond it.
   static constexpr Index most_prepared = 1 << 20;
 
-  /// Is the map computed in blocks of queries, for each image?
+  /// Returns true if the map is computed in blocks of queries, for each image.
   bool in_blocks(const AttentionShape& shape) const {
     return dense() || !shape.whole || shape.heads * shape.queries * shape.keys > most_prepared;
   }
 
-  /// Returns the form of the rows of a whole map.
+  /// Returns the scaling and masking of the rows of a whole map.
   kernels::ScoreRows whole_rows(const AttentionShape& shape) const { return whole_map(shape, causal).scores(1); }
 
-  /// Return the columns of the keys that a block sees, and its part of a map.
+  /// Return the columns of a block's keys, and the block's part of a map.
   template <class T>
   static Matrix<T> seen(const MapBlock& b, Matrix<T> m) {
     return m.middle_columns(0, b.seen);
@@ -313,7 +313,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
   void make_scores(const AttentionInput<T>& in, const MapBlock& b, Index h, Heads<T> Y, Matrix<T> S) const {
     make_rows<T>(in, b, h, dense() ? b.queries(Y[h]) : Matrix<T>{}, S);
   }
-  /// Computes the same from the block's rows of Y.
+  /// Computes S from the block's rows of Y.
   template <class T>
   void make_rows(const AttentionInput<T>& in, const MapBlock& b, Index h, Matrix<const T> Y, Matrix<T> S) const {
     if (dense())

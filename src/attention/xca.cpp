@@ -8,10 +8,10 @@
 //   A = softmax(tau S)                   row by row; tau is trained, one for each head
 //   out = v A^T                          [N, d]: channel a of out is the mean of the channels of v by row a of A
 //
-// Time 4 N d^2 and d^2 exponentials, whatever N is: linear in the tokens.
+// Time 4 N d^2 and d^2 exps (for any N): linear in the tokens.
 //
 // Differs from the paper: it divides by tau; here, as in the authors' code, S is multiplied by it. A norm below 1e-12
-// is replaced by that constant, as there. A causal form is not defined: the norms are over all tokens.
+// is replaced by that constant, as in that code. There is no causal form: the norms are over all tokens.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/sums/normalize.h"
@@ -63,7 +63,7 @@ class Xca : public MechanismBase<Xca>, public WithMap<Xca> {
             lay_out_heads(H, d, d, layout), lay_out_heads(H, d, d, layout)};
   }
 
-  // The gradients of A, in whose place that of S follows, and of qn and then kn.
+  // Scratch: the gradient of A, overwritten by that of S, and the gradient of qn, then of kn.
   template <class T>
   struct Scratch {
     Matrix<T> dA, dxn;

@@ -1,13 +1,13 @@
-// Part of Reformer (reformer.cpp): tokens in the order of their buckets. Places and buckets are whole numbers, kept in
-// the number type of all other memory; float holds those up to 2^24.
+// Part of Reformer (reformer.cpp): tokens in the order of their buckets. Indices and buckets are integers, stored in
+// the number type of all other memory; float is exact up to 2^24.
 #pragma once
 
 #include "heed/attention/mechanism_base.h"
 
 namespace heed {
 
-/// order[p] = the token that comes p-th by its bucket; those of one bucket keep their order. buckets and order [N];
-/// starts [buckets there are] is scratch memory. A counting sort: no number is compared or added.
+/// Sorts the tokens by bucket, stably: order[p] = the p-th token. buckets and order [N]; starts [bucket_count] is
+/// scratch memory. A counting sort: values of type T are neither compared nor added.
 template <class T>
 void sort_by_bucket(Index tokens, const T* buckets, Index bucket_count, T* starts, T* order) {
   const auto number = [](Index i) { return T(static_cast<double>(i)); };
@@ -28,13 +28,13 @@ void sort_by_bucket(Index tokens, const T* buckets, Index bucket_count, T* start
   }
 }
 
-/// to[p] = from[order[p]], row by row.
+/// Computes to[p] = from[order[p]], row by row.
 template <class T>
 void gather_rows(const T* order, Matrix<const T> from, Matrix<T> to) {
   for (Index p = 0; p < to.rows; ++p) std::copy_n(from[as_index(order[p])], to.columns, to[p]);
 }
 
-/// to[order[p]] (+)= from[p], row by row.
+/// Computes to[order[p]] (+)= from[p], row by row.
 template <class T>
 void scatter_rows(const T* order, Matrix<T> from, Update update, Matrix<T> to) {
   for (Index p = 0; p < from.rows; ++p) write_all(update, from.columns, from[p], to[as_index(order[p])]);

@@ -1,23 +1,23 @@
-// Reformer: attention among tokens that hash alike. Kitaev, Kaiser, Levskaya, "Reformer: The Efficient Transformer",
-// 2020, arXiv:2001.04451v2, Section 2.
+// Reformer: attention among tokens with similar hashes. Kitaev, Kaiser, Levskaya, "Reformer: The Efficient
+// Transformer", 2020, arXiv:2001.04451v2, Section 2.
 //
-// Queries serve as keys. Each of several rounds sorts the tokens by a hash of their direction and cuts the sorted row
-// into chunks; a token sees those of its own chunk and of the chunk before, which for the first is the last:
+// Queries serve as keys. Each of several rounds sorts the tokens by a hash of their direction and divides the sorted
+// tokens into chunks; a token sees its own chunk and the previous one, which for the first chunk is the last:
 //
 //   k = q / |q|                                     [N, d], token by token
 //   u = q rotations[r],  bucket = arg max [u, -u]   rotations [rounds, d, buckets / 2] a buffer, drawn once
-//   order: tokens by bucket, equal ones as they stand
-//   S_ij = q_i . k_j / sqrt(d),  S_ii = -5e4        [chunk, 2 chunk] per chunk; it sees itself only if nothing else
+//   order: tokens by bucket, stably sorted
+//   S_ij = q_i . k_j / sqrt(d),  S_ii = -5e4        [chunk, 2 chunk] per chunk; weight 0 for itself unless alone
 //   A = softmax(S),  L_i = log sum_j exp(S_ij)      row by row
 //   O = A v                                         [N, e] per round
 //   out_i = sum_r w_ri O_ri                         w_i = softmax over rounds of L_i
 //
-// With the rounds' weights, out_i is one softmax over everything that token i sees in any round; what it sees in two
-// rounds counts twice. The backward pass is that of this softmax.
+// With the rounds' weights, out_i is one softmax over all keys that token i sees in any round; keys seen in two rounds
+// count twice. The backward pass is that of this softmax.
 //
-// Time 8 N chunk d and N d buckets per round, memory O(rounds N d). Differs from the paper, as reformer-pytorch does:
-// tokens of other buckets in reach are seen, and what several rounds see is not divided among them. |q| below 1e-12 is
-// replaced by that constant. The hash has no gradient.
+// Time 8 N chunk d and N d buckets per round, memory O(rounds N d). Differs from the paper, like reformer-pytorch:
+// tokens of other buckets in the two chunks are seen, and keys seen in several rounds are not down-weighted. |q| below
+// 1e-12 is replaced by that constant. The hash has no gradient.
 #include "round.h"
 
 #include "heed/attention/capabilities/map.h"
@@ -134,10 +134,10 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
 
   // P_rij = w_ri A_rij = exp(S_rij) / sum over all rounds and keys of exp(S_i), one softmax:
   // Undoing 6 and 4: dv_j += sum P_rij dout_i,  dP_rij = <dout_i, v_j>,
-  //                  dS_rij = P_rij (dP_rij - <dout_i, out_i>) / sqrt(d), 0 for i = j, whose S is a constant.
+  //                  dS_rij = P_rij (dP_rij - <dout_i, out_i>) / sqrt(d), 0 for i = j, since S_ii is constant.
   // Undoing 3: dq_i = sum dS_rij k_j,  dk_j = sum dS_rij q_i.
-  // Undoing 1: dq += (dk - k <k, dk>) / |q|, or dk / 1e-12 where that is the divisor.
-  // Rounds are undone one by one, in their own order of tokens.
+  // Undoing 1: dq += (dk - k <k, dk>) / |q|, or dk / 1e-12 if that is the divisor. The backward pass runs round by
+  // round, in each round's order of tokens.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
                     const ReformerSaved<T>& saved, const ReformerScratch<T>& scratch,
@@ -159,7 +159,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     }
   }
 
-  // P, summed over rounds and over all places where a token sees another.
+  // Computes P, summed over rounds and over all positions at which a token sees another.
   template <class T>
   void run_map(const AttentionInput<T>& in, Heads<T> maps, const ReformerSaved<T>& saved,
                const ReformerScratch<T>& scratch) const {
@@ -193,7 +193,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
                              kernels::attention_softmax_counts(N, pairs) + N * Counts{.add = 1, .log = 1} +
                              product_counts(N, e, seen)) +
                    kernels::softmax_columns_counts(rounds, N) + product_counts(N, e, rounds);
-    // Backward: <dout, out>; per round A again, dv, dP, dS, dq and dk, and the sums over places and rounds; 1.
+    // Backward: <dout, out>; per round A recomputed, dv, dP, dS, dq and dk, and the sums over positions and rounds; 1.
     cost.backward =
         kernels::row_dots_counts(N, e) +
         rounds * (scores + kernels::attention_softmax_again_counts(pairs) + N * Counts{.div = 1} +
@@ -215,7 +215,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     return buckets > 0 ? buckets : std::max<Index>(chunks(shape) / 2 * 2, 2);
   }
 
-  /// Steps 1 to 5: leaves O of all rounds in scratch, in the tokens' own order.
+  /// Runs steps 1 to 5. O of all rounds is in scratch afterwards, in the tokens' original order.
   template <class T>
   void run_rounds(const AttentionInput<T>& in, Index h, const ReformerSaved<T>& saved,
                   const ReformerScratch<T>& scratch) const {
@@ -249,7 +249,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     }
   }
 
-  /// Adds what the rows in front got to the last chunk, whose tokens they are; what is left are the tokens in order.
+  /// Adds the leading rows, which belong to the last chunk, to its rows. Returns the tokens in order, without them.
   template <class T>
   Matrix<T> joined_ends(Matrix<T> x) const {
     const Index N = x.rows - chunk;
@@ -257,7 +257,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     return x.middle_rows(chunk, N);
   }
 
-  /// dq (+)= the gradient of q as queries and, through k = q / |q|, as keys.
+  /// Computes dq (+)= the gradient of q as queries and, through k = q / |q|, as keys.
   template <class T>
   void undo_norm(Matrix<const T> k, const T* norms, const ReformerScratch<T>& scratch, Update update,
                  Matrix<T> dq) const {

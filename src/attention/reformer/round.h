@@ -1,5 +1,5 @@
-// Part of Reformer (reformer.cpp): a round of one head. Its tokens are taken in the order of the round; chunks of them
-// see themselves and the chunk before, which for the first is the last. Steps are numbered as in reformer.cpp.
+// Part of Reformer (reformer.cpp): a round of one head. Tokens are in the order of the round; a chunk sees itself and
+// the previous chunk, which for the first is the last. Steps are numbered as in reformer.cpp.
 #pragma once
 
 #include "order.h"
@@ -12,8 +12,8 @@
 
 namespace heed {
 
-/// Saved, for each head: |q|, k; of each round the order of tokens, and in that order the maximum and sum of
-/// each row of A; and the rounds' weights of each token.
+/// Saved, for each head: |q|, k; per round the order of tokens, and in that order the maximum and sum of each row of A;
+/// and the weights of the rounds for each token.
 template <class T>
 struct ReformerSaved {
   Heads<T> norms, k;              ///< [1, N], [N, d]
@@ -22,10 +22,10 @@ struct ReformerSaved {
 
 template <class T>
 struct ReformerScratch {
-  Matrix<T> q, k, v, dq, dk, dv;  ///< in the order of a round; the last chunk of k and v also in front of the first
+  Matrix<T> q, k, v, dq, dk, dv;  ///< in the order of a round; a copy of the last chunk of k and v precedes the first
   Matrix<T> A, dA, rows, values;  ///< of a chunk: A, its gradient, maximum and sum of each row, O
   Matrix<T> u, O;                 ///< of a round; of all rounds
-  T *buckets, *starts;            ///< of a round: the tokens' buckets, and where each bucket begins
+  T *buckets, *starts;            ///< of a round: the tokens' buckets, and the start of each bucket
   Matrix<T> query_gradient, key_gradient;  ///< sums over rounds
   T* dots;                                 ///< <dout, out>
 };
@@ -41,7 +41,7 @@ struct ReformerRound {
   Index chunks() const { return tokens() / chunk; }
   const T* order() const { return saved.order[h][r]; }
 
-  /// The round's rows of what holds all rounds.
+  /// Returns this round's rows of a matrix of all rounds.
   template <class U>
   Matrix<U> of_round(Matrix<U> x) const {
     return x.middle_rows(r * tokens(), tokens());
@@ -55,7 +55,7 @@ struct ReformerRound {
     sort_by_bucket(tokens(), scratch.buckets, 2 * half, scratch.starts, saved.order[h][r]);
   }
 
-  /// q, k and v in the order of the round.
+  /// Copies q, k and v to scratch, in the order of the round.
   void gather() const {
     const Index N = tokens();
     gather_rows<T>(order(), in.q[h], scratch.q);
@@ -65,7 +65,7 @@ struct ReformerRound {
     gather_rows<T>(order() + N - chunk, in.v[h], scratch.v.top_rows(chunk));
   }
 
-  /// 3. and 4. O of the round, in the tokens' own order, and L, which overwrites their weights.
+  /// 3. and 4. Computes O of the round, in the tokens' original order, and L, in the memory of the weights.
   void attend() const {
     const Matrix<T> O = of_round(scratch.O);
     for (Index c = 0; c < chunks(); ++c) {
@@ -93,9 +93,9 @@ struct ReformerRound {
     kernels::attention_softmax_again({scale()}, scratch.A, scratch.rows);
   }
 
-  /// Undoes 6. to 3., from dout in the tokens' own order: dq, dk and dv in that of the round.
+  /// Runs the backward pass of 6. to 3.: computes dq, dk and dv, in the round's order, from dout in the original order.
   void undo(Matrix<const T> douts) const {
-    const Matrix<T> dout = scratch.O.top_rows(tokens());  // O is not needed any more
+    const Matrix<T> dout = scratch.O.top_rows(tokens());  // overwrites O
     gather_rows<T>(order(), douts, dout);
     fill(scratch.dk, T(0)), fill(scratch.dv, T(0));
     for (Index c = 0; c < chunks(); ++c) undo_chunk(c, of_chunk(dout, c));
@@ -106,11 +106,11 @@ struct ReformerRound {
 
   double scale() const { return score_scale(in.shape); }
 
-  /// Returns the rows that chunk c sees, of rows that begin with a copy of the last chunk.
+  /// Returns the rows that chunk c sees. x begins with a copy of the last chunk.
   Matrix<T> seen_by(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, 2 * chunk); }
   Matrix<T> of_chunk(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, chunk); }
 
-  /// Calls f(i, j) for each query of a chunk and each place where it would see itself: twice if there is one chunk.
+  /// Calls f(i, j) for each query of a chunk and each position at which it would see itself: two if there is one chunk.
   template <class F>
   void each_self(const F& f) const {
     for (Index i = 0; i < chunk; ++i) {
@@ -119,7 +119,7 @@ struct ReformerRound {
     }
   }
 
-  /// sqrt(d) S of a chunk.
+  /// Computes sqrt(d) S of a chunk.
   void make_scores(Index c) const {
     kernels::gemm(of_chunk(scratch.q, c), transposed(seen_by(scratch.k, c)), scratch.A);
     each_self([&](Index i, Index j) { scratch.A(i, j) = T(self_score / scale()); });

@@ -1,4 +1,4 @@
-// Shared by mechanisms that decode a sequence token by token: kept keys and values, and sums.
+// Shared by mechanisms that decode a sequence token by token: stored keys and values, and sums.
 #pragma once
 
 #include "heed/attention/capabilities/decoding.h"
@@ -20,8 +20,8 @@ void keep_row(Heads<const T> row, Index t, const Heads<T>& kept) {
   for (Index h = 0; h < kept.count; ++h) std::copy_n(row[h][0], kept.first.columns, kept[h][t % kept.first.rows]);
 }
 
-/// Decodes a token by its own row of the map, A = to_row(scores): K and V hold the keys and values of all tokens up to
-/// it.
+/// Decodes a token by computing its row of the map, A = to_row(scores), from the stored keys and values of all tokens
+/// up to it.
 template <class T, class F>
 void decode_by_row(const AttentionDecoding<T>& call, const F& to_row) {
   const auto& [in, t, out, state, sums, scratch] = call;

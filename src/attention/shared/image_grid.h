@@ -8,7 +8,7 @@
 namespace heed {
 
 /// Throws Error unless queries and keys are the tokens of an image grid, with or without a class token before them.
-/// `setting`: the option that requires it; `instead`: one that does not.
+/// `setting` is the option that requires it, `instead` one that does not.
 inline void require_image_grid(const AttentionShape& s, const char* owner, std::string_view setting,
                                const char* instead) {
   require(!s.sequence(), "[{}] {}; a sequence has no grid: expected {}", owner, setting, instead);
@@ -17,14 +17,14 @@ inline void require_image_grid(const AttentionShape& s, const char* owner, std::
           s.queries, s.keys, s.grid_height, s.grid_width);
 }
 
-/// Throws Error likewise, and if there is a class token.
+/// Throws Error in the same cases, and if there is a class token.
 inline void require_image_grid_alone(const AttentionShape& s, const char* owner, std::string_view setting,
                                      const char* instead) {
   require_image_grid(s, owner, setting, instead);
   require(!s.class_token, "[{}] {}; a class token has no place on the grid: expected {}", owner, setting, instead);
 }
 
-/// Throws Error unless the option called `name`, the side of square cells, divides the grid.
+/// Throws Error unless option `name`, the side of square cells, divides the grid's height and width.
 inline void require_cells(const AttentionShape& s, const char* owner, const char* name, Index side) {
   require(s.grid_height % side == 0 && s.grid_width % side == 0, "[{}] {} is {}; it must divide the grid, {} x {}",
           owner, name, side, s.grid_height, s.grid_width);

@@ -26,8 +26,7 @@ struct KernelHead {
 
   /// Computes out of a block's queries.
   void forward(const KernelBlock& b, Matrix<T> outs) const {
-    // 1. the features of the block's keys; with the last block, also of those that no query sees, whose gradient is
-    // zero
+    // 1. features of the block's keys; in the last block also of keys that no query sees, whose gradient is zero
     const Index made = of.causal ? std::min(b.first, of.M) : b.first_key;
     const Index end = of.causal && b.first + b.rows == of.N ? of.M : b.first_key + b.seen + b.later;
     if (end > made) make_keys(made, end - made);
@@ -61,7 +60,7 @@ struct KernelHead {
   // Undoing 4: dP_ij = <dy_i, v_j> + dD_i for j <= i;
   //            df_i += sum_j dP_ij g_j,  dg_j += sum_i dP_ij f_i,  dv_j += sum_i P_ij dy_i.
   // Undoing 1: undo_queries and undo_keys.
-  /// Adds to dS and dz, and unless causal computes all gradients of a block. Last block to first.
+  /// Adds to dS and dz and, unless causal, computes all gradients of a block. Called from the last block to the first.
   void backward(const KernelBlock& b, Matrix<const T> out, Matrix<const T> dout, Update update, Matrix<T> dq,
                 Matrix<T> dk, Matrix<T> dv) const {
     if (b.rows > 0) {
@@ -79,7 +78,8 @@ struct KernelHead {
     if (!of.causal) features.undo(Features::keys, b.first_key, b.keys(k), gb, dg, update, b.keys(dk));
   }
 
-  /// Causal: recomputes S and z, block after block, and computes the gradients that need them. First block to last.
+  /// Causal: recomputes S and z up to this block and the gradients that need them. Called from the first block to the
+  /// last.
   void backward_again(const KernelBlock& b, Matrix<const T> dout, Update update, Matrix<T> dq, Matrix<T> dv) const {
     add_keys(b);
     const Matrix<T> fb = b.queries(f);
@@ -107,7 +107,7 @@ struct KernelHead {
   }
 
  private:
-  /// Return the features of some queries or keys: saved, or in scratch memory.
+  /// Return memory for the features of queries or keys: saved, or scratch.
   Matrix<T> queries_at(Index first, Index rows) const {
     return of.keeps_queries() ? f.middle_rows(first, rows) : scratch.f.top_rows(rows);
   }
@@ -122,7 +122,7 @@ struct KernelHead {
     features.make(Features::keys, first, k.middle_rows(first, rows), keys_at(first, rows));
     return keys_at(first, rows);
   }
-  /// Recompute them, unless they are saved.
+  /// Return the features of queries or keys, recomputed unless saved.
   Matrix<T> queries_again(Index first, Index rows) const {
     return of.keeps_queries() ? queries_at(first, rows) : make_queries(first, rows);
   }
@@ -157,7 +157,7 @@ struct KernelHead {
     return dy;
   }
 
-  /// Computes a block's df, and the part of dg and dv from within the block.
+  /// Computes a block's df, and the contributions of the block's pairs to dg and dv.
   Matrix<T> queries_backward(const KernelBlock& b, Matrix<const T> fb, Matrix<const T> dy, Matrix<T> dv) const {
     const Matrix<T> df = scratch.df.top_rows(b.rows), dD = of_block(b, scratch.dD);
     gemm(dy, transposed(S), df);
@@ -176,19 +176,19 @@ struct KernelHead {
     return df;
   }
 
-  /// Causal: sets dg and dv of the keys from `added` on, which no block adds to the sums, to zero.
+  /// Causal: zeroes dg and dv of the keys from `added` on, which no block adds to the sums.
   void clear_unadded(Index added, Update update, Matrix<T> dv) const {
     if (!of.causal) return;
     fill(scratch.dg.middle_rows(added, of.M - added), T(0));
     if (update == Update::assign) fill(dv.middle_rows(added, of.M - added), T(0));
   }
 
-  /// Returns the block's rows of scratch memory, which holds all queries or, unless causal, one block.
+  /// Returns the block's rows of scratch memory, which holds all queries if causal, otherwise one block.
   Matrix<T> of_block(const KernelBlock& b, Matrix<T> memory) const {
     if (!of.normalised) return memory;
     return of.causal ? b.queries(memory) : memory.top_rows(b.rows);
   }
-  /// Returns a block of P, or of its gradient.
+  /// Returns the block's part of the memory of P, or of its gradient.
   static Matrix<T> within(const KernelBlock& b, Matrix<T> memory) {
     return {memory.data, b.rows, b.later, memory.stride};
   }
@@ -256,7 +256,7 @@ HEED_FOR_EACH_NUMBER(INSTANTIATE)
 Cost KernelAttention::cost(const Counts& queries, const Counts& keys) const {
   const Index seen = causal ? std::min(N, M) : M;
   Cost cost;
-  // Forward: 1.; 2. S; 3. y. Backward: dS, dg, dv; df; features again, where they are not kept.
+  // Forward: 1.; 2. S; 3. y. Backward: dS, dg, dv; df; features recomputed, unless saved.
   cost.forward = queries + keys + product_counts(p, e, seen) + product_counts(N, e, p);
   cost.backward =
       product_counts(p, e, N) + product_counts(seen, p, e) + product_counts(seen, e, p) + product_counts(N, p, e);
@@ -265,9 +265,9 @@ Cost KernelAttention::cost(const Counts& queries, const Counts& keys) const {
   if (!keeps_queries()) cost.backward += queries;
   if (!keeps_keys()) cost.backward += keys;
   cost.attention_exp = queries.exp + keys.exp;
-  if (causal) cost.backward += product_counts(p, e, seen);  // S again; as papers count, once
+  if (causal) cost.backward += product_counts(p, e, seen);  // S recomputed; contractions count it once
   if (!normalised) return cost;
-  // Forward: 2. z; 3. D; 5. out. Backward: 5. dy and dD; dz, its part of dg and of df.
+  // Forward: 2. z; 3. D; 5. out. Backward: 5. dy and dD; dz, its contributions to dg and df.
   const Counts z = kernels::column_sums_counts(seen, p), of_keys{.add = seen * p};
   cost.forward += z + kernels::row_dots_counts(N, p) + N * Counts{.mul = e, .add = 1, .div = 1};
   cost.backward += kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1} + product_counts(1, p, N) + of_keys +

@@ -1,21 +1,21 @@
-// Kernel attention: maps that are a product of features, f_i of query i and g_j of key j.
+// Kernel attention: maps that are products of features, f_i of query i and g_j of key j.
 //
 //   S = sum_j g_j v_j^T            [p, e]
 //   z = sum_j g_j                  [p]
 //   D_i = f_i z + eps
-//   out_i = f_i S / D_i            [N, e]; or f_i S, where rows are not normalised
+//   out_i = f_i S / D_i            [N, e]; or f_i S, if rows are not normalised
 //
 // The map f_i g_j / D_i [N, M] is never stored: time O((N + M) p e), memory O(N). Blocks of keys are added to the sums,
-// then blocks of queries follow; a block's features are used while they are in cache, and recomputed in the backward
-// pass. The heads of a block run one after the other, since they are adjacent in memory.
+// then blocks of queries follow; a block's features are used while they are in the cache, and recomputed in the
+// backward pass. A block is processed for all heads in turn, since its heads are adjacent in memory.
 //
-// Causal, S and z are running sums, over the keys up to the query's own position. A block has keys and queries: S holds
-// the keys that all its queries see; those that only some of them see are added by a product within the block,
+// If causal, S and z are running sums over the keys up to the query's position. A block has keys and queries: S sums
+// over the keys that all its queries see; keys that only some of them see are added by a product within the block,
 //
 //   P_ij = f_i g_j for j <= i, 0 beyond:      y_i = f_i S + sum_j P_ij v_j,     D_i = f_i z + sum_j P_ij + eps.
 //
-// A block of one query has no such keys: these are the running sums of the textbook, which Counted counts. As the
-// backward pass runs through the blocks twice, the features are saved, and heads run one by one.
+// A block of one query has no such keys and gives the running sums of the textbook, which Counted counts. Since the
+// causal backward pass runs through the blocks twice, the features are saved, and heads run sequentially.
 #pragma once
 
 #include "heed/attention/capabilities/map.h"
@@ -23,13 +23,13 @@
 
 namespace heed {
 
-/// The features of a mechanism. x, dx and features have a row for each of some queries or keys, from index `first` on.
+/// The features of a mechanism. x, dx and features have a row per query or key, from index `first` on.
 template <class T>
 class KernelFeatures {
  public:
   enum Side { queries, keys };
 
-  /// Computes what all blocks share, before the first of forward or map; it is saved for the backward pass.
+  /// Computes data shared by all blocks, before the first block of forward or map; saved for the backward pass.
   virtual void start() const {}
 
   virtual void make(Side side, Index first, Matrix<const T> x, Matrix<T> features) const = 0;
@@ -42,7 +42,7 @@ class KernelFeatures {
   ~KernelFeatures() = default;
 };
 
-/// Saved for the backward pass: S, z and 1 / D; the features, if they are kept.
+/// Saved for the backward pass: S, z and 1 / D; the features, unless they are recomputed.
 template <class T>
 struct KernelSaved {
   Heads<T> f, g;     ///< [N, p], [M, p]
@@ -50,7 +50,7 @@ struct KernelSaved {
 };
 
 /// Scratch: features of a block, and their gradients; gradients of y = f S and of D; P and its gradient; gradients of S
-/// and z of each head. Causal, the gradients of the features of all keys, of all y and of all D are kept.
+/// and z of each head. If causal, the gradients of the features of all keys, of all y and of all D.
 template <class T>
 struct KernelScratch {
   Matrix<T> f, g, df, dg, dy, dD, P, dP;
@@ -62,7 +62,7 @@ struct KernelAttention {
   Index heads, N, M, p, e;
   bool normalised = true, causal = false;
   double eps = 0;
-  bool keys_together = false;  ///< do the features of a key depend on all keys? Then they are a single block, and kept
+  bool keys_together = false;  ///< a key's features depend on all keys: a single block, saved
 
   template <class T>
   KernelSaved<T> saved(MemoryLayout<T>& layout) const {
@@ -100,17 +100,17 @@ struct KernelAttention {
   /// Returns the cost of one head, given the forward counts of the features of its queries and of its keys.
   Cost cost(const Counts& queries, const Counts& keys) const;
 
-  /// Are the features of queries, or keys, saved for the backward pass instead of recomputed?
+  /// Return true if the features of queries, or keys, are saved for the backward pass instead of recomputed.
   bool keeps_queries() const { return causal; }
   bool keeps_keys() const { return causal || keys_together; }
 
-  /// Maximum queries and keys per block. Causal, the product within a block of 64 queries takes about as long as those
-  /// with S; otherwise 256 rows of 64 features are 64 KB, and a few such matrices fit an L2 cache.
+  /// Return the maximum queries, or keys, per block. If causal, the product within a block of 64 queries takes about as
+  /// long as those with S; otherwise 256 rows of 64 features are 64 KB, and a few such matrices fit in an L2 cache.
   Index block_queries() const { return causal ? 64 : 256; }
   Index block_keys() const { return keys_together ? M : 256; }
 };
 
-/// Base of the mechanisms whose passes are those above. Derived defines, beside its options and cost:
+/// Base of mechanisms of this kind. Derived defines, in addition to its options and cost:
 ///   kernel(shape)                    its sizes
 ///   features(shape, layout)           its features, which may lay out memory that is saved for the backward pass
 template <class Derived>

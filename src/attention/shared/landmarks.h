@@ -1,5 +1,4 @@
-// Options for choosing landmarks, a few rows that stand for all tokens
-// (kernels/grids/pooling.h).
+// Options for choosing landmarks, a few rows that represent all tokens (kernels/grids/pooling.h).
 #pragma once
 
 #include "image_grid.h"
@@ -51,7 +50,7 @@ struct LandmarkOptions {
     }
     require((ratio > 0) != (landmarks != 0), "[{}] ratio is {}, landmarks is {}; expected one of them", owner, ratio,
             landmarks);
-    constexpr Index most = 16'384;  // a matrix of their distances is inverted
+    constexpr Index most = 16'384;  // the matrix of their distances is inverted
     const Index count = landmarks != 0 ? landmarks : tokens / ratio / (dims == 1 ? 1 : ratio);
     require(count <= most, "[{}] there are {} landmarks; expected at most {}", owner, count, most);
     if (shape.sequence()) {
@@ -107,11 +106,11 @@ struct LandmarkOptions {
     return {sampling == Sampling::conv ? Kind::convolution : Kind::mean, cells.count(), skip, cells};
   }
 
-  /// Does sampling read a tensor?
+  /// Returns true if sampling reads a tensor.
   bool has_tensor() const { return sampling == Sampling::conv || sampling == Sampling::random; }
 
-  /// Returns the tensor that sampling reads, as kernels take it: the weight [d, d ratio^2] or the index [m, 1]; empty
-  /// for none. Throws Error if an index is out of range.
+  /// Returns the tensor that sampling reads, in the form that kernels expect: the weight [d, d ratio^2] or the index
+  /// [m, 1]; empty for none. Throws Error if an index is out of range.
   template <class T>
   Matrix<const T> tensor(const char* owner, const AttentionInput<T>& in) const {
     if (!has_tensor()) return {};
@@ -125,7 +124,7 @@ struct LandmarkOptions {
     return as_matrix(values);
   }
 
-  /// Returns its gradient, likewise.
+  /// Returns the gradient of that tensor, in the same form.
   template <class T>
   Matrix<T> tensor_gradient(const AttentionGradient<T>& gradient) const {
     return has_tensor() ? as_matrix(gradient.parameters[0]) : Matrix<T>{};

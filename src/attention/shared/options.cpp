@@ -12,10 +12,10 @@ namespace heed {
 
 namespace {
 
-/// The option that every mechanism accepts; without a causal form only as false.
+/// Option that every mechanism accepts, only as false if it has no causal form.
 constexpr const char* causal = "causal";
 
-/// Parses the whole of `text`. Returns false if it is no number.
+/// Parses the whole of `text`. Returns false if it is not a number.
 template <class Number>
 bool parse(const std::string& text, Number& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -43,7 +43,7 @@ std::string option_text(double value) { return fmt::format("{}", value); }
 std::string option_text(std::optional<double> value) { return value ? option_text(*value) : "not set"; }
 
 void OptionReader::operator()(const char* name, Index& value, const char*) {
-  // Far above any use; sums with token counts stay within 64 bits.
+  // Far above any use, and sums with token counts fit in 64 bits.
   constexpr Index most = 1'000'000'000'000;
   const Index least = value == not_set ? 0 : -most;
   if (const std::string* const text = take(name))

@@ -1,11 +1,11 @@
-// out_i = y_i / D_i for weighted sums y of values and D of ones: the last step of mechanisms that divide rows.
+// out_i = y_i / D_i with weighted sums y_i of values and sums D_i of weights: the last step of normalised mechanisms.
 #pragma once
 
 #include "heed/kernels/rows/rows.h"
 
 namespace heed {
 
-/// Returns one row for all queries.
+/// Returns a matrix of `rows` copies of `row` (stride 0).
 template <class T>
 Matrix<const T> repeated(Matrix<T> row, Index rows) {
   return {row.data, rows, row.columns, 0};
@@ -22,7 +22,7 @@ void divide_rows(Matrix<T> y, T* D) {
   }
 }
 
-/// Computes dy_i = dout_i / D_i, dD_i = -<dout_i, out_i> / D_i. `reciprocals` are those of D.
+/// Computes dy_i = dout_i / D_i, dD_i = -<dout_i, out_i> / D_i. `reciprocals` has 1 / D.
 template <class T>
 void divide_rows_backward(Matrix<const T> out, const T* reciprocals, Matrix<const T> dout, Matrix<T> dy, T* dD) {
   kernels::row_dots(dout, out, dD);

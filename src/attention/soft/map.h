@@ -1,4 +1,4 @@
-// Part of SOFT (soft.cpp): its map S, of which only the factors are stored, and products with it.
+// Part of SOFT (soft.cpp): its map S, stored as factors only, and products with it.
 //
 //   S = P^T X P, or with kernel=exact S = G(q, q), computed in blocks of rows
 #pragma once
@@ -14,12 +14,12 @@
 
 namespace heed {
 
-/// Sizes and options for one shape, by the names of soft.cpp.
+/// Sizes and options for one shape, named as in soft.cpp.
 struct SoftSetting {
   Index heads, N, d, e, m;
   double scale;  ///< 1 / (2 sqrt(d))
   double ridge;
-  bool exact;               ///< kernel=exact; there are no landmarks then
+  bool exact;               ///< kernel=exact, without landmarks
   bool normalizes_map;      ///< normalize=map
   bool normalizes_inverse;  ///< normalize=inverse
   bool unrolled;            ///< inverse_grad=unrolled
@@ -28,14 +28,14 @@ struct SoftSetting {
   kernels::NewtonInverse newton;
 };
 
-/// Saved for the backward pass, with the names of soft.cpp.
+/// Saved for the backward pass, named as in soft.cpp.
 template <class T>
 struct SoftSaved {
   Heads<T> L, A, P, X;    ///< [m, d], [m, m], [m, N], [m, m]
   Heads<T> scaled, root;  ///< with normalize=inverse E^-1/2 X E^-1/2 and E^-1/2 [m, 1]; else X itself
   Heads<T> Z, Y;          ///< P v and X Z, [m, e]
-  Heads<T> S, H, norms;   ///< landmark_act: landmarks before it over d^(1/4), their norm, its statistics [m, 2]
-  Heads<T> D, Z1, Y1;  ///< normalize=map: D = S 1 [N, 1], and Z1 = P 1 and Y1 = X P 1 [m, 1], from which it is computed
+  Heads<T> S, H, norms;   ///< landmark_act: sampled landmarks / d^(1/4), normalised ones, statistics [m, 2]
+  Heads<T> D, Z1, Y1;     ///< normalize=map: D = S 1 [N, 1], computed from Z1 = P 1 and Y1 = X P 1 [m, 1]
 
   SoftSaved(const SoftSetting& s, MemoryLayout<T>& layout) {
     const auto take = [&](Index rows, Index columns) { return lay_out_heads(s.heads, rows, columns, layout); };
@@ -50,7 +50,7 @@ struct SoftSaved {
 
 template <class T>
 struct SoftScratch {
-  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP also holds X P while S itself is computed
+  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP also holds X P while S is computed
   Matrix<T> ones, dD, w, dscaled, dw;    ///< normalize=map: 1, dD, w = D^-1/2 v, D^-1/2 dout and dw
   Matrix<T> norm_sums;                   ///< landmark_act: gradients of gamma and beta
   kernels::NewtonBackwardScratch<T> newton;
@@ -70,15 +70,15 @@ struct SoftScratch {
   }
 };
 
-/// A product with S, of v [N, e] or [N, 1]: Z = P v and Y = X Z, unless S is exact.
+/// Operand v [N, e] or [N, 1] of a product with S, and, unless S is exact, Z = P v and Y = X Z.
 template <class T>
 struct SoftProduct {
   Matrix<const T> v;
   Matrix<T> Z, Y;
 };
 
-/// The tensors that landmarks are made with, or their gradients: that of the sampling, if any, and with landmark_act
-/// gamma and beta of the norm.
+/// The tensors from which landmarks are computed, or their gradients: that of the sampling, if any, and with
+/// landmark_act gamma and beta of the norm.
 template <class T>
 struct SoftTensors {
   Matrix<T> sampling;
@@ -96,8 +96,8 @@ struct SoftMap {
   SoftTensors<const T> tensors;
   Matrix<T> L = saved.L[h], A = saved.A[h], P = saved.P[h], X = saved.X[h], scaled = saved.scaled[h];
 
-  /// L of the sampled landmarks: with landmark_act d^(1/4) gelu(norm(L / d^(1/4))), so that distances are those of the
-  /// authors, who divide q by d^(1/4) first and compare it with what the gelu gives.
+  /// With landmark_act, replaces L by d^(1/4) gelu(norm(L / d^(1/4))). The authors first divide q by d^(1/4) and
+  /// compare it with the result of the gelu; the factors give the same distances.
   void activate() const {
     if (!s.activates) return;
     const Matrix<T> S = saved.S[h], H = saved.H[h];
@@ -108,7 +108,7 @@ struct SoftMap {
     for (Index i = 0; i < L.size(); ++i) L.data[i] = root * L.data[i];
   }
 
-  /// Computes its gradient, which overwrites dL, and adds to the gradients of gamma and beta.
+  /// Replaces dL by the gradient of activate(), and adds to the gradients of gamma and beta.
   void activate_backward(const SoftTensors<T>& d) const {
     if (!s.activates) return;
     const Matrix<T> S = saved.S[h], dL = scratch.dL, sums = scratch.norm_sums;
@@ -137,7 +137,7 @@ struct SoftMap {
     return cost;
   }
 
-  /// L and A.
+  /// Computes L and A.
   void make_gram() const {
     kernels::sample_landmarks({s.landmarks, q, tensors.sampling, scratch.landmarks}, L);
     activate();
@@ -154,9 +154,9 @@ struct SoftMap {
     if (s.normalizes_inverse) kernels::scale_inverse(A, X, saved.root[h], scaled);
   }
 
-  /// Undoes it: turns dP and dX, in scratch, into dq, and adds to the gradients of the tensors.
+  /// Runs the backward pass of make(): computes dq from dP and dX in scratch, and adds to the gradients of the tensors.
   ///   Undoing 3: kernels/solvers/newton_inverse.h.
-  ///   Undoing 2: dL and dq from P; dL from A, whose rows and columns both are landmarks.
+  ///   Undoing 2: dL and dq from P; dL from A, whose rows and columns are both landmarks.
   ///   Undoing 1: dq from dL.
   void make_backward(const SoftTensors<T>& dtensors, Update update, Matrix<T> dq) const {
     if (s.exact) return;
@@ -178,7 +178,7 @@ struct SoftMap {
                                        dq);
   }
 
-  /// S itself, [N, N].
+  /// Computes S itself, [N, N].
   void make_map(Matrix<T> map) const {
     if (s.exact) return kernels::gaussian(q, q, s.scale, map);
     const Matrix<T> XP = scratch.dP;
@@ -186,7 +186,7 @@ struct SoftMap {
     kernels::gemm(transposed(P), XP, map);
   }
 
-  /// out = S v; leaves Z and Y.
+  /// Computes out = S v, and Z and Y.
   void multiply(const SoftProduct<T>& product, Matrix<T> out) const {
     const auto [v, Z, Y] = product;
     if (s.exact)
@@ -195,7 +195,7 @@ struct SoftMap {
       kernels::nystrom_product({P, scaled, v, Z, Y}, out);
   }
 
-  /// Undoes it: writes dv, unless it is left out, and by `update` dP and dX in scratch, or dq where S is exact.
+  /// Runs the backward pass of multiply(): writes dv, unless empty, and dP and dX in scratch, or dq if S is exact.
   void multiply_backward(const SoftProduct<T>& product, Matrix<const T> dout, Update update_v, Matrix<T> dv,
                          Update update, Matrix<T> dq) const {
     const auto [v, Z, Y] = product;

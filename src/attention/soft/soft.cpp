@@ -1,6 +1,6 @@
 // SOFT. Lu, Yao, Zhang, Zhu, Xu, Gao, Xu, Xiang, Zhang, "SOFT: Softmax-free Transformer with Linear Complexity",
-// NeurIPS 2021, arXiv:2110.11945v2. A Gaussian kernel between tokens instead of a softmax. q serves as k, so the map is
-// a Gram matrix, and m landmarks approximate it (Nystroem).
+// NeurIPS 2021, arXiv:2110.11945v2. A Gaussian kernel between tokens instead of a softmax. q is used as k, so the map
+// is a Gram matrix, and m landmarks approximate it (Nystroem).
 //
 //   G(x, y) = exp(-|x - y|^2 / (2 sqrt(d)))      Eq. 4-5
 //   L = landmarks of q          [m, d]           Section 3.2, "Sampling": its Q~
@@ -9,15 +9,15 @@
 //   X = Newton-Raphson(A)       [m, m]           Eq. 10, Algorithm 2: about A^+
 //   out = P^T X P v             [N, d]           Eq. 7 and 9; from the right, so that S = P^T X P is never stored
 //
-//   kernel=exact       S = G(q, q), with which training did not converge; time O(N^2 d), in blocks of rows
+//   kernel=exact       S = G(q, q), for which training did not converge; time O(N^2 d), in blocks of rows
 //   normalize=map      S becomes D^-1/2 S D^-1/2, D the row sums of S, at least 1e-6
 //   normalize=inverse  X becomes E^-1/2 X E^-1/2, E the row sums of A (the authors' later code)
 //
-// Time 4 N m d in products, 3 N m d in distances, 4 i m^3 for i iterations and (N + m) m exponentials; memory N m.
-// Differs: the starting factor is 1.8 / |A|^2, as in the authors' code, for the paper's 2 / |A|^2 (init=plain) stalls
-// where |A| is an eigenvalue. Backtracking tests I - a A A, the iteration's residual, where the paper prints I - a A.
-// The gradient is that of the iteration, where the authors' code takes that of the true inverse
-// (inverse_grad=implicit). Their code, unlike the paper, has two more parts:
+// Time 4 N m d in products, 3 N m d in distances, 4 i m^3 for i iterations and (N + m) m exps; memory N m. Differs: the
+// starting factor is 1.8 / |A|^2, as in the authors' code, since the paper's 2 / |A|^2 (init=plain) stalls if |A| is an
+// eigenvalue. Backtracking tests I - a A A, the iteration's residual; the paper has I - a A. The gradient is that of
+// the iteration; the authors' code uses that of the true inverse (inverse_grad=implicit). Their code has two additions
+// to the paper:
 //
 //   landmark_act  L becomes d^(1/4) gelu(norm(L / d^(1/4))), with a norm over d
 //   vconv=k       out += a depth-wise convolution k x k of v on the grid, one filter per head; not on a class token
@@ -193,8 +193,8 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
   // Undoing 4: out = P^T Y, Y = X Z, Z = P v give, in turn, dY = P dout, dP = Y dout^T; dX = dY Z^T, dZ = X^T dY;
   //   dP += dZ v^T, dv = P^T dZ. With normalize=map, r = D^-1/2, out = r (S w), w = r v: dw = S^T (r dout), dv = r dw,
   //   dD from kernels/rows/row_sums.h, and D = S 1 is undone as out is.
-  // Undoing 3, 2 and 1: soft_map.h.
-  // Undoing 5: soft_vconv.h; out without it is needed where normalize=map.
+  // Undoing 3, 2 and 1: map.h.
+  // Undoing 5: vconv.h; normalize=map needs out without it.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts, const SoftSaved<T>& saved,
                     const Scratch<T>& all, const AttentionGradient<T>& gradient) const {
@@ -203,7 +203,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     each_head(in, saved, scratch, [&](Index h, const SoftMap<T>& S) {
       const Matrix<const T> v = in.v[h], dout = douts[h];
       const Matrix<T> dq = gradient.q[h], dv = gradient.v[h];
-      // How the gradient of S is written first; where S is exact, it goes to dq at once.
+      // The first update of the gradient of S; if S is exact, the gradient is added directly to dq.
       const Update first = kernel == Kernel::exact ? gradient.update : Update::assign;
       // 4.
       if (normalize != Normalize::map) {
@@ -290,13 +290,13 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     return {vconv, shape.class_token, {shape.value_width, shape.grid_height, shape.grid_width, vconv, 1, vconv / 2}};
   }
 
-  /// Head h's filter of v in the tensor, the last of all, or its gradient.
+  /// Returns head h's filter of v in the last tensor, or its gradient.
   template <class T>
   T* filter(View<T> filters, Index h) const {
     return filters.data() + h * vconv * vconv;
   }
 
-  /// Returns the part of each head's saved memory that `make` writes: [heads, rows, columns].
+  /// Returns `part` of the saved memory of all heads, [heads, rows, columns], as written by make(S).
   template <class Make>
   Tensor<float> made(const AttentionInput<float>& in, Heads<float> SoftSaved<float>::*part, const Make& make) const {
     const LaidOut<SoftSaved, float> saved(setting(in.shape));

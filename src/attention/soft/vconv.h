@@ -1,4 +1,4 @@
-// Part of SOFT (soft.cpp): the convolution of v that its authors' code adds.
+// Part of SOFT (soft.cpp): the convolution of v in the authors' code.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -15,7 +15,7 @@ struct VconvTensors {
 template <class T>
 struct VconvScratch;
 
-/// out += v convolved with a filter that all channels of a head share, on the grid behind `skip` tokens.
+/// out += v convolved with a filter that all channels of a head share, on the grid after `skip` tokens.
 struct Vconv {
   Index kernel;  ///< 0: none
   Index skip;
@@ -27,7 +27,7 @@ struct Vconv {
     kernels::depthwise(windows, grid(v), scratch.W, nullptr, Update::accumulate, grid(out));
   }
 
-  /// out without what add() added.
+  /// Returns out without the contribution of add().
   template <class T>
   Matrix<const T> without(MatrixFor<T> v, const T* filter, const VconvScratch<T>& scratch, Matrix<const T> out) const {
     for (Index r = 0; r < out.rows; ++r)
@@ -37,7 +37,7 @@ struct Vconv {
     return scratch.before;
   }
 
-  /// Adds to the gradients of v and of the filter, each of whose weights serves all channels.
+  /// Adds to the gradients of v and of the filter, whose weights are shared by all channels.
   template <class T>
   void add_backward(const VconvTensors<const T>& of, MatrixFor<T> dout, const VconvScratch<T>& scratch,
                     const VconvTensors<T>& to) const {

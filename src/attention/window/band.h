@@ -1,12 +1,12 @@
-// Part of window attention (window.cpp): softmax attention of a sequence of tokens, each of which sees those less than
-// `window` places away. The map is a band along the diagonal.
+// Part of window attention (window.cpp): softmax attention of a sequence of tokens, each of which sees the tokens less
+// than `window` positions away. The map is a band along the diagonal.
 //
 //   S_ts = q_t k_s / sqrt(d) for |t - s| < window,    A = softmax(S) row by row,    out = A v
 //
-// Queries come in blocks. All keys that any query of a block sees are multiplied with all its queries; what lies beside
-// the band then is not used, and A is zero there. Rows of the band that are cut off by neither end of the sequence have
-// the same length, and each begins one place behind the row before: in a block of the map they are the rows of a matrix
-// whose stride is greater by one.
+// Queries are processed in blocks. All keys seen by any query of a block are multiplied with all its queries; results
+// outside the band are not used, and A is zero there. Rows of the band that neither end of the sequence truncates have
+// the same length, and each begins one position after the previous row: in a block of the map they are the rows of a
+// matrix whose stride is larger by one.
 #pragma once
 
 #include "heed/attention/map_blocks.h"
@@ -15,21 +15,21 @@ namespace heed {
 
 /// A block of the map.
 struct WindowBlock : QueriesAndKeys {
-  Index fresh;  ///< how many of its keys, the last ones, no earlier block sees
+  Index fresh;  ///< number of its keys, the last ones, that no earlier block sees
 };
 
-/// A block's map in memory of [band.most_rows(), band.most_keys()].
+/// Returns a block's map in memory of [band.most_rows(), band.most_keys()].
 template <class T>
 Matrix<T> block_of(const WindowBlock& b, Matrix<T> memory) {
   return {memory.data, b.rows, b.seen, memory.stride};
 }
 
-/// Rows of a block's map that see as many keys each, the first from `column` on, and each `shift` further than the one
-/// before.
+/// Consecutive rows of a block's map with equal numbers of keys: the first row starts at `column`, each of the others
+/// `shift` after the previous one.
 struct WindowRun {
   Index row, rows, column, columns, shift;
 
-  /// Returns the part of a map that they see.
+  /// Returns their keys' part of a map.
   template <class T>
   Matrix<T> of(Matrix<T> map) const {
     return {map[row] + column, rows, columns, map.stride + shift};
@@ -53,15 +53,15 @@ struct WindowBand {
   Index N, M, window;
   double scale;
 
-  /// Query t sees the keys from first(t) to last(t) - 1.
+  /// The range [first(t), last(t)) of keys that query t sees.
   Index first(Index t) const { return std::max<Index>(t - window + 1, 0); }
   Index last(Index t) const { return std::min(t + window, M); }
 
-  /// Of a block: of few rows the products are slow, of many they are mostly beside a narrow band.
+  /// Return a block's maximum rows and keys. Products of few rows are slow; of many, mostly outside a narrow band.
   Index most_rows() const { return std::clamp<Index>(window, 16, 64); }
   Index most_keys() const { return std::min(M, most_rows() + 2 * (window - 1)); }
 
-  /// Calls f(block) for all blocks, first to last. Counting goes query by query: a row costs the pairs it has.
+  /// Calls f(block) for all blocks, first to last. Counted uses single queries, so that a row costs exactly its pairs.
   template <class T, class F>
   void for_each_block(const F& f) const {
     const Index step = std::is_same_v<T, Counted> ? 1 : most_rows();
@@ -72,7 +72,7 @@ struct WindowBand {
     }
   }
 
-  /// Calls f(run) for the runs that a block's rows consist of.
+  /// Calls f(run) for each run of a block's rows.
   template <class F>
   void for_each_run(const WindowBlock& b, const F& f) const {
     const auto length = [&](Index r) { return last(b.first + r) - first(b.first + r); };
@@ -85,7 +85,7 @@ struct WindowBand {
     }
   }
 
-  /// Beside the band A and dS are zero.
+  /// Zeroes A or dS outside the band.
   template <class T>
   void clear_beside(const WindowBlock& b, Matrix<T> S) const {
     for (Index r = 0; r < b.rows; ++r) {
@@ -100,7 +100,7 @@ struct WindowBand {
                 Matrix<T> A) const {
     // 1. S = q k^T
     gemm(b.queries(x.q), transposed(b.keys(x.k)), A);
-    // 2. A = softmax(S / sqrt(d)), in its place
+    // 2. A = softmax(S / sqrt(d)), in place
     for_each_run(b, [&](const WindowRun& run) {
       kernels::attention_softmax({scale}, run.of(A), kept.middle_rows(b.first + run.row, run.rows));
     });
@@ -124,7 +124,7 @@ struct WindowBand {
   void backward(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
                 Matrix<const T> dout, const WindowMaps<T>& maps, Update update, const WindowTokens<T>& dx) const {
     const Matrix<T> A = block_of(b, maps.A), dA = block_of(b, maps.dA), dS = dA;
-    // A again
+    // Recompute A.
     gemm(b.queries(x.q), transposed(b.keys(x.k)), A);
     for_each_run(b, [&](const WindowRun& run) {
       kernels::attention_softmax_again({scale}, run.of(A), kept.middle_rows(b.first + run.row, run.rows));
@@ -140,20 +140,20 @@ struct WindowBand {
     gemm(dS, b.keys(x.k), update, b.queries(dx.q));
     to_keys(gemm, b, dS, b.queries(x.q), update, dx.k);
     if (b.first + b.rows < N || update == Update::accumulate) return;
-    // Keys that no query sees
+    // Zero gradients of keys that no query sees.
     const Index seen = b.first_key + b.seen;
     fill(dx.k.middle_rows(seen, M - seen), T(0));
     fill(dx.v.middle_rows(seen, M - seen), T(0));
   }
 
-  /// Pairs of a query and a key that it sees, of a sequence.
+  /// Adds the sequence's pairs of a query and a visible key.
   void add_pairs(MapPairs& map) const {
     for (Index t = 0; t < N; ++t) map.pairs += last(t) - first(t);
     map.queries += N, map.seen += last(N - 1);
   }
 
  private:
-  /// weights^T rows for the keys of a block: added where blocks before it saw them, too.
+  /// Computes weights^T rows for the keys of a block, accumulated for keys that earlier blocks see.
   template <class T>
   static void to_keys(const kernels::Gemm& gemm, const WindowBlock& b, Matrix<T> weights, Matrix<const T> rows,
                       Update update, Matrix<T> gradient) {

@@ -1,22 +1,22 @@
-// Window attention: softmax attention among neighbours.
+// Window attention: softmax attention within a neighbourhood.
 //
 //   S_ts = q_t k_s / sqrt(d) where t sees s,    A = softmax(S) row by row,    out = A v
 //
 //   dims=1    t sees s where |t - s| < window, along the tokens. Beltagy, Peters, Cohan, "Longformer", 2020,
 //             arXiv:2004.05150v2, Section 3.1.
-//   dims=2    t sees the tokens of its cell; cells of window x window cut up the image grid. Liu, Lin, Cao, Hu, Wei,
+//   dims=2    t sees the tokens of its cell; cells of window x window divide the image grid. Liu, Lin, Cao, Hu, Wei,
 //             Zhang, Lin, Guo, "Swin Transformer", 2021, arXiv:2103.14030v2, Section 3.2; without its position bias.
 //
 // shift=s (dims=2) is Swin's shifted partition: the grid is rolled by s rows and columns towards the origin before it
-// is cut up, and tokens of a cell that came from opposite borders do not see each other. A cell that holds such tokens
-// is cut, by the seam between them, into parts that each lie side by side in the grid as it was. So it is enough to cut
-// the grid itself, at the rows and columns s, s + window, s + 2 window, ...: nothing is rolled or masked.
+// is divided, and tokens of a cell that came from opposite borders do not see each other. The seam between such tokens
+// divides their cell into parts, each contiguous in the original grid. So it suffices to divide the grid itself at the
+// rows and columns s, s + window, s + 2 window, ...: nothing is rolled or masked.
 //
-// Time 4 N w d for the w keys that a query sees, N w exponentials; memory O(N). A sequence is one band, whose passes
-// are in window_band.h; the tokens of a cell, brought side by side, are a sequence in which all see each other.
+// Time 4 N w d for the w keys that a query sees, N w exps; memory O(N). A sequence is one band, whose passes are in
+// band.h; the tokens of a cell, gathered, are a sequence in which all tokens see each other.
 //
-// Differs: Longformer lets a class token see, and be seen by, all tokens; here it is a token like others, which a model
-// of few blocks does not tell of the whole image. The mean of all tokens (pool = "mean") does.
+// Differs: in Longformer a class token sees all tokens, and all see it; here it is like any other token, and in a model
+// of few blocks it does not see the whole image. The mean of all tokens (pool = "mean") does.
 #include "src/attention/shared/image_grid.h"
 #include "band.h"
 
@@ -65,7 +65,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
             window - 1);
   }
 
-  // Saved: the maximum of each row of S and the sum of its exponentials; the tokens of a cell side by side.
+  // Saved: the maximum of each row of S and its sum of exps; with dims=2 in the order of cells.
   template <class T>
   Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return lay_out_heads(s.heads, s.queries, 2, layout);
@@ -108,7 +108,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
     });
   }
 
-  // window_band.h undoes a band; what was brought side by side goes back to its places.
+  // band.h has the backward pass of a band; the gradients of gathered tokens are scattered to their positions.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, Heads<T> kept,
                     const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
@@ -168,18 +168,18 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
     Cost cost;
     // Forward: 1. S; 2. A; 3. out.
     cost.forward = map.scores(d) + kernels::attention_softmax_counts(N, map.pairs) + map.to_queries(e);
-    // Backward: S and A again; 3. dv and dA; 2. dS; 1. dq and dk.
+    // Backward: S and A recomputed; 3. dv and dA; 2. dS; 1. dq and dk.
     cost.backward = map.scores(d) + kernels::attention_softmax_again_counts(map.pairs) + map.to_keys(e) +
                     map.scores(e) + kernels::attention_softmax_backward_counts(N, map.pairs) + map.to_queries(d) +
                     map.to_keys(d);
     cost.forward_contractions = map.contraction(d + e);
-    cost.backward_contractions = 2 * map.contraction(d + e);  // making S again is not counted
+    cost.backward_contractions = 2 * map.contraction(d + e);  // recomputing S is not counted
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;
   }
 
  private:
-  /// Rows [top, bottom) and columns [left, right) of a grid so wide; `before` tokens are in cells before it.
+  /// Rows [top, bottom) and columns [left, right) of a grid; `before` is the number of tokens in earlier cells.
   struct Cell {
     Index top, bottom, left, right, grid_width, before;
 
@@ -188,12 +188,12 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
       return (top + place / (right - left)) * grid_width + left + place % (right - left);
     }
 
-    /// Its rows of a matrix whose rows are in the order of cells.
+    /// Returns the cell's rows of a matrix in the order of cells.
     template <class T>
     Matrix<T> of(Matrix<T> m) const {
       return m.middle_rows(before, count());
     }
-    /// The tokens of x [N, n] side by side, in memory for them.
+    /// Copies the cell's tokens from x [N, n] to contiguous rows of `memory`, and returns these.
     template <class T>
     Matrix<const T> gather(Matrix<const T> x, Matrix<T> memory) const {
       Index place = 0;
@@ -202,7 +202,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
           std::copy_n(x[t], x.columns, memory[place++]);
       return memory.top_rows(count());
     }
-    /// And back.
+    /// Writes contiguous tokens to their rows of x.
     template <class T>
     void scatter(Matrix<T> tokens, Update update, Matrix<T> x) const {
       Index place = 0;
@@ -231,8 +231,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
             cell.gather(in.v[h], scratch.cell.v)};
   }
 
-  /// Calls f(band, block, head). The heads of a block run one after the other, since they are adjacent in
-  /// memory.
+  /// Calls f(band, block, head), each block for all heads in turn, since its heads are adjacent in memory.
   template <class T, class F>
   static void each_block(const WindowBand& band, Index heads, const F& f) {
     band.template for_each_block<T>([&](const WindowBlock& b) {
@@ -240,7 +239,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
     });
   }
 
-  /// The band of dims=1, and that of so many tokens that all see each other.
+  /// Return the band of dims=1, and the band of `tokens` tokens that all see each other.
   WindowBand band(const AttentionShape& s) const {
     return {s.queries, s.keys, std::min(window, std::max(s.queries, s.keys)), score_scale(s)};
   }
