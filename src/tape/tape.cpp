@@ -13,7 +13,7 @@ namespace {
 
 std::mutex mutex;
 
-/// Returns all slots. They are recycled and never freed: a handle may outlive every tape. Deque elements do not move.
+/// Returns all slots, which are recycled, never freed: a handle may outlive every tape. Deque elements do not move.
 std::deque<TapeSlot>& slots() {
   static auto* all = new std::deque<TapeSlot>;
   return *all;
@@ -84,7 +84,7 @@ Var<T> Tape<T>::append(const Operation& operation, const Shape& shape, std::span
   for (const Var<T>& x : operands) node.wanted |= x && wanted(x);
   const Var<T> result = append(node);
   if (pass_.observers.trace) trace(operation, result, operands, saved);
-  // `shape` may dangle: it is often that of an operand, whose node append() has moved.
+  // `shape` may dangle: it is often an operand's, and append() has moved the operand's node.
   if (y) observe({results_, operation.name, layer_}, false, {y, node.shape});
   ++results_;
   return result;
@@ -128,7 +128,7 @@ void Tape<T>::begin(Parameters<T>& weights, Gradients<T>& gradients) {
       std::equal(gradients.list().begin(), gradients.list().end(), weights.list().begin(), weights.list().end(), alike),
       "[tape] begin: the gradients belong to other parameters; create them as Gradients(weights)");
   gradients.reset();
-  gradients.complete();  // zeros, should no backward pass follow
+  gradients.complete();  // zeros, in case no backward pass follows
   gradients.reset();
   clear({.parameters = &weights, .gradients = &gradients, .training = true});
   completes_ = true;

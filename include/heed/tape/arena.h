@@ -35,7 +35,7 @@ class Arena {
     return result;
   }
 
-  /// Releases all memory to the next pass. Replaces several blocks by one of their total size.
+  /// Releases all memory for the next pass. Replaces several blocks by one of their total size.
   void clear() {
     if (blocks_.size() > 1) {
       const Index total = reserved();
@@ -53,7 +53,7 @@ class Arena {
     blocks_.emplace_back(bytes);
   }
 
-  /// Returns the bytes held, in use or not, without the caller's.
+  /// Returns the bytes held, used or not, without the caller's.
   Index reserved() const {
     Index total = 0;
     for (const auto& block : blocks_) total += block.size();

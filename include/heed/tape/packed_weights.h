@@ -1,4 +1,4 @@
-// The weights of a model's linear layers, packed for their products.
+// Packed weights of a model's linear layers.
 #pragma once
 
 #include "heed/kernels/products/packed_weight.h"
@@ -11,12 +11,12 @@ struct LinearWeight {
   kernels::PackedWeight forward, backward;
 };
 
-/// Packed copies of the weights that are `multiplied`, as of the last pack(). Empty for double and in builds without
-/// SIMD, which have no use for them.
+/// Packed copies of the weights that are `multiplied`, from the last pack(). Empty for double and in builds without
+/// SIMD, which do not use them.
 template <class T>
 class PackedWeights {
  public:
-  /// Packs the current weights on all threads: for x W^T, and with `gradients` for dy W. Reuses its memory.
+  /// Packs the current weights on all threads: for x W^T and, with `gradients`, for dy W. Reuses its memory.
   void pack(Products products, const Parameters<T>& parameters, bool gradients);
 
   /// Returns the packed copies of a weight; null if it has none.

@@ -7,8 +7,8 @@
 
 namespace heed {
 
-/// Operands of a preparation. The backward pass reads the gradients of the prepared tensors and adds to those of the
-/// weights they were computed from.
+/// Operands of a preparation. The backward pass reads the gradients of the prepared tensors and accumulates into those
+/// of the original weights.
 template <class T>
 struct PreparationPass {
   Parameters<T>* parameters;
@@ -32,7 +32,7 @@ void prepare(const PreparationPass<T>& pass) {
   parallel_for(static_cast<Index>(all.size()), [&](Index i) { all[static_cast<std::size_t>(i)]->forward(pass); });
 }
 
-/// Propagates the gradients of the prepared tensors, summed over the batch, to the weights they were computed from.
+/// Propagates the gradients of the prepared tensors, summed over the batch, to the weights that they depend on.
 template <class T>
 void prepare_backward(const PreparationPass<T>& pass) {
   const auto& all = pass.parameters->list().preparations();

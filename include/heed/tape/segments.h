@@ -1,5 +1,4 @@
-// Sequences of different lengths in one tensor [1, rows, D], one after the other. Operations on single rows ignore
-// them.
+// Sequences of different lengths, concatenated in one tensor [1, rows, D]. Row-wise operations ignore the division.
 #pragma once
 
 #include "heed/base/tensor.h"

@@ -79,8 +79,8 @@ class Var {
   std::uint32_t index_ = 0;
 };
 
-/// A token to decode: its position in the sequence, and the state of the attention layers, each of which advances the
-/// pointers past its own.
+/// A token to decode: its position in the sequence, and the state of the attention layers. Each layer advances the
+/// pointers past its own state.
 template <class T>
 struct DecodingStep {
   Index position = 0;
@@ -88,12 +88,12 @@ struct DecodingStep {
   double* sums = nullptr;
 };
 
-/// How the operations of a pass are carried out.
+/// Execution mode of a pass.
 struct Execution {
   bool recompute = false;               ///< blocks save only their input and run forward once more in the backward pass
   bool recomputing = false;             ///< this pass repeats another: running statistics are up to date
   bool deterministic = false;           ///< nothing is random, even in training
-  bool dry_run = false;                 ///< shapes and costs only, as if all gradients were wanted; nothing is computed
+  bool dry_run = false;                 ///< shapes and costs only, with all gradients; nothing is computed
   Products products = Products::exact;  ///< products of linear layers, patches, and mechanisms that support them
 };
 
@@ -112,11 +112,11 @@ struct Observers {
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the recorded operations
   bool trace_fused = false;                  ///< traces fused operations, as an untraced pass runs them
   Profile* profile = nullptr;                ///< collects the time of operations
-  TensorObserver<T>* tensors = nullptr;      ///< is shown all results and gradients
+  TensorObserver<T>* tensors = nullptr;      ///< receives all results and gradients
 };
 
-/// A pass over a model: what is computed, how, on which examples, and who observes it. Without `gradients` nothing is
-/// recorded for a backward pass.
+/// A pass over a model: computation, execution mode, examples and observers. Without `gradients` nothing is recorded
+/// for a backward pass.
 template <class T>
 struct Pass {
   Parameters<T>* parameters = nullptr;
@@ -124,7 +124,7 @@ struct Pass {
   Gradients<T>* gradients = nullptr;
   bool prepared = false;  ///< whether the prepared tensors are up to date (tape/preparation.h)
   bool training = false;  ///< dropout is active; batch statistics are used and updated
-  RandomStream random{};  ///< random numbers of the step, for dropout and the like
+  RandomStream random{};  ///< random stream of the step, for dropout and similar
 
   Execution execution{};
   PassExamples<T> examples{};
@@ -150,8 +150,8 @@ class Tape {
   void clear() { clear(pass_); }
   void clear(const Pass<T>& pass);
 
-  /// Starts a step of training by hand: clears the tape and discards the gradients of the previous step. backward()
-  /// then leaves the gradients of all weights complete, 0 where the loss does not depend on one.
+  /// Starts a training step in a manual loop: clears the tape and discards the previous step's gradients. backward()
+  /// then completes the gradients of all weights, with 0 for those that the loss does not depend on.
   void begin(Parameters<T>& weights, Gradients<T>& gradients);
 
   /// Starts a pass without gradients.
@@ -172,7 +172,7 @@ class Tape {
   /// Returns a value without a gradient. Its memory belongs to the caller and must outlive the pass.
   Var<T> constant(View<const T> value);
 
-  /// Returns a value without a gradient whose element i is rule(i), such as a mask. Its memory is the tape's.
+  /// Returns a value without a gradient, owned by the tape, whose element i is rule(i), for example a mask.
   template <class F>
   Var<T> constant(const Shape& shape, const F& rule) {
     const std::span<T> values = list<T>(static_cast<std::size_t>(shape.elements()));
@@ -199,14 +199,14 @@ class Tape {
   View<T> buffer(ParameterId id) { return (*pass_.parameters)[id]; }
 
   /// Returns f(x) and saves only x: the backward pass calls f once more ("checkpointing"; Chen et al., "Training deep
-  /// nets with sublinear memory cost", arXiv:1604.06174). f is called with handles of the inner tape; everything else
-  /// it uses must be parameters of the model. Results are bit for bit those of f(x). f is copied: its captures must
+  /// nets with sublinear memory cost", arXiv:1604.06174). f is called with handles of the inner tape; its other
+  /// operands must be parameters of the model. Results are bit for bit those of f(x). f is copied: its captures must
   /// outlive the pass. Operations that change buffers must not do so if execution.recomputing. A profile counts both
   /// calls as forward.
   template <class F>
   Var<T> recompute(Var<T> x, const F& f);
 
-  /// Returns the tape of the part that is being recomputed.
+  /// Returns the tape of recomputed parts.
   Tape& inner();
 
   /// Runs the backward pass, once per pass, from the gradient d(loss)/dy = `cotangent`; 1 for a scalar loss.
@@ -227,13 +227,13 @@ class Tape {
   void divide_rows(const Segments& segments);
 
   /// Sets the index of the first image of the following tensors [B, ...] and the stream of their random numbers, for
-  /// several views of each image, say.
+  /// example for several views of each image.
   void count_images_from(Index first_image, const RandomStream& random) {
     pass_.examples.first = first_image;
     pass_.random = random;
   }
 
-  /// Writes the operations of the pass, a line each (tape/trace.h). Throws Error without Observers::trace.
+  /// Writes the operations of the pass, one per line (tape/trace.h). Throws Error without Observers::trace.
   void dump(std::ostream& out) const;
 
   /// Writes them as a graph in Graphviz's language. Throws Error without Observers::trace.
@@ -242,7 +242,7 @@ class Tape {
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
 
-  /// Returns whether dropout and the like draw random numbers.
+  /// Returns whether dropout and similar operations draw random numbers.
   bool draws() const { return pass_.training && !pass_.execution.deterministic; }
 
   // ---- For operations ----
@@ -293,7 +293,7 @@ class Tape {
   };
 
   /// Destination of a contribution to a gradient: the first one assigns all elements, later ones accumulate. False if
-  /// the gradient is not wanted.
+  /// the gradient is not required.
   struct Target {
     T* data = nullptr;
     Update update = Update::assign;
@@ -305,7 +305,7 @@ class Tape {
   /// Returns the destination for the gradient of `x`. The caller must write to it before the next call.
   Target target(Var<T> x);
 
-  /// Returns whether the gradient of `x` is wanted.
+  /// Returns whether the gradient of `x` is required.
   bool wanted(Var<T> x) { return node(x).wanted; }
 
   /// Layer name of the operations recorded during its lifetime.
@@ -333,7 +333,7 @@ class Tape {
     bool input = false;
   };
   struct BackwardStep {
-    std::uint32_t result, index;  ///< its node, and its position among the results of the pass
+    std::uint32_t result, index;  ///< its node; index among the results of the pass
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
     const char* operation;  ///< null for a recomputed part, whose operations are timed and observed themselves
@@ -350,7 +350,7 @@ class Tape {
                 Index saved);
   TraceEntry::Value traced(Var<T> x);
   std::span<const TraceEntry> traced() const;
-  /// Shows the tensor to the observer, if there is one.
+  /// Passes the tensor to the observer, if there is one.
   void observe(const ObservedResult& result, bool gradient, View<const T> values) const;
   void trace(const Operation& operation, Var<T> result, std::span<const Var<T>> operands, Index saved);
   T* acquire_buffer(Index size);
@@ -395,7 +395,7 @@ class Adjoint {
   /// Adds: dx += dy.
   void add_to(Var<T> x) const;
 
-  /// Adds as the last use of dy: if dx has no memory yet, it receives that of dy.
+  /// Adds dy as its last use: if dx has no memory yet, it takes over that of dy.
   void give_to(Var<T> x) const;
 
  private:

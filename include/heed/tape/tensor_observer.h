@@ -13,7 +13,7 @@ namespace heed {
 
 /// The result of an operation in a pass.
 struct ObservedResult {
-  std::uint32_t index;       ///< position among the results of the pass; the same when the result is recomputed
+  std::uint32_t index;       ///< index among the results of the pass; the same when the result is recomputed
   const char* operation;     ///< its name, such as "layer_norm"
   const std::string* layer;  ///< name of its layer, such as "blocks.0.norm1"; null outside of layers
 };
@@ -27,8 +27,8 @@ struct ObservedTensor {
   View<const T> values{};   ///< valid during the call
 };
 
-/// Observer of the tensors of a pass: of each result as soon as it is computed, and of each complete gradient before
-/// the backward function of its operation runs. Gradients of weights are in the pass's Gradients.
+/// Observer of a pass: receives each result when it is computed, and each complete gradient before the backward
+/// function of its operation runs. Gradients of weights are in the pass's Gradients.
 template <class T>
 class TensorObserver {
  public:
@@ -36,9 +36,9 @@ class TensorObserver {
   virtual void observe(const ObservedTensor<T>& tensor) = 0;
 };
 
-/// Unambiguous names of the results of a pass: "blocks.0.norm1/layer_norm", and "blocks.0/add#2" for the second of
-/// this name. An observer that asks for the name of every tensor gets the same name for a result, its gradient and its
-/// recomputation. The first result of a pass starts anew.
+/// Unique names of the results of a pass: "blocks.0.norm1/layer_norm", and "blocks.0/add#2" for the second of this
+/// name. If every tensor's name is requested, a result, its gradient and its recomputation have the same name. The
+/// first result of a pass restarts the numbering.
 class ResultNames {
  public:
   template <class T>

@@ -1,4 +1,4 @@
-// A pass, operation by operation: as data for cost tables, as text, and as a graph.
+// Trace of a pass, as data for cost tables, as text, and as a graph.
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -15,8 +15,7 @@ namespace heed {
 
 /// A recorded operation.
 struct TraceEntry {
-  /// An operand or result. A tensor has one id in the whole trace; parameters and other tensors are numbered
-  /// separately.
+  /// An operand or result. A tensor has one id in the whole trace; parameters have separate ids.
   struct Value {
     Index id = 0;
     bool parameter = false;
@@ -31,7 +30,7 @@ struct TraceEntry {
   std::string layer;
   Cost cost;
   Value result{};
-  std::vector<Value> operands{};  ///< without repetition
+  std::vector<Value> operands{};  ///< without duplicates
   Index saved = 0;                ///< elements saved for the backward pass, besides operands and result
 
   /// Returns the additions for the gradient of operand x if it is added to one from another use.
@@ -40,7 +39,7 @@ struct TraceEntry {
 
 /// Visits the operations of a trace in the order of the backward pass from the last result: calls f(i, nullptr, false)
 /// for each operation i whose result has a gradient, then f(i, &x, joins) for each operand x whose gradient is
-/// computed; `joins` is true if x has a gradient from another use, so that the tape adds the two.
+/// computed; `joins` is true if x already has a gradient from another use, to which the tape adds this one.
 template <class F>
 void for_each_gradient(std::span<const TraceEntry> trace, const F& f) {
   if (trace.empty()) return;
@@ -58,9 +57,9 @@ void for_each_gradient(std::span<const TraceEntry> trace, const F& f) {
 ///
 ///   %2 [2, 4] = linear(%0 [2, 3], fc.weight [4, 3])  forward 24 mul, 16 add; backward 48 mul, 30 add  in fc
 ///
-/// Values of the tape are numbered from %0, parameters among them; those have their names in `parameters`, or without
-/// it their ids. The cost counts all floating-point operations, except sums of gradients of a tensor that several
-/// operations use.
+/// Values of the tape, including parameters, are numbered from %0; parameters are printed by their names in
+/// `parameters`, if given. The cost counts all floating-point operations, except sums of gradients of a tensor that
+/// several operations use.
 void write_trace(std::ostream& out, std::span<const TraceEntry> trace, const ParameterList* parameters = nullptr);
 
 /// Writes the operations as a graph in Graphviz's language: boxes are operations, ellipses inputs and parameters.

@@ -7,8 +7,8 @@
 
 namespace heed {
 
-/// The whole batch, as a pass over one of its microbatches sees it. The passes run side by side through the same
-/// operations, and sum() adds up their statistics.
+/// Interface to the whole batch for a pass over one of its microbatches. The passes run the same operations in
+/// parallel, and sum() adds their statistics.
 template <class T>
 struct WholeBatch {
   virtual ~WholeBatch() = default;
