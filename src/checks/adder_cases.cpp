@@ -1,6 +1,6 @@
-// Adder networks replace the derivative of |u| by those of other functions. Here those other functions are written out,
-// so that every choice of gradient is compared with differences of the function that it belongs to: of adder layers,
-// and of adder attention, the one mechanism whose surrogate gradient has a function in closed form.
+// Adder networks replace the derivative of |u| by derivatives of other functions. These functions are defined here, so
+// that every choice of gradient is compared with differences of its own function: for adder layers and for adder
+// attention, the only mechanism whose surrogate gradient belongs to a function in closed form.
 #include "cases.h"
 
 #include "heed/attention/mechanism.h"
@@ -15,14 +15,14 @@ namespace heed {
 
 namespace {
 
-/// The function of u = a - b whose derivative is f(u): |u|, the Huber function with threshold 1, u^2 / 2.
+/// Returns the function of u = a - b with the derivative f(u): |u|, the Huber function with threshold 1, or u^2 / 2.
 double penalty(DistanceGradient gradient, double u) {
   const double size = std::abs(u);
   if (gradient == DistanceGradient::sign) return size;
   return gradient == DistanceGradient::hardtanh && size > 1 ? size - 0.5 : u * u / 2;
 }
 
-/// s[r,c] = -sum_i penalty(x[r,i] - w[c,i])
+/// Computes s[r,c] = -sum_i penalty(x[r,i] - w[c,i]).
 void negative_penalties(DistanceGradient gradient, Index rows, Index columns, Index width, const double* x,
                         const double* w, double* s) {
   for (Index r = 0; r < rows; ++r)
@@ -33,15 +33,15 @@ void negative_penalties(DistanceGradient gradient, Index rows, Index columns, In
     }
 }
 
-/// Returns the values that gradcheck draws for these inputs: the point at which it differentiates.
+/// Returns the values that gradcheck draws for these inputs, where it differentiates.
 std::vector<Tensor<double>> checked_point(const std::vector<CheckInput>& inputs) {
   CheckCase c;
   c.inputs = inputs;
   return draw_inputs<double>(c, 1);
 }
 
-/// A case whose differences are those of `in_its_place`: where a gradient is wanted the function itself runs, where
-/// none is (as for a difference) the other one. At the checked point the two need not agree.
+/// Returns a case whose differences are those of `in_its_place`: f runs if a gradient is required, otherwise (for
+/// differences) the other function. Their values at the checked point may differ.
 template <class F, class G>
 CheckCase surrogate_case(std::string name, const std::vector<CheckInput>& inputs, F f, G in_its_place) {
   CheckCase c = check_case(std::move(name), inputs, f);
@@ -51,7 +51,7 @@ CheckCase surrogate_case(std::string name, const std::vector<CheckInput>& inputs
   return c;
 }
 
-/// A result that is filled by `fill` and has no gradient.
+/// Returns a value computed by `fill`, without a gradient.
 template <class Fill>
 Var<double> plain(Tape<double>& tape, const Shape& shape, const Fill& fill) {
   double* const values = tape.memory(shape.elements());
@@ -61,8 +61,8 @@ Var<double> plain(Tape<double>& tape, const Shape& shape, const Fill& fill) {
 
 constexpr const char* names[] = {"sign", "hardtanh", "full"};
 
-/// y = -|x - W|_1 + b. With x moving, x's gradient belongs to P_x(x, W0), with W moving, W's to P_W(x0, W), P being
-/// the functions above; both are tested at once by P_x(x, W0) + P_W(x0, W).
+/// y = -|x - W|_1 + b. For varying x, x's gradient belongs to P_x(x, W0), for varying W, W's to P_W(x0, W), where P are
+/// the functions above; the sum P_x(x, W0) + P_W(x0, W) tests both.
 void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias) {
   const Index rows = 6, in = 5, out = 7;
   std::vector<CheckInput> inputs{{"x", {2, 3, in}, -2, 2}, {"weight", {out, in}, -2, 2}};
@@ -88,10 +88,10 @@ void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias)
 }
 
 /// The gradient of attention with score_grad=hardtanh is that of attention on the scores S0 + H - H0: H from the Huber
-/// function, S0 and H0 the true scores and H at the checked point. There the scores are S0 and move as H does.
+/// function, S0 and H0 the true scores and H at the checked point, where the scores are S0 and move as H.
 void add_attention(CheckCases& cases, bool identity) {
   const Index images = 2, heads = 3, tokens = 5, d = 4;
-  static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // cases are handed out by value
+  static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // cases are returned by value
   const Mechanism& adder = *kept->emplace_back(
       make_mechanism("adder", {{"score_grad", "hardtanh"}, {"identity", identity ? "true" : "false"}}));
 

@@ -82,7 +82,7 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
   });
   c.note = mechanism.traits().surrogate;
   if (sequences) return c;
-  // A sum over one token is a product, as any other is.
+  // With a single token, a sum cannot be distinguished from a product.
   c.of_attention = s.queries > 1 && s.keys > 1 && !is_composed(mechanism);
   c.setting = label;
   c.sizes = {{'B', s.images},   {'H', shape.heads}, {'N', shape.queries},

@@ -27,8 +27,8 @@ void add_source(const std::filesystem::path& path, std::set<std::filesystem::pat
   }
 }
 
-/// The comments of a source that begin with `//`: those on neighbouring lines are one, with an end of a line only where
-/// a sentence ends and what follows is not set in.
+/// Returns the comments of a source that begin with `//`, one per group of adjacent lines. Line ends are kept only
+/// after a sentence whose next line is not indented.
 std::vector<std::string> comments(const std::string& source) {
   std::vector<std::string> all;
   std::istringstream in(source);
@@ -47,7 +47,7 @@ std::vector<std::string> comments(const std::string& source) {
   return all;
 }
 
-/// The steps of a comment: from one "Undoing N" to the next. `Quoted` ones are examples.
+/// Adds the steps of a comment, each from one "Undoing N" to the next. `Quoted` ones are examples.
 void add_steps(const std::string& text, std::vector<BackwardStep>& steps) {
   static const std::regex quoted("`[^`]*ndoing[^`]*`");
   const std::string comment = std::regex_replace(text, quoted, "");
@@ -92,7 +92,7 @@ std::string source_with_includes(const std::filesystem::path& path) {
   std::set<std::filesystem::path> seen;
   std::string text;
   add_source(path, seen, text);
-  // The other sources of a mechanism with a folder, in a fixed order.
+  // Other sources of a mechanism with a folder, in a fixed order.
   std::set<std::filesystem::path> folder;
   std::error_code error;
   if (path.parent_path().filename() == path.stem())
@@ -104,7 +104,7 @@ std::string source_with_includes(const std::filesystem::path& path) {
 
 std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor) {
   const std::vector<BackwardStep> all = all_steps(source);
-  std::string plain;  // a name may hold what a pattern means otherwise by
+  std::string plain;  // escapes characters with a special meaning in patterns
   for (const char c : tensor)
     plain += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? std::string(1, c) : ".";
   std::vector<BackwardStep> found = steps_with(all, "d" + plain);

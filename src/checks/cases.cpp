@@ -1,4 +1,4 @@
-// Every operation and mechanism, in shapes whose sizes all differ: a swapped index cannot hide.
+// Every operation and mechanism, in shapes whose sizes all differ, to detect swapped indices.
 #include "cases.h"
 
 #include "heed/attention/mechanism.h"
@@ -49,7 +49,7 @@ void add_products(CheckCases& cases) {
   cases.add("linear, no bias", {x, weight}, [](auto&, const auto& v) { return linear(v[0], v[1]); });
   cases.add("linear, x twice", {{"x", {3, 5}}, {"weight", {5, 5}}},
             [](auto&, const auto& v) { return linear(linear(v[0], v[1]), v[1]); });
-  cases.back().unstated.backward.add = 25;  // the weight's two gradients
+  cases.back().unstated.backward.add = 25;  // sum of the weight's two gradients
   cases.add("patch_embedding", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 2}}, {"bias", {5}}},
             [](auto&, const auto& v) { return patch_embedding(v[0], v[1], v[2]); });
   cases.add("patch_embedding, wide patches, no bias", {{"x", {2, 3, 4, 6}}, {"weight", {5, 3, 2, 3}}},
@@ -61,7 +61,7 @@ void add_convolutions(CheckCases& cases) {
     Index kernel;
     ConvGrid grid;
   };
-  // With and without padding, strides that leave places over, a grid smaller than a window.
+  // With and without padding; strides with unused positions; a grid smaller than a window.
   for (const auto& [kernel, grid] : {Geometry{3, {6, 5}}, Geometry{3, {5, 7, 1, 1}}, Geometry{3, {7, 6, 2, 1}},
                                      Geometry{2, {4, 6, 2, 0}}, Geometry{5, {4, 3, 1, 2}}, Geometry{7, {9, 8, 4, 2}}}) {
     const std::string label = fmt::format(", kernel {}, stride {}, padding {}", kernel, grid.stride, grid.padding);
@@ -171,13 +171,13 @@ void add_self_supervision(CheckCases& cases) {
   }
 }
 
-/// Mechanisms live as long as the program, since cases are handed out by value.
+/// Mechanisms are never destroyed, since cases are returned by value.
 const Mechanism& keep(const std::string& name, const OptionValues& options) {
   static auto* kept = new std::deque<std::unique_ptr<Mechanism>>;
   return *kept->emplace_back(make_mechanism(name, options));
 }
 
-/// The shapes that mechanisms are checked in. All sizes differ.
+/// Shapes in which mechanisms are checked. All sizes differ.
 const AttentionCaseShape check_shapes[] = {
     {"N > d", 2, 3, 8, 8, 12, 2, 4, false},      {"N < d", 1, 2, 4, 4, 14, 2, 2, false},
     {"class token", 2, 2, 9, 9, 10, 2, 4, true}, {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
@@ -185,7 +185,7 @@ const AttentionCaseShape check_shapes[] = {
     {"N > 4 d", 1, 2, 12, 12, 4, 3, 4, false},
 };
 
-/// Three, the shortest of a single token.
+/// Three sequences, one with a single token.
 const AttentionCaseShape sequences_shape{"7, 4 and 1 tokens", 3, 2, 7, 7, 8, 0, 0, false};
 
 /// Adds a case for the mechanism's penalty as a function of its parameters.
@@ -202,7 +202,7 @@ void add_penalty(CheckCases& cases, const std::string& label, const Mechanism& m
 
 void add_mechanisms(CheckCases& cases) {
   for (const MechanismEntry& entry : mechanisms()) {
-    bool packed = false;  // models give it so: one shape of one of its variants is checked
+    bool packed = false;  // packed as in models; checked for one shape of one variant
     for (const OptionValues& options : entry.variants()) {
       std::string label = entry.name;
       for (const auto& [key, value] : options) label += ", " + key + "=" + value;

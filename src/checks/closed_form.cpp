@@ -11,14 +11,14 @@ namespace heed {
 
 namespace {
 
-/// A product of powers of the sizes.
+/// Product of powers of the sizes.
 struct Monomial {
   std::string text;  ///< "B H N^2"
   int degree = 0;
   std::vector<double> values{};  ///< for each set of sizes
 };
 
-/// All that may stand in a closed form, the simplest first. Two letters that always have the same size are one: N.
+/// Returns all candidate terms of a form, simplest first. Letters that always have the same size count as one: N.
 std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
   std::vector<Monomial> all{{"", 0, std::vector<double>(numbers.size(), 1.0)}};
   std::vector<std::vector<double>> seen;
@@ -29,7 +29,7 @@ std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
     const bool all_one = std::all_of(sizes.begin(), sizes.end(), [](double size) { return size == 1; });
     if (all_one || std::find(seen.begin(), seen.end(), sizes) != seen.end()) continue;
     seen.push_back(sizes);
-    const bool whole = name == 'B' || name == 'H';  // of which there is never a square
+    const bool whole = name == 'B' || name == 'H';  // their squares never occur
     for (std::size_t i = 0, before = all.size(); i < before; ++i)
       for (int power = 1; power <= (whole ? 1 : 2) && (whole || all[i].degree + power <= 3); ++power) {
         Monomial m = all[i];
@@ -43,7 +43,7 @@ std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
   return all;
 }
 
-/// Returns true for a factor that closed forms have: a small multiple of one half.
+/// Returns true for a factor that occurs in closed forms: a small multiple of one half.
 bool plain(double c) { return c != 0 && std::abs(c) <= 16 && std::abs(2 * c - std::round(2 * c)) < 1e-9; }
 
 std::string term(double c, const Monomial& m, bool first) {
@@ -57,7 +57,7 @@ std::string term(double c, const Monomial& m, bool first) {
 
 std::string closed_form(std::span<const SizedNumber> numbers) {
   if (numbers.empty() || numbers[0].sizes.empty()) return "";
-  // Numbers for the same sizes say nothing twice.
+  // Each set of sizes counts once.
   std::map<std::vector<std::pair<char, Index>>, Index> distinct;
   for (const SizedNumber& number : numbers) distinct[number.sizes] = number.value;
   if (distinct.size() < 2) return "";
@@ -73,7 +73,7 @@ std::string closed_form(std::span<const SizedNumber> numbers) {
   const Monomial* simplest = nullptr;
   double factor = 0;
   const auto effort = [](double c) { return std::abs(math::log(std::abs(c))); };
-  // Among forms of one degree, the one with the factor nearest to 1: where H always is 3, B H N instead of 3 B N.
+  // Among forms of one degree, prefers the factor nearest to 1: if H is always 3, B H N to 3 B N.
   for (const Monomial& m : all) {
     const double c = first / m.values[0];
     if (!plain(c) || (simplest && (m.degree > simplest->degree || effort(c) >= effort(factor)))) continue;
@@ -82,11 +82,11 @@ std::string closed_form(std::span<const SizedNumber> numbers) {
   if (simplest) return term(factor, *simplest, true);
   if (distinct.size() < 3) return "";
   std::string best;
-  double least = 1e9;  // of degrees and factors
+  double least = 1e9;  // cost by degrees and factors
   for (std::size_t j = 0; j < all.size(); ++j)
     for (std::size_t i = 0; i < j; ++i) {
       const Monomial &a = all[i], &b = all[j];
-      // c_a a + c_b b for the first set of sizes and one that tells the two apart.
+      // Solves c_a a + c_b b for the first set of sizes and one for which a and b are independent.
       std::size_t other = 1;
       const auto determinant = [&] { return a.values[0] * b.values[other] - a.values[other] * b.values[0]; };
       while (other < samples.size() && determinant() == 0) ++other;

@@ -1,4 +1,4 @@
-// A closed form for numbers that were found by counting.
+// Fitting of a closed form to counted numbers.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -10,15 +10,15 @@
 
 namespace heed {
 
-/// A number, and the sizes by letter (B, H, N, M, d, e) that it was counted for.
+/// A number with the sizes (B, H, N, M, d, e) for which it was counted.
 struct SizedNumber {
   std::vector<std::pair<char, Index>> sizes;
   Index value = 0;
 };
 
-/// The simplest sum of at most two terms, such as "B H N d - 2 B H N", that is each of the numbers: products of the
-/// sizes with B and H at most once, a degree of at most three in the others, and small factors. Empty if there is none,
-/// or if so few numbers would fit by chance: a term needs two sets of sizes, two terms need three.
+/// Returns the simplest sum of at most two terms, such as "B H N d - 2 B H N", that equals all numbers. Terms are
+/// products of the sizes with B and H at most once, of degree three or less in the others, with small factors. Empty if
+/// there is none or if the fit could be coincidental: one term needs two sets of sizes, two terms need three.
 std::string closed_form(std::span<const SizedNumber> numbers);
 
 }  // namespace heed

@@ -11,13 +11,13 @@ namespace heed {
 
 namespace {
 
-/// The heads of one result, [H, rows, columns], and those that were reported.
+/// Heads of one result, [H, rows, columns], and the number reported.
 struct Step {
   Tensor<double> values;
   Index heads = 0;
 };
 
-/// Results by name. Steps are collected during its lifetime.
+/// Results by name. Collects steps during its lifetime.
 class Results {
  public:
   explicit Results(Index heads)
@@ -55,7 +55,7 @@ Heads<T> heads_of(T* data, const Shape& s) {
   return {{data, s[1], s[2]}, s[0], s[1] * s[2]};
 }
 
-/// Operands of one image, and the gradient of the loss by the output.
+/// Operands of one image, and the loss gradient by the output.
 struct Operands {
   AttentionShape shape;
   Tensor<double> q, k, v, dout;
@@ -181,7 +181,7 @@ std::vector<CheckRow> compare_with_composition(const std::string& label, const M
   run_composed(mechanism, operands, composed);
   Results hand(shape.heads);
   run_by_hand(mechanism, operands, hand);
-  // In the order of the passes, so that the first wrong row is where the mistake is.
+  // Rows in execution order, so that the first wrong row locates the mistake.
   for (std::size_t i = 0; i <= hand.steps().size(); ++i) {
     if (i == hand.forward_steps) rows.push_back(compared(label, "out", true, hand.out, composed.out));
     if (i == hand.steps().size()) break;

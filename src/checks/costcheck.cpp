@@ -11,13 +11,13 @@ namespace heed {
 
 namespace {
 
-/// Returns the products among the elements, any of which may be a sum of one term.
+/// Returns the number of products among the elements; each may be a sum of one term.
 Counts products_of(const View<const Counted>& x) {
   const Index products = std::count_if(x.begin(), x.end(), [](Counted y) { return y.is_product(); });
   return {.mul = products, .add = products};
 }
 
-/// Returns these contractions, or, of each kind, no more than `most`.
+/// Returns the contractions, each kind limited to `most`.
 Counts at_most(const Counts& contractions, const Counts& most) {
   return {.mul = std::min(contractions.mul, most.mul), .add = std::min(contractions.add, most.add)};
 }
@@ -25,7 +25,7 @@ Counts at_most(const Counts& contractions, const Counts& most) {
 }  // namespace
 
 std::vector<CheckedCost> costcheck(const CheckCase& c) {
-  const WithThreads alone(1);  // each thread counts for itself
+  const WithThreads alone(1);  // tallies are per thread
   const std::vector<Tensor<Counted>> inputs = draw_inputs<Counted>(c, 1);
   std::vector<TraceEntry> trace;
   Tape<Counted> tape({.training = c.training, .random = RandomStream(1), .observers = {.trace = &trace}});
@@ -57,7 +57,7 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   else if (const Counts more = papers + products_of(y.value()); stated.forward_contractions == more)
     papers = more;
   rows.push_back(row("forward_contractions", stated.forward_contractions, papers));
-  // Papers do not count what a backward pass recomputes, nor its inner products. They count the first term of a sum.
+  // Papers count neither recomputations in a backward pass nor its inner products. They count the first term of a sum.
   const Counts all{.mul = backward.mul, .add = backward.add + backward.mul};
   rows.push_back(
       row("backward_contractions", stated.backward_contractions, at_most(stated.backward_contractions, all)));
@@ -82,7 +82,7 @@ std::vector<CostError> cost_errors(std::span<const CheckedCost> rows) {
       for (const CheckedCost& other : rows) {
         if (!alike(other)) continue;
         numbers.push_back({other.sizes, difference(other)});
-        // The first of those that differ most.
+        // Selects the first of the rows with the largest difference.
         const Index a = std::abs(difference(other)), b = std::abs(difference(row));
         largest &= a < b || (a == b && &other >= &row);
       }

@@ -16,7 +16,7 @@ constexpr const char* kind_names[] = {"none",   "not finite", "missing", "superf
                                       "signs",  "transposed", "shifted", "reversed",    "permuted",    "repeated",
                                       "summed", "offset",     "factors", "offsets",     "overwritten", "unknown"};
 
-/// "token 3", "tokens 1 and 5", "tokens 1 to 7", "tokens 0 to 3, 12 and 14". `indices` ascend.
+/// Returns "token 3", "tokens 1 and 5", "tokens 1 to 7" or "tokens 0 to 3, 12 and 14". `indices` ascend.
 std::string indices_text(const std::string& axis, const std::vector<Index>& indices) {
   std::vector<std::string> runs;
   for (std::size_t from = 0, to = 0; from < indices.size(); from = to) {
@@ -32,8 +32,8 @@ std::string indices_text(const std::string& axis, const std::vector<Index>& indi
                      runs.empty() ? "" : " and ", last);
 }
 
-/// Returns where the wrong elements of square matrices are: "on the diagonal", "above the diagonal"; empty if anywhere,
-/// or in one row or column.
+/// Returns the position of wrong elements in square matrices: "on the diagonal", "above the diagonal"; empty if
+/// anywhere, or in one row or column.
 std::string side_of_diagonal(const Shape& shape, const std::vector<std::set<Index>>& indices,
                              const std::vector<Index>& wrong) {
   if (shape.rank() < 2 || shape[-1] != shape[-2] || indices.end()[-1].size() < 2 || indices.end()[-2].size() < 2)
@@ -47,7 +47,7 @@ std::string side_of_diagonal(const Shape& shape, const std::vector<std::set<Inde
   return below ? "below the diagonal" : on ? "on the diagonal" : "above the diagonal";
 }
 
-/// The indices of each axis at which something is wrong.
+/// Returns for each axis the indices with wrong elements.
 std::vector<std::set<Index>> wrong_indices(const Shape& shape, const std::vector<Index>& wrong) {
   std::vector<std::set<Index>> indices(static_cast<std::size_t>(shape.rank()));
   for (const Index element : wrong) {
@@ -57,7 +57,7 @@ std::vector<std::set<Index>> wrong_indices(const Shape& shape, const std::vector
   return indices;
 }
 
-/// Returns the part that is right: "for head 0; wrong for heads 1 and 2", by the axis of which most is right.
+/// Returns the correct part, "for head 0; wrong for heads 1 and 2", along the axis with the largest correct fraction.
 std::string right_part(const Shape& shape, std::span<const std::string> axes,
                        const std::vector<std::set<Index>>& wrong) {
   std::string text;
@@ -75,7 +75,7 @@ std::string right_part(const Shape& shape, std::span<const std::string> axes,
   return text;
 }
 
-/// Returns the wrong part: the product of the indices of wrong elements along each axis.
+/// Returns the wrong part: the product of the index sets of wrong elements along each axis.
 ErrorPart wrong_part(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                      const std::vector<std::set<Index>>& indices, const Likeness& same) {
   ErrorPart part{.axes = {axes.begin(), axes.end()},

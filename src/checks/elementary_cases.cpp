@@ -12,8 +12,8 @@ namespace heed {
 
 namespace {
 
-/// Shapes of two operands, equal or broadcast in one of the ways there are: along leading, middle and last axes, both
-/// ways at once, and a scalar.
+/// Shapes of two operands, equal or broadcast in every possible way: along leading, middle and last axes, both ways at
+/// once, and a scalar.
 struct Pair {
   Shape a, b;
 };
@@ -34,7 +34,7 @@ void add_arithmetic(CheckCases& cases) {
   add_pairs(cases, "sub", a, b, [](auto&, const auto& v) { return v[0] - v[1]; });
   add_pairs(cases, "mul", a, b, [](auto&, const auto& v) { return v[0] * v[1]; });
   add_pairs(cases, "div", a, divisor, [](auto&, const auto& v) { return v[0] / v[1]; });
-  // Ranges that do not meet keep the differences clear of the kink.
+  // Disjoint ranges keep the differences away from the kink.
   add_pairs(cases, "maximum", {"a", {}, -1, 0}, {"b", {}, 0.01, 1},
             [](auto&, const auto& v) { return maximum(v[0], v[1]); });
   const auto chosen = [](const Shape& shape) {
@@ -45,7 +45,7 @@ void add_arithmetic(CheckCases& cases) {
   };
   cases.add("where, one shape", {{"a", {2, 3, 5}}, {"b", {2, 3, 5}}}, chosen({2, 3, 5}));
   cases.add("where, broadcast", {{"a", {2, 1, 5}}, {"b", {}}}, chosen({3, 1}));
-  // An operand that is given twice.
+  // The same operand twice.
   cases.add("add, x to x", {x}, [](auto&, const auto& v) { return v[0] + v[0]; });
   cases.add("mul, x by x", {x}, [](auto&, const auto& v) { return v[0] * v[0]; });
   cases.add("where, x or x", {x}, [=](auto& tape, const auto& v) {
@@ -105,7 +105,7 @@ void add_shapes(CheckCases& cases) {
   cases.add("swap_axes", {x}, [](auto&, const auto& v) { return swap_axes(v[0], 0, -1); });
   cases.add("slice", {x}, [](auto&, const auto& v) { return slice(v[0], 1, 1, 3); });
   cases.add("slice, twice", {x}, [](auto&, const auto& v) { return slice(v[0], 2, 0, 3) + slice(v[0], 2, 2, 5); });
-  cases.back().unstated.backward.add = 18;  // the second slice's gradient
+  cases.back().unstated.backward.add = 18;  // gradient of the second slice
   cases.add("join", {x, {"y", {2, 4, 5}}, {"z", {2, 1, 5}}}, [](auto&, const auto& v) {
     return join({v[0], v[1], v[2]}, -2);
   });

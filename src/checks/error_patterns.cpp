@@ -20,7 +20,7 @@ class Patterns {
   }
 
   ErrorPattern first() const {
-    // From what says most to what says least. A number alone is always a multiple of another.
+    // From the most to the least specific pattern. A single number is always a multiple of another.
     if (all([](double g, double) { return g; }, [](double, double) { return 0.0; }))
       return {ErrorKind::missing, "like nothing: all are 0, as if never written"};
     if (weighty_ == 0) return {ErrorKind::superfluous, "like something else: all should be 0"};
@@ -52,7 +52,7 @@ class Patterns {
     return true;
   }
 
-  /// The c for which c E is nearest to G, of the elements that `chosen` chooses; null if all E are 0 there.
+  /// Returns the c that minimises |c E - G| over the selected elements; null if all E are 0 there.
   template <class Chosen>
   std::optional<double> nearest_factor(const Chosen& chosen) const {
     double ge = 0, ee = 0;
@@ -62,7 +62,7 @@ class Patterns {
     return ge / ee;
   }
 
-  /// Explanations of a factor, with and without the sizes here: "1/sqrt(4 channels)", "1/sqrt(channels)".
+  /// A factor's explanation, with and without the actual sizes: "1/sqrt(4 channels)", "1/sqrt(channels)".
   struct Meaning {
     std::string here, anywhere;
   };
@@ -109,7 +109,7 @@ class Patterns {
   // ---- Places ----
 
   std::size_t size(std::size_t axis) const { return static_cast<std::size_t>(p_.sizes[axis]); }
-  /// Returns the distance of neighbours along an axis.
+  /// Returns the stride of an axis.
   std::size_t stride(std::size_t axis) const {
     std::size_t product = 1;
     for (std::size_t later = axis + 1; later < p_.sizes.size(); ++later) product *= size(later);
@@ -117,7 +117,7 @@ class Patterns {
   }
   std::size_t index(std::size_t element, std::size_t axis) const { return element / stride(axis) % size(axis); }
 
-  /// Returns true if every got is the expected value at another position, to(element).
+  /// Returns true if each element of got is the expected element at position to(element).
   template <class To>
   bool comes_from(const To& to) const {
     for (std::size_t i = 0; i < count_; ++i)
@@ -140,7 +140,7 @@ class Patterns {
     if (p_.axes.size() < 2) return {};
     const std::size_t last = p_.axes.size() - 1;
     if (size(last) < 2 || size(last - 1) < 2) return {};
-    // The matrices of the last two axes, written as if their rows were their columns.
+    // Matrices of the last two axes, stored column by column.
     const std::size_t rows = size(last - 1), columns = size(last), matrix = rows * columns;
     const auto by_columns = [&](std::size_t i) { return i - i % matrix + i % rows * columns + i % matrix / rows; };
     if (!comes_from(by_columns)) return {};
@@ -161,13 +161,13 @@ class Patterns {
     return weighty;
   }
 
-  /// Slices of an axis that stand in another's place.
+  /// Finds permuted slices along an axis.
   Found moved() const {
     for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
       const std::size_t n = size(axis);
       if (n < 2) continue;
       constexpr std::size_t none = ~std::size_t{0};
-      std::vector<std::size_t> from(n, none);  // which slice of E stands at i
+      std::vector<std::size_t> from(n, none);  // slice of E at index i
       for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < n && from[i] == none; ++j)
           if (same_slice(p_.expected, axis, i, j)) from[i] = j;
@@ -213,7 +213,7 @@ class Patterns {
 
   // ---- Along one axis ----
 
-  /// The sum along an axis, at the place of each element.
+  /// Returns the sum along an axis, at the position of each element.
   Numbers sums(const Numbers& x, std::size_t axis) const {
     Numbers at_first(count_), result(count_);
     for (std::size_t i = 0; i < count_; ++i) at_first[i - index(i, axis) * stride(axis)] += x[i];
@@ -267,7 +267,7 @@ class Patterns {
 
   double difference(std::size_t i) const { return p_.got[i] - p_.expected[i]; }
 
-  /// A term of too much or too little, which has no part in an axis.
+  /// Finds an added or missing term that is constant along an axis.
   Found offsets() const {
     for (std::size_t axis = p_.axes.size(); axis-- > 0;) {
       if (size(axis) < 2) continue;
@@ -297,7 +297,7 @@ class Patterns {
 
   const ErrorPart& p_;
   std::size_t count_;
-  std::size_t weighty_ = 0;  ///< elements that should not be 0
+  std::size_t weighty_ = 0;  ///< elements whose expected value is not 0
 };
 
 }  // namespace

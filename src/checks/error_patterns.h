@@ -1,11 +1,11 @@
-// Patterns of errors: what a wrong tensor has to do with the right one (heed/checks/diagnosis.h).
+// Patterns of errors: relations of a wrong tensor to the correct one (heed/checks/diagnosis.h).
 #pragma once
 
 #include "heed/checks/diagnosis.h"
 
 namespace heed {
 
-/// Parts of two tensors, row-major and without gaps.
+/// Corresponding parts of two tensors, row-major and contiguous.
 struct ErrorPart {
   std::vector<std::string> axes;
   std::vector<Index> sizes;
@@ -20,10 +20,10 @@ struct ErrorPattern {
   std::vector<std::string> factors{};  ///< explanations of a factor in words, "1/sqrt(channels)"
 };
 
-/// The pattern that says most of those that all of the part has.
+/// Returns the most specific pattern that holds for all of the part.
 ErrorPattern pattern_of(const ErrorPart& part);
 
-/// The same of the patterns whose numbers stand in other places, or unknown. Only whole tensors show them.
+/// Does the same for patterns of displaced elements, otherwise returns unknown. Requires whole tensors.
 ErrorPattern displacement_of(const ErrorPart& whole);
 
 }  // namespace heed

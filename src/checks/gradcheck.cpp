@@ -12,7 +12,7 @@ namespace heed {
 
 namespace {
 
-/// <W, x> with W ~ U(-1, 1) drawn from `weights`.
+/// Returns <W, x> with W ~ U(-1, 1) drawn from `weights`.
 Var<double> weigh(Var<double> x, RandomStream weights) {
   Tape<double>& tape = x.tape();
   return tape.record(
@@ -40,7 +40,7 @@ struct Checker {
     return c.in_double(tape, variables);
   }
 
-  /// f(inputs)
+  /// Returns f(inputs).
   Tensor<double> output() {
     const Var<double> y = result();
     Tensor<double> copy(y.shape());
@@ -48,11 +48,11 @@ struct Checker {
     return copy;
   }
 
-  /// <R, f(inputs)>
+  /// Returns <R, f(inputs)>.
   double value() { return *weigh(result(), cotangent).data(); }
 
-  /// Its gradients by the tape. With `shared`, those of <R, f> + sum <E, x>: the second term is recorded
-  /// last, so its gradients are in place when the backward pass of f adds its own.
+  /// Returns its gradients by the tape. With `shared`, those of <R, f> + sum <E, x>: the second term is recorded last,
+  /// so its gradients exist before the backward pass of f adds its own.
   std::vector<Tensor<double>> gradients(bool shared) {
     tape.clear({.training = c.training, .random = random});
     std::vector<Var<double>> variables;
@@ -69,7 +69,7 @@ struct Checker {
     return result;
   }
 
-  /// (g(x + h) - g(x - h)) / 2h
+  /// Returns (g(x + h) - g(x - h)) / 2h.
   double difference(double& x, double h) {
     const double centre = x, above = centre + h, below = centre - h;
     x = above;
@@ -80,7 +80,7 @@ struct Checker {
     return (g_above - g_below) / (above - below);
   }
 
-  /// The same without its error of order h^2.
+  /// Returns the difference without its error of order h^2.
   double extrapolated(double& x, double h, double difference) {
     return (4 * this->difference(x, h / 2) - difference) / 3;
   }
@@ -104,7 +104,7 @@ std::vector<Tensor<T>> draw_inputs(const CheckCase& c, std::uint64_t seed) {
       double x = stream.uniform(i, input.low, input.high);
       for (std::uint64_t again = 1; std::abs(x) < input.gap; ++again)
         x = stream.derive(again).uniform(i, input.low, input.high);
-      values[i] = static_cast<T>(static_cast<float>(x));  // a float, so that every T starts from the same value
+      values[i] = static_cast<T>(static_cast<float>(x));  // rounded to float, so that every T gets the same value
     }
   }
   return inputs;
@@ -125,7 +125,7 @@ Checker checker_of(const CheckCase& c, std::uint64_t seed) {
   return {c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"), draw_inputs<double>(c, seed)};
 }
 
-/// Returns the tolerance of gradients, relative to themselves or to a floor.
+/// Returns the tolerance of gradients, relative to their size with a floor.
 Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
   return {gradcheck_tolerance,
           std::max({1e-3 * largest(expected.gradients[k]), 4 * expected.noise / gradcheck_tolerance, 1e-6})};
@@ -186,7 +186,7 @@ template std::vector<Tensor<double>> gradients_in<Counted>(const CheckCase&, std
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got) {
   Checker checker = checker_of(c, seed);
   ExpectedGradients expected;
-  // Values of g are rounded to eps |g|, so a gradient that vanishes in theory comes out as noise of eps |g| / h.
+  // Values of g have rounding errors of eps |g|, so a zero gradient has a noise of eps |g| / h.
   expected.noise = std::numeric_limits<double>::epsilon() * std::abs(checker.value()) / difference_step;
   if (!c.note.empty()) {
     expected.gradients = got ? got->gradients : checker.gradients(false);

@@ -16,7 +16,7 @@ namespace {
 template <class T>
 class MemoryCheck {
  public:
-  /// `training`: of what it prepares, and with the noise that it asks for.
+  /// `training`: checks prepared tensors and noise as in training.
   MemoryCheck(const Mechanism& mechanism, const AttentionLayout& layout, const AttentionShape& shape, bool training)
       : m_(mechanism),
         s_(shape),
@@ -109,8 +109,8 @@ class MemoryCheck {
     check_memory("prepare", prepared_);
   }
 
-  /// Fill of the second run of each pass: the maximum of a NaN and 0 is 0, so NaNs alone do not show every read of
-  /// unwritten memory.
+  /// Fill value of the second run of each pass: the maximum of a NaN and 0 is 0, so NaNs alone do not reveal every read
+  /// of unwritten memory.
   static constexpr T other_number = T(1e3);
 
   void forward() {
@@ -130,7 +130,7 @@ class MemoryCheck {
     check_same("prepare", "out", out_, prepared_again);
   }
 
-  /// Returns the output for the present tensors, prepared in this memory.
+  /// Returns the output for the current tensors, with `prepared` as memory of prepared tensors.
   WatchedHeads<T> out_of(WatchedMemory<T>& prepared) {
     WatchedMemory<T> saved("saved", guards_.saved), scratch("scratch", guards_.scratch);
     WatchedHeads<T> out(s_.heads, s_.queries, s_.value_width);
@@ -163,8 +163,8 @@ class MemoryCheck {
     check_same("map", "the map", map, again);
   }
 
-  /// Gradients of the mechanism's parameters, full of the signalling value: a number that something is added to is
-  /// another NaN then, and one that is overwritten is none.
+  /// Returns gradients of the mechanism's parameters, filled with the signalling value: accumulation turns it into
+  /// another NaN, assignment into a number.
   std::deque<WatchedMemory<T>> own_gradients() const {
     std::deque<WatchedMemory<T>> own;
     for (const Tensor<T>& tensor : own_) own.emplace_back("gradient", std::vector<Index>{tensor.size()});
@@ -176,8 +176,8 @@ class MemoryCheck {
     return views;
   }
 
-  /// Checks that the pass added to each gradient element that the result depends on. `finite()` returns whether the
-  /// result for the present tensors is finite; with NaNs in some elements, that shows a dependence on them.
+  /// Checks that the pass accumulated into each gradient element that the result depends on. `finite()` returns whether
+  /// the result for the current tensors is finite; NaNs in some elements reveal the dependence.
   template <class Finite>
   void check_own(const char* pass, std::deque<WatchedMemory<T>>& own, const Finite& finite) {
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -218,8 +218,8 @@ class MemoryCheck {
     std::deque<WatchedMemory<T>> own;
   };
 
-  /// The gradients: assigned, or added to `start`, a number of each element. Gradients of shared tensors are always
-  /// added: to 0, or to the signalling value. `again`: with another number where nothing was written.
+  /// Returns the gradients: assigned, or added to `start`, random values. Gradients of shared tensors are always
+  /// accumulated, to 0 or to the signalling value. `again` fills unwritten memory with another number.
   Gradients gradients(Update update, const RandomStream& start, bool again = false) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
                 {layout_.key_heads, s_.keys, layout_.key_width},
@@ -252,7 +252,7 @@ class MemoryCheck {
       Index overwritten = 0;
       g.prepared.each([&](const T* x) { overwritten += !std::isnan(*x); });
       if (overwritten > 0) fault("backward overwrites {} numbers of the gradient of what it prepared", overwritten);
-      g.prepared.fill(T(1));  // of no NaN, so that what follows shows in the other gradients
+      g.prepared.fill(T(1));  // not NaN, so that effects show in the other gradients
     }
     m_.preparation()->prepare_backward(
         AttentionPreparationBackward<T>{preparation(prepared_), g.prepared.view(), views});
@@ -315,7 +315,7 @@ class MemoryCheck {
   bool prepares_;
   AttentionLayout layout_;
   WatchedHeads<T> q_, k_, v_, out_, dout_;
-  WatchedMemory<T> prepared_, saved_, saved_again_;  // the last: where another number lay before
+  WatchedMemory<T> prepared_, saved_, saved_again_;  // saved_again_: from memory with another fill value
   std::vector<ParameterSpec> specs_;
   Tensor<T> noise_;
   std::deque<Tensor<T>> own_;
@@ -328,7 +328,7 @@ class MemoryCheck {
 std::vector<std::string> memory_faults(const Mechanism& mechanism, const AttentionLayout& layout,
                                        const AttentionShape& shape) {
   for (const bool training : {false, true}) {
-    if (training && mechanism.memory(shape).prepared == 0) break;  // it alone is told
+    if (training && mechanism.memory(shape).prepared == 0) break;  // training only affects prepared tensors
     for (const bool in_double : {true, false}) {
       std::vector<std::string> faults = in_double ? MemoryCheck<double>(mechanism, layout, shape, training).run()
                                                   : MemoryCheck<float>(mechanism, layout, shape, training).run();

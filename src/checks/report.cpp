@@ -16,17 +16,17 @@ namespace heed {
 
 namespace {
 
-/// The source of a mechanism, if it is there: an installed program comes without heed's own.
+/// Returns a mechanism's source, if available: an installed program has none of heed's own.
 std::string source_of(const std::string& mechanism) {
   const PluginOrigin* const plugin = plugin_of(mechanism);
   return source_with_includes(plugin ? plugin->source : find_installed(mechanism_page(mechanism)));
 }
 
-/// Wrong gradients of one tensor that look alike, in several cases: shown is that of most numbers.
+/// Wrong gradients of one tensor with the same pattern, in several cases; `shown` has the most elements.
 struct WrongGradient {
   const CheckRow* shown;
   std::set<std::string> operations;
-  std::vector<std::string> factors;  ///< factors that fit all of them
+  std::vector<std::string> factors;  ///< factors that explain all of them
 };
 
 std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
@@ -50,7 +50,7 @@ std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
   return wrong;
 }
 
-/// Tensors of a subject whose gradients are right in all cases.
+/// Returns the tensors of a subject whose gradients are correct in all cases.
 std::vector<std::string> right_tensors(const std::vector<CheckRow>& rows, const std::string& subject) {
   std::map<std::string, bool> right;
   for (const CheckRow& row : rows)
@@ -62,7 +62,7 @@ std::vector<std::string> right_tensors(const std::vector<CheckRow>& rows, const 
   return names;
 }
 
-/// Up to so many wrong numbers, those of the matrix with the worst among them, beside what they should be.
+/// Maximum number of wrong elements shown with the expected ones, from the matrix with the worst.
 constexpr std::size_t shown_numbers = 20;
 
 void print_numbers(std::ostream& out, const CheckRow& row) {
@@ -123,7 +123,7 @@ void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
   }
 }
 
-/// Prints a line for each row, and how many agree.
+/// Prints a line for each row, and the number that agree.
 void print_table(std::ostream& out, const std::vector<CheckRow>& rows) {
   std::size_t operation_width = 9, tensor_width = 6;
   for (const CheckRow& row : rows) {

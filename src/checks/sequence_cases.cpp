@@ -1,4 +1,4 @@
-// Models of token sequences: how they begin and end, and what treats each sequence by itself.
+// First and last operations of token-sequence models, and operations on each sequence separately.
 #include "cases.h"
 
 #include "heed/ops/dropout.h"
@@ -12,11 +12,11 @@ namespace heed {
 
 namespace {
 
-/// Eight rows: of sequences of 4, 1 and 3 rows, or of two sequences of 4.
+/// Eight rows: sequences of 4, 1 and 3 rows, or two sequences of 4.
 struct CheckedSequences {
   static constexpr Index vocab = 7, width = 3, rows = 8, count = 3, longest = 4;
   static constexpr Index starts[] = {0, 4, 5, 8};
-  /// The tokens repeat within and across sequences, and do not cover the vocabulary.
+  /// Tokens repeat within and across sequences, and do not cover the vocabulary.
   static constexpr int tokens[] = {4, 1, 4, 0, 3, 1, 1, 6};
   static constexpr std::array<TokenRows, 3> differing{{{tokens, 0, 4}, {tokens + 4, 4, 1}, {tokens + 5, 5, 3}}};
   static constexpr std::array<TokenRows, 2> alike{{{tokens, 0, 4}, {tokens + 4, 4, 4}}};
@@ -33,7 +33,7 @@ void add_embeddings(CheckCases& cases) {
   using Given = CheckedSequences;
   const CheckInput weight{"weight", {Given::vocab, Given::width}}, front{"front", {1, 1, Given::width}},
       position{"position", {1, Given::longest + 1, Given::width}};
-  // embed_sequences() does not count that it adds to rows that it looks up.
+  // embed_sequences() does not count accumulation into the embedding rows.
   const auto add_case = [&](const std::string& name, std::vector<CheckInput> inputs, Index looked_up, const auto& f) {
     cases.add("embed_sequences" + name, std::move(inputs), f);
     cases.back().unstated.backward.add = looked_up * Given::width;
@@ -52,7 +52,7 @@ void add_embeddings(CheckCases& cases) {
                                has_position ? v.back() : Variable{});
       });
     }
-  // The gradient of a weight that is the head's, too, is the sum of both.
+  // A weight shared with the head has the sum of both gradients.
   add_case(", tied to the head", {weight, position}, Given::rows, [](auto&, const auto& v) {
     return linear(embed_sequences(std::span<const TokenRows>(Given::alike), v[0], {}, v[1]), v[0]);
   });
@@ -87,7 +87,7 @@ void add_label_losses(CheckCases& cases) {
   };
   cases.add("label_cross_entropy", {logits}, loss(all));
   cases.add("label_cross_entropy, rows left out", {logits}, loss(some));
-  // The stated cost assumes that every row has a label.
+  // The stated cost assumes a label for every row.
   const Index left_out = std::count(std::begin(some), std::end(some), -1);
   cases.back().unstated.forward = -left_out * Counts{.add = 3, .log = 1};
   cases.back().unstated.backward = -left_out * Counts{.add = 1};

@@ -8,7 +8,7 @@ namespace heed {
 
 namespace {
 
-/// Binary format of a number type: bits of the fraction, and the exponent of the smallest normal number.
+/// Binary format of a number type: fraction bits, and exponent of the smallest normal number.
 struct BinaryFormat {
   int fraction, least_exponent;
 };

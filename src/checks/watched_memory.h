@@ -1,4 +1,4 @@
-// Memory that shows writes: filled with a signalling value, with guard regions around its parts.
+// Memory that detects writes: filled with a signalling value, with guard regions around its parts.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// A NaN that no arithmetic produces: results computed from it are quiet NaNs, which differ from it in one bit.
+/// Returns a NaN that no arithmetic produces: results computed from it are quiet NaNs, which differ from it in one bit.
 template <class T>
 T signalling() {
   if constexpr (std::is_same_v<T, float>)
@@ -18,14 +18,14 @@ T signalling() {
     return std::bit_cast<double>(std::uint64_t{0x7ff5a5a5a5a5a5a5});
 }
 
-/// Compares as bits: a NaN equals nothing.
+/// Compares the bits, since a NaN equals nothing.
 template <class T>
 bool is_signalling(const T* x) {
   const T value = signalling<T>();
   return std::memcmp(x, &value, sizeof(T)) == 0;
 }
 
-/// `count` elements of the signalling value. Copied as bits, since a copy as a number may quieten it.
+/// `count` elements of the signalling value. Copied as bits, since copying as a number may make it a quiet NaN.
 template <class T>
 class Watched {
  public:
@@ -41,8 +41,8 @@ class Watched {
   Buffer<T> memory_;
 };
 
-// Sizes of guard regions. Neither is a multiple of a vector.
-inline constexpr Index row_guard = 19;  // after the rows of heads
+// Sizes of guard regions, not multiples of a vector.
+inline constexpr Index row_guard = 19;  // after each row of a head
 inline constexpr Index guard = 259;     // before, between and after parts of memory
 
 /// Heads [rows, columns] in one block of memory, as in a packed projection, with a guard region after each row.
@@ -81,7 +81,7 @@ class WatchedHeads {
   Watched<T> memory_;
 };
 
-/// The parts of a mechanism's memory, with a guard region after each and one before the first.
+/// Parts of a mechanism's memory, with a guard region after each and one before the first.
 template <class T>
 class WatchedMemory {
  public:
@@ -108,7 +108,7 @@ class WatchedMemory {
   }
   const char* name() const { return name_; }
 
-  /// Returns the first part that was overrun at either end, counted from 1; 0 if none was.
+  /// Returns the first part with a modified guard region on either side, counted from 1; 0 if there is none.
   std::size_t overrun() const {
     if (!intact(0)) return 1;
     for (std::size_t part = 0; part < guards_.size(); ++part)

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// A shape that mechanisms are checked in: a grid, with or without a class token, or, where there is no grid, another
-/// number of keys than queries.
+/// A shape in which mechanisms are checked: a grid, with or without a class token, or without a grid different numbers
+/// of queries and keys.
 struct AttentionCaseShape {
   std::string label;
   Index images, heads, queries, keys, dim;
@@ -17,12 +17,12 @@ struct AttentionCaseShape {
   bool class_token;
 };
 
-/// The form of a mechanism's operands: separate tensors, or packed as a qkv projection leaves them, of images or
-/// of sequences without a grid, of which the first is as long as the shape says and the others are shorter.
+/// Form of a mechanism's operands: separate tensors, or packed as the output of a qkv projection, of images or of
+/// sequences without a grid. The first sequence has the shape's length, the others are shorter.
 enum class CaseOperands { apart, packed, sequences };
 
-/// The case of a mechanism, called `label`, in a shape, if it accepts that. The mechanism must outlive the case. Inputs
-/// are q, k and v, and its own trainable tensors by name.
+/// Returns the case of a mechanism, named `label`, in a shape; none if it does not support the shape. The mechanism
+/// must outlive the case. Inputs are q, k and v, and the mechanism parameters by name.
 std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
                                         const AttentionCaseShape& shape, CaseOperands given = CaseOperands::apart);
 

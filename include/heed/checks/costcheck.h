@@ -1,4 +1,4 @@
-// Check of stated costs: what an operation's closed forms say, against what its own code executes.
+// Check of stated costs: compares an operation's closed forms with the operations that its code executes.
 #pragma once
 
 #include "heed/checks/gradcheck.h"
@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// A stated cost of a case, and what was executed.
+/// A stated and an executed cost of a case.
 struct CheckedCost {
   std::string operation, setting;
   const char* pass = "";  ///< "forward", "backward"; of mechanisms also "forward_contractions", "attention_exp"
@@ -16,18 +16,18 @@ struct CheckedCost {
   bool passed() const { return stated == executed; }
 };
 
-/// Runs a case on the number type that counts (cost/counted.h), on one thread: forward, backward.
+/// Runs a case, forward and backward, on the counting number type (cost/counted.h), on one thread.
 std::vector<CheckedCost> costcheck(const CheckCase& c);
 
-/// A number of operations that is stated wrongly in the same way in all shapes of a setting.
+/// A count that differs from the stated one in all shapes of a setting.
 struct CostError {
-  std::string operation, setting, pass, count;  ///< count: "mul"; operation: the case that the numbers are of
+  std::string operation, setting, pass, count;  ///< operation: the case of the numbers; count: "mul", for example
   Index stated = 0, executed = 0;
-  std::string difference;  ///< executed - stated in N, M, d, as "2 H N d"; empty where nothing simple fits
+  std::string difference;  ///< executed - stated in N, M, d, as "2 H N d"; empty if no simple form fits
 };
 
-/// Returns the errors of these rows, setting by setting, pass by pass, kind by kind, with the numbers of the shape
-/// where it differs most.
+/// Returns the errors of these rows by setting, pass and kind, with the numbers of the shape with the largest
+/// difference.
 std::vector<CostError> cost_errors(std::span<const CheckedCost> rows);
 
 }  // namespace heed

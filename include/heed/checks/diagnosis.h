@@ -1,4 +1,4 @@
-// The kind of error that a wrong gradient shows.
+// Classification of errors in gradients.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -9,61 +9,61 @@
 
 namespace heed {
 
-/// The relation of a wrong tensor to the right one, E.
+/// Relation of a wrong tensor to the correct one, E.
 enum class ErrorKind {
   none,         ///< no element is wrong
-  not_finite,   ///< there are NaN or infinite numbers
+  not_finite,   ///< some elements are NaN or infinite
   missing,      ///< 0
-  superfluous,  ///< anything, where E is 0
+  superfluous,  ///< nonzero, but E is 0
   negative,     ///< -E
   factor,       ///< c E
-  signs,        ///< E, of which some have the wrong sign
-  transposed,   ///< E with two axes exchanged, or written column by column
+  signs,        ///< E with the wrong sign at some elements
+  transposed,   ///< E with two axes exchanged, or stored column by column
   shifted,      ///< E moved along an axis
-  reversed,     ///< E in the reverse order along an axis
+  reversed,     ///< E in reverse order along an axis
   permuted,     ///< E in another order along an axis
   repeated,     ///< one slice of E for all indices of an axis
-  summed,       ///< the sum of E over an axis, or its mean, for all indices of that axis
+  summed,       ///< the sum or mean of E over an axis, at all indices of that axis
   offset,       ///< E + c
   factors,      ///< E with a factor for each index of an axis
-  offsets,      ///< E and a term that is the same for all indices of an axis
-  overwritten,  ///< E, but not added to what is there
-  unknown,      ///< nothing that this list has
+  offsets,      ///< E plus a term that is constant along an axis
+  overwritten,  ///< E, assigned instead of accumulated
+  unknown,      ///< no known pattern
 };
 
-/// Its name: "negative".
+/// Returns the name, for example "negative".
 const char* name_of(ErrorKind kind);
 
 struct Diagnosis {
   Index elements = 0, wrong = 0;
   std::vector<Index> worst;      ///< index of the largest relative error, by axis
-  double got = 0, expected = 0;  ///< there
+  double got = 0, expected = 0;  ///< values at that element
   ErrorKind kind = ErrorKind::none;
   std::string looks;  ///< the kind in words: "like 0.5 times what it should be; 1/2, or 1/sqrt(4 channels)"
   std::vector<std::string> factors;  ///< explanations of a factor, without sizes: "1/2", "1/sqrt(channels)"
-  std::string right;                 ///< the part that is right, if one is: "for head 0; wrong for heads 1 and 2"
+  std::string right;                 ///< the correct part, if any: "for head 0; wrong for heads 1 and 2"
 };
 
-/// When two numbers are the same: |a - b| <= relative max(|a|, |b|, floor).
+/// Criterion for equal numbers: |a - b| <= relative max(|a|, |b|, floor).
 struct Likeness {
   double relative, floor;
   double error(double a, double b) const;
   bool operator()(double a, double b) const { return error(a, b) <= relative; }
 };
 
-/// Returns the diagnosis of `got`, which should be `expected`; both have the same shape. `axes` are the names of its
-/// axes, in the singular: "head". A kind is found only where all of the wrong part is so, and where more than one
-/// number shows it.
+/// Returns the diagnosis of `got`, which should equal `expected`; both have the same shape. `axes` are the names of its
+/// axes, in the singular: "head". A kind is reported only if all of the wrong part has it and more than one element
+/// shows it.
 Diagnosis diagnose(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                    const Likeness& same);
 
-/// Names for the axes of a tensor that nobody has named: "row" and "column" are the last two.
+/// Returns default names for the axes of a tensor: "row" and "column" are the last two.
 std::vector<std::string> usual_axes(const Shape& shape);
 
-/// "head 2, token 7, channel 0"
+/// Returns, for example, "head 2, token 7, channel 0".
 std::string place_text(std::span<const std::string> axes, std::span<const Index> place);
 
-/// The indices of an element, by axes.
+/// Returns the indices of an element, by axis.
 std::vector<Index> place_of(const Shape& shape, Index element);
 
 }  // namespace heed

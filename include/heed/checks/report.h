@@ -1,4 +1,4 @@
-// The findings of gradient, cost and memory checks as text.
+// Text output of gradient, cost and memory checks.
 #pragma once
 
 #include "heed/checks/backward_steps.h"
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// A misuse of memory, and the case that showed it.
+/// A memory fault and the case that showed it.
 struct MemoryFault {
   std::string operation, fault;
 };
@@ -24,14 +24,14 @@ struct CheckFindings {
 /// Returns the subject of a case: "softmax" for "softmax, causal=true, N > d".
 std::string subject_of(const std::string& operation);
 
-/// Returns the steps of the backward pass that a row belongs to, from the mechanism's source; none if it has none.
+/// Returns the backward steps of a row, from the mechanism's source; none without source.
 std::vector<BackwardStep> steps_of(const CheckRow& row);
 
-/// Prints the table of gradients, what each wrong one looks like, and the costs that are wrong. With `numbers` also the
-/// numbers of each wrong gradient beside the expected ones. Faults of memory are not printed.
+/// Prints the table of gradients, the diagnosis of each wrong one, and the wrong costs. With `numbers` also the
+/// elements of each wrong gradient beside the expected ones. Memory faults are not printed.
 void print_findings(std::ostream& out, const CheckFindings& found, bool numbers = false);
 
-/// Checks gradients and costs of a case and prints the findings. Returns true if all are right.
+/// Checks gradients and costs of a case and prints the findings. Returns true if all are correct.
 bool print_gradcheck(std::ostream& out, const CheckCase& c);
 
 }  // namespace heed

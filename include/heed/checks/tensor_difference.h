@@ -1,4 +1,4 @@
-// The differences of two tensors that should be equal: where, how many, and how large.
+// Differences between two tensors that should be equal: positions, number and size.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -20,25 +20,25 @@ struct ElementDifference {
 struct TensorDifference {
   Index elements = 0;
   Index unequal = 0;                         ///< elements whose bits differ, such as 0 and -0
-  Index beyond = 0;                          ///< elements whose relative difference is beyond the tolerance
+  Index beyond = 0;                          ///< elements whose relative difference exceeds the tolerance
   std::optional<ElementDifference> first{};  ///< the first element beyond the tolerance
   std::optional<ElementDifference> worst{};  ///< the element of the largest relative difference; none if all are 0
   double largest = 0;                        ///< largest finite element of either tensor
   bool rounding = true;                      ///< no difference exceeds rounding_error() of `largest`
 };
 
-/// Compares tensors of one shape element by element; the differences of two NaNs are 0. Units in the last place are
-/// those of `type`.
+/// Compares tensors of one shape element by element; two NaNs have no difference. Units in the last place are those of
+/// `type`.
 TensorDifference difference_of(View<const double> a, View<const double> b, DType type, double tolerance);
 
-/// Returns the coarser of two number types. Integers are as fine as F64.
+/// Returns the coarser of two number types. Integers count as F64.
 DType coarser(DType a, DType b);
 
-/// Returns the distance from |x| to the next larger number of a type; that of F64 for integers.
+/// Returns the distance from |x| to the next larger number of a type; F64's for integers.
 double unit_in_last_place(double x, DType type);
 
-/// Returns 1000 units in the last place of 1, or 4 of F16 and BF16, which tensors are rounded to after a pass. Rounding
-/// errors of a pass are smaller beside a tensor's largest element.
+/// Returns an upper bound of a pass's rounding errors relative to a tensor's largest element: 1000 units in the last
+/// place of 1, or 4 for F16 and BF16, to which tensors are rounded only after a pass.
 double rounding_error(DType type);
 
 }  // namespace heed
