@@ -1,13 +1,13 @@
-// All that a program needs to train, run and take apart models; docs/library.md shows a short one.
+// All headers for training, running and analysing models; docs/library.md has a short program.
 #pragma once
 
-// Models, and what they are made of.
+// Models and their parts.
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
 #include "heed/nn/families.h"
 #include "heed/nn/vit.h"
 
-// Operations with gradients: elementary ones, and what models have beyond the Vision Transformer's.
+// Operations with gradients: elementary ones, and those of models beyond the Vision Transformer.
 #include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/elementary/functions.h"
 #include "heed/ops/elementary/losses.h"
@@ -28,7 +28,7 @@
 #include "heed/data/images/image.h"
 #include "heed/data/loader.h"
 
-// Training, by hand or by an experiment file.
+// Training, by a loop of one's own or an experiment file.
 #include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
@@ -36,7 +36,7 @@
 #include "heed/train/step.h"
 #include "heed/train/trainer.h"
 
-// What models cost.
+// Cost of models.
 #include "heed/config/energy_table.h"
 #include "heed/cost/energy.h"
 #include "heed/analysis/model_cost.h"
