@@ -21,7 +21,8 @@ std::vector<KernelCase> kernel_cases() {
   for (const auto& list : {product_cases, distance_cases, exponential_cases, row_cases, mechanism_cases})
     for (const ModelSizes& model : model_sizes)
       for (KernelCase& kernel : list(model)) cases.push_back(std::move(kernel));
-  for (KernelCase& kernel : convolution_cases()) cases.push_back(std::move(kernel));
+  for (const auto& list : {convolution_cases, long_row_cases})
+    for (KernelCase& kernel : list()) cases.push_back(std::move(kernel));
   std::vector<std::string> order;
   for (const KernelCase& c : cases)
     if (std::find(order.begin(), order.end(), c.kernel) == order.end()) order.push_back(c.kernel);

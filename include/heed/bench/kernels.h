@@ -106,6 +106,9 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model);
 /// Returns the cases of convolutions, which these models lack.
 std::vector<KernelCase> convolution_cases();
 
+/// Returns the parts of softmax attention over a block of long rows.
+std::vector<KernelCase> long_row_cases();
+
 /// All of them, kernel by kernel.
 std::vector<KernelCase> kernel_cases();
 
@@ -115,5 +118,8 @@ KernelResult measure(const KernelCase& kernel, const Limits& limits, double seco
 /// A line for each kernel that falls short of what is expected of it, even in its fastest tenth of calls, and why: 80 %
 /// of the limit for l1 distances, 75 % for clamped gradients, 60 % where there are exponentials.
 std::vector<std::string> shortfalls(const std::vector<KernelResult>& results);
+
+/// Returns the share of each part in a pass over a block of long rows, a line a pass; none if a part is missing.
+std::vector<std::string> long_row_shares(const std::vector<KernelResult>& results);
 
 }  // namespace heed::bench

@@ -75,6 +75,7 @@ void print_suite(const SuiteResult& result) {
     table_of(result.kernels).print(std::cout);
     std::cout << "\nmedians; limit: what would take longest, were everything used at its limit\n";
     for (const std::string& line : bench::shortfalls(result.kernels)) std::cout << line << "\n";
+    for (const std::string& line : bench::long_row_shares(result.kernels)) std::cout << line << "\n";
   }
   if (!result.models.empty()) {
     std::cout << "\n";
@@ -98,6 +99,7 @@ Json suite_json(const SuiteResult& result) {
   json["kernels"] = table_of(result.kernels).json();
   json["models"] = table_of(result.models).json();
   json["shortfalls"] = bench::shortfalls(result.kernels);
+  json["long_rows"] = bench::long_row_shares(result.kernels);
   if (result.times) json["times"] = result.times->json();
   return json;
 }

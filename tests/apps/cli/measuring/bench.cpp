@@ -226,6 +226,21 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   BOOST_TEST(change("l1") != "not compared");
 }
 
+// Shares of all parts of a pass over long rows in whole percents; no line if a part was not measured.
+BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
+  const nlohmann::json all = json_of(quick_with({"--only", "kernels", "--match", "4096 tokens"})).at("long_rows");
+  BOOST_TEST_REQUIRE(all.size() == 2u);
+  const std::regex share(" ([0-9]+) %");
+  for (const auto& [line, parts] : {std::pair(all[0].get<std::string>(), 3), {all[1].get<std::string>(), 7}}) {
+    int found = 0, sum = 0;
+    for (std::sregex_iterator i(line.begin(), line.end(), share), end; i != end; ++i)
+      ++found, sum += std::stoi((*i)[1]);
+    BOOST_TEST(found == parts, line);
+    BOOST_TEST(std::abs(sum - 100) <= parts / 2, line);  // each is rounded by at most a half
+  }
+  BOOST_TEST(json_of(quick_with({"--only", "kernels", "--match", "block exp"})).at("long_rows").empty());
+}
+
 // Shares that no kernel reaches, and one that every kernel does.
 BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   const Strings chosen{"--match", "softmax forward, vit-micro"};
