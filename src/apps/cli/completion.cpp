@@ -1,4 +1,4 @@
-// heed completion: what a shell needs to complete words of heed's command line, made from the commands themselves.
+// heed completion: shell scripts that complete heed's command line, generated from the commands.
 #include "src/apps/cli/shared/commands.h"
 
 #include <fmt/ranges.h>
@@ -11,7 +11,7 @@ namespace {
 
 std::string spaced(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
-/// In bash: the words that may follow a command, and those that may follow its options that take a value.
+/// Adds bash's lists of words that may follow a command, and of values of its options.
 void add_cases(const CommandOutline& command, const std::string& path, std::string& words, std::string& values) {
   std::vector<std::string> all, plain;
   for (const CommandOutline& one : command.commands) plain.push_back(one.name);
@@ -63,7 +63,7 @@ _heed() {{
 complete -o default -F _heed heed
 )";
 
-/// "train|eval|probe|'probe model'": what a command may be.
+/// Returns a shell pattern of the valid commands: "train|eval|probe|'probe model'".
 std::string paths(const CommandOutline& command, const std::string& path) {
   std::string all;
   for (const CommandOutline& one : command.commands) {

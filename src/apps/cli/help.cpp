@@ -1,4 +1,4 @@
-// heed help: of commands, as --help shows it, and of topics that belong to no command.
+// heed help: help of commands, as for --help, and of other topics.
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/fitted_text.h"
 
@@ -40,7 +40,7 @@ constexpr const char* of_status =
     "  130  interrupted; the run is saved, and heed train --resume goes on with it (interrupted once more, two\n"
     "       seconds later, it ends at once, with what the last checkpoint has)\n";
 
-/// The table of those that learn without labels.
+/// Returns the tables of self-supervised training.
 std::string dino_table() {
   Experiment x;
   x.train.method = "dino";
@@ -48,7 +48,7 @@ std::string dino_table() {
   return all.substr(all.find("\n[dino]\n") + 1);
 }
 
-/// The keys of the other families' models.
+/// Returns the keys of other model families.
 std::string model_tables() {
   std::string text;
   for (const ModelFamily& family : model_families()) {
@@ -61,7 +61,7 @@ std::string model_tables() {
   return text;
 }
 
-/// The keys of [data] that images such as MNIST do not have, whose experiment was `shown`.
+/// Returns the keys of [data] for other data sets than in the experiment `shown`.
 std::string data_table(const std::string& shown) {
   std::string text = "[data]\n";
   for (const std::string& name : config_values("data.name")) {
@@ -73,7 +73,7 @@ std::string data_table(const std::string& shown) {
   return text;
 }
 
-/// The keys whose value is one of some words, with these.
+/// Returns the keys with a fixed set of values, and these values.
 std::string words_of_keys() {
   std::string text;
   for (const std::string& set : config_keys()) {
@@ -113,7 +113,7 @@ constexpr Topic topics[] = {
     {"status", "exit status", [] { return std::string(of_status); }},
 };
 
-/// The topics, then the commands.
+/// Returns the topics, then the commands.
 std::vector<std::string> subjects(const CommandLine& line) {
   std::vector<std::string> names;
   for (const Topic& topic : topics) names.emplace_back(topic.name);

@@ -1,4 +1,4 @@
-// heed list: the mechanisms and their options.
+// heed list: mechanisms and their options.
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/fitted_text.h"
 
@@ -35,28 +35,29 @@ int list_command() {
   return ok;
 }
 
-/// Returns OPTION=VALUE of each option, with `before` before each.
+/// Returns OPTION=VALUE for each option, each preceded by `before`.
 std::string options_text(const OptionValues& options, const char* before) {
   std::string text;
   for (const auto& [option, value] : options) text += fmt::format("{}{}={}", before, option, value);
   return text;
 }
 
-/// Prints the parameters of a mechanism, with their shapes in a small model.
+/// Prints a mechanism's parameters with their shapes in a small model.
 void print_tensors(const Mechanism& mechanism) {
   constexpr Index dim = 64, heads = 4, side = 7;
   const AttentionShape grid{.grid_height = side, .grid_width = side, .class_token = false};
   const AttentionShape shape = mechanism.layout(dim, heads).among(side * side, grid);
   const std::vector<ParameterSpec> own = mechanism.parameters(shape);
-  std::cout << fitted(fmt::format("\nparameters of the mechanism, for {} patches of {} x {}, {} channels, {} heads:{}\n",
-                                  side * side, side, side, dim, heads, own.empty() ? " none" : ""));
+  std::cout << fitted(
+      fmt::format("\nparameters of the mechanism, for {} patches of {} x {}, {} channels, {} heads:{}\n", side * side,
+                  side, side, dim, heads, own.empty() ? " none" : ""));
   for (const ParameterSpec& spec : own)
     std::cout << fitted(fmt::format("  {:<11}  {}{}\n", spec.name, spec.shape, spec.trainable ? "" : ", not trained"));
 }
 
-/// Prints the pictures that heed maps draws of the mechanism, under any of its options.
+/// Prints the pictures of a mechanism in heed maps, for any of its options.
 void print_pictures(const MechanismEntry& entry) {
-  std::vector<std::pair<std::string, std::string>> meanings;  // in the order in which they are drawn by themselves
+  std::vector<std::pair<std::string, std::string>> meanings;  // in the order of drawing
   const auto add = [&](const std::string& name, const std::string& meaning) {
     const auto named = [&](const auto& known) { return known.first == name; };
     if (std::ranges::none_of(meanings, named)) meanings.emplace_back(name, meaning);
@@ -73,7 +74,7 @@ void print_pictures(const MechanismEntry& entry) {
   for (const auto& [name, meaning] : meanings) std::cout << fitted(fmt::format("  {:<11}  {}\n", name, meaning));
 }
 
-/// Returns why a mechanism does not fit vit-micro, whose grid of 7 x 7 patches has a class token; empty if it does.
+/// Returns why a mechanism does not fit vit-micro, with its grid of 7 x 7 patches and class token; empty if it does.
 std::string misfit(const Mechanism& mechanism) {
   constexpr Index side = 7;
   try {
@@ -85,7 +86,7 @@ std::string misfit(const Mechanism& mechanism) {
   }
 }
 
-/// Prints one mechanism in full.
+/// Prints all details of one mechanism.
 int list_one(const std::string& name) {
   const MechanismEntry& entry = find_mechanism(name);
   const std::vector<OptionInfo> options = entry.options();
@@ -116,8 +117,8 @@ int list_one(const std::string& name) {
   return ok;
 }
 
-/// Returns true if the mechanism has parameters for every pair of tokens: four times the tokens need sixteen times
-/// as many.
+/// Returns true if the mechanism has parameters for every pair of tokens: sixteen times as many for four times the
+/// tokens.
 bool learns_pairs(const Mechanism& mechanism) {
   const auto numbers = [&](Index side) {
     const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);
@@ -129,7 +130,7 @@ bool learns_pairs(const Mechanism& mechanism) {
   return numbers(64) > 8 * numbers(32);
 }
 
-/// For scripts: label, growth with tokens, NAME:OPTION=VALUE..., separated by tabs.
+/// Prints for scripts: label, growth with tokens, NAME:OPTION=VALUE..., separated by tabs.
 int list_settings() {
   for (const MechanismEntry& entry : mechanisms())
     for (const MechanismSetting& setting : entry.settings()) {

@@ -1,4 +1,4 @@
-// heed: the program. Commands are in the files beside this one.
+// heed: the main program.
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/memory.h"
 #include "src/apps/cli/plugins/plugins.h"
@@ -121,8 +121,7 @@ int report_error(std::string what, int status) {
 
 namespace {
 
-/// Returns the places of the program's models and experiments: in the checkout that it was built in, or installed
-/// beside it.
+/// Returns the directories of the program's models and experiments: its build's checkout, or the installation.
 std::vector<std::filesystem::path> places_of_program() {
   const std::filesystem::path program = program_file();
   if (program.empty()) return {};
@@ -150,7 +149,7 @@ int run(int argc, char** argv) {
     require(shared || started_processes().count() == 1,
             "{}: {} processes were started; this command is for one, and train, eval and bench are for several",
             command, started_processes().count());
-    if (command != "plugin") load_plugins(plugins);  // which may be about to compile one of them anew
+    if (command != "plugin") load_plugins(plugins);  // `plugin` may be about to rebuild one
   });
 }
 
@@ -159,16 +158,16 @@ int run(int argc, char** argv) {
 
 namespace {
 
-/// Runs the program, and says how it ended.
+/// Runs the program and returns its status and error.
 heed::Ending run_to_end(int argc, char** argv) {
   using namespace heed;
   try {
     cli::require_stack();
     cli::limit_memory_to_what_is_available();
-    // One of several processes writes.
+    // Only one of several processes prints.
     if (!started_processes().writes() && !std::freopen("/dev/null", "w", stdout)) fail("/dev/null cannot be opened");
     const int status = cli::run(argc, argv);
-    // Output that cannot be written is an error.
+    // A failure to write output is an error.
     const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
     cli::print_warnings();
     if (arrived || (status != cli::ok && status != cli::check_failed)) return {status};
@@ -184,7 +183,7 @@ heed::Ending run_to_end(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     return {cli::bad_input, fmt::format("{}: {}", error.path1().string(), error.code().message())};
   } catch (const std::exception& error) {
-    // The system refused something: a name too long, a thread too many.
+    // The system refused a request, such as a long name or another thread.
     return {cli::bad_input, error.what()};
   }
 }
@@ -193,11 +192,11 @@ heed::Ending run_to_end(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (argc > 0) heed::cli::program_name() = argv[0];
-  heed::flush_subnormals();  // before there are other threads, which then do it too
-  // Before it is loaded: heed calls it from threads of its own (kernels/shared/blas.h), and it should start none.
+  heed::flush_subnormals();  // set before other threads start, which inherit it
+  // Set before OpenBLAS is loaded: heed calls it from its own threads (kernels/shared/blas.h), so it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   heed::set_installed_places(heed::cli::places_of_program());
-  std::signal(SIGXFSZ, SIG_IGN);  // writing beyond a limit is an error like a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file-size limit is an error, like a full disk
   const heed::Ending ending = heed::end_together(run_to_end(argc, argv));
   return ending.error.empty() ? ending.status : heed::cli::report_error(ending.error, ending.status);
 }

@@ -14,14 +14,14 @@ namespace heed::cli {
 
 namespace {
 
-/// The value of random answers: 1 / n of n classes, the log n of a loss, and 0 for the overlap of patches.
+/// Returns the figure of random predictions: 1 / n for n classes, log n for a loss, and 0 for the overlap of patches.
 double chance(const Experiment& x, const FigureName& figure) {
   const double answers = static_cast<double>(x.model.task == "lm" ? x.model.vocab : x.model.classes);
   if (!figure.share) return math::log(answers);
   return x.model.output == "tokens" ? 0 : 1 / answers;
 }
 
-/// Returns the cell of another seed beside the arm's first one.
+/// Returns the cell of another seed, beside the arm's first one.
 Cell cell_of(const ComparedArm& arm, Index seed) {
   namespace fs = std::filesystem;
   const std::string& first = arm.runs.front().directory;

@@ -1,4 +1,4 @@
-// The runs of a sweep as the measurements of a claim, and further seeds of them.
+// Results of a sweep's runs for claims, and training of further seeds.
 #pragma once
 
 #include "compared.h"
@@ -7,18 +7,18 @@
 
 namespace heed::cli {
 
-/// Keys of the figures that a claim may be about: accuracies and losses.
+/// Return the keys of the figures that claims may refer to (accuracies and losses), and the figure of a key.
 std::vector<std::string> claim_figures();
 const FigureName& claim_figure(const std::string& key);
 
-/// Returns the figure's value of each finished run, and chance for each run that diverged. Adds a line to `notes` for
-/// each other run.
+/// Returns the figure of each finished run, and the random-prediction figure of each diverged run. Adds a line to
+/// `notes` for each other run.
 ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure, std::string& notes);
 
-/// Removes seeds that one of the named arms has and another has not; adds a line to `notes` for each.
+/// Removes seeds that are not in all named arms; adds a line to `notes` for each.
 void keep_common_seeds(ClaimArms& arms, const std::vector<std::string>& names, std::string& notes);
 
-/// Trains these seeds of arms that a sweep made, beside their other cells; run_cells() says how. Returns false if
+/// Trains these seeds of a sweep's arms in directories beside their other cells, with run_cells(). Returns false if
 /// interrupted. Throws Error for an arm that is not a sweep's, or a cell that failed.
 bool train_seeds(const std::vector<ComparedArm>& arms, const std::vector<Index>& seeds, int jobs, int threads);
 

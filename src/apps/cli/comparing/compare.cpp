@@ -1,4 +1,4 @@
-// heed compare: runs side by side.
+// heed compare: comparison of runs.
 #include "compared.h"
 #include "src/apps/cli/shared/table.h"
 
@@ -45,7 +45,7 @@ void put_first(Arms& arms, const std::string& name) {
   std::rotate(arms.begin(), found, found + 1);
 }
 
-/// An arm against the first one.
+/// Comparison of an arm with the first one.
 struct Comparison {
   std::optional<Difference> interval;  ///< pooled variance, as for claims
   std::optional<Difference> welch, paired;
@@ -72,7 +72,7 @@ std::string p_text(const std::optional<Difference>& difference) {
   return !p ? "-" : *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
 }
 
-/// Returns "-" if the seeds do not scatter at all.
+/// Returns the half-width, or "-" if the seeds have no scatter.
 std::string half_width_text(const Difference& difference, double unit, int decimals) {
   return difference.error > 0 ? fmt::format("± {:.{}f}", unit * difference.half_width(), decimals) : "-";
 }
@@ -116,7 +116,7 @@ void print_curves(const Arms& arms, const CurveName& curve) {
   table.print(std::cout);
 }
 
-/// Prints the tests of all arms against the first, and how far the number of seeds carries.
+/// Prints the tests of all arms against the first, and what the number of seeds can resolve.
 void print_tests(const Arms& arms, const FigureName& figure, Index test_images) {
   if (arms.size() < 2) return;
   const double unit = figure.share ? 100 : 1;
@@ -148,7 +148,7 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
     std::cout << "two seeds may agree by luck: they decide only what is far beyond its 95 %; expected 3 or more\n";
 }
 
-/// Returns the samples of all curves, each with the same number of epochs.
+/// Returns the samples of all curves, extended to the same number of epochs.
 std::vector<std::vector<Sample>> all_samples_of(const ComparedArm& arm) {
   std::vector<std::vector<Sample>> curves;
   for (const CurveName& curve : curve_names) curves.push_back(samples_of(arm, curve));

@@ -30,7 +30,7 @@ std::vector<std::string> runs_below(const std::string& directory) {
   return found;
 }
 
-/// Arms that would have the same name, one in each of two sweeps, are called by their directories.
+/// Arms of the same name, from two sweeps, are renamed to their directories.
 void name_apart(std::vector<ComparedArm>& arms) {
   std::map<std::string, int> count;
   for (const ComparedArm& arm : arms) ++count[arm.name];

@@ -17,21 +17,21 @@ struct ComparedRun {
   Index seed() const { return experiment.train.seed; }
 };
 
-/// Runs that differ by the seed alone.
+/// Runs that differ only in the seed.
 struct ComparedArm {
-  std::string name;  ///< its name in the sweep, or the first run's directory
+  std::string name;  ///< name in the sweep, or the first run's directory
   std::vector<ComparedRun> runs;
 
   TableArm table() const;
 };
 
-/// The runs in these directories and below, by arms. Throws Error for one that holds none, and where an arm has two
-/// runs of a seed.
+/// Returns the runs in these directories and their subdirectories, by arm. Throws Error for a directory without runs,
+/// and for two runs of an arm with the same seed.
 std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories);
 
 std::vector<TableArm> tables_of(const std::vector<ComparedArm>& arms);
 
-/// The settings that are not the same in all arms: by key, a value for each arm, "-" where it has none.
+/// Returns the settings that differ between arms: by key, a value for each arm, "-" if it has none.
 std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<ComparedArm>& arms);
 
 /// Returns arms_json() of the arms, with their differing settings.
@@ -41,7 +41,7 @@ Json compared_json(const std::vector<ComparedArm>& arms);
 struct CurveName {
   const char* key;
   std::optional<double> EpochRecord::*value;
-  bool share;  ///< a fraction of 1, which text shows as a percentage
+  bool share;  ///< true: a fraction, printed as a percentage
 };
 inline constexpr std::array<CurveName, 4> curve_names{{
     {"validation_accuracy", &EpochRecord::validation_accuracy, true},

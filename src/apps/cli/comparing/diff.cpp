@@ -1,4 +1,4 @@
-// heed diff: where two runs, checkpoints or files of tensors first part, and by how much.
+// heed diff: first and largest differences between two runs, checkpoints or files of tensors.
 #include "run_metrics.h"
 #include "tensor_files.h"
 #include "src/apps/cli/shared/commands.h"
@@ -20,7 +20,7 @@ struct DiffArguments {
   bool common = false;
 };
 
-/// Returns the file of tensors that is compared: of a run, its last checkpoint.
+/// Returns the file of tensors to compare: for a run, its last checkpoint.
 std::string tensors_of(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return path;
   const RunPaths paths(path);
@@ -30,10 +30,10 @@ std::string tensors_of(const std::string& path) {
 }
 
 int diff_command(const DiffArguments& of) {
-  flush_subnormals(false);  // files of other programs have subnormals, which are no zeros
+  flush_subnormals(false);  // subnormals in files of other programs are not zeros
   const SafetensorsFile a(tensors_of(of.a)), b(tensors_of(of.b));
   const FilesDifference found = compare_files(a, b, of.tolerance);
-  std::string parted;  // where, if the runs' metrics differ
+  std::string parted;  // position of the metrics' first difference, if any
   if (std::filesystem::is_directory(of.a) && std::filesystem::is_directory(of.b))
     parted = compare_runs(std::cout, RunPaths(of.a), RunPaths(of.b), of.tolerance);
   const std::string step_a = step_of(a), step_b = step_of(b);

@@ -12,7 +12,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the arms that are compared, in the order of their mention. Throws Error as judge() does.
+/// Returns the compared arms in the order of mention. Throws Error like judge().
 std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<Part>& parts, const std::string& file) {
   std::vector<std::string> known, names;
   for (const auto& [name, arm] : arms) known.push_back(name);
@@ -66,7 +66,7 @@ JudgedPart judge_difference(const Part& part, const ClaimValues& a) {
   return judged;
 }
 
-/// Returns the number of seeds of each compared arm.
+/// Returns the number of seeds in each compared arm.
 Index seeds_of(const Judgement& judged) {
   return static_cast<Index>(judged.arms.at(judged.compared.at(0)).values.size());
 }

@@ -1,4 +1,4 @@
-// A claim about arms, judged by the values of their runs.
+// Verdicts on claims about arms, from the values of their runs.
 #pragma once
 
 #include "heed/analysis/claim_rows.h"
@@ -9,8 +9,8 @@
 
 namespace heed::cli {
 
-/// A statement: of two arms, that their difference exceeds a bound; of four, that the difference of two differences
-/// does; of one, that all its values are beyond the bound, which is not tested.
+/// A statement: the difference of two arms exceeds a bound; the difference of two differences (four arms) does; or all
+/// values of one arm are beyond the bound, without a test.
 struct Part {
   std::string text;
   std::vector<std::string> arms;
@@ -21,41 +21,41 @@ struct Part {
 struct JudgedPart {
   Part part;
   Verdict verdict;
-  double value;                               ///< the difference; of one arm, the value nearest to or beyond the bound
-  std::optional<Difference> difference = {};  ///< none of one arm
-  std::optional<double> counted = {};         ///< s, where it is that of counting, since the seeds scatter less
+  double value;                               ///< the difference; for one arm, the value nearest to or beyond the bound
+  std::optional<Difference> difference = {};  ///< none for one arm
+  std::optional<double> counted = {};         ///< s of counting, if the seeds scatter less
 
   std::optional<double> half_width() const {
     return difference ? std::optional(difference->half_width()) : std::nullopt;
   }
 };
 
-/// Values of runs by arm, and their meaning.
+/// Values of runs by arm, with their meaning.
 struct ClaimValues {
   std::string source;     ///< file or directories, for messages
-  bool less = false;      ///< less is better
-  Index test_images = 0;  ///< images that an accuracy is counted on, instead of an arm's own number; 0: that number
+  bool less = false;      ///< smaller values are better
+  Index test_images = 0;  ///< test images of an accuracy, overriding the arms' own number; 0: the arms' own
   ClaimArms arms{};
 };
 
 /// A claim with the verdict on each part.
 struct Judgement {
   ClaimArms arms;
-  std::vector<std::string> compared;  ///< arms of differences, all with the same seeds
+  std::vector<std::string> compared;  ///< arms in differences, all with the same seeds
   std::vector<JudgedPart> parts;
 
-  /// Returns the verdict with `seeds` in each compared arm, at unchanged means and deviations; 0: with the runs' seeds.
+  /// Returns the verdict for `seeds` seeds per compared arm, at unchanged means and deviations; 0: the runs' seeds.
   Verdict verdict(Index seeds = 0) const;
 
-  /// Returns the seeds after the runs' last one that would decide an undecided claim, at most `most` in each arm with
-  /// those of the runs; none if so many would not.
+  /// Returns the seeds after the runs' last one that would decide an undecided claim, with at most `most` seeds in each
+  /// arm altogether; none if these do not suffice.
   std::vector<Index> deciding_seeds(Index most) const;
 };
 
-/// Throws Error for a part with an unknown arm, and unless all compared arms have the same seeds, three or more.
+/// Throws Error for a part with an unknown arm, and unless all compared arms have the same seeds, at least three.
 Judgement judge(const ClaimValues& values, const std::vector<Part>& parts);
 
-/// Returns "1, 2, 3", and the count of the others if there are more than twelve.
+/// Returns, for example, "1, 2, 3"; after twelve seeds, the number of the others.
 std::string few(const std::vector<Index>& seeds);
 
 }  // namespace heed::cli

@@ -16,7 +16,7 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-/// Returns what decides the bits of a run: its settings, and where it ran, without the date and the number of threads.
+/// Returns the settings and environment that determine the bits of a run, without date and number of threads.
 Settings origin_of(const RunPaths& paths) {
   Settings settings = settings_of(what_decides(load_recorded(paths.config())));
   if (!std::filesystem::exists(paths.environment())) return settings;
@@ -47,13 +47,13 @@ void print_origins(std::ostream& out, const RunPaths& a, const RunPaths& b) {
     table.print(out), out << "\n";
 }
 
-/// A number of metrics.csv or gradients.csv.
+/// A number in metrics.csv or gradients.csv.
 struct RunNumber {
   const char* name;
   double value;
 };
 
-/// The numbers of a run in the order in which they are computed: by step and, within a step, by row and column.
+/// Numbers of a run in order of computation: by step and, within a step, by row and column.
 using RunNumbers = std::map<std::pair<Index, int>, RunNumber>;
 
 RunNumbers metrics_of(const RunPaths& paths) {
@@ -86,7 +86,7 @@ RunNumbers metrics_of(const RunPaths& paths) {
 std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b, double tolerance) {
   const RunNumbers in_a = metrics_of(a), in_b = metrics_of(b);
   print_origins(out, a, b);
-  Index compared = 0, step = 0;  // numbers and steps that are equal
+  Index compared = 0, step = 0;  // equal numbers and steps
   for (const auto& [place, x] : in_a) {
     const auto found = in_b.find(place);
     if (found == in_b.end()) continue;

@@ -12,7 +12,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns "98.47 % ± 0.12", "98.47 %" of one seed, "-" of none.
+/// Returns, for example, "98.47 % ± 0.12", "98.47 %" for one seed, "-" for none.
 std::string mean_text(const Sample& sample, const FigureName& figure) {
   if (sample.count == 0) return "-";
   const std::string mean = shown(figure, sample.mean);
@@ -25,7 +25,7 @@ std::size_t finished(const TableArm& arm) {
   return static_cast<std::size_t>(std::ranges::count(arm.runs, "finished", &TableRun::state));
 }
 
-/// Returns a row for each arm: means with deviations for text, both as numbers for CSV.
+/// Returns a row for each arm: in text, means with deviations; in CSV, both as numbers.
 Table table_of(const std::vector<TableArm>& arms) {
   Table table;
   table.column("arm", "arm").text("seeds").data({"runs", "finished"});
@@ -69,7 +69,7 @@ Json run_json(const TableRun& run) {
   return json;
 }
 
-/// Prints what the means leave out: unfinished runs, and runs of other versions.
+/// Prints notes on the runs that the means exclude or mix: unfinished runs, and runs of other versions.
 void print_notes(std::ostream& out, const std::vector<TableArm>& arms) {
   std::map<std::string, int> versions;
   std::string notes;

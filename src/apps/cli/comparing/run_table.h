@@ -13,18 +13,18 @@
 
 namespace heed::cli {
 
-/// A run, as tables show it.
+/// A run in a table.
 struct TableRun {
   std::string directory;
   Index seed = 0;
   std::string state;    ///< "finished", "diverged", ...
-  std::string note;     ///< why it is not finished, if there is more to say
+  std::string note;     ///< reason why it is not finished, if known
   std::string hash;     ///< configuration_hash of its configuration
-  std::string version;  ///< version of the program that ran it; empty if it has not run
+  std::string version;  ///< version of the program that ran it; empty before its first run
   RunFigures figures;   ///< none unless it is finished
 };
 
-/// Runs that differ by the seed alone.
+/// Runs that differ only in the seed.
 struct TableArm {
   std::string name;
   std::vector<TableRun> runs;
@@ -33,7 +33,7 @@ struct TableArm {
 /// Returns the values of a figure in the arm's finished runs.
 std::vector<double> values_of(const TableArm& arm, const FigureName& figure);
 
-/// Returns the mean, null of an empty sample.
+/// Returns the mean; null for an empty sample.
 Json mean_json(const Sample& sample);
 
 /// Returns a figure as text: "98.47 %", "0.0512".
@@ -41,19 +41,19 @@ std::string shown(const FigureName& figure, double value);
 
 /// The format of a table.
 struct TableFormat {
-  bool csv = false, json = false, markdown = false;  ///< one of them; otherwise text
+  bool csv = false, json = false, markdown = false;  ///< at most one; none: text
   bool runs = false;                                 ///< CSV has a line for each run instead of each arm
 };
 
-/// --csv, --json and --markdown.
+/// Adds --csv, --json and --markdown.
 void add_table_format(Command command, TableFormat& format);
 
 void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const TableFormat& format);
 
-/// Returns the same as JSON: count, mean and deviation of each figure by arm, and the runs. Missing values are null.
+/// Returns the arms as JSON: count, mean and deviation of each figure, and the runs. Missing values are null.
 Json arms_json(const std::vector<TableArm>& arms);
 
-/// Returns the version of heed that ran in a directory, by its environment.json; empty if there is none.
+/// Returns the version of heed that ran in a directory, from its environment.json; empty if there is none.
 std::string version_of(const RunPaths& paths);
 
 }  // namespace heed::cli

@@ -33,28 +33,28 @@ Tensor<double> tensor_numbers(const SafetensorsFile& file, const std::string& na
        file.info(name).shape.elements());
 }
 
-/// Returns the indices of an element: "[0, 3, 17]".
+/// Returns the indices of an element, for example "[0, 3, 17]".
 std::string element_text(const ComparedTensor& tensor, const ElementDifference& at) {
   return fmt::format("[{}]", fmt::join(place_of(tensor.shape, at.element), ", "));
 }
 
-/// Adds a row with as many digits of both elements as show their difference.
+/// Adds a row; both elements have enough digits to show their difference.
 void add_row(Table& table, const char* what, const ComparedTensor& tensor, const ElementDifference& at) {
   const int digits = std::isfinite(at.relative) ? std::clamp(3 - static_cast<int>(std::log10(at.relative)), 6, 17) : 6;
   table.add({what, tensor.name, element_text(tensor, at), fmt::format("{:.{}g}", at.a, digits),
              fmt::format("{:.{}g}", at.b, digits), at.absolute, at.relative, at.ulps});
 }
 
-/// Returns a relative difference, rounded up so that it works as a tolerance.
+/// Returns a relative difference, rounded up to serve as a tolerance.
 std::string sufficient_tolerance(double relative) {
   const double unit = std::pow(10, std::floor(std::log10(relative)) - 1);
   return fmt::format("{:.1e}", std::ceil(relative / unit) * unit);
 }
 
-/// Prints the kind of mistake that B shows if A is right.
+/// Prints the kind of error of B, if A is correct.
 void print_mistake(std::ostream& out, const ComparedTensor& tensor, const SafetensorsFile& a, const SafetensorsFile& b,
                    double tolerance) {
-  constexpr Index most_elements = 1 << 18, longest_axis = 4096;  // seconds
+  constexpr Index most_elements = 1 << 18, longest_axis = 4096;  // larger tensors would take more than seconds
   if (tensor.shape.elements() > most_elements ||
       std::ranges::any_of(tensor.shape, [](Index n) { return n > longest_axis; })) {
     out << fmt::format("  looks  not examined, as it has more than {} elements or a long axis; dump fewer examples\n",
@@ -63,7 +63,7 @@ void print_mistake(std::ostream& out, const ComparedTensor& tensor, const Safete
   }
   const Likeness same{std::max(tolerance, rounding_error(tensor.type)), 1e-3 * tensor.found.largest};
   Tensor<double> expected = tensor_numbers(a, tensor.name), got = tensor_numbers(b, tensor.name);
-  for (Index i = 0; i < got.size(); ++i)  // such as scores that a mask sets to -infinity in both
+  for (Index i = 0; i < got.size(); ++i)  // equal infinities, for example masked scores, are no difference
     if (!std::isfinite(got[i]) && (got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i]))))
       got[i] = expected[i] = 0;
   const Diagnosis d = diagnose(got.view(), expected.view(), usual_axes(tensor.shape), same);

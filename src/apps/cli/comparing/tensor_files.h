@@ -1,4 +1,4 @@
-// Files of tensors that are compared by heed diff.
+// Files of tensors, compared by heed diff.
 #pragma once
 
 #include "heed/checks/tensor_difference.h"
@@ -9,33 +9,33 @@
 
 namespace heed::cli {
 
-/// A tensor that both files have, in one shape.
+/// A tensor that both files have, with the same shape.
 struct ComparedTensor {
   std::string name;
   Shape shape;
-  DType type;  ///< the coarser of the two
+  DType type;  ///< the coarser type of the two
   TensorDifference found;
 };
 
 struct FilesDifference {
-  std::vector<ComparedTensor> tensors;      ///< in the order of computation
-  std::vector<std::string> only_a, only_b;  ///< names that only one file has
+  std::vector<ComparedTensor> tensors;      ///< in order of computation
+  std::vector<std::string> only_a, only_b;  ///< names in only one of the files
   std::vector<std::string> other_shapes;    ///< "x [2, 3] and [3, 2]"
 
-  /// Returns whether no tensor is beyond the tolerance; `common` ignores tensors that only one file
-  /// has, or in another shape.
+  /// Returns true if all tensors are within the tolerance; `common` ignores tensors that only one file has, or with
+  /// another shape.
   bool equal(bool common) const;
 };
 
 /// Reads and compares all tensors of two files. Throws Error if they have no tensor in common.
 FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance);
 
-/// Prints the first and the worst tensors, what kind of mistake the first one shows, and the numbers of tensors.
-/// Returns the closing sentence: "3 of 12 common tensors differ, first x at [0, 1]; --tolerance 1.0e-06 allows them".
+/// Prints the first and the worst tensors, the kind of error of the first, and the numbers of tensors. Returns the
+/// closing sentence: "3 of 12 common tensors differ, first x at [0, 1]; --tolerance 1.0e-06 allows them".
 std::string print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
                              const SafetensorsFile& b, double tolerance);
 
-/// Returns ", step 600", the training step of a checkpoint or of the weights of a trace; empty for other files.
+/// Returns ", step 600", the training step of a checkpoint or of a trace's weights; empty for other files.
 std::string step_of(const SafetensorsFile& file);
 
 }  // namespace heed::cli

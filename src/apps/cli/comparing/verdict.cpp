@@ -1,4 +1,4 @@
-// heed verdict: whether a claim about arms holds, by what their runs measured.
+// heed verdict: verdict on a claim about arms, from the values of their runs.
 #include "claim_runs.h"
 #include "judgement.h"
 #include "src/apps/cli/shared/table.h"
@@ -34,7 +34,7 @@ struct VerdictArguments {
   bool table() const { return given.size() == 1 && !std::filesystem::is_directory(given[0]); }
 };
 
-/// Takes `names` apart into lists of so many.
+/// Splits `names` into groups of `each`.
 std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& names, std::ptrdiff_t each,
                                                 const char* option, const char* expected) {
   require(std::ssize(names) % each == 0, "verdict: {} takes {}, or several times so many; {} words were given", option,
@@ -44,13 +44,13 @@ std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& 
   return groups;
 }
 
-/// For each of `count` parts a number; one that is given may stand for all, and none for 0.
+/// Returns a number for each of `count` parts; a single given one applies to all, none means 0.
 std::vector<double> numbers_for(std::vector<double> given, std::size_t count, const char* option, const char* of) {
   require(given.empty() || count > 0, "verdict: {} belongs to {}, which is not given", option, of);
   if (given.size() <= 1) given.resize(count, given.empty() ? 0 : given[0]);
   require(given.size() == count, "verdict: {} has {} numbers; expected one for all, or {}", option, given.size(),
           count);
-  std::ranges::replace(given, -0.0, 0.0);  // no -0 is printed
+  std::ranges::replace(given, -0.0, 0.0);  // -0 is printed as 0
   return given;
 }
 
@@ -106,7 +106,7 @@ Table arm_table(const ClaimArms& arms, const std::vector<std::string>& compared)
   return table;
 }
 
-/// Four decimals with a sign; what rounds to zero has that of zero.
+/// Formats a difference with four decimals and a sign; -0.0000 becomes +0.0000.
 std::string difference_text(double x) {
   const std::string text = fmt::format("{:+.4f}", x);
   return text == "-0.0000" ? "+0.0000" : text;
@@ -141,7 +141,7 @@ Table part_table(const std::vector<JudgedPart>& parts) {
   return table;
 }
 
-/// Returns a line for each run that diverged, and for each part whose verdict wants explaining.
+/// Returns a line for each diverged run, and for each part whose verdict needs an explanation.
 std::string notes_on(const ClaimArms& arms, const std::vector<JudgedPart>& parts) {
   std::vector<std::string> named;
   std::string notes;
@@ -171,8 +171,8 @@ std::string seeds_text(const std::vector<Index>& further, Index most) {
                      condition, few(further));
 }
 
-/// Reads the values of the runs. In directories, seeds count if all compared arms have them; adds a line to `notes` for
-/// each other run.
+/// Reads the values of the runs. In directories, only seeds of all compared arms count; adds a line to `notes` for each
+/// other run.
 ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts, std::string& notes) {
   ClaimValues values{fmt::format("{}", fmt::join(a.given, " ")), a.less, a.test_images};
   if (a.table()) {

@@ -1,4 +1,4 @@
-// heed bench: how fast this machine is, how much of that the kernels reach, and how fast models train and classify.
+// heed bench: speed of this host, of the kernels relative to its limits, and of training and inference.
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
 

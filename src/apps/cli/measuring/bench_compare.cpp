@@ -1,5 +1,5 @@
-// heed bench --compare: what has become faster or slower since an earlier measurement, or which kernels reach less of
-// their limits than a list of shares says.
+// heed bench --compare: changes of speed since an earlier measurement, or kernels that reach a smaller fraction of
+// their limits than recorded.
 #include "bench_forms.h"
 #include "src/apps/cli/shared/table.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using bench::Measurement;
 
-/// The measurements of a result; throws Error if it is not one.
+/// Returns the measurements in a result. Throws Error if it is not one.
 std::vector<Measurement> measurements_in(const Json& result) {
   if (result.contains("img_s")) {
     const auto number = [&](const char* key) { return result.at(key).number(); };
@@ -34,7 +34,7 @@ std::vector<Measurement> measurements_in(const Json& result) {
   return measurements;
 }
 
-/// A kernel that reaches less than this part of its old share has lost something.
+/// Factor of the recorded fraction below which a kernel counts as slower.
 constexpr double kept_share = 0.9;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Shared by the forms of `heed bench`: one model, and the whole suite.
+// Common declarations of the forms of `heed bench`: one model, scaling, and the suite.
 #pragma once
 
 #include "src/apps/cli/shared/table.h"
@@ -26,13 +26,13 @@ struct BenchArguments {
 /// Measures one model, in this process.
 int bench_model(const BenchArguments& a);
 
-/// Measures how fast a model trains with more threads and in more processes, each time in processes of their own.
+/// Measures the scaling of training with threads and processes, each in separate processes.
 int bench_scaling(const BenchArguments& a);
 
-/// Returns the output of a program; `words` are its name and arguments. Throws Error if it fails, with its message.
+/// Runs a program, `words`, and returns its output. Throws Error with its message if it fails.
 std::string output_of(std::vector<std::string> words);
 
-/// Measures the machine, the kernels and the standard models.
+/// Measures the host, the kernels and the standard models.
 int bench_suite(const BenchArguments& a);
 
 /// A standard model with a mechanism, in training or inference.
@@ -47,15 +47,15 @@ struct ModelResult {
   bench::Measurement measured;
   std::string model, mode, limit;
   Index batch = 0;
-  double fraction = 0;  ///< its ideal time, with all products and distances at their limits, by the measured time
+  double fraction = 0;  ///< ideal time, with all products and distances at their limits, divided by the measured time
   double megabytes = 0;
-  Json profile;  ///< milliseconds of a training step by operation
+  Json profile;  ///< milliseconds per training step by operation
 };
 
-/// All of them. Throws Error where a model's file is missing.
+/// Returns all standard models. Throws Error if a model's file is missing.
 std::vector<ModelCase> model_cases();
 
-/// Measures a model in a process of its own, so that its peak memory is its own too.
+/// Measures a model in a separate process, so that its peak memory can be measured.
 ModelResult measure(const ModelCase& model, const bench::Limits& limits, double seconds);
 
 struct SuiteResult {
@@ -69,34 +69,34 @@ struct SuiteResult {
 void print_suite(const SuiteResult& result);
 Json suite_json(const SuiteResult& result);
 
-/// The share of its limit that a kernel reaches in its fastest tenth of calls, which others on the machine disturb
+/// Returns the fraction of its limit that a kernel reaches in its fastest tenth of calls, which other load disturbs
 /// least.
 double share_of(const bench::KernelResult& kernel);
 
-/// The shares of kernels alone, with the processor that they were measured on: for a file that is kept.
+/// Returns the fractions of the kernels and the CPU, to be stored in a file.
 Json shares_json(const SuiteResult& result);
 
-/// The file of --compare: an earlier result of `heed bench --json`, of the suite or of a model; of `heed bench
-/// --shares`; or nothing.
+/// The file of --compare: an earlier result of `heed bench --json`, for the suite or a model, or of `heed bench
+/// --shares`; or none.
 class Baseline {
  public:
-  /// Reads the file unless `path` is empty. Throws Error, naming it, if it holds something else.
+  /// Reads the file unless `path` is empty. Throws Error, naming it, for any other content.
   explicit Baseline(std::string path);
 
-  /// Prints a result as one JSON object; beside what was measured, "compare" has [{"name", "unit", "old", "new",
-  /// "ratio", "change"}], the change "faster" or "slower" where spreads do not overlap and else "".
+  /// Prints a result as one JSON object; besides the measurements, "compare" has [{"name", "unit", "old", "new",
+  /// "ratio", "change"}]. The change is "faster" or "slower" if spreads do not overlap, otherwise "".
   void print_json(Json result) const;
 
-  /// Prints old and new of what both results have, if there is an old one.
+  /// Prints old and new values of common measurements, if there is an old result.
   void print(const Json& result) const;
 
-  /// Returns true if the file has shares of kernels, as heed bench --shares prints them.
+  /// Returns true if the file holds the output of heed bench --shares.
   bool holds_shares() const { return holds_shares_; }
 
-  /// Returns true if a kernel has lost more than a tenth of its share; false if the file has no shares.
+  /// Returns true if a kernel reaches less than nine tenths of its recorded fraction; false if the file has none.
   bool lost(const bench::KernelResult& kernel) const;
 
-  /// A line for each kernel that has, and one where the shares are of another processor.
+  /// Returns a line for each such kernel, and one if the file is from another CPU.
   std::vector<std::string> warnings(const SuiteResult& result) const;
 
  private:

@@ -1,4 +1,4 @@
-// heed bench MODEL: how fast a model trains or classifies on this machine.
+// heed bench MODEL: speed of training and inference on this host.
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
 
@@ -24,7 +24,7 @@ namespace heed::cli {
 
 namespace {
 
-/// The unit of rates: images, or sequences of `tokens` tokens each.
+/// Unit of rates: images, or sequences of `tokens` tokens each.
 struct Example {
   std::string unit;
   Index tokens = 0;
@@ -36,23 +36,23 @@ Example example_of(const Model& model) {
   return {fmt::format("{}s/s", model.example_name()), length(x.sequences) + length(x.partners)};
 }
 
-/// Times of calls, the energy they took, and the profile of further calls, so that profiling does not change the times.
+/// Times and energy of calls, and the profile of separate calls, so that profiling does not change the times.
 struct Measured {
   bench::Times times;
   PackageEnergy energy;
   Profile profile{};
   Index profiled = 0;
   Example example{};
-  double update_seconds = 0;  ///< time of a training step's update, which each process does in whole
-  bench::Times exchange{};    ///< of a gradient between processes
+  double update_seconds = 0;  ///< time of a training step's update, which every process does completely
+  bench::Times exchange{};    ///< time to exchange a gradient between processes
   Index gradient_bytes = 0;
-  Index sums_over_batch = 0;  ///< sums of batch norm in a step
-  LoopTimes loops{};          ///< of a training step, as is the next
-  double step_seconds = 0;    ///< mean, with the first steps
-  double divisible = 0;       ///< share of a step in which 32 threads have a piece
+  Index sums_over_batch = 0;  ///< batch-norm sums per step
+  LoopTimes loops{};          ///< for a training step, like the two below
+  double step_seconds = 0;    ///< mean, including the first steps
+  double divisible = 0;       ///< fraction of a step that 32 threads can share
 };
 
-/// At most ten calls, or a single one that takes longer than `seconds`.
+/// Profiles at most ten calls, or fewer if they take `seconds`.
 template <class F>
 Index profile_calls(double seconds, const F& f) {
   const bench::Clock::time_point start = bench::Clock::now();
@@ -62,7 +62,7 @@ Index profile_calls(double seconds, const F& f) {
   return calls;
 }
 
-/// Writes `context` tokens one by one, each drawn given those before it.
+/// Generates `context` tokens one by one.
 void write_sequence(Decoder<float>& decoder) {
   decoder.restart();
   Writer<float> writer(decoder);

@@ -1,4 +1,4 @@
-// The standard models with each mechanism, measured in processes of their own.
+// Standard models with each mechanism, measured in separate processes.
 #include "bench_forms.h"
 
 #include "heed/attention/mechanism.h"
@@ -24,7 +24,7 @@ struct Variant {
   std::vector<std::string> sets;
 };
 
-/// Returns true if the model's mechanisms accept its sizes.
+/// Returns true if the model's mechanisms support its sizes.
 bool accepts(const std::string& file, const std::vector<std::string>& sets) {
   try {
     make_model(load_experiment(file, sets));
@@ -34,7 +34,7 @@ bool accepts(const std::string& file, const std::vector<std::string>& sets) {
   }
 }
 
-/// models/NAME.toml of the source that the program was built from, or where it was installed to.
+/// Returns models/NAME.toml in the program's source tree or installation.
 std::string model_file(const std::string& name) {
   const std::filesystem::path program = program_file().parent_path();
   const std::string built = program.parent_path() / "models" / (name + ".toml");
@@ -44,7 +44,7 @@ std::string model_file(const std::string& name) {
   fail("bench: the standard model {} is neither {} nor {}", name, built, installed);
 }
 
-/// Work of a forward pass for one example: multiply-adds, and terms of distances.
+/// Work of a forward pass for one example: multiply-adds, and distance terms.
 struct ForwardWork {
   double products = 0, distances = 0;
 };
@@ -59,8 +59,8 @@ ForwardWork forward_work(const std::string& file, const std::vector<std::string>
   return work;
 }
 
-/// Every setting of every mechanism that the model of a file takes, where there is no place for a class token in a
-/// model of its own pooling; and where scores are distances, in a model whose linear layers are distances too.
+/// Returns every setting of every mechanism that the model of a file supports. Those without a class token pool by the
+/// mean; those with distances are listed a second time, with distances in the linear layers too.
 std::vector<Variant> variants(const std::string& file) {
   std::vector<Variant> list;
   for (const MechanismEntry& entry : mechanisms())
@@ -80,8 +80,8 @@ std::vector<Variant> variants(const std::string& file) {
   return list;
 }
 
-/// Seconds that it takes with everything at its limit on all threads. A training step does three products for each of
-/// the forward pass; beside a distance, a clamped gradient (by the input) and a product (by the weight).
+/// Returns the ideal seconds on all threads. A training step has three products per product of the forward pass; per
+/// distance, also a clamped gradient (for the input) and a product (for the weight).
 double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits& limits) {
   using bench::Resource;
   const double products = (training ? 3 : 1) * work.products + (training ? work.distances : 0);
@@ -121,9 +121,9 @@ std::vector<ModelCase> model_cases() {
   struct StandardModel {
     const char* name;
     Index batch;
-    bool each_mechanism = false;  // or its file's own alone
+    bool each_mechanism = false;  // true: all mechanisms; false: the file's own
     std::vector<const char*> modes = {"train", "infer"};
-    const char* file = nullptr;  // whose keys `sets` change; or that of its name
+    const char* file = nullptr;  // file to which `sets` apply; null: the model's name
     std::vector<std::string> sets = {};
   };
   std::vector<ModelCase> cases;

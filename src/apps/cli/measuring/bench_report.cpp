@@ -1,4 +1,4 @@
-// The output of `heed bench` for the suite.
+// Output of `heed bench` for the suite.
 #include "bench_forms.h"
 
 #include "heed/train/runs/run.h"
@@ -37,7 +37,7 @@ Table table_of(const std::vector<bench::KernelResult>& kernels) {
   return table;
 }
 
-/// "linear 20.1, gelu 3.2, ...": the operations that take longest.
+/// Returns the operations that take longest: "linear 20.1, gelu 3.2, ...".
 std::string longest(const Json& profile) {
   std::vector<std::pair<double, std::string>> operations;
   for (const auto& [name, ms] : profile.entries())

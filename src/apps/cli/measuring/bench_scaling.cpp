@@ -1,4 +1,4 @@
-// heed bench MODEL --scaling: training with more threads (docs/scaling.md) and in more processes on this host, and
+// heed bench MODEL --scaling: scaling of training with threads (docs/scaling.md) and processes on this host, and
 // predictions for several hosts (docs/processes.md).
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
@@ -22,7 +22,7 @@ namespace heed::cli {
 
 namespace {
 
-/// One way to train, and what was measured of it.
+/// A number of processes and threads, with its measurements.
 struct Setup {
   int processes, threads;
   Json measured;
@@ -40,27 +40,27 @@ Setup measure_setup(const BenchArguments& a, Index batch, int processes, int thr
   return {processes, threads, Json::parse(output_of(words))};
 }
 
-/// A network between hosts: bits that pass per second, and seconds until the first arrives.
+/// A network between hosts: bits per second, and latency in seconds.
 struct Network {
   const char* name;
   double bits, latency;
 };
 constexpr Network networks[] = {{"1 Gbit/s", 1e9, 50e-6}, {"10 Gbit/s", 1e10, 20e-6}, {"100 Gbit/s", 1e11, 3e-6}};
 
-/// Each process sends 2 n (1 - 1/P) bytes, in 2 log2 P messages one after the other; losses and the question whether to
-/// go on are two messages of a few bytes on each of log2 P levels, and so is each of `sums` that norms take over the
-/// batch.
+/// Returns the milliseconds of the exchanges in a step. Each process sends 2 n (1 - 1/P) bytes in 2 log2 P sequential
+/// messages; losses and the decision to continue are two messages of a few bytes on each of log2 P levels, and so is
+/// each of the norms' `sums` over the batch.
 double exchange_ms(const Network& network, Index bytes, Index sums, int processes) {
   const double levels = std::log2(processes), messages = static_cast<double>(4 + sums) * levels;
   return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
 }
 
-/// A step of one process: what processes share, lane by lane, and what each of them does in whole.
+/// Work of a step in one process: the lanes, which processes share, and the update, which each of them does completely.
 struct Work {
   double lanes_ms, update_ms;
-  int threads;  ///< threads that take a lane each; 1 if all work on the same lane
+  int threads;  ///< threads that process a lane each; 1 if all work on the same lane
   Index lanes, bytes, batch;
-  Index sums;  ///< over the batch, by norms
+  Index sums;  ///< sums over the batch, by norms
 
   Work(const Setup& alone, bool streamed, Index lanes, Index batch)
       : update_ms(alone.measured.at("update_ms").number()),
@@ -72,17 +72,17 @@ struct Work {
     lanes_ms = alone.step_ms() - update_ms;
   }
 
-  /// Returns the rounds in which the threads of one process take a lane each.
+  /// Returns the number of rounds in which one process's threads process a lane each.
   double rounds(int processes) const { return std::ceil(std::ceil(double(lanes) / processes) / threads); }
 
-  /// Returns the examples per second of `processes` processes that exchange for `exchange_ms` in each step.
+  /// Returns the examples per second of `processes` processes with `exchange_ms` of exchanges per step.
   double rate(int processes, double exchange_ms) const {
     const double ms = lanes_ms * rounds(processes) / rounds(1) + update_ms + exchange_ms;
     return 1e3 * static_cast<double>(batch) / ms;
   }
 };
 
-/// The time of a step with several threads: of each thread, and of all together.
+/// Time of a step with several threads: wall time, and time in parallel loops.
 struct ThreadTimes {
   int threads;
   double wall, open, busy;  ///< means in milliseconds; open and busy as in LoopTimes
@@ -93,13 +93,13 @@ struct ThreadTimes {
         open(s.measured.at("loops_open_ms").number()),
         busy(s.measured.at("loops_busy_ms").number()) {}
 
-  /// Returns the time outside loops, in which one thread works.
+  /// Returns the time outside parallel loops.
   double serial() const { return wall - open; }
-  /// Returns a share of the time of all threads.
+  /// Returns the percentage of all threads' time.
   double share(double ms) const { return 100 * ms / (threads * wall); }
 };
 
-/// Returns how many times as fast as one thread `threads` are if they divide the time in loops evenly.
+/// Returns the expected speed-up with `threads` threads if they divide the time in loops evenly.
 double expected_growth(const ThreadTimes& one, int threads) { return one.wall / (one.serial() + one.open / threads); }
 
 void print_threads(const std::vector<Setup>& setups) {
@@ -124,7 +124,7 @@ void print_threads(const std::vector<Setup>& setups) {
       100 * setups[0].measured.at("divisible_by_32").number());
 }
 
-/// Draws the growth with threads.
+/// Returns the chart of the speed-up with threads.
 LineChart growth_chart(const BenchArguments& a, const std::vector<Setup>& setups) {
   LineChart chart{fmt::format("{}, training", a.model), "threads", "times as fast as one thread", true, {}, {}};
   chart.log_y = true;
@@ -207,7 +207,7 @@ int bench_scaling(const BenchArguments& given) {
     std::cout << "more processes: not in this build; make MPI=1 builds one\n";
   else
     print_processes(one, by_processes, Work(one, streamed, lanes.count, batch));
-  // Each host runs the number of threads that was fastest here.
+  // Predictions assume on each host the number of threads that was fastest here.
   const Setup& fastest = *std::ranges::max_element(by_threads, {}, &Setup::rate);
   print_predicted(Work(fastest, streamed, lanes.count, batch), fastest.threads, fastest.unit());
   return ok;

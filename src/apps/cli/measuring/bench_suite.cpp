@@ -1,4 +1,4 @@
-// heed bench: the machine's limits, the kernels and the standard models.
+// heed bench: limits of the host, the kernels and the standard models.
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
 
@@ -18,7 +18,7 @@ namespace heed::cli {
 
 namespace {
 
-/// A line that is drawn over on a terminal, and not at all elsewhere.
+/// A progress line, redrawn on a terminal; not printed elsewhere.
 class Progress {
  public:
   ~Progress() { show(""); }
@@ -30,7 +30,7 @@ class Progress {
   bool terminal_ = isatty(STDERR_FILENO);
 };
 
-/// Processor time of this process and of those it has waited for.
+/// Returns the CPU time of this process and its terminated children.
 double processor_seconds() {
   tms t{};
   times(&t);
@@ -65,11 +65,11 @@ SuiteResult run_suite(const BenchArguments& a, const Baseline& baseline) {
     progress.show("kernels: " + kernel.name());
     result.kernels.push_back(measure(kernel, limits, seconds / 10));
   }
-  // Without a match in --match, only --only can ask for the times.
+  // With --match, times are calibrated only if --only selects them.
   if (wanted("times") && (a.match.empty() || !a.only.empty()))
     result.times = bench::calibrate(result.limits, Json::parse(environment_json()).at("cpu").text(), seconds / 10,
                                     a.match, [&](const std::string& what) { progress.show(what); });
-  // An apparent loss may come from other load on the machine, so the kernel is measured again later.
+  // An apparent slowdown may come from other load on the host, so the kernel is measured again later.
   for (int turn = 0; turn < 3; ++turn)
     for (std::size_t i = 0; i < kernels.size(); ++i)
       if (baseline.lost(result.kernels[i])) {
@@ -93,7 +93,7 @@ int bench_suite(const BenchArguments& a) {
   SuiteResult result = run_suite(a, baseline);
   for (const std::string& warning : narrow) warn(result, warning);
   for (const std::string& warning : baseline.warnings(result)) warn(result, warning);
-  // At least one thread has always had something to do.
+  // One thread at least was busy all the time.
   const double busy = processor_seconds() / bench::seconds_since(start);
   if (busy < 0.9)
     warn(result, fmt::format("of every second, other programs took at least {:.2f} s: rates are too low", 1 - busy));

@@ -1,4 +1,4 @@
-// heed cost: what a model costs, in operations, memory and energy.
+// heed cost: operations, memory and energy of a model.
 #include "cost_forms.h"
 
 #include "heed/analysis/cost_json.h"
@@ -18,7 +18,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Rows of neighbouring blocks that cost the same, drawn together: "blocks.0-11.attn.qkv", their sum.
+/// Joins rows of consecutive blocks with equal cost into their sum: "blocks.0-11.attn.qkv".
 std::vector<CostRow> joined_blocks(const std::vector<CostRow>& rows) {
   struct Run {
     CostRow row;
@@ -61,12 +61,12 @@ double operations_in(const Counts& counts) {
   return sum;
 }
 
-/// Returns the quantity of which shares are taken: energy, or operations if the table prices none of them.
+/// Returns the quantity for percentages: energy, or operations if the table has no price for any of them.
 double weight_of(const EnergyTable& table, const Counts& counts, const Counts& total) {
   return energy_pj(table, total) > 0 ? energy_pj(table, counts) : operations_in(counts);
 }
 
-/// "mlp.fc1 27.9 %, mlp.fc2 27.9 %, ...": the layers that cost most, over all blocks.
+/// Returns the most expensive layers, summed over blocks: "mlp.fc1 27.9 %, mlp.fc2 27.9 %, ...".
 std::string dominating(const std::vector<CostRow>& rows, const EnergyTable& table, const Counts& total) {
   std::map<std::string, double> shares;
   for (const CostRow& row : rows) {

@@ -1,4 +1,4 @@
-// heed cost --compare and --attention: several models side by side. heed cost --scale: one as it grows.
+// heed cost --compare and --attention: comparison of models. heed cost --scale: growth with a size.
 #include "cost_forms.h"
 
 #include "heed/analysis/cost_json.h"
@@ -18,7 +18,7 @@ namespace heed::cli {
 
 namespace {
 
-/// The experiment of `path` with the mechanism "sima:order=qk_first" in all blocks.
+/// Returns the experiment of `path` with the mechanism, for example "sima:order=qk_first", in all blocks.
 Experiment with_mechanism(const CostArguments& a, const std::string& path, const std::string& mechanism) {
   const std::vector<std::string> parts = split(mechanism, ':');
   std::vector<std::string> sets = a.sets;
@@ -39,7 +39,7 @@ Index number(const std::string& text, const std::string& scale) {
   return value;
 }
 
-/// Returns the counts of the mechanisms alone, without the projections around them.
+/// Returns the counts of the mechanisms, without the projections.
 Counts attention_counts(const std::vector<CostRow>& layers) {
   Counts counts;
   for (const CostRow& row : layers)

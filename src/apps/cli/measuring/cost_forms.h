@@ -1,4 +1,4 @@
-// The forms of `heed cost`: one model, several, one growing.
+// Common declarations of the forms of `heed cost`: one model, several, one of growing size.
 #pragma once
 
 #include "src/apps/cli/shared/commands.h"
@@ -17,42 +17,42 @@ struct CostArguments {
   bool json = false, time = false;
 };
 
-/// Returns the query that the arguments describe.
+/// Returns the query of the arguments.
 CostQuery query_of(const CostArguments& a);
 
-/// The pass that they ask for, in words.
+/// Describes the arguments' pass in words.
 std::string pass_words(const CostArguments& a);
 
-/// Returns the kinds of operations that any of the rows has; mul and add in any case.
+/// Returns the kinds of operations that occur in the rows; always mul and add.
 std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows);
 
-/// Returns the prices of these kinds, for a line below a table.
+/// Returns the energies of these kinds, as a line below a table.
 std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& kinds);
 
-/// A model whose cost is counted, and what to call it.
+/// A model to count, with its name.
 struct NamedModel {
   std::string name;
   Experiment experiment;
 };
 
-/// The models of --compare, or the one model with each of the mechanisms of --attention.
+/// Returns the models of --compare, or the single model with each mechanism of --attention.
 std::vector<NamedModel> models_of(const CostArguments& a);
 
 int compare_command(const CostArguments& a, const EnergyTable& table);
 int scale_command(const CostArguments& a, const EnergyTable& table);
 
-/// Predicts a model's time on the machine that a file of measurements describes.
+/// Predicts a model's time on the host described by a file of measurements.
 int time_command(const CostArguments& a);
 
-/// The sizes that --scale asks for: of "tokens=49..4096" the sides of square grids of patches, of "dim" multiples of
-/// the number of heads; each about a sixth more than the one before. Throws Error where there are none.
+/// Sizes of --scale: for "tokens=49..4096" the sides of square grids of patches, for "dim" multiples of the number of
+/// heads; each about a sixth larger than the previous. Throws Error if there are none.
 struct Scale {
   bool tokens = false;
   std::vector<Index> sizes;
 };
 Scale scale_of(const std::string& text, const ModelConfig& model);
 
-/// The model at one size: an image with as many patches, or all widths in proportion.
+/// Returns the model at one size: with a larger image, or with all widths in proportion.
 ModelConfig scaled(ModelConfig model, const Scale& scale, Index size);
 
 }  // namespace heed::cli

@@ -1,4 +1,4 @@
-// heed cost --time: how fast a model trains and classifies, from exact counts and what heed bench has measured.
+// heed cost --time: predicted speed of training and inference, from exact counts and the measurements of heed bench.
 #include "cost_forms.h"
 
 #include "heed/base/printable.h"
@@ -33,9 +33,9 @@ bench::TimeModel time_model_of(const CostArguments& a) {
   }
 }
 
-/// A model's batch and what it takes.
+/// A model's batch and predicted times.
 struct Prediction {
-  Index batch = 0, tokens = 0;  ///< tokens: of each sequence; 0 of images
+  Index batch = 0, tokens = 0;  ///< tokens of each sequence; 0 for images
   std::string example;
   bench::PassTime step, pass;
 
@@ -51,7 +51,7 @@ struct Prediction {
   double rate(const bench::PassTime& of) const { return static_cast<double>(batch) / of.seconds; }
 };
 
-/// A layer over all blocks: "blocks.*.attn.qkv".
+/// Sums the layers over all blocks: "blocks.*.attn.qkv".
 std::vector<bench::LayerTime> over_blocks(const std::vector<bench::LayerTime>& layers) {
   std::vector<bench::LayerTime> sums;
   for (const bench::LayerTime& layer : layers) {
@@ -87,7 +87,7 @@ Json prediction_json(const bench::TimeModel& model, const NamedModel& named, con
                        {"infer", pass_json(model, p, p.pass)}});
 }
 
-/// "2 threads".
+/// Returns, for example, "2 threads".
 std::string threads_of(const bench::TimeModel& model) {
   return fmt::format("{} thread{}", model.machine.threads, model.machine.threads == 1 ? "" : "s");
 }
@@ -126,7 +126,7 @@ void print_prediction(const bench::TimeModel& model, const std::string& name, co
   std::cout << "\nrest: the loss, sums of gradients, the update, handing out work\n";
 }
 
-/// A model with so many patches, and what it takes.
+/// A model with this number of patches, and its predicted rates.
 struct AtTokens {
   Index tokens;
   double step, pass;  ///< examples per second
@@ -187,7 +187,7 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < growing.size(); ++i)
     for (std::size_t j = 0; j < growing.size(); ++j) {
-      // Each pair once: the one that is faster where tokens are many overtakes the other.
+      // Considers each pair once: the model that is faster at many tokens overtakes the other.
       const bool overtakes = i != j && growing[j].back().step > growing[i].back().step;
       if (!overtakes) continue;
       const std::string training = overtaking(growing[i], growing[j], &AtTokens::step);

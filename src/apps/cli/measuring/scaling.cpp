@@ -1,4 +1,4 @@
-// heed scaling: how the time and memory of attention mechanisms grow with the number of tokens.
+// heed scaling: growth of the time and memory of attention mechanisms with the number of tokens.
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/table.h"
@@ -39,12 +39,12 @@ struct PassName {
 };
 constexpr std::array<PassName, 2> passes{{{"forward", &ScalingSize::forward}, {"backward", &ScalingSize::backward}}};
 
-/// Exponents of the number of tokens, where two sizes or more were measured.
+/// Exponents of the number of tokens; none for fewer than two sizes.
 struct Exponents {
   std::optional<double> time, memory, resident;
 };
 
-/// A mechanism with its measured sizes, and the skipped ones with the reason.
+/// A mechanism with its measured sizes, and the skipped ones with the reasons.
 struct MeasuredMechanism {
   std::string label;  ///< "aft:variant=conv:size=5"
   std::unique_ptr<Mechanism> mechanism;
@@ -61,7 +61,7 @@ Table empty_results() {
   return table;
 }
 
-/// Makes "aft:variant=conv" with the options of --set besides.
+/// Creates the mechanism of, for example, "aft:variant=conv" with the additional options of --set.
 MeasuredMechanism mechanism_of(const std::string& text, const std::vector<std::string>& sets) {
   std::vector<std::string> words = split(text, ':');
   for (std::size_t i = 1; i < words.size(); ++i)
@@ -122,7 +122,7 @@ std::string to_csv(const Json::List& rows) {
   return table.csv();
 }
 
-/// Draws the time of each pass and the memory of both against the tokens, a line for each mechanism.
+/// Returns charts of the time of each pass and the memory of both against the tokens, with a line for each mechanism.
 std::string to_svg(const ScalingArguments& a, const Json::List& rows) {
   const auto chart = [&](const std::string& title, const char* pass, const char* key, const char* unit, double one) {
     LineChart chart{fmt::format("{}; {} channels, heads: {}", title, a.dim, a.heads), "tokens", unit, true, {}, {}};
@@ -167,7 +167,7 @@ void print(const ScalingArguments& a, const MeasuredMechanism& one) {
   for (const auto& [tokens, why] : one.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }
 
-/// Returns true if all exponents are below their bounds, and names the others on stderr; a bound of 0 is none.
+/// Returns true if all exponents are below their bounds, and prints the others on stderr; a bound of 0 is none.
 bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   bool all = true;
   const auto check = [&](const char* pass, const char* what, const std::optional<double>& exponent, double bound) {
@@ -185,7 +185,7 @@ bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   return all;
 }
 
-/// Throws Error unless the mechanism works at all sizes, and a bound on exponents has two sizes to fit.
+/// Throws Error unless the mechanism supports all sizes, and unless bounds on exponents have two sizes to fit.
 void require_sizes(const ScalingArguments& a, const MeasuredMechanism& one) {
   const Mechanism& mechanism = *one.mechanism;
   for (const Index tokens : a.tokens) mechanism.check(scaling_shape(mechanism, a.dim, a.heads, tokens));
@@ -209,7 +209,7 @@ int measure_and_print(const ScalingArguments& a, MeasuredMechanism& one, Json::L
   return within_bounds(a, one) ? ok : check_failed;
 }
 
-/// Measures in another process: in this one, memory that a mechanism has used would be resident for the next.
+/// Measures in a child process: here, memory used by one mechanism would stay resident for the next.
 int measure_apart(const ScalingArguments& a, MeasuredMechanism& one, Json::List& rows) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
   require(file != nullptr, "scaling: cannot make a temporary file: {}", std::strerror(errno));
@@ -250,7 +250,7 @@ int scaling_command(const ScalingArguments& a) {
           "scaling: --time-below is {}, --memory-below {}; expected finite numbers", a.time_below, a.memory_below);
   for (const MeasuredMechanism& one : all) require_sizes(a, one);
   for (const std::string& file : {a.output, a.drawing})
-    if (!file.empty()) AtomicFile{file};  // fails now where nothing can be written
+    if (!file.empty()) AtomicFile{file};  // fails early if it cannot be written
   int status = ok;
   Json::List rows;
   for (MeasuredMechanism& one : all) {

@@ -1,4 +1,4 @@
-// heed plugin: compiles a mechanism that lies in a header of its own into a shared object.
+// heed plugin: compiles the header of a mechanism into a shared object.
 #include "src/apps/cli/shared/commands.h"
 #include "plugin_compile.h"
 #include "plugins.h"
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the compiler's warnings: of what runs wrongly most often, not of style.
+/// Compiles the header and returns the compiler's warnings about common run-time errors, not style.
 std::vector<std::string> compile(const std::string& header, const std::string& shown, const PrivateDirectory& place,
                                  const std::string& object) {
   const std::string unit = place / "unit.cpp", log = place / "log";
@@ -44,7 +44,7 @@ int plugin_command(const std::string& header, std::string output) {
   const std::string object = place / "plugin.so";
   const std::vector<std::string> warnings = compile(fs::canonical(header), header, place, object);
   const double seconds = bench::seconds_since(start);
-  // An object that cannot be loaded is no plugin. The file is replaced whole: a running program may have loaded it.
+  // The output is replaced atomically, after loading succeeds: a running program may have loaded it.
   const std::vector<std::string> names = load_plugin(object, output);
   write_file(output, read_file(object));
   for (const std::string& warning : warnings) std::cout << "warning: " << printable(warning) << "\n";

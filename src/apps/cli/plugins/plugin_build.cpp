@@ -1,4 +1,4 @@
-// Compiled again where the flags or any public header have changed: a file that make writes names them.
+// Recompiled if the flags or any public header change: a file written by make contains them.
 #include "plugin_compile.h"
 
 #include "heed/io/file.h"

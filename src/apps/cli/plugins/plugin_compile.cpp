@@ -61,7 +61,7 @@ std::vector<std::string> plugin_words(const std::string& include) {
   const char* const other = std::getenv("CXX");
   std::vector<std::string> words = words_of(other && *other ? other : program_build().compiler);
   for (const std::string& flag : words_of(program_build().flags)) words.push_back(flag);
-  // Symbols are hidden so that a class with the name of one of heed's calls its own functions.
+  // Hidden symbols, so that a class with the name of one of heed's calls its own functions.
   words.insert(words.end(), {"-fPIC", "-fvisibility=hidden", "-fmax-errors=1", "-fno-diagnostics-show-caret",
                              "-fno-diagnostics-show-option", "-fdiagnostics-color=never", "-I" + include});
   return words;
@@ -98,7 +98,7 @@ std::string first_error(const std::string& log, const std::string& header, const
     for (const std::string& line : lines)
       if (std::regex_match(line, other, place) && other[1] == header)
         return fmt::format("{}:{}: {} (found at {})", shown, other[2].str(), match[3].str(), there);
-    // A file that is missing has no line number.
+    // An error about a missing file has no line number.
     return there.starts_with(header.substr(0, header.rfind('/') + 1)) ? fmt::format("{}: {}", there, match[3].str())
                                                                       : fmt::format("{}: {}", shown, match[3].str());
   }

@@ -1,4 +1,4 @@
-// Compiles a mechanism in a header as a plugin.
+// Compilation of a header's mechanism as a plugin.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace heed::cli {
 
-/// The build of this program, which plugins must match: compiler and flags of a plugin for it.
+/// Build of this program, which plugins must match: compiler and flags.
 struct PluginBuild {
   std::string version;           ///< heed's version
   std::string compiler_version;  ///< __VERSION__ of the compiler
@@ -16,28 +16,27 @@ struct PluginBuild {
 
 const PluginBuild& program_build();
 
-/// The checksum of the headers in DIRECTORY/heed.
+/// Returns the checksum of the headers in DIRECTORY/heed.
 std::string checksum_of_headers(const std::string& directory);
 
-/// The directory of heed's headers: beside the checkout's build directory, or the prefix's bin.
+/// Returns the directory of heed's headers: beside the checkout's build directory, or beside the prefix's bin.
 std::string headers_of_program();
 
-/// The one translation unit: the header, and the record that the program looks for.
+/// Returns the single translation unit: the header, and the record that the program looks up.
 std::string plugin_unit(const std::string& header, const std::vector<std::string>& classes);
 
-/// The compiler, as CXX or the program's own build names it, and the flags of every plugin.
+/// Returns the compiler, from CXX or the program's build, and the flags of every plugin.
 std::vector<std::string> plugin_words(const std::string& include);
 
-/// Runs a program, what it prints and its errors written to files; returns its exit status, 128 + N if signal N ended
-/// it.
+/// Runs a program with its output and errors written to files. Returns its exit status, or 128 + N after signal N.
 int run_to_files(std::vector<std::string> words, const std::string& output, const std::string& errors);
 
-/// The compiler's first error in one line, `shown:LINE: what it says`. Where it lies in a header of heed's or of the
-/// compiler's, the line is that of `header` which led there, as far as the compiler names one.
+/// Returns the compiler's first error in one line, `shown:LINE: message`. For an error in a header of heed or the
+/// compiler, LINE is the line of `header` that led there, if the compiler reports it.
 std::string first_error(const std::string& log, const std::string& header, const std::string& shown);
 
-/// The compiler's warnings about `header` itself, each once, in lines as above. A template is compiled for several
-/// types of numbers, and would else be warned about for each.
+/// Returns the compiler's warnings about `header` itself as such lines, without the repetitions for each number type of
+/// a template.
 std::vector<std::string> warnings_of(const std::string& log, const std::string& header, const std::string& shown);
 
 }  // namespace heed::cli

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The plugin being loaded, for the message of terminate(): exceptions do not return from dlopen.
+/// Returns the plugin being loaded, for the message of terminate(): exceptions cannot leave dlopen.
 std::string& loading() {
   static std::string file;
   return file;
@@ -37,7 +37,7 @@ std::string& loading() {
   _exit(report_error(fmt::format("{}: throws an exception while it is loaded", loading())));
 }
 
-/// The loader's complaint, without the file's name before it, and with C++ names as they were written.
+/// Returns the loader's error message, without the file's name in front, and with demangled C++ names.
 std::string complaint(const std::string& file) {
   std::string text = dlerror();
   if (text.starts_with(file + ": ")) text = text.substr(file.size() + 2);
@@ -50,7 +50,7 @@ std::string complaint(const std::string& file) {
   return text;
 }
 
-/// dlopen, in which the file's constructors run. Throws Error, with `name`, if the file cannot be loaded.
+/// Calls dlopen, which runs the file's constructors. Throws Error, with `name`, if the file cannot be loaded.
 void* open_library(const std::string& file, const std::string& name, int mode) {
   require_whole(file, name);
   loading() = name;
@@ -61,13 +61,13 @@ void* open_library(const std::string& file, const std::string& name, int mode) {
   return library;
 }
 
-/// A text of the record, which may lack its end.
+/// Returns a text of the record, which may lack its terminator.
 template <std::size_t size>
 std::string text_of(const char (&text)[size]) {
   return {text, strnlen(text, size)};
 }
 
-/// Returns the record's text as this program would write it.
+/// Returns the text truncated as in this program's record.
 template <std::size_t size>
 std::string cut(const char (&)[size], const std::string& text) {
   return text.substr(0, size - 1);
@@ -79,7 +79,7 @@ bool is_in(const void* library_base, const void* address) {
   return dladdr(address, &info) != 0 && info.dli_fbase == library_base;
 }
 
-/// The plugin's record, if it is this program's to use.
+/// Returns the plugin's record. Throws Error if it does not belong to this program's build.
 const PluginRecord& record_of(void* library, const std::string& file) {
   const void* const symbol = dlsym(library, "heed_plugin");
   Dl_info info{};
@@ -105,7 +105,7 @@ const PluginRecord& record_of(void* library, const std::string& file) {
   return record;
 }
 
-/// Throws Error unless the entry is one that commands can work with. Makes the mechanism, as `heed list` will.
+/// Throws Error unless the entry is usable by commands; creates the mechanism to check this.
 void check_entry(const std::string& file, const MechanismEntry& entry) {
   const std::string name = entry.name ? entry.name : "";
   const bool plain = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
@@ -125,7 +125,7 @@ void check_entry(const std::string& file, const MechanismEntry& entry) {
   }
 }
 
-/// Absolute: dlopen looks for a name without a directory among the system's libraries.
+/// Absolute, since dlopen searches system directories for a name without a directory.
 std::string absolute(const std::string& file) {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(file, error);
@@ -144,7 +144,7 @@ std::vector<std::string>& loaded() {
 std::vector<std::string> load_plugin(const std::string& file, const std::string& name) {
   const std::string path = absolute(file);
   if (std::ranges::find(loaded(), path) != loaded().end()) return {};
-  // Lazily at first: one that was made for another heed may lack functions, and shall be told what is wrong with it.
+  // Lazy at first: a plugin for another heed may lack functions, and the record gives a better error.
   const PluginRecord& record = record_of(open_library(path, name, RTLD_LAZY), name);
   open_library(path, name, RTLD_NOW);
   const std::string sum = checksum(read_file(path));

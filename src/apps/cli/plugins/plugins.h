@@ -1,4 +1,4 @@
-// Plugins: mechanisms of shared objects, which join the list when the program starts.
+// Plugins: mechanisms in shared objects, added to the list when the program starts.
 #pragma once
 
 #include <string>
@@ -6,13 +6,12 @@
 
 namespace heed::cli {
 
-/// Loads a plugin, which is or will be called `name`, and adds its mechanisms to the list; returns their names, none if
-/// it was loaded already. Throws Error, naming it, if it is no plugin, was made for another heed, has a mechanism whose
+/// Loads a plugin, called `name` in errors, and adds its mechanisms to the list. Returns their names, none if it is
+/// already loaded. Throws Error, naming it, if it is not a plugin, was built for another heed, has a mechanism whose
 /// name is taken, or throws.
 std::vector<std::string> load_plugin(const std::string& file, const std::string& name);
 
-/// Loads those that HEED_PLUGINS names, separated by colons, and then these. Programs that this one starts find all of
-/// them in HEED_PLUGINS.
+/// Loads the plugins in HEED_PLUGINS, separated by colons, then these. Adds them to HEED_PLUGINS for child processes.
 void load_plugins(const std::vector<std::string>& files);
 
 }  // namespace heed::cli

@@ -14,7 +14,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns true if the case's name, with or without its options, is `name`.
+/// Returns true if `name` is the case's name, with or without its options.
 bool belongs(const CheckCase& c, const std::string& name) { return c.name == name || c.name.starts_with(name + ","); }
 
 Json number(double x) { return std::isfinite(x) ? Json(x) : Json(); }
@@ -75,12 +75,12 @@ int gradcheck_command(const std::vector<std::string>& names, bool explain, bool 
     return names.empty() || std::ranges::any_of(names, [&](const auto& name) { return belongs(c, name); });
   };
   CheckFindings found;
-  // A case that overruns its memory may crash without the guard regions, so it does not run again.
+  // A case that overruns its memory may crash without the guard regions, so it is not run again.
   std::set<std::string> faulty;
   for (const CheckCase& c : cases)
     if (asked_for(c) && c.memory_faults)
       for (const std::string& fault : c.memory_faults()) {
-        if (!json) std::cout << fault << " (" << c.name << ")" << std::endl;  // the next one may end the program
+        if (!json) std::cout << fault << " (" << c.name << ")" << std::endl;  // at once: the next may crash
         found.faults.push_back({c.name, fault});
         faulty.insert(subject_of(c.name));
       }

@@ -1,4 +1,4 @@
-// heed convert: weights with other programs' names.
+// heed convert: conversion of weights with other programs' names.
 #include "src/apps/cli/shared/commands.h"
 
 #include "heed/base/printable.h"
@@ -15,7 +15,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the table [model] of a file that was converted from Hugging Face's model `kind`.
+/// Returns the table [model] of a file converted from Hugging Face's model `kind`.
 std::string model_table(const std::string& file, const std::string& kind, Index heads) {
   const ModelOfTensors found = model_of_tensors(SafetensorsFile(file), heads);
   std::vector<std::string> sets = sets_of_tensors(found.model);

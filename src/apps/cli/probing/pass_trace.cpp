@@ -9,14 +9,14 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns a step's name beside its operation: "S" in "blocks.0.attn/softmax" is "blocks.0.attn/S".
+/// Returns a step's name by its operation's: step "S" of "blocks.0.attn/softmax" is "blocks.0.attn/S".
 std::string step_name(const std::string& operation, const std::string& step) {
   const std::size_t slash = operation.rfind('/'), count = operation.find('#', slash == std::string::npos ? 0 : slash);
   return (slash == std::string::npos ? "" : operation.substr(0, slash + 1)) + step +
          (count == std::string::npos ? "" : operation.substr(count));
 }
 
-/// Returns whether the operation is all of its layer: no other operation and no layer within it, and no residual.
+/// Returns true if the operation is all of its layer: without other operations, inner layers or a residual.
 bool is_whole_layer(const TraceEntry& entry, const std::vector<TraceEntry>& all) {
   const auto of_layer = std::ranges::count_if(all, [&](const TraceEntry& other) {
     return other.layer == entry.layer || other.layer.starts_with(entry.layer + ".");
@@ -34,7 +34,7 @@ PassTrace<T>::PassTrace()
 
 template <class T>
 void PassTrace<T>::see(const std::string& step, Index head, const Matrix<const double>& value) {
-  if (backward_ != step.starts_with('d')) return;  // a backward pass may run the forward pass once more
+  if (backward_ != step.starts_with('d')) return;  // a backward pass may repeat the forward pass
   auto found = std::ranges::find_if(
       steps_, [&](const Step& s) { return s.name == step && s.rows == value.rows && s.columns == value.columns; });
   if (found == steps_.end()) found = steps_.insert(found, {step, 0, value.rows, value.columns, {}});
@@ -50,7 +50,7 @@ typename PassTrace<T>::Entry PassTrace<T>::entry(const std::string& name, bool g
 }
 
 /// Adds the steps of the latest operation: those of its forward pass before its result, those of its backward pass,
-/// whose names begin with d, after its gradient.
+/// with names that begin with d, after its gradient.
 template <class T>
 void PassTrace<T>::add_steps() {
   for (const Step& step : steps_) {
@@ -85,7 +85,7 @@ void PassTrace<T>::add_map(View<const T> values) {
 
 template <class T>
 void PassTrace<T>::write(const std::string& path, const std::string& step) {
-  if (backward_) add_steps();                 // others come from the map, which is computed after the pass
+  if (backward_) add_steps();                 // other steps are from computing the map, after the pass
   std::map<std::string, std::string> layers;  // by the names of their only operations
   for (const TraceEntry& entry : operations_)
     if (is_whole_layer(entry, operations_) && std::ranges::count(gradients_, entry.layer, &Entry::name) == 0)

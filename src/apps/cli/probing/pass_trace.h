@@ -1,4 +1,4 @@
-// The trace of a probe: every operation's result and gradient.
+// Trace of a probe: every operation's result and gradient.
 #pragma once
 
 #include "heed/attention/steps.h"
@@ -10,27 +10,27 @@
 
 namespace heed::cli {
 
-/// Metadata of a trace: its tensors are in the order of computation.
+/// Metadata key of a trace, whose tensors are in the order of computation.
 inline constexpr const char* trace_key = "heed.trace";
 
 /// Collects the tensors of a pass on the thread that created it, in the order of computation: results as NAME.out,
-/// gradients as NAME.grad. The name of an operation is that of its layer if it is the layer's only one, so that the
-/// tensor is what a module of PyTorch with this name returns; "layer/operation" otherwise. Steps within a mechanism
+/// gradients as NAME.grad. An operation has its layer's name if it is the layer's only one, so that the tensor equals
+/// the output of PyTorch's module of this name; otherwise "layer/operation". Steps within a mechanism
 /// (attention/steps.h) are "layer/S".
 template <class T>
 class PassTrace final : public TensorObserver<T> {
  public:
   PassTrace();
 
-  /// Returns the observers of the pass. Its operations are computed one by one, as in cost tables.
+  /// Returns the observers of the pass. Its operations are not fused, as for cost tables.
   Observers<T> observers() { return {.trace = &operations_, .tensors = this}; }
 
   void observe(const ObservedTensor<T>& tensor) override;
 
-  /// Adds the gradient of an input or a weight. The first one added is written last, as the backward pass computes it.
+  /// Adds the gradient of an input or a weight. They are written in reverse, the order of the backward pass.
   void add_gradient(const std::string& name, View<const T> values);
 
-  /// Adds a mechanism's map as map.out, before its result; not if the mechanism has reported its steps.
+  /// Adds a mechanism's map as map.out, before its result, unless the mechanism has reported its steps.
   void add_map(View<const T> values);
 
   /// Writes the trace; `step`, if not empty, is the training step of the weights.
@@ -56,7 +56,7 @@ class PassTrace final : public TensorObserver<T> {
   StepObserver steps_observer_;
   std::vector<TraceEntry> operations_;
   ResultNames names_;
-  std::string operation_;  ///< the one whose steps are collected
+  std::string operation_;  ///< operation whose steps are being collected
   std::vector<Step> steps_;
   bool any_steps_ = false, backward_ = false;
   std::deque<Entry> entries_, gradients_;

@@ -21,12 +21,12 @@ namespace heed::cli {
 
 namespace {
 
-/// "HxW", with a class token in front where there is one token more.
+/// Parses "HxW"; one token more than H W means a class token in front.
 void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
   if (text.empty()) return;
   int used = 0;
   long height = 0, width = 0;
-  constexpr long most = 1'000'000;  // a side; so that areas are numbers
+  constexpr long most = 1'000'000;  // limit of a side, so that areas do not overflow
   require(std::sscanf(text.c_str(), "%ldx%ld%n", &height, &width, &used) == 2 &&
               used == static_cast<int>(text.size()) && height > 0 && width > 0 && height <= most && width <= most,
           "--grid {}: expected HxW, such as 7x7", in_quotes(text));
@@ -38,8 +38,8 @@ void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
   shape.class_token = tokens == height * width + 1;
 }
 
-/// The options of a mechanism, and two of the probe's own: `mode`, train or eval, and `cls`, whether a class token
-/// stands in front; with a grid it can be omitted.
+/// Options of a mechanism, and two of the probe: `mode`, train or eval, and `cls`, whether there is a class token in
+/// front, optional with a grid.
 struct ProbeOptions {
   OptionValues values;
   bool training = false;
@@ -78,8 +78,8 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
     fail("{}: {}", in.path(), error.what());
   }
 
-  // The operands follow from the layout: v always, q with any number of tokens, k with v's tokens and q's channels or
-  // those of the layout.
+  // The layout determines the operands: always v, q with any number of tokens, k with v's tokens and the layout's or
+  // q's channels.
   const Tensor<T> v = in.take<T>("v", 4);
   const Shape& vs = v.shape();
   Tensor<T> q, k;
@@ -182,14 +182,14 @@ void probe_linear(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
   results.add("grad.bias", tape.gradient(vb));
 }
 
-/// A model that is probed.
+/// A probed model.
 struct ProbedModel {
   bool training = false;  ///< batch norm uses the batch's statistics and updates the running ones
   Experiment experiment;
   std::unique_ptr<Model> model;
 
   explicit ProbedModel(const ProbeArguments& a) {
-    constexpr std::string_view mode = "mode=";  // the probe's own
+    constexpr std::string_view mode = "mode=";  // an option of the probe
     std::vector<std::string> sets;
     for (const std::string& set : a.sets)
       if (set.starts_with(mode))
@@ -229,7 +229,7 @@ void probe_model(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& resu
       results.add("buffer." + parameters.list()[id].name, std::as_const(parameters)[id]);
 }
 
-/// Computes the logits of sequences that are decoded token by token.
+/// Computes the logits of sequences by incremental decoding.
 template <class T>
 void probe_decode(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
   const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));

@@ -1,4 +1,4 @@
-// The probes of heed probe: one declaration each, which the body in probe_command.cpp runs.
+// Probes of heed probe: one declaration each; probe_command.cpp runs them.
 #pragma once
 
 #include "pass_trace.h"
@@ -21,7 +21,7 @@ struct ProbeArguments {
   int threads = 0;
 };
 
-/// The results of a probe, until they are written to a file.
+/// Results of a probe, to be written to a file.
 template <class T>
 class ProbeOutput {
  public:
@@ -29,10 +29,10 @@ class ProbeOutput {
     if (traced) trace_.emplace();
   }
 
-  /// Returns the observers of the pass, which trace it if that is wanted.
+  /// Returns the observers of the pass, which record a trace if requested.
   Observers<T> observers() { return trace_ ? trace_->observers() : Observers<T>{}; }
 
-  /// Throws Error for values that are not finite: they come from the range of the number type, not from the function.
+  /// Adds a result. Throws Error if it overflows the number type.
   void add(const std::string& name, View<const T> values) {
     require(std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); }),
             "probe: '{}' is not finite: what was given is too large for {}", name,
@@ -50,7 +50,7 @@ class ProbeOutput {
     file_.add(name, View<const std::int64_t>(copy.data(), Shape{static_cast<Index>(copy.size())}));
   }
 
-  /// Writes the results, and before them the trace, if there is one.
+  /// Writes the trace, if any, and the results.
   void write(const ProbeArguments& a) {
     if (trace_) trace_->write(a.trace, step_of_weights(a));
     file_.write(a.out);
@@ -72,7 +72,7 @@ class ProbeOutput {
   SafetensorsWriter file_;
 };
 
-/// Reads the probe's --set options; declare(reader) declares them.
+/// Reads the probe's --set options, declared by declare(reader).
 template <class Declare>
 void read_sets(const ProbeArguments& a, const char* probe, const Declare& declare) {
   const OptionValues values = parse_options(a.sets);
@@ -81,7 +81,7 @@ void read_sets(const ProbeArguments& a, const char* probe, const Declare& declar
   reader.finish();
 }
 
-/// The subject of a probe: with a mechanism come --mechanism and --grid, with a model MODEL and --weights.
+/// Subject of a probe: a mechanism adds --mechanism and --grid, a model adds MODEL and --weights.
 enum class Probed { tensors, mechanism, model };
 
 /// A probe's function: takes the tensors, calls finish() on them, computes, and adds the results.
@@ -92,8 +92,8 @@ using ProbeFunction = void (*)(const ProbeArguments& a, GivenTensors& in, ProbeO
 struct Probe {
   const char *name, *summary;
   Probed probed = Probed::tensors;
-  bool traces = false;         ///< runs a pass, of which --trace writes every operation
-  const char* sets = nullptr;  ///< meaning of --set; null: there is no such option
+  bool traces = false;         ///< runs a pass, so that --trace is available
+  const char* sets = nullptr;  ///< meaning of --set; null: no --set
   const char* contract;        ///< tensors of IN and OUT, sizes and options, printed below the options in the help
   void (*check)(const ProbeArguments& a) = nullptr;  ///< throws Error before any tensor is read
   std::pair<ProbeFunction<float>, ProbeFunction<double>> run;

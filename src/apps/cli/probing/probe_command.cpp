@@ -1,5 +1,5 @@
-// heed probe: one mechanism, layer or model on given tensors, so that heed can be held against any other
-// implementation number for number. Outputs and gradients come from the code that trains.
+// heed probe: runs one mechanism, layer or model on given tensors, to compare heed with other implementations. Outputs
+// and gradients are computed by the code used in training.
 #include "probe.h"
 
 #include "heed/base/suggest.h"
@@ -19,7 +19,7 @@ constexpr const char* probe_contract =
     "blocks.0.norm1. Others are layer/operation: blocks.0.attn/softmax, and blocks.0.attn.proj/linear with the "
     "residual. With F64, mechanisms add their steps: blocks.0.attn/S. The gradients of inputs and weights come last.";
 
-/// Returns true if the probe computes in double: if the tensors of IN are F64, or if IN holds integers alone and the
+/// Returns true if the probe computes in double: if the tensors of IN are F64, or if IN has only integers and the
 /// weights are F64.
 bool in_double(const ProbeArguments& a, const GivenTensors& in) {
   const bool by_weights = !a.weights.empty() && !in.has_numbers();
@@ -33,7 +33,7 @@ void run(ProbeFunction<T> probe, const ProbeArguments& a, GivenTensors& in) {
   results.write(a);
 }
 
-/// Throws Error if OUT or the trace would replace another file of the command, by whatever path.
+/// Throws Error if OUT or the trace would overwrite another file of the command, under any path.
 void require_own_files(const ProbeArguments& a) {
   const auto require_own = [&](const char* what, const std::string& file, const char* other, const std::string& of) {
     std::error_code none;

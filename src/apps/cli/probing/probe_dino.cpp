@@ -1,4 +1,4 @@
-// heed probe dino, dino_head: the loss of self-supervision and its centre, and the head, on given tensors.
+// heed probe dino, dino_head: loss and centre of self-supervision, and the head, on given tensors.
 #include "probe.h"
 
 #include "heed/nn/dino.h"
@@ -9,7 +9,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Copies rows between the probe's order, view by view, and dino_loss()'s: f(row of [V, B, K], row of logits).
+/// Maps rows between the probe's order, view by view, and dino_loss()'s: calls f(row of [V, B, K], row of logits).
 template <class F>
 void for_rows(Index views, Index images, const F& f) {
   for (Index v = 0; v < views; ++v)
@@ -60,7 +60,7 @@ void probe_dino(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& resul
 template <class T>
 void probe_dino_head(const ProbeArguments&, GivenTensors& in, ProbeOutput<T>& results) {
   const Tensor<T> x = in.take<T>("x", 2);
-  // The sizes of the head are those of its weights.
+  // The weights determine the sizes of the head.
   const std::map<std::string, Shape> shapes = in.shapes();
   const auto matrix = [&](const std::string& name) {
     const auto found = shapes.find(name);

@@ -1,4 +1,4 @@
-// heed probe knn, ridge: classifiers of given features.
+// heed probe knn, ridge: classifiers on given features.
 #include "probe.h"
 
 #include "heed/analysis/classifiers.h"
@@ -7,7 +7,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Limit of labels, which bounds the table of class scores.
+/// Maximum number of classes, which bounds the table of scores.
 constexpr std::int64_t most_classes = 1'000'000;
 
 /// Labelled training features and the features to classify.

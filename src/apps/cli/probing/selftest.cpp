@@ -1,4 +1,4 @@
-// heed selftest: does this computer compute the bits that heed computes elsewhere?
+// heed selftest: comparison of this computer's results with heed's expected bits.
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/fitted_text.h"
 
@@ -18,7 +18,7 @@ namespace heed::cli {
 
 namespace {
 
-/// A directory that is removed with its files.
+/// A temporary directory, removed with its files.
 class Workplace {
  public:
   Workplace() : path_((parent() / "heed-selftest-XXXXXX").string()) {
@@ -33,7 +33,7 @@ class Workplace {
   const std::string& path() const { return path_; }
 
  private:
-  /// In memory if that is possible: a run waits until its files are on the disk.
+  /// Prefers an in-memory file system: runs sync their files to the disk.
   static std::filesystem::path parent() {
     const bool memory = std::getenv("TMPDIR") == nullptr && access("/dev/shm", W_OK) == 0;
     return memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
@@ -63,7 +63,7 @@ int list_parts() {
   return ok;
 }
 
-/// Computes the parts' hashes with a line for each on stderr, and writes them to a file.
+/// Computes the parts' hashes, with a line for each on stderr, and writes them to a file.
 int write_hashes(const SelftestArguments& a) {
   const Workplace place;
   SelftestHashes hashes;

@@ -1,4 +1,4 @@
-// heed report: what runs have come to, as one file that any browser shows.
+// heed report: results of runs as one HTML file.
 #include "report_parts.h"
 
 #include "heed/base/printable.h"
@@ -20,7 +20,7 @@ struct ReportArguments {
   int threads = 0;
 };
 
-/// report.html in the first directory, if no file was named.
+/// Returns the output file; by default report.html in the first directory.
 std::string output_of(const ReportArguments& a) {
   const std::string output = a.output.empty() ? a.runs.front() + "/report.html" : a.output;
   require(std::filesystem::path(output).extension() == ".html", "-o {}: the report is a page; expected a name in .html",
@@ -37,7 +37,7 @@ std::string title_of(const std::vector<ComparedArm>& arms) {
   return fmt::format("{}{}", fmt::join(names, ", "), more);
 }
 
-/// The run of an arm that is looked at closely: the first that is finished, or the first.
+/// Returns the run of an arm for detailed views: the first finished one, otherwise the first.
 const ComparedRun& closely(const ComparedArm& arm) {
   const auto finished = std::ranges::find_if(arm.runs, [](const ComparedRun& run) { return run.history.finished; });
   return finished == arm.runs.end() ? arm.runs.front() : *finished;
@@ -47,7 +47,7 @@ int report_command(const ReportArguments& a) {
   use_threads(a.threads);
   const std::string output = output_of(a);
   const std::vector<ComparedArm> arms = find_arms(a.runs);
-  AtomicFile file(output);  // a place that cannot be written is known before the models have worked
+  AtomicFile file(output);  // fails early if it cannot be written
   Json report = Json::object({{"version", HEED_VERSION}});
   for (const bool with_negative : {false, true})
     report[with_negative ? "diverging_colours" : "colours"] = Json(weight_colours(64, with_negative));

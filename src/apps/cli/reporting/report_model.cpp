@@ -15,13 +15,13 @@ namespace heed::cli {
 namespace {
 
 constexpr std::size_t most_mistakes = 24;
-/// Images whose maps are shown: of the mistakes, and of the test images in their order.
+/// Numbers of images with maps: mistakes, and the first test images.
 constexpr std::size_t mistakes_with_maps = 4, first_with_maps = 4;
-/// All maps of a model, and the queries of an image that can be chosen.
+/// Limits of a model's maps, and of the selectable queries of an image.
 constexpr std::size_t most_map_bytes = 4 << 20;
 constexpr Index most_queries = 400;
 
-/// RFC 4648.
+/// Encodes by RFC 4648.
 std::string base64(std::string_view bytes) {
   constexpr const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
@@ -36,27 +36,27 @@ std::string base64(std::string_view bytes) {
 
 std::string png_address(const Image& image) { return "data:image/png;base64," + base64(encode_png(image)); }
 
-/// A classifier at its test images.
+/// A classifier and its test images.
 struct Study {
   TrainedModel& trained;
   const Dataset& images;
   std::vector<std::string> classes;
 };
 
-/// The model's answer to an image.
+/// The model's prediction for an image.
 struct Answer {
   Index image = 0, answer = 0;
   double share = 0, of_label = 0;  ///< probabilities
 };
 
-/// Image `index` as the model sees it.
+/// Returns image `index` at the model's input size.
 Image seen(const Study& study, Index index) {
   Image image;
   study.images.read(index, image);
   return fitted(std::move(image), model_input(study.trained), study.trained.experiment.data);
 }
 
-/// {"image": PNG, "index", "label", "answer", "share", "of_label"}: the image as the model sees it, numbers of classes.
+/// Returns {"image": PNG, "index", "label", "answer", "share", "of_label"}; label and answer are class indices.
 Json answer_json(const Study& study, const Answer& answer) {
   return Json::object({{"image", png_address(seen(study, answer.image))},
                        {"index", answer.image},
@@ -66,7 +66,7 @@ Json answer_json(const Study& study, const Answer& answer) {
                        {"of_label", answer.of_label}});
 }
 
-/// Weights as bytes, for each query and head in this order: 127 is the largest magnitude of that query's map.
+/// Weights as bytes by query and head, scaled to 127 for the largest magnitude of the query's map.
 class PackedMaps {
  public:
   void add(const Tensor<float>& weights) {
@@ -89,15 +89,15 @@ class PackedMaps {
   Json largest_ = Json::list();
 };
 
-/// A grid of patches to choose a query from: the layer's own, or a coarser one where that has very many.
+/// Returns the grid for selecting a query: the layer's, or a coarser one if that has too many patches.
 PatchGrid choice_of(PatchGrid grid) {
   while (grid.patches() > most_queries) grid = {(grid.rows + 1) / 2, (grid.columns + 1) / 2};
   return grid;
 }
 
-/// {"grid": [rows, columns], "class_token", "blocks": [{"mechanism", "heads", "rows", "columns", "channels", "weights",
-/// "largest"}]}. The first query is the class token, or the mean over all queries; then the patches of the grid, row by
-/// row. A block without a map has a mechanism alone. `bytes` grows by what the weights take.
+/// Returns {"grid": [rows, columns], "class_token", "blocks": [{"mechanism", "heads", "rows", "columns", "channels",
+/// "weights", "largest"}]}. The first query is the class token, or the mean over all queries; then the patches of the
+/// grid, row by row. A block without a map has only "mechanism". Adds the weights' size to `bytes`.
 Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   const Tensor<float> input = normalised(study.trained, {image});
   Json json, blocks = Json::list();
@@ -131,7 +131,7 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   return json;
 }
 
-/// Maps of some of the images: a list of {answer_json..., "maps"}.
+/// Returns maps for some images: a list of {answer_json..., "maps"}.
 Json mapped_images(const Study& study, const std::vector<Answer>& answers) {
   Json list = Json::list();
   std::size_t bytes = 0;

@@ -4,12 +4,12 @@ namespace heed::cli {
 
 namespace {
 
-// src/apps/cli/reporting/page/page.html, with the files that it names in their places: the Makefile joins them.
+// src/apps/cli/reporting/page/page.html with its files inlined by the Makefile.
 constexpr std::string_view page =
 #include <report_page.inc>
     ;
 
-/// `text` around its only `mark`.
+/// Splits `text` at its only `mark`.
 std::pair<std::string, std::string> cut(std::string_view text, std::string_view mark) {
   const std::size_t at = text.find(mark);
   HEED_ASSERT(at != std::string_view::npos);
@@ -27,7 +27,7 @@ std::string report_page(const std::string& title, const Json& report) {
   const auto [head, rest] = cut(page, "@title@");
   const auto [body, end] = cut(rest, "@data@");
   const std::string shown = replaced(replaced(title, '&', "&amp;"), '<', "&lt;");
-  // Within <script> the data must not have what ends it, "</script>"; JSON may write any letter by its number.
+  // Data within <script> must not contain "</script>"; JSON allows escapes for any character.
   return head + shown + body + replaced(report.dump(), '<', "\\u003c") + end;
 }
 

@@ -1,25 +1,25 @@
-// The parts of a report: runs and models as JSON, and the page that shows them.
+// Parts of a report: runs and models as JSON, and the page that displays them.
 #pragma once
 
 #include "src/apps/cli/comparing/compared.h"
 
 namespace heed::cli {
 
-/// {"arms", "figure_names", "settings", "curves", "runs"}: see the functions in report_runs.cpp. Numbers that are not
-/// finite are null. Throws Error for a file of a run that is none of heed train's.
+/// Returns {"arms", "figure_names", "settings", "curves", "runs"}: see the functions in report_runs.cpp. Non-finite
+/// numbers are null. Throws Error for a run's file that heed train does not write.
 Json runs_json(const std::vector<ComparedArm>& arms);
 
-/// {"contractions", "all"}: the run's cost.json, its layers with the number of their block, -1 where they are in none.
-/// Null where the run has no cost.json.
+/// Returns {"contractions", "all"}: the run's cost.json, with the index of each layer's block, -1 outside of blocks.
+/// Null if the run has no cost.json.
 Json cost_of_run(const RunPaths& paths);
 
-/// Takes the test images of the run through its model: {"images", "accuracy", "loss", "classes", "confusion",
-/// "mistakes", "maps"}; see the functions in report_model.cpp. Returns {"obstacle"} if weights or images
-/// are missing, or the model's answers are no classes or not finite.
+/// Runs the test images through the run's model and returns {"images", "accuracy", "loss", "classes", "confusion",
+/// "mistakes", "maps"}; see the functions in report_model.cpp. Returns {"obstacle"} if weights or images are missing,
+/// or if the model's outputs are not classes or not finite.
 Json model_json(const std::string& run);
 
-/// A file in HTML that shows `report` in a browser and needs nothing else: style, program, data and images are in it.
-/// Throws Error, naming the key, for a number that is not finite.
+/// Returns a self-contained HTML file that displays `report`, with style, program, data and images. Throws Error,
+/// naming the key, for a non-finite number.
 std::string report_page(const std::string& title, const Json& report);
 
 }  // namespace heed::cli

@@ -11,7 +11,7 @@ namespace heed::cli {
 
 namespace {
 
-/// A curve over epochs: those of heed compare and three more.
+/// A curve over epochs: one of heed compare's or of three more.
 struct ReportCurve {
   CurveName curve;
   const char* title;
@@ -26,7 +26,7 @@ constexpr std::array<ReportCurve, 7> report_curves{{
     {{"images_per_s", &EpochRecord::images_per_s, false}, "Images per second"},
 }};
 
-/// {"mean": [...], "sd": [...], "runs": [[...], ...]}: lists have a value for each epoch, from 1.
+/// Returns {"mean": [...], "sd": [...], "runs": [[...], ...]}: lists of one value per epoch, from 1.
 Json arm_curve(const ComparedArm& arm, const CurveName& curve) {
   Json mean = Json::list(), deviation = Json::list(), runs = Json::list();
   for (const Sample& sample : samples_of(arm, curve)) {
@@ -40,7 +40,7 @@ Json arm_curve(const ComparedArm& arm, const CurveName& curve) {
   return Json::object({{"mean", mean}, {"sd", deviation}, {"runs", runs}});
 }
 
-/// A list of {"key", "title", "share", "arms": [arm_curve]}; curves that no run has are left out.
+/// Returns a list of {"key", "title", "share", "arms": [arm_curve]}, without curves that no run has.
 Json curves_json(const std::vector<ComparedArm>& arms) {
   Json curves = Json::list();
   for (const auto& [curve, title] : report_curves) {
@@ -57,8 +57,8 @@ Json curves_json(const std::vector<ComparedArm>& arms) {
   return curves;
 }
 
-/// {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps each, as few as
-/// make no more than 400 points; "epoch" is where they end. Null where no steps are logged or no epoch is complete.
+/// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps, K the
+/// least for 400 points; "epoch" is where they end. Null without logged steps or a complete epoch.
 Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;
@@ -89,7 +89,7 @@ Json from_file(const std::string& path, const Take& take) {
   return std::filesystem::exists(path) ? take_json(path, take) : Json();
 }
 
-/// The run's init.json, of whose tensors the number of those with each status is left.
+/// Returns the run's init.json, with tensors replaced by their number for each status.
 Json init_of_run(const RunPaths& paths) {
   return from_file(paths.init(), [](Json init) {
     std::map<std::string, Index> count;

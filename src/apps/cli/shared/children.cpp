@@ -17,8 +17,8 @@ namespace heed::cli {
 
 namespace {
 
-/// A child's first steps: a group of its own, so that Ctrl-C reaches it once, by its parent; and an end with its
-/// parent, which may have died before it could be asked for.
+/// Puts the child into its own process group, so that only the parent passes on Ctrl-C; requests SIGTERM when the
+/// parent dies, and checks that it has not already died.
 void part_from(pid_t parent, const sigset_t& signals) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -26,7 +26,7 @@ void part_from(pid_t parent, const sigset_t& signals) {
   sigprocmask(SIG_SETMASK, &signals, nullptr);
 }
 
-/// Prepares a child between fork and exec; takes no locks, which another thread may hold.
+/// Prepares a child between fork and exec; takes no locks, since another thread may hold them.
 [[noreturn]] void become(char** arguments, int log, pid_t parent, const sigset_t& signals) {
   part_from(parent, signals);
   const int nothing = open("/dev/null", O_RDONLY);
@@ -39,7 +39,7 @@ void part_from(pid_t parent, const sigset_t& signals) {
 
 }  // namespace
 
-// Blocked signals wait until wait() takes them: none is lost between a look and a sleep.
+// Blocked signals stay pending until wait() takes them, so none is lost before a sleep.
 Children::Children() {
   sigemptyset(&waited_);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM}) sigaddset(&waited_, signal);
@@ -62,7 +62,7 @@ pid_t Children::start(const std::vector<std::string>& arguments, const std::stri
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  // Neither through a link to somebody's file, nor waiting for a pipe's other end.
+  // Neither follows a link nor waits for a pipe's other end.
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   require(file >= 0, "{}: cannot open: {}", log, std::strerror(errno));
   const pid_t parent = getpid(), process = fork();

@@ -1,4 +1,4 @@
-// Other runs and copies of this program, side by side.
+// Child processes: runs and copies of this program in parallel.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +10,9 @@
 
 namespace heed::cli {
 
-/// Processes that this one has started. While the object lives, SIGINT and SIGTERM (and SIGHUP, unless it is ignored)
-/// do not end this process but are passed to them; where this process dies, they get SIGTERM. Children that still run
-/// when it is destroyed get SIGTERM and are waited for.
+/// Processes started by this one. During its lifetime, SIGINT and SIGTERM (and SIGHUP, unless ignored) are passed on to
+/// them instead of ending this process; if this process dies, they get SIGTERM. The destructor sends SIGTERM to running
+/// children and waits for them.
 class Children {
  public:
   Children();
@@ -20,20 +20,20 @@ class Children {
   Children& operator=(const Children&) = delete;
   ~Children();
 
-  /// Starts this program with these arguments, what it prints appended to a file.
+  /// Starts this program with these arguments; its output is appended to a file.
   pid_t start(const std::vector<std::string>& arguments, const std::string& log);
 
-  /// Starts a copy of this process, which does `work` and ends with the status that it returns, or says its error and
-  /// ends with bad_input. Nothing may have computed on several threads before.
+  /// Starts a copy of this process that runs `work` and ends with the returned status, or prints its error and ends
+  /// with bad_input. Must precede any multithreaded computation.
   pid_t start(const std::function<int()>& work);
 
-  /// A process that has ended, with its exit status; 128 + N if signal N ended it.
+  /// A terminated process with its exit status, or 128 + N after signal N.
   struct Ended {
     pid_t process;
     int status;
   };
 
-  /// Waits until a process ends or a signal comes, for at most a second. Returns those that have ended.
+  /// Waits until a process ends or a signal arrives, for at most a second. Returns the terminated processes.
   std::vector<Ended> wait();
 
   bool any() const { return !running_.empty(); }
@@ -42,7 +42,7 @@ class Children {
   bool interrupted() const { return interrupted_; }
 
  private:
-  /// Adds a process to the running ones. Throws Error if fork() failed.
+  /// Adds a running process. Throws Error if fork() failed.
   pid_t started(pid_t process);
 
   void pass_on(int signal) const;

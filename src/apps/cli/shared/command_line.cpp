@@ -17,7 +17,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Adds a list whose items may stand in one word. CLI11's own would leave out those that are empty.
+/// Adds a list whose items may be in one word. CLI11's own delimiter would drop empty items.
 template <class Item>
 CLI::Option* add_with_commas(CLI::App* app, const std::string& name, std::vector<Item>& list,
                              const std::string& meaning) {
@@ -49,7 +49,7 @@ CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const
       into);
 }
 
-/// The check of a word: of a list with commas, of each item.
+/// Returns the check of a word; for a list with commas, of each item.
 CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
   if (!rules.commas) return one;
   const auto each = [one](const std::string& word) {
@@ -61,8 +61,8 @@ CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
   return {each, one.get_description()};
 }
 
-/// Describes what is wrong with an option's text that should be a number by the rules. CLI11 alone takes 010 for 8,
-/// nothing for 0, an integer that is too large for the largest there is, and nan for a number in every range.
+/// Returns why an option's text is not a number by the rules. CLI11 alone reads 010 as 8, empty text as 0, too large
+/// integers as the maximum, and accepts nan in every range.
 template <class T>
 std::string refusal_of(const std::string& text, const OptionRules& rules) {
   T value{};
@@ -78,7 +78,7 @@ std::string refusal_of(const std::string& text, const OptionRules& rules) {
   return whole && allowed ? "" : fmt::format("{}; expected {}", in_quotes(text), expected);
 }
 
-/// Checks a number by the rules, which the help shows as CLI11 words them.
+/// Checks a number by the rules, which the help describes in CLI11's words.
 template <class T>
 void check_number(CLI::Option* option, const OptionRules& rules) {
   std::string words = rules.positive ? CLI::PositiveNumber.get_description() : "";
@@ -107,7 +107,7 @@ CommandOutline outline_of(const CLI::App& app, const CommandChoices& choices) {
   return outline;
 }
 
-/// Help in lines that fit the terminal.
+/// Help wrapped to the terminal's width.
 class FittedHelp : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
@@ -115,15 +115,15 @@ class FittedHelp : public CLI::Formatter {
   }
 };
 
-/// The command that was asked for.
+/// Returns the requested command.
 const CLI::App& asked(const CLI::App& app) {
   const CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
   return *command;
 }
 
-/// Describes what is wrong with the command line. CLI11 complains about what is missing before it does about what is
-/// unknown; the unknown command or option is the better hint.
+/// Describes an error in the command line. CLI11 reports missing arguments before unknown ones; the unknown command or
+/// option is the better hint.
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App* const command = &asked(app);
   const std::vector<std::string> unknown = app.remaining(true);
@@ -162,11 +162,11 @@ void Command::option(const std::string& name, Destination into, const std::strin
   else if (std::holds_alternative<int*>(into) || std::holds_alternative<Index*>(into) ||
            std::holds_alternative<std::vector<Index>*>(into))
     check_number<Index>(option, rules);
-  // Spaces, so that a long list can be broken.
+  // Separated by spaces, so that a long list can be wrapped.
   if (!rules.one_of.empty())
     option->check(
         check_of(rules, CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", ")))));
-  // Otherwise a list swallows the words after its first value.
+  // Otherwise a list takes the words after its first value.
   if (rules.one_each) option->type_size(1)->allow_extra_args(false);
   if (rules.excludes) option->excludes(app_->get_option(rules.excludes));
   if (rules.needs) option->needs(app_->get_option(rules.needs));
@@ -224,7 +224,7 @@ std::string CommandLine::help(const std::vector<std::string>& words) const {
     before += (before.empty() ? "" : " ") + command->get_name();
     command = command->get_subcommand(word);
   }
-  // CLI11 would give the help of the command that was parsed, `help` itself.
+  // CLI11 would give the help of the parsed command, `help` itself.
   return command->get_formatter()->make_help(
       command, before.empty() ? command->get_name() : before + " " + command->get_name(), CLI::AppFormatMode::Normal);
 }

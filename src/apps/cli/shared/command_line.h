@@ -1,5 +1,5 @@
-// The command line: the commands, and the options that each takes. What parses it is known to command_line.cpp alone,
-// whose library takes longer to compile than any command.
+// Command line: commands and their options. The parser library is included in command_line.cpp only, since it takes
+// longer to compile than any command.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -18,11 +18,11 @@ class App;
 
 namespace heed::cli {
 
-/// Destination of an option's value. A bool is a flag, whose option has no value; a list takes any number of values.
+/// Destination of an option's value. A bool is a flag without a value; a list takes any number of values.
 using Destination = std::variant<bool*, int*, Index*, double*, std::string*, std::vector<std::string>*,
                                  std::vector<Index>*, std::vector<double>*>;
 
-/// The least and the largest value allowed.
+/// Minimum and maximum value.
 struct Range {
   double least, most;
 };
@@ -34,43 +34,43 @@ struct OptionRules {
   bool positive = false;               ///< any number above 0
   std::optional<Range> range{};        ///< for a list: of each value
   std::vector<std::string> one_of{};   ///< for a list: each value is one of them
-  bool commas = false;                 ///< a list's values may stand in one word: 64,128,256
-  bool one_each = false;               ///< a list's option is repeated for each value, which is one word
-  const char* excludes = nullptr;      ///< the option that cannot be given beside this one
-  const char* needs = nullptr;         ///< the option that must be given too
-  bool says_default = false;           ///< the help of a number ends with its default
-  std::vector<std::string> offered{};  ///< values that a shell completes
+  bool commas = false;                 ///< a list's values may be in one word: 64,128,256
+  bool one_each = false;               ///< a list's option is repeated for each value
+  const char* excludes = nullptr;      ///< option that is incompatible with this one
+  const char* needs = nullptr;         ///< option that this one requires
+  bool says_default = false;           ///< a number's help ends with its default
+  std::vector<std::string> offered{};  ///< values for shell completion
 };
 
-/// A command as a shell sees it that completes words.
+/// A command's words, for shell completion.
 struct CommandOutline {
   struct Option {
-    std::vector<std::string> names;    ///< "-o", "--output"; none of a word that stands by itself
+    std::vector<std::string> names;    ///< "-o", "--output"; none for a positional argument
     bool flag = false;                 ///< an option without a value
-    std::vector<std::string> offered;  ///< values that it may have
+    std::vector<std::string> offered;  ///< its possible values
   };
   std::string name;
   std::vector<Option> options;
   std::vector<CommandOutline> commands;
 };
 
-/// Result of parsing a command line, and the completions of its options.
+/// Result of parsing a command line, and completions of its options.
 struct CommandChoices {
-  std::function<int()> chosen;                                ///< action of the given command
-  std::map<const void*, std::vector<std::string>> offered{};  ///< values of an option
+  std::function<int()> chosen;                                ///< action of the selected command
+  std::map<const void*, std::vector<std::string>> offered{};  ///< values for an option's completion
 };
 
-/// A command, with its options and perhaps with commands of its own, one of which must then be given.
+/// A command with its options and, possibly, subcommands, one of which is then required.
 class Command {
  public:
   /// Adds the command `name`; `summary` is its line in the help.
   Command command(const std::string& name, const std::string& summary);
 
-  /// Adds an option, "--name" or "-n,--name", or "NAME" for a word that stands by itself. `into` must outlive the
-  /// command line, and is left as it is where the option is not given.
+  /// Adds an option, "--name" or "-n,--name", or "NAME" for a positional argument. `into` must outlive the command
+  /// line, and is unchanged if the option is absent.
   void option(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules = {});
 
-  /// Adds text that stands below the options in the help.
+  /// Adds text below the options in the help.
   void footer(const std::string& text);
 
   /// Sets the action of the command; it returns the exit status.
@@ -84,26 +84,26 @@ class Command {
   CommandChoices* choices_;
 };
 
-/// The command line of the program `name`.
+/// Command line of the program `name`.
 class CommandLine {
  public:
   CommandLine(const std::string& name, const std::string& description, const std::string& version);
   ~CommandLine();
 
-  /// The program itself, to add commands to.
+  /// Returns the program itself, to add commands to.
   Command program() { return {app_.get(), &choices_}; }
 
-  /// The help of the program, or of the command that the words name: "probe", "model". Throws Error if there is none.
+  /// Returns the help of the program, or of a command given by words: "probe", "model". Throws Error if there is none.
   std::string help(const std::vector<std::string>& words) const;
 
-  /// The program with all commands.
+  /// Returns the program with all commands.
   CommandOutline outline() const;
 
-  /// Adds an option to every command that there is.
+  /// Adds an option to all existing commands.
   void option_of_all(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules);
 
-  /// Calls first(name of the command), runs the command and returns its exit status. Throws Error for an unknown
-  /// command or option.
+  /// Calls first(command name), runs the command and returns its exit status. Throws Error for an unknown command or
+  /// option.
   int run(int argc, char** argv, const std::function<void(const std::string&)>& first);
 
  private:

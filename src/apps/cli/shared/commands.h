@@ -1,4 +1,4 @@
-// The commands of the program. Each adds itself to the command line; what it returns is the exit status.
+// Commands of the program. Each adds itself to the command line; its action returns the exit status.
 #pragma once
 
 #include "command_line.h"
@@ -22,34 +22,34 @@ AddCommand add_train, add_sweep, add_compare, add_diff, add_verdict, add_report,
 void add_help(Command program, const CommandLine& line);
 void add_completion(Command program, const CommandLine& line);
 
-/// The name that the program was called by, for hints that can be pasted.
+/// Name by which the program was called, for hints that can be pasted.
 std::string& program_name();
 
-/// Prints the warnings so far (base/warnings.h) on stderr: before a training, or once another command has succeeded. A
-/// refusal is a single line without them.
+/// Prints the warnings so far (base/warnings.h) on stderr: before a training, or after another command succeeds. Errors
+/// are printed as a single line without them.
 void print_warnings();
 
-/// Prints an error as one line on stderr, whatever names and paths it quotes; returns `status`.
+/// Prints an error as one line on stderr, escaping names and paths; returns `status`.
 int report_error(std::string what, int status = bad_input);
 
-/// --set key=value, repeatable, one value per occurrence; `offered` are keys, and keys with values,
-/// that a shell completes.
+/// Adds --set key=value, repeatable, one value per occurrence; `offered` are keys, and keys with values, for shell
+/// completion.
 void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
               const std::vector<std::string>& offered = {});
 
-/// For a shell to offer: the keys of an experiment file as --set takes them, "optim.lr=", and, where a value is one of
-/// some words, "optim.name=sgd"; those words; and the mechanisms.
+/// Return the words for shell completion: keys of an experiment file for --set, "optim.lr=", and, for keys with fixed
+/// values, "optim.name=sgd"; the values of a key; and the mechanisms.
 std::vector<std::string> config_keys();
 std::vector<std::string> config_values(const std::string& key);
 std::vector<std::string> mechanism_names();
 
-/// The values of --set OPTION=VALUE by name; a value may stand in quotes.
+/// Returns the values of --set OPTION=VALUE by name; a value may be in quotes.
 std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets);
 
-/// More threads than any machine that heed runs on has cores; the system may refuse to start more.
+/// Maximum number of threads, above the core count of any host; the system may refuse to start more.
 inline constexpr int max_threads = 1024;
 
-/// --threads N; 0 stands for all cores, or where several processes were started, for this one's share of its host's.
+/// Adds --threads N; 0 means all cores or, with several processes, this one's part of its host's cores.
 void add_threads(Command command, int& threads);
 Place use_threads(int threads);
 

@@ -1,5 +1,4 @@
-// Ends the program where the CPU lacks instructions that it was compiled for (ARCH in the Makefile), with a line
-// instead of a crash.
+// Ends the program with an error line if the CPU lacks instructions that it was compiled for (ARCH in the Makefile).
 #include <unistd.h>
 
 #include <cstdio>
@@ -8,8 +7,8 @@
 
 namespace {
 
-/// An instruction set that the compiler was allowed to use and this CPU lacks; null if there is none. The function
-/// itself is kept to instructions that every CPU has.
+/// Returns an instruction set that the compiler was allowed to use and this CPU lacks; null if there is none. Compiled
+/// for instructions that every CPU has.
 __attribute__((target("general-regs-only,no-bmi,no-bmi2"))) const char* lacking() {
   __builtin_cpu_init();
 #ifdef __SSE4_2__
@@ -90,8 +89,8 @@ __attribute__((target("general-regs-only,no-bmi,no-bmi2"))) const char* lacking(
   return nullptr;
 }
 
-/// Runs before main, and before static objects are constructed, which may already use any instruction: those have
-/// no priority, and come after all that have one.
+/// Runs before main and before constructors of static objects, which may use any instruction; those have no priority
+/// and run after all that have one.
 __attribute__((constructor(101), target("general-regs-only,no-bmi,no-bmi2"))) void check_cpu() {
   const char* const name = lacking();
   if (name == nullptr) return;

@@ -11,10 +11,10 @@ namespace heed::cli {
 
 namespace {
 
-/// The parts of a line.
+/// Layout of a line.
 struct LineLayout {
-  std::size_t lead;  ///< spaces it begins with
-  std::size_t hang;  ///< start of its last column of text; `lead` if it has one column
+  std::size_t lead;  ///< leading spaces
+  std::size_t hang;  ///< start of the last text column; `lead` if there is one column
 
   explicit LineLayout(const std::string& text) : lead(std::min(text.find_first_not_of(' '), text.size())), hang(lead) {
     for (std::size_t gap = lead; (gap = text.find("  ", gap)) != text.npos;) {
@@ -24,7 +24,7 @@ struct LineLayout {
   }
 };
 
-/// Columns of UTF-8 text; bytes 10xxxxxx go on with a character.
+/// Returns the columns of UTF-8 text; bytes 10xxxxxx continue a character.
 std::size_t text_width(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -36,7 +36,7 @@ std::string fitted_line(const std::string& text, std::size_t columns) {
   std::string begin(hang, ' ');
   if (text.compare(hang, 2, "# ") == 0) begin += "# ";
   std::string done, current = text.substr(0, hang), word;
-  bool fresh = true;  // has the current line no word yet?
+  bool fresh = true;  // the current line has no word yet
   for (std::istringstream words(text.substr(hang)); words >> word; fresh = false) {
     if (!fresh && text_width(current) + 1 + text_width(word) > columns) {
       done += current + "\n";
@@ -60,7 +60,7 @@ std::string fitted(const std::string& text) {
 
 std::string joined(const std::string& text) {
   std::string result;
-  std::size_t hang = std::string::npos;  // of a line that the next may go on with
+  std::size_t hang = std::string::npos;  // indent of a line that the next may continue
   for (const std::string& raw : split(text, '\n')) {
     const LineLayout line(raw);
     if (line.lead == hang && line.lead < raw.size() && line.hang == line.lead)

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Index unlimited = std::numeric_limits<Index>::max();
 
-/// MemAvailable: what is free or would be if files were forgotten, in kilobytes.
+/// Returns MemAvailable, including reclaimable file caches, in kilobytes.
 Index machine() {
   std::ifstream file("/proc/meminfo");
   for (std::string word; file >> word;)
@@ -23,13 +23,13 @@ Index machine() {
   return unlimited;
 }
 
-/// memory.max of the control group (version 2), whose line in /proc/self/cgroup is "0::/its/path".
+/// Returns memory.max of the control group (version 2), whose line in /proc/self/cgroup is "0::/its/path".
 Index control_group() {
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     if (!line.starts_with("0::")) continue;
     std::ifstream file("/sys/fs/cgroup" + line.substr(3) + "/memory.max");
-    if (Index bytes = 0; file >> bytes) return bytes;  // or "max"
+    if (Index bytes = 0; file >> bytes) return bytes;  // otherwise "max"
   }
   return unlimited;
 }
@@ -45,8 +45,8 @@ Index limit(int resource) {
 
 Index available_memory() { return std::min({machine(), control_group(), limit(RLIMIT_DATA), limit(RLIMIT_AS)}); }
 
-// A thread's stack holds its thread_local buffers of products, too, 1.2 MB. A program without stack is ended by a
-// signal, without a message.
+// A thread's stack also holds its thread_local buffers of products, 1.2 MB. Stack overflow ends a program by a signal,
+// without a message.
 void require_stack() {
   constexpr Index least = Index{2} << 20;
   const Index stack = limit(RLIMIT_STACK);
@@ -56,7 +56,7 @@ void require_stack() {
 
 void limit_memory_to_what_is_available() {
 #ifdef HEED_SANITIZED
-  return;  // a sanitizer has terabytes of addresses for its notes, nearly all of them empty
+  return;  // sanitizers reserve terabytes of mostly unused addresses
 #endif
   rlimit data{};
   if (getrlimit(RLIMIT_DATA, &data) != 0) return;

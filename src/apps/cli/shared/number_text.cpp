@@ -9,10 +9,10 @@ namespace heed::cli {
 
 namespace {
 
-/// Writes four digits and one of the prefixes; each stands for a thousand of the one before.
+/// Writes four digits and one of the prefixes, each of which is a thousand times the previous one.
 std::string with_prefix(double value, std::span<const char* const> prefixes) {
   std::size_t prefix = 0;
-  // 999.95 would be written as 1000.
+  // 999.95 would be rounded to 1000.
   while (std::abs(value) >= 999.95 && prefix + 1 < prefixes.size()) value /= 1000, ++prefix;
   if (prefix == 0 && value == std::floor(value)) return fmt::format("{:.0f}{}", value, prefixes[0]);
   const int decimals = std::abs(value) < 9.9995 ? 3 : std::abs(value) < 99.995 ? 2 : 1;

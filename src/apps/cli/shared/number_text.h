@@ -1,4 +1,4 @@
-// Numbers as tables and reports show them.
+// Number formats of tables and reports.
 #pragma once
 
 #include <functional>
@@ -9,22 +9,22 @@ namespace heed::cli {
 /// Writes a number as text.
 using NumberFormat = std::function<std::string(double)>;
 
-/// A format with a fixed number of decimals and a unit behind: fixed(1, " %") writes "12.5 %".
+/// Returns a format with a fixed number of decimals and a unit: fixed(1, " %") writes "12.5 %".
 NumberFormat fixed(int decimals, std::string unit = "");
 
-/// A format with a number of significant digits, as %g: "0.001235", "1.2e-07".
+/// Returns a format with a number of significant digits, like %g: "0.001235", "1.2e-07".
 NumberFormat significant(int digits);
 
 /// Writes three digits: "1.25", "12.5", "125".
 std::string digits(double value);
 
-/// Writes a fraction of 1 in whole percent: "75 %".
+/// Writes a fraction as a whole percentage: "75 %".
 std::string percent(double fraction);
 
 /// Writes four digits and an SI prefix: "1.254 G".
 std::string si(double value);
 
-/// Writes an energy in the unit that suits it: "108.6 uJ".
+/// Writes an energy with a suitable unit: "108.6 uJ".
 std::string joules(double pj);
 
 /// Writes a whole number with commas between thousands: "54,000".

@@ -1,6 +1,5 @@
-// OpenBLAS' functions as heed calls them, each of which loads the library when one is first called. Linked to it in the
-// ordinary way, every command would wait for its threads before main: for ever where there is no memory for their
-// buffers, as under `ulimit -v`.
+// OpenBLAS functions that heed calls; the first call loads the library. If it were linked, every command would start
+// its threads before main, and hang if there is no memory for their buffers, as under `ulimit -v`.
 #ifndef HEED_NO_BLAS
 
 #include "heed/base/error.h"
@@ -19,7 +18,7 @@ void* library() {
   return loaded;
 }
 
-/// The library's function of this name, null if there is none.
+/// Returns the library's function of this name; null if there is none.
 template <class Function>
 Function* find(const char* name) {
   return reinterpret_cast<Function*>(dlsym(library(), name));
@@ -67,7 +66,7 @@ void openblas_set_num_threads(int count) { own<void(int)>("openblas_set_num_thre
 char* openblas_get_config() { return own<char*()>("openblas_get_config")(); }
 char* openblas_get_corename() { return own<char*()>("openblas_get_corename")(); }
 
-// Another BLAS lacks these two (kernels/products/gemm_buffers.h).
+// Other BLAS libraries lack these two (kernels/products/gemm_buffers.h).
 void* blas_memory_alloc(int kind) {
   static auto* const f = find<void*(int)>("blas_memory_alloc");
   return f != nullptr ? f(kind) : nullptr;

@@ -9,7 +9,7 @@ namespace heed::cli {
 
 namespace {
 
-/// timm's values for checkpoints of a family.
+/// timm's values for a family of checkpoints.
 struct Preset {
   const char *name, *mean, *deviation, *crop_fraction;
 };

@@ -1,4 +1,4 @@
-// Preparation of images as families of published checkpoints expect it.
+// Image preprocessing for families of published checkpoints.
 #pragma once
 
 #include "command_line.h"
@@ -11,7 +11,7 @@ namespace heed::cli {
 /// Adds --preset.
 void add_preset(Command command, std::string& preset);
 
-/// Returns the keys of [data] that a preset stands for, as overrides, and announces them; empty for no preset.
+/// Returns a preset's keys of [data] as overrides, and prints them; empty for no preset.
 std::vector<std::string> preset_sets(const std::string& preset);
 
 }  // namespace heed::cli

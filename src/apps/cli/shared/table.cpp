@@ -14,7 +14,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns a value as text: `missing` for null, numbers by the format if there is one.
+/// Returns a value as text: `missing` for null, numbers by the format, if given.
 std::string text_of(const Json& value, const NumberFormat& format, const char* missing) {
   return value.visit([&](const auto& x) -> std::string {
     using X = std::decay_t<decltype(x)>;

@@ -21,23 +21,23 @@ namespace heed::cli {
 ///   table.json().dump()      // [{"layer":"fc1","ms":0.25,"steps":10}]
 class Table {
  public:
-  /// Adds a column with a heading for text and Markdown and a name for CSV and JSON. `format` is that of its numbers in
-  /// text; CSV and JSON have the shortest digits that read back as the same number.
+  /// Adds a column with a heading for text and Markdown and a name for CSV and JSON. `format` applies to its numbers in
+  /// text; CSV and JSON have the shortest digits that parse to the same number.
   Table& column(std::string title, std::string key, NumberFormat format = {});
 
-  /// Adds a column of text and Markdown alone.
+  /// Adds a column for text and Markdown only.
   Table& text(std::string title, NumberFormat format = {});
 
-  /// Adds columns of CSV and JSON alone; `format` is that of their numbers in CSV.
+  /// Adds columns for CSV and JSON only; `format` applies to their numbers in CSV.
   Table& data(const std::vector<std::string>& keys, NumberFormat format = {});
 
   /// Adds a row with a value for each column: texts, numbers, booleans and nulls, for JSON also lists and objects.
-  /// Values missing at the end are null.
+  /// Missing values at the end are null.
   void add(std::vector<Json> row);
 
   bool empty() const { return rows_.empty(); }
 
-  /// Prints aligned columns, the first flush left, the others flush right.
+  /// Prints aligned columns, the first to the left, the others to the right.
   void print(std::ostream& out) const;
   void print_markdown(std::ostream& out) const;
 
@@ -59,7 +59,7 @@ class Table {
   std::vector<std::vector<Json>> rows_;
 };
 
-/// Prints the milliseconds per training step of each operation, forward and backward, the longest first.
+/// Prints the milliseconds per training step of each operation, forward and backward, longest first.
 void print_profile(const Profile& profile, Index steps);
 
 /// Returns `text` as a field of CSV: quoted if it has commas, quotes or line breaks.

@@ -37,7 +37,7 @@ Experiment load(const std::string& run, const std::vector<std::string>& sets) {
   return x;
 }
 
-/// Returns the names in a file, a line each.
+/// Returns the names in a file, one per line.
 std::vector<std::string> names_in(const std::string& file) {
   std::vector<std::string> names;
   std::istringstream lines(read_text_file(file, 1 << 24));
@@ -59,7 +59,7 @@ ModelOfTensors automatic_model(const std::string& weights, const std::vector<std
 
 namespace {
 
-/// Returns the experiment of the weights' tensors.
+/// Returns the experiment inferred from the weights' tensors.
 Experiment load_tensors(const std::string& weights, const std::vector<std::string>& sets) {
   const ModelOfTensors found = automatic_model(weights, sets);
   std::vector<std::string> all = sets_of_tensors(found.model);
@@ -92,13 +92,13 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
   return x;
 }
 
-/// The model whose weights a run keeps.
+/// Creates the model whose weights a run stores.
 std::unique_ptr<Model> make_judged(const Experiment& x) {
   return x.self_supervised() ? make_backbone(x) : make_model(x);
 }
 
-/// Returns true if `model` is the run's model for images of another size. Throws Error if a tensor of it, positions
-/// apart, belongs to the size that the run has.
+/// Returns true if `model` is the run's model for images of another size. Throws Error if a tensor, except positions,
+/// depends on the run's size.
 bool is_resized(const std::string& run, const Model& model) {
   const std::unique_ptr<Model> trained = make_judged(load(run, {}));
   const Shape before = trained->example().images.shape(), now = model.example().images.shape();
@@ -160,7 +160,7 @@ void add_model_choice(Command command, ModelChoice& choice) {
 Index visit_test_examples(TrainedModel& trained, Index most,
                           const std::function<void(Index layer, const AttentionSite<float>& site)>& visit) {
   Index done = 0;
-  // Takes as many examples of a batch as are still wanted through the model: run(tape, count, visitor).
+  // Runs the remaining requested examples of a batch through the model: run(tape, count, visitor).
   const auto take = [&](Index size, const auto& run) {
     const Index count = std::min(size, most - done);
     Tape<float> tape({.parameters = &trained.parameters});

@@ -69,10 +69,10 @@ int lr_command(const LrArguments& a) {
   std::string output = a.output;
   if (output.empty()) {
     output = "runs/" + std::filesystem::path(a.file).stem().string() + "-lr.svg";
-    std::error_code error;  // said where the picture cannot be written
+    std::error_code error;  // reported if the picture cannot be written
     std::filesystem::create_directories("runs", error);
   }
-  { AtomicFile writable(output); }  // fails now where nothing can be written
+  { AtomicFile writable(output); }  // fails early if it cannot be written
   const RateTest test = test_rates(experiment, a.range);
   if (test.points.size() < 2) throw Diverged("lr: the loss is not finite from the beginning");
   const std::optional<RateAdvice> found = advice(test.points);

@@ -14,9 +14,9 @@ namespace heed::cli {
 
 namespace {
 
-/// Properties of up to a thousand training images.
+/// Statistics of up to a thousand training images.
 struct Look {
-  Index channels = 1, side = 0;   ///< 3 if any is in colour; the median of the square roots of their areas
+  Index channels = 1, side = 0;   ///< 3 if any is in colour; median of the square roots of their areas
   std::vector<double> mean, std;  ///< by channel, pixels from 0 to 1
 };
 
@@ -45,7 +45,7 @@ Look look_at(const Dataset& data) {
   for_images([&] {
     const Image own = convert(image, {look.channels, image.size.height, image.size.width});
     const Index n = own.size.pixels();
-    // An image counts once, however large it is.
+    // Each image has the same weight, whatever its size.
     for (std::size_t c = 0; c < channels; ++c)
       for (Index i = 0; i < n; ++i) {
         const double x = own.pixels[c * static_cast<std::size_t>(n) + static_cast<std::size_t>(i)] / 255.0;
@@ -54,7 +54,7 @@ Look look_at(const Dataset& data) {
       }
     ++pixels;
   });
-  constexpr double least_std = 0.01;  // of images of one colour
+  constexpr double least_std = 0.01;  // for images of a single colour
   for (std::size_t c = 0; c < channels; ++c) {
     const double mean = sum[c] / pixels;
     look.mean.push_back(mean);
@@ -63,8 +63,8 @@ Look look_at(const Dataset& data) {
   return look;
 }
 
-/// About as many pixels as the images have, but no more than 64 x 64, in 7 x 7 to 8 x 8 patches or so: what two cores
-/// train on in minutes.
+/// About the median number of pixels, at most 64 x 64, in about 7 x 7 or 8 x 8 patches: two cores train on it in
+/// minutes.
 struct Size {
   Index image, patch;
 };
@@ -104,7 +104,7 @@ OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
   if (!model) return own;
   const Look look = look_at(train);
   const Size size = model_size(look.side);
-  // Sixteen steps an epoch or more, as far as there are images.
+  // At least sixteen steps per epoch, if there are enough images.
   const Index batch =
       static_cast<Index>(std::bit_floor(static_cast<std::size_t>(std::clamp<Index>(trained / 16, 1, 64))));
   for (const std::string& set :

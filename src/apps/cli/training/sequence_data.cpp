@@ -1,4 +1,4 @@
-// heed listops and heed pairs: data sets of sequences that are made, not downloaded.
+// heed listops and heed pairs: generation of sequence data sets.
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/number_text.h"
 

@@ -26,11 +26,11 @@ struct SweepArguments {
   TableFormat format;
 };
 
-/// Throws Error unless every cell has a model: its mechanisms know their options, and these fit.
+/// Throws Error unless every cell has a valid model with valid options of its mechanisms.
 void require_models(const std::string& file, const std::vector<SweepCell>& sweep) {
   const std::string* checked = nullptr;
   for (const SweepCell& cell : sweep) {
-    if (checked && *checked == cell.arm) continue;  // another seed
+    if (checked && *checked == cell.arm) continue;  // differs only in the seed
     checked = &cell.arm;
     try {
       make_model(cell.experiment);
@@ -42,7 +42,7 @@ void require_models(const std::string& file, const std::vector<SweepCell>& sweep
 
 bool done(const Cell& cell) { return cell.state == CellState::finished || cell.state == CellState::diverged; }
 
-/// Refuses changed cells, or removes them with --redo, as well as those that diverged.
+/// Throws Error for changed cells or, with `redo`, removes them and the diverged ones.
 void clear_way(std::vector<Cell>& cells, bool redo) {
   for (Cell& cell : cells) {
     const bool changed = cell.state == CellState::changed;
@@ -87,9 +87,9 @@ int sweep_command(const SweepArguments& a) {
   std::error_code error;
   std::filesystem::create_directories(out, error);
   require(!error, "{}: cannot be made: {}", out, error.message());
-  // If this process is killed, the runs that it started save themselves before the next sweep begins.
+  // If this process is killed, its runs save themselves before the next sweep begins.
   const DirectoryLock lock(out, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
-  cells = find_cells(sweep, out);  // under the lock
+  cells = find_cells(sweep, out);  // again, under the lock
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);
   const auto finished = std::ranges::count_if(cells, done);

@@ -14,9 +14,9 @@ namespace fs = std::filesystem;
 
 std::string cell_file(const std::string& directory) { return directory + "/cell.json"; }
 
-/// The contents of cell.json, written by cell_json() and record_divergence().
+/// Content of cell.json, written by cell_json() and record_divergence().
 struct CellRecord {
-  std::string arm, hash, version, diverged;  ///< the first and the last may be missing
+  std::string arm, hash, version, diverged;  ///< arm and diverged may be missing
 };
 
 CellRecord read_cell_file(const std::string& directory) {
@@ -39,7 +39,7 @@ Json cell_json(const Cell& cell) {
                        {"version", HEED_VERSION}});
 }
 
-/// An arm's name as a directory: what is not a letter, a digit or one of "+-._=:" becomes '_'; a long one is cut.
+/// Returns an arm's name as a directory: other characters than letters, digits and "+-._=:" become '_'.
 std::string directory_name(std::string name) {
   constexpr std::size_t longest = 120;
   for (char& c : name)
@@ -49,8 +49,8 @@ std::string directory_name(std::string name) {
   return name.substr(0, longest);
 }
 
-/// The first setting in which a cell is not what a file of its directory says; empty if there is none: a version may
-/// have brought new keys.
+/// Returns the first setting in which a cell differs from a file in its directory; empty if there is none, since a new
+/// version may add keys.
 std::string change(const Cell& cell, const std::string& file, const char* done) {
   const std::map<std::string, std::string> now = settings_of(what_decides(cell.experiment)),
                                            before = settings_of(what_decides(load_recorded(file)));
@@ -66,7 +66,7 @@ std::string change(const Cell& cell, const std::string& file, const char* done) 
   return "";
 }
 
-/// Why the run in a cell's directory cannot count as the cell's; empty if it can.
+/// Returns why the run in a cell's directory cannot be used for the cell; empty if it can.
 std::string obstacle(const Cell& cell, bool has_run) {
   if (!fs::exists(cell_file(cell.directory))) return has_run ? "holds a run that this sweep did not begin" : "";
   const CellRecord before = read_cell_file(cell.directory);

@@ -16,14 +16,14 @@ namespace heed::cli {
 
 namespace {
 
-/// Share of a cell's epochs that are done.
+/// Returns the fraction of a cell's epochs that are complete.
 double share_done(const Cell& cell) {
   if (cell.state != CellState::open && cell.state != CellState::begun) return 1;
   return static_cast<double>(read_history(cell.paths()).epochs.size()) /
          static_cast<double>(cell.experiment.train.epochs);
 }
 
-/// The last error in what a run has printed.
+/// Returns the last error in a run's output.
 std::string last_error(const std::string& log) {
   const std::string start = "heed: ";
   std::string error;
@@ -56,9 +56,9 @@ class Sweeper {
   }
 
  private:
-  /// A place for a run, with the threads that it may use.
+  /// A slot for a run, with its threads.
   struct Slot {
-    Cell* cell;  ///< none: free
+    Cell* cell;  ///< null: free
     pid_t process;
     int threads;
     bench::Clock::time_point start;
@@ -112,21 +112,21 @@ class Sweeper {
                              printable(result), duration(seconds), time_left());
   }
 
-  /// Epochs done of all cells, in cells.
+  /// Returns the completed epochs of all cells, in units of cells.
   double done() const {
     double sum = 0;
     for (const Cell* cell : waiting_) sum += share_done(*cell);
     return sum;
   }
 
-  /// ", 12:30 left": as the epochs so far went.
+  /// Returns ", 12:30 left", extrapolated from the epochs so far.
   std::string time_left() const {
     const double since_start = done() - done_at_start_, all = static_cast<double>(waiting_.size());
     if (since_start <= 0 || said_ == waiting_.size()) return "";
     return fmt::format(", {} left", duration(bench::seconds_since(start_) * (all - done()) / since_start));
   }
 
-  /// The line that is redrawn: which cells are being trained.
+  /// Draws the progress line: the cells in training.
   void draw() {
     if (!terminal_) return;
     std::string line = fmt::format("{} of {} done{}", said_, waiting_.size(), time_left());
@@ -141,7 +141,7 @@ class Sweeper {
   }
 
   bool terminal_;
-  std::vector<Cell*> waiting_;  ///< to be trained, in this order
+  std::vector<Cell*> waiting_;  ///< to be trained, in order
   std::size_t next_ = 0, said_ = 0;
   std::vector<Slot> slots_;
   double done_at_start_ = 0;

@@ -1,4 +1,4 @@
-// A line about the initial weights that a run loaded.
+// Description of the initial weights that a run loaded.
 #pragma once
 
 #include "heed/io/weights.h"
@@ -7,7 +7,7 @@
 
 namespace heed::cli {
 
-/// "loaded 41 tensors (118,410 numbers), 4 in part (...), 12 new (...), 3 of the file unused: ..."
+/// Returns "loaded 41 tensors (118,410 numbers), 4 in part (...), 12 new (...), 3 of the file unused: ...".
 std::string taken_text(const TakenWeights& taken);
 
 }  // namespace heed::cli

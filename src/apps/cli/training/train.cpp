@@ -1,4 +1,4 @@
-// heed train: the run, seen from the terminal.
+// heed train: a training run from the terminal.
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/fitted_text.h"
 #include "src/apps/cli/shared/memory.h"
@@ -49,13 +49,13 @@ std::atomic<bool> interrupt{false};
 std::atomic<std::time_t> interrupted_at{0};  ///< seconds of the monotonic clock; 0: not interrupted
 bool has_terminal = false;
 
-/// The first Ctrl-C asks the run to stop; another ends the program at once, unless it comes within two seconds: a
+/// The first Ctrl-C stops the run after its step; a later one ends the program at once, except within two seconds: a
 /// terminal and a launcher may each send one.
 extern "C" void on_interrupt(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   std::time_t first = 0;
-  if (interrupted_at.compare_exchange_strong(first, now.tv_sec)) {  // one of two threads that get one each
+  if (interrupted_at.compare_exchange_strong(first, now.tv_sec)) {  // two threads may each receive a signal
     interrupt = true;
     constexpr std::string_view text = "\nsaving; to end without: once more, in two seconds\n";
     if (has_terminal && ::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
@@ -69,8 +69,8 @@ void print_init(const TrainPlan& plan) {
   if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", printable(plan.init), taken_text(plan.taken));
 }
 
-/// Returns what was found of a user's own classes: "cat 24, 3 and 6, dog ...": examples to train on, to validate and to
-/// test with. Empty for data sets whose classes are known.
+/// Returns the user's own classes: "cat 24, 3 and 6, dog ...": numbers of training, validation and test examples. Empty
+/// for data sets with known classes.
 std::string classes_text(const Experiment& x, const TrainPlan& plan) {
   if (x.data.name != "folder" && x.data.name != "documents") return "";
   constexpr std::size_t most = 20;
@@ -85,16 +85,16 @@ std::string classes_text(const Experiment& x, const TrainPlan& plan) {
                                     plan.validation_classes.empty() ? "" : " + to validate");
 }
 
-/// Returns the number of answers that a model chooses among.
+/// Returns the number of classes or outputs of the model.
 Index answers_of(const Experiment& x) {
   return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
 }
 
-/// A bar that is redrawn in place on a terminal; a line per epoch in any case. (Of several processes' bar, the launcher
-/// would make a line for each time that it is drawn.)
+/// A progress bar, redrawn in place on a terminal, and a line per epoch. (Not for several processes: the launcher would
+/// print each redrawing as a line.)
 class TrainProgress : public TrainObserver {
  public:
-  /// `processes`: how many there are and where, a line or nothing.
+  /// `processes`: their description as a line, or empty.
   TrainProgress(const Experiment& x, std::string processes)
       : x_(x),
         epochs_(x.train.epochs),
@@ -103,7 +103,7 @@ class TrainProgress : public TrainObserver {
         classes_(patches_ || bits_ || x.self_supervised() ? 0 : x.model.classes),
         processes_(std::move(processes)),
         terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
-  /// An error must not be printed behind the bar.
+  /// Prevents printing an error behind the bar.
   ~TrainProgress() override {
     clear();
     std::cout << std::flush;
@@ -187,20 +187,20 @@ class TrainProgress : public TrainObserver {
           100 * share, plan_.example, 100 * s.accuracy(), 100 * error);
   }
 
-  /// Returns a sentence about a classifier that is no better than always answering the commonest class of the test set:
-  /// its accuracy does not exceed that class's share p by two standard errors sqrt(p (1 - p) / n) of n examples.
-  /// Returns nothing about a better one.
+  /// Returns a sentence about a classifier no better than always predicting the test set's most frequent class: its
+  /// accuracy does not exceed that class's fraction p by two standard errors sqrt(p (1 - p) / n) of n examples.
+  /// Otherwise empty.
   const std::string& remark() const { return remark_; }
 
-  /// Takes the bar away.
+  /// Clears the bar.
   void clear() const {
     if (terminal_) std::cout << "\r\033[K";
   }
 
-  /// Prints the share of the CPU's peak that the run reached, and its energy.
+  /// Prints the fraction of the CPU's peak that the run reached, and its energy.
   void summary() {
     if (last_.step == first_step_) return;
-    const std::string package = energy_->report();  // before the peak is measured
+    const std::string package = energy_->report();  // before the peak measurement
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
     const double operations = static_cast<double>(plan_.operations), peak = peak_flops();
     std::cout << fitted(fmt::format(
@@ -212,13 +212,13 @@ class TrainProgress : public TrainObserver {
 
   const StepReport& last() const { return last_; }
 
-  /// Updates made since begin().
+  /// Returns the updates since begin().
   Index steps() const { return last_.step - first_step_; }
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Adds bits for a language model, as the literature reports them.
+  /// Formats a loss, for language models also in bits.
   std::string loss_text(double loss) const {
     return bits_ ? fmt::format("loss {:.4f} ({:.4f} bits)", loss, loss / std::numbers::ln2)
                  : fmt::format("loss {:.4f}", loss);
@@ -227,7 +227,7 @@ class TrainProgress : public TrainObserver {
   const Experiment& x_;
   Index epochs_;
   bool patches_, bits_;
-  Index classes_;  ///< 0 unless examples are classified
+  Index classes_;  ///< 0 unless the task is a classification
   std::string processes_, remark_;
   bool terminal_;
   TrainPlan plan_;
@@ -238,7 +238,7 @@ class TrainProgress : public TrainObserver {
   std::optional<PackageEnergy> energy_;
 };
 
-/// The findings of --check, in a few lines.
+/// Results of --check, in a few lines.
 class CheckReport : public TrainObserver {
  public:
   explicit CheckReport(const Experiment& experiment) : x_(experiment) {}
@@ -282,8 +282,8 @@ struct TrainArguments {
   bool resume = false, profile = false, check = false, changed_data = false;
 };
 
-/// Throws Error if there is no memory for the weights, their gradients and what the optimiser keeps of each: not after
-/// minutes of filling what there is.
+/// Throws Error if memory is too small for the weights, their gradients and the optimiser's state, rather than after
+/// minutes of filling it.
 void require_memory(const Experiment& experiment) {
   const Index weights = make_model(experiment)->parameters().trainable_elements();
   const double arrays = experiment.optim.name == "adamw" ? 4 : 3, number = experiment.train.dtype == "f64" ? 8 : 4;
@@ -294,7 +294,7 @@ void require_memory(const Experiment& experiment) {
           grouped(weights), needed / 1e9, available / 1e9);
 }
 
-/// Text as a word for the shell; bash's, where it holds control characters.
+/// Quotes text as a word for the shell; with control characters, for bash.
 std::string shell_word(const std::string& text) {
   const bool plain =
       text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
@@ -308,7 +308,7 @@ std::string shell_word(const std::string& text) {
   return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
 }
 
-/// Returns the overrides of the command line: those of --model and --preset, then those of --set.
+/// Returns the overrides of the command line: of --model and --preset, then of --set.
 std::vector<std::string> all_sets(const TrainArguments& a) {
   std::vector<std::string> sets = preset_sets(a.preset);
   if (!a.model.empty()) {
@@ -328,7 +328,7 @@ Experiment experiment_of(const TrainArguments& a) {
   if (a.images.empty() && a.file.empty()) {
     const RunPaths paths(a.run);
     require(paths.exists(), "{}: holds no run to resume", a.run);
-    // The version is checked before the configuration, which may have keys of another version.
+    // The version is checked first: the configuration may have keys of another version.
     if (std::filesystem::exists(paths.last())) check_same_version(paths);
     return load_recorded(paths.config(), a.sets);
   }
@@ -347,7 +347,7 @@ Experiment experiment_of(const TrainArguments& a) {
   return load_experiment(file, own.sets);
 }
 
-/// Names the keys for given weights, which change nothing without --init.
+/// Warns of keys for given weights, which have no effect without --init.
 void warn_of_init_keys(const TrainConfig& train) {
   const auto say = [](const char* key, const auto& value, const auto& usual) {
     if (value != usual) warn(fmt::format("train.{} = {} has no effect; it needs --init", key, value));
@@ -358,7 +358,7 @@ void warn_of_init_keys(const TrainConfig& train) {
   say("init_positions", train.init_positions, usual.init_positions);
 }
 
-/// Prints settings to change after a training that has learnt nothing.
+/// Prints settings to change after a training without success.
 void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress) {
   std::string text = fmt::format(
       "\n{}\nto try:\n"
@@ -405,7 +405,7 @@ void print_next(const Experiment& x, const std::string& run) {
   for (const auto& [command, meaning] : lines) std::cout << fmt::format("  {:<{}}  {}\n", meaning, width, command);
 }
 
-/// "4 processes on 2 hosts, with 2 threads each", a line; nothing for a single process.
+/// Returns a line "4 processes on 2 hosts, with 2 threads each"; empty for a single process.
 std::string processes_text(const Place& place) {
   Ranks& ranks = started_processes();
   std::vector<std::string> threads = ranks.texts(std::to_string(heed::threads()));
@@ -416,7 +416,7 @@ std::string processes_text(const Place& place) {
                      threads.size() == 1 && threads[0] == "1" ? "" : "s");
 }
 
-/// Shows on a terminal how far the reading of images is.
+/// Shows the progress of reading images on a terminal.
 void show_reading() {
   if (isatty(STDERR_FILENO) != 1) return;
   static std::mutex mutex;
@@ -456,14 +456,14 @@ int train_command(const TrainArguments& a) {
   has_terminal = isatty(STDERR_FILENO) == 1;
   std::signal(SIGINT, on_interrupt);
   std::signal(SIGTERM, on_interrupt);
-  std::signal(SIGPIPE, SIG_IGN);  // a reader of the output that ends does not end the run
-  // Under nohup the run goes on when the terminal is closed.
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe of the output does not end the run
+  // Under nohup the run continues when the terminal is closed.
   if (std::signal(SIGHUP, SIG_IGN) != SIG_IGN) std::signal(SIGHUP, on_interrupt);
   TrainProgress progress(experiment, processes_text(place));
   const Outcome outcome = train(experiment, options, progress);
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());
-  // The run has recorded its configuration, overrides included.
+  // The run has recorded its configuration, including overrides.
   const std::string resume = fmt::format("{} train --run {} --resume{}", program_name(), shell_word(a.run),
                                          a.threads > 0 ? fmt::format(" --threads {}", a.threads) : "");
   switch (outcome) {
