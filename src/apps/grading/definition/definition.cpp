@@ -14,7 +14,7 @@ namespace heed {
 
 namespace {
 
-/// Draws the parts of a definition, one after the other.
+/// Draws the parts of a definition in order.
 class Draw {
  public:
   explicit Draw(const RandomStream& random) : random_(random) {}
@@ -25,7 +25,7 @@ class Draw {
   }
   FeatureMap feature(std::initializer_list<Feature> features) {
     const Feature feature = one_of(features);
-    // Two digits, so that it can be copied: 0.51 to 1.10.
+    // Two digits, for easy copying: 0.51 to 1.10.
     return {feature, static_cast<double>(51 + random_.below(next_++, 60)) / 100};
   }
 
@@ -43,7 +43,7 @@ std::string feature_text(const FeatureMap& map, const std::string& of) {
   return fmt::format(fmt::runtime(info_of(map.feature).text), fmt::arg("c", map.c), fmt::arg("x", of));
 }
 
-/// The mechanism of a definition, step by step as the equations have it.
+/// Mechanism of a definition, step by step as in the equations.
 class Defined : public MechanismBase<Defined> {
  public:
   static constexpr const char* mechanism_name = "defined";
@@ -56,7 +56,7 @@ class Defined : public MechanismBase<Defined> {
   void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, NoMemory) const {
     for (Index h = 0; h < in.shape.heads; ++h) forward(in.q[h], in.k[h], in.v[h], out[h]);
   }
-  /// By dual numbers: one forward pass for each element of q, k and v.
+  /// Uses dual numbers: one forward pass for each element of q, k and v.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, NoMemory,
                     const AttentionGradient<T>& to) const {
@@ -107,7 +107,7 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// x, number by number.
+  /// Returns the feature of x, element by element.
   template <class T>
   static Tensor<T> mapped(const FeatureMap& map, Matrix<const T> x) {
     Tensor<T> y({x.rows, x.columns});
@@ -116,7 +116,7 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// x[first + i step] over its length, i < count.
+  /// Divides x[first + i step], i < count, by its length.
   template <class T>
   void normalise(T* x, Index count, Index step) const {
     using std::sqrt;
@@ -136,7 +136,7 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// x, each number times its gate.
+  /// Returns x, each element multiplied by its gate.
   template <class T>
   static Tensor<T> gated(const FeatureMap& gate, Matrix<const T> by, const Tensor<T>& x) {
     Tensor<T> y(x.shape());
@@ -148,7 +148,7 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// sum_m a(i, m) b(m, j); a and b by the steps from one index to the next.
+  /// Computes sum_m a(i, m) b(m, j); a and b are given by their strides.
   struct Steps {
     Index row, column;
   };
@@ -227,14 +227,14 @@ Definition definition_of(const std::string& identity, PersonalTask task) {
   d.order = draw.one_of({ProductOrder::pairs, ProductOrder::state});
   d.by_sums = draw.one_of({true, false});
   const bool scored = d.order == ProductOrder::pairs && draw.one_of({true, false});
-  // Sums of what is positive are no divisors near 0.
+  // Positive features keep the divisors away from 0.
   d.query = draw.feature(d.by_sums && !scored ? positive : any);
   d.key = draw.feature(d.by_sums && !scored ? positive : any);
   d.query_norm = draw.one_of({Norm::none, Norm::token, Norm::channel});
   d.key_norm = draw.one_of({Norm::token, Norm::channel});
   if (scored) {
     d.score = draw.feature({Feature::sigmoid, Feature::softplus, Feature::square});
-    // F and G of length 1 at most: what the score is a function of stays moderate.
+    // F and G of length at most 1 keep the argument of the score moderate.
     if (d.query_norm == Norm::none) d.query_norm = Norm::token;
   }
   d.eps = draw.one_of({0.25, 0.5, 1.0, 2.0});

@@ -1,4 +1,4 @@
-// Definitions as C++: a header with forward, backward and cost, and the bugs that are planted in one.
+// Definitions as C++: a header with forward, backward and cost, and optionally planted bugs.
 #include "definition_text.h"
 #include "features.h"
 #include "shared_functions.h"
@@ -12,8 +12,8 @@ namespace heed {
 
 namespace {
 
-/// Writes one header. In its text a line that depends on the definition is one call; `pick` chooses between the right
-/// text and those of bugs.
+/// Writer of one header. A line that depends on the definition is one call; `pick` selects the correct text or that of
+/// a bug.
 class Writer {
  public:
   Writer(const Definition& d, const std::string& name, const PlantedBugs& bugs)
@@ -64,7 +64,7 @@ class Writer {
     text_ += "\n";
   }
 
-  /// A line as it is, braces and all.
+  /// Writes a line unchanged, including braces.
   void plain(const std::string& text) { text_ += text + "\n"; }
 
   void begin() {
@@ -130,7 +130,7 @@ class Writer {
            raw);
   }
 
-  /// The function of this class that computes a feature.
+  /// Returns the class's function that computes a feature.
   std::string function(const FeatureMap& map) {
     for (std::size_t i = 0; i < maps_.size(); ++i)
       if (maps_[i].feature == map.feature && maps_[i].c == map.c) return fmt::format("feature{}", i + 1);

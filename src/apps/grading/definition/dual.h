@@ -1,4 +1,4 @@
-// Dual numbers: a value with its derivative, for gradients that are exact to rounding.
+// Dual numbers: a value with its derivative, for gradients that are exact except for rounding.
 #pragma once
 
 #include "heed/base/math.h"
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// A double and its derivative by one input.
+/// A double with its derivative by one input.
 struct Dual {
   double value = 0, slope = 0;
 

@@ -1,4 +1,4 @@
-// The functions that definitions are made of.
+// Functions used in definitions.
 #pragma once
 
 #include "heed/cost/counted.h"
@@ -8,10 +8,10 @@
 
 namespace heed {
 
-/// A feature as text, {c} and {x} for c and x; as C++, with y = c x, s = 1 / (1 + exp(-y)); and what either costs.
+/// A feature as text, {c} and {x} for c and x; as C++, with y = c x, s = 1 / (1 + exp(-y)); and the cost of each.
 struct FeatureInfo {
   const char* text;
-  const char *value, *slope;  ///< slope: its derivative by x
+  const char *value, *slope;  ///< slope: derivative by x
   Counts value_counts, slope_counts;
 };
 

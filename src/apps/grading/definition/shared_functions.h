@@ -1,4 +1,4 @@
-// Functions that the headers of all definitions share. EPS stands for a number.
+// Functions common to the headers of all definitions. EPS is replaced by a number.
 #pragma once
 
 namespace heed {

@@ -12,7 +12,7 @@ namespace heed {
 
 namespace {
 
-/// Reads a formula from left to right: a sum of products of powers of factors.
+/// Recursive-descent parser of a formula: a sum of products of powers of factors.
 class Formula {
  public:
   Formula(const std::string& text, const std::map<std::string, double>& values) : text_(text), values_(values) {}
@@ -117,7 +117,7 @@ class Formula {
   int depth_ = 0;
 };
 
-/// Returns a hash of many rounds, which makes trying answers slow.
+/// Returns a hash with many rounds, to slow down guessing.
 std::string hash_of(const std::string& text) {
   RandomStream stream(text.size());
   stream = stream.derive(text);
@@ -133,7 +133,7 @@ std::string plain_word(const std::string& word) {
   return plain;
 }
 
-/// A number to so many digits, and its neighbours.
+/// Returns a number rounded to `digits` digits, or a neighbour of that.
 std::string rounded(double x, Index digits, int neighbour) {
   if (x == 0) return "0";
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(x))) - static_cast<double>(digits - 1));
@@ -141,7 +141,7 @@ std::string rounded(double x, Index digits, int neighbour) {
   return fmt::format("{:.{}e}", steps * unit, digits - 1);
 }
 
-/// The hash of an answer, of a number's neighbour if there is one.
+/// Returns the hash of an answer; for a number also of its neighbours, selected by `neighbour`.
 std::string hash_in(const std::string& lab, const std::string& point, const Answer& answer, Index digits,
                     int neighbour) {
   const auto* const word = std::get_if<std::string>(&answer);
@@ -174,7 +174,7 @@ Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* an
   const double right = formula_value(point.formula, values);
   if (number == nullptr) return {false, {"it is a text; expected a number"}};
   if (std::abs(*number - right) <= point.tolerance * std::abs(right)) return {true, {}};
-  // No direction, by which the number could be found in a few tries.
+  // No direction, which would allow finding the number in a few tries.
   const double ratio = *number / right;
   if (!(ratio > 0)) return {false, {"its sign is wrong"}};
   if (ratio > 10 || ratio < 0.1) return {false, {"it is wrong by a factor of more than 10"}};

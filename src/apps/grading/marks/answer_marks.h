@@ -1,4 +1,4 @@
-// Marks for numbers and words.
+// Marking of numbers and words.
 #pragma once
 
 #include "heed/config/lab.h"
@@ -6,15 +6,15 @@
 
 namespace heed {
 
-/// The value of a formula of numbers, names, + - * / ^, parentheses and sqrt exp log abs min max. Throws Error, which
-/// quotes it, if it is none, or its value is not finite.
+/// Returns the value of a formula of numbers, names, + - * / ^, parentheses and sqrt exp log abs min max. Throws Error,
+/// which quotes it, if it is invalid or its value not finite.
 double formula_value(const std::string& formula, const std::map<std::string, double>& values);
 
-/// A point's answer as lab.toml may have it where it is not to be read: words without regard to case and spaces,
-/// numbers to so many digits. It withstands a look, not somebody who tries many answers.
+/// Returns a point's answer as stored in lab.toml to be unreadable: words ignore case and spaces, numbers are rounded
+/// to `digits` digits. It resists reading, not systematic guessing.
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits);
 
-/// `answer` is null if there is none. `values` are those of the lab.
+/// Marks an answer, null if there is none. `values` are the lab's.
 Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* answer,
                  const std::map<std::string, double>& values);
 

@@ -1,4 +1,4 @@
-// The mark of one point of a lab.
+// Mark of one point of a lab.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace heed {
 
 struct Mark {
   bool right = false;
-  std::vector<std::string> says{};  ///< the errors, a sentence or a line each, without the answer
+  std::vector<std::string> says{};  ///< errors, one sentence or line each, without the answer
 };
 
 }  // namespace heed

@@ -16,20 +16,20 @@ namespace {
 
 constexpr std::string_view gradient_of = "gradient ";
 
-/// Largest relative error of an output: two orders of the same sums are closer by far.
+/// Maximum relative error of an output: different orders of the same sums differ far less.
 constexpr double output_tolerance = 1e-6;
 
-/// Largest error of a gradient in double and of a Counted's value, and of one in float, relative to the tensor's
-/// largest element. A derivative that is written down is right to rounding; one by differences is not.
+/// Maximum error of a gradient in double and of a Counted's value, and of one in float, relative to the tensor's
+/// largest element. Analytic derivatives are correct up to rounding; differences are not.
 constexpr double double_precision = 1e-11, float_precision = 2e-5;
 
-/// The answers of a submission's process to one question, case by case up to where it ended.
+/// Answers of a submission's process to one question, case by case until it ended.
 struct Answers {
   std::vector<Message> of_cases;
-  std::string problem;  ///< why it has no more
+  std::string problem;  ///< reason for missing answers
 };
 
-/// Throws Refused unless the submission could be loaded and has the mechanism.
+/// Throws Refused unless the submission was loaded and has the mechanism.
 void require_loaded(Message loaded, const std::string& name) {
   if (loaded.integer(0, 1) == 0) throw Refused(loaded.text());
   std::vector<std::string> names;
@@ -88,14 +88,14 @@ class Marker {
     if (std::ranges::find(mark.says, what) == mark.says.end()) mark.says.push_back(what);
   }
 
-  /// Right unless `compare` finds something in the answer of a case, or there is none.
+  /// Marks a point as right unless an answer is missing or `compare` finds an error in one.
   template <class Compare>
   Mark mark_cases(Question question, const Compare& compare) {
     const Answers& given = answers(question);
     Mark mark{.right = true};
     Index compared = 0;
     for (std::size_t i = 0; i < given.of_cases.size(); ++i) {
-      Message answer = given.of_cases[i];  // read again for each point
+      Message answer = given.of_cases[i];  // reread for each point
       try {
         if (answer.integer(0, 1) == 0) {
           say(mark, answer.text());
@@ -114,7 +114,7 @@ class Marker {
     return mark;
   }
 
-  /// The case of the reference, or where there is none what is known of it: a name.
+  /// Returns the case of the reference or, without one, a case with a name only.
   CheckCase reference(std::size_t i) const {
     const HiddenCase& hidden = task_.cases[i];
     if (task_.reference) return *attention_case(task_.name, *task_.reference, hidden.shape);
@@ -126,7 +126,7 @@ class Marker {
   }
 
   void say_wrong(Mark& mark, const Diagnosis& d, const std::vector<std::string>& axes, const CheckCase& c) {
-    if (!mark.says.empty()) return;  // of several cases, the first is described
+    if (!mark.says.empty()) return;  // only the first wrong case is described
     say(mark, fmt::format("it is wrong in {} of {} elements where {}: looks {}", d.wrong, d.elements, sizes_text(c),
                           d.looks));
     if (!d.right.empty()) say(mark, "it is right " + d.right);
@@ -174,12 +174,12 @@ class Marker {
     return mark;
   }
 
-  /// Gradients of a submission: in double, and as they are in the other number types.
+  /// Gradients of a submission: in double, and those computed in the other number types.
   struct Gradients : CaseResults {
     std::vector<Tensor<double>> in_float, in_counted;
   };
 
-  /// The gradients of an answer by the names of inputs; none of a tensor that it does not have.
+  /// Returns the gradients of an answer by the names of inputs; empty for missing tensors.
   static Gradients gradients_of(Message& answer, const std::vector<CheckInput>& inputs) {
     const std::vector<Tensor<double>> none(inputs.size());
     Gradients results{{none, none}, none, none};
@@ -208,9 +208,9 @@ class Marker {
       return compare_tensor(mark, c, seed, gradients_of(answer, c.inputs), expected);
     }
     const auto input = std::ranges::find(c.inputs, tensor, &CheckInput::name);
-    if (input == c.inputs.end()) return;  // a tensor that it has in other shapes only
+    if (input == c.inputs.end()) return;  // a tensor that other shapes have
     const std::size_t k = static_cast<std::size_t>(input - c.inputs.begin());
-    // The same for each tensor's point: the reference's own gradients.
+    // The reference's own gradients, common to the points of all tensors.
     const auto [at, is_new] = expected_.try_emplace(i);
     if (is_new) at->second = case_results(c, seed).gradients;
     const ExpectedGradients expected{{at->second[k]}, largest_noise(c, seed)};
@@ -220,7 +220,7 @@ class Marker {
     if (mark.says.empty()) hold(mark, got.gradients[0], expected.gradients[0], double_precision, "in double");
   }
 
-  /// Requires a precision of a gradient that compare_tensor() accepts.
+  /// Requires a precision for a gradient that compare_tensor() accepts.
   static void hold(Mark& mark, const Tensor<double>& got, const Tensor<double>& expected, double precision,
                    const char* where) {
     if (got.shape() != expected.shape()) return say(mark, fmt::format("it has another shape {}", where));
@@ -228,7 +228,7 @@ class Marker {
     for (const double x : expected) largest = std::max(largest, std::abs(x));
     for (Index i = 0; i < got.size(); ++i) {
       const double e = std::abs(got[i] - expected[i]) / largest;
-      error = e <= error ? error : e;  // a NaN counts, too
+      error = e <= error ? error : e;  // NaN counts as an error
     }
     if (error <= precision) return;
     say(mark, fmt::format("{} it is off by {:.1g} of the tensor's largest element; expected at most {:.0g}: the "
@@ -286,7 +286,7 @@ class Marker {
     return mark;
   }
 
-  /// Too many operations are waste; too few are not what was asked for.
+  /// Too many operations are waste; too few indicate another computation.
   void compare_total(Mark& mark, Index executed, const CheckCase& c, const AttentionCaseShape& s, bool forward) const {
     const AttentionShape shape = shape_of(*task_.reference, s);
     const Cost cost = s.images * task_.reference->cost(shape) + preparation_cost(*task_.reference, shape);

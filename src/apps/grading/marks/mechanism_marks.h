@@ -1,4 +1,4 @@
-// Marks for a mechanism: what a submission's process returns for hidden inputs, held against a reference.
+// Marking of mechanisms: a submission's results for hidden inputs are compared with a reference.
 #pragma once
 
 #include "heed/checks/attention_case.h"
@@ -9,47 +9,47 @@
 
 namespace heed {
 
-/// A shape, and the seed of its inputs, that submissions do not know beforehand.
+/// A shape and a seed of its inputs, unknown to submissions.
 struct HiddenCase {
   AttentionCaseShape shape;
   std::uint64_t seed;
 };
 
-/// A question to the process of a mechanism. Each goes to a separate process, so that a crash leaves the other answers.
+/// A question to a mechanism's process. Each has a separate process, so that a crash spares other answers.
 enum class Question : Index { memory, output, gradients, differences, costs };
 
-/// A lab whose answer is a mechanism.
+/// A lab whose solution is a mechanism.
 struct MechanismTask {
   std::string name;            ///< mechanism_name of the submission's
   OptionValues options;        ///< the mechanism's options
   const Mechanism* reference;  ///< null if there is none
-  double slack = 2;            ///< limit of executed operations, as a multiple of the reference's
+  double slack = 2;            ///< maximum executed operations, as a multiple of the reference's
   std::vector<HiddenCase> cases{};
 };
 
-/// Cases for a reference, which accepts their shapes and has no kink near their inputs, as a `smooth` one has nowhere;
+/// Returns cases whose shapes the reference supports and whose inputs are not near its kinks (a `smooth` one has none);
 /// without a reference, all shapes.
 std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, const RandomStream& random);
 
-/// Throws Error unless a point of such a lab may have this name.
+/// Throws Error for an invalid point name in such a lab.
 void check_mechanism_point(const std::string& name, bool has_reference);
 
-/// Nothing of a submission can be marked, and why.
+/// Thrown if nothing of a submission can be marked; contains the reason.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Starts the process that answers the message, once it has said what it has loaded: 1 and the names of mechanisms, or
-/// 0 and why there are none.
+/// Starts the process that answers the message. First it reports what it has loaded: 1 and the names of mechanisms, or
+/// 0 and the reason.
 using StartProcess = std::function<std::unique_ptr<Confined>(const Message&)>;
 
-/// Marks by point: right or wrong, and what is wrong. `source` is the text of the submission, in which steps of the
-/// backward pass are described. Throws Refused.
+/// Marks each point, with its errors. `source` is the submission's text, which describes the steps of the backward
+/// pass. Throws Refused.
 std::vector<Mark> mark_mechanism(const std::vector<std::string>& points, const MechanismTask& task,
                                  const std::string& source, const StartProcess& start);
 
-/// The other side: answers the question of a message with one message for each of its cases, on file descriptor 3.
-/// Mechanisms are those of the list.
+/// The submission's side: answers a message's question by one message for each case, on file descriptor 3. Mechanisms
+/// are taken from the list.
 void answer_question(Message question);
 
 }  // namespace heed

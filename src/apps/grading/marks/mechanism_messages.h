@@ -1,4 +1,4 @@
-// Questions about a mechanism as messages.
+// Messages for questions about a mechanism.
 #pragma once
 
 #include "mechanism_marks.h"

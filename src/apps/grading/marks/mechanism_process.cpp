@@ -1,4 +1,4 @@
-// The process of a submission: answers what the grader asks about a mechanism.
+// Process of a submission: answers the grader's questions about a mechanism.
 #include "mechanism_marks.h"
 
 #include "mechanism_messages.h"

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t longest_source = 1 << 20, longest_result = 4 << 20;
 
-/// The start of both programs: take() reads a text, give() writes the message and ends the program.
+/// Start of both programs: take() reads a text, give() writes the message and ends the program.
 constexpr const char* exchange = R"(
 import json, os, struct, sys, types
 def take(file=sys.stdin.buffer):
@@ -24,11 +24,11 @@ def give(ok, text):
     os._exit(0)
 )";
 
-// Both programs read texts, each behind its length, and write one message: 1 and what they were asked for, or 0 and
-// what went wrong. The code that they run can neither read nor write messages.
+// Both programs read texts, each preceded by its length, and write one message: 1 and the result, or 0 and the error.
+// The code that they run can neither read nor write messages.
 
-/// The function refused(source): the first way in a text to the frames of its caller, in which the arguments of all
-/// calls lie; None if there is none.
+/// Defines refused(source): returns a text's first access to its caller's frames, which hold the arguments of all
+/// calls; None if there is none.
 constexpr const char* frame_gate = R"(
 import ast, re
 BARRED = re.compile(r'(f|tb|gi|cr|ag|co)_[a-z]+$|_getframe|_current_frames|_current_exceptions|settrace|setprofile|'
@@ -61,7 +61,7 @@ def refused(source):
             return '%s, in line %d' % (names[0], getattr(node, 'lineno', 0))
 )";
 
-/// Calls the student's function, once for each of the arguments; texts: point, arguments, the student's file, calls.py.
+/// Calls the student's function for each of the arguments; texts: point, arguments, the student's file, calls.py.
 constexpr const char* call_program = R"(
 def module(name, source):
     made = types.ModuleType(name)
@@ -99,7 +99,7 @@ except BaseException as error:
 give(1, answer)
 )";
 
-/// Draws the arguments of several calls, or judges them up to the first that is wrong; texts: "draw", seed, point,
+/// Draws the arguments of several calls, or judges the results up to the first wrong one; texts: "draw", seed, point,
 /// judge.py; or "judge", arguments, point, judge.py, results.
 constexpr const char* judge_program = R"(
 import math, random
@@ -136,12 +136,12 @@ except BaseException as error:
 give(1, answer)
 )";
 
-/// Returns a program's answer to texts. Throws Error with its error message, or with how it ended.
+/// Returns a program's answer to texts. Throws Error with its message, or with how it ended.
 std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds) {
   const PrivateDirectory place;
   Confined process({"/usr/bin/python3", "-I", "-S", "-B", "-c", fmt::format("{}{}", exchange, program)},
                    {.seconds = seconds, .memory = Index{512} << 20, .directory = place.path()});
-  // Sent without a total length: the programs read a fixed number of texts.
+  // Sent without a total length, since the programs read a fixed number of texts.
   Message message;
   for (const std::string& text : texts) message.put(text);
   process.send_bytes(message.bytes());

@@ -1,4 +1,4 @@
-// Marks for functions in Python: judged by the lab's own judge from what they return for hidden arguments.
+// Marking of Python functions: the lab's own judge checks their results for hidden arguments.
 #pragma once
 
 #include "heed/config/lab.h"
@@ -7,10 +7,10 @@
 
 namespace heed {
 
-/// A Python lab with the arguments of one run.
+/// A Python lab with the arguments of one grading run.
 class PythonTask {
  public:
-  /// Reads judge.py and, if it is there, calls.py of the lab, and has the first draw arguments. Throws Error if one of
+  /// Reads judge.py and, if present, calls.py of the lab, and draws arguments by the former. Throws Error if one of
   /// them is wrong.
   PythonTask(const Lab& lab, std::uint64_t seed, double seconds = 10);
 

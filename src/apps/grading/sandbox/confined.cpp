@@ -25,7 +25,7 @@ namespace heed {
 
 namespace {
 
-/// The process that signals take along.
+/// Process killed by signals together with this one.
 volatile pid_t last_started = -1;
 
 extern "C" void end_both(int signal) {
@@ -33,7 +33,7 @@ extern "C" void end_both(int signal) {
   _exit(128 + signal);
 }
 
-/// All that the child needs, prepared before the fork: the child may not allocate.
+/// The child's data, prepared before the fork, since the child may not allocate.
 struct Start {
   std::vector<char*> words, environment;
   const char *directory, *log;
@@ -41,7 +41,7 @@ struct Start {
   SyscallFilter filter;
   FileRules files;
   int requests, answers;
-  int failure;  ///< takes a byte if there will be no program; closes where there is one
+  int failure;  ///< receives a byte if exec fails; closed by exec
   pid_t parent;
 };
 
@@ -59,7 +59,7 @@ void set_limits(const Confinement& c) {
   limit(RLIMIT_NOFILE, 64);
   limit(RLIMIT_MSGQUEUE, 0);
   limit(RLIMIT_MEMLOCK, 0);
-#ifndef HEED_SANITIZED  // a sanitizer has terabytes of addresses for its notes
+#ifndef HEED_SANITIZED  // sanitizers reserve terabytes of addresses
   limit(RLIMIT_AS, c.memory);
 #endif
 }
@@ -82,7 +82,7 @@ void set_limits(const Confinement& c) {
   step(chdir(start.directory) == 0);
   const int output = start.log ? open(start.log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
                                : open("/dev/null", O_WRONLY | O_CLOEXEC);
-  // Above what they are copied to.
+  // Duplicated to numbers above the final ones.
   const int requests = fcntl(start.requests, F_DUPFD, 10), answers = fcntl(start.answers, F_DUPFD, 10),
             failure = fcntl(start.failure, F_DUPFD, 10);
   step(output >= 0 && requests >= 0 && answers >= 0 && failure >= 0);
@@ -109,7 +109,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-/// Seconds that a process has computed, and has waited for a processor; 0 where the kernel does not say.
+/// Returns the seconds that a process has computed or waited for a CPU; 0 if the kernel does not report them.
 double busy_seconds(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/schedstat", process));
   double computed = 0, waited = 0;
@@ -133,7 +133,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "OMP_NUM_THREADS=1",
                                        "OPENBLAS_NUM_THREADS=1", "CCACHE_DISABLE=1"};
   for (const char* const name : {"TMPDIR=", "HOME="}) environment.push_back(name + confinement.directory);
-  // Chooses among the libraries of a package, and must choose for the child as for this process.
+  // Selects among a package's libraries; the child must use the same ones as this process.
   if (const char* const tunables = std::getenv("GLIBC_TUNABLES"))
     environment.push_back(fmt::format("GLIBC_TUNABLES={}", tunables));
   std::vector<std::string> readable = confinement.readable;
@@ -157,7 +157,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
               failure.write,
               getpid()};
   start_ = std::chrono::steady_clock::now();
-  // A compiler waits for nothing but a processor and its own children, whose time has a limit.
+  // A compiler waits only for a CPU and its own children, whose time is limited.
   const double patience = confinement.programs ? 20 : 1;
   deadline_ = start_ + std::chrono::milliseconds(static_cast<Index>(1000 * patience * confinement.seconds));
   process_ = fork();
@@ -174,7 +174,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
     handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
   }
   char byte = 0;
-  if (confinement.programs) {  // standard input has ended
+  if (confinement.programs) {  // the end of standard input
     close(requests_);
     requests_ = -1;
   }
@@ -201,7 +201,7 @@ void Confined::end() {
   }
 }
 
-/// A process that has to share its processor with others is not punished for it.
+/// Time spent waiting for a shared CPU does not count.
 void Confined::extend_deadline() {
   using namespace std::chrono;
   const steady_clock::time_point now = steady_clock::now();
@@ -260,7 +260,7 @@ Message Confined::receive(std::size_t most) {
 int Confined::reap() {
   await(handle_, POLLIN);
   int status = 0;
-  // Before the process is waited for, its group cannot be another's.
+  // Killed before the process is reaped, while its group id cannot be reused.
   kill(-process_, SIGKILL);
   last_started = -1;
   while (waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;

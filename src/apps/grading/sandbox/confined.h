@@ -1,4 +1,4 @@
-// A process that may do nothing but compute: somebody else's code runs in it.
+// A process for untrusted code that can only compute.
 #pragma once
 
 #include "message.h"
@@ -12,31 +12,31 @@
 
 namespace heed {
 
-/// The system cannot do what a confined process needs: no fault of what was to run in it.
+/// Thrown if the system cannot provide confinement; not the fault of the confined code.
 struct SystemError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Limits and rights of a confined process.
+/// Limits and permissions of a confined process.
 struct Confinement {
-  double seconds = 10;                  ///< limit of CPU time, and of waiting for anything else
+  double seconds = 10;                  ///< limit of CPU time and of idle time
   Index memory = Index{1} << 30;        ///< bytes of address space
-  Index file = 0;                       ///< bytes of the largest file it may write; 0: it may write none
-  bool programs = false;                ///< may it start others, as a compiler does?
+  Index file = 0;                       ///< maximum size of a written file; 0: none may be written
+  bool programs = false;                ///< may start other programs, as a compiler does
   std::string directory{};              ///< working directory, the only writable one
-  std::vector<std::string> readable{};  ///< files and directories that it may read beside the system's
+  std::vector<std::string> readable{};  ///< files and directories readable in addition to the system's
 };
 
-/// A process of a group of its own, killed with all it has started when the object goes. It runs with
+/// A process in its own group, killed with all its children by the destructor. It runs with
 ///
-///   limits of time, memory and files, without core dumps, without privileges, in an environment of its own;
-///   messages from here as standard input, messages to here as file descriptor 3, and no other file open; what it
-///   prints goes nowhere, or into the file `log` of its directory if it may write;
-///   a filter of system calls (seccomp): no signals to others, no sockets, no way out of its group, and, unless they
-///   are allowed, no processes or threads, and no changes to any file; where the kernel has Landlock, no sight of files
-///   but the system's programs and libraries, its directory, and what is readable.
+///   limits of time, memory and files, without core dumps, without privileges, in its own environment;
+///   messages from here on standard input, messages to here on file descriptor 3, and no other open file; its output is
+///   discarded, or written to the file `log` of its directory if it may write;
+///   a filter of system calls (seccomp): no signals to others, no sockets, no change of group, and, unless allowed, no
+///   processes or threads and no changes to any file; if the kernel has Landlock, access only to the system's programs
+///   and libraries, its directory, and `readable`.
 ///
-/// Linux only. Throws SystemError if it cannot be started so. The path of the program comes first in `words`.
+/// Linux only. Throws SystemError if it cannot be started this way. The first of `words` is the program's path.
 class Confined {
  public:
   Confined(std::vector<std::string> words, const Confinement& confinement);
@@ -44,15 +44,15 @@ class Confined {
   Confined& operator=(const Confined&) = delete;
   ~Confined();
 
-  /// A message, or bytes without their length. Throws Error if the process does not take it in time, or has ended.
+  /// Sends a message, or bytes without their length. Throws Error if the process has ended or reads too slowly.
   void send(const Message& message);
   void send_bytes(std::string_view bytes);
 
-  /// The next message, of at most `most` bytes. Throws Error that says how the process ended, if it did: "it ran for
+  /// Returns the next message, of at most `most` bytes. If the process ended, throws Error that says how: "it ran for
   /// more than 10 s", "it ended by itself, with status 0", "it crashed: Segmentation fault".
   Message receive(std::size_t most = std::size_t{64} << 20);
 
-  /// Waits until it ends: its exit status. Throws Error if it runs too long or a signal ends it.
+  /// Waits for its end and returns its exit status. Throws Error if it runs too long or a signal ends it.
   int wait();
 
  private:
@@ -69,14 +69,13 @@ class Confined {
   int handle_ = -1, requests_ = -1, answers_ = -1;
 };
 
-/// From now on SIGTERM and SIGINT end this process and the confined one that it has started last, with all that it has
-/// started.
+/// Makes SIGTERM and SIGINT end this process and the most recently started confined one with its children.
 void end_with_confined();
 
 /// Returns true if this system can hide files from confined processes.
 bool has_landlock();
 
-/// A directory for itself, which is gone with the object.
+/// A private directory, removed by the destructor.
 class PrivateDirectory {
  public:
   PrivateDirectory();

@@ -14,10 +14,10 @@ namespace heed {
 
 namespace {
 
-/// The version that the kernel has; below 1: none.
+/// Returns the kernel's version of Landlock; below 1: none.
 long version() { return syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION); }
 
-// Rights that later versions than the headers' have brought.
+// Permission introduced after the headers' version.
 constexpr std::uint64_t to_truncate = 1u << 14;
 
 constexpr std::uint64_t to_read =

@@ -1,4 +1,4 @@
-// The files that a confined process can access, if the kernel has Landlock (Linux 5.13).
+// Files that a confined process can access, if the kernel has Landlock (Linux 5.13).
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// Rules by which files may be read in some places, programs among them started, and written in others; none beyond
-/// these. Paths that do not exist are left out.
+/// Rules that allow reading files and starting programs in some places, and writing in others, and nothing else.
+/// Nonexistent paths are ignored.
 class FileRules {
  public:
   FileRules(const std::vector<std::string>& readable, const std::vector<std::string>& writable);
@@ -15,8 +15,8 @@ class FileRules {
   FileRules& operator=(const FileRules&) = delete;
   ~FileRules();
 
-  /// For this process and all that it starts, for good; does nothing where the kernel has no Landlock. False if the
-  /// kernel refuses. Allocates nothing.
+  /// Applies the rules permanently to this process and its children; does nothing if the kernel lacks Landlock. Returns
+  /// false if the kernel refuses. Allocates nothing.
   bool install() const;
 
  private:

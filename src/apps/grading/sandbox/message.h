@@ -1,4 +1,4 @@
-// Messages between a grader and the process of a submission.
+// Messages between the grader and a submission's process.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// Values in a row, read in the order in which they were put. Reading throws Error if the bytes are no such values:
-/// the sender is not trusted.
+/// A sequence of values, read in the order of writing. Since the sender is not trusted, reading throws Error for
+/// invalid bytes.
 class Message {
  public:
   Message() = default;
@@ -22,7 +22,7 @@ class Message {
   void put(const Tensor<double>& tensor);
 
   Index integer();
-  /// Throws Error unless it is from `low` to `high`.
+  /// Reads an integer. Throws Error unless it is from `low` to `high`.
   Index integer(Index low, Index high);
   /// Reads a text of at most `most` bytes.
   std::string text(std::size_t most = 4096);
@@ -36,10 +36,10 @@ class Message {
   std::size_t at_ = 0;
 };
 
-/// Writes a message with its length before it. Throws Error if it cannot be written.
+/// Writes a message preceded by its length. Throws Error if it cannot be written.
 void write_message(int file, const Message& message);
 
-/// The next message, of at most `most` bytes; throws Error if there is none.
+/// Reads the next message, of at most `most` bytes. Throws Error if there is none.
 Message read_message(int file, std::size_t most = std::size_t{64} << 20);
 
 }  // namespace heed

@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// The T at a place, which may not be aligned.
+/// Returns the T at a possibly unaligned position.
 template <class T>
 T structure_at(std::string_view bytes, std::uint64_t at) {
   require(at <= bytes.size() && sizeof(T) <= bytes.size() - at, "object: is cut short");

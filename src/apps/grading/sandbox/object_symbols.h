@@ -1,4 +1,4 @@
-// The symbols that a shared object needs from the program that loads it.
+// Symbols that a shared object requires from the program that loads it.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace heed {
 
-/// The names of functions and data that a shared object (ELF, 64 bits) does not define itself, as the linker has them.
-/// Throws Error if the bytes are no such object.
+/// Returns the linker names of functions and data that a shared object (ELF, 64 bits) uses but does not define. Throws
+/// Error for other bytes.
 std::vector<std::string> undefined_symbols(std::string_view object);
 
 }  // namespace heed

@@ -20,18 +20,18 @@ constexpr std::uint32_t machine = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
 constexpr std::uint32_t machine = AUDIT_ARCH_AARCH64;
 #else
-constexpr std::uint32_t machine = 0;  // the filter is then refused: it ends the process at its next call
+constexpr std::uint32_t machine = 0;  // an unknown architecture ends the process at its next call
 #endif
 
 constexpr sock_filter load(std::size_t offset) {
   return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
 }
 constexpr sock_filter load_call() { return load(offsetof(seccomp_data, nr)); }
-/// The lower half of an argument: both machines are little-endian.
+/// The lower half of an argument: both architectures are little-endian.
 constexpr sock_filter load_argument(std::size_t i) { return load(offsetof(seccomp_data, args) + 8 * i); }
 constexpr sock_filter give(std::uint32_t verdict) { return BPF_STMT(BPF_RET | BPF_K, verdict); }
 constexpr sock_filter give_error(int error) { return give(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)); }
-/// Goes on behind the next `skipped` instructions unless the condition holds.
+/// Skips the next `skipped` instructions unless the condition holds.
 constexpr sock_filter unless(std::uint16_t condition, std::uint32_t value, std::uint8_t skipped) {
   return BPF_JUMP(static_cast<std::uint16_t>(BPF_JMP | condition | BPF_K), value, 0, skipped);
 }
@@ -45,7 +45,7 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   add({load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
        give(SECCOMP_RET_KILL_PROCESS), load_call()});
 #ifdef __x86_64__
-  // The calls of x32 have numbers of their own.
+  // x32 has separate call numbers.
   add({unless(BPF_JGE, 0x40000000, 1), give(SECCOMP_RET_KILL_PROCESS)});
 #endif
   // Other processes.
@@ -53,13 +53,13 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
         SYS_pidfd_send_signal, SYS_rt_sigqueueinfo, SYS_tkill, SYS_kcmp, SYS_setpriority, SYS_sched_setattr,
         SYS_sched_setparam, SYS_ioprio_set, SYS_migrate_pages, SYS_move_pages, SYS_sched_setscheduler},
        EPERM);
-  // Ways out of the group.
+  // Leaving the process group.
   deny({SYS_setsid, SYS_setpgid, SYS_unshare, SYS_setns}, EPERM);
-  // The network, and what outlives the process.
+  // The network, and objects that outlive the process.
   deny({SYS_socket, SYS_socketpair, SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_memfd_create, SYS_add_key,
         SYS_request_key, SYS_keyctl},
        EPERM);
-  // The machine, privileges, and calls that do others' work unseen.
+  // The host, privileges, and calls that execute others unfiltered.
   deny({SYS_mount,        SYS_umount2,         SYS_pivot_root,    SYS_chroot,
         SYS_open_tree,    SYS_move_mount,      SYS_fsopen,        SYS_open_by_handle_at,
         SYS_bpf,          SYS_perf_event_open, SYS_userfaultfd,   SYS_io_uring_setup,
@@ -71,7 +71,7 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
         SYS_acct,         SYS_fanotify_init},
        EPERM);
   signals({SYS_kill, SYS_tgkill, SYS_rt_tgsigqueueinfo});
-  // Limits may be asked for and set for the process itself: 0.
+  // The process may query and set its own limits: pid 0.
   add({unless_is(SYS_prlimit64, 3), load_argument(0), unless_is(0, 1), give(SECCOMP_RET_ALLOW)});
   add({load_call(), unless_is(SYS_prlimit64, 1), give_error(EPERM)});
   if (!programs) {

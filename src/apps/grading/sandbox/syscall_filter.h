@@ -1,4 +1,4 @@
-// The system calls of a confined process.
+// System calls of a confined process.
 #pragma once
 
 #include <linux/filter.h>
@@ -9,17 +9,17 @@
 
 namespace heed {
 
-/// A seccomp filter, which ends calls that are not allowed with an error: those that reach other processes, the network
-/// or the machine, and, as asked, those that start processes and those that change files. Signals may be sent to the
-/// process `self` alone, which is filled in by set_self().
+/// A seccomp filter that makes forbidden calls fail: those that affect other processes, the network or the host and,
+/// optionally, those that start processes or change files. Signals may be sent only to the process `self`, set by
+/// set_self().
 class SyscallFilter {
  public:
   SyscallFilter(bool programs, bool files);
 
-  /// To be called in the process itself, between its fork and install(). Allocates nothing.
+  /// Must be called in the process itself, between its fork and install(). Allocates nothing.
   void set_self(pid_t self);
 
-  /// For this process and all that it starts, for good; false if the kernel refuses. Allocates nothing.
+  /// Applies the filter permanently to this process and its children; false if the kernel refuses. Allocates nothing.
   bool install();
 
  private:
@@ -30,7 +30,7 @@ class SyscallFilter {
   }
 
   std::vector<sock_filter> program_;
-  std::vector<std::size_t> selves_;  ///< instructions that compare with the process
+  std::vector<std::size_t> selves_;  ///< instructions that compare with its process id
 };
 
 }  // namespace heed
