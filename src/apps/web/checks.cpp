@@ -16,7 +16,7 @@ const AttentionCaseShape shapes[] = {{"2 x 4 tokens", 1, 2, 8, 8, 8, 2, 4, false
                                      {"class token and 2 x 4", 1, 2, 9, 9, 8, 2, 4, true}};
 constexpr std::uint64_t seed = 1;
 
-/// The cases of a mechanism, and the mechanisms that they refer to.
+/// Cases of a mechanism, with the mechanisms that they refer to.
 struct Cases {
   std::deque<std::unique_ptr<Mechanism>> mechanisms;
   std::vector<CheckCase> list;
@@ -95,7 +95,7 @@ void surrogate_gradients(Reply& reply) {
   constexpr Index half = 100;
   Tensor<float> u(Shape{2 * half + 1});
   for (Index i = -half; i <= half; ++i) u[i + half] = static_cast<float>(i) / 40;
-  // The gradient of -|w - x| by x or by w for each u = w - x, x = 0.
+  // Adds the gradient of -|w - x| by x or by w for each u = w - x, x = 0.
   const auto add = [&](const char* name, DistanceGradient gradient, bool of_weight) {
     Tensor<float> gradients(u.shape());
     const float zero = 0;

@@ -1,4 +1,4 @@
-// Gradients to be checked in the page.
+// Gradient checks of the page.
 #pragma once
 
 #include "reply.h"
@@ -7,16 +7,16 @@
 
 namespace heed::web {
 
-/// The cases of a mechanism: settings of its options that reach every branch of its code, each in the first of a few
-/// small shapes that it accepts. A list of {"setting", "surrogate", "inputs": [{"name", "shape", "axes"}]}, the
-/// surrogate empty where the gradient is the derivative.
+/// Returns a mechanism's cases: settings of its options that reach every branch of its code, each in the first
+/// supported one of a few small shapes. A list of {"setting", "surrogate", "inputs": [{"name", "shape", "axes"}]}; the
+/// surrogate is empty if the gradient is the derivative.
 Json check_cases(const std::string& mechanism);
 
-/// gradcheck() of a case of that list, by its number: a list of {"tensor", "elements", "relative", "passed"}.
+/// Runs gradcheck() on a case by its index in that list: a list of {"tensor", "elements", "relative", "passed"}.
 Json check_rows(const std::string& mechanism, Index number);
 
-/// One element of an input of a case, moved by `change`: {"x", "analytic", "numeric", "step"} and, as arrays of 81
-/// numbers, "offsets" around it and "values" there of what is differentiated.
+/// Checks one element of a case's input, changed by `change`: {"x", "analytic", "numeric", "step"} and, as arrays of 81
+/// numbers, "offsets" around it and "values" there of the differentiated function.
 void check_element_of(const std::string& mechanism, Index number, Index input, Index element, double change,
                       Reply& reply);
 

@@ -1,4 +1,4 @@
-// The functions that JavaScript calls. Memory belongs to the engine until the next request.
+// Functions called by JavaScript. Memory belongs to the engine until the next request.
 #include "service.h"
 
 #include "heed/base/parallel.h"
@@ -23,13 +23,13 @@ Exchange& exchange() {
 
 extern "C" {
 
-/// Room for the bytes of the next request.
+/// Returns memory for the bytes of the next request.
 std::uint8_t* heed_bytes(std::size_t count) {
   exchange().bytes.resize(count);
   return exchange().bytes.data();
 }
 
-/// The answer to a request: {"answer": ...}, or {"error": "one line"}.
+/// Answers a request: {"answer": ...}, or {"error": "one line"}.
 const char* heed_ask(const char* request) {
   Exchange& e = exchange();
   heed::Json result;
@@ -46,7 +46,7 @@ const char* heed_ask(const char* request) {
   return e.text.c_str();
 }
 
-/// An array that the last answer speaks of.
+/// Returns an array that the last answer refers to.
 const float* heed_array(int number) { return exchange().arrays.at(static_cast<std::size_t>(number)).data(); }
 
 void heed_threads(int count) { heed::set_threads(count); }

@@ -1,4 +1,4 @@
-// A model that the page looks at.
+// A model of the page.
 #pragma once
 
 #include "reply.h"
@@ -14,28 +14,27 @@ namespace heed::web {
 /// A Vision Transformer and its weights.
 class Member {
  public:
-  /// As a run's configuration says, with `sets` as those of `heed train --set`. Its weights are those of a file, or,
-  /// where that is empty, those that training begins with. Throws Error if the model is no Vision Transformer that
-  /// classifies images, or the weights are another model's.
+  /// Constructs a run's model from its configuration, with `sets` as for `heed train --set`. The weights are read from
+  /// a file or, if that is empty, initialised as for training. Throws Error if the model is not a Vision Transformer
+  /// that classifies images, or if the weights belong to another model.
   Member(const std::string& config, const std::vector<std::string>& sets, const std::string& weights);
 
   const Experiment& experiment() const { return experiment_; }
   const VisionTransformer& model() const { return model_; }
   Parameters<float>& parameters() { return parameters_; }
 
-  /// Its mechanism, number of weights, classes by name, sizes, and configuration.
+  /// Returns the mechanism, number of weights, class names, sizes, and configuration.
   Json description() const;
 
-  /// Probabilities of the classes for an image of any size: what `heed predict` prints for those pixels.
+  /// Returns the class probabilities for an image of any size, equal to those of `heed predict` for the same pixels.
   std::vector<double> predict(const Image& image);
 
-  /// The same, "probabilities", and for each block, "blocks", what there is to see of its attention: {"layer",
-  /// "mechanism", "pictures"}, the first of which is the map if it has one. A picture is {"name", "meaning", "axes",
-  /// "part", "identity", "numbers"}: the identity is a part of a map such as A + I. "seen" are the bytes of the image
-  /// as the model is given it.
+  /// Returns "probabilities" and, for each block, "blocks", pictures of its attention: {"layer", "mechanism",
+  /// "pictures"}, the first of which is the map if it has one. A picture is {"name", "meaning", "axes", "part",
+  /// "identity", "numbers"}: the identity is a part of a map such as A + I. "seen" are the bytes of the model's input.
   void look(const Image& image, Reply& reply);
 
-  /// Writes the weights as `heed eval --weights` takes them.
+  /// Writes the weights in the format of `heed eval --weights`.
   void save(const std::string& path) const;
 
  private:

@@ -1,4 +1,4 @@
-// The answer to a request: JSON, and the arrays that it refers to.
+// Answer to a request: JSON, and the arrays that it refers to.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -12,7 +12,7 @@ struct Reply {
   Json json = Json::object();
   std::vector<Tensor<float>> arrays{};
 
-  /// Keeps an array, and says where it is: {"array": its number, "shape": [...]}.
+  /// Stores an array and returns its reference: {"array": index, "shape": [...]}.
   Json keep(Tensor<float> array) {
     Json shape = Json::list(Json::List(array.shape().begin(), array.shape().end()));
     arrays.push_back(std::move(array));

@@ -23,7 +23,7 @@ std::string text_or(const Json& request, const char* key, const char* otherwise)
   return request.contains(key) ? request.at(key).text() : otherwise;
 }
 
-/// The bytes of a request as pixels, [channels, height, width].
+/// Returns the bytes of a request as an image, [channels, height, width].
 Image image_of(const Json& request, Service::Bytes bytes) {
   Image image{{request.at("channels").integer(), request.at("height").integer(), request.at("width").integer()}, {}};
   const ImageSize& size = image.size;

@@ -1,4 +1,4 @@
-// The engine's requests for the page: each is JSON with a name and arguments, and is answered in JSON.
+// Requests from the page to the engine: JSON with a name and arguments, answered in JSON.
 #pragma once
 
 #include "training.h"
@@ -13,16 +13,16 @@ class Service {
  public:
   using Bytes = std::span<const std::uint8_t>;
 
-  /// Answers {"ask": NAME, ...}; `bytes` are pixels where a request takes them. Throws Error for a name that there is
-  /// not, and for what the request is about.
+  /// Answers {"ask": NAME, ...}; `bytes` are pixels if the request takes them. Throws Error for an unknown name, and
+  /// for errors of the request:
   ///
   ///   mechanisms                        the list, with options and settings; colours of weights, threads
-  ///   open config sets weights          a model, which gets a number: "model", and what Member says of it
-  ///   begin config sets name train test   the same, to be trained on images of the bytes (image_sets)
+  ///   open config sets weights          opens a model: "model", its number, and Member's description
+  ///   begin config sets name train test   the same, to be trained on the images in `bytes` (image_sets)
   ///   close model
   ///   predict model height width channels       Member::predict of the bytes
   ///   look model height width channels          Member::look of the bytes
-  ///   step model steps                  a list of Training::step(), up to one that has failed, and how it has
+  ///   step model steps                  a list of Training::step(), up to a failed one, with its error
   ///   evaluate model; save model path
   ///   cost config sets convention pass  cost_json() of the model
   ///   cases mechanism; check mechanism case; element mechanism case input element change; surrogates (checks.h)
@@ -36,7 +36,7 @@ class Service {
   Member& member(const Json& request);
   Training& training(const Json& request);
 
-  std::map<Index, std::unique_ptr<Member>> members_;  ///< the members that are not being trained, by number
+  std::map<Index, std::unique_ptr<Member>> members_;  ///< untrained members, by number
   std::map<Index, std::unique_ptr<Training>> trainings_;
   Index last_ = 0;
 };

@@ -14,28 +14,28 @@
 
 namespace heed::web {
 
-/// Images in memory, those to train on and those to test with.
+/// Training and test images in memory.
 struct ImageSets {
   std::unique_ptr<Dataset> train, test;
 };
 
-/// Grey images of one size: `trained` to train on and `tested` to test with, their pixels one after the other, then
-/// their labels. Throws Error if there are more or fewer bytes.
+/// Parses grey images of one size: `trained` for training, then `tested` for testing: first all pixels, then all
+/// labels. Throws Error for another number of bytes.
 ImageSets image_sets(const std::string& name, Index classes, ImageSize size, Index trained, Index tested,
                      std::span<const std::uint8_t> bytes);
 
-/// A model that is trained.
+/// A model in training.
 class Training {
  public:
   Training(std::unique_ptr<Member> member, ImageSets sets);
 
   Member& member() { return *member_; }
 
-  /// The next step: {"step", from 1, "epoch", from 1, "loss", "accuracy", "lr", "gradient"}: of its batch, before the
-  /// weights were changed, and the gradient's norm. Throws Error where the loss is no longer finite.
+  /// Runs the next step and returns {"step", from 1, "epoch", from 1, "loss", "accuracy", "lr", "gradient"}: of its
+  /// batch before the update, and the gradient's norm. Throws Error for a non-finite loss.
   Json step();
 
-  /// {"loss", "accuracy", "images"} on the test images.
+  /// Returns {"loss", "accuracy", "images"} on the test images.
   Json evaluate();
 
  private:
