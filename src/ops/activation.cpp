@@ -58,7 +58,7 @@ constexpr auto gelu_tanh_function = logistic_function<kernels::TanhGelu, T>("gel
 template <class T>
 constexpr auto quick_gelu_function = logistic_function<kernels::QuickGelu, T>("quick_gelu", "quick_gelu_linear");
 
-/// An activation as a row function of rows of n.
+/// An activation as a row function, for rows of n elements.
 template <class T>
 struct ActivationRows {
   const Activation<T>& of;
@@ -66,7 +66,7 @@ struct ActivationRows {
   Index n;
   std::array<Var<T>, 2> parameters{};
 
-  /// For x [..., n].
+  /// Constructs the function for x [..., n].
   ActivationRows(const Activation<T>& activation, Var<T> x) : of(activation), n(x.shape().row_size()) {}
 
   Index work() const { return of.work * n; }

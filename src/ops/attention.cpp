@@ -10,26 +10,26 @@ namespace heed {
 
 namespace {
 
-/// Partial sums of the gradients of a mechanism's parameters, computed in parallel.
+/// Number of partial sums of the gradients of a mechanism's parameters, computed in parallel.
 constexpr Index attention_pieces = 8;
 
-/// A mechanism's passes over a batch. `shared` are the tensors that all images share: the prepared tensor, or the
+/// A mechanism's passes over a batch. `shared` are the tensors common to all images: the prepared tensor, or the
 /// parameters if nothing is prepared.
 template <class T>
 struct AttentionWork {
   const Mechanism* mechanism;
   AttentionLayout layout;
-  AttentionShape shape;      ///< of the first image, and of all if their shapes are equal
-  AttentionMemorySize size;  ///< for any call
+  AttentionShape shape;      ///< shape of the first image, or of all images if equal
+  AttentionMemorySize size;  ///< sufficient for any call
   Index images;
-  Index calls = 1;  ///< for each image: one, or one per head
+  Index calls = 1;  ///< calls per image: one, or one per head
   AttentionOperands<T> of;
   HeadsPlace out_place;
   std::span<const Var<T>> shared;
   std::span<const View<const T>> shared_values;
   Products products;
-  T* saved;                             ///< of all calls; null without a backward pass: then each call's is scratch
-  std::span<const Index> saved_starts;  ///< offset of each image's, if their shapes differ
+  T* saved;                             ///< saved memory of all calls; null without a backward pass
+  std::span<const Index> saved_starts;  ///< offset of each image's saved memory, if shapes differ
 
   bool prepared() const { return size.prepared > 0; }
   Index shared_size() const {
@@ -47,7 +47,7 @@ struct AttentionWork {
   AttentionMemory<T> saved_of(Index call) const {
     return {saved + (saved_starts.empty() ? call * size.saved : saved_starts[static_cast<std::size_t>(call)])};
   }
-  /// Returns the heads of a call among all of its image.
+  /// Returns the heads of a call, out of all heads of its image.
   template <class U>
   Heads<U> of_call(const Heads<U>& all, Index call) const {
     return calls == 1 || all.count == 0 ? all : Heads<U>{all[call % calls], 1, all.distance};
@@ -108,7 +108,7 @@ struct AttentionWork {
   }
 
  private:
-  /// Returns the gradients of q, k and v, and how all three are written. Operands in one tensor share one gradient; an
+  /// Returns the gradients of q, k and v, and sets their common update. Operands in one tensor share one gradient; an
   /// unwanted gradient is written to unused memory.
   std::array<T*, 3> operand_gradients(Tape<T>& tape, Update& update) const {
     const auto& qkv = of.qkv;
@@ -126,14 +126,14 @@ struct AttentionWork {
     return {targets[0].data, targets[1].data, targets[2].data};
   }
 
-  /// The gradient itself, where one share of one tensor is all that it will be made of so far.
+  /// Returns the target of the only shared tensor, if its gradient is to be assigned one partial sum; otherwise none.
   typename Tape<T>::Target only_share(Tape<T>& tape) const {
     if (shared.size() != 1 || pieces() != 1) return {};
     const auto target = tape.target(shared[0]);
     return target.update == Update::assign ? target : typename Tape<T>::Target{};
   }
 
-  /// A piece's share of the gradients, tensor by tensor.
+  /// Returns views of a partial sum, one per tensor.
   std::span<const View<T>> divide(T* share, std::span<View<T>> gradients) const {
     for (std::size_t i = 0; i < shared.size(); share += shared_values[i].size(), ++i)
       gradients[i] = {share, shared_values[i].shape()};
@@ -155,7 +155,7 @@ struct AttentionWork {
   }
 };
 
-/// A mechanism's parameters, its noise, and the tensor prepared from both if it is known.
+/// A mechanism's parameters, its noise, and the tensor prepared from both, if available.
 template <class T>
 struct MechanismTensors {
   std::span<const Var<T>> parameters{};
@@ -176,7 +176,7 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
   if (!work.of.segments()) {
     const Cost cost = mechanism.cost(work.shape);
     work.size = mechanism.memory(work.shape);
-    // Heads whose forward pass is enough work for a thread go one by one.
+    // Heads are separate calls if the forward pass of one is enough work for a thread.
     const Index heads = work.shape.heads;
     if (mechanism.traits().independent_heads && !parameters && !work.prepared() &&
         (cost.forward.mul + cost.forward.add) / heads >= parallel_grain) {
@@ -192,7 +192,7 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
     mechanism.check(shape);
     const AttentionMemorySize size = mechanism.memory(shape);
     starts[static_cast<std::size_t>(image)] = sum.saved;
-    sum.saved += (size.saved + 15) / 16 * 16;  // each begins on a cache line
+    sum.saved += (size.saved + 15) / 16 * 16;  // aligned to cache lines
     work.size.prepared = size.prepared;
     work.size.saved = std::max(work.size.saved, size.saved);
     work.size.scratch = std::max(work.size.scratch, size.scratch);
@@ -202,7 +202,7 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
   return sum;
 }
 
-/// Records the operation of both forms below.
+/// Records the operation for both forms below.
 template <class T>
 Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, MechanismTensors<T> given) {
   const auto& qkv = work.of.qkv;

@@ -23,7 +23,7 @@ void sum_of_terms(Tape<T>& tape, Matrix<const T> x, Matrix<const T> y, Update up
                       });
 }
 
-/// The images of the pass that belong to one group: rows [first, first + count) of x.
+/// The pass's images in one group: rows [first, first + count) of x.
 struct GroupHere {
   Index number, first, count;
 
@@ -38,7 +38,7 @@ struct Groups {
   Index count;   ///< groups in the whole batch
   Index images;  ///< images per group
   Index rows_per_image;
-  Index first, here;  ///< images of this pass, numbered in the whole batch
+  Index first, here;  ///< images of this pass: index of the first in the whole batch, and count
 
   Index rows() const { return images * rows_per_image; }
 
@@ -52,7 +52,7 @@ struct Groups {
   }
 };
 
-/// Returns the groups of x. Each view of an image counts as an image (Tape::count_images_from).
+/// Returns the groups of x. Each view of an image counts as one image (Tape::count_images_from).
 template <class T>
 Groups groups_of(const Tape<T>& tape, const Shape& x, Index group) {
   Groups groups{.count = 1, .images = x[0], .rows_per_image = x.rows() / x[0], .first = 0, .here = x[0]};
@@ -70,7 +70,7 @@ Groups groups_of(const Tape<T>& tape, const Shape& x, Index group) {
   return groups;
 }
 
-/// Computes sums [groups, C] over the whole batch; `add(group, sum)` assigns the pass's partial sum of a group.
+/// Computes sums [groups, C] over the whole batch; add(group, sum) assigns the pass's partial sum of a group.
 template <class T, class Add>
 void sum_groups(Tape<T>& tape, const Groups& groups, Matrix<T> sums, const Add& add) {
   std::fill_n(sums.data, sums.size(), T(0));

@@ -74,7 +74,7 @@ class Operands {
   ComposedInput<T> input_;
 };
 
-/// The operations of a composed mechanism on this shape, without computing them.
+/// Returns the operations of a composed mechanism on this shape, without computing them.
 std::vector<TraceEntry> trace_of(const Mechanism& mechanism, const AttentionShape& shape) {
   std::vector<TraceEntry> trace;
   Tape<float> tape({.execution = {.dry_run = true}, .observers = {.trace = &trace}});
@@ -86,7 +86,7 @@ std::vector<TraceEntry> trace_of(const Mechanism& mechanism, const AttentionShap
   return trace;
 }
 
-/// Elements of a tape's memory for a tensor, with the gap up to the next aligned one.
+/// Returns the elements of tape memory for a tensor, including padding to the alignment.
 Index aligned(Index elements) { return elements + static_cast<Index>(alignment / sizeof(float)); }
 
 }  // namespace
@@ -121,7 +121,7 @@ Var<T> step(const char* name, Var<T> x) {
 }
 
 Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape) {
-  // Values and gradients of operands and results, what is saved, and closures of up to a kilobyte.
+  // Memory for values and gradients of operands and results, saved tensors, and closures of up to a kilobyte.
   constexpr Index closure = 1024 / sizeof(float);
   Index elements = 0;
   for (const Shape& x : composed_operands(mechanism, shape)) elements += 2 * aligned(x.elements());
@@ -198,7 +198,7 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
   };
   const Var<T> found = map_times_identity(), out = compose(mechanism, operands.input());
   copy_to_heads(found.value(), Update::assign, map);
-  // out = map v, up to rounding: in double 1e-9 of the sum of terms, in float 1e-4.
+  // Checks that out = map v up to rounding, relative to the sum of terms.
   const double tolerance = std::is_same_v<T, float> ? 1e-4 : 1e-9;
   const Index group = in.shape.heads / v[0];
   for (Index h = 0; h < in.shape.heads; ++h)

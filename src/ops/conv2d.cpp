@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-/// Returns the windows of a convolution. Throws Error unless x [B, h w, C] lies on the grid, weight is [O, `inputs`, K,
+/// Returns the windows of a convolution. Throws Error unless x [B, h w, C] matches the grid, weight is [O, `inputs`, K,
 /// K], and windows fit.
 template <class T>
 kernels::Windows checked_windows(const char* name, Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& g,
@@ -56,8 +56,8 @@ struct Strips {
   }
 };
 
-/// Calls f(index in W [O, C, K, K], output, tap, channel) for all weights, one cache line of outputs at a time: they
-/// are contiguous in one of the two arrangements.
+/// Calls f(index in W [O, C, K, K], output, tap, channel) for all weights, one cache line of outputs at a time, since
+/// outputs are contiguous in one of the two layouts.
 template <class F>
 void for_each_weight(const Shape& w, const F& f) {
   constexpr Index line = 16;
@@ -68,7 +68,7 @@ void for_each_weight(const Shape& w, const F& f) {
         for (Index o = first; o < std::min(first + line, outputs); ++o) f((o * channels + c) * taps + t, o, t, c);
 }
 
-/// Returns whether each pixel has a window centred on it. Then dx is a convolution of dy by the reversed weights:
+/// Returns true if each pixel has a window centred on it. Then dx is the convolution of dy with the reversed weights:
 /// dx(p) = sum over taps t of W(-t)^T dy(p + t).
 bool has_centred_windows(const kernels::Windows& w) { return w.stride == 1 && 2 * w.padding == w.kernel - 1; }
 

@@ -13,7 +13,7 @@ struct DropRange {
 
 /// Calls f(range) for ranges that cover x. Group g of an image draws at position (image * groups per image + g), with
 /// images numbered in the whole batch: results do not depend on the division into microbatches. A group is `group`
-/// elements, or an image if 0; sequences of different lengths each reserve the positions of the longest.
+/// elements, or an image if 0; each sequence reserves as many positions as the longest.
 template <class T, class F>
 void for_drop_ranges(Var<T> x, Index first_image, Index group, const F& f) {
   const Pass<T>& pass = x.tape().pass();

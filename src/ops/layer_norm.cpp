@@ -10,8 +10,8 @@ namespace heed {
 
 namespace {
 
-/// gamma xn + beta as a row function of rows of n (kernels/rows/layer_norm.h). Saved: mean and 1 / sqrt(variance + eps)
-/// of each row.
+/// The row function gamma xn + beta for rows of n elements (kernels/rows/layer_norm.h). Saved: mean and 1 /
+/// sqrt(variance + eps) of each row.
 template <class T>
 struct LayerNormRows {
   static constexpr const char *name = "layer_norm", *linear_name = "layer_norm_linear";
@@ -60,7 +60,7 @@ struct LayerNormRows {
  private:
   kernels::RowNorm<T> norm() const { return {parameters[0].data(), parameters[1].data(), eps}; }
 
-  /// Returns the statistics of x, the rows from `first` on.
+  /// Returns the statistics of the rows x, which begin at row `first`.
   Matrix<T> of(Index first, Matrix<const T> x) const { return statistics.middle_rows(first, x.rows); }
 };
 

@@ -1,4 +1,4 @@
-// Sizes, cost and products common to the operations that map the last axis: linear, alone or after a row function,
+// Sizes, cost and products shared by the operations that map the last axis: linear, alone or after a row function,
 // adder_linear, patch_embedding.
 #pragma once
 
@@ -22,10 +22,10 @@ LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> 
 template <class T>
 void bias_backward(Tape<T>& tape, Var<T> bias, Matrix<const T> dy);
 
-/// Returns the cost of a linear layer over `rows` rows; without `input_gradient`, of no dx.
+/// Returns the cost of a linear layer over `rows` rows; without `input_gradient`, dx is not computed.
 Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false, bool input_gradient = true);
 
-/// Products of a linear layer with its weight W [out, in], or its packed copies if it has any.
+/// Products of a linear layer with its weight W [out, in], or with packed copies of it if there are any.
 template <class T>
 class LinearProducts {
  public:

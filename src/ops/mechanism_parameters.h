@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Returns the values of some tensors, in memory that lives as long as the pass.
+/// Returns the values of tensors, in memory that lives as long as the pass.
 template <class T>
 std::span<const View<const T>> values_of(Tape<T>& tape, std::span<const Var<T>> tensors) {
   const auto values = tape.template list<View<const T>>(tensors.size());
@@ -16,7 +16,7 @@ std::span<const View<const T>> values_of(Tape<T>& tape, std::span<const Var<T>> 
   return values;
 }
 
-/// Copies some handles to memory that lives as long as the pass.
+/// Copies handles to memory that lives as long as the pass.
 template <class T>
 std::span<const Var<T>> copied_handles(Tape<T>& tape, std::span<const Var<T>> handles) {
   const auto copies = tape.template list<Var<T>>(handles.size());
@@ -24,8 +24,8 @@ std::span<const Var<T>> copied_handles(Tape<T>& tape, std::span<const Var<T>> ha
   return copies;
 }
 
-/// Returns the gradients of these tensors, to be added to: set to zero if nothing was written to them, and unused
-/// memory if no gradient is wanted.
+/// Returns the gradients of these tensors, ready for accumulation: zeroed if not yet written, unused memory if no
+/// gradient is wanted.
 template <class T>
 std::span<const View<T>> gradients_to_add_to(Tape<T>& tape, std::span<const Var<T>> tensors) {
   const auto gradients = tape.template list<View<T>>(tensors.size());

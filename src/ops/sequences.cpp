@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// Returns the memory to add a gradient of n elements to, cleared at the first contribution.
+/// Returns the memory of a gradient of n elements for accumulation, zeroed at the first contribution.
 template <class T>
 T* cleared(const typename Tape<T>::Target& target, Index n) {
   if (target && target.update == Update::assign) std::fill_n(target.data, n, T(0));

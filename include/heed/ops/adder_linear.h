@@ -1,4 +1,4 @@
-// The linear layer of adder networks: l1 distances in place of products. Chen et al., "AdderNet: do we really need
+// The linear layer of adder networks: l1 distances instead of products. Chen et al., "AdderNet: do we really need
 // multiplications in deep learning?", CVPR 2020, arXiv:1912.13200; in transformers Shu et al., "Adder attention for
 // vision transformer", NeurIPS 2021, Eq. 4-6.
 #pragma once
@@ -9,8 +9,8 @@
 namespace heed {
 
 /// Surrogate gradients. The exact derivative, sign, is independent of the distance between W and x: AdderNet did not
-/// train well with it, transformers lose up to 1.4 points (Shu et al., Table 3; experiments/claims.md). weight_scale is
-/// applied by the training step (adaptive_scale below).
+/// train well with it, and transformers lose up to 1.4 points (Shu et al., Table 3; experiments/claims.md).
+/// weight_scale is applied by the training step (adaptive_scale below).
 struct AdderLinearOptions {
   enum class WeightScale { none, adaptive };
 

@@ -1,5 +1,5 @@
 // An attention mechanism on the tape: splits the batch into images, passes their heads to the mechanism as matrices,
-// and adds up the gradients of tensors that all images share, in order.
+// and sums the gradients of tensors shared by all images, in order.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -10,8 +10,8 @@
 
 namespace heed {
 
-/// Position of each image's heads in a tensor: the first of image 0 at `offset`, as [rows, columns] with `stride`. With
-/// segments, the images are sequences of different lengths, and `rows` is their sum.
+/// Location of each image's heads in a tensor: the first head of image 0 is at `offset`, [rows, columns] with `stride`.
+/// With segments, the images are sequences of different lengths, and `rows` is their sum.
 struct HeadsPlace {
   Index offset = 0, image_distance = 0, count = 0, distance = 0, rows = 0, columns = 0, stride = 0;
   const Segments* segments = nullptr;
@@ -26,7 +26,7 @@ struct HeadsPlace {
   }
 };
 
-/// q, k and v of a batch, in three tensors or in one; those that a mechanism does not use are left out.
+/// q, k and v of a batch, in three tensors or in one; operands that the mechanism does not use are absent.
 template <class T>
 struct AttentionOperands {
   std::array<Var<T>, 3> qkv;
@@ -38,12 +38,12 @@ struct AttentionOperands {
   Index queries() const { return qkv[0] ? places[0].rows : places[2].rows; }
   Index keys() const { return places[2].rows; }
 
-  /// Returns the shape of attention in an image; `common` holds what is the same in all of them.
+  /// Returns the shape of attention in an image; `common` holds the sizes that all images share.
   AttentionShape shape(const AttentionLayout& layout, const AttentionShape& common, Index image) const {
     return segments() ? layout.among(segments()->length(image), common) : layout.among(queries(), keys(), common);
   }
 
-  /// Returns `common` with the tokens of the first image, and `whole` of the batch.
+  /// Returns `common` with the token count of the first image and the batch's value of `whole`.
   AttentionShape first_shape(const AttentionLayout& layout, AttentionShape common) const {
     common.whole = true;
     for (Index image = 0; image < (segments() ? images() : 1) && common.sequence(); ++image)
@@ -58,25 +58,25 @@ struct AttentionOperands {
 };
 
 /// Returns the operands in the output of a qkv projection: x [B, N, layout.total()], each row q of `layout.heads`
-/// heads, then k, then v of `layout.key_heads`. If the pass has segments, B is 1 and they are the images.
+/// heads, then k, then v of `layout.key_heads`. If the pass has segments, B is 1 and the segments are the images.
 template <class T>
 AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout);
 
 /// Returns the operands in the outputs of three projections: q [B, N, heads * query width], k [B, M, key heads * key
-/// width], v [B, M, key heads * value width]. A single token may be [B, ...]. Those that the layout lacks are left out.
+/// width], v [B, M, key heads * value width]. A single token may be [B, ...]. Unused operands are empty.
 template <class T>
 AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout);
 
 /// Computes out [B, N, heads * value width] from the outputs of projections. `shape` gives the grid; its other sizes
-/// are filled in. The mechanism and the noise must outlive the pass. `prepared`: from prepare(), which runs if it is
-/// left out.
+/// are filled in. The mechanism and the noise must outlive the pass. `prepared` is the result of prepare(), which is
+/// called if it is omitted.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
                  AttentionShape shape, std::span<const Var<T>> parameters = {}, ViewFor<T> noise = {},
                  Var<T> prepared = {});
 
-/// Computes attention on separate tensors: q [B, H, N, d], k [B, H', M, d'], v [B, H', M, e], out [B, H, N, e], with as
-/// many heads H' of keys as the mechanism's layout has for H of queries. Operands that it does not use are left out.
+/// Computes attention on separate tensors: q [B, H, N, d], k [B, H', M, d'], v [B, H', M, e], out [B, H, N, e], where
+/// the mechanism's layout gives H' key heads for H query heads. Operands that it does not use are omitted.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, AttentionShape shape = {},
                  std::span<const Var<T>> parameters = {}, ViewFor<T> noise = {});

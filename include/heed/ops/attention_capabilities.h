@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// Computes attention() for the token of the pass's DecodingStep, out [1, 1, heads * value width], and takes its part
-/// of the state, which is as large as that of shape.longest tokens. No gradients. For float and double.
+/// Computes attention() for the token of the pass's DecodingStep, out [1, 1, heads * value width], using and updating
+/// its slice of the decoding state, sized for shape.longest tokens. No gradients. For float and double.
 template <class T>
 Var<T> attention_step(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
                       const AttentionShape& shape, std::span<const Var<T>> parameters);

@@ -12,8 +12,8 @@ struct BatchNormOptions {
 };
 
 /// Computes y = gamma (x - mean) / sqrt(variance + eps) + beta per channel: x [B, ..., C], B > 0, gamma, beta [C]. In
-/// training, mean and variance (divisor n) are those of the group, and the running statistics [C] are updated group by
-/// group: running = (1 - momentum) running + momentum statistic, the variance with divisor n - 1. In evaluation the
+/// training, mean and variance (divisor n) are taken over the group, and the running statistics [C] are updated group
+/// by group: running = (1 - momentum) running + momentum statistic, the variance with divisor n - 1. In evaluation the
 /// running statistics are used. A pass over a microbatch uses the statistics of the whole batch if the pass has
 /// examples.batch ("synchronised batch norm", PyTorch's SyncBatchNorm), otherwise those of the microbatch.
 ///

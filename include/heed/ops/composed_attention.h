@@ -1,6 +1,6 @@
-// Mechanisms composed of elementary operations: the forward pass is written with operations of the tape, which gives
-// the gradients. A mechanism that has a hand-written backward pass may have a composed form too, with which `heed
-// gradcheck` compares it.
+// Mechanisms composed of elementary operations: the forward pass is written with operations on the tape, which provides
+// the gradients. A mechanism with a hand-written backward pass may have a composed form too; `heed gradcheck` compares
+// both.
 #pragma once
 
 #include "heed/attention/capabilities/map.h"
@@ -13,11 +13,11 @@ namespace heed {
 template <class T>
 struct ComposedInput {
   AttentionShape shape;
-  Var<T> q, k, v;  ///< [H, N, d], [H', M, d'], [H', M, e]; those that it does not use are left out
-  std::span<const Var<T>> parameters{};  ///< of the mechanism, in the order of their declaration
+  Var<T> q, k, v;                        ///< [H, N, d], [H', M, d'], [H', M, e]; absent if not used
+  std::span<const Var<T>> parameters{};  ///< of the mechanism, in declaration order
 };
 
-/// The interface for callers, see composition_of().
+/// The interface for callers; see composition_of().
 class CompositionCapability {
  public:
   virtual ~CompositionCapability() = default;
@@ -34,7 +34,7 @@ inline const CompositionCapability* composition_of(const Mechanism& mechanism) {
   return dynamic_cast<const CompositionCapability*>(&mechanism);
 }
 
-/// Base of a mechanism with a composed form, which defines
+/// Base of mechanisms with a composed form. Derived defines
 ///   compose(in)                           returns out [H, N, e], from ComposedInput<T>
 template <class Derived>
 class WithComposition : public CompositionCapability {
@@ -51,22 +51,22 @@ class WithComposition : public CompositionCapability {
   }
 };
 
-/// Names an intermediate result of a composed form, which `heed gradcheck` compares with what the hand-written form
-/// reports under this name (attention/steps.h): x [H, rows, columns], and its gradient as d + name.
+/// Names an intermediate result of a composed form. `heed gradcheck` compares it with the step of this name in the
+/// hand-written form (attention/steps.h): x [H, rows, columns], and its gradient as d + name.
 template <class T>
 Var<T> step(const char* name, Var<T> x);
 
-/// Shapes of q [H, N, d], k [H', M, d'] and v [H', M, e] of a mechanism; those that it does not use have no elements.
+/// Returns the shapes of q [H, N, d], k [H', M, d'] and v [H', M, e] of a mechanism; unused ones have no elements.
 std::array<Shape, 3> composed_operands(const Mechanism& mechanism, const AttentionShape& shape);
 
-/// Elements of memory for either pass of a composed mechanism on this shape.
+/// Returns the elements of memory for either pass of a composed mechanism on this shape.
 Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape);
 
-/// Cost of a composed mechanism, from its operations. The backward pass runs forward once more.
+/// Returns the cost of a composed mechanism, from its operations. The backward pass repeats the forward pass.
 Cost composed_cost(const Mechanism& mechanism, const AttentionShape& shape);
 
-/// Passes of a composed mechanism on a tape of their own in `memory`, composed_memory() elements. The map is the output
-/// for v = I. Throws Error if the output is not linear in v or mixes channels, so that there is no map; such a
+/// Run the passes of a composed mechanism on a separate tape in `memory`, composed_memory() elements. The map is the
+/// output for v = I. Throws Error if the output is not linear in v or mixes channels, and so has no map; such a
 /// mechanism overrides maps() to return null.
 template <class T>
 void composed_forward(const Mechanism& mechanism, const AttentionInput<T>& in, const Heads<T>& out,
@@ -82,10 +82,10 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
 ///   static constexpr const char *mechanism_name, *summary, *complexity
 ///   template <class T> Var<T> compose(const ComposedInput<T>& in) const
 ///
-/// and options(visit) and variants() if it has options. compose() runs for shapes alone too, so it must not read
-/// values, and tensors that it puts on the tape must outlive the backward pass: constants are made by
-/// Tape::constant(shape, rule). Dropout has no effect in it. Slower than a hand-written one: every intermediate result
-/// is stored, and the backward pass computes the forward pass once more.
+/// and options(visit) and variants() if it has options. compose() also runs with shapes only, so it must not read
+/// values, and tensors that it puts on the tape must outlive the backward pass: create constants with
+/// Tape::constant(shape, rule). Dropout has no effect in it. Slower than hand-written passes: every intermediate result
+/// is stored, and the backward pass repeats the forward pass.
 template <class Derived>
 class ComposedMechanism : public MechanismBase<Derived>, public WithMap<Derived>, public WithComposition<Derived> {
  public:

@@ -1,4 +1,4 @@
-// 2-D convolutions (cross-correlations, as usual in the field) of images whose pixels are rows, like tokens.
+// 2-D convolutions (cross-correlations, as usual in the field) of images with one row per pixel, like tokens.
 #pragma once
 
 #include "heed/tape/tape.h"
@@ -27,7 +27,7 @@ struct ConvGrid {
 /// - padding), c]: x [B, h w, C], weight [O, C, K, K], bias [O] optional, y [B, h' w', O], pixels in row-major order.
 ///
 /// With the windows as the rows of X, a strip of rows at a time: Y = X W^T + b, hence dW += dY^T X, dX = dY W, and dx
-/// sums dX over the windows of each pixel. X is never stored as a whole; the backward pass recomputes it.
+/// sums dX over the windows that contain a pixel. X is never stored as a whole; the backward pass recomputes it.
 template <class T>
 Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid);
 

@@ -5,8 +5,8 @@
 
 namespace heed {
 
-/// Computes y = x m / (1 - rate), each m 0 with probability `rate`, else 1. `place` identifies the layer: layers draw
-/// from separate random streams. Srivastava et al., "Dropout", JMLR 15, 2014.
+/// Computes y = x m / (1 - rate); each element of m is 0 with probability `rate`, otherwise 1. `place` identifies the
+/// layer: layers draw from separate random streams. Srivastava et al., "Dropout", JMLR 15, 2014.
 template <class T>
 Var<T> dropout(Var<T> x, double rate, std::uint64_t place);
 

@@ -1,4 +1,4 @@
-// Patch embedding: a linear map of each patch of an image, which is a convolution whose stride is its size.
+// Patch embedding: a linear map of each patch of an image, i.e. a convolution whose stride equals its kernel size.
 // Dosovitskiy et al., "An image is worth 16x16 words", arXiv:2010.11929v2, Eq. 1.
 #pragma once
 

@@ -17,14 +17,14 @@ template <class T>
 Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
                ViewFor<T> noise = {});
 
-/// The prepared tensor of a layer, NAME.prepared in the list of its model's parameters.
+/// The prepared tensor of a layer, NAME.prepared in the model's parameter list.
 class PreparedAttention final : public Preparation {
  public:
-  /// Adds the tensor to the list. `parameters`: those of the mechanism.
+  /// Adds the tensor to the list. `parameters` are those of the mechanism.
   PreparedAttention(ParameterList& list, const std::string& layer, std::shared_ptr<const Mechanism> mechanism,
                     const AttentionShape& shape, std::vector<ParameterId> parameters);
 
-  /// Returns the tensor on the tape: that of the step, or else a recorded preparation.
+  /// Returns the tensor on the tape: the step's if it exists, otherwise the result of a recorded preparation.
   template <class T>
   Var<T> on(Tape<T>& tape, std::span<const Var<T>> parameters) const;
 

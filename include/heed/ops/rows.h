@@ -1,4 +1,4 @@
-// Division of rows into ranges for threads. For sums over rows the division depends on shapes alone.
+// Division of rows into ranges for threads. For sums over rows the division depends only on shapes.
 #pragma once
 
 #include "heed/base/parallel.h"
@@ -6,11 +6,11 @@
 
 namespace heed {
 
-/// Minimum work of a partial sum, or of a head computed by itself, in elementary operations; some ten microseconds. The
-/// bits depend on it.
+/// Minimum work of a partial sum, or of a head computed separately, in elementary operations; about ten microseconds.
+/// The bits of results depend on it.
 inline constexpr Index parallel_grain = Index{1} << 18;
 
-/// Minimum work of a range of rows: some three microseconds, several times what it costs to hand it to another thread.
+/// Minimum work of a range of rows: about three microseconds, several times the cost of passing it to another thread.
 inline constexpr Index row_grain = Index{1} << 16;
 
 /// Returns the number of rows of `width` elements that two fused operations process at a time: a quarter of a 1 MB L2
@@ -24,7 +24,7 @@ constexpr Index rows_in_cache(Index width) {
 /// WholeBatch::sum(), during which other lanes run on this thread.
 template <class T>
 T* thread_memory(Index count) {
-  // glibc allocates memory to register a thread-local destructor, and ends the program if it cannot. A larger
+  // glibc allocates memory to register a thread-local destructor, and terminates the program on failure. A larger
   // allocation beforehand throws std::bad_alloc instead.
   thread_local const bool can_register = (::operator delete(::operator new(4096)), true);
   static_cast<void>(can_register);
@@ -39,8 +39,8 @@ void for_row_ranges(Index rows, Index row_work, const F& f) {
   parallel_ranges(rows, row_grain / std::max<Index>(row_work, 1), f);
 }
 
-/// Calls f(begin, end) for ranges of rows of a product. An element of a float product does not depend on its range;
-/// one of a double product, computed by BLAS, may, so double's ranges depend on shapes alone.
+/// Calls f(begin, end) for ranges of rows of a product. An element of a float product does not depend on its range. In
+/// double, BLAS results may, so the ranges for double depend only on shapes.
 template <class T, class F>
 void for_product_ranges(Index rows, Index row_work, const F& f) {
   if constexpr (std::is_same_v<T, float>) return for_row_ranges(rows, row_work, f);
@@ -75,8 +75,8 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
   // Boundaries of cache lines of 64 bytes.
   constexpr Index strip = 16;
   // Minimum multiply-adds per thread. With fewer than four rows, reading the weights takes longer than the arithmetic:
-  // a thread pays off for half of 2^17 weights, but not for half of 2^16. (Measured on models 96 to 256 wide that
-  // decode token by token, on two cores of Zen 5.)
+  // a second thread pays off for half of 2^17 weights, but not for half of 2^16. (Measured for token-by-token decoding
+  // with models of width 96 to 256, on two cores of Zen 5.)
   constexpr Index few = 4, slower = 4;
   const Index least = rows < few ? parallel_grain / slower : parallel_grain;
   const Index strips = (columns + strip - 1) / strip;
@@ -90,7 +90,7 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
 
 /// Computes a gradient that is a sum over rows: calls f(begin, end, update, data) for ranges of rows with `width`
 /// elements for each range's partial sum, and adds the partial sums to `data` in order. A range has enough work for a
-/// thread and 64 operations per element of its sum, so that the additions take less than 2 % of the time.
+/// thread, and at least 64 operations per element of its sum, so that the additions take less than 2 % of the time.
 template <class T, class F>
 void sum_over_row_ranges(Tape<T>& tape, Index rows, Index row_work, Index width, Update update, T* data, const F& f) {
   const Index least = std::max(parallel_grain, 64 * width);

@@ -8,7 +8,7 @@ namespace heed {
 /// Computes y[b] = [prefix; x[b]] + position: x [B, P, D], prefix [1, F, D] optional (a class token, registers),
 /// position [1, F + P, D] optional, y [B, F + P, D]. arXiv:2010.11929v2, Eq. 1.
 ///
-///   dx += dy of its rows;  dposition += sum over images of dy;  dprefix += the same of the first rows
+///   dx += dy of its rows;  dposition += sum over images of dy;  dprefix += likewise, first rows only
 template <class T>
 Var<T> embed_tokens(Var<T> x, Var<T> prefix, Var<T> position);
 
@@ -26,8 +26,8 @@ Var<T> select_token(Var<T> x, Index token);
 template <class T>
 Var<T> skip_tokens(Var<T> x, Index count);
 
-/// Computes y[b] = [first[b]; rest[b]]: first [B, D] or [B, 1, D], rest [B, N, D], y [B, N + 1, D]. dfirst and drest +=
-/// their rows of dy.
+/// Computes y[b] = [first[b]; rest[b]]: first [B, D] or [B, 1, D], rest [B, N, D], y [B, N + 1, D]. dfirst and drest
+/// accumulate their rows of dy.
 template <class T>
 Var<T> join_tokens(Var<T> first, Var<T> rest);
 

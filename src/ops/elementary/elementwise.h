@@ -1,12 +1,12 @@
-// Elementwise operations of one operand, and of two with broadcasting: the derivatives of a single element are all that
-// they differ in.
+// Elementwise operations of one operand, and of two with broadcasting. They differ only in the function of an element
+// and its derivatives.
 #pragma once
 
 #include "strided.h"
 
 namespace heed {
 
-/// Records y = f(x) element by element, with dx += df(x, y, dy). `forward` and `backward` are the counts of an element.
+/// Records y = f(x) element by element, with dx += df(x, y, dy). `forward` and `backward` are the counts per element.
 template <class T, class F, class D>
 Var<T> elementwise(const char* operation, Var<T> x, const Counts& forward, const Counts& backward, const F& f,
                    const D& df) {
@@ -30,8 +30,8 @@ Var<T> elementwise(const char* operation, Var<T> x, const Counts& forward, const
       });
 }
 
-/// Records y = f(a, b). The gradients are da += df_a(a, b, y, dy), db += df_b(a, b, y, dy), element by element, with
-/// `for_a` and `for_b` the counts of an element.
+/// Records y = f(a, b). The gradients are da += df_a(a, b, y, dy), db += df_b(a, b, y, dy), element by element; `for_a`
+/// and `for_b` are their counts per element.
 template <class T, class F, class A, class B>
 Var<T> combine(const char* operation, Var<T> a, Var<T> b, const Counts& forward, const F& f, const Counts& for_a,
                const A& df_a, const Counts& for_b, const B& df_b) {

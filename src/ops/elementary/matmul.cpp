@@ -9,7 +9,7 @@ namespace heed {
 
 namespace {
 
-/// The matrices of an operand, as they are in memory.
+/// Memory layout of an operand's matrices.
 struct Matrices {
   Index rows, columns;
   bool transposed;
@@ -18,7 +18,7 @@ struct Matrices {
   Matrix<T> at(T* data, Index offset) const {
     return {data + offset, rows, columns};
   }
-  /// Returns the matrix that is multiplied, or with `other_way` its transpose.
+  /// Returns the matrix to multiply, or with `other_way` its transpose.
   template <class T>
   Operand<T> operand(const T* data, Index offset, bool other_way = false) const {
     const Matrix<const T> matrix = at(data, offset);
@@ -57,7 +57,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
   require(batch.rank() + 2 <= Shape::max_rank, "[matmul] shapes {} and {}", as, bs);
   sizes.data()[batch.rank()] = m, sizes.data()[batch.rank() + 1] = n;
   const Shape shape(sizes.data(), batch.rank() + 2);
-  // The matrices of y, a and b, numbered.
+  // Loop over the indices of the matrices of y, a and b.
   const StridedLoop<3> loop(batch,
                             {strides_of(batch), broadcast_strides(batch_a, batch), broadcast_strides(batch_b, batch)});
   const Index count = batch.elements();
@@ -74,7 +74,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
   add_gradient(b.x, product_counts(k, n, m), k * n);
   cost.backward += repeated_counts(tape, a.x, b.x);
 
-  /// Calls f(y's matrix, a's, b's, first for a, first for b) for each product: in order, or on all threads.
+  /// Calls f(y's matrix, a's, b's, first for a, first for b) for each product, in order or (`apart`) on all threads.
   const auto for_products = [=](bool apart, const auto& f) {
     const auto each = [&](const auto& run) {
       for (Index j = 0; j < run.count; ++j)
@@ -95,7 +95,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T* const pdy = dy.data();
-        // Without products a gradient is a sum of no terms.
+        // Without products a gradient is zero.
         const auto clear_unused = [&](const typename Tape<T>::Target& d, Index size) {
           if (count == 0 && d.update == Update::assign) std::fill_n(d.data, size, T(0));
         };

@@ -18,10 +18,10 @@ struct Reduction {
   Reduction(const char* operation, const Shape& x, const Axes& axes, bool keep_axes)
       : Reduction(x, reduced_axes(operation, x, axes), keep_axes) {}
 
-  /// Number of elements that become one.
+  /// Returns the number of elements reduced to one.
   Index terms() const { return loop.elements() / std::max<Index>(kept.elements(), 1); }
 
-  /// Throws Error if there is a result without elements to compute it from.
+  /// Throws Error if a result would be computed from no elements.
   void require_terms(const char* operation, const Shape& x) const {
     require(terms() > 0 || result.elements() == 0,
             "[{}] shape {} has no elements along these axes; at least one is needed", operation, x);
@@ -120,7 +120,7 @@ Var<T> max(Var<T> x, const Axes& axes, bool keep_axes) {
       [=, &tape](const Adjoint<T>& dy) {
         const auto dx = tape.target(x);
         if (!dx) return;
-        // y is the maximum, so an element that is not less equals it.
+        // y is the maximum, so an element not less than y equals it.
         const auto equal = [px = x.data(), py = dy.value()](const auto& run, Index j) {
           return !(px[run.at(0, j)] < py[run.at(1, j)]);
         };

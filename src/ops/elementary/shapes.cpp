@@ -99,7 +99,7 @@ Var<T> slice(Var<T> x, int axis, Index begin, Index end) {
           end, axis, from[axis]);
   const Shape shape = with_size(from, at, end - begin);
   const Index offset = begin * strides_of(from)[at];
-  // Over x from `begin` on and y.
+  // Loop over y and the part of x from `begin` on.
   const StridedLoop<2> forward(shape, {strides_of(from), strides_of(shape)});
   const StridedLoop<2> back(shape, {strides_of(shape), strides_of(from)});
   Cost cost;
@@ -193,7 +193,7 @@ Var<T> gather_rows(Var<T> x, std::span<const Index> rows) {
   std::copy(rows.begin(), rows.end(), all.begin());
   Cost cost;
   cost.backward = {.add = shape.elements()};
-  cost.joins = 0;  // rows are added to dx, to zeros if nothing is there
+  cost.joins = 0;  // rows are added to dx, which is zeroed first if unassigned
   return tape.record(
       {"gather_rows", cost}, shape, {x},
       [=](T* y) {

@@ -1,4 +1,4 @@
-// Loops over tensors of different shapes or orders of axes, which elementary operations share.
+// Loops over tensors of different shapes or axis orders, shared by elementary operations.
 #pragma once
 
 #include "heed/ops/rows.h"
@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Distances of neighbours along each axis of a shape, in elements.
+/// Distances between neighbours along each axis of a shape, in elements.
 using Strides = std::array<Index, Shape::max_rank>;
 
 /// Returns an axis counted from the first. Throws Error if x has no such axis.
@@ -51,7 +51,7 @@ inline Shape broadcast_shape(const char* operation, const Shape& a, const Shape&
   return {sizes.data(), rank};
 }
 
-/// Neighbouring elements that a loop over K tensors visits.
+/// A run of elements along one axis in a loop over K tensors.
 template <std::size_t K>
 struct Run {
   Index count = 0;
@@ -63,7 +63,7 @@ struct Run {
   /// Returns the position of element j of the run in tensor i.
   Index at(std::size_t i, Index j) const { return start[i] + j * stride(i); }
 
-  /// Returns whether element j of the run is the first visit of its element of tensor i.
+  /// Returns true if element j of the run is the first visit to its element of tensor i.
   bool visits_first(std::size_t i, Index j) const { return first[i] && (j == 0 || stride(i) != 0); }
 };
 
@@ -74,7 +74,7 @@ struct ContiguousRun : Run<K> {
   Index at(std::size_t i, Index j) const { return this->start[i] + j; }
 };
 
-/// A loop over the elements of a shape that visits K tensors, each with strides of its own. Elements are visited in
+/// A loop over the elements of a shape that visits K tensors, each with its own strides. Elements are visited in
 /// row-major order, in runs along the last axis.
 template <std::size_t K>
 class StridedLoop {
@@ -131,7 +131,7 @@ class StridedLoop {
     std::array<Index, K> stride{};
   };
 
-  /// Returns whether a step along `outer` is a step past the end of `inner` in every tensor.
+  /// Returns true if a step along `outer` equals a step past the end of `inner` in every tensor.
   static bool continues(const Axis& outer, const Axis& inner) {
     for (std::size_t i = 0; i < K; ++i)
       if (outer.stride[i] != inner.size * inner.stride[i]) return false;
@@ -143,13 +143,13 @@ class StridedLoop {
   std::size_t rank_ = 0;
 };
 
-/// Returns the additions for an operand that is given twice, as in x * x: the two gradients are added.
+/// Returns the additions for an operand that is used twice, as in x * x: its two gradients are added.
 template <class T>
 Counts repeated_counts(Tape<T>& tape, Var<T> a, Var<T> b) {
   return {.add = a == b && tape.wanted(a) ? a.size() : 0};
 }
 
-/// Returns a sum of n terms by pairwise summation, whose error grows with log n. n - 1 additions.
+/// Returns a sum of n terms by pairwise summation, with an error that grows with log n. n - 1 additions.
 template <class T, class Term>
 T pairwise_sum(Index begin, Index end, const Term& term) {
   constexpr Index few = 16;
@@ -163,7 +163,7 @@ T pairwise_sum(Index begin, Index end, const Term& term) {
 }
 
 /// Adds term(run, j), j an element of a run, to the gradient of tensor `which` of the loop, which may visit an element
-/// several times. If the gradient is assigned, its first term is. N terms for n elements are N - n additions.
+/// several times. Update::assign assigns the first term of each element. N terms for n elements take N - n additions.
 template <class T, std::size_t K, class Term>
 void add_terms(const StridedLoop<K>& loop, std::size_t which, Index size, Update update, T* gradient,
                const Term& term) {
@@ -181,7 +181,7 @@ void add_terms(const StridedLoop<K>& loop, std::size_t which, Index size, Update
     loop.for_runs(0, loop.elements(), add_run);
 }
 
-/// Returns the additions of add_terms() that assigns: a loop of `terms` elements over a tensor of `size`.
+/// Returns the additions of add_terms() with Update::assign: a loop of `terms` elements over a tensor of `size`.
 inline Counts broadcast_sum_counts(Index terms, Index size) { return {.add = std::max<Index>(terms - size, 0)}; }
 
 }  // namespace heed

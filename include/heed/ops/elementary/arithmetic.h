@@ -1,7 +1,7 @@
 // Elementwise arithmetic with broadcasting: add, sub, mul, div, neg, scale, and the operators + - * /.
 //
 // Shapes are broadcast by NumPy's rules: aligned at the last axis, sizes are equal or one of them is 1. The gradient of
-// an operand that was repeated is summed over the repetitions. Other shapes throw Error, which names both.
+// a repeated operand is summed over the repetitions. Incompatible shapes throw an Error that names both.
 #pragma once
 
 #include "heed/tape/tape.h"

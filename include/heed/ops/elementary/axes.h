@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// Axes of a tensor, negative ones counted from the last: {0, -1}, or any array of int. At most six.
+/// Axes of a tensor, such as {0, -1}, or any array of int; negative axes count from the last. At most six.
 class Axes {
  public:
   Axes(std::initializer_list<int> axes) : Axes(std::span(axes.begin(), axes.size())) {}

@@ -33,13 +33,13 @@ Var<T> tanh(Var<T> x);
 template <class T>
 Var<T> sigmoid(Var<T> x);
 
-/// Computes y = max(a, b) elementwise, with broadcasting (ops/elementary/arithmetic.h). The gradient dy is that of the
-/// larger operand; where they are equal, each receives half of it.
+/// Computes y = max(a, b) elementwise, with broadcasting (ops/elementary/arithmetic.h). The larger operand receives the
+/// gradient dy; where they are equal, each receives half.
 template <class T>
 Var<T> maximum(Var<T> a, Var<T> b);
 
-/// Computes y = a where the condition is not 0, and b elsewhere, with broadcasting of all three. da += dy where it is
-/// not 0, db += dy where it is; the condition has no gradient. For a mask, pass tape.constant(mask.view()).
+/// Computes y = a where the condition is not 0, and b elsewhere, with broadcasting of all three. da += dy and db += dy
+/// at their elements; the condition has no gradient. For a mask, pass tape.constant(mask.view()).
 template <class T>
 Var<T> where(Var<T> condition, Var<T> a, Var<T> b);
 

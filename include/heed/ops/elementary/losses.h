@@ -1,13 +1,13 @@
-// Losses of regression and of classification by labels. Targets that are distributions, with label smoothing:
-// ops/cross_entropy.h.
+// Losses for regression and for classification by labels. ops/cross_entropy.h has targets that are distributions, with
+// label smoothing.
 #pragma once
 
 #include "heed/tape/tape.h"
 
 namespace heed {
 
-/// Computes loss = 1/n sum (y - target)^2 over the n elements, a scalar. y and target have one shape: nothing is
-/// broadcast. dy += 2/n (y - target) dloss, dtarget -= 2/n (y - target) dloss.
+/// Computes loss = 1/n sum (y - target)^2 over the n elements, a scalar. y and target have the same shape: there is no
+/// broadcasting. dy += 2/n (y - target) dloss, dtarget -= 2/n (y - target) dloss.
 template <class T>
 Var<T> mean_squared_error(Var<T> y, Var<T> target);
 

@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// A tensor whose last two axes are read in reverse order. matmul() reads it in place; as a Var it is a copy.
+/// A tensor whose last two axes are read in reverse order. matmul() reads it in place; conversion to Var copies it.
 template <class T>
 struct TransposedVar {
   Var<T> of;
@@ -19,7 +19,7 @@ TransposedVar<T> transposed(Var<T> x) {
 }
 
 /// Computes y = a b for each pair of matrices: a [..., m, k], b [..., k, n], y [..., m, n]. Either may be
-/// transposed(one). The leading axes are broadcast by NumPy's rules.
+/// transposed(x). The leading axes are broadcast by NumPy's rules.
 ///
 ///   da += dy b^T,  db += a^T dy, summed over the products in which a matrix was repeated
 template <class T>

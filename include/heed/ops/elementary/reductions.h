@@ -1,7 +1,7 @@
 // Sums, means and maxima over axes.
 //
-// `axes` are the axes to reduce, negative ones counted from the last; {} stands for all. The result lacks these axes,
-// or with `keep_axes` has size 1 there, so that it can be broadcast against x: x / sum(x, {-1}, true).
+// `axes` are the axes to reduce; negative ones count from the last, {} stands for all. The result lacks these axes, or
+// with `keep_axes` has size 1 there, so that it can be broadcast against x: x / sum(x, {-1}, true).
 #pragma once
 
 #include "heed/ops/elementary/axes.h"
@@ -17,8 +17,8 @@ Var<T> sum(Var<T> x, const Axes& axes = {}, bool keep_axes = false);
 template <class T>
 Var<T> mean(Var<T> x, const Axes& axes = {}, bool keep_axes = false);
 
-/// Computes y = max x over axes. dx += dy / c at the c elements that are equal to the maximum. Throws Error if there is
-/// none.
+/// Computes y = max x over axes. dx += dy / c at the c elements that equal the maximum. Throws Error if there are no
+/// elements.
 template <class T>
 Var<T> max(Var<T> x, const Axes& axes = {}, bool keep_axes = false);
 

@@ -1,5 +1,5 @@
 // Elementary operations that move elements: reshape, transpose, slice, join, stack, gather_rows. They count no
-// arithmetic, but sums of gradients where an element was used several times.
+// arithmetic except sums of gradients of elements that are used several times.
 #pragma once
 
 #include "heed/ops/elementary/axes.h"
@@ -7,15 +7,15 @@
 
 namespace heed {
 
-/// Returns the elements of x, in the same order, in another shape of as many. One size may be -1, which stands for what
-/// is left. dx += dy.
+/// Returns the elements of x, in the same order, in another shape with the same number of elements. One size may be -1:
+/// it is inferred. dx += dy.
 template <class T>
 Var<T> reshape(Var<T> x, std::initializer_list<Index> sizes);
 template <class T>
 Var<T> reshape(Var<T> x, const Shape& shape);
 
-/// Returns x with its axes in the order `axes`, all of them: axis i of y is axis axes[i] of x. dx += dy, with its axes
-/// moved back.
+/// Returns x with its axes permuted: axis i of y is axis axes[i] of x; `axes` lists all axes. dx += dy, with the
+/// inverse permutation.
 template <class T>
 Var<T> transpose(Var<T> x, const Axes& axes);
 
@@ -27,8 +27,7 @@ Var<T> swap_axes(Var<T> x, int axis, int other);
 template <class T>
 Var<T> slice(Var<T> x, int axis, Index begin, Index end);
 
-/// Returns tensors one after the other along an axis, the sizes of the others being equal. Each gradient is its slice
-/// of dy.
+/// Returns tensors concatenated along an axis; their other sizes must be equal. Each gradient is its slice of dy.
 template <class T>
 Var<T> join(std::span<const Var<T>> parts, int axis);
 template <class T>
@@ -36,7 +35,7 @@ Var<T> join(std::initializer_list<Var<T>> parts, int axis) {
   return join(std::span(parts.begin(), parts.size()), axis);
 }
 
-/// Returns tensors of one shape along a new axis.
+/// Returns tensors of the same shape stacked along a new axis.
 template <class T>
 Var<T> stack(std::span<const Var<T>> parts, int axis = 0);
 template <class T>
@@ -44,7 +43,7 @@ Var<T> stack(std::initializer_list<Var<T>> parts, int axis = 0) {
   return stack(std::span(parts.begin(), parts.size()), axis);
 }
 
-/// Returns y[i] = x[rows[i]], indices of the first axis. dx[rows[i]] += dy[i].
+/// Returns y[i] = x[rows[i]] for indices of the first axis. dx[rows[i]] += dy[i].
 template <class T>
 Var<T> gather_rows(Var<T> x, std::span<const Index> rows);
 template <class T>
