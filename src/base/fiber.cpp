@@ -56,7 +56,7 @@ class Stack {
   void* memory_;
 };
 
-/// One of the two contexts that alternate: its saved state, and the sanitizers' records of its stack.
+/// One of the two alternating contexts: its saved state, and the sanitizers' records of its stack.
 struct Side {
   ucontext_t context;
   [[maybe_unused]] const void* bottom = nullptr;
@@ -64,7 +64,7 @@ struct Side {
   [[maybe_unused]] void* sanitizer = nullptr;
 };
 
-/// Switches from `from` to `to`; returns when `from` is resumed. `last`: it never is.
+/// Switches from `from` to `to`; returns when `from` is resumed. `last` means never.
 void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(last ? nullptr : &from.sanitizer, to.bottom, to.size);
@@ -88,7 +88,7 @@ struct Fiber::State {
   Side inside, outside;
   bool ended = false;
 
-  /// The entry point on the stack. makecontext passes ints only, so the address of the state is split into two halves.
+  /// The entry point on the stack. makecontext passes only ints, so the address of the state is split into halves.
   static void begin(unsigned high, unsigned low) {
     State& state = *reinterpret_cast<State*>(static_cast<std::uintptr_t>(std::uint64_t{high} << 32 | low));
 #ifdef __SANITIZE_ADDRESS__

@@ -1,4 +1,4 @@
-// Functions that can pause, and be resumed by another thread.
+// Functions that can pause and be resumed, possibly by another thread.
 #pragma once
 
 #include <functional>
@@ -6,12 +6,12 @@
 
 namespace heed {
 
-/// A separate stack for functions, one after the other.
+/// A separate stack on which functions run sequentially.
 class Fiber {
  public:
   /// Throws Error if there is no memory for a stack.
   Fiber();
-  /// The function must have ended, or not have started.
+  /// The function must have ended or not have started.
   ~Fiber();
   Fiber(const Fiber&) = delete;
 

@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Ends a part that waits at a barrier which the others will not reach.
+/// Exception that ends a part waiting at a barrier that the others will not reach.
 struct Abandoned {};
 
 }  // namespace

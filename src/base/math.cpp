@@ -13,12 +13,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
-/// ln 2 and pi / 2 in parts. All but the last of each have so few bits that their products with the whole numbers below
-/// are exact.
+/// ln 2 and pi / 2 in parts. All but the last part have few enough bits that their products with the integers below are
+/// exact.
 constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
 constexpr double half_pi_1 = 0x1.921fb544p+0, half_pi_2 = 0x1.0b4611a6p-34, half_pi_3 = 0x1.3198a2e037073p-69;
 
-/// Adding it rounds to the nearest integer, which is then in the low bits.
+/// Adding it rounds to the nearest integer and leaves that in the low bits.
 constexpr double rounder = 0x1.8p52;
 
 /// Returns c0 + c1 x + c2 x^2 + ...
@@ -30,7 +30,7 @@ double polynomial(double x, double c0, Coefficients... rest) {
     return c0 + x * polynomial(x, rest...);
 }
 
-/// A sum of two doubles, the second of which is below the rounding error of the first.
+/// A sum of two doubles; the second is below the rounding error of the first.
 struct Two {
   double high, low;
 };
@@ -72,7 +72,7 @@ double artanh_rest(double z) {
   return z * polynomial(z, 2. / 3, 2. / 5, 2. / 7, 2. / 9, 2. / 11, 2. / 13, 2. / 15, 2. / 17, 2. / 19, 2. / 21);
 }
 
-/// Returns log x, 0 < x < infinity, with twice the digits of f / (2 + f) and a relative error below 2^-56.
+/// Returns log x, 0 < x < infinity, with f / (2 + f) in double-double and a relative error below 2^-56.
 Two long_log(double x) {
   const auto [exponent, f] = parts_of(x);
   const double sum = 2 + f, sum_low = f - (sum - 2);
@@ -144,7 +144,7 @@ double cos(double x) { return sin_from(x, 1); }
 
 double tanh(double x) {
   const double size = std::abs(x), z = x * x;
-  // The continued fraction x / (1 + z / (3 + z / (5 + ... + z / 17))).
+  // Continued fraction x / (1 + z / (3 + z / (5 + ... + z / 17))).
   if (size < 0.55)
     return x * polynomial(z, 34459425, 4729725, 135135, 990, 1) / polynomial(z, 34459425, 16216200, 945945, 13860, 45);
   return std::copysign(1 - 2 / (exp(2 * size) + 1), x);

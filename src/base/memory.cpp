@@ -8,8 +8,8 @@ namespace heed::detail {
 
 namespace {
 
-/// The size of huge pages. Larger allocations ask for them: a core's TLB ("translation lookaside buffer") then covers
-/// 512 times as much memory, and there are fewer page faults.
+/// The size of huge pages. Allocations of at least this size request them: a core's TLB (translation lookaside buffer)
+/// then covers 512 times as much memory, and there are fewer page faults.
 constexpr std::size_t huge_page = std::size_t{1} << 21;
 
 std::align_val_t alignment_of(std::size_t bytes) {
@@ -21,7 +21,7 @@ std::align_val_t alignment_of(std::size_t bytes) {
 void* take_memory(std::size_t bytes) {
   void* const memory = ::operator new(bytes, alignment_of(bytes));
 #ifdef MADV_HUGEPAGE
-  // Fails without consequences on a system without huge pages.
+  // Failure is harmless on a system without huge pages.
   if (bytes >= huge_page) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif
   return memory;

@@ -22,7 +22,7 @@ namespace heed {
 
 #ifdef HEED_NO_THREADS
 
-// Runs on the calling thread, one piece after the other.
+// Builds without threads run pieces sequentially on the calling thread.
 
 void set_threads(int count, std::string) {
   require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
@@ -54,7 +54,7 @@ namespace {
 std::atomic<int> thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 std::string reason_of_count = "all cores";
 
-/// The pieces that are open on the calling thread, and the time in which they were at least `least`.
+/// The number of pieces open on the calling thread, and the time in which it was at least `least`.
 struct OpenPieces {
   using Clock = std::chrono::steady_clock;
 
@@ -79,8 +79,8 @@ thread_local OpenPieces* counted_pieces = nullptr;
 }
 
 #ifndef HEED_STD_THREADS
-/// Throws Error if the system refuses a team of `count` threads. The OpenMP library would end the program instead, so
-/// as many as start() starts are first started as std::threads, all at the same time, and joined.
+/// Throws Error if the system refuses a team of `count` threads. The OpenMP library would terminate the program
+/// instead, so the same number of std::threads is started first, all at once, and joined.
 void require_threads(int count) {
   std::mutex all_there;
   std::vector<std::thread> team;
@@ -96,17 +96,17 @@ void require_threads(int count) {
 }
 #endif
 
-/// The threads that help with loops, and the loops. A loop may be inside a piece of another: threads without a piece of
-/// the outer loop then help with the inner one. No loop waits for a thread that has not joined it.
+/// The helper threads and the loops. A loop may be inside a piece of another: threads without a piece of the outer loop
+/// then help with the inner one. No loop waits for a thread that has not joined it.
 class Team {
  public:
-  /// Threads of the team outlive the static objects of the program.
+  /// Never destroyed: its threads outlive the program's static objects.
   static Team& shared() {
     static Team& team = *new Team;
     return team;
   }
 
-  /// Returns true if a thread waits for a loop.
+  /// Returns true if a thread is waiting for a loop.
   bool has_idle() const { return idle_ > 0; }
 
   /// Shares a loop among threads() threads, the calling one included.
@@ -150,14 +150,14 @@ class Team {
     return nullptr;
   }
 
-  /// Work of thread `index` of the team `generation`.
+  /// Main function of thread `index` of the team `generation`.
   void serve(int index, int generation) {
     own_index = index;
     while (true) {
       const unsigned opened = opened_;
       if (generation_ != generation) break;
       if (const int count = thread_count; index >= count) {
-        thread_count.wait(count);  // fewer threads are wanted now
+        thread_count.wait(count);  // this thread is not needed at present
       } else if (!help(index)) {
         ++idle_;
         wait_for_change(opened_, opened);
@@ -167,7 +167,7 @@ class Team {
     if (--alive_ == 0) alive_.notify_one();
   }
 
-  /// Helps with a loop. Returns false if none needs help. Threads begin at different loops.
+  /// Helps with a loop. Returns false if none needs help. Threads start their search at different loops.
   bool help(int index) {
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       Loop& loop = loops_[(static_cast<std::size_t>(index) + i) % loops_.size()];
@@ -198,9 +198,9 @@ class Team {
     for (int alive = alive_; alive != 0; alive = alive_) wait_for_change(alive_, alive);
   }
 
-  // OpenMP starts the threads, and binds them to cores as OMP_PROC_BIND and OMP_PLACES say. Its team has a thread more
-  // than are needed, in the place of the program's own, which sleeps. In a browser exactly count - 1 threads are ready,
-  // and others start only once the program returns, so none may be started on trial.
+  // OpenMP starts the threads and binds them to cores according to OMP_PROC_BIND and OMP_PLACES. Its team has one more
+  // thread than needed, corresponding to the program's own thread, which sleeps. In a browser exactly count - 1 threads
+  // are ready, and others start only after the program returns, so none may be started on trial.
   void start(int count) {
     const int generation = generation_;
 #ifdef HEED_STD_THREADS
@@ -287,7 +287,7 @@ LoopTimes loop_times() {
 double share_of_open_pieces(Index least, const std::function<void()>& f) {
   struct Counting {
     OpenPieces pieces;
-    const int count = thread_count.exchange(static_cast<int>(pieces.least));  // some loops are divided by threads
+    const int count = thread_count.exchange(static_cast<int>(pieces.least));  // affects how some loops are divided
     explicit Counting(Index least) : pieces{.least = least} { counted_pieces = &pieces; }
     Counting(const Counting&) = delete;
     ~Counting() {

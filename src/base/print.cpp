@@ -10,7 +10,7 @@ namespace {
 
 constexpr Index longest_axis = 8, shown_at_each_end = 3;
 
-/// Writer of a tensor as nested brackets, its elements rounded and of equal width.
+/// Writer of a tensor as nested brackets, with elements rounded and padded to equal width.
 class Printer {
  public:
   Printer(const Shape& shape, const std::function<double(Index)>& value) : shape_(shape), value_(value) {
@@ -38,7 +38,7 @@ class Printer {
   }
 
  private:
-  /// Calls f(i, after_gap) for each printed index of an axis; after_gap: elements before i are left out.
+  /// Calls f(i, after_gap) for each printed index of an axis; after_gap means that elements before i are omitted.
   template <class F>
   void for_shown(int axis, const F& f) const {
     const Index n = shape_[axis];

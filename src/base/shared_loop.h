@@ -1,4 +1,4 @@
-// A loop whose pieces threads share, and how threads wait for each other.
+// A loop whose pieces are shared among threads, and the waiting of threads for each other.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -41,7 +41,7 @@ struct LoopClock {
 };
 inline LoopClock loop_clock;
 
-/// Spinning of a thread before it sleeps: up to 100 microseconds. Other programs need the cores, too.
+/// Spins of a thread before it sleeps: up to 100 microseconds, since other programs need the cores, too.
 inline constexpr int most_spins = 5000;
 
 inline void pause_briefly() {
@@ -62,7 +62,7 @@ void wait_for_change(const std::atomic<V>& value, V old) {
   value.wait(old);
 }
 
-/// The exception of the lowest-numbered piece that threw.
+/// Keeps the exception of the lowest-numbered piece that threw.
 class FirstError {
  public:
   /// Called in the handler of a piece's exception.
@@ -72,7 +72,7 @@ class FirstError {
     error_ = std::current_exception();
     piece_ = piece;
   }
-  /// Returns it, or null, and forgets it.
+  /// Returns the exception, or null, and resets it.
   std::exception_ptr take() { return std::exchange(error_, nullptr); }
 
  private:
@@ -81,7 +81,7 @@ class FirstError {
   std::mutex mutex_;
 };
 
-/// The pieces of a loop that no thread has taken.
+/// The pieces of a loop not yet taken by a thread.
 class Pieces {
  public:
   void reset(Index count) {
@@ -92,8 +92,8 @@ class Pieces {
 
   bool any() const { return count_ > few ? next_ < count_ : left_ != 0; }
 
-  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. Of few pieces each thread takes its own
-  /// first, so that a piece mostly runs where an earlier loop left its operands in the cache.
+  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. If pieces are few, each thread first takes
+  /// its own, so that a piece mostly runs on the core whose cache holds its operands from an earlier loop.
   Index take(int index, int threads) {
     if (count_ > few) {
       const Index piece = next_++;
@@ -116,9 +116,9 @@ class Pieces {
   std::atomic<std::uint64_t> left_ = 0;
 };
 
-/// A loop that threads share. The thread that opens it takes pieces until none is left, and so does every helper, a
-/// thread that joins. A helper is counted before it reads whether the loop is open; so after a closed loop's helpers
-/// have left, no thread accesses it.
+/// A loop shared by threads. The thread that opens it takes pieces until none is left, and so does every helper, a
+/// thread that joins. A helper is counted before it checks if the loop is open; so once a closed loop's helpers have
+/// left, no thread accesses it.
 struct alignas(64) Loop {
   std::atomic<bool> reserved = false, open = false;
   std::atomic<int> helpers = 0;
@@ -128,7 +128,7 @@ struct alignas(64) Loop {
   int threads = 1;
   FirstError error;
 
-  /// Returns false if there is no piece for thread `index`; else the thread must leave.
+  /// Returns false if there is no piece for thread `index`; otherwise the thread must call leave().
   bool join(int index) {
     if (!open || !pieces.any()) return false;
     ++helpers;

@@ -1,6 +1,6 @@
-// Errors. Bad input (a file, an option, a shape) throws Error, whose message is one line: the thing, what was expected,
-// what was found. The program exits with status 2. A violated internal invariant is a bug in heed: HEED_ASSERT prints
-// where and aborts.
+// Errors. Bad input (a file, an option, a shape) throws Error with a one-line message: the thing, the expectation, the
+// finding. The program exits with status 2. A violated internal invariant is a bug in heed: HEED_ASSERT prints its
+// location and aborts.
 #pragma once
 
 #include <fmt/core.h>
@@ -32,7 +32,7 @@ void require(bool condition, fmt::format_string<Args...> message, Args&&... args
 
 }  // namespace heed
 
-/// Aborts with the condition and its location unless the condition holds.
+/// Prints the condition and its location and aborts, unless the condition holds.
 #define HEED_ASSERT(condition)                                                                           \
   do {                                                                                                   \
     if (!(condition)) [[unlikely]] {                                                                     \

@@ -14,7 +14,7 @@ inline bool exceeds_float(double number) {
          (size > std::numeric_limits<float>::max() || (size > 0 && static_cast<float>(size) == 0));
 }
 
-/// The expectation, for error messages.
+/// Description of valid numbers, for error messages.
 inline constexpr const char* within_float = "a number that float32 rounds neither to 0 nor to infinity";
 
 }  // namespace heed

@@ -11,9 +11,8 @@ namespace heed {
 
 class Fiber;
 
-/// Runs parts of a computation that meet at barriers: none continues until all have arrived. Between barriers the parts
-/// are items of a parallel_for. Each part has its own stack, except a single part, which never waits and is an ordinary
-/// call.
+/// Runs parts of a computation with barriers: no part continues until all have arrived. Between barriers the parts are
+/// items of a parallel_for. Each part has its own stack; a single part never waits and is an ordinary call.
 class Lockstep {
  public:
   /// Allocates stacks for at most `most` parts. `most` >= 2 requires has_stacks(). Throws Error if there is no memory
@@ -26,8 +25,8 @@ class Lockstep {
   static bool has_stacks();
 
   /// Calls work(part) for each of `parts` parts. When all have called wait(), calls between(), and all continue. All
-  /// parts must call wait() equally often. If parts or between() throw, the other parts end in their wait(), and the
-  /// exception of the lowest-numbered part is rethrown.
+  /// parts must make the same number of calls of wait(). If a part or between() throws, the other parts end in their
+  /// wait(), and the exception of the lowest-numbered part is rethrown.
   template <class Work, class Between>
   void run(Index parts, const Work& work, const Between& between) {
     run({parts, &work, [](const void* f, Index part) { (*static_cast<const Work*>(f))(part); }, &between,
@@ -39,7 +38,7 @@ class Lockstep {
   void wait(Index part);
 
  private:
-  /// The arguments of run(), with functions as addresses, which allocates no memory.
+  /// The arguments of run(), with functions as addresses, to avoid allocation.
   struct Call {
     Index parts = 0;
     const void* work = nullptr;

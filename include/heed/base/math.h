@@ -1,15 +1,14 @@
-// Functions of the C library whose last bits differ between libraries, and with the processor: our own, of additions,
-// products, quotients and fused multiply-adds alone, so that they give the same bits everywhere. Arguments, results and
-// exceptions are those of the functions of the same name in <cmath>; square roots, which are exact, come from there.
+// Replacements for C library functions whose last bits differ between libraries and processors. They use only
+// additions, products, quotients and fused multiply-adds, so they give the same bits everywhere. Arguments, results and
+// exceptions are as in <cmath>; std::sqrt is exact and needs no replacement.
 //
-// u = 2^-53 is half a unit in the last place of a double. Results in float are rounded from double: their error is at
+// u = 2^-53 is half a unit in the last place of a double. Results in float are rounded from double; their error is at
 // most 0.501 units in the last place.
 #pragma once
 
 namespace heed::math {
 
-/// Relative error at most 2 u. The largest finite result belongs to x = 709.78; results below 2.2e-308 are subnormal,
-/// down to x = -745.13.
+/// Relative error at most 2 u. Results are finite up to x = 709.78, subnormal below 2.2e-308, and 0 below x = -745.13.
 double exp(double x);
 
 /// Relative error at most 2 u.

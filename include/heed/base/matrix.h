@@ -12,14 +12,14 @@ template <class T>
 struct Matrix {
   T* data = nullptr;
   Index rows = 0, columns = 0;
-  Index stride = 0;  ///< elements from one row to the next, in every kernel
+  Index stride = 0;  ///< elements from one row to the next
 
   Matrix() = default;
   Matrix(T* data, Index rows, Index columns) : Matrix(data, rows, columns, columns) {}
   Matrix(T* data, Index rows, Index columns, Index stride) : data(data), rows(rows), columns(columns), stride(stride) {}
 
-  /// Copies field by field, so that functions get the address of a matrix. A trivial copy would be passed on the stack:
-  /// one wide load of fields just stored one by one, which stalls (about 10 ns per call).
+  /// Copies field by field, so that matrices are passed by address. With a trivial copy they would be passed on the
+  /// stack: a wide load of fields stored individually just before, which stalls (about 10 ns per call).
   Matrix(const Matrix& other) : Matrix(other.data, other.rows, other.columns, other.stride) {}
   Matrix& operator=(const Matrix&) = default;
 
@@ -28,7 +28,7 @@ struct Matrix {
   requires(std::is_same_v<const U, T>) Matrix(const Matrix<U>& other)
       : Matrix(other.data, other.rows, other.columns, other.stride) {}
 
-  /// Returns true unless the matrix is empty; optional operands are empty if left out.
+  /// Returns true unless the matrix is empty; omitted optional operands are empty.
   explicit operator bool() const { return data != nullptr; }
 
   /// Returns the start of a row.
@@ -58,7 +58,7 @@ Transposed<T> transposed(Matrix<T> m) {
   return {m};
 }
 
-/// An operand of a product: a matrix, or the transpose of one. rows and columns are those of the operand.
+/// An operand of a product: a matrix or a transposed one. rows and columns are those of the operand.
 template <class T>
 struct Operand {
   const T* data = nullptr;
@@ -66,7 +66,7 @@ struct Operand {
   Index stride = 0;         ///< of the matrix in memory
   bool transposed = false;  ///< true if the matrix in memory is the transpose of the operand
 
-  Operand(const Operand& other)  // copies field by field, as Matrix does
+  Operand(const Operand& other)  // copies field by field, like Matrix
       : Operand(other.data, other.rows, other.columns, other.stride, other.transposed) {}
   Operand& operator=(const Operand&) = default;
 
@@ -80,7 +80,7 @@ struct Operand {
         transposed(true) {}
   Operand(Transposed<T> t) : Operand(Transposed<const T>{t.matrix}) {}
 
-  /// Elements from one element to the one below it, and to the one to its right.
+  /// Return the distance in elements to the element below, and to the element to the right.
   Index down() const { return transposed ? 1 : stride; }
   Index across() const { return transposed ? stride : 1; }
   const T& operator()(Index row, Index column) const { return data[row * down() + column * across()]; }
@@ -110,7 +110,7 @@ void fill(Matrix<T> m, std::type_identity_t<T> value) {
   for (Index r = 0; r < m.rows; ++r) std::fill_n(m[r], m.columns, value);
 }
 
-/// Prefetches the elements of m into the cache. Always inlined: GCC takes a function that only prefetches for one
+/// Prefetches the elements of m into the cache. Always inlined: GCC treats a function that only prefetches as one
 /// without effect and drops its calls.
 template <class T>
 [[gnu::always_inline]] inline void fetch(Matrix<T> m) {

@@ -1,4 +1,4 @@
-// Layouts of memory: the same code divides a block of memory into matrices and measures how much they take.
+// Layouts of memory: the same code divides a block of memory into matrices and measures their total size.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -7,14 +7,14 @@
 
 namespace heed {
 
-/// Divides a block of memory into parts, one after the other. Without memory the parts are empty and taken() is their
-/// total size. `guard` elements are skipped after each part: if they change, a write overran it.
+/// Divides a block of memory into consecutive parts. Without memory the parts are empty and taken() is their total
+/// size. `guard` elements are skipped after each part; if they change, a write has overrun the part.
 template <class T>
 class MemoryLayout {
  public:
   explicit MemoryLayout(T* memory = nullptr, Index guard = 0) : memory_(memory), guard_(guard) {}
 
-  /// Returns the next `count` elements. Not inline: a layout is some twenty such calls, a kilobyte of code at each use.
+  /// Returns the next `count` elements. Not inlined: a layout has about 20 such calls, a kilobyte of code per use.
   [[gnu::noinline]] T* numbers(Index count) {
     T* const part = memory_ && count > 0 ? memory_ + taken_ : nullptr;
     taken_ += count;
@@ -39,7 +39,7 @@ class MemoryLayout {
   std::vector<Index> guards_;
 };
 
-/// Parts<T>(arguments..., layout), with memory allocated for them.
+/// Parts<T>(arguments..., layout) with its own memory.
 template <template <class> class Parts, class T>
 class LaidOut {
  public:

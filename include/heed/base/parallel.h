@@ -1,6 +1,6 @@
 // Threads for computation; no other file starts them (the data pipeline uses oneTBB's, see data/loader.h). Work is
 // divided by its shape, never by the number of threads, so results do not depend on that number. Loops nest: threads
-// that have no piece of an outer loop take pieces of the loops inside it.
+// without a piece of an outer loop take pieces of the inner loops.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -16,25 +16,25 @@ namespace heed {
 void set_threads(int count, std::string reason = "asked for");
 int threads();
 
-/// Returns why there are so many: "asked for", "all cores".
+/// Returns the reason for the number of threads: "asked for", "all cores".
 const std::string& threads_reason();
 
 /// Returns the index of the calling thread inside a parallel_for, 0 <= worker() < threads(); 0 outside.
 int worker();
 
-/// Time of loops since start_loop_times(), in seconds. While a loop is open, each thread is in a piece or waits.
+/// Times of loops since start_loop_times(), in seconds. While a loop is open, each thread runs a piece or waits.
 struct LoopTimes {
-  double open = 0;  ///< time in which loops were open, not counting loops inside others
+  double open = 0;  ///< time in which loops were open, without nested loops
   double busy = 0;  ///< time in pieces, summed over threads
-  Index loops = 0;  ///< loops opened, not counting loops inside others
+  Index loops = 0;  ///< number of loops opened, without nested loops
 };
 
-/// Starts to measure loops, from zero.
+/// Resets the times to zero and starts measuring.
 void start_loop_times();
 LoopTimes loop_times();
 
-/// Calls f() on the calling thread alone, and returns the share of its time in which at least `least` pieces were open,
-/// those of inner loops counted for each piece of the outer one: tasks that as many threads could run side by side.
+/// Calls f() on the calling thread alone. Returns the fraction of its time in which at least `least` pieces were open,
+/// which `least` threads could run concurrently. Inner loops count for each piece of the outer one.
 double share_of_open_pieces(Index least, const std::function<void()>& f);
 
 namespace detail {
@@ -43,8 +43,8 @@ bool alone();
 void parallel_run(Index pieces, void (*call)(const void*, Index), const void* function);
 }  // namespace detail
 
-/// Calls f(piece) once for each piece in [0, pieces), on all threads that have nothing else to do. Pieces must not
-/// depend on each other. If some throw, the exception of the lowest-numbered piece is rethrown after all have ended.
+/// Calls f(piece) once for each piece in [0, pieces), on all idle threads. Pieces must not depend on each other. If
+/// some throw, the exception of the lowest-numbered piece is rethrown after all have ended.
 template <class F>
 void parallel_for(Index pieces, const F& f) {
   detail::parallel_run(
@@ -52,8 +52,8 @@ void parallel_for(Index pieces, const F& f) {
 }
 
 /// Divides [0, size) into at most 64 ranges of at least `grain` elements and calls f(begin, end) for each on all
-/// threads; if there is no other thread, calls it for a single range, which saves repeated preparation in f. So the
-/// result for an element must not depend on its range; sums over ranges need parallel_for.
+/// threads; with no other thread, calls it for a single range, which avoids repeated preparation in f. The result for
+/// an element must therefore not depend on its range; sums over ranges need parallel_for.
 template <class F>
 void parallel_ranges(Index size, Index grain, const F& f) {
   const Index pieces = detail::alone() ? 1 : std::clamp<Index>(size / std::max<Index>(grain, 1), 1, 64);

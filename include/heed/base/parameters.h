@@ -28,8 +28,8 @@ struct Initial {
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
   /// Integers from first to first + count - 1, drawn without replacement, for at most `count` elements.
   static Initial distinct(Index first, Index count) { return {Kind::distinct, static_cast<double>(first), count}; }
-  /// Orthogonal rows, for a matrix. Blocks have as many rows as columns (the last may have fewer); rows are orthogonal
-  /// within a block, and each has the length of a row of independent standard normal values.
+  /// Orthogonal rows, for a matrix. Blocks are square (the last may have fewer rows); rows are orthogonal within a
+  /// block, and each has the length of a row of independent standard normal values.
   static Initial orthogonal() { return {Kind::orthogonal}; }
 
   bool operator==(const Initial&) const = default;
@@ -55,16 +55,16 @@ struct ParameterSpec {
   std::string name{};
   Shape shape{};
   Initial initial{};
-  bool decay = true;         ///< true if weight decay applies
-  bool trainable = true;     ///< false for a buffer, which is stored with the weights but has no gradient
-  bool prepared = false;     ///< computed from others once per step (tape/preparation.h); not trainable and in no file
-  bool multiplied = false;   ///< the weight of a linear layer, worth packing once for many products
-  bool running = false;      ///< a buffer that training passes update
-  bool nonnegative = false;  ///< a variance: a negative value in a file is an error
-  bool training_only = false;        ///< belongs to a head used in training only; in no file of weights
+  bool decay = true;           ///< true if weight decay applies
+  bool trainable = true;       ///< false for a buffer, which is stored with the weights but has no gradient
+  bool prepared = false;       ///< computed from others once per step (tape/preparation.h); not trainable, not in files
+  bool multiplied = false;     ///< the weight of a linear layer, packed once for many products
+  bool running = false;        ///< a buffer that training passes update
+  bool nonnegative = false;    ///< a variance: a negative value in a file is an error
+  bool training_only = false;  ///< belongs to a head used in training only; not in weight files
   std::vector<Index> scaled_rows{};  ///< consecutive groups of rows whose gradients are scaled adaptively
   std::vector<RowPart> parts{};      ///< row groups of a fused layer, such as q, k and v
-  PositionRows positions{};          ///< of a position embedding, which can be interpolated to another grid
+  PositionRows positions{};          ///< rows of a position embedding, for interpolation to another grid
 };
 
 /// Position of a tensor in its ParameterList.
@@ -99,7 +99,7 @@ class ParameterList {
   /// Returns the number of trainable elements.
   Index trainable_elements() const;
 
-  /// The computations of the prepared tensors.
+  /// Adds, or returns, the computations of prepared tensors.
   void prepare_by(std::shared_ptr<const Preparation> preparation) { preparations_.push_back(std::move(preparation)); }
   const std::vector<std::shared_ptr<const Preparation>>& preparations() const { return preparations_; }
 
@@ -118,15 +118,15 @@ class Parameters {
   /// Returns tensors with shapes and no values, for a dry run (tape/tape.h).
   static Parameters shapes_of(ParameterList list);
 
-  /// Fills every tensor by its declaration. Values depend on the seed and the tensor's name alone, and are the same for
-  /// every T up to rounding.
+  /// Fills every tensor as declared. Values depend only on the seed and the tensor's name, and are the same for every T
+  /// up to rounding.
   void initialise(std::uint64_t seed);
 
   const ParameterList& list() const { return list_; }
   View<T> operator[](ParameterId id) { return {values_.data() + offset(id), list_[id].shape}; }
   View<const T> operator[](ParameterId id) const { return {values_.data() + offset(id), list_[id].shape}; }
 
-  /// One buffer with all tensors, each aligned; gaps and values start as zero. [0, trainable_size()) holds the
+  /// Return the buffer of all tensors, each aligned; gaps and values start as zero. [0, trainable_size()) holds the
   /// trainable ones in order, then, up to gradient_size(), the prepared ones, then, up to size(), the buffers.
   T* data() { return values_.data(); }
   const T* data() const { return values_.data(); }
@@ -188,7 +188,7 @@ namespace detail {
 /// Rounds a size up, so that each tensor starts on a cache line for every number type.
 inline Index whole_cache_lines(Index elements) { return (elements + 15) / 16 * 16; }
 
-/// Return element i of a tensor whose elements are drawn one by one, and all elements of an orthogonal one.
+/// Return element i of a tensor with independent elements, and all elements of an orthogonal one.
 double draw_initial(const Initial& initial, const RandomStream& stream, Index i);
 std::vector<double> draw_orthogonal(const RandomStream& stream, Index rows, Index columns);
 

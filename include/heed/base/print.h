@@ -1,4 +1,4 @@
-// Tensors as text, for looking at them: std::cout << tensor.
+// Printing of tensors: std::cout << tensor.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -17,7 +17,7 @@ void print_values(std::ostream& out, const Shape& shape, const std::function<dou
 ///   [[ 0.5, -1.25],
 ///    [1000,     0]]  shape [2, 2]
 ///
-/// An axis of more than eight elements is cut in the middle: its first and last three are written.
+/// Axes of more than eight elements are abbreviated to their first and last three.
 template <class T>
 std::ostream& operator<<(std::ostream& out, const View<T>& view) {
   detail::print_values(out, view.shape(), [&](Index i) { return static_cast<double>(view[i]); });

@@ -1,5 +1,5 @@
-// Counter-based random numbers: a value depends on (seed, stream, index) alone, never on previous draws. So any thread
-// can compute it, again after a resume, with the same bits.
+// Counter-based random numbers: a value depends only on (seed, stream, index), not on previous draws. So any thread can
+// compute it, also after a resume, with the same bits.
 #pragma once
 
 #include "heed/base/math.h"
@@ -12,8 +12,8 @@
 
 namespace heed {
 
-/// The SplitMix64 finaliser (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014,
-/// with Stafford's constants): a bijection of 64-bit words in which every input bit moves every output bit.
+/// The SplitMix64 finaliser (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014, with
+/// Stafford's constants): a bijection of 64-bit words in which every input bit affects every output bit.
 constexpr std::uint64_t mix_bits(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;

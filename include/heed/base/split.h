@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// Returns the n + 1 parts, possibly empty, around the n separators in the text.
+/// Returns the n + 1 parts, possibly empty, between the n separators in the text.
 inline std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (std::size_t begin = 0; begin <= text.size();) {

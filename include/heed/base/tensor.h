@@ -15,7 +15,7 @@
 
 namespace heed {
 
-/// Sizes, strides and positions. Signed, so that differences and reversed loops are plain arithmetic.
+/// Type of sizes, strides and indices. Signed, so that differences and reversed loops are plain arithmetic.
 using Index = std::int64_t;
 
 /// Alignment of every tensor in bytes: a cache line, and the widest vector register.
@@ -38,20 +38,20 @@ class Shape {
 
   int rank() const { return rank_; }
 
-  /// Size of an axis; negative axes count from the last (-1).
+  /// Returns the size of an axis; negative axes count from the last (-1).
   Index operator[](int axis) const {
     HEED_ASSERT(axis >= -rank_ && axis < rank_);
     return sizes_[static_cast<std::size_t>(axis < 0 ? axis + rank_ : axis)];
   }
 
-  /// Number of elements: the product of all sizes (1 for a scalar).
+  /// Returns the number of elements, the product of all sizes (1 for a scalar).
   Index elements() const {
     Index product = 1;
     for (int axis = 0; axis < rank_; ++axis) product *= sizes_[static_cast<std::size_t>(axis)];
     return product;
   }
 
-  /// Elements per row, a row being the last axis, and the number of rows.
+  /// Return the elements per row (the last axis), and the number of rows.
   Index row_size() const { return rank_ == 0 ? 1 : (*this)[-1]; }
   Index rows() const { return row_size() == 0 ? 0 : elements() / row_size(); }
 
@@ -77,7 +77,7 @@ inline std::string to_string(const Shape& shape) {
 
 }  // namespace heed
 
-/// Formats shapes in messages; the text is built only if a message is.
+/// Formats shapes in messages; the text is built only when the message is.
 template <>
 struct fmt::formatter<heed::Shape> {
   constexpr auto parse(fmt::format_parse_context& context) { return context.begin(); }
@@ -123,7 +123,7 @@ class View {
   Shape shape_;
 };
 
-/// A View<const T> as a parameter from which T is not deduced, so that tensors and views of either kind convert to it.
+/// Parameter type View<const T> from which T is not deduced, so that tensors and views, const or not, convert to it.
 template <class T>
 using ViewFor = std::type_identity_t<View<const T>>;
 
@@ -135,7 +135,7 @@ std::size_t bytes_of(Index count) {
 }
 
 namespace detail {
-/// Allocates uninitialised memory, aligned for vector loads. Throws std::bad_alloc if there is none.
+/// Allocates uninitialised memory, aligned for vector loads. Throws std::bad_alloc on failure.
 void* take_memory(std::size_t bytes);
 void give_back_memory(void* memory, std::size_t bytes);
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Lines for the user about input that was left out, or used in another way than it says.
+// Warnings for the user about input that is ignored, or used differently than stated.
 #pragma once
 
 #include <atomic>
@@ -8,17 +8,17 @@
 
 namespace heed {
 
-/// Adds a line to the warnings, unless the program has added the same before. For use by the main thread.
+/// Adds a line to the warnings, unless the program has already added it. Main thread only.
 void warn(const std::string& line);
 
 /// Returns the warnings since the last call.
 std::vector<std::string> take_warnings();
 
-/// Work that takes long before a command has anything to show: f(what, done, all) is called as it advances.
+/// Callback for the progress of long work before a command's first output: f(what, done, all).
 using ProgressShown = std::function<void(const char* what, long done, long all)>;
 void show_progress(ProgressShown f);
 
-/// The work while it is done. Several threads may advance it.
+/// Progress of such work. Several threads may advance it.
 class ReadingProgress {
  public:
   ReadingProgress(const char* what, long all) : what_(what), all_(all) {}

@@ -12,7 +12,7 @@
 namespace heed {
 
 /// Seconds spent in the forward and backward functions of operations, by name, or by name and layer. Times of threads
-/// are added: n threads may spend n seconds per second.
+/// are summed: n threads may spend n seconds per second.
 class Profile {
  public:
   using Clock = std::chrono::steady_clock;
@@ -34,7 +34,7 @@ class Profile {
     row(operation, layer).backward += spent(start);
   }
 
-  /// Excludes the time since `start` from the running operation, which waited for other threads.
+  /// Excludes the time since `start`, in which the running operation waited for other threads.
   void exclude_wait(Clock::time_point start) { waited_ += since(start); }
 
   Profile& operator+=(const Profile& other) {
@@ -62,7 +62,7 @@ class Profile {
 
   bool by_layer_;
   double waited_ = 0;
-  std::vector<Row> rows_;  // a dozen rows: linear search is faster than a map
+  std::vector<Row> rows_;  // a dozen rows, so linear search is faster than a map
 };
 
 }  // namespace heed

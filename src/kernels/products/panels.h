@@ -10,7 +10,7 @@ namespace heed::kernels::simd {
 /// Maximum vectors of B per tile; pair_sums.h gives the reason.
 inline constexpr int tile_vectors = registers == 32 ? 4 : 2;
 
-/// Loads four-lane blocks of rows `stride` apart, the first row into the lowest block.
+/// Loads four elements of each of the rows `stride` apart into the four-lane blocks of a vector, the first row lowest.
 template <class D>
 hn::Vec<D> load_blocks(D d, const float* from, Index stride) {
   if constexpr (hn::MaxLanes(D{}) == 4) {
