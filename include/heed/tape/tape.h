@@ -41,7 +41,7 @@ class Adjoint;
 
 namespace detail {
 
-/// Record of a tape that outlives it: a handle compares generations to detect that its pass has ended.
+/// Record that outlives its tape: a handle compares generations to detect that its pass has ended.
 struct TapeSlot {
   std::uint64_t generation = 0;  ///< incremented when the tape is cleared or destroyed
   void* tape = nullptr;
@@ -60,7 +60,7 @@ class Var {
   /// Returns false for a default-constructed handle: an omitted optional operand.
   explicit operator bool() const { return slot_ != nullptr; }
 
-  /// Returns whether both are handles of one value.
+  /// Returns true if both are handles of the same value.
   bool operator==(const Var&) const = default;
 
   Tape<T>& tape() const;
@@ -110,7 +110,7 @@ struct PassExamples {
 template <class T>
 struct Observers {
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the recorded operations
-  bool trace_fused = false;                  ///< traces fused operations, as an untraced pass runs them
+  bool trace_fused = false;                  ///< traces fused operations, as in an untraced pass
   Profile* profile = nullptr;                ///< collects the time of operations
   TensorObserver<T>* tensors = nullptr;      ///< receives all results and gradients
 };
@@ -122,7 +122,7 @@ struct Pass {
   Parameters<T>* parameters = nullptr;
   const PackedWeights<T>* packed = nullptr;  ///< packed copies of the weights; optional
   Gradients<T>* gradients = nullptr;
-  bool prepared = false;  ///< whether the prepared tensors are up to date (tape/preparation.h)
+  bool prepared = false;  ///< the prepared tensors are up to date (tape/preparation.h)
   bool training = false;  ///< dropout is active; batch statistics are used and updated
   RandomStream random{};  ///< random stream of the step, for dropout and similar
 
@@ -200,8 +200,8 @@ class Tape {
 
   /// Returns f(x) and saves only x: the backward pass calls f once more ("checkpointing"; Chen et al., "Training deep
   /// nets with sublinear memory cost", arXiv:1604.06174). f is called with handles of the inner tape; its other
-  /// operands must be parameters of the model. Results are bit for bit those of f(x). f is copied: its captures must
-  /// outlive the pass. Operations that change buffers must not do so if execution.recomputing. A profile counts both
+  /// operands must be parameters of the model. Results are bitwise equal to those of f(x). f is copied: its captures
+  /// must outlive the pass. Operations must not change buffers if execution.recomputing is set. A profile counts both
   /// calls as forward.
   template <class F>
   Var<T> recompute(Var<T> x, const F& f);
@@ -217,7 +217,7 @@ class Tape {
   void start_backward(Var<T> y, View<const T> cotangent);
   void finish_backward();
 
-  /// Returns the gradient of an input() after backward(); zero if nothing depended on it.
+  /// Returns the gradient of an input() after backward(); zero if the result does not depend on it.
   View<const T> gradient(Var<T> x);
 
   /// Returns the bytes that the tape and its inner tape hold for values, saved memory and gradients.
@@ -236,13 +236,13 @@ class Tape {
   /// Writes the operations of the pass, one per line (tape/trace.h). Throws Error without Observers::trace.
   void dump(std::ostream& out) const;
 
-  /// Writes them as a graph in Graphviz's language. Throws Error without Observers::trace.
+  /// Writes the operations as a Graphviz graph. Throws Error without Observers::trace.
   void dot(std::ostream& out) const;
 
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
 
-  /// Returns whether dropout and similar operations draw random numbers.
+  /// Returns true if dropout and similar operations draw random numbers.
   bool draws() const { return pass_.training && !pass_.execution.deterministic; }
 
   // ---- For operations ----
@@ -305,7 +305,7 @@ class Tape {
   /// Returns the destination for the gradient of `x`. The caller must write to it before the next call.
   Target target(Var<T> x);
 
-  /// Returns whether the gradient of `x` is required.
+  /// Returns true if the gradient of `x` is required.
   bool wanted(Var<T> x) { return node(x).wanted; }
 
   /// Layer name of the operations recorded during its lifetime.
@@ -336,7 +336,7 @@ class Tape {
     std::uint32_t result, index;  ///< its node; index among the results of the pass
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
-    const char* operation;  ///< null for a recomputed part, whose operations are timed and observed themselves
+    const char* operation;  ///< null for a recomputed part, whose operations are timed and observed individually
     const std::string* layer;
   };
   struct FreeBuffer {
@@ -371,12 +371,12 @@ class Tape {
   bool backward_done_ = false;
   bool completes_ = false;     ///< backward() completes the gradients of the pass
   Index saved_ = 0;            ///< elements allocated by memory() since the last recorded operation
-  std::uint32_t results_ = 0;  ///< results of operations so far, with those of recomputed parts
+  std::uint32_t results_ = 0;  ///< number of results so far, including those of recomputed parts
   const std::string* layer_ = nullptr;
   detail::TapeSlot* slot_;
 };
 
-/// The gradient of a result, as the backward function of its operation receives it.
+/// The gradient of a result, passed to the backward function of its operation.
 template <class T>
 class Adjoint {
  public:
@@ -392,7 +392,7 @@ class Adjoint {
   /// Returns the result y.
   const T* value() const { return tape_->nodes_[index_].value; }
 
-  /// Adds: dx += dy.
+  /// Computes dx += dy.
   void add_to(Var<T> x) const;
 
   /// Adds dy as its last use: if dx has no memory yet, it takes over that of dy.

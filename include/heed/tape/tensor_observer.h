@@ -18,7 +18,7 @@ struct ObservedResult {
   const std::string* layer;  ///< name of its layer, such as "blocks.0.norm1"; null outside of layers
 };
 
-/// A result, or the loss gradient by it.
+/// A result, or the gradient of the loss with respect to it.
 template <class T>
 struct ObservedTensor {
   ObservedResult result;

@@ -15,7 +15,7 @@ namespace heed {
 
 /// A recorded operation.
 struct TraceEntry {
-  /// An operand or result. A tensor has one id in the whole trace; parameters have separate ids.
+  /// An operand or result. A tensor has the same id in the whole trace; parameters have separate ids.
   struct Value {
     Index id = 0;
     bool parameter = false;
@@ -33,7 +33,7 @@ struct TraceEntry {
   std::vector<Value> operands{};  ///< without duplicates
   Index saved = 0;                ///< elements saved for the backward pass, besides operands and result
 
-  /// Returns the additions for the gradient of operand x if it is added to one from another use.
+  /// Returns the additions for adding the gradient of operand x to one from another use.
   Index join_additions(const Value& x) const { return cost.joins < 0 ? x.elements() : cost.joins; }
 };
 
@@ -53,7 +53,7 @@ void for_each_gradient(std::span<const TraceEntry> trace, const F& f) {
   }
 }
 
-/// Writes a line for each operation: its result, operands with their shapes, cost and layer.
+/// Writes one line per operation: its result, operands with their shapes, cost and layer.
 ///
 ///   %2 [2, 4] = linear(%0 [2, 3], fc.weight [4, 3])  forward 24 mul, 16 add; backward 48 mul, 30 add  in fc
 ///
@@ -62,7 +62,7 @@ void for_each_gradient(std::span<const TraceEntry> trace, const F& f) {
 /// several operations use.
 void write_trace(std::ostream& out, std::span<const TraceEntry> trace, const ParameterList* parameters = nullptr);
 
-/// Writes the operations as a graph in Graphviz's language: boxes are operations, ellipses inputs and parameters.
+/// Writes the operations as a Graphviz graph: boxes are operations, ellipses inputs and parameters.
 void write_dot(std::ostream& out, std::span<const TraceEntry> trace, const ParameterList* parameters = nullptr);
 
 }  // namespace heed

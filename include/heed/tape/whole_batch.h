@@ -15,9 +15,9 @@ struct WholeBatch {
 
   Index images = 0;       ///< images of the whole batch
   Index images_here = 0;  ///< images of this pass
-  bool first = false;     ///< whether this pass updates the running statistics of its process
+  bool first = false;     ///< this pass updates the running statistics of its process
 
-  /// Replaces values by their sums over all passes, the same bits in each.
+  /// Replaces values by their sums over all passes, with the same bits in each pass.
   virtual void sum(std::span<T> values) = 0;
 };
 
