@@ -1,4 +1,4 @@
-// One model's answer to an image: probabilities, and pictures of its attention.
+// One model's results for an image: probabilities, and pictures of its attention.
 import { latest } from "./engine.js";
 import { MapsView } from "./maps.js";
 import { make } from "./make.js";
@@ -8,13 +8,13 @@ export class Answer {
   #library;
   #data = "";
 
-  /** `changed(name)` is called where another model is chosen, `choose(query)` where somebody points at a patch, and
-      `looked()` after each answer. */
+  /** `changed(name)` is called when another model is selected, `choose(query)` when a patch is selected, and
+      `looked()` after each result. */
   constructor(engine, library, { title, changed, choose, looked }) {
     this.#engine = engine;
     this.#library = library;
     this.looked = looked;
-    /** What is shown: {name, picture, model, look}, or null. */
+    /** The current content: {name, picture, model, look}, or null. */
     this.answered = null;
     this.select = make("select", {
       onchange: () => {
@@ -41,7 +41,7 @@ export class Answer {
     this.show = latest((picture, view) => this.#show(picture, view));
   }
 
-  /** Offers the models of a data set, and takes the one of a name; where it is not there, another, and says so. */
+  /** Lists the models of a data set and selects one by name; if it is missing, selects another with a note. */
   offer(data, name) {
     this.#data = data;
     this.select.replaceChildren(...this.#library.options(data));
@@ -81,7 +81,7 @@ export class Answer {
     this.looked();
   }
 
-  /** Draws the pictures again: another query, or other pictures. */
+  /** Redraws the pictures, after a change of the query or the kind of pictures. */
   draw(view) {
     if (this.answered) this.maps.show(this.answered.model, this.answered.look, view);
   }

@@ -1,17 +1,17 @@
-// The files of the page: beside it, or, in the page that is a single file, within it.
+// Files of the page: beside it or, in the single-file page, inlined.
 
-/** What is inlined under a path, or null. */
+/** Returns the element inlined under a path, or null. */
 export function inlined(path) {
   return document.getElementById(`asset:${path}`);
 }
 
-/** The bytes that a gzip file holds. */
+/** Returns the decompressed bytes of a gzip file. */
 async function unpacked(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** The bytes of a file; of one that ends in .gz, those that it holds. */
+/** Returns the bytes of a file, decompressed if its name ends in .gz. */
 export async function asset(path) {
   const element = inlined(path);
   let bytes;
@@ -23,11 +23,11 @@ export async function asset(path) {
     if (!response.ok) throw new Error(`${path}: the server answers ${response.status}`);
     bytes = new Uint8Array(await response.arrayBuffer());
   }
-  // A server may have unpacked it already.
+  // A server may have decompressed it already.
   return path.endsWith(".gz") && bytes[0] === 0x1f && bytes[1] === 0x8b ? unpacked(bytes) : bytes;
 }
 
-/** A text file. */
+/** Returns a text file. */
 export async function textAsset(path) {
   return new TextDecoder().decode(await asset(path));
 }

@@ -1,11 +1,11 @@
-// A chart of lines, drawn as SVG; the pointer or the arrow keys show the values.
+// A line chart as SVG; the pointer or the arrow keys show the values.
 import { make, makeSvg, shown } from "./make.js";
 import { pathOf, ticks } from "./plot.js";
 
-/** Room for what stands beside the lines. */
+/** Margins around the lines. */
 const margin = { left: 52, right: 12, top: 12, bottom: 34 };
 
-/** A line by name: points [x, y] from left to right, y null where it is broken. `series` chooses its colour.
+/** A named line: points [x, y] from left to right; a null y interrupts it. `series` selects its colour.
     @typedef {{name: string, series: number, points: (number|null)[][], dashed?: boolean, dots?: boolean}} Line */
 
 export class Chart {
@@ -13,7 +13,7 @@ export class Chart {
   #lines = [];
   #at = null;
 
-  /** `x` is what the lines run over; `format` and `formatX` write a value. */
+  /** `x` is the title of the x axis; `format` and `formatX` format a value. */
   constructor({ title, x, format = shown, formatX = shown, range = null }) {
     this.x = x;
     this.format = format;

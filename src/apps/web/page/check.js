@@ -1,4 +1,4 @@
-// Check: hand-written gradients against differences, one element at a time or all of them.
+// Check: hand-written gradients compared with differences, for one element or for all.
 import { Chart } from "./chart.js";
 import { latest } from "./engine.js";
 import { make, table } from "./make.js";
@@ -138,7 +138,7 @@ export class CheckView {
     return this.#cases[Number(this.setting.value)].inputs[this.tensor.selectedIndex];
   }
 
-  /** "head 1, token 3": the place of an element in its tensor. */
+  /** Returns the indices of an element in its tensor: "head 1, token 3". */
   #place(element) {
     const { shape, axes } = this.#input();
     let rest = element;
@@ -178,7 +178,7 @@ export class CheckView {
         centre = (found.values.data.length - 1) / 2,
         value = found.values.data[centre];
       const points = [...found.offsets.data].map((offset, i) => [x + offset, found.values.data[i]]);
-      // Of a line with the slope, half as far to each side.
+      // Half-width of a segment with this slope.
       const along = (slope) =>
         points.filter((_, i) => Math.abs(i - centre) <= centre / 2).map(([a]) => [a, value + slope * (a - x)]);
       this.chart.set([

@@ -1,18 +1,18 @@
-// An image to look at, drawn, chosen or opened, and a patch of it.
+// Selection of an image, drawn, chosen or opened, and of a patch of it.
 import { dataSets, inverted, isBright, paintGrey, pictureOf } from "./images.js";
 import { markOf, patchAt, patchByKey } from "./maps.js";
 import { make, makeSvg } from "./make.js";
 import { Pad } from "./pad.js";
 
-/** Images of the gallery that are shown at a time. */
+/** Number of gallery images shown at a time. */
 const galleryPage = 12;
 
 export class ImageChoice {
   #sets;
   #told;
 
-  /** Where somebody takes another image, set or patch, `told` is called. `image` is a number in the gallery. `picture` is
-      what is looked at, with what it is called; null where the sheet is empty. */
+  /** `told` is called when another image, set or patch is selected. `image` is an index in the gallery. `picture` is
+      the selected image with its name; null if the sheet is empty. */
   constructor(sets, { data, image, query, turned, told }) {
     this.#sets = sets;
     this.#told = told;
@@ -78,7 +78,7 @@ export class ImageChoice {
       id: "file",
       onchange: () => {
         if (file.files[0]) this.open(file.files[0]);
-        file.value = ""; // so that the same file can be opened again
+        file.value = ""; // allows opening the same file again
       },
     });
     this.turn = make("input", { type: "checkbox", onchange: () => this.#turned() });
@@ -129,7 +129,7 @@ export class ImageChoice {
     }
   }
 
-  /** What image i of the gallery shows. */
+  /** Describes image i of the gallery. */
   #called(i) {
     const label = this.#sets[this.data].testLabel(i);
     return this.classes[label] ?? `class ${label}`;
@@ -141,13 +141,13 @@ export class ImageChoice {
     this.#showGallery();
   }
 
-  /** Takes an image of the gallery. */
+  /** Selects an image of the gallery. */
   choose(i) {
     this.pad.empty();
     this.#take(this.#sets[this.data].test(i), i);
   }
 
-  /** Takes an image file. */
+  /** Opens an image file. */
   async open(file) {
     let picture;
     try {
@@ -175,7 +175,7 @@ export class ImageChoice {
     this.#told();
   }
 
-  /** What is looked at, and what says which image it is. */
+  /** Updates the image's description, and the mark of the selected image. */
   #named() {
     if (this.original === null) return null;
     const picture = this.turn.checked ? inverted(this.original) : this.original;
@@ -206,15 +206,15 @@ export class ImageChoice {
     this.marks.replaceChildren(...(this.query < 0 ? [] : markOf(this.query, this.side)));
   }
 
-  /** Shows no answer, and why. */
+  /** Clears the predictions and shows the reason. */
   showNone(why) {
     this.seen.getContext("2d").clearRect(0, 0, this.seen.width, this.seen.height);
     this.seen.setAttribute("aria-label", why);
     this.said.textContent = why;
   }
 
-  /** Shows what models were given, and says in words what they take it for, and what the picture of a name shows of it.
-      An answer is {name, picture, model, look}: of one picture, which may be another than has been taken meanwhile. */
+  /** Shows the models' input, their predictions in words, and a description of the picture `name`.
+      An answer is {name, picture, model, look}; its picture may no longer be the selected one. */
   show(answers, name) {
     const [{ picture, model, look }] = answers;
     this.classes = model.classes;

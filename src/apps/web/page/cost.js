@@ -1,8 +1,8 @@
-// What a model costs: `heed cost`'s own counts, energies by its own table.
+// Cost of a model: counts of `heed cost`, energies by its built-in table.
 import { latest } from "./engine.js";
 import { joules, make, si, table } from "./make.js";
 
-/** The kinds of operations by the names that the engine has for them. */
+/** Kinds of operations, by the engine's names. */
 const kinds = {
   mul: "multiplications",
   add: "additions",
@@ -42,7 +42,7 @@ export class CostTable {
     this.show = latest((plan) => this.#show(plan));
   }
 
-  /** `plan` is what the engine's request takes: {config, sets}. */
+  /** `plan` is the argument of the engine's request: {config, sets}. */
   async #show(plan) {
     this.last = plan;
     this.failed.textContent = "";

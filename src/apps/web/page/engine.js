@@ -1,4 +1,4 @@
-// The engine, which computes in a worker.
+// The engine, which runs in a worker.
 import { asset, inlined, textAsset } from "./assets.js";
 
 /** An array of the engine. @typedef {{shape: number[], data: Float32Array}} Numbers */
@@ -9,7 +9,7 @@ export class Engine {
   #last = 0;
   #told;
 
-  /** Of a worker that has been started; `told` is called with the number of requests under way.
+  /** For a started worker; `told` is called with the number of pending requests.
       @param {Worker} worker @param {(count: number) => void} told */
   constructor(worker, told) {
     this.#worker = worker;
@@ -28,7 +28,7 @@ export class Engine {
     };
   }
 
-  /** Starts it: with threads where the server isolates the page from others, else with one. */
+  /** Starts it: with threads if the server isolates the page from others, otherwise with one. */
   static async start(told = () => {}) {
     const single = inlined("heed.wasm") !== null;
     const threads = !single && globalThis.crossOriginIsolated ? Math.min(navigator.hardwareConcurrency || 1, 16) : 1;
@@ -51,23 +51,23 @@ export class Engine {
     });
   }
 
-  /** The answer to a request (service.h says which there are), its arrays as {shape, data}. Throws what the engine says. */
+  /** Returns the answer to a request (listed in service.h), with arrays as {shape, data}. Throws the engine's errors. */
   ask(name, request = {}, bytes = undefined) {
     return this.#send({ ask: { ask: name, ...request }, bytes });
   }
 
-  /** Puts a file where requests can name it. */
+  /** Stores a file under a name for requests. */
   write(path, bytes) {
     return this.#send({ write: path, bytes });
   }
 
-  /** The bytes of such a file, or of one that a request has written. */
+  /** Returns the bytes of such a file, or of one written by a request. */
   read(path) {
     return this.#send({ read: path });
   }
 }
 
-/** Calls a function that is under way at most once: of the calls that come meanwhile only the last one counts.
+/** Returns a function that runs `call` at most once at a time: of the calls meanwhile, only the last is run.
     @template {unknown[]} Given @param {(...given: Given) => Promise<void>} call @returns {(...given: Given) => Promise<void>} */
 export function latest(call) {
   let running = false;

@@ -1,4 +1,4 @@
-// What `make web-check` holds the page's JavaScript against.
+// Rules of `make web-check` for the page's JavaScript.
 import js from "@eslint/js";
 
 const browser = [

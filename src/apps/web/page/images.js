@@ -1,15 +1,15 @@
-// The bundled images, and images of one's own.
+// Bundled images and the user's own.
 import { asset } from "./assets.js";
 
-/** The names of the data sets, and what the page calls them. */
+/** Names of the data sets, and their titles on the page. */
 export const dataSets = { mnist: "digits", "fashion-mnist": "clothes" };
 
 /** An image: bytes [channels, height, width]. @typedef {{channels: number, height: number, width: number, bytes: Uint8Array}} Picture */
 
-/** Whether more of an image is bright than dark. @param {Picture} picture */
+/** Returns true if more of an image is bright than dark. @param {Picture} picture */
 export const isBright = ({ bytes }) => bytes.reduce((sum, byte) => sum + byte, 0) > 127.5 * bytes.length;
 
-/** The elements behind the header of an IDX file, and the sizes in it. */
+/** Returns the elements after the header of an IDX file, and the sizes in it. */
 function idx(bytes) {
   const header = new DataView(bytes.buffer, bytes.byteOffset),
     axes = header.getUint8(3);
@@ -17,7 +17,7 @@ function idx(bytes) {
   return { sizes, elements: bytes.subarray(4 + 4 * axes) };
 }
 
-/** The bundled part of a data set: images to train on, then images to test with. */
+/** Bundled part of a data set: training images, then test images. */
 export class ImageSet {
   constructor(name, train, trainLabels, test, testLabels) {
     this.name = name;
@@ -43,7 +43,7 @@ export class ImageSet {
     );
   }
 
-  /** Image i of those to test with. @returns {Picture} */
+  /** Returns test image i. @returns {Picture} */
   test(i) {
     const size = this.height * this.width,
       at = (this.trained + i) * size;
@@ -54,7 +54,7 @@ export class ImageSet {
     return this.labels[this.trained + i];
   }
 
-  /** All pixels, then all labels, as the engine's request "begin" takes them. */
+  /** Returns all pixels, then all labels, in the form of the engine's request "begin". */
   get bytes() {
     const all = new Uint8Array(this.pixels.length + this.labels.length);
     all.set(this.pixels);
@@ -63,10 +63,10 @@ export class ImageSet {
   }
 }
 
-/** No side of an image of one's own is longer: larger ones are made smaller first. */
+/** Maximum side of a user's image; larger ones are reduced first. */
 const longest = 2048;
 
-/** An image file, what is transparent shown over black, as the training images' background is. @returns {Promise<Picture>} */
+/** Reads an image file, with transparency over black, the background of the training images. @returns {Promise<Picture>} */
 export async function pictureOf(file) {
   const bitmap = await createImageBitmap(file),
     share = Math.min(1, longest / Math.max(bitmap.width, bitmap.height));
@@ -84,7 +84,7 @@ export async function pictureOf(file) {
   return { channels: 3, height, width, bytes };
 }
 
-/** Dark and bright turned round. */
+/** Inverts the brightness. */
 export function inverted(picture) {
   return { ...picture, bytes: picture.bytes.map((byte) => 255 - byte) };
 }

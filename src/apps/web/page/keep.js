@@ -1,8 +1,8 @@
-// Keeping what one has trained: in the browser's own store, and as files.
+// Saving of trained models: in the browser's store, and as files.
 
 const store = "models";
 
-/** The browser's store, or null where there is none (a page from disk may have none). */
+/** Opens the browser's store; null if there is none (a page from disk may have none). */
 function database() {
   return new Promise((resolve) => {
     try {
@@ -16,7 +16,7 @@ function database() {
   });
 }
 
-/** What the store answers, or null where it does not: there is none, it is damaged, it is full. */
+/** Returns the store's result; null if the store is missing, damaged or full. */
 async function inStore(mode, use) {
   const base = await database();
   return new Promise((resolve) => {
@@ -31,10 +31,10 @@ async function inStore(mode, use) {
   });
 }
 
-/** A model that is kept. @typedef {{id: string, name: string, data: string, config: string,
+/** A saved model. @typedef {{id: string, name: string, data: string, config: string,
     weights: Uint8Array, steps: number}} Kept */
 
-/** What is no model, of another page or damaged, is left out. @returns {Promise<Kept[]>} */
+/** Returns the saved models, without entries that are invalid or of another page. @returns {Promise<Kept[]>} */
 export async function keptModels() {
   const whole = ({ id, name, data, config, steps, weights }) =>
     [id, name, data, config].every((text) => typeof text === "string") &&
@@ -43,7 +43,7 @@ export async function keptModels() {
   return ((await inStore("readonly", (models) => models.getAll())) ?? []).filter(whole);
 }
 
-/** Whether the browser has kept it. @param {Kept} model */
+/** Saves a model and returns whether the browser has stored it. @param {Kept} model */
 export async function keep(model) {
   return (await inStore("readwrite", (models) => models.put(model))) !== null;
 }
@@ -52,7 +52,7 @@ export function drop(id) {
   return inStore("readwrite", (models) => models.delete(id));
 }
 
-/** Gives bytes to the reader as a file. */
+/** Downloads bytes as a file. */
 export function download(name, bytes, type = "application/octet-stream") {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([bytes], { type }));
@@ -61,7 +61,7 @@ export function download(name, bytes, type = "application/octet-stream") {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** A tar archive of files, [name, bytes]: blocks of 512 bytes, a header before each file, two empty ones at the end. */
+/** Returns a tar archive of files, [name, bytes]: blocks of 512 bytes, a header before each file, two empty ones at the end. */
 export function tar(files) {
   const block = 512,
     padded = (length) => Math.ceil(length / block) * block;

@@ -1,4 +1,4 @@
-// The part of the page that keeps trained models.
+// Controls to save trained models.
 import { dataSets } from "./images.js";
 import { download, drop, keep, tar } from "./keep.js";
 import { make } from "./make.js";
@@ -8,7 +8,7 @@ export class Keeping {
   #changed;
   #session = null;
 
-  /** `changed()` is called where there are other models of one's own. */
+  /** `changed()` is called when the saved models change. */
   constructor(library, changed) {
     this.#library = library;
     this.#changed = changed;
@@ -49,7 +49,7 @@ export class Keeping {
     this.#list();
   }
 
-  /** What is to be kept, if anything. */
+  /** The model to save, if any. */
   of(session) {
     this.#session = session;
     this.buttons.disabled = session === null;
@@ -63,7 +63,7 @@ export class Keeping {
     download("metrics.csv", this.#session.metrics(), "text/csv");
   }
 
-  /** A run directory as `heed eval` takes it. */
+  /** Downloads a run directory for `heed eval`. */
   async saveRun() {
     const { model } = this.#session;
     const directory = `heed-${model.mechanism[0]}`;

@@ -1,14 +1,14 @@
-// The models that can be looked at: the trained ones that the page brings along, untrained ones of every other mechanism
-// of the engine, and one's own.
+// The models of the page: the bundled trained ones, untrained ones of every other mechanism of the engine, and the
+// user's own.
 import { asset, textAsset } from "./assets.js";
 import { make } from "./make.js";
 
 /** An arm of the page's experiments. @typedef {{name: string, accuracy: number, config: string}} Arm */
 
-/** What `[attention] mechanism = "..."` says in a configuration. */
+/** Returns the value of `[attention] mechanism = "..."` in a configuration. */
 const mechanismIn = (config) => /^\[attention\]\s*\nmechanism = "([^"]*)"/m.exec(config)?.[1] ?? "";
 
-/** A model of one's own is called otherwise than any arm. */
+/** Returns the name of a user's model, distinct from any arm's. */
 const ownName = (name) => `own/${name}`;
 
 export class Library {
@@ -39,8 +39,8 @@ export class Library {
   }
 
   /**
-   * What stands behind a name, for a data set: the configuration to begin from, what changes in it, and the weights. A
-   * mechanism without a trained arm begins as softmax does, with its first setting.
+   * Returns the initial configuration, the changes to it, and the weights, by name and data set. A mechanism without
+   * a trained arm uses softmax's configuration, with its first setting.
    */
   plan(data, name) {
     const arms = this.trained[data],
@@ -57,7 +57,7 @@ export class Library {
     };
   }
 
-  /** A model of a data set by name: what the engine says of it, with its number. */
+  /** Opens a model of a data set by name: the engine's description, with its number. */
   async model(data, name) {
     const key = `${data}/${name}`;
     if (!this.#open.has(key)) this.#open.set(key, this.#load(data, name));
@@ -83,7 +83,7 @@ export class Library {
     return this.#engine.ask("open", { config, sets, weights });
   }
 
-  /** Forgets a model of one's own that has been given other weights, or is gone. */
+  /** Closes a user's model whose weights have changed or been deleted. */
   async forget(data, name) {
     const key = `${data}/${ownName(name)}`,
       open = this.#open.get(key);
@@ -92,7 +92,7 @@ export class Library {
     if (model) await this.#engine.ask("close", { model: model.model });
   }
 
-  /** The names for a data set: of each mechanism of the engine's list, its arms, or where it has none itself. */
+  /** Returns the names for a data set: the arms of each mechanism in the engine's list, or the mechanism itself. */
   groups(data) {
     return this.about.mechanisms.map(({ name, summary }) => {
       const arms = (this.trained[data] ?? []).filter((arm) => mechanismIn(arm.config) === name);
@@ -100,7 +100,7 @@ export class Library {
     });
   }
 
-  /** The choices of a <select>. */
+  /** Returns the options of a <select>. */
   options(data, { own = true, accuracy = true } = {}) {
     const right = (share) => (share === null ? "not trained" : `${(100 * share).toFixed(1)} % right`);
     const text = (arm) => (accuracy ? `${arm.name} (${right(arm.accuracy)})` : arm.name);
@@ -123,7 +123,7 @@ export class Library {
     return groups;
   }
 
-  /** The engine's summary of a model's mechanism. */
+  /** Returns the engine's summary of a model's mechanism. */
   summary(mechanism) {
     return this.about.mechanisms.find((one) => one.name === mechanism)?.summary ?? "";
   }

@@ -1,4 +1,4 @@
-// Look: an image, what a model takes it for, and where its attention goes.
+// Look: an image, a model's prediction, and its attention.
 import { whole } from "./address.js";
 import { Answer } from "./answer.js";
 import { ImageChoice } from "./choice.js";
@@ -10,7 +10,7 @@ export class LookView {
   #save;
   #pictures = "";
 
-  /** `settings` are those of the address, `save(settings)` puts them there. */
+  /** `settings` are those of the address; `save(settings)` stores them there. */
   constructor(engine, library, sets, settings, save) {
     this.#engine = engine;
     this.#library = library;
@@ -75,18 +75,18 @@ export class LookView {
     this.offered = this.choice.data;
   }
 
-  /** Offers the models again, of which there may be others now. */
+  /** Updates the list of models. */
   renew() {
     this.#offer(this.left.select.value, this.right.select.value);
     this.#ask();
   }
 
-  /** Takes an image file. */
+  /** Opens an image file. */
   open(file) {
     this.choice.open(file);
   }
 
-  /** Another image or another patch of it: only an image is a question to the models. */
+  /** Handles a new image or patch: only a new image is sent to the models. */
   #told() {
     if (!this.element) return;
     if (this.offered !== this.choice.data) this.#offer(this.left.select.value, this.right.select.value);
@@ -100,7 +100,7 @@ export class LookView {
     this.#saved();
   }
 
-  /** What is drawn of the answers. */
+  /** Draws the results. */
   get #seen() {
     return { ...this.view, query: this.choice.query };
   }
@@ -125,7 +125,7 @@ export class LookView {
     this.#draw();
   }
 
-  /** What is on offer to be shown follows from what the models have. */
+  /** Offers the pictures that the models have. */
   #looked() {
     const pictures = this.#sides.flatMap((side) => side.answered?.look.blocks.flatMap((block) => block.pictures) ?? []);
     const names = [...new Set(["map", ...pictures.map((picture) => picture.name)])];

@@ -1,4 +1,4 @@
-// The page: its views, of which one is shown, and the engine behind them.
+// The page: its views, one of which is visible, and the engine.
 import { readAddress, writeAddress } from "./address.js";
 import { CheckView } from "./check.js";
 import { Engine } from "./engine.js";
@@ -15,7 +15,7 @@ const views = {},
   settings = {};
 let current = "look";
 
-/** Makes a view when it is first looked at. */
+/** Creates a view when it is first opened. */
 function view(name, parts) {
   const { engine, library, sets } = parts,
     given = settings[name] ?? {};
@@ -43,7 +43,7 @@ function show(name, parts) {
   writeAddress(name, settings[name] ?? {});
 }
 
-/** Tabs by click, and by arrow keys as is usual for them. */
+/** Selects tabs by click, and by arrow keys as usual. */
 function listen(parts) {
   for (const [i, tab] of tabs.entries()) {
     tab.addEventListener("click", () => show(tab.dataset.view, parts));
@@ -86,7 +86,7 @@ async function start() {
   ]);
   const about = await engine.ask("mechanisms"),
     library = await Library.load(engine, about);
-  // A page may have been made without one of the data sets.
+  // A page may have been built without one of the data sets.
   const sets = Object.fromEntries(
     names.map((name, i) => [name, loaded[i]]).filter(([name, set]) => set && library.trained[name]),
   );

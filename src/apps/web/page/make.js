@@ -1,4 +1,4 @@
-// Elements and numbers, for this page and for that of `heed report`.
+// Elements and number formats, for this page and `heed report`.
 
 export function fill(element, attributes, content) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -9,7 +9,7 @@ export function fill(element, attributes, content) {
   return element;
 }
 
-/** make("td", {class: "text"}, "content", otherElement): attributes that are null are left out; "onclick" listens. */
+/** make("td", {class: "text"}, "content", otherElement): null attributes are omitted; "onclick" adds a listener. */
 export function make(tag, attributes = {}, ...content) {
   return fill(document.createElement(tag), attributes, content);
 }
@@ -18,7 +18,7 @@ export function makeSvg(tag, attributes = {}, ...content) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, content);
 }
 
-/** A table in a box that scrolls; cells are texts or elements, the first of a row is its name. */
+/** Creates a table in a scrolling box; cells are texts or elements, the first of a row is its header. */
 export function table(head, rows, attributes = {}) {
   return make(
     "div",
@@ -50,7 +50,7 @@ export function table(head, rows, attributes = {}) {
   );
 }
 
-/** A number as text: "98.47 %" of a share, as many decimals as asked for or four digits; "-" of null. */
+/** Formats a number: "98.47 %" for a fraction, the given decimals or four digits otherwise; "-" for null. */
 export function shown(value, share = false, decimals = null) {
   if (value === null || value === undefined) return "-";
   if (share) return `${(100 * value).toFixed(decimals ?? 2)} %`;
@@ -61,7 +61,7 @@ export function shown(value, share = false, decimals = null) {
   return String(Number(value.toPrecision(4)));
 }
 
-/** Three digits and an SI prefix before the unit, if any: "1.25 G", "64 B". */
+/** Formats three digits and an SI prefix before the unit, if any: "1.25 G", "64 B". */
 export function si(value, unit = "") {
   const prefixes = ["", "k", "M", "G", "T", "P", "E"];
   let power = 0;
@@ -69,7 +69,7 @@ export function si(value, unit = "") {
   return `${power === 0 ? Number(value.toPrecision(3)) : value.toPrecision(3)} ${prefixes[power]}${unit}`.trim();
 }
 
-/** An energy given in picojoules. */
+/** Formats an energy given in picojoules. */
 export function joules(pj) {
   const units = ["pJ", "nJ", "µJ", "mJ", "J"];
   let power = 0;
@@ -77,7 +77,7 @@ export function joules(pj) {
   return `${pj === 0 ? "0" : pj.toPrecision(3)} ${units[power]}`;
 }
 
-/** The style of a line: eight colours, and other dashes where they begin again. */
+/** Returns the style of a line: eight colours, with other dashes for each repetition. */
 export function lineStyle(i) {
   const dashes = ["none", "6 3", "2 3", "8 3 2 3"];
   return { stroke: `var(--s${i % 8})`, "stroke-dasharray": dashes[Math.floor(i / 8) % 4] };

@@ -4,9 +4,9 @@ import { make, makeSvg, shown } from "./make.js";
 import { rgbOf } from "./plot.js";
 
 /**
- * The grids of numbers that show a picture, one for each head or group of channels. Of pairs of tokens they show what the
- * query takes of each patch: a patch by its number, or with -1 the class token, or the mean over all where there is none.
- * A class token among the keys is left out. Matrices with a column for each token become a tile for each row.
+ * Returns the grids of numbers of a picture, one for each head or group of channels. Pictures of token pairs show the
+ * query's weight for each patch: the query is a patch index or, with -1, the class token, or else the mean over all.
+ * A class token among the keys is omitted. Matrices with a column for each token become a tile for each row.
  */
 export function gridsOf(picture, model, query, identity) {
   const { shape, data } = picture.numbers,
@@ -40,7 +40,7 @@ export function gridsOf(picture, model, query, identity) {
   });
 }
 
-/** Grids side by side, with a place between them that has no number. */
+/** Joins grids side by side, separated by cells without a number. */
 function tiled(count, gridOf, side) {
   const across = Math.ceil(Math.sqrt(count)),
     down = Math.ceil(count / across);
@@ -69,7 +69,7 @@ export class MapsView {
   #names;
   #place = { query: -1, side: 1 };
 
-  /** `colours` are the engine's; `choose(query)` is called where somebody points at a patch. */
+  /** `colours` are the engine's; `choose(query)` is called when a patch is selected. */
   constructor(colours, choose) {
     this.#colours = { sequential: rgbOf(colours.colours), diverging: rgbOf(colours.diverging_colours) };
     this.#choose = choose;
@@ -85,14 +85,14 @@ export class MapsView {
     this.element = make("div", {}, this.#meaning, this.#table, this.#scale);
   }
 
-  /** Shows a picture by its name, or the first that a block has, of what the engine's "look" has answered. */
+  /** Shows a picture of the engine's "look" by its name, or a block's first. */
   show(model, look, { name, query, identity }) {
     const blocks = look.blocks.map((block) => {
       const picture =
         block.pictures.find((one) => one.name === name) ?? (name === "map" ? block.pictures[0] : undefined);
       return { mechanism: block.mechanism, picture, grids: picture ? gridsOf(picture, model, query, identity) : [] };
     });
-    // The table is made anew where it has other rows and columns: else the focus and the page's place would be lost.
+    // Rebuilds the table only for other rows and columns, to preserve the focus and the scroll position.
     const form = JSON.stringify(
       blocks.map((block) => [
         block.mechanism,
@@ -123,7 +123,7 @@ export class MapsView {
     );
   }
 
-  /** Shows nothing. */
+  /** Clears the table. */
   clear() {
     this.#kept = "";
     this.#table.replaceChildren();
@@ -219,14 +219,14 @@ export class MapsView {
   }
 }
 
-/** The number of the patch that an event points at. */
+/** Returns the index of the patch at an event's position. */
 export function patchAt(event, side) {
   const box = event.currentTarget.getBoundingClientRect();
   const at = (share) => Math.min(side - 1, Math.max(0, Math.floor(share * side)));
   return at((event.clientY - box.top) / box.height) * side + at((event.clientX - box.left) / box.width);
 }
 
-/** The patch that a key leads to from a patch, of none is -1; null of a key that is not for this. */
+/** Returns the patch that a key selects from a patch, -1 for none; null for other keys. */
 export function patchByKey(key, { query, side }) {
   if (key === "Escape") return -1;
   const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];

@@ -1,7 +1,7 @@
 // A sheet to draw on.
 import { make } from "./make.js";
 
-/** Pixels along the sheet, and along the image that becomes of it; MNIST's digits fill 20 of 28, centred by their mass. */
+/** Pixels per side of the sheet and of its image; MNIST's digits fill 20 of 28, centred by their mass. */
 const side = 280,
   imageSide = 28,
   digitSide = 20;
@@ -10,7 +10,7 @@ export class Pad {
   #strokes = [];
   #changed;
 
-  /** `changed` is called with the image, after every stroke and while one draws; with null where the sheet is empty. */
+  /** `changed` is called with the image after every stroke and while drawing; with null if the sheet is empty. */
   constructor(changed) {
     this.#changed = changed;
     this.canvas = make("canvas", {
@@ -35,12 +35,12 @@ export class Pad {
       make("span", { class: "hint", "aria-hidden": "true" }, "draw here"),
     );
     this.pen = null;
-    /** The pointer that draws: of two fingers the first. @type {number|null} */
+    /** The drawing pointer; with two fingers the first. @type {number|null} */
     this.drawing = null;
     this.#paint();
   }
 
-  /** Takes everything away, without telling: something else is looked at. */
+  /** Clears the sheet without calling `changed`: something else is selected. */
   empty() {
     this.#strokes = [];
     this.#lift();
@@ -126,7 +126,7 @@ export class Pad {
       context.beginPath();
       const [[x, y]] = stroke;
       context.moveTo(x, y);
-      // A stroke that ends where it begins is a dot. Lines without any length are not drawn.
+      // A stroke that ends where it begins is a dot. Canvas does not draw lines of zero length.
       context.lineTo(x + 0.01, y);
       for (const point of stroke) context.lineTo(...point);
       context.stroke();
@@ -146,7 +146,7 @@ export class Pad {
     context.fill();
   }
 
-  /** What is drawn as an image of the size and place that MNIST's digits have. @returns {import("./images.js").Picture} */
+  /** Returns the drawing as an image with the size and position of MNIST's digits. @returns {import("./images.js").Picture} */
   image() {
     const bytes = new Uint8Array(imageSide * imageSide),
       points = this.#strokes.flat();
@@ -173,7 +173,7 @@ export class Pad {
     return { channels: 1, height: imageSide, width: imageSide, bytes };
   }
 
-  /** The strokes moved, then scaled down, as bytes: each pixel is the mean over 4 x 4 smaller ones. */
+  /** Returns the strokes, moved and scaled, as bytes: each pixel is the mean over 4 x 4 smaller ones. */
   #scaled(scale, x, y) {
     const fine = 4,
       canvas = new OffscreenCanvas(fine * imageSide, fine * imageSide);
@@ -194,7 +194,7 @@ export class Pad {
   }
 }
 
-/** The centre of mass, column and row. */
+/** Returns the centre of mass, column and row. */
 function centre(bytes) {
   let mass = 0,
     x = 0,

@@ -1,6 +1,6 @@
-// What charts need, for this page and for that of `heed report`.
+// Functions for charts, for this page and `heed report`.
 
-/** Round numbers from low to high, about `count` of them. */
+/** Returns about `count` round numbers from low to high. */
 export function ticks(low, high, count) {
   const rough = (high - low) / count,
     power = 10 ** Math.floor(Math.log10(rough)),
@@ -11,7 +11,7 @@ export function ticks(low, high, count) {
   return list;
 }
 
-/** "M1 2 L3 4" through points [x, y]; broken where y is null. */
+/** Returns "M1 2 L3 4" for points [x, y], interrupted at null y. */
 export function pathOf(points, x, y) {
   let pen = "M",
     path = "";
@@ -22,7 +22,7 @@ export function pathOf(points, x, y) {
   return path;
 }
 
-/** The colours of a scale as [red, green, blue]. */
+/** Returns the colours of a scale as [red, green, blue]. */
 export function rgbOf(colours) {
   return colours.map((colour) => [0, 2, 4].map((at) => parseInt(colour.slice(at, at + 2), 16)));
 }

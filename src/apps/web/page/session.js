@@ -1,6 +1,6 @@
-// A model that is trained, and what has come of it so far.
+// A model in training, and its results so far.
 
-/** Steps from one look at the test images to the next. */
+/** Steps between evaluations on the test images. */
 const testEvery = 25;
 
 export class Session {
@@ -8,10 +8,10 @@ export class Session {
   #set;
   steps = [];
   tests = [];
-  /** Images a second, by this page's clock. */
+  /** Images per second of wall time. */
   rate = 0;
 
-  /** Begins one: `plan` is what is trained, {config, sets}, on images of a set. */
+  /** Starts a session: `plan` is {config, sets}, trained on images of a set. */
   static async begin(engine, plan, set) {
     const model = await engine.ask("begin", { ...plan, train: set.trained, test: set.tested }, set.bytes);
     return new Session(engine, model, set);
@@ -27,7 +27,7 @@ export class Session {
     return this.#set.name;
   }
 
-  /** Takes so many steps, and looks at the test images where it is time. */
+  /** Runs `count` steps, and evaluates on the test images when due. */
   async step(count, batch) {
     const before = performance.now();
     const { steps, failed } = await this.#engine.ask("step", { model: this.model.model, steps: count });
@@ -37,14 +37,14 @@ export class Session {
     if (this.tests.length === 0 || this.steps.length - this.tests.at(-1).step >= testEvery) await this.test();
   }
 
-  /** Looks at the test images, unless it has since the last step. */
+  /** Evaluates on the test images, unless done since the last step. */
   async test() {
     const step = this.steps.length;
     if (this.tests.at(-1)?.step === step) return;
     this.tests.push({ step, ...(await this.#engine.ask("evaluate", { model: this.model.model })) });
   }
 
-  /** Where it looks, in a test image. */
+  /** Returns the attention pictures for a test image. */
   look(image) {
     const { bytes, ...size } = this.#set.test(image);
     return this.#engine.ask("look", { model: this.model.model, ...size }, bytes);
@@ -57,7 +57,7 @@ export class Session {
     return this.#engine.read(path);
   }
 
-  /** What has come of it, as a run's metrics.csv has it. */
+  /** Returns the results in the format of a run's metrics.csv. */
   metrics() {
     const row = (kind, { epoch = "", step, loss, accuracy, lr = "" }) =>
       [kind, epoch, step, loss, accuracy, lr, ""].join(",");

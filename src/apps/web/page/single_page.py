@@ -37,7 +37,7 @@ def main():
     page = re.sub(r'<link rel="stylesheet".*\n', "", page)
     page = page.replace("</head>", f"<style>\n{style}</style>\n</head>")
     licence = (directory / "images/LICENCE.txt").read_bytes()
-    # Browsers do not go to a data: address, but save what it holds.
+    # Browsers do not open a data: address, but download its content.
     page = page.replace('href="images/LICENCE.txt"', 'download="LICENCE.txt" href="data:text/plain;base64,' +
                         base64.b64encode(licence).decode() + '"')
     page = page[:page.index("<script>")] + "".join(inlined(directory, path) for path in files) + \

@@ -1,4 +1,4 @@
-// Train: a small Vision Transformer learns the bundled images, step by step.
+// Train: a small Vision Transformer is trained on the bundled images, step by step.
 import { Chart } from "./chart.js";
 import { CostTable } from "./cost.js";
 import { latest } from "./engine.js";
@@ -8,7 +8,7 @@ import { MapsView } from "./maps.js";
 import { make } from "./make.js";
 import { Session } from "./session.js";
 
-/** What can be chosen, with the place among its values that it starts at. */
+/** The controls, with the index of their initial value. */
 const sliders = [
   { key: "dim", name: "width", values: [16, 32, 48, 64, 96], start: 1 },
   { key: "depth", name: "depth", values: [1, 2, 3, 4], start: 1 },
@@ -17,10 +17,10 @@ const sliders = [
   { key: "batch", name: "batch", values: [8, 16, 32, 64], start: 2 },
 ];
 
-/** Milliseconds that a request for several steps may take, and the most steps: what is shown follows no later. */
+/** Maximum milliseconds of a request for several steps, and maximum steps; they bound the delay of the display. */
 const patience = 120;
 const mostSteps = 25;
-/** The test image whose maps are shown. */
+/** Index of the test image whose maps are shown. */
 const shownImage = 0;
 
 const percent = (share) => `${Number((100 * share).toFixed(1))} %`;
@@ -30,15 +30,15 @@ export class TrainView {
   #library;
   #sets;
   #save;
-  /** What is trained, as soon as its training has begun. @type {Promise<Session>|null} */
+  /** The session, once its training has begun. @type {Promise<Session>|null} */
   #beginning = null;
   /** @type {Session|null} */
   #session = null;
-  /** What is running is told from what ran before; null where nothing is. @type {object|null} */
+  /** Identifies the current run; null if none is running. @type {object|null} */
   #running = null;
   #query = -1;
 
-  /** `kept()` is called where there are other models of one's own. */
+  /** `kept()` is called when the saved models change. */
   constructor(engine, library, sets, settings, save, kept) {
     this.#engine = engine;
     this.#library = library;
@@ -90,7 +90,7 @@ export class TrainView {
     );
   }
 
-  /** What stands beside the curves, on a phone below them. */
+  /** The controls beside the curves, or below them on a phone. */
   #more() {
     this.command = make("code", { class: "command" });
     const details = make("details", {}, make("summary", {}, "As a command"), this.command);
@@ -148,7 +148,7 @@ export class TrainView {
     this.#changed();
   }
 
-  /** What is trained: {config, sets}, as `heed train` takes them. */
+  /** Returns the plan {config, sets}, as for `heed train`. */
   plan() {
     const { config, sets } = this.#library.plan(this.data.value, this.mechanism.value);
     const { dim, depth, heads, rate, batch } = this.chosen;
@@ -158,7 +158,7 @@ export class TrainView {
     return { config, sets: [...sets, ...model, ...optim, ...train, "data.validation=0", "data.limit=0"] };
   }
 
-  /** Another choice: what it costs is known at once; what has been trained is another model's. */
+  /** Handles another selection: shows its cost, and discards the session, which has another model. */
   #changed() {
     this.reset();
     const plan = this.plan();
@@ -189,7 +189,7 @@ export class TrainView {
     this.failed.textContent = "";
   }
 
-  /** Another view takes its place. */
+  /** Called when another view is opened. */
   leave() {
     this.reset();
   }
@@ -204,7 +204,7 @@ export class TrainView {
     this.one.disabled = this.#running !== null;
   }
 
-  /** Trains until it is paused, then looks at the test images. A request is for as many steps as take a moment. */
+  /** Trains until paused, then evaluates on the test images. A request has as many steps as take a moment. */
   async start() {
     const running = (this.#running = {});
     this.#buttons();
@@ -222,8 +222,8 @@ export class TrainView {
     return this.#go((session) => session.step(count, this.chosen.batch));
   }
 
-  /** Does something with the session, one that begins if there is none, and shows what has come of it: unless another
-      one has begun meanwhile. @param {(session: Session) => Promise<void>} use */
+  /** Calls `use` with the session, started if necessary, and shows the results, unless another
+      one has been started meanwhile. @param {(session: Session) => Promise<void>} use */
   async #go(use) {
     this.#beginning ??= Session.begin(this.#engine, this.plan(), this.#sets[this.data.value]);
     const beginning = this.#beginning;
@@ -273,7 +273,7 @@ export class TrainView {
   }
 }
 
-/** Running means over steps, m = 0.9 m + 0.1 x without the bias of its beginning: [step, mean]. */
+/** Returns running means over steps, m = 0.9 m + 0.1 x without initial bias: [step, mean]. */
 function smoothed(values) {
   let mean = 0;
   return values.map((value, i) => {
@@ -282,7 +282,7 @@ function smoothed(values) {
   });
 }
 
-/** No more points than can be told apart, the last among them. */
+/** Returns at most as many points as can be distinguished, including the last. */
 function thinned(points) {
   const every = Math.ceil(points.length / 400);
   return points.filter((_, i) => (points.length - 1 - i) % every === 0);

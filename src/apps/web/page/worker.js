@@ -1,4 +1,4 @@
-// The engine's worker: a script without modules, so that it can also be made of a page that is a single file.
+// The engine's worker: a script without modules, so that the single-file page can also create it.
 "use strict";
 
 let engine;
@@ -10,7 +10,7 @@ async function start({ threads, wasm }) {
   engine._heed_threads(threads);
 }
 
-/** {"array": number, "shape"}, anywhere in an answer, as {shape, data}; their memory is gathered to be handed over. */
+/** Replaces {"array": number, "shape"}, anywhere in an answer, by {shape, data}; collects their memory for transfer. */
 function withArrays(value, handed) {
   if (Array.isArray(value)) return value.map((one) => withArrays(one, handed));
   if (value === null || typeof value !== "object") return value;
@@ -44,7 +44,7 @@ async function respond(message, handed) {
   return answer(message.ask, message.bytes, handed);
 }
 
-// One after the other: memory of an answer is the engine's until the next request.
+// Sequential: the memory of an answer belongs to the engine until the next request.
 let before = Promise.resolve();
 onmessage = ({ data: message }) => {
   before = before.then(async () => {

@@ -1,12 +1,12 @@
-// What a model answers: the confusion matrix, and its most confident mistakes.
+// Predictions of a model: confusion matrix and most confident mistakes.
 
-/** Colour of a share of a row: right answers in one hue, wrong ones in another. */
+/** Returns the colour of a fraction of a row: one hue for right predictions, another for wrong ones. */
 const cellColour = (share, right) => `rgba(var(--${right ? "hit" : "miss"}), ${share === 0 ? 0 : (0.08 + 0.82 * share).toFixed(3)})`;
 
 function confusionTable(model) {
   const rows = model.confusion.map((counts, of) => {
     const total = counts.reduce((sum, count) => sum + count, 0);
-    // Wrong answers are few: their colours are taken to the power 1/2, so that they are seen.
+    // Wrong predictions are few: the power 1/2 makes their colours visible.
     const cells = counts.map((count, answer) => {
       const share = total === 0 ? 0 : count / total, right = of === answer;
       return make("td", {class: count === 0 ? "zero" : null, style: `background: ${cellColour(right ? share : Math.sqrt(share), right)}`,
@@ -22,7 +22,7 @@ function confusionTable(model) {
     make("tbody", {}, rows)));
 }
 
-/** Of many classes: a dot for each pair that occurs. */
+/** Draws the matrix of many classes: a dot for each pair that occurs. */
 function confusionDots(model) {
   const n = model.classes.length, dots = [];
   model.confusion.forEach((counts, of) => {
@@ -38,7 +38,7 @@ function confusionDots(model) {
     "aria-label": `Confusion matrix of ${n} classes: rows are what images show, columns what they were taken for`}, dots);
 }
 
-/** The pairs of classes that are mistaken most often. */
+/** Returns the pairs of classes that are confused most often. */
 function worstPairs(model) {
   const pairs = model.confusion.flatMap((counts, of) =>
     counts.map((count, answer) => ({of, answer, count})).filter((pair) => pair.of !== pair.answer && pair.count > 0));
@@ -48,7 +48,7 @@ function worstPairs(model) {
     [model.classes[pair.of], model.classes[pair.answer], String(pair.count)]));
 }
 
-/** `look` is called with the number of an image whose maps are wanted. */
+/** `look` is called with the index of an image whose maps are requested. */
 function mistakesGallery(model, look) {
   const mapped = new Map(model.maps.map((image, i) => [image.index, i]));
   return make("ul", {class: "gallery"}, model.mistakes.map((mistake) => make("li", {},

@@ -1,9 +1,9 @@
 // Curves over epochs, drawn as SVG; the pointer or the arrow keys show the values.
 
-/** The points of a list with a value for each epoch. */
+/** Returns the points of a list with a value for each epoch. */
 const byEpoch = (values) => values.map((value, i) => [i + 1, value]);
 
-/** The lines of a curve: each arm's mean, thin ones of its runs where there are several, and of steps where logged. */
+/** Returns the lines of a curve: each arm's mean; thin lines for several runs and for logged steps. */
 function linesOf(curve, hidden) {
   const lines = [];
   curve.arms.forEach((arm, i) => {
@@ -30,7 +30,7 @@ class Chart {
     new ResizeObserver(() => this.draw()).observe(this.svg);
   }
 
-  /** Means of all epochs, made when they are asked for. */
+  /** Means of all epochs, computed on demand. */
   values() {
     const details = make("details", {}, make("summary", {}, "Values"));
     details.addEventListener("toggle", () => {

@@ -1,4 +1,4 @@
-// What a model costs by layer: operations, memory and energy of a training step, per image.
+// Cost of a model by layer: operations, memory and energy of a training step, per image.
 
 const conventions = {contractions: "products and weighted sums, as papers count", all: "every operation"};
 
@@ -9,7 +9,7 @@ function sumOf(rows, name) {
   return sum;
 }
 
-/** Layers in their order; those of a block as its sum, with the layers themselves as `parts`. */
+/** Returns the layers in order; those of a block as their sum, with the layers themselves as `parts`. */
 function costRows(layers) {
   const rows = [];
   for (const layer of layers) {

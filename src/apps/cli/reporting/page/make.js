@@ -1,2 +1,2 @@
-// What the report is about.
+// Data of the report.
 const report = JSON.parse(document.getElementById("data").textContent);

@@ -1,4 +1,4 @@
-// Where a model looks: an image, a patch of it that is chosen, and what this patch takes from every other one in each
+// Attention maps of a model: an image with a selected patch, and the attention weights of this query in each
 // block and head.
 
 function bytesOf(base64) {
@@ -45,7 +45,7 @@ class Looking {
     this.look(-1);
   }
 
-  /** The image with a grid of patches, of which one is chosen by pointer or arrow keys. */
+  /** Creates the image with a grid of patches, one of which is selected by pointer or arrow keys. */
   queryPicture() {
     const lines = [];
     for (let r = 1; r < this.rows; ++r) lines.push(makeSvg("line", {x1: 0, x2: this.columns, y1: r, y2: r}));
@@ -75,7 +75,7 @@ class Looking {
     if (row >= 0 && row < this.rows && column >= 0 && column < this.columns) this.look(row * this.columns + column);
   }
 
-  /** A row for each block, a cell for each head. */
+  /** Creates a row for each block, with a cell for each head. */
   mapsTable() {
     const heads = Math.max(1, ...this.blocks.map((block) => block.heads ?? 0));
     const rows = this.blocks.map((block, i) => {
@@ -97,7 +97,7 @@ class Looking {
     return make("td", {}, box, largest);
   }
 
-  /** Shows what a patch takes, counted row by row; -1: the class token, or the mean over all queries. */
+  /** Shows the weights of a query patch, counted row by row; -1: the class token, or the mean over all queries. */
   look(query) {
     this.query = query;
     const row = Math.floor(query / this.columns), column = query % this.columns;

@@ -1,11 +1,11 @@
-// The page: sections about all runs, then about one model, which is chosen.
+// The page: sections about all runs, then about one selected model.
 
-/** A section with an anchor of its title; content that is null is left out. */
+/** Creates a section with an anchor for its title; null content is omitted. */
 function section(title, ...content) {
   return make("section", {id: title.toLowerCase().replaceAll(" ", "-")}, make("h2", {}, title), ...content);
 }
 
-/** A list of names and values; what is null is left out. */
+/** Creates a list of names and values; nulls are omitted. */
 function facts(entries) {
   return make("dl", {}, entries.filter(([, value]) => value !== null && value !== undefined && value !== "").flatMap(([name, value]) =>
     [make("dt", {}, name), make("dd", {}, String(value))]));
@@ -26,7 +26,7 @@ function originSection(run) {
   make("details", {class: "printed"}, make("summary", {}, "Configuration"), make("pre", {}, run.config)));
 }
 
-/** The sections about one model. */
+/** Creates the sections about one model. */
 function modelSections(model) {
   const run = report.runs.find((one) => one.directory === model.run);
   if (model.obstacle)
@@ -60,6 +60,6 @@ function start() {
     make("a", {href: `#${one.id}`}, one.querySelector("h2").textContent)));
 }
 
-// Paper cannot be clicked: what is printed has the configuration open.
+// Opens the configuration for printing.
 addEventListener("beforeprint", () => document.querySelectorAll("details.printed").forEach((one) => (one.open = true)));
 start();

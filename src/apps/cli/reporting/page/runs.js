@@ -1,6 +1,6 @@
-// What runs have come to: final figures, settings that differ, curves.
+// Results of runs: final figures, differing settings, curves.
 
-/** "98.47 % ± 0.12" */
+/** Formats, for example, "98.47 % ± 0.12". */
 function meanText(figure, {mean, sd}) {
   if (mean === null) return "-";
   const text = shown(mean, figure.share, figure.decimals);
@@ -26,7 +26,7 @@ function swatch(i) {
   return make("i", {class: "swatch", style: `background: ${lineStyle(i).stroke}`, "aria-hidden": "true"});
 }
 
-/** The settings that are not the same in all arms; none if there is nothing to tell apart. */
+/** Creates the table of settings that differ between arms; nothing if there are none. */
 function settingsSection() {
   const keys = Object.keys(report.settings);
   if (report.arms.length < 2) return null;
