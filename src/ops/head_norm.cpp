@@ -20,7 +20,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
   const std::array<Index, 2> first{0, heads[0] * width[0]};
   const Index v_first = first[1] + heads[1] * width[1];
   Cost cost;
-  std::array<Matrix<T>, 2> statistics;  // of q and of k: one row per part
+  std::array<Matrix<T>, 2> statistics;  // for q and k: one row per part
   for (std::size_t i = 0; i < parts_count; ++i) {
     require(gamma[i].shape() == Shape{width[i]} && beta[i].shape() == Shape{width[i]},
             "[head_norm] gamma of {} has shape {}, beta {}; expected [{}]", i == 0 ? "q" : "k", gamma[i].shape(),

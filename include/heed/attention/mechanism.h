@@ -32,7 +32,7 @@ struct Heads {
 
 /// The sizes of one call of a mechanism: all heads of one image, or a single one if heads are independent.
 struct AttentionShape {
-  Index heads = 1;        ///< of queries and outputs
+  Index heads = 1;        ///< number of query and output heads
   Index queries = 0;      ///< N
   Index keys = 0;         ///< M; equals N except in cross attention
   Index width = 0;        ///< d, channels per head of queries and keys
@@ -62,9 +62,9 @@ struct AttentionShape {
 
 /// The division of the qkv projection's output: q of `heads` heads, then k, then v of `key_heads`.
 struct AttentionLayout {
-  Index heads = 1;                                        ///< of queries and outputs
+  Index heads = 1;                                        ///< number of query and output heads
   Index query_width = 0, key_width = 0, value_width = 0;  ///< channels per head; 0: not used
-  Index key_heads = heads;                                ///< of keys and values, each shared by several queries
+  Index key_heads = heads;                                ///< key and value heads, each for several query heads
 
   Index total() const { return heads * query_width + key_heads * (key_width + value_width); }
 
@@ -101,7 +101,7 @@ template <class T>
 struct AttentionInput {
   AttentionShape shape;
   Heads<const T> q, k, v;
-  std::span<const View<const T>> parameters{};  ///< of the mechanism, in declaration order
+  std::span<const View<const T>> parameters{};  ///< the mechanism's, in declaration order
   AttentionMemory<const T> prepared{};          ///< computed from them (capabilities/preparation.h)
   Products products = Products::exact;          ///< precision of products of queries, keys and values
 };

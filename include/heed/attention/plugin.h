@@ -15,7 +15,7 @@ namespace heed {
 struct PluginOrigin {
   std::string file;      ///< the shared object, as an absolute path
   std::string source;    ///< the header from which it was compiled
-  std::string checksum;  ///< of the shared object
+  std::string checksum;  ///< checksum of the shared object
 };
 
 /// Appends an entry to the list of mechanisms for the rest of the program. Invalidates all spans of the list and
@@ -33,12 +33,12 @@ using EntryMaker = MechanismEntry (*)();
 /// zero-terminated; longer ones are truncated.
 struct PluginRecord {
   char mark[16];        ///< plugin_mark, which ends with the version of the contract
-  char version[16];     ///< of heed
+  char version[16];     ///< heed's version
   char compiler[64];    ///< __VERSION__
   char headers[16];     ///< checksum of heed's public headers
-  char flags[512];      ///< the compiler's
+  char flags[512];      ///< compiler flags
   char source[512];     ///< absolute path of the header from which it was compiled
-  std::uint64_t count;  ///< of mechanisms
+  std::uint64_t count;  ///< number of mechanisms
   const EntryMaker* makers;
 };
 inline constexpr char plugin_mark[16] = "heed plugin 2";  // version 1: mechanisms without capabilities, heed 0.2.0

@@ -63,7 +63,7 @@ template <class T>
 struct Operand {
   const T* data = nullptr;
   Index rows = 0, columns = 0;
-  Index stride = 0;         ///< of the matrix in memory
+  Index stride = 0;         ///< stride of the matrix in memory
   bool transposed = false;  ///< true if the matrix in memory is the transpose of the operand
 
   Operand(const Operand& other)  // copies field by field, like Matrix

@@ -14,7 +14,7 @@ template <class T>
 struct ComposedInput {
   AttentionShape shape;
   Var<T> q, k, v;                        ///< [H, N, d], [H', M, d'], [H', M, e]; absent if not used
-  std::span<const Var<T>> parameters{};  ///< of the mechanism, in declaration order
+  std::span<const Var<T>> parameters{};  ///< the mechanism's, in declaration order
 };
 
 /// The interface for callers; see composition_of().

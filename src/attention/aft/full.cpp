@@ -239,7 +239,7 @@ class AftFull : public MechanismBase<AftFull>,
 
   struct Sizes {
     Index N, M, D;
-    Index rows;  // of sums
+    Index rows;  // rows of sums
     AftReach reach;
     bool whole;
 

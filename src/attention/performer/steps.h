@@ -12,13 +12,13 @@ template <class T>
 struct PerformerScratch {
   PerformerSums<T> sums;                 ///< over keys, with `causal`
   Heads<T> query_sums;                   ///< over queries, [1, m e + m + e]
-  Matrix<T> phi, E;                      ///< of a block [rows, m], unless they are saved
-  T *h, *largest, *decays, *weights;     ///< of a block; h = |x'|^2 / 2, `largest` the largest u
-  Matrix<T> values, channels, products;  ///< of a block: [rows, e], [rows, d], [rows, m]
+  Matrix<T> phi, E;                      ///< for a block, [rows, m], unless saved
+  T *h, *largest, *decays, *weights;     ///< for a block; h = |x'|^2 / 2, `largest` the largest u
+  Matrix<T> values, channels, products;  ///< for a block: [rows, e], [rows, d], [rows, m]
   Matrix<T> W, R, D;                     ///< with `causal`, of a block [rows, rows]: W, exp(c_s - c_t), gradient of W
   Matrix<T> G, dE;                       ///< [N, e] and [M, m] with `causal`, otherwise of a block
   T *delta, *dc;                         ///< [N] or of a block, likewise; dc is the gradient of c_t
-  Matrix<T> dphi;                        ///< of a block [rows, m]
+  Matrix<T> dphi;                        ///< for a block, [rows, m]
   T* dc_of_keys;                         ///< per head: gradient for the key that attained the maximum c
 };
 

@@ -50,12 +50,12 @@ struct SoftSaved {
 
 template <class T>
 struct SoftScratch {
-  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< of one head; dP also holds X P while S is computed
+  Matrix<T> dL, dA, dE, dX, dP, dZ, dY;  ///< for one head; dP also holds X P while S is computed
   Matrix<T> ones, dD, w, dscaled, dw;    ///< normalize=map: 1, dD, w = D^-1/2 v, D^-1/2 dout and dw
   Matrix<T> norm_sums;                   ///< landmark_act: gradients of gamma and beta
   kernels::NewtonBackwardScratch<T> newton;
   kernels::LandmarkScratch<T> landmarks;
-  kernels::GaussianRows<T> rows;  ///< of S, with kernel=exact
+  kernels::GaussianRows<T> rows;  ///< rows of S, with kernel=exact
 
   SoftScratch(const SoftSetting& s, MemoryLayout<T>& layout)
       : newton(s.newton, layout), landmarks(s.landmarks, s.d, layout) {

@@ -64,7 +64,7 @@ Var<T> transpose(Var<T> x, const Axes& axes) {
   const Strides strides = strides_of(from);
   require(static_cast<int>(axes.size()) == from.rank(), "[transpose] {} axes are given for shape {}; expected {}",
           axes.size(), from, from.rank());
-  Strides sizes{}, moved{};  // of y, and those of x in the order of y's axes
+  Strides sizes{}, moved{};  // strides of y, and strides of x in the order of y's axes
   std::array<bool, Shape::max_rank> seen{};
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t source = axis_of("transpose", from, axes[i]);

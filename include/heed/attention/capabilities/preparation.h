@@ -10,7 +10,7 @@ namespace heed {
 template <class T>
 struct AttentionPreparation {
   AttentionShape shape;
-  std::span<const View<const T>> parameters;  ///< of the mechanism, in declaration order
+  std::span<const View<const T>> parameters;  ///< the mechanism's, in declaration order
   bool training = false;
   View<const T> noise{};  ///< standard Gumbel noise of shape noise(shape), in training
   AttentionMemory<T> prepared;
@@ -21,7 +21,7 @@ template <class T>
 struct AttentionPreparationBackward {
   AttentionPreparation<T> of;  ///< arguments of prepare(), with its result in `prepared`
   AttentionMemory<T> dprepared;
-  std::span<const View<T>> gradient;  ///< of the parameters; always accumulated
+  std::span<const View<T>> gradient;  ///< gradients of the parameters; always accumulated
 };
 
 /// The interface for callers: Mechanism::preparation(). Nothing is prepared if memory(shape).prepared is 0.
