@@ -21,7 +21,7 @@ namespace heed::bench {
 
 namespace {
 
-/// With a mean over tokens where there is no place for a class token; nothing where a mechanism does not take the
+/// Returns the model, with mean pooling if it cannot have a class token; null if its mechanism does not support the
 /// sizes.
 std::unique_ptr<Model> model_of(Experiment& x) {
   for (const char* const pool : {"cls", "mean"}) {
@@ -40,15 +40,15 @@ constexpr double unmeasured = std::numeric_limits<double>::infinity();
 
 void lower(double& time, double measured) { time = std::min(time, measured); }
 
-/// Measurements of a model: each time is the least of all sweeps.
+/// Measurements of a model: each time is the minimum over all sweeps.
 struct Sample {
   const Candidate* candidate;
   std::unique_ptr<Model> model;
   Workload work;
-  double step = unmeasured, pass = unmeasured;  ///< seconds of a training step, and of an inference
-  std::map<Place, LayerTime> operations{};      ///< time in a step, summed over threads
-  std::map<Place, double> still{};              ///< and in an inference
-  double joules = 0, busy = 0;                  ///< while it trained for so many seconds
+  double step = unmeasured, pass = unmeasured;  ///< seconds of a training step, and of inference on a batch
+  std::map<Place, LayerTime> operations{};      ///< times in a step, summed over threads
+  std::map<Place, double> still{};              ///< times in inference
+  double joules = 0, busy = 0;                  ///< energy of training, and its seconds
 };
 
 struct Calls {
@@ -58,7 +58,7 @@ struct Calls {
   double mean() const { return seconds / count; }
 };
 
-/// Calls f for about so many seconds, and at least twice.
+/// Calls f for about `seconds`, and at least twice.
 template <class F>
 Calls repeat(double seconds, const F& f) {
   Calls calls;
@@ -82,7 +82,7 @@ std::map<Place, LayerTime> profile_of(Profiled& profiled, const F& f, double sec
   return times;
 }
 
-/// One sweep's measurements of a model: steps and their operations for about so many seconds each, inferences for half.
+/// Measures a model in one sweep: steps and their operations for about `seconds` each, inference for half of that.
 void measure(Sample& sample, double seconds) {
   const Experiment& x = sample.candidate->experiment;
   const Model& model = *sample.model;
@@ -122,17 +122,17 @@ void measure(Sample& sample, double seconds) {
     lower(sample.still.try_emplace(place, unmeasured).first->second, times.forward);
 }
 
-/// Measurements of operations by kind, those of all variants of a mechanism, and all.
+/// Measurements of operations by kind, by mechanism over all variants, and of all operations ("").
 using Fits = std::map<std::string, Fit>;
 
-/// "attention:aft" of "attention:aft variant=simple", "" of "linear": what a kind is compared with where it has few
-/// measurements of its own.
+/// Returns the wider kind, which guides the fit of a kind with few measurements: "attention:aft" for "attention:aft
+/// variant=simple", "" for "linear".
 std::string wider(const std::string& kind) {
   const std::size_t space = kind.find(' ');
   return space == std::string::npos ? "" : kind.substr(0, space);
 }
 
-/// Adds what a sample says of one of its passes; seconds(place) are measured, 0 where they are not.
+/// Adds a sample's measurements of one pass; seconds(place) returns the measured time, 0 if none.
 template <class Seconds>
 void add_operations(const Machine& machine, const Sample& sample, bool training, bool back, const Seconds& seconds,
                     Fits& fits) {
@@ -162,10 +162,10 @@ void add_operations(const Machine& machine, const Sample& sample, bool training,
   }
 }
 
-/// A little of what is usual, so that sizes which tell two amounts apart badly leave neither without a price.
+/// A weak pull to the usual coefficients, so that neither of two nearly collinear amounts gets a coefficient of zero.
 constexpr double pull = 3e-3;
 
-/// The coefficients of each kind, near those of the wider kind, which come before its own by name.
+/// Fits the coefficients of each kind, pulled to those of the wider kind, which precedes it in the order of names.
 std::map<std::string, Coefficients> coefficients_of(const Fits& fits) {
   std::map<std::string, Coefficients> found;
   for (const auto& [kind, fit] : fits)
@@ -187,7 +187,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
     samples.push_back({&candidate, std::move(of), Workload(candidate.experiment, candidate.batch)});
   }
   require(!samples.empty(), "bench: --match '{}': no model of --only times has this in its name", match);
-  // All of them before any again: a while in which others use the machine meets each model but once.
+  // Sweeps over all models, so that a period of other load affects each model at most once.
   constexpr int sweeps = 3;
   for (int sweep = 1; sweep <= sweeps; ++sweep)
     for (Sample& sample : samples) {
@@ -196,7 +196,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
     }
   Fits forward, backward, still;
   for (const Sample& sample : samples) {
-    const auto apart = [&](bool training) {  // do threads take microbatches, so that an operation is on one of them?
+    const auto apart = [&](bool training) {  // threads take whole microbatches: an operation runs on one thread
       return step_amounts(model.machine, sample.work, training, 1)[step_amount::spread] == 0;
     };
     const auto in_step = [&](double LayerTime::*pass) {
@@ -218,7 +218,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
           },
           still);
   }
-  // A kind that one of the passes lacks has the usual prices there.
+  // A kind that is missing in one of the passes gets the usual coefficients there.
   for (Fits* const fits : {&forward, &backward, &still})
     for (const Fits* const others : {&forward, &backward, &still})
       for (const auto& [kind, fit] : *others) (*fits)[kind];

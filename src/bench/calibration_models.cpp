@@ -67,7 +67,7 @@ std::vector<Candidate> candidates() {
   std::vector<Candidate> list;
   struct Size {
     Experiment experiment;
-    Index batches;  // so many times `batch`
+    Index batches;  // in multiples of `batch`
     Index microbatch = 8;
   };
   const Size sizes[] = {{vit_of(28, 1, 4, 64, 4, 128, 2), 4},   {vit_of(32, 3, 4, 192, 3, 768, 2), 1},
@@ -94,7 +94,7 @@ std::vector<Candidate> candidates() {
   for (const Experiment& x : {sequence_of("lm", 256, 128, 128, 4, 512), sequence_of("lm", 64, 64, 64, 2, 128),
                               sequence_of("lm", 16, 196, 96, 6, 192), sequence_of("lm", 100, 288, 160, 4, 480),
                               sequence_of("lm", 50, 36, 224, 7, 448)})
-    for (const MechanismEntry& entry : mechanisms())  // some have no causal form; they are passed over
+    for (const MechanismEntry& entry : mechanisms())  // those without a causal form are skipped later
       for (const MechanismSetting& setting : entry.settings()) {
         Candidate candidate{"sequence " + setting.label, x, batch};
         choose(candidate.experiment, entry, setting);
@@ -112,7 +112,7 @@ std::vector<Candidate> candidates() {
                                 staged_of(family, 48, 3, 32, 16, 1), staged_of(family, 40, 1, 48, 16, 3),
                                 staged_of(family, 34, 3, 24, 24, 1), staged_of(family, 46, 1, 16, 16, 2)})
       for (const Index images : {batch, 4 * batch}) list.push_back({family, x, images});
-  // Steps: of microbatches that threads share, that do not come out even, that are many, and of many weights.
+  // Steps with shared microbatches, uneven microbatches, many microbatches, and many weights.
   const Experiment micro = vit_of(28, 1, 4, 64, 4, 128, 4), tiny = vit_of(32, 3, 4, 192, 3, 768, 4);
   for (const Index images : {Index{1}, Index{4}, each, 3 * each, 5 * each, 8 * each, 16 * each})
     list.push_back({"vit", micro, images});

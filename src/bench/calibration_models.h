@@ -1,4 +1,4 @@
-// The small models on which times of operations are found.
+// The small models for measuring times of operations.
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -14,8 +14,8 @@ struct Candidate {
   Index batch;
 };
 
-/// Small models that have every operation in several sizes. They are not the models whose prediction is tested:
-/// experiments/tools/time-errors draws others.
+/// Returns small models that contain every operation in several sizes. Predictions are tested on other models, drawn by
+/// experiments/tools/time-errors.
 std::vector<Candidate> candidates();
 
 }  // namespace heed::bench

@@ -1,4 +1,4 @@
-// Convolutions of 3 x 3 windows: dense ones as operations make them, and depth-wise ones.
+// Convolutions of 3 x 3 windows: dense ones by operations on the tape, and depth-wise ones by kernels.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/grids/depthwise.h"
@@ -18,7 +18,7 @@ struct ImageSize {
   kernels::Windows windows() const { return {channels, side, side, 3, 1, 1}; }
 };
 
-/// x [B, side^2, C] to as many channels, forward, or with the way back too.
+/// Returns the case of a convolution of x [B, side^2, C] to C channels, forward or, if `back`, forward and backward.
 KernelCase dense(ImageSize size, bool back) {
   constexpr Index B = ModelSizes::images;
   const Index C = size.channels, numbers = B * size.places() * C, products = 2 * numbers * C * 9;
@@ -41,7 +41,7 @@ KernelCase dense(ImageSize size, bool back) {
                      });
 }
 
-/// call(windows, operands) returns the call of a depth-wise kernel.
+/// Returns the case of a depth-wise kernel; call(windows, operands) returns its call.
 template <class Call>
 KernelCase depthwise(const char* kernel, ImageSize size, const Call& call) {
   const Index products = 2 * 9 * size.places() * size.channels;

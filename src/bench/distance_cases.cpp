@@ -25,7 +25,7 @@ KernelCase scores(const std::string& where, Index rows, Index keys, Index width)
                      });
 }
 
-/// By the input, of `out` terms each, and by the weight, of `rows` terms each, to which the gradient comes transposed.
+/// Return the gradients by the input, with `out` terms each, and by the weight, with `rows` terms each, dy transposed.
 KernelCase input_gradient(const std::string& where, Index rows, Index out, Index in) {
   return kernel_case("clamped gradient", where, fmt::format("{} x {} x {}", rows, in, out),
                      {{Resource::clamp, rows * in * out}}, [=](Operands& o) {

@@ -1,4 +1,4 @@
-// Kernels that take an exponential per number, or something in its place, as gelu does with AVX-512.
+// Kernels with an exp per element, or a replacement for it, like gelu with AVX-512.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/elements/activation.h"
@@ -11,7 +11,7 @@ namespace heed::bench {
 
 namespace {
 
-/// A kernel of [rows, columns] numbers with an exponential each; prepare(operands) returns the call.
+/// Returns the case of a kernel with one exp per element of [rows, columns]; prepare(operands) returns the call.
 template <class Prepare>
 KernelCase exponentials(const char* kernel, std::string where, Index rows, Index columns, const Prepare& prepare) {
   return {kernel, std::move(where), fmt::format("{} x {}", rows, columns), {{Resource::exp, rows * columns}}, prepare};
@@ -22,7 +22,7 @@ KernelCase exponentials(const char* kernel, std::string where, Index rows, Index
 std::vector<KernelCase> exponential_cases(const ModelSizes& model) {
   const std::string name = model.name, head = name + " head", image = name + " image";
   const Index rows = model.map_rows(), N = model.tokens, D = model.dim, stride = model.map_stride();
-  // The number of rows that training passes from one operation to the next.
+  // The number of rows that fused operations process at a time.
   const Index hidden_rows = std::min(model.rows(), rows_in_cache(model.hidden)), hidden = hidden_rows * model.hidden;
   const kernels::ScoreRows plain{1.0};
   return {

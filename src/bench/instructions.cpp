@@ -15,7 +15,7 @@ namespace heed::bench {
 
 namespace {
 
-/// Bits of this CPU's vectors; 0 where that is not known.
+/// Returns the bits of the CPU's vectors; 0 if unknown.
 int bits_of_cpu() {
 #ifdef __x86_64__
   __builtin_cpu_init();
@@ -29,7 +29,7 @@ int bits_of_cpu() {
 }
 
 #ifndef HEED_NO_BLAS
-/// Vectors of OpenBLAS' kernels by the name of their core; names that are not listed have 128 bits.
+/// Returns the vector bits of OpenBLAS' kernels by core name; 128 for names not listed.
 int bits_of_blas(const std::string& core) {
   for (const char* name : {"SkylakeX", "Cooperlake", "Sapphirerapids"})
     if (core == name) return 512;

@@ -62,7 +62,7 @@ struct Expectation {
   const char* reason;
 };
 
-// Reasons were found on a Zen 4 with AVX-512, where a vector of 16 exponentials takes 8 cycles.
+// Reasons were determined on a Zen 4 with AVX-512, where a vector of 16 exps takes 8 cycles.
 constexpr Expectation expectations[] = {
     {"l1 distance", 0.8,
      "maxima and products keep all units busy: whatever else needs one, such as a broadcast of an operand that the CPU "

@@ -10,11 +10,11 @@ using namespace kernels::simd;
 
 namespace {
 
-/// Sums that do not wait for each other. Two units with a latency of 4 cycles need 8; max and fma in turn reach the
-/// full rate with 12 only (52 of 59 Gelem/s with 10 on Zen 4). Of 16 registers, 6 are needed for operands.
+/// Number of independent sums. Two units with a latency of 4 cycles need 8; alternating max and fma need 12 for the
+/// full rate (52 of 59 Gelem/s with 10 on Zen 4). Operands need 6 of 16 registers.
 constexpr int chains = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 16 : 10;
 
-/// Hides what v holds from the compiler, which would otherwise make a loop's terms once before it.
+/// Hides the value of v from the compiler, which would otherwise compute a loop's terms once before the loop.
 void hide(Vector& v) {
 #if HWY_ARCH_X86
   asm volatile("" : "+v"(v.raw));
@@ -83,7 +83,7 @@ void triad(Index n, float* block) {
     hn::Store(hn::MulAdd(three, hn::Load(tag, z + i), hn::Load(tag, y + i)), tag, block + i);
 }
 
-// Zeros stay zeros.
+// The data are zeros, so they do not overflow.
 void scale(Index n, float* block) {
   const Vector three = constant(3.0f);
   for (Index i = 0; i < n; i += lanes) hn::Store(hn::Mul(three, hn::Load(tag, block + i)), tag, block + i);

@@ -63,7 +63,7 @@ double Limits::rate(Resource resource, int threads, const std::string& variant) 
 }
 
 double Limits::seconds_on_all(Resource resource, double amount) const {
-  // All do at least what one does, also where others kept them from running side by side.
+  // All threads reach at least the rate of one, even if other load kept them from running concurrently.
   return amount / 1e9 / std::max(rate(resource, threads(), ""), rate(resource, 1, ""));
 }
 
@@ -71,7 +71,7 @@ double Limits::seconds_on_all(Resource resource, double amount) const {
 
 namespace {
 
-/// Times f(worker) while `workers` threads call it, so many times at once that starting threads makes no difference.
+/// Times f(worker) called on `workers` threads, in batches large enough that starting threads takes negligible time.
 template <class F>
 Times time_workers(int workers, double seconds, const F& f) {
   if (workers == 1) return time_calls(seconds, 0, [&] { f(0); });
@@ -87,7 +87,7 @@ Times time_workers(int workers, double seconds, const F& f) {
   return times;
 }
 
-/// The rate of `amount` per worker and call.
+/// Returns the rate, given an `amount` per worker and call.
 Limit limit_of(Resource of, int workers, double amount, const Times& times, const std::string& variant,
                std::string how) {
   const double total = amount * static_cast<double>(workers) / 1e9;
@@ -102,14 +102,14 @@ Limit limit_of(Resource of, int workers, double amount, const Times& times, cons
 
 const Limit& better(const Limit& a, const Limit& b) { return a.measured.rate < b.measured.rate ? b : a; }
 
-/// A loop that stays in registers, long enough to be timed: 0.1 to 0.5 ms.
+/// Measures a loop in registers, long enough to be timed: 0.1 to 0.5 ms.
 Limit register_limit(Resource of, int workers, double seconds, double operations, RegisterLoop loop, const char* how) {
   constexpr Index steps = 1 << 15;
   const Times times = time_workers(workers, seconds, [&](Index) { loop(steps); });
   return limit_of(of, workers, operations * static_cast<double>(steps * terms_per_step), times, "", how);
 }
 
-/// The largest rate of square products of several sizes, heed's and, where there is one, OpenBLAS'.
+/// Measures the largest rate of square products of several sizes, by heed and, if available, by OpenBLAS.
 Limit gemm_limit(int workers, double seconds) {
   constexpr Index sizes[] = {256, 512};
   Limit best{};
@@ -143,7 +143,7 @@ Limit gemm_limit(int workers, double seconds) {
   return best;
 }
 
-/// The best of the ways in which a clamped difference may be made.
+/// Measures the fastest of several ways to compute a clamped difference.
 Limit clamp_limit(int workers, double seconds) {
   const auto measured = [=](RegisterLoop loop, const char* how) {
     return register_limit(Resource::clamp, workers, seconds / 3, 1, loop, how);
@@ -168,8 +168,8 @@ Limit exp_limit(int workers, double seconds) {
                   "a polynomial of degree 6, 2048 numbers");
 }
 
-/// Memory that takes three quarters of a cache of its own, a quarter of one that others use too, or three times the
-/// largest one; that of all workers together where they share it. It is cut into as many arrays as are streamed.
+/// Measures the bandwidth of a memory with three quarters of a private cache, a quarter of a shared cache, or three
+/// times the largest cache; workers divide a shared memory's block. Each block is divided into the arrays of a stream.
 std::vector<Limit> bandwidths(Resource memory, int workers, double seconds) {
   const bool own = memory == Resource::l1_cache || memory == Resource::l2_cache;
   const double bytes = own                            ? 0.75 * cache_bytes(memory)
@@ -206,7 +206,7 @@ void Limits::keep_better(Limit limit) {
 Limits::Limits(double seconds, const std::function<void(const std::string&)>& progress) {
   std::vector<int> workers{1};
   if (threads() > 1) workers.push_back(threads());
-  // In turns, so that a while in which others use the machine does not spoil a limit.
+  // Measured in turns, so that a period of other load does not distort a limit.
   constexpr int turns = 3;
   const double share = seconds / turns;
   const auto measure = [&](Resource of, const auto& limit) {

@@ -14,7 +14,7 @@ namespace {
 constexpr AttentionShape shape{.queries = 4096, .keys = 4096, .width = 64, .value_width = 64};
 constexpr const char* where = "softmax of 4096 tokens";
 
-/// Parts of a pass over a block, in the order of the page of softmax.
+/// Parts of a pass over a block, in the order of softmax.cpp.
 constexpr const char* forward[] = {"block q k^T", "block exp", "block A v"};
 constexpr const char* backward[] = {"block q k^T",   "block A again", "block A^T dout", "block dout v^T",
                                     "block dS of A", "block dS k",    "block dS^T q"};
@@ -27,7 +27,7 @@ QueriesAndKeys first_block() {
   return *first;
 }
 
-/// Returns "forward: block q k^T 40 %, ...", each part's share of the time of all; empty if a part was not measured.
+/// Returns "forward: block q k^T 40 %, ...", each part's share of the total time; empty if a part was not measured.
 template <std::size_t n>
 std::string shares(const char* pass, const char* const (&parts)[n], const std::vector<KernelResult>& results) {
   double total = 0;
@@ -94,7 +94,7 @@ std::vector<KernelCase> long_row_cases() {
       shared(backward[3]),
       kernel_case(backward[4], where, map_size, {},
                   [=](Operands& o) {
-                    // With A = 1 and D = 0, dS = dA, so it can be used again and again.
+                    // With A = 1 and D = 0, dS = dA, so it can be reused in every call.
                     const Matrix<float> A = o.in_out(rows, keys, stride);
                     fill(A, 1.0F);
                     float* const D = o.in_out(rows);

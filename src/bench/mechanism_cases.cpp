@@ -1,4 +1,4 @@
-// Kernels that one mechanism or another is made of: sums over neighbourhoods, Gaussian kernels, Newton's inverse.
+// Kernels of individual mechanisms: sums over neighbourhoods, Gaussian kernels, Newton's inverse.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/distances/gaussian.h"
@@ -9,12 +9,12 @@ namespace heed::bench {
 
 namespace {
 
-/// Multiply-adds and exponentials of a closed form.
+/// Returns the multiply-adds and exps of counts as work.
 std::vector<Work> work_of(const Counts& counts) {
   return {{Resource::gemm, 2 * counts.mul}, {Resource::exp, counts.exp}};
 }
 
-/// Memory of the inverse, of the size that it asks for.
+/// Returns the inverse's scratch memory, allocated as operands.
 template <class Scratch>
 Scratch laid_out(const kernels::NewtonInverse& newton, Operands& o) {
   MemoryLayout<float> measure;
@@ -79,7 +79,7 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
          return [=, A = gram(o), dX = Matrix(o.in_out(newton.elements()), landmarks, landmarks),
                  dA = Matrix(o.out(newton.elements()), landmarks, landmarks),
                  scratch = laid_out<kernels::NewtonBackwardScratch<float>>(newton, o)] {
-           fill(dX, 1.0F);  // what the last call has left of it grows
+           fill(dX, 1.0F);  // reset, since repeated calls would make it grow
            kernels::newton_inverse_backward(newton, A, dX, scratch, dA);
          };
        }},

@@ -7,11 +7,11 @@ namespace heed::bench {
 
 namespace {
 
-/// The x >= 0 with the least sum of (sum_j a_rj x_j - y_r)^2 w_r / s_r^2, and of the pull.
+/// Returns the x >= 0 that minimises the sum over r of (sum_j a_rj x_j - y_r)^2 w_r / s_r^2, plus the pull.
 std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale, const std::vector<double>& usual,
                                 double pull) {
-  // G x = h with G = A^T A, h = A^T y for scaled rows; then one coefficient after the other, each put where it is best
-  // while the others stay, until none moves.
+  // Solves G x = h with G = A^T A, h = A^T y for scaled rows by coordinate descent: each coefficient in turn is set to
+  // its optimum for fixed others, until none changes.
   const std::size_t n = usual.size();
   std::vector<double> g(n * n, 0.0), h(n, 0.0);
   for (std::size_t r = 0; r < fit.measured.size(); ++r) {
@@ -47,7 +47,7 @@ std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale
 }  // namespace
 
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull) {
-  // Relative errors first, then those of f that the last x gave.
+  // Iteratively reweighted: scaled by y first, then by y and the f of the last x.
   std::vector<double> scale = fit.measured, x;
   constexpr int turns = 12;
   for (int turn = 0; turn < turns; ++turn) {

@@ -5,9 +5,9 @@
 
 namespace heed::bench {
 
-/// Measurements y_r, each a sum over j of amounts a_rj times coefficients x_j that are wanted.
+/// Measurements y_r, each modelled as a sum over j of amounts a_rj times unknown coefficients x_j.
 struct Fit {
-  std::vector<std::vector<double>> amounts;  ///< a row for each measurement
+  std::vector<std::vector<double>> amounts;  ///< a row per measurement
   std::vector<double> measured;              ///< y > 0
   std::vector<double> weight;                ///< weight of the equation
 
@@ -18,9 +18,9 @@ struct Fit {
   }
 };
 
-/// The x >= 0 with the least weighted sum over r of (f_r - y_r)^2 / (f_r y_r), f_r = sum_j a_rj x_j: twice as long is
-/// as bad as half as long. And of pull * c_j (x_j - usual_j)^2, where c_j says how much the measurements know of x_j. A
-/// coefficient of which they know nothing is the usual one.
+/// Returns the x >= 0 that minimises the weighted sum over r of (f_r - y_r)^2 / (f_r y_r), f_r = sum_j a_rj x_j, in
+/// which twice y_r costs as much as half of it, plus the sum of pull * c_j (x_j - usual_j)^2, where c_j measures the
+/// data on x_j. A coefficient without data keeps its usual value.
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull);
 
 }  // namespace heed::bench

@@ -7,7 +7,7 @@ namespace heed::bench {
 
 namespace {
 
-/// C = A B for A [m, k]; factors(operands) takes A and B.
+/// Returns the case of C = A B for A [m, k]; factors(operands) allocates A and B.
 template <class Factors>
 KernelCase product(const char* kernel, std::string where, Index m, Index n, Index k, Index stride_of_c,
                    const Factors& factors) {

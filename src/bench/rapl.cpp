@@ -13,7 +13,7 @@ namespace heed {
 
 namespace {
 
-/// The first word of a file, or nothing, with errno telling why.
+/// Returns the first word of a file, or nothing with the reason in errno.
 std::optional<std::string> read_word(const std::string& path) {
   errno = 0;
   std::ifstream file(path);
@@ -29,7 +29,7 @@ std::optional<std::uint64_t> read_number(const std::string& path) {
   return std::strtoull(word->c_str(), nullptr, 10);
 }
 
-/// Directories of zones in the order of their names: intel-rapl before intel-rapl-mmio.
+/// Returns the directories of zones, ordered by name: intel-rapl before intel-rapl-mmio.
 std::vector<std::string> zones_below(const std::string& root) {
   std::vector<std::string> zones;
   std::error_code error;
@@ -77,7 +77,7 @@ void PackageEnergy::update() {
       counters_.clear();
       return;
     }
-    // A counter that has wrapped around went up to its range and on from 0.
+    // A counter that wrapped around has counted up to its range and then from 0.
     microjoules_ += *now >= counter.last ? *now - counter.last : counter.range - counter.last + *now;
     counter.last = *now;
   }

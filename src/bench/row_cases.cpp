@@ -1,4 +1,4 @@
-// Kernels that do little to each number: memory limits them.
+// Kernels with little work per element, limited by memory.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/elements/adamw.h"
@@ -20,7 +20,7 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
   return {
       kernel_case("softmax backward", name + " head", fmt::format("{} x {}", map_rows, N), {},
                   [=](Operands& o) {
-                    // With all p = 1 / N and the scale N, dp only loses its mean, so it can be used again and again.
+                    // With all p = 1 / N and the scale N, dp only loses its mean, so every call can reuse it.
                     const Matrix<float> p = o.in_out(map_rows, N, stride);
                     fill(p, 1.0F / static_cast<float>(N));
                     const kernels::ScoreRows rule{static_cast<double>(N)};

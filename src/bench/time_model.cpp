@@ -45,21 +45,21 @@ double sum_of(const Coefficients& x, const std::vector<double>& amounts) {
   return sum;
 }
 
-/// The coefficients of a kind: its own, those of all of its name, or those of all.
+/// Returns the coefficients of a kind: its own, those of its mechanism in all variants, or those of all operations.
 const Coefficients& of_kind(const std::map<std::string, Coefficients>& known, const std::string& kind) {
   for (const std::string& name : {kind, kind.substr(0, kind.find(' ')), std::string()})
     if (const auto found = known.find(name); found != known.end()) return found->second;
   HEED_ASSERT(false);
 }
 
-/// The longest of what threads take, if each takes the next of these as soon as it is free.
+/// Returns the largest load of a thread, if each takes the next of `loads` as soon as it is idle.
 double longest(const std::vector<double>& loads, int threads) {
   std::vector<double> busy(static_cast<std::size_t>(threads), 0.0);
   for (const double load : loads) *std::min_element(busy.begin(), busy.end()) += load;
   return *std::max_element(busy.begin(), busy.end());
 }
 
-/// Examples in each of what threads take: lanes in training, in inference microbatches.
+/// Returns the examples of each unit of work for a thread: a lane in training, a microbatch in inference.
 std::vector<double> loads_of(const Workload& work, bool training) {
   if (!training) {
     const std::vector<Index> sizes = microbatch_sizes(work, false);
@@ -71,15 +71,15 @@ std::vector<double> loads_of(const Workload& work, bool training) {
   return loads;
 }
 
-/// Returns true if threads share operations: if lanes run one after the other, or are fewer than threads.
+/// Returns true if threads share operations: if lanes run sequentially, or are fewer than threads.
 bool shares_operations(const Workload& work, bool training, int threads) {
   const auto weights = static_cast<Index>(work.weight_bytes / 4);
   return (training && !work.together && streams_lanes(weights, work.lanes.count)) ||
          loads_of(work, training).size() < static_cast<std::size_t>(threads);
 }
 
-/// "variant=local, normalize=true": what was chosen of a mechanism's options that are a choice among names; empty where
-/// stages choose differently.
+/// Returns a mechanism's options that are a choice among names, as in "variant=local, normalize=true"; empty if stages
+/// differ.
 std::string variant_of(const AttentionConfig& attention, const std::string& mechanism) {
   std::string text;
   for (const OptionInfo& option : find_mechanism(mechanism).options()) {
@@ -116,7 +116,7 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
   for (const int of : {1, threads})
     for (const Limit& limit : limits) {
       double& rate = machine.rate[static_cast<std::size_t>(limit.of)];
-      // Limits of all threads replace those of one.
+      // Limits of all threads replace those of one thread.
       if (limit.threads == of) rate = std::max(of == 1 ? rate : 0, limit.measured.rate * 1e9 / of);
     }
   return machine;
@@ -147,7 +147,7 @@ Workload::Workload(const Experiment& experiment, Index batch)
 
 std::string Workload::kind(const OperationCost& operation) const {
   const auto variant = variants.find(operation.operation);
-  // A mechanism may be called as a layer's operation is.
+  // A mechanism may have the same name as another operation.
   if (variant == variants.end() || !operation.layer.ends_with("attn")) return operation.operation;
   return "attention:" + operation.operation + variant->second;
 }
@@ -244,7 +244,7 @@ PassTime TimeModel::predict(const Workload& work, bool pass_trains) const {
   const std::vector<double> amounts = step_amounts(machine, work, pass_trains, sum);
   const Coefficients& x = pass_trains ? training : inference;
   time.seconds = sum_of(x, amounts);
-  // A layer's part of it is as large as its part of all operations.
+  // The operations' total is divided among layers in proportion to their times.
   double of_operations = 0;
   for (const std::size_t of : {step_amount::operations, step_amount::lockstep, step_amount::spread})
     of_operations += x[of] * amounts[of];

@@ -1,4 +1,4 @@
-// Checks that heed and OpenBLAS use the CPU's widest vectors.
+// Checks whether heed and OpenBLAS use the CPU's widest vectors.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace heed::bench {
 
-/// A line for each part, OpenBLAS' kernels and heed itself, that uses narrower vectors than this CPU has, and what to
-/// do about it. Empty on other than x86 CPUs.
+/// Returns one line, with a remedy, for each of OpenBLAS and heed that uses narrower vectors than the CPU has. Empty on
+/// CPUs other than x86.
 std::vector<std::string> narrow_parts();
 
 }  // namespace heed::bench

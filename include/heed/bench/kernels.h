@@ -1,4 +1,4 @@
-// The kernels at the sizes of the standard models, each held against what limits it.
+// Benchmarks of the kernels at the sizes of the standard models, each compared with its limiting resource.
 #pragma once
 
 #include "heed/bench/limits.h"
@@ -9,16 +9,16 @@
 
 namespace heed::bench {
 
-/// Memory for a call of a kernel, filled with random numbers, and how much of it the call moves.
+/// Memory for a kernel call, filled with random numbers, and the number of bytes that the call moves.
 class Operands {
  public:
-  /// n numbers that the kernel reads, writes, or reads and writes.
+  /// Return n elements that the kernel reads, writes, reads and writes, or uses as scratch memory.
   const float* in(Index n) { return take(n, true, false); }
   float* out(Index n) { return take(n, false, true); }
   float* in_out(Index n) { return take(n, true, true); }
   float* scratch(Index n) { return take(n, false, false); }
 
-  /// Matrices likewise; of their numbers, those between rows count as the others do.
+  /// Return matrices likewise; the gaps between rows count as moved.
   Matrix<const float> in(Index rows, Index columns, Index stride) { return {in(rows * stride), rows, columns, stride}; }
   Matrix<const float> in(Index rows, Index columns) { return in(rows, columns, columns); }
   Matrix<float> out(Index rows, Index columns, Index stride) { return {out(rows * stride), rows, columns, stride}; }
@@ -27,7 +27,7 @@ class Operands {
     return {in_out(rows * stride), rows, columns, stride};
   }
 
-  /// Bytes read, if each operand is once; read and written; and of memory that they take.
+  /// Return the bytes read, if each operand is read once; read and written; and allocated.
   double read() const { return read_; }
   double moved() const { return read_ + written_; }
   double held() const { return held_; }
@@ -47,11 +47,11 @@ struct Work {
 
 /// A kernel at one size.
 struct KernelCase {
-  std::string kernel;      ///< "gemm forward"
-  std::string where;       ///< "vit-micro qkv"
-  std::string size;        ///< "400 x 192 x 64"
-  std::vector<Work> work;  ///< its rate counts the first, or where there is none, bytes
-  std::function<std::function<void()>(Operands&)> prepare;  ///< takes operands and returns the call
+  std::string kernel;                                       ///< "gemm forward"
+  std::string where;                                        ///< "vit-micro qkv"
+  std::string size;                                         ///< "400 x 192 x 64"
+  std::vector<Work> work;                                   ///< the rate is of the first entry, or of bytes if empty
+  std::function<std::function<void()>(Operands&)> prepare;  ///< allocates operands and returns the call
 
   std::string name() const { return kernel + ", " + where; }
 };
@@ -68,11 +68,11 @@ struct KernelResult {
   std::string kernel, size;
   double microseconds = 0;
   Measurement measured;
-  Resource limit{};     ///< the resource that would take longest at its limit
-  double fraction = 0;  ///< that time by the measured time
+  Resource limit{};     ///< the limiting resource: its work takes longest at its limit
+  double fraction = 0;  ///< that time divided by the measured time
 };
 
-/// The two standard models, as the kernels see them: a microbatch, images that one thread takes at a time.
+/// Kernel sizes of the two standard models, for a microbatch of `images` images.
 struct ModelSizes {
   const char* name;
   Index tokens, dim, hidden, heads, grid, parameters;
@@ -80,9 +80,9 @@ struct ModelSizes {
   static constexpr Index images = 8;
   Index rows() const { return images * tokens; }
   Index head() const { return dim / heads; }
-  /// Rows of an attention map made at once.
+  /// Returns the rows of an attention map computed at a time.
   Index map_rows() const { return map_block(tokens); }
-  /// From one of them to the next, which begins on a cache line.
+  /// Returns the stride of these rows, which are aligned to cache lines.
   Index map_stride() const { return padded_row(tokens); }
 
   struct Layer {
@@ -96,7 +96,7 @@ struct ModelSizes {
 inline constexpr ModelSizes model_sizes[] = {{"vit-micro", 50, 64, 128, 4, 7, 139'018},
                                              {"deit-tiny-p4", 65, 192, 768, 3, 8, 5'362'762}};
 
-/// The cases of a model, by the limit that most of them meet.
+/// Return the cases of a model, grouped by the usual limit.
 std::vector<KernelCase> product_cases(const ModelSizes& model);
 std::vector<KernelCase> distance_cases(const ModelSizes& model);
 std::vector<KernelCase> exponential_cases(const ModelSizes& model);
@@ -109,17 +109,18 @@ std::vector<KernelCase> convolution_cases();
 /// Returns the parts of softmax attention over a block of long rows.
 std::vector<KernelCase> long_row_cases();
 
-/// All of them, kernel by kernel.
+/// Returns all cases, ordered by kernel.
 std::vector<KernelCase> kernel_cases();
 
 /// Measures a kernel on one thread for about `seconds`.
 KernelResult measure(const KernelCase& kernel, const Limits& limits, double seconds);
 
-/// A line for each kernel that falls short of what is expected of it, even in its fastest tenth of calls, and why: 80 %
-/// of the limit for l1 distances, 75 % for clamped gradients, 60 % where there are exponentials.
+/// Returns one line, with the reason, for each kernel slower than expected even in its fastest tenth of calls. Expected
+/// are 80 % of the limit for l1 distances, 75 % for clamped gradients, 60 % for kernels with exps.
 std::vector<std::string> shortfalls(const std::vector<KernelResult>& results);
 
-/// Returns the share of each part in a pass over a block of long rows, a line a pass; none if a part is missing.
+/// Returns each part's share of the time of a pass over a block of long rows, one line per pass; empty if one is
+/// missing.
 std::vector<std::string> long_row_shares(const std::vector<KernelResult>& results);
 
 }  // namespace heed::bench

@@ -1,4 +1,4 @@
-// The limits of this machine, measured in place, to compare the speed of kernels and models with.
+// The host's limits, measured, as a reference for the speed of kernels and models.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace heed::bench {
 
-/// A rate that was measured, in `unit`, and the range in which it varied.
+/// A measured rate in `unit`, and its range.
 struct Measurement {
   std::string name, unit;
   double rate = 0, low = 0, high = 0;
@@ -16,14 +16,14 @@ struct Measurement {
 /// The resources that limit a computation.
 enum class Resource { multiply_add, gemm, l1, clamp, exp, l1_cache, l2_cache, l3_cache, memory };
 
-/// "gemm", as tables and JSON name it, and what its rate counts: "GF/s".
+/// Return the name in tables and JSON, such as "gemm", and the unit of the rate, such as "GF/s".
 const char* name_of(Resource resource);
 const char* unit_of(Resource resource);
 
-/// Bytes of the data cache of a level, Resource::l1_cache to l3_cache: as Linux tells it, or what is common.
+/// Returns the bytes of a data cache, Resource::l1_cache to l3_cache: from Linux, or else a common value.
 double cache_bytes(Resource cache);
 
-/// The largest rate of many short repetitions; its spread begins at their median.
+/// The largest rate of many short repetitions; its range begins at their median.
 struct Limit {
   Resource of;
   int threads;
@@ -31,27 +31,27 @@ struct Limit {
   std::string variant, how;
 };
 
-/// Limits of this machine, by one thread and by all.
+/// Limits of the host, for one thread and for all.
 class Limits {
  public:
-  /// Measures each for about `seconds`; before each, tells its name. Throws Error in a build without SIMD,
-  /// which has no vector instructions to find limits with.
+  /// Measures each limit for about `seconds`; calls progress(name) before each. Throws Error in a build without SIMD,
+  /// which has no vector instructions.
   Limits(double seconds, const std::function<void(const std::string&)>& progress);
 
   const std::vector<Limit>& all() const { return limits_; }
 
-  /// The fewest seconds in which one thread, or all of them, can do so many operations, or move so many bytes.
+  /// Return the minimum seconds in which one thread, or all, can execute `amount` operations or move `amount` bytes.
   double seconds(Resource resource, double amount) const { return amount / 1e9 / rate(resource, 1, ""); }
   double seconds_on_all(Resource resource, double amount) const;
 
-  /// The same for bytes to be read.
+  /// Returns the minimum seconds in which one thread can read `bytes`.
   double seconds_to_read(Resource memory, double bytes) const { return bytes / 1e9 / rate(memory, 1, "read"); }
 
-  /// The nearest memory that holds so many bytes.
+  /// Returns the fastest memory that holds `bytes`.
   Resource memory_for(double bytes) const;
 
  private:
-  /// The best of a variant, or of all.
+  /// Returns the best rate of a variant, or of all if `variant` is empty.
   double rate(Resource resource, int threads, const std::string& variant) const;
 
   void keep_better(Limit limit);

@@ -1,10 +1,10 @@
-// The peak rate of this CPU, to compare a program's speed with.
+// The CPU's peak rate, as a reference for a program's speed.
 #pragma once
 
 namespace heed {
 
-/// Floating-point operations per second (multiplications and additions) of products of 512 x 512 float matrices, each
-/// thread busy with products of its own: the best of some, measured for about `seconds`.
+/// Returns the floating-point operations per second (multiplications and additions) of products of 512 x 512 float
+/// matrices, separate ones on each thread: the best repetition in about `seconds`.
 double peak_flops(double seconds = 0.2);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Energy that the processor packages take, as Linux measures it: the running average power limit (RAPL) counters under
+// Energy consumption of the processor packages, from Linux's running average power limit (RAPL) counters under
 // /sys/class/powercap.
 #pragma once
 
@@ -8,25 +8,25 @@
 
 namespace heed {
 
-/// Energy of all packages since it was made. A counter is a zone "intel-rapl:N" whose name begins with "package" (AMD's
-/// are called so too); zones inside a package, the whole platform's, and a second interface to a package already
-/// counted (intel-rapl-mmio) are left out.
+/// Energy of all packages since construction. Counters are zones "intel-rapl:N" (also on AMD) whose name begins with
+/// "package"; zones inside a package, that of the whole platform, and a second interface to a counted package
+/// (intel-rapl-mmio) are omitted.
 class PackageEnergy {
  public:
-  /// Counters below `root`.
+  /// Uses the counters below `root`.
   explicit PackageEnergy(const std::string& root = "/sys/class/powercap");
 
-  /// Why there is nothing to measure; empty if there is.
+  /// Returns the reason why energy cannot be measured; empty if it can.
   const std::string& unavailable() const { return unavailable_; }
 
-  /// Reads the counters. They wrap around (max_energy_range_uj), after about an hour at full load: call this more
+  /// Reads the counters. They wrap around (max_energy_range_uj) after about an hour at full load, so call this more
   /// often.
   void update();
 
-  /// Joules up to the last update().
+  /// Returns the joules up to the last update().
   double joules() const { return static_cast<double>(microjoules_) / 1e6; }
 
-  /// "123.4 J", or "unavailable: " and why; reads the counters first.
+  /// Reads the counters and returns "123.4 J", or "unavailable: " and the reason.
   std::string report();
 
  private:

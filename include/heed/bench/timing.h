@@ -19,14 +19,14 @@ struct Times {
 
   double best() const { return sorted.front(); }
   double median() const { return sorted[sorted.size() / 2]; }
-  /// A tenth of the times is below the first, a tenth above the second.
+  /// Return the first and the last decile of the times.
   double low() const { return sorted[sorted.size() / 10]; }
   double high() const { return sorted[sorted.size() * 9 / 10]; }
 };
 
-/// Times calls of f for about `seconds`, and at least five, after warming up. Calls shorter than `shortest` seconds are
-/// timed several at once. between() runs outside of what is timed. If several processes run f together, agreed(more)
-/// returns the same decision in each of them whether to call again, and `shortest` is 0.
+/// Times calls of f, at least five, for about `seconds` after a warm-up. Calls shorter than `shortest` seconds are
+/// timed in groups. between() is not timed. If several processes run f together, agreed(more) returns the same decision
+/// to continue in each of them, and `shortest` is 0.
 template <class F, class Between = decltype([] {}), class Agreed = decltype([](bool more) { return more; })>
 Times time_calls(double seconds, double shortest, const F& f, const Between& between = {}, const Agreed& agreed = {}) {
   const Clock::time_point warm_up = Clock::now();
