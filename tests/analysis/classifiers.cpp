@@ -1,4 +1,4 @@
-// Nearest neighbours and ridge regression, by hand and by their definitions.
+// Nearest neighbours and ridge regression, compared with hand calculations and their definitions.
 #include "heed/analysis/classifiers.h"
 #include "heed/base/random.h"
 #include "support/temporary.h"
@@ -31,7 +31,7 @@ std::vector<int> random_labels(Index count, Index classes) {
 
 BOOST_AUTO_TEST_SUITE(classifiers)
 
-// Cosines with (1, 0): 1, 0, -1, and 0 of the row without length.
+// Cosines with (1, 0): 1, 0, -1, and 0 for the zero row.
 BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   const Features<double> teachers{Tensor<double>(Shape{4, 2}, {5, 0, 0, 2, -1, 0, 0, 0}), {1, 0, 2, 2}};
   const Tensor<double> test(Shape{1, 2}, {3, 0});
@@ -39,14 +39,14 @@ BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   BOOST_TEST(three[0] == 1);
   BOOST_TEST(std::abs(three[1] - std::exp(2)) < 1e-14);
   BOOST_TEST(three[2] == 1);
-  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // of two at 0 the earlier one is nearer
+  BOOST_TEST(Neighbours<double>(teachers, 3, {2, 0.5}).scores(test)[2] == 0);  // on ties the earlier is nearer
   BOOST_TEST(Neighbours<double>(teachers, 3, {4, 0.5}).scores(test)[2] == 1 + std::exp(-2));
   BOOST_TEST(answers_of(three) == (std::vector<int>{1}), boost::test_tools::per_element());
   BOOST_TEST(answers_of(Tensor<double>(Shape{2, 3}, {1, 2, 2, 5, 5, 1})) == (std::vector<int>{1, 0}),
              boost::test_tools::per_element());
 }
 
-// The squares of such lengths are no finite numbers.
+// The squares of such lengths overflow.
 BOOST_AUTO_TEST_CASE_TEMPLATE(neighbours_of_huge_features, T, Numbers) {
   const T most = std::numeric_limits<T>::max(), root = std::sqrt(most);
   const Features<T> teachers{Tensor<T>(Shape{3, 2}, {0, 1, -most, most, root, root}), {0, 1, 2}};
@@ -74,20 +74,20 @@ BOOST_AUTO_TEST_CASE(ridge_by_hand) {
   const Tensor<double> scores = ridge_scores(teachers, test, 2, {3, 10});
   BOOST_TEST(std::abs(scores[0] + slope * 3 * x) < 1e-14);
   BOOST_TEST(std::abs(scores[1] - slope * 3 * x) < 1e-14);
-  // A third class, of nobody, has targets -1 throughout: the bias alone.
+  // A third class without examples has targets -1 throughout: the bias alone.
   const Tensor<double> three = ridge_scores(teachers, test, 3, {3, 10});
   BOOST_TEST(std::abs(three[2] + 10 * 10 * 2 / (2 * 100 + 3.0)) < 1e-14);
 }
 
-// X (X^T X + l2 I)^-1 X^T Y of the training rows themselves, made column by column by gradient steps on the loss: with
-// more rows than columns and with fewer. W is where the gradient X^T (X W - Y) + l2 W is 0.
+// X (X^T X + l2 I)^-1 X^T Y of the training rows themselves, compared with gradient steps on the loss, column by
+// column: with more rows than columns and with fewer. At W the gradient X^T (X W - Y) + l2 W is 0.
 BOOST_AUTO_TEST_CASE(ridge_is_a_minimum) {
   constexpr Index classes = 4;
   constexpr double l2 = 2, bias = 3;
   for (const Index n : {30, 7}) {
     const Index width = 11;
     const Features<double> teachers{random_rows(n, width, 3), random_labels(n, classes)};
-    // W in terms of scores: standardised unit features are test rows mean + e (sd + 1e-5).
+    // Elements of W as scores: standardised unit features are test rows mean + e (sd + 1e-5).
     std::vector<double> mean(width), sd(width);
     for (Index c = 0; c < width; ++c) {
       for (Index i = 0; i < n; ++i) mean[c] += teachers.values[i * width + c] / n;
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(ridge_is_a_minimum) {
   }
 }
 
-// A feature that is the same in all training rows says nothing, whatever a test row holds.
+// A constant training feature has no effect, whatever its value in a test row.
 BOOST_AUTO_TEST_CASE(ridge_of_a_constant_feature) {
   constexpr Index n = 49;
   const Tensor<double> rows = random_rows(n + 1, 1, 5);

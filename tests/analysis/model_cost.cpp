@@ -1,4 +1,4 @@
-// The cost of whole models: what a dry run says against what runs, number by number, and against formulas by hand.
+// Cost of whole models: the dry run's statement compared with execution, and with formulas derived by hand.
 #include "heed/analysis/model_cost.h"
 
 #include "heed/cost/energy.h"
@@ -31,7 +31,7 @@ AttentionConfig attention_of(const std::string& mechanism, const OptionValues& o
   return config;
 }
 
-/// The model, with a class token or without one, whichever the mechanism takes; none if it takes neither.
+/// Returns the model with or without a class token, as the mechanism requires; none if it supports neither.
 std::unique_ptr<Model> model_with(ModelConfig config, const AttentionConfig& attention) {
   for (const char* pool : {"cls", "mean"}) try {
       config.pool = pool;
@@ -43,10 +43,10 @@ std::unique_ptr<Model> model_with(ModelConfig config, const AttentionConfig& att
 
 struct Executed {
   Counts forward, backward;
-  Index kept = 0;  ///< numbers in the tape's memory before the backward pass
+  Index kept = 0;  ///< elements in the tape's memory before the backward pass
 };
 
-/// What one image through the model and back executes.
+/// Returns the operations of one image's forward and backward pass.
 Executed execute(const Model& model, bool training = true) {
   Parameters<Counted> parameters(model.parameters());
   parameters.initialise(1);
@@ -72,10 +72,10 @@ Executed execute(const Model& model, bool training = true) {
   return executed;
 }
 
-/// `batch_norm`: inference is not the forward pass of training.
+/// `batch_norm`: inference differs from the forward pass of training.
 void check_model(const Model& model, const std::string& label, bool batch_norm = false) {
   const int before = threads();
-  set_threads(1);  // each thread counts for itself
+  set_threads(1);  // tallies are per thread
   const Executed executed = execute(model), inference = batch_norm ? execute(model, false) : executed;
   set_threads(before);
   const ModelCost cost = cost_of(model);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_layers_around_execute) {
   check("silu gate, relu", [](ModelConfig& c) { c.gate = true, c.gate_act = "silu", c.act = "relu"; });
   check("adder", [](ModelConfig& c) { c.linear = {"adder"}; });
   check("adder and mul", [](ModelConfig& c) { c.linear = {"adder", "mul"}, c.ffn_act = "gelu", c.gate = true; });
-  // Dropout is in the forward pass of training only.
+  // Only the forward pass of training has dropout.
   const VisionTransformer dropping(small_model(), softmax, 0.1, 0.1);
   Counts training;
   for (const OperationCost& operation : cost_of(dropping).training) training += operation.cost.forward;
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_host_families_execute) {
   check("soft", {"model.stride=[4,1,2]", "model.pool=mean"});
 }
 
-// What training computes together is counted apart: costs, and bytes between operations, are those of the papers.
+// Fused operations of training are counted separately: costs and bytes between operations follow the papers.
 BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
   const auto operations = [](const char* linear) {
     ModelConfig config = small_model();
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
       ++counts[operation.operation];
     return counts;
   };
-  // Two blocks of qkv, proj, fc1, fc2, and the head; two norms and one at the end; all tokens up to there.
+  // Two blocks of qkv, proj, fc1, fc2, and the head; two norms per block and a final one; all tokens up to the head.
   using Counts = std::map<std::string, int>;
   const Counts ends{{"patch_embedding", 1}, {"embed_tokens", 1}, {"select_token", 1}};
   Counts mul{{"linear", 9}, {"layer_norm", 5}, {"gelu", 2}, {"softmax", 2}},
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(rows_add_up_to_the_total) {
       }
 }
 
-// A model without blocks' depth to speak of: one token of 2 channels, one head, so that everything is counted by hand.
+// A minimal model for hand calculation: one token of 2 channels, one head.
 BOOST_AUTO_TEST_CASE(traffic_and_memory_by_hand) {
   ModelConfig m;
   m.image = 1, m.channels = 1, m.patch = 1, m.dim = 2, m.depth = 1, m.heads = 1, m.hidden = 3, m.classes = 4;
@@ -222,14 +222,14 @@ BOOST_AUTO_TEST_CASE(traffic_and_memory_by_hand) {
   // head: reads 2 numbers, 8 weights, 4 biases, writes 4.
   BOOST_TEST(moved("head", CostPass::forward, 1) == 2 + 12 + 4);
   BOOST_TEST(moved("head", CostPass::forward, 2) == 2 + 6 + 4);
-  // Back: reads dy 4, x 2 and the weights, writes dx 2 and the weights' gradients.
+  // Backward: reads dy 4, x 2 and the weights, writes dx 2 and the weights' gradients.
   BOOST_TEST(moved("head", CostPass::backward, 1) == 4 + 2 + 12 + 2 + 12);
-  // norm1's input is used again as the residual, whose gradient is there: read x, statistics, dy, then dx twice.
+  // norm1's input is also the residual, whose gradient exists: reads x, statistics, dy, then dx twice.
   BOOST_TEST(moved("blocks.0.norm1", CostPass::backward, 1) == 2 + 2 + 2 + 2 * 2 + 2 * 4);
   // The image's only pixel gets no gradient.
   BOOST_TEST(moved("patch_embed.proj", CostPass::backward, 1) == 2 + 1 + 1 + 2 * 4);
-  // Kept: patch 1 and its embedding 2, + positions 2, norms of 2 with 2 statistics (three), qkv 6, attention 2 with its
-  // map, of which a row takes 16, proj 2, fc1 3, gelu 3, fc2 2, mean 2, head 4.
+  // Saved: patch 1 and its embedding 2, + positions 2, norms of 2 with 2 statistics (three), qkv 6, attention 2 with
+  // its map, whose rows take 16, proj 2, fc1 3, gelu 3, fc2 2, mean 2, head 4.
   BOOST_TEST(cost.kept == 1 + 2 + 2 + 3 * 4 + 6 + (2 + 16) + 2 + 3 + 3 + 2 + 2 + 4);
 }
 

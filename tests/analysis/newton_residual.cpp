@@ -1,4 +1,4 @@
-// The residuals of the Newton-Raphson inverse: what its eigenvalues say they are.
+// Residuals of the Newton-Raphson inverse, compared with formulas in the eigenvalues.
 #include "heed/analysis/newton_residual.h"
 #include "heed/base/random.h"
 
@@ -13,7 +13,7 @@ using kernels::NewtonStart;
 
 namespace {
 
-/// H D H / 4 for a Hadamard matrix H: eigenvalues D, no element negative if the first dominates.
+/// Returns H D H / 4 for a Hadamard matrix H: eigenvalues D, no negative elements if the first dominates.
 std::vector<double> with_eigenvalues(const std::array<double, 4>& d) {
   constexpr int hadamard[4][4] = {{1, 1, 1, 1}, {1, -1, 1, -1}, {1, 1, -1, -1}, {1, -1, -1, 1}};
   std::vector<double> A(16);
@@ -29,7 +29,7 @@ constexpr std::array<double, 4> eigenvalues{2, 0.5, 0.02, 1e-4};
 
 BOOST_AUTO_TEST_SUITE(newton_residual)
 
-// All column sums of this matrix are its largest eigenvalue, so a = 1.8 / 4.
+// All column sums of this matrix equal its largest eigenvalue, so a = 1.8 / 4.
 BOOST_AUTO_TEST_CASE(residuals_are_what_the_eigenvalues_say) {
   const auto A = with_eigenvalues(eigenvalues);
   const GramCondition gram = gram_condition(4, A.data());
@@ -45,16 +45,16 @@ BOOST_AUTO_TEST_CASE(residuals_are_what_the_eigenvalues_say) {
       relative = std::max(relative, l / 2 * left);
       identity = std::max(identity, left);
     }
-    // Rounding in a direction that has not converged doubles in each step, until step 26 or so: 2^26 eps = 1e-8 for the
-    // smallest eigenvalue, which weighs 1 / 2e4 in the relative residual.
+    // Rounding errors in an unconverged direction double in each step, until about step 26: 2^26 eps = 1e-8 for the
+    // smallest eigenvalue, whose weight in the relative residual is 1 / 2e4.
     BOOST_TEST(std::abs(residual.relative[k] - relative) < 1e-11, "step " << k);
     BOOST_TEST(std::abs(residual.identity[k] - identity) < 1e-7, "step " << k);
   }
 }
 
-// SOFT, Proposition 1, its other half: the iterates approach the inverse monotonously. An eigenvalue l of A has the
-// iterates (1 - (1 - a l^2)^(2^k)) / l, so the Frobenius norm of the difference is a sum of four squares. Rounding in a
-// direction that has not converged doubles in each step, for 14 steps or so: 2^14 eps / 0.05 = 7e-11.
+// SOFT, Proposition 1, second half: the iterates approach the inverse monotonously. An eigenvalue l of A has the
+// iterates (1 - (1 - a l^2)^(2^k)) / l, so the Frobenius norm of the difference is a sum of four squares. Rounding
+// errors in an unconverged direction double in each step, for about 14 steps: 2^14 eps / 0.05 = 7e-11.
 BOOST_AUTO_TEST_CASE(iterates_approach_the_inverse) {
   constexpr std::array<double, 4> values{2, 0.5, 0.2, 0.05};
   const auto A = with_eigenvalues(values), inverse = with_eigenvalues({1 / 2.0, 1 / 0.5, 1 / 0.2, 1 / 0.05});
@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(iterates_approach_the_inverse) {
       });
 }
 
-// 0.32 |A| / l_1 / 2^(k/2), or the 0.8^(2^k) of the largest eigenvalue, whatever the others: nearly singular Gram
-// matrices of close rows on a line.
+// The bound is 0.32 |A| / l_1 / 2^(k/2), or the largest eigenvalue's 0.8^(2^k), for any other eigenvalues: nearly
+// singular Gram matrices of close rows on a line.
 BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
   constexpr Index m = 16, iterations = 25;
   for (const double spread : {0.01, 0.3, 1.0, 3.0}) {
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
   }
 }
 
-// One landmark: A = 1 is its own inverse, at which the undamped start never arrives.
+// One landmark: A = 1 is its own inverse, which the undamped start never reaches.
 BOOST_AUTO_TEST_CASE(the_undamped_start_stalls_at_one_landmark) {
   const float one = 1;
   const auto residual = [&](NewtonStart start) { return heed::newton_residual(NewtonInverse{1, 20, start}, &one); };

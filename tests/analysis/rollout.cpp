@@ -1,4 +1,4 @@
-// The product of attention maps of several layers, by hand.
+// Product of attention maps of several layers, calculated by hand.
 #include "heed/analysis/rollout.h"
 #include "support/temporary.h"
 
@@ -23,7 +23,7 @@ void check_product(const AttentionRollout& rollout, const std::vector<double>& e
 BOOST_AUTO_TEST_SUITE(rollout)
 
 // Heads ((1, 0), (0, 1)) and ((0, 1), (1, 0)) have the mean 1/2 everywhere: B = ((3, 1), (1, 3)) / 4. A layer whose
-// second token copies the first, ((1, 0), (1, 0)): B = ((1, 0), (1/2, 1/2)).
+// second token copies the first, ((1, 0), (1, 0)), has B = ((1, 0), (1/2, 1/2)).
 BOOST_AUTO_TEST_CASE(by_hand) {
   AttentionRollout rollout;
   rollout.add(Tensor<float>(Shape{2, 2, 2}, {1, 0, 0, 1, 0, 1, 1, 0}).view());
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   check_product(rollout, {0.75, 0.25, 0.5, 0.5});
 }
 
-// Rows are divided by the sum of magnitudes: of (-3, 1) + (1, 0) it is 3; where nothing is left, nothing is divided.
+// Rows are divided by the sum of magnitudes, for (-3, 1) + (1, 0) 3; a zero row is not divided.
 BOOST_AUTO_TEST_CASE(negative_weights) {
   AttentionRollout rollout;
   rollout.add(Tensor<float>(Shape{1, 2, 2}, {-3, 1, 0, -1}).view());

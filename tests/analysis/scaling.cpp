@@ -1,4 +1,4 @@
-// Memory that grows linearly with the tokens, in every mechanism; heed scaling as a user runs it.
+// Linear growth of memory with the tokens in every mechanism; heed scaling from the command line.
 #include "heed/analysis/scaling.h"
 
 #include "support/cli.h"
@@ -15,7 +15,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Options that mechanisms are measured with beside those that they compare themselves with.
+/// Options to measure for each mechanism.
 const std::multimap<std::string, OptionValues> settings{
     {"sima", {}},
     {"sima", {{"order", "qk_first"}}},
@@ -48,7 +48,7 @@ std::vector<std::vector<std::string>> table(const std::string& path) {
   return rows;
 }
 
-/// heed scaling at small sizes, into FILE.csv of a directory.
+/// Runs heed scaling at small sizes, with output to FILE.csv of a directory.
 struct Runs {
   TemporaryDirectory directory;
   std::string file = directory / "scaling.csv";
@@ -75,9 +75,9 @@ Index parameters_at(const Mechanism& mechanism, Index tokens) {
 
 BOOST_AUTO_TEST_SUITE(scaling)
 
-// Twice the tokens take twice the memory, up to blocks of the tape that are rounded up. The map of a single head among
-// them would be 4 MB at 1024 tokens, several times all the rest. Those that learn numbers for every pair of tokens
-// hold a matrix of them by definition.
+// Twice the tokens take twice the memory, up to rounding of the tape's blocks. A single head's map would take 4 MB at
+// 1024 tokens, several times the rest. Mechanisms with parameters for every pair of tokens hold such a matrix by
+// definition.
 BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   int measured = 0;
   for (const MechanismEntry& entry : mechanisms()) {
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
       std::string label = entry.name;
       for (const auto& [option, value] : options) label += ":" + option + "=" + value;
       BOOST_TEST_CONTEXT(label) {
-        BOOST_TEST(small.forward.bytes > 512 * 32 * 4);  // out, at least
+        BOOST_TEST(small.forward.bytes > 512 * 32 * 4);  // at least out
         BOOST_TEST(small.backward.bytes >= small.forward.bytes);
         BOOST_TEST(static_cast<double>(large.forward.bytes) <= 2.3 * static_cast<double>(small.forward.bytes));
         BOOST_TEST(static_cast<double>(large.backward.bytes) <= 2.3 * static_cast<double>(small.backward.bytes));
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   BOOST_TEST(measured > 30);
 }
 
-// The measure sees what it is meant to see: a matrix [N, N] of parameters, and its gradient.
+// The measurement detects a matrix [N, N] of parameters, and its gradient.
 BOOST_AUTO_TEST_CASE(quadratic_memory_is_seen) {
   const auto mechanism = make_mechanism("aft", {{"param", "dense"}});
   const ScalingSize size = measure_scaling(*mechanism, 8, 1, 512, 0, 0);
@@ -154,7 +154,7 @@ BOOST_FIXTURE_TEST_CASE(several_mechanisms_share_a_file_and_a_drawing, Runs) {
     BOOST_TEST(rows[i][0] == three[(i - 1) / 6]);
     BOOST_TEST(rows[i][1] == (std::array{"16", "64", "256"})[(i - 1) % 3]);
   }
-  // A mechanism alone holds as much.
+  // Measured alone, a mechanism holds as much.
   output_of(command({"soft", "--set", "landmarks=4", "--tokens", "16,64,256"}));
   const auto alone = table(file);
   for (std::size_t i = 1; i < alone.size(); ++i) {
@@ -176,7 +176,7 @@ BOOST_FIXTURE_TEST_CASE(several_mechanisms_share_a_file_and_a_drawing, Runs) {
   check_contains(bounded.err, {"aft:param=dense: memory of the backward pass grows as N^1."});
 }
 
-// With matrices [N, N] of parameters memory grows with the square; three of 512 x 512, and the rest, are 4 MB.
+// With matrices [N, N] of parameters memory grows quadratically; three of 512 x 512, with the rest, take 4 MB.
 BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
   const Finished run = heed_with(command(
       {"aft", "--set", "param=dense", "--tokens", "128,256,512", "--max-memory", "2", "--memory-below", "1.15"}));

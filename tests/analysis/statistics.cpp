@@ -1,4 +1,4 @@
-// Student's t against printed tables, and tests of differences against the data that Student published them with.
+// Student's t compared with printed tables, and tests of differences with Student's published data.
 #include "heed/analysis/statistics.h"
 
 #include "heed/base/error.h"
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(incomplete_beta_where_it_has_a_closed_form) {
   check_close(incomplete_beta(7, 7, 0.5), 0.5, 1e-13);
 }
 
-// The table of t that every textbook has, at 5 % and 1 %.
+// Values of the standard table of t, at 5 % and 1 %.
 BOOST_AUTO_TEST_CASE(quantiles_of_the_table) {
   const struct {
     double freedom, at_5, at_1;
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(the_tests_of_students_data) {
   check_close(equal.value - equal.half_width(), -3.363874, 5e-6);
 }
 
-// Welch's formula on samples of three and of five numbers: variances 7/3 and 10.7 of a number, 7/9 and 2.14 of a mean.
+// Welch's formula on samples of three and five values: variances 7/3 and 10.7 of a value, 7/9 and 2.14 of a mean.
 BOOST_AUTO_TEST_CASE(welch_gives_each_sample_its_own_freedom) {
   const std::vector<double> three{1, 2, 4}, five{2, 3, 7, 4, 10};
   const Difference found = *welch(sample_of(three), sample_of(five));
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(a_difference_of_differences_and_a_least_variance) {
   check_close(pooled(four, signs, 0.01)->error, std::sqrt(0.01 * 1.5), 1e-15);
 }
 
-// Samples of 3 and of 7 numbers with the same variances.
+// Samples of 3 and of 7 values with equal variances.
 BOOST_AUTO_TEST_CASE(a_difference_with_more_seeds) {
   const std::vector<Sample> three{{3, 0.9, 0.0002}, {3, 0.8, 0.0004}}, seven{{7, 0.9, 0.0006}, {7, 0.8, 0.0012}};
   const Difference expected = *pooled(seven, difference, 0), found = with_seeds(*pooled(three, difference, 0), 3, 7);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(accuracies_scatter_as_counts_do) {
   BOOST_CHECK_THROW(counting_variance(negative, 16), Error);
 }
 
-// Of numbers that a file was given by hand, say.
+// Possible in a hand-edited file.
 BOOST_AUTO_TEST_CASE(numbers_too_small_or_too_large_to_be_squared) {
   const std::vector<double> steps{1, 2, 4}, others{2, 3, 7};
   const auto samples = [&](double unit) {
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_decided) {
   BOOST_TEST(!welch(one, two));
   BOOST_TEST(!welch(same, same));
   BOOST_TEST(!paired(std::vector<double>{1}, std::vector<double>{2}));
-  BOOST_TEST(!paired(std::vector<double>{1, 2}, std::vector<double>{2, 3})->p());  // they differ by the same each time
+  BOOST_TEST(!paired(std::vector<double>{1, 2}, std::vector<double>{2, 3})->p());  // all differences are equal
   BOOST_TEST(!pooled(std::vector{one, one}, difference, 0));
   BOOST_TEST(!pooled(std::vector{two, none}, difference, 0));
   BOOST_TEST(!pooled(std::vector{same, same}, difference, 0)->p());

@@ -1,4 +1,4 @@
-// What the papers prove or argue, by numbers drawn at random beside the closed forms.
+// Statements proved or argued in the papers, compared with random samples and closed forms.
 #include "heed/analysis/newton_residual.h"
 #include "heed/analysis/spectrum.h"
 #include "heed/base/random.h"
@@ -28,7 +28,7 @@ double variance(const std::vector<double>& numbers) {
   return squares / (n - 1);
 }
 
-/// softmax(-|q - k|_1 / sqrt(2 d (1 - 2/pi))) of N random queries and keys of width d, [N, N].
+/// Returns softmax(-|q - k|_1 / sqrt(2 d (1 - 2/pi))) of N random queries and keys of width d, [N, N].
 std::vector<double> adder_map(Index N, Index d, std::string_view name) {
   std::vector<double> q = normal_numbers(N * d, std::string(name) + "q"),
                       k = normal_numbers(N * d, std::string(name) + "k"), map(static_cast<std::size_t>(N * N));
@@ -48,7 +48,7 @@ std::vector<double> with_identity(std::vector<double> map, Index N) {
   return map;
 }
 
-/// The nearest number in half precision: 11 bits, the smallest step 2^-24, infinity from 65520 on.
+/// Rounds to half precision: 11 bits, smallest step 2^-24, infinity from 65520 on.
 double half(double x) {
   if (std::abs(x) >= 65520) return std::copysign(HUGE_VAL, x);
   const int exponent = x == 0 ? -14 : std::max(std::ilogb(x), -14);
@@ -59,8 +59,8 @@ double half(double x) {
 
 BOOST_AUTO_TEST_SUITE(theory)
 
-// Shu et al., NeurIPS 2021, Theorem 1. 40,000 pairs know a variance to about 1 %; without the factor 1 - 2/pi, or
-// with the dot product's in its place, it would be another by more than a third.
+// Shu et al., NeurIPS 2021, Theorem 1. 40,000 pairs estimate a variance to about 1 %; without the factor 1 - 2/pi, or
+// with the dot product's factor, it would differ by more than a third.
 BOOST_AUTO_TEST_CASE(variances_of_dot_products_and_distances) {
   constexpr Index pairs = 40000;
   for (const Index d : {4, 16, 48}) {
@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(variances_of_dot_products_and_distances) {
   }
 }
 
-// Proposition 1, for maps of random queries and keys: f is concave, nearer to r / N with the identity added, and the
-// equivalent rank is higher.
+// Proposition 1, for maps of random queries and keys: f is concave, and with the identity added it is nearer to r / N
+// and the equivalent rank is higher.
 BOOST_AUTO_TEST_CASE(the_identity_homogenises_adder_maps) {
   constexpr Index N = 50;
   for (const Index d : {4, 16, 64}) {
@@ -95,8 +95,8 @@ BOOST_AUTO_TEST_CASE(the_identity_homogenises_adder_maps) {
   }
 }
 
-// It does not hold of every attention map, as it is stated. Where each token looks at the next one alone, all singular
-// values are 1 and f is r / N already; those of the map with the identity are |1 + exp(2 pi i k / N)| = 2 |cos(pi k /
+// The proposition does not hold for every attention map. If each token attends only to the next one, all singular
+// values are 1 and f is already r / N; those of the map with the identity are |1 + exp(2 pi i k / N)| = 2 |cos(pi k /
 // N)|, and the rank falls.
 BOOST_AUTO_TEST_CASE(the_identity_lowers_the_rank_of_a_cyclic_shift) {
   constexpr Index N = 50;
@@ -113,10 +113,10 @@ BOOST_AUTO_TEST_CASE(the_identity_lowers_the_rank_of_a_cyclic_shift) {
   BOOST_TEST(raised.cumulative[9] > plain.cumulative[9] + 0.1);
 }
 
-// SimA, Section 1: products of normalised queries and keys do not overflow in half precision. Of a channel whose mean
-// is 5 the sum over tokens of k v passes 65504 near 2600 tokens; of k / |k|_1 it is at most the largest |v|. That
-// takes a norm in float: as a half, it overflows itself near 13,100 tokens. And k / |k|_1 is about 1 / N, below 2^-14
-// from 16,384 tokens on, where half precision loses digits.
+// SimA, Section 1: products of normalised queries and keys do not overflow in half precision. For a channel with mean 5
+// the sum of k v over tokens exceeds 65504 near 2600 tokens; for k / |k|_1 it is at most the largest |v|. This needs a
+// norm in float: in half precision it overflows near 13,100 tokens. And k / |k|_1 is about 1 / N, below 2^-14 from
+// 16,384 tokens on, where half precision loses digits.
 BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
   const RandomStream random = RandomStream(1).derive("half");
   const auto channel = [&](Index tokens, Index from) {
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
       norm += std::abs(k[i]);
       largest = std::max(largest, std::abs(v[i]));
     }
-    // Sums in float, as units for half precision keep them; their results are stored as halves.
+    // Sums in float, as in half-precision units; results are stored as halves.
     for (std::size_t i = 0; i < k.size(); ++i) {
       exact += k[i] / norm * v[i];
       plain += k[i] * v[i];
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
     BOOST_TEST(std::isinf(half(plain)) == (tokens > 2600), tokens);
     BOOST_TEST(std::isinf(half(norm)) == (tokens > 13100), tokens);
     BOOST_TEST(half(normalised) <= largest * (1 + 1e-3), tokens);
-    // An element has a relative error of 2^-11, or 2^-25 absolute, which is 2^-9 of 1 / N for 65,536 tokens.
+    // An element has a relative error of 2^-11, or an absolute one of 2^-25, which is 2^-9 of 1 / N for 65,536 tokens.
     BOOST_TEST(std::abs(half(normalised) / exact - 1) < (tokens < 16384 ? 0x1p-10 : 0x1p-8), tokens);
   }
   BOOST_TEST(half(65504) == 65504);
@@ -149,8 +149,8 @@ BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
   BOOST_TEST(half(1 + 0x1p-11) == 1);
 }
 
-// SOFT, Proposition 1: |A A_k A - A| falls monotonously where a is small enough, down to rounding. The landmarks lie on
-// a line, some of them close to each other.
+// SOFT, Proposition 1: |A A_k A - A| falls monotonously for sufficiently small a, down to rounding. The landmarks lie
+// on a line, some close to each other.
 BOOST_AUTO_TEST_CASE(the_residual_of_soft_falls_monotonously) {
   constexpr Index m = 12;
   for (const double spread : {0.1, 1.0, 3.0}) {
