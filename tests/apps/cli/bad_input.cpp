@@ -1,4 +1,4 @@
-// Every kind of bad input: one line on stderr that names the thing, exit status 2, nothing half-written.
+// Every kind of bad input: one line on stderr naming the cause, exit status 2, no partial output.
 #include "support/cli.h"
 
 #include "heed/io/safetensors.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// An experiment file, and refusals of heed train with it: each must leave no run directory behind.
+/// An experiment file that heed train must reject without leaving a run directory.
 struct Training : Workshop {
   std::string file = write_experiment(*this, experiment()), run = *this / "run";
 
@@ -35,7 +35,7 @@ struct Training : Workshop {
   }
 };
 
-/// Tensors for the probe; `change` spoils them.
+/// Tensors for the probe, corrupted by `change`.
 struct Probe {
   TemporaryDirectory directory;
   std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
@@ -187,7 +187,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   heed::write_file(weights, poisoned);
   refuse({"--init", weights}, {weights, "is damaged"});
   check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "is damaged"});
-  poisoned.replace(poisoned.find("heed.checksum"), 13, "no.checksum..");  // as written by another program
+  poisoned.replace(poisoned.find("heed.checksum"), 13, "no.checksum..");  // like a file of another program
   heed::write_file(weights, poisoned);
   refuse({"--init", weights}, {weights, "tensor 'head.bias': holds nan at element 9"});
   refuse({"--init", best, "--set", "model.dim=32"},
@@ -224,7 +224,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
 }
 
 BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
-  refuse({"--mechanism", "linformer"}, {"--mechanism"});  // given twice
+  refuse({"--mechanism", "linformer"}, {"--mechanism"});  // specified twice
   refuse({"--set", "casual=true"}, {"[softmax] has no option 'casual'; did you mean 'causal'?"});
   refuse({"--set", "causal"}, {"--set 'causal': expected OPTION=VALUE"});
   for (const std::string grid : {"2", "0x5", "2x2x2", "axb", "3x3", "2x-2", "4294967296x4294967296"})
@@ -259,7 +259,7 @@ BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
                 {in, "tensor 'q' has shape [1, 2, 5, 3]; aft has one head: expected [B, 1, tokens, D]"});
   check_refusal({"probe", "attention", "--mechanism", "lambda", in, out},
                 {in, "tensor 'v' has shape [1, 2, 5, 3]; expected [B, 1, M, D], as 'q' has 2 heads"});
-  // Sizes that nothing but the shape of a tensor says.
+  // Sizes that only a tensor's shape determines.
   for (const auto& [mechanism, tensor, expected] : {std::tuple("performer", "omega", "[features, d]"),
                                                     {"linformer", "e", "[length, M]"},
                                                     {"reformer", "rotations", "[rounds, d, buckets / 2]"}}) {

@@ -1,4 +1,4 @@
-// What the program does and prints when all is well, and how it ends when it is stopped.
+// The program's successful behaviour and output, and its behaviour when stopped.
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
@@ -19,7 +19,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// The fifth field of the last row of metrics.csv, the test's.
+/// Returns the fifth field of the last row of metrics.csv, the test accuracy.
 double test_accuracy(const std::string& run) {
   const std::string metrics = read_file(run + "/metrics.csv");
   std::istringstream row(metrics.substr(metrics.find("test,")));
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(profile_names_operations) {
                  {"backward, ms", "cross_entropy", "all operations", "stopped after 2 steps"});
 }
 
-// The files of a run, the lines it prints when its output is no terminal, and what can be done with it.
+// Files of a run, its output without a terminal, and commands that use it.
 BOOST_AUTO_TEST_CASE(train_eval_predict) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "a/run";
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
   BOOST_TEST(kinds == (Strings{"kind", "train", "valid", "train", "valid", "train", "valid", "test"}),
              boost::test_tools::per_element());
 
-  // The accuracy that eval finds is the one that training found with the same weights.
+  // eval reports the accuracy that training reported for the same weights.
   check_contains(output_of({"eval", directory}),
                  {fmt::format("top-1 accuracy {:.2f} %", 100 * test_accuracy(directory)), "top-5 accuracy", "confusion",
                   "30 images"});
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(probe_writes_results) {
   for (const char* name : {"out", "grad.q", "grad.k", "grad.v", "map"}) BOOST_TEST(results.contains(name), name);
   BOOST_TEST(results.names().size() == 5u);
   const Tensor<double> first = results.read<double>("out"), map = results.read<double>("map");
-  BOOST_TEST(first[0] == 1);  // the first query sees the first key alone
+  BOOST_TEST(first[0] == 1);  // the first query attends to the first key only
   BOOST_TEST(map[0] == 1);
   BOOST_TEST(map[1] == 0);
 }
@@ -237,7 +237,7 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
   check_same_run(whole, stopped);
 }
 
-// Whoever reads what it says may end before it.
+// The reader of the output may end first.
 BOOST_AUTO_TEST_CASE(a_run_does_not_end_with_the_reader_of_its_output) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "run";
@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {
   check_refusal({"train", "--run", directory, "--resume", "--set", "optim.lr=1"}, {"optim.lr = 0.001, not 1"});
 }
 
-// Debian's package. 200 steps on 1,000 images in patches of 7 gave 52 %; guessing gives 10 %.
+// Uses Debian's package. 200 steps on 1,000 images in patches of 7 reached 52 %; guessing gives 10 %.
 BOOST_AUTO_TEST_CASE(fashion_mnist_end_to_end) {
   if (!std::filesystem::is_directory("/usr/share/datasets/fashion-mnist")) {
     BOOST_TEST_MESSAGE("skipped: Debian's dataset-fashion-mnist is not installed");

@@ -1,4 +1,4 @@
-// heed help, heed list NAME, heed completion, and what --help says of the probe's files.
+// heed help, heed list NAME, heed completion, and the description of the probe's files in --help.
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(topics) {
   check_contains(output_of({"help", "status"}), {"130", "interrupted"});
 }
 
-// The list by which files are read.
+// Lists the same keys as reading does.
 BOOST_AUTO_TEST_CASE(no_key_is_left_out) {
   const std::string text = output_of({"help", "experiment"});
   Experiment x;
@@ -58,13 +58,14 @@ BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
     check_contains(text, {entry.summary, "--set attention.mechanism=" + std::string(entry.name)});
     for (const OptionInfo& option : entry.options()) check_contains(text, {option.name + " = ", option.meaning});
   }
-  check_contains(output_of({"list", "aft"}), {"parameters of the mechanism", "u  ", "[49, 128]", "--show", "  biases  "});
+  check_contains(output_of({"list", "aft"}),
+                 {"parameters of the mechanism", "u  ", "[49, 128]", "--show", "  biases  "});
   check_contains(in_one_line(output_of({"list", "nystrom"})),
                  {"models/vit-micro.toml has 50 tokens, and needs other numbers: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
 }
 
-// Where nobody says how wide the terminal is.
+// If the terminal's width is unknown.
 BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   unsetenv("COLUMNS");
   std::vector<std::vector<std::string>> pages{
@@ -84,7 +85,7 @@ BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   const auto begins = [&](const std::string& start) {
     return std::any_of(list.begin(), list.end(), [&](const std::string& line) { return line.starts_with(start); });
   };
-  // A long meaning goes on below itself.
+  // A long meaning continues in its own column.
   BOOST_TEST(begins("              variant = full       where keys"));
   BOOST_TEST(begins(std::string(35, ' ') + "simple, conv)"));
 }
@@ -99,7 +100,7 @@ BOOST_AUTO_TEST_CASE(the_probes_contract) {
   check_contains(help({"probe", "decode", "--help"}), {"tokens [B,T]", "logits [B,T,vocab]"});
 }
 
-// What bash would offer for a line, of which the last word is being typed.
+// Returns bash's completions of a line, whose last word is incomplete.
 BOOST_AUTO_TEST_CASE(bash_completes) {
   const TemporaryDirectory directory;
   write_file(directory / "completion", output_of({"completion", "bash"}));
@@ -120,7 +121,7 @@ BOOST_AUTO_TEST_CASE(bash_completes) {
   BOOST_TEST(offered("heed probe mo", 2) == "model\n");
   BOOST_TEST(offered("heed probe attention --mechanism sim", 4) == "sima\n");
   BOOST_TEST(offered("heed eval runs/x --split va", 4) == "validation valid\n");
-  // Bash makes three words of KEY=VALUE, or one where "=" is not among COMP_WORDBREAKS.
+  // Bash splits KEY=VALUE into three words, or one if "=" is not in COMP_WORDBREAKS.
   BOOST_TEST(offered("heed train x.toml --set attention.mechanism = perf", 6) == "performer\n");
   BOOST_TEST(offered("heed train x.toml --set attention.mechanism=perf", 4) == "attention.mechanism=performer\n");
   BOOST_TEST(offered("heed train x.toml --set attention.mechan", 4) == "attention.mechanism=\n");

@@ -1,4 +1,4 @@
-// The program's commands with models of the host families.
+// Commands of the program with models of the host families.
 #include "support/cli.h"
 
 #include "heed/data/images/image_write.h"
@@ -13,7 +13,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// Small models for a Workshop's images of 8 x 8, as --set arguments on a member's file.
+/// Returns --set arguments that reduce a family member's file to small models for a Workshop's images of 8 x 8.
 Strings sets_of(const std::string& family) {
   if (family == "xcit") return {"model.dim=8", "model.depth=1", "model.heads=2", "model.hidden=12"};
   return {"model.stride=[2,2,1]", "model.dim=[6,8,8]", "model.depth=[1,1,1]", "model.heads=[2,2,2]",
@@ -37,7 +37,7 @@ struct Small : Workshop {
 
 BOOST_AUTO_TEST_SUITE(cli_host_families)
 
-// One value per channel has no variance. The first step finds that out, after the run was begun.
+// One value per channel has no variance. This is detected in the first step, after the run has begun.
 BOOST_FIXTURE_TEST_CASE(a_run_whose_first_step_is_refused_leaves_nothing, Small) {
   const std::string run = *this / "run", config = file("cvt", {"model.stride=[8,1,1]", "model.bn_group=1"});
   const auto refuse = [&] {
@@ -68,7 +68,7 @@ BOOST_FIXTURE_TEST_CASE(they_train_resume_evaluate_and_show_maps, Small) {
     output_of({"predict", run, image});
     if (family != "xcit") output_of({"maps", run, image, "-o", *this / "maps.png"});
     const std::string spectrum = output_of({"spectrum", run, "--images", "4", "-o", *this / "spectrum.csv"});
-    // CvT's keys are fewer than its queries: there is no identity to add.
+    // CvT has fewer keys than queries, so no identity can be added.
     if (family == "cvt") {
       check_contains(spectrum, {"  16 x 4  ", "  4 x 1  ", "  5 x 2  "});
       BOOST_TEST(read_file(*this / "spectrum.csv").find("A+I") == std::string::npos);
@@ -93,7 +93,7 @@ BOOST_FIXTURE_TEST_CASE(the_probe_moves_running_statistics_in_training_only, Sma
   writer.write(in);
   for (const std::string family : {"xcit", "cvt", "soft"}) {
     Strings sets{"train.dropout=0.5"};
-    if (family != "cvt") sets.emplace_back("train.drop_path=0.5");  // its last stage is a single block here
+    if (family != "cvt") sets.emplace_back("train.drop_path=0.5");  // its last stage has a single block here
     const std::string path = file(family, sets);
     const auto model = make_model(load_experiment(path));
     Parameters<double> parameters(model->parameters());
@@ -117,7 +117,7 @@ BOOST_FIXTURE_TEST_CASE(the_probe_moves_running_statistics_in_training_only, Sma
     BOOST_TEST(std::equal(eval.begin(), eval.end(), evaluated.begin()));
     const Tensor<double> trained = probe({"--set", "mode=train"}), twice = probe({"--set", "mode=train"});
     BOOST_TEST(!std::equal(trained.begin(), trained.end(), evaluated.begin()));
-    BOOST_TEST(std::equal(trained.begin(), trained.end(), twice.begin()));  // nothing is left to chance
+    BOOST_TEST(std::equal(trained.begin(), trained.end(), twice.begin()));  // nothing is random
     Index buffers = 0;
     for (const ParameterSpec& spec : model->parameters()) {
       if (!spec.running) continue;

@@ -1,4 +1,4 @@
-// Which version of heed wrote a run, and what another version does with it.
+// The version of heed that wrote a run, and behaviour of other versions.
 #include "support/cli.h"
 
 #include "heed/io/safetensors.h"
@@ -11,7 +11,7 @@ using namespace heed::test;
 
 namespace {
 
-/// The file with another version in its metadata, or with none.
+/// Rewrites the file with another version in its metadata, or with none.
 void write_version(const std::string& path, const std::string& version) {
   const SafetensorsFile file(path);
   std::map<std::string, Tensor<float>> tensors;
@@ -26,13 +26,13 @@ void write_version(const std::string& path, const std::string& version) {
   writer.write(path);
 }
 
-/// A run with an epoch behind it.
+/// A run with one complete epoch.
 struct Run : Workshop {
   std::string file = write_experiment(*this, experiment()), directory = *this / "run";
 
   Run() { output_of({"train", file, "--run", directory, "--set", "train.max_steps=10"}); }
 
-  /// Makes it a run of another version; without one, of 0.1.0, which said so in environment.json alone.
+  /// Converts it to a run of another version; an empty one means 0.1.0, which recorded it in environment.json only.
   void be_of(const std::string& version) const {
     write_version(directory + "/last.safetensors", version);
     write_version(directory + "/best.safetensors", version);

@@ -1,7 +1,6 @@
-// The engine's answers as the machine's own build gives them, for comparison with the page's: reads requests
-// (src/apps/web/service.h), a line of JSON each, from standard input; "file" names the file of a request's bytes. It
-// answers
-// {"answer": ..., "arrays": [[numbers], ...]} or {"error": ...}.
+// Answers of the engine in a native build, for comparison with the page's: reads requests (src/apps/web/service.h) as
+// lines of JSON from standard input; "file" names the file of a request's bytes. Prints {"answer": ..., "arrays":
+// [[numbers], ...]} or {"error": ...}.
 #include "src/apps/web/service.h"
 
 #include "heed/io/file.h"

@@ -1,4 +1,4 @@
-// The engine's answers to the page, as the program would give them.
+// The engine's answers to the page, compared with the program's results.
 #include "src/apps/web/service.h"
 
 #include "heed/checks/gradcheck.h"
@@ -21,7 +21,7 @@ constexpr Index side = 28, trained = 24, tested = 8;
 
 Json list_of(const std::vector<std::string>& texts) { return Json(texts); }
 
-/// A model that is small enough to be trained in a test, in a file.
+/// A file with a model that is small enough to train in a test.
 struct Page {
   TemporaryDirectory directory;
   std::string config = directory / "config.toml";
@@ -34,7 +34,7 @@ struct Page {
                "[train]\nbatch = 8\nepochs = 100\n");
   }
 
-  /// Pixels of noise, dark images and bright ones in turn, then labels, which say which.
+  /// Returns noise pixels, alternately dark and bright, then the labels of these.
   static std::vector<std::uint8_t> images() {
     std::vector<std::uint8_t> bytes;
     for (Index i = 0; i < (trained + tested) * side * side; ++i)
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(an_image_has_probabilities_and_maps) {
 }
 
 BOOST_AUTO_TEST_CASE(every_mechanism_can_be_opened_and_looked_at) {
-  // Of 16 patches, of which some options must be a divisor.
+  // Some options must divide the 16 patches.
   const std::map<std::string, std::string> smaller{
       {"chunk", "4"}, {"buckets", "4"}, {"length", "4"}, {"landmarks", "4"}};
   for (const MechanismEntry& entry : heed::mechanisms()) {
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(steps_lower_the_loss_and_are_the_same_for_a_seed) {
   BOOST_TEST(losses(begin({"optim.lr=1e-2", "train.seed=2"})) != first);
 }
 
-// Two epochs of three steps with dropout are those of the program on the same images.
+// Two epochs of three steps with dropout equal the program's on the same images.
 BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
   const std::vector<std::string> sets{"optim.lr=1e-2", "train.dropout=0.2", "train.epochs=2"};
   const Index model = begin(sets);
@@ -169,8 +169,8 @@ BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
   }
 }
 
-// After every few steps: loss and accuracy of the test images are those of their probabilities under the weights as
-// they are then, read from a file. 1e-6 is the rounding of floats.
+// After every few steps, loss and accuracy on the test images equal those of the probabilities under the current
+// weights, read from a file. 1e-6 is the rounding error of floats.
 BOOST_AUTO_TEST_CASE(an_evaluation_is_of_the_weights_of_its_step) {
   const std::string file = directory / "now.safetensors";
   const std::vector<std::uint8_t> bytes = images();

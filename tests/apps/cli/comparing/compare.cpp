@@ -1,4 +1,4 @@
-// heed compare on runs made by hand, whose figures are known.
+// heed compare on constructed runs with known figures.
 #include "heed/io/json.h"
 #include "heed/train/runs/run.h"
 #include "support/cli.h"
@@ -15,7 +15,7 @@ using namespace heed::test;
 namespace {
 
 struct Comparing : Workshop {
-  /// A finished run of two epochs, all with the given test accuracy.
+  /// Creates a finished run of two epochs, all with the given test accuracy.
   std::string make(const std::string& name, double accuracy, Index seed, double lr, bool finished = true) const {
     Experiment x = experiment();
     x.train.seed = seed;
@@ -77,12 +77,12 @@ BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
   check_contains(output_of({"compare", *this / "runs"}), {"+1.58", "± 1.78", "0.0794", "0.0028"});
   check_contains(output_of({"compare", *this / "runs", "--to", "b-01"}), {"-1.58", "± 1.78", "0.0794", "0.0028"});
   check_refusal({"compare", *this / "runs", "--to", "b-02"}, {"no arm 'b-02'; did you mean 'b-01'?"});
-  // 100 images cannot tell two points apart, however well the seeds agree.
+  // 100 images cannot resolve two points, however well the seeds agree.
   check_contains(output_of({"compare", *this / "runs", "--test-images", "100"}), {"± 4.70"});
 }
 
-// The arms share seeds 2, 3 and 5 of four each. Differences of 2, 4 and 3 points have mean 3 and deviation 1: t = 3
-// sqrt 3, and with 2 degrees of freedom p = 1 - t / sqrt(2 + t^2).
+// The arms have four seeds each and share 2, 3 and 5. Differences of 2, 4 and 3 points have mean 3 and deviation 1: t =
+// 3 sqrt 3, and with 2 degrees of freedom p = 1 - t / sqrt(2 + t^2).
 BOOST_AUTO_TEST_CASE(pairs_are_runs_of_the_same_seed) {
   const std::map<Index, double> of_a{{1, 0.1}, {2, 0.5}, {3, 0.6}, {5, 0.4}},
       of_b{{2, 0.52}, {3, 0.64}, {4, 0.9}, {5, 0.43}};
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_runs_of_the_same_seed) {
   BOOST_TEST(std::abs(test.at("p").number() - (1 - t / std::sqrt(2 + t * t))) < 1e-12);
 }
 
-// Every figure by hand. Of two epochs with the best accuracy the first is kept, so its loss is shown; an epoch of 112
+// Every figure by hand. Of two epochs with the best accuracy the first counts, and its loss is shown; an epoch of 112
 // images took 1, 4 and 2 seconds.
 BOOST_AUTO_TEST_CASE(figures_are_those_of_the_rows) {
   const std::string run = make("run", 0.5, 1, 1e-3);
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   check_contains(read_file(picture), {"<svg ", "validation_accuracy", ">b&lt;</text>", "<path d=\" M", "</svg>\n"});
 }
 
-// A file may hold any finite number.
+// A file may contain any finite number.
 BOOST_AUTO_TEST_CASE(figures_too_large_to_be_squared_have_no_scatter) {
   std::vector<std::string> words{"compare", "--figure", "test_loss"};
   for (const Index seed : {1, 2, 3})
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(figures_too_large_to_be_squared_have_no_scatter) {
   BOOST_TEST(shown.find("nan") == std::string::npos, shown);
 }
 
-// Epochs are looked at once each: 50,000 took minutes while each looked for itself among all.
+// Linear time in the epochs: 50,000 took minutes when each was searched for among all.
 BOOST_AUTO_TEST_CASE(very_many_epochs, *boost::unit_test::precondition(without_sanitizer)) {
   const std::string run = make("a", 0.5, 1, 1e-3), page = *this / "page.html";
   std::string rows = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   check_refusal({"compare", a, again}, {a, again, "the same configuration and seed"});
   check_refusal({"compare", a, "--curve", "los"}, {"--curve"});
   check_refusal({"compare"}, {"RUN"});
-  output_of({"compare", a, a});  // one run, named twice
+  output_of({"compare", a, a});  // one run, given twice
   write_file(a + "/metrics.csv", "kind,epoch,step,loss,accuracy,lr,images_per_s\ntrain,x\n");
   check_refusal({"compare", a}, {"metrics.csv:2: found 'train,x'"});
   check_refusal({"report", a, "-o", *this / "page.html"}, {"metrics.csv:2: found 'train,x'"});

@@ -35,7 +35,7 @@ struct Diffing : Workshop {
     return *this / name;
   }
 
-  /// Checks status 1 and pieces of the output; returns the output.
+  /// Checks for status 1 and fragments of the output; returns the output.
   static std::string different(std::vector<std::string> arguments, const std::vector<std::string>& pieces) {
     arguments.insert(arguments.begin(), "diff");
     const Finished run = heed_with(arguments);
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(equal_files) {
   check_contains(output_of({"diff", a, a}), {"2 equal bit for bit", "equal: all 2 common tensors agree in all values"});
   const std::string zero = write("zero", {{"x", {2, 2}, {1, 2, 3, 4}}, {"y", {1}, {-0.0}}});
   check_contains(output_of({"diff", a, zero}), {"1 equal bit for bit, 1 within tolerance 0", "equal: "});
-  // The numbers are equal, whatever type stores them.
+  // Equal numbers stored in different types.
   check_contains(output_of({"diff", a, write<float>("f32", {{"x", {2, 2}, {1, 2, 3, 4}}, {"y", {1}, {0}}})}),
                  {"equal: "});
   const std::string nan = write("nan", {{"x", {1}, {NAN}}});
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
   check_contains(mistake(part), {"looks  like no number", "right  for rows 0 to 2; wrong for row 3", "inf"});
   const std::string whole = write("whole", {{"x", {4, 6}, drawn()}});
   check_contains(different({*this / "b", whole}, {"x: "}), {"looks  like numbers that should be NaN or infinite"});
-  // A mask that both have.
+  // A mask in both files.
   Values masked = drawn(), twice = drawn(2);
   for (const std::size_t i : {1, 2, 3}) masked[i] = twice[i] = -INFINITY;
   check_contains(different({write("a", {{"x", {4, 6}, masked}}), write("b", {{"x", {4, 6}, twice}})}, {"x: 21 of 24"}),
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(integers) {
     return *this / name;
   };
   different({labels("a", {3, 4}), labels("b", {3, 5})}, {"first labels at [1]"});
-  // A double holds no odd integer from there on.
+  // A double cannot hold larger odd integers.
   const std::string large = labels("large", {1, (1l << 53) + 1});
   check_refusal({"diff", large, labels("even", {1, 1l << 53})},
                 {"/large: tensor 'labels': cannot compare the integer 9007199254740993; expected at most 2^53"});
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   const std::string same = output_of({"diff", *this / "a", *this / "again"});
   check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 numbers", "up to step 3",
                         "last.safetensors, step 3", "equal: all "});
-  // A tolerance is relative: the last loss, above 2, is off by one part in ten thousand.
+  // A tolerance is relative: the last loss, above 2, differs by one part in ten thousand.
   const std::string metrics = *this / "again/metrics.csv", kept = read_file(metrics);
   const std::size_t at = kept.find("step,1,3,") + 9, end = kept.find(',', at);
   const double loss = std::stod(kept.substr(at, end - at));
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   check_contains(heed_with({"diff", *this / "a", *this / "again", "--tolerance", "0.5e-4"}).out,
                  {"metrics: step 3: loss is "});
   write_file(metrics, kept);
-  // One element of the weights is changed after step 3: what is known is said.
+  // One weight is changed after step 3: the available results are reported.
   run_until(4, x, *this / "longer");
   different({*this / "a", *this / "longer"},
             {"up to step 3", "the metrics of A end at step 3, those of B at step 4",

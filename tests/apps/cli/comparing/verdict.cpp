@@ -1,5 +1,5 @@
-// heed verdict on tables whose verdicts are worked out by hand: t is 2.776445 for 3 + 3 seeds and 2.306004 for 5 + 5,
-// as in every table of Student's t.
+// heed verdict on tables with hand-calculated verdicts: t is 2.776445 for 3 + 3 seeds and 2.306004 for 5 + 5, from
+// tables of Student's t.
 #include "heed/io/json.h"
 #include "support/cli.h"
 #include "support/command.h"
@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Three seeds a hundredth apart in each arm: squares of 2e-4, so that s is 0.01 and h = 2.776445 s sqrt(2/3) =
+/// Three seeds in each arm with steps of 0.01: squares of 2e-4, so that s is 0.01 and h = 2.776445 s sqrt(2/3) =
 /// 0.0226696.
 struct Judging : TemporaryDirectory {
   std::string file = *this / "claims.csv";
@@ -36,7 +36,7 @@ struct Judging : TemporaryDirectory {
     return all;
   }
 
-  /// Returns the output of a run, after a check that its exit status is that of the verdict.
+  /// Returns the output of a run, after checking that its exit status matches the verdict.
   std::string text(const std::vector<std::string>& more) const {
     const Finished run = heed_with(arguments(more));
     BOOST_TEST(run.err == "");
@@ -46,7 +46,7 @@ struct Judging : TemporaryDirectory {
     return run.out;
   }
 
-  /// The last line of what is printed.
+  /// Returns the last line of the output.
   std::string verdict(const std::vector<std::string>& more) const { return lines_of(text(more)).back(); }
 
   Json json(std::vector<std::string> more) const {
@@ -58,7 +58,7 @@ struct Judging : TemporaryDirectory {
     check_refusal(arguments(more), pieces);
   }
 
-  /// The difference and half-width of the first part.
+  /// Checks the difference and half-width of the first part.
   void check_part(const std::vector<std::string>& more, double difference, double half_width) const {
     const Json part = json(more).at("parts").items()[0];
     BOOST_TEST(std::abs(part.at("value").number() - difference) < 1e-12);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(on_par) {
   BOOST_TEST(verdict({"--par", "b", "a", "--within", "0.042"}) == "undecided");
   BOOST_TEST(verdict({"--par", "c", "a", "--within", "0.028"}) == "undecided");
   BOOST_TEST(verdict({"--par", "c", "a", "--within", "0.027"}) == "does not hold");  // -0.05 + 0.0227 = -0.0273
-  BOOST_TEST(verdict({"--par", "a", "c", "--within", "0"}) == "holds");              // what is better is on par
+  BOOST_TEST(verdict({"--par", "a", "c", "--within", "0"}) == "holds");              // better counts as on par
 }
 
 // s^2 = 8e-4 / 8 and h = 2.306004 * 0.01 * sqrt(4/3).
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(several_parts) {
   BOOST_TEST(both.at("verdict").text() == "undecided");
 }
 
-// A count of one run may hold; a tested part wants its seeds nevertheless.
+// A count may have a single run; a tested part still needs its seeds.
 BOOST_AUTO_TEST_CASE(counts_are_not_tested) {
   write("claim,arm,seed,value\none,count,1,0\none,gain,1,0.5\none,gain,2,2\n" + arm("a", 0.91) + arm("b", 0.86));
   BOOST_TEST(verdict({"--below", "count", "1"}) == "holds");
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(less_is_better) {
   check_part({"--more", "d", "a", "c", "b", "--less"}, 0.08, 0.0266274);  // 0.11 - 0.03
 }
 
-// Seeds that agree to the last digit: s is sqrt(0.895 * 0.105 / images), not 0.
+// Equal values of all seeds: s is sqrt(0.895 * 0.105 / images), not 0.
 BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   std::string rows = "claim,arm,seed,value\n";
   for (const int seed : {1, 2, 3}) rows += fmt::format("one,a,{0},0.9\none,b,{0},0.89\n", seed);
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
       text({"--better", "a", "b", "--test-images", "16"}),
       {"agree better than so few images can", "0.0766",
        "a better than b: by these seeds (95 %), a may be anything from 0.1637 worse to 0.1837 better than b;"});
-  // The file may say how many images there were.
+  // The file may contain the number of images.
   std::string counted;
   for (const std::string& line : lines_of(rows)) counted += line + (counted.empty() ? ",images\n" : ",16\n");
   write(counted);
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   refuse({"--better", "b", "a", "--less"}, {"'b'", "accuracies", "--less"});
 }
 
-// Percentages would have a negative variance, and so no floor.
+// Percentages would have a negative variance, and therefore no floor.
 BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   const std::string header = "claim,arm,seed,value,images\n", rows = "one,a,1,0.9,16\none,a,2,1,16\none,a,3,0,16\n";
   write(header + rows + "one,b,1,0.5,16\none,b,2,97,16\none,b,3,0.5,16\n");
@@ -170,14 +170,14 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   refuse({"--better", "a", "b"}, {"claims.csv:5: value is -0.1,"});
   write(header + rows + "one,b,1,0.5,16\none,b,2,0.5,\none,b,3,0.5,16\n");
   refuse({"--better", "a", "b"}, {":6:", "images is not said, but 16 for another seed of 'b'"});
-  // Bits may be anything, until they are said to be counted on images; a count beside them is no accuracy.
+  // Bits may have any value unless declared to be counted on images; a count beside them is not an accuracy.
   write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
   BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
   refuse({"--better", "a", "b", "--test-images", "16"}, {"claims.csv:2: value is 96.99, but an accuracy"});
   BOOST_TEST(verdict({"--better", "b", "c", "--below", "count", "13", "--test-images", "1000000"}) == "holds");
 }
 
-// What an undecided verdict leaves open, in words; without signs of zeros and bounds.
+// Description of an undecided verdict's interval, without signs of zeros and bounds.
 BOOST_AUTO_TEST_CASE(what_is_undecided_is_said_in_words) {
   const auto said = [&](const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
     const std::string found = text(more);
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
   BOOST_TEST(json(with("8")).at("further_seeds").dump() == "[]");
   check_contains(text({"--better", "a", "b", "--seeds", "4"}), {"1 further seed in each arm would decide"});
   BOOST_TEST(text({"--better", "a", "c", "--seeds", "4"}).find("further") == std::string::npos);  // it holds
-  // A part that is decided leaves it to the others; one that does not hold decides at once.
+  // A decided part does not affect the others; one that does not hold decides the claim.
   BOOST_TEST(json({"--better", "a", "c", "a", "b", "--seeds", "9"}).at("further_seeds").dump() == "[4]");
   refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run trains further seeds of a sweep", "claims.csv"});
   refuse({"--better", "a", "b", "--run"}, {"--run requires --seeds"});
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(one_of_several_claims) {
   refuse({"--claim", "frist", "--better", "a", "b"}, {"no claim 'frist'; did you mean 'first'?"});
 }
 
-// Names are looked up, not compared with each other, and what is printed of them has an end.
+// Lookup of names takes linear time, and printing of names is limited.
 BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon) {
   std::string rows = "claim,arm,seed,value\n", more = rows;
   for (int i = 0; i < 200'000; ++i) rows += fmt::format("c{},a,1,0.5\n", i);

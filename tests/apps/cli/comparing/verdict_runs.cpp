@@ -1,4 +1,4 @@
-// heed verdict on the directory of a sweep: runs made by hand, and further seeds that it trains.
+// heed verdict on the directory of a sweep: constructed runs, and further seeds that it trains.
 #include "heed/io/json.h"
 #include "heed/train/runs/run.h"
 #include "support/cli.h"
@@ -17,7 +17,7 @@ namespace {
 struct JudgingRuns : Workshop {
   std::string cells = *this / "cells";
 
-  /// A cell of a sweep: finished with a test accuracy, or diverged, or neither.
+  /// Creates a cell of a sweep: finished with a test accuracy, or diverged, or neither.
   void make(const std::string& arm, Index seed, const char* accuracy, bool diverged = false) const {
     Experiment x = experiment();
     x.train.seed = seed;
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(arms_are_the_sweeps_and_the_status_is_the_verdict) {
   check({"--better", "b", "a"}, 1, "does not hold");
   check({"--better", "a", "b", "--by", "0.04"}, 4, "undecided");
   check({"--par", "b", "a", "--within", "0.08"}, 0, "holds");
-  check({"--better", "a", "b", "--figure", "test_loss"}, 0, "holds");  // losses are 1 - accuracy, and less is better
+  check({"--better", "a", "b", "--figure", "test_loss"}, 0, "holds");  // losses are 1 - accuracy; less is better
   check({"--better", "a", "b", "--test-images", "16"}, 4, "undecided");
   const Json json = Json::parse(verdict({"--better", "a", "b", "--by", "0.04", "--seeds", "20", "--json"}).out);
   BOOST_TEST(json.at("further_seeds").dump() == "[4,5,6,7,8,9]");
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(diverged_runs_count_as_chance_and_unfinished_ones_do_not) {
   check_mean("test_loss", (3 * 0.5 + std::log(10)) / 4);
 }
 
-// Patches of scenes that are told at random overlap with none.
+// Random predictions of scene patches count as zero overlap.
 BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
   for (const std::string arm : {"a", "b"})
     for (const Index seed : {1, 2, 3}) {
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
   BOOST_TEST(std::abs(json.at("arms").items()[1].at("mean").number() - 1.0 / 3) < 1e-12);
 }
 
-// The claim's bound is inside the interval by a hundredth of its half-width: one more seed in each arm would decide.
+// The claim's bound is inside the interval by a hundredth of its half-width: one more seed per arm would decide.
 BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
   const std::string base = write_experiment(*this, experiment()), file = *this / "tiny.toml";
   write_file(file,

@@ -1,5 +1,5 @@
-// Labs as students use them. A solution is right and a stub worth nothing: of one lab here, of all in tests/labs.sh;
-// of personal labs those of two identities, or with HEED_LABS=all of two hundred.
+// Labs in students' use. A solution gets full marks and a stub none: for one lab here, for all in tests/labs.sh; for
+// personal labs those of two identities, or with HEED_LABS=all of two hundred.
 #include "support/cli.h"
 #include "support/command.h"
 
@@ -31,7 +31,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// A class that is graded by the labs of the repository.
+/// A class graded with the repository's labs.
 struct Submissions {
   TemporaryDirectory directory;
 
@@ -39,7 +39,7 @@ struct Submissions {
     fs::create_directories(directory / ("in/" + student));
     write_file(directory / ("in/" + student + "/" + file), text);
   }
-  /// The rows of marks.csv, each as its columns up to the state.
+  /// Returns the rows of marks.csv as their columns up to the state.
   std::vector<std::vector<std::string>> grade() const {
     const Finished run = heed_with({"grade", directory / "in", "-o", directory / "marks.csv"});
     BOOST_TEST(run.status == 0, run.err);
@@ -72,8 +72,7 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
   }
 }
 
-// Each looks right where it is looked at from one side only: what the gradient is compared with is wrong, too; an
-// option that is not the default is left out.
+// Each passes an incomplete check: the gradient's reference is wrong, too; a non-default option is missing.
 BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
   newton +=
@@ -93,8 +92,8 @@ BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precond
                   "right  gradient k: ", "wrong  gradient k, score_grad=hardtanh: 0 of 1"});
 }
 
-// Gradients by differences are no gradients, and a float or a counting number takes the same way as a double. What is
-// right in other words stays right.
+// Gradients by differences are rejected; float and counting numbers must not take a separate path. Equivalent correct
+// code is accepted.
 BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   const std::string file = "softmax-backward.h", solution = read_file("notebooks/solutions/softmax-backward/" + file);
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -103,7 +102,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
     return std::string(solution).replace(at, from.size(), to);
   };
   const std::string products = "      // 3.\n      kernels::gemm(transposed(A), dout[h]";
-  // The products of the right answer with meaningless numbers for the cost, and differences of the forward pass.
+  // The correct products with meaningless numbers for the cost, and differences of the forward pass.
   const std::string by_differences = R"(
       if constexpr (!std::is_same_v<T, Counted>) {
         std::vector<double> x[3];
@@ -149,7 +148,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
                "for (Index c = 0; c < e; ++c) write(to.update, to.v[h](j, c), T(0)); "
                "continue; }\n" +
                    products));
-  // Other words: loops for products, another order of the sums and of the division.
+  // Equivalent code: loops for products, another order of the sums and of the division.
   hand_in("loops", file,
           with("kernels::gemm(dout[h], transposed(in.v[h]), dA);",
                "for (Index i = 0; i < N; ++i)\n for (Index j = 0; j < M; ++j) {\n T sum = dout[h](i, e - 1) * "
@@ -169,7 +168,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
   check_contains(feedback("onlydouble", "softmax-backward"), {"in float"});
 }
 
-// The judges of Python labs say what a wrong gradient looks like.
+// Judges of Python labs describe a wrong gradient.
 BOOST_FIXTURE_TEST_CASE(python_diagnoses, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   const std::string solution = read_file("notebooks/solutions/tape/tape.py"),
                     right = "a.accumulate(times(dout, b.value))";
@@ -187,7 +186,7 @@ BOOST_FIXTURE_TEST_CASE(python_diagnoses, Submissions, *boost::unit_test::precon
   check_contains(feedback("nothing", "tape"), {": all are 0"});
 }
 
-// An answer has the headers that the file handed out includes, and no function of heed beside them.
+// Submissions may include only the stub's headers, and use no other function of heed.
 BOOST_FIXTURE_TEST_CASE(answers_are_not_in_the_headers, Submissions,
                         *boost::unit_test::precondition(without_sanitizer)) {
   const std::string solution = read_file("notebooks/solutions/sima/sima.h");
@@ -222,7 +221,7 @@ BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_t
     hand_in(student, "own-bugs.h",
             header_of(definition_of(student, PersonalTask::repair), "my_mechanism", bugs_of(student)));
   }
-  // What is handed out is worth nothing, and so is another's solution but for what costs as much.
+  // Stubs get no marks, and neither do others' solutions except for an equal cost.
   hand_in("stub", "own-mechanism.h", stub_of(definition_of("stub", PersonalTask::write), "my_mechanism"));
   const Definition repair = definition_of("stub", PersonalTask::repair);
   hand_in("stub", "own-bugs.h", header_of(repair, "my_mechanism", bugs_of("stub")));
@@ -244,7 +243,7 @@ BOOST_AUTO_TEST_CASE(a_check_in_a_notebook, *boost::unit_test::precondition(with
   BOOST_TEST(json.at("of").number() == 10);
   for (const Json& point : json.at("points").items()) {
     BOOST_TEST(point.at("says").items().at(0).text() == "not yet");
-    BOOST_TEST(point.at("says").items().size() == 1u);  // no hint before the beginning
+    BOOST_TEST(point.at("says").items().size() == 1u);  // no hints before the lab is started
   }
   check_refusal({"lab", "check", "softmax-backwards"}, {"no lab 'softmax-backwards'", "did you mean"});
   check_refusal({"lab", "check", "own-bugs"}, {"--student"});
@@ -296,7 +295,7 @@ BOOST_AUTO_TEST_CASE(what_students_get) {
   BOOST_TEST(links > 20);
 }
 
-// Of a course of its own: what notebooks have made stays behind, and what they link to comes along.
+// For a course of its own: output of notebooks is excluded, linked files are included.
 BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   const TemporaryDirectory directory;
   const auto write = [&](const std::string& file, const std::string& text) {
@@ -310,7 +309,7 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
         "docs/page.md", "models/small.toml", "src/linked.cpp", "src/other.cpp"})
     write(file, "");
   BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
-  // A directory without a name would be this one.
+  // An empty name would mean the current directory.
   BOOST_TEST(run_command(heed_program() + " lab bundle -o ''", directory.path()).status == 2);
   std::set<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))

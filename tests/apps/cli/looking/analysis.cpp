@@ -13,7 +13,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Runs of models with 5 tokens, 2 blocks and 2 heads, as training leaves them.
+/// Run directories of models with 5 tokens, 2 blocks and 2 heads.
 struct Runs {
   Workshop workshop;
 
@@ -70,14 +70,14 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_each_head_without_and_with_the_identity,
     if (rows[i][5] == "5") BOOST_TEST(cumulative == 1);
     before = cumulative;
   }
-  // Maps of untrained blocks are nearly even: one value of 1, the others small; and 2, 1, 1, 1, 1 with the identity.
+  // Maps of untrained blocks are nearly uniform: one value near 1, the others small; with the identity 2, 1, 1, 1, 1.
   BOOST_TEST(std::stod(rows[1][6]) > 0.9);
   BOOST_TEST(rows[1][8] == "1");
   for (const auto& row : rows)
     if (row[1] == "A+I") BOOST_TEST(row[8] == "5");
 }
 
-// A map among 8 channels, not among 5 tokens.
+// A map over 8 channels instead of 5 tokens.
 BOOST_FIXTURE_TEST_CASE(the_spectrum_of_a_map_among_channels, Runs) {
   const Finished run = heed_with({"spectrum", workshop / "xca", "--images", "20"});
   BOOST_TEST(run.status == 0, run.err);

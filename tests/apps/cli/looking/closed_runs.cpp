@@ -1,4 +1,4 @@
-// A run is used by what it recorded of its data, whatever happens to them.
+// Use of a run by the record of its data, even if the data change.
 #include "support/cli.h"
 #include "support/images.h"
 #include "support/lines.h"
@@ -50,19 +50,19 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   const std::string before = predicted(run);
   check_contains(before, {"fox.png: fox "});
   const std::string accuracy = lines_of(output_of({"eval", run}))[1];
-  // Labels go by name; names that the run has not are an error that lists both.
+  // Labels are matched by name; names that the run lacks are an error that lists both.
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/ant", data + "/" + split + "/zebra");
   BOOST_TEST(predicted(run) == before);
   check_refusal(
       {"eval", run},
       {"the model has no class 'zebra'; the data's are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
-  // Data may have only some of the classes; these keep their labels.
+  // Data with a subset of the classes keep their labels.
   const std::string some = directory / "some";
   fs::create_directories(some + "/test");
   fs::rename(data + "/test/fox", some + "/test/fox");
   const std::string evaluated = output_of({"eval", run, "--path", some});
   check_contains(evaluated, {"8 images", "2 fox"});
-  // Moved alone, with the data gone, the run answers the same.
+  // Moved without its data, the run gives the same predictions.
   fs::remove_all(data);
   fs::rename(run, directory / "moved");
   BOOST_TEST(predicted(directory / "moved") == before);
@@ -72,7 +72,7 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   BOOST_TEST(accuracy.starts_with("top-1 accuracy"));
 }
 
-// Without data.json, as in runs of heed 0.2.0, names come from the data, and a line says so.
+// Without data.json, as in runs of heed 0.2.0, names come from the data, with a warning.
 BOOST_FIXTURE_TEST_CASE(runs_without_a_record_say_what_they_take_from_the_data, ThreeGreys) {
   fs::remove(run + "/data.json");
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/fox", data + "/" + split + "/gnu");
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
   BOOST_TEST(files().at("data.json") == before.at("data.json"));
 }
 
-// A resumed run that is refused because a file cannot be written changes none.
+// A resumed run rejected because a file cannot be written changes no file.
 BOOST_FIXTURE_TEST_CASE(a_refused_resume_changes_no_file, ThreeGreys) {
   fs::remove(run + "/cost.json");
   fs::create_directory(run + "/cost.json");
@@ -129,7 +129,7 @@ BOOST_FIXTURE_TEST_CASE(a_refused_resume_changes_no_file, ThreeGreys) {
   BOOST_TEST((contents() == before));
 }
 
-// The data's place is recorded in full, whatever the directory that the run is used from.
+// The absolute path of the data is recorded, for use from any directory.
 BOOST_AUTO_TEST_CASE(a_relative_path_is_recorded_in_full) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -1,4 +1,4 @@
-// Figures that heed train and heed eval print for a classifier, computed from its weights and the images' files.
+// Figures of a classifier printed by heed train and heed eval, recomputed from its weights and image files.
 #include "heed/io/weights.h"
 #include "heed/nn/vit.h"
 #include "heed/train/inference.h"
@@ -13,14 +13,14 @@ using namespace heed::test;
 
 namespace {
 
-/// 37 images to test with: classes are not equally large.
+/// 37 test images, in classes of different sizes.
 struct Evaluated : Workshop {
   Experiment x = experiment();
   std::string run_directory = *this / "run";
 
   Evaluated() : Workshop(132, 37) { x.optim.lr = 3e-3, x.train.epochs = 4, x.train.ema = 0.5; }
 
-  /// Labels, and logits of the best weights for the bytes of the test images.
+  /// Computes labels, and logits of the best weights for the bytes of the test images.
   std::vector<int> labels;
   Tensor<float> judge() {
     const std::string images = read_file(data() + "/t10k-images-idx3-ubyte");
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_those_of_the_weights) {
     for (int c = 0; c < 10; ++c) mass += std::exp(static_cast<double>(row[c]));
     loss += (std::log(mass) - static_cast<double>(row[label])) / 37;
   }
-  BOOST_TEST((right > 5 && right < 37));  // or the table would hide what is confused
+  BOOST_TEST((right > 5 && right < 37));  // so that the table has both right and wrong entries
   std::string expected =
       fmt::format("mnist, test, 37 images\ntop-1 accuracy {:.2f} %\ntop-5 accuracy {:.2f} %\nloss           {:.4f}\n",
                   100 * right / 37.0, 100 * among_five / 37.0, loss);
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_those_of_the_weights) {
   BOOST_TEST(output_of({"eval", run_directory}) == expected);
   check_contains(trained,
                  {fmt::format("test accuracy {:.2f} % ({} of 37), loss {:.4f}\n", 100 * right / 37.0, right, loss)});
-  // Lines of epochs are the rows of metrics.csv.
+  // Epoch lines show the rows of metrics.csv.
   for (const EpochRecord& epoch : read_history(RunPaths(run_directory)).epochs)
     check_contains(
         trained, {fmt::format("epoch {}/4  loss {:.4f}  accuracy {:6.2f} %  validation loss {:.4f}  accuracy {:6.2f} %",

@@ -1,4 +1,4 @@
-// heed features, heed eval --knn, --linear, --shots, and the probes of what they do.
+// heed features, heed eval --knn, --linear, --shots, and the probes of their computations.
 #include "support/cli.h"
 
 #include "heed/io/safetensors.h"
@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A run of one epoch on patterns that are easy to tell apart.
+/// A run of one epoch on easily distinguished patterns.
 struct TrainedRun : Workshop {
   std::string run = *this / "run";
 
@@ -35,7 +35,7 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   BOOST_TEST((SafetensorsFile(file).info("features").shape == Shape{30, 64}));
   check_contains(output_of({"features", run, "--split", "valid", "-o", file}), {"16 features of 20 images, valid"});
   check_contains(output_of({"features", run, "--split", "validation", "-o", file}), {"20 images, validation"});
-  // Of another data set none are set aside.
+  // Another data set has no validation images.
   check_refusal({"features", run, "--data", "mnist", "--path", data(), "--split", "valid", "-o", file},
                 {"no images of mnist are set aside for validation"});
   check_contains(output_of({"features", run, "--data", "mnist", "--path", data(), "--split", "train", "-o", file}),

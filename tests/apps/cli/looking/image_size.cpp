@@ -1,4 +1,4 @@
-// A model evaluated at another image size than it was trained at.
+// Evaluation of a model at another image size than in training.
 #include "support/cli.h"
 
 #include "heed/io/safetensors.h"
@@ -27,7 +27,7 @@ struct TrainedAt8 : Workshop {
     output_of(arguments);
   }
 
-  /// A run directory that says of itself that it was trained at 16, with the same weights but for `positions`.
+  /// Creates a run directory that claims training at 16, with the same weights except `positions`.
   std::string at_16(const Tensor<float>& positions) const {
     Experiment x = load_experiment(directory + "/config.toml");
     x.model.image = 16;
@@ -46,7 +46,7 @@ struct TrainedAt8 : Workshop {
     return other;
   }
 
-  /// pos_embed of the run on a grid of 4 x 4: [1, skip + 4, D] to [1, skip + 16, D].
+  /// Returns pos_embed of the run on a grid of 4 x 4: [1, skip + 4, D] to [1, skip + 16, D].
   Tensor<float> positions_at_16(Index skip) const {
     const Tensor<float> from = SafetensorsFile(directory + "/best.safetensors").read<float>("pos_embed");
     const Index width = from.shape()[2];
@@ -57,12 +57,12 @@ struct TrainedAt8 : Workshop {
     return to;
   }
 
-  /// Evaluation at 16 is that of the model whose tensors are of that size.
+  /// Checks that evaluation at 16 equals that of a model whose tensors have this size.
   void check_at_16(const Tensor<float>& positions) const {
     const std::string expected = output_of({"eval", at_16(positions), "--set", "data.resize=true"});
     check_contains(expected, {"30 images", "top-1 accuracy"});
     BOOST_TEST(output_of({"eval", directory, "--set", "model.image=16"}) == expected);
-    // The comparison would see other positions.
+    // Other positions would change the result.
     if (positions.size() > 0)
       BOOST_TEST(output_of({"eval", at_16(Tensor<float>(positions.shape())), "--set", "data.resize=true"}) != expected);
   }
@@ -115,12 +115,12 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
   train({"attention.mechanism=soft", "attention.ratio=2"});
   refuse("18", {"[model] patch = 4 does not divide image = 18"});
   refuse("12", {"[soft] ratio is 2; it must divide the grid, 3 x 3"});
-  // Weights of another size are an error unless that size was asked for.
+  // Weights of another size are an error unless that size is requested.
   const std::string other = at_16(positions_at_16(1));
   check_refusal({"eval", directory, "--weights", other + "/best.safetensors"},
                 {"tensor 'pos_embed' has shape [1, 17, 16]; the model's has [1, 5, 16]"});
   output_of({"eval", directory, "--weights", other + "/best.safetensors", "--set", "model.image=16"});
-  // Another size does not turn colour into grey unasked.
+  // Another size does not imply conversion of colour to grey.
   output_of(
       {"train", "--run", *this / "colour", *this / "x.toml", "--set", "model.channels=3", "--set", "data.resize=true"});
   check_refusal({"eval", *this / "colour", "--set", "model.image=16", "--set", "data.resize=false"},

@@ -1,4 +1,4 @@
-// Images by number, images unlike the training set's, files that cannot be read, and one's own images in one command.
+// Images by index, images unlike the training set's, unreadable files, and the user's own images in one command.
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
@@ -11,7 +11,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A thing in the middle: `ground` around a square of another grey.
+/// Returns an image with a square in the middle: grey `ground` around grey `thing`.
 Image square(Index side, std::uint8_t ground, std::uint8_t thing) {
   Image image{{1, side, side}, Bytes(static_cast<std::size_t>(side * side), ground)};
   for (Index row = 2; row < side - 2; ++row)
@@ -30,7 +30,7 @@ struct Trained : Workshop {
   }
 };
 
-/// Images of squares, bright on dark, in two classes by their size, as DIR/CLASS alone.
+/// Images of squares, bright on dark, in two classes by size, as DIR/CLASS.
 struct OwnImages {
   TemporaryDirectory directory;
   std::string tree = directory / "tree", run = directory / "run";
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
 }
 
-// From another directory than the program's own, as where it is installed.
+// Run from another directory than the program's, as when installed.
 BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
   const TemporaryDirectory elsewhere;
   const auto said = [&](const std::string& arguments) {
@@ -141,7 +141,7 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   check_refusal({"maps", run, file, "--index", "7"}, {"expected IMAGE, or --index in place of it"});
 }
 
-// Normalised by numbers as large as these, pixels are not finite.
+// Normalised by such large numbers, pixels overflow.
 BOOST_FIXTURE_TEST_CASE(answers_that_are_not_finite_are_no_answers, Trained) {
   const Finished result = heed_with({"predict", run, "--index", "7", "--set", "data.mean=[3e38]"});
   BOOST_TEST(result.status == 3);
@@ -149,7 +149,7 @@ BOOST_FIXTURE_TEST_CASE(answers_that_are_not_finite_are_no_answers, Trained) {
   BOOST_TEST(is_line_with(result.err, "the model's answers are not finite: a logit is"), result.err);
 }
 
-// A row for each chosen block of each image: what is drawn of one image stands in the sheet of several.
+// A sheet of several images has a row for each chosen block of each image, equal to the single image's.
 BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
   BOOST_TEST(output_of({"maps", run, "--index", "7,8", "--block", "1"}) == run + "/test-7-8-maps.png\n");
   const std::string one = *this / "one.png", two = *this / "two.png", all = *this / "all.png";
@@ -181,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(files_that_cannot_be_read_do_not_silence_the_others, Tra
   BOOST_TEST(std::count(result.err.begin(), result.err.end(), '\n') == 2);
 }
 
-// A name may hold what a terminal would obey.
+// A name may contain terminal control sequences.
 BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
   const std::string red = *this / "\033[31mred.png";
   write_image(red, pattern({1, 8, 8}, 3));
@@ -191,7 +191,7 @@ BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
   }
 }
 
-// So may the names of classes, which are those of directories; U+009B is a control character, too.
+// So may class names, which are directory names; U+009B is also a control character.
 BOOST_FIXTURE_TEST_CASE(classes_are_printed_without_control_characters, OwnImages) {
   std::filesystem::rename(tree + "/dim", tree + "/dim\033[31m");
   std::filesystem::rename(tree + "/lit", tree + "/lit\xc2\x9b\x33\x31m");
@@ -227,11 +227,11 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   BOOST_TEST(x.model.classes == 2);
   BOOST_TEST(x.model.channels == 1);
   BOOST_TEST(x.model.image == 12);
-  BOOST_TEST(x.train.batch == 4);  // --set has the last word
+  BOOST_TEST(x.train.batch == 4);  // --set has precedence
   BOOST_TEST(x.data.mean[0] > 0.1);
   BOOST_TEST(x.data.mean[0] < 0.6);
 
-  // The command that was printed trains the same.
+  // The printed command trains the same model.
   const std::size_t start = printed.find("train ", printed.find("the same in full: "));
   std::string again = printed.substr(start, printed.find('\n', start) - start);
   again.replace(again.find(run), run.size(), directory / "again");
@@ -250,7 +250,7 @@ BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
   BOOST_TEST(!std::filesystem::exists(run));
 }
 
-// Dark things on white paper, given to a model of bright things on black.
+// Dark objects on white paper, for a model of bright objects on black.
 BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages) {
   output_of(train({"--set", "train.epochs=1"}));
   const std::string like = directory / "like.png", paper = directory / "paper.png";
@@ -267,7 +267,7 @@ BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages
   check_contains(heed_with({"maps", run, like, "--invert"}).err, {"its background is bright", "without --invert"});
 }
 
-// Transparency shows the training set's dark background: dark things on it are gone, unless they are inverted.
+// Transparent pixels get the training set's dark background: dark objects become invisible unless inverted.
 BOOST_FIXTURE_TEST_CASE(things_as_dark_as_the_background_behind_them_are_said, OwnImages) {
   output_of(train({"--set", "train.epochs=1"}));
   const std::string drawing = directory / "drawing.png", empty = directory / "empty.png",

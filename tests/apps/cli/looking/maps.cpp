@@ -27,7 +27,7 @@ Experiment small_experiment(const std::string& pool, const std::string& mechanis
   return x;
 }
 
-/// A directory with a run, as training leaves it, and two images.
+/// A run directory and two images.
 struct RunAndImages {
   TemporaryDirectory directory;
 
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_model_without_a_class_token_has_maps) {
   BOOST_TEST(mean.maps("run a.png --query 2,3").status == 0);
 }
 
-// Drawn by themselves: the image changes them only as far as the model's weights see it.
+// Drawn without the image, on which they depend only through the model.
 BOOST_AUTO_TEST_CASE(maps_among_channels) {
   const RunAndImages run("cls", "xca");
   for (const char* const line : {"run a.png -o 1.png", "run b.png -o 2.png"}) BOOST_TEST(run.maps(line).status == 0);
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(maps_among_channels) {
   BOOST_TEST(load_image(run.directory / "1.png").size.height > 3 * 156);
 }
 
-// What a mechanism has to show, by name; without a name its map, or the first picture where it has no map.
+// A mechanism's pictures by name; by default its map, or the first picture if it has no map.
 BOOST_AUTO_TEST_CASE(pictures_of_a_mechanism) {
   const RunAndImages aft("cls", "aft"), sima("cls", "sima");
   for (const char* const line :
@@ -157,7 +157,7 @@ BOOST_FIXTURE_TEST_CASE(maps_of_all_blocks_multiplied, RunAndImages) {
   BOOST_TEST((content("2.png") != content("3.png")));
 }
 
-// Where there is nothing to draw, nothing to multiply, or nothing of that name.
+// Refused: nothing to draw, nothing to multiply, or an unknown name.
 BOOST_AUTO_TEST_CASE(pictures_that_there_are_not) {
   const auto refused = [](const std::string& mechanism, const std::string& arguments, const std::string& piece) {
     const RunAndImages run("cls", mechanism);

@@ -1,4 +1,4 @@
-// Weights from elsewhere, without a run: --weights FILE --model auto.
+// External weights without a run: --weights FILE --model auto.
 #include "support/cli.h"
 
 #include "heed/data/images/image_write.h"
@@ -12,7 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A file of weights of a model with registers, as other programs would write it, and an image.
+/// A weights file of a model with registers, in another program's format, and an image.
 struct Downloaded : Workshop {
   std::string weights = *this / "w.safetensors", image = *this / "image.png";
   ModelConfig model;
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   check_contains(predicted.out, {given.image + ": ", " %"});
   check_contains(predicted.err, {"--preset imagenet: data.mean=[0.485,0.456,0.406]", "heads = 1 (64 channels a head)"});
 
-  // A model file and the keys of the preset say the same.
+  // A model file with the preset's keys gives the same.
   Experiment x;
   x.model = given.model;
   write_file(given / "model.toml", to_toml(x).substr(0, to_toml(x).find("\n[data]")));
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   BOOST_TEST(by_file.status == 0, by_file.err);
   BOOST_TEST(by_file.out == predicted.out);
 
-  // Weights without a classifier have maps and no classes.
+  // Weights without a classifier have maps but no classes.
   const SafetensorsFile whole(given.weights);
   std::map<std::string, Tensor<float>> tensors;
   for (const std::string& name : whole.names())

@@ -1,4 +1,4 @@
-// heed predict of a model that tells patches of scenes apart: what it draws.
+// heed predict for a model that classifies patches of scenes: its picture.
 #include "heed/data/readers/scenes.h"
 #include "heed/draw/patch_sheet.h"
 #include "support/cli.h"
@@ -25,7 +25,7 @@ struct ScenesRun {
   }
 };
 
-/// The columns of a sheet of pictures 56 pixels wide, each pixel 4.
+/// Returns a column of a sheet of pictures 56 pixels wide, at 4 pixels each.
 Image column(const Image& sheet, Index which) {
   Image part{{3, sheet.size.height, 56 * 4}, {}};
   for (Index c = 0; c < 3; ++c)
@@ -54,7 +54,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
   BOOST_REQUIRE((drawn.size == right.size));
   BOOST_TEST(column(drawn, 0).pixels == column(right, 0).pixels);
   BOOST_TEST(column(drawn, 2).pixels == column(right, 2).pixels);
-  // After one step it does not know them.
+  // After one step its predictions are wrong.
   BOOST_TEST((column(drawn, 1).pixels != column(right, 1).pixels));
 }
 

@@ -19,7 +19,7 @@ using Strings = std::vector<std::string>;
 
 double number(const nlohmann::json& entry, const char* key) { return entry.at(key).get<double>(); }
 
-/// What a run prints as JSON. Warnings about narrow instructions on stderr are none of a test's business.
+/// Returns the JSON output of a run; ignores warnings about narrow instructions on stderr.
 nlohmann::json json_of(Strings arguments) {
   arguments.push_back("--json");
   const Finished run = heed_with(std::move(arguments));
@@ -27,7 +27,7 @@ nlohmann::json json_of(Strings arguments) {
   return nlohmann::json::parse(run.out);
 }
 
-/// Positive rates within their spread.
+/// Checks positive rates within their spread.
 [[maybe_unused]] void check_rates(const nlohmann::json& entries) {
   BOOST_TEST(!entries.empty());
   for (const nlohmann::json& entry : entries) {
@@ -39,8 +39,8 @@ nlohmann::json json_of(Strings arguments) {
   }
 }
 
-/// Shares of a limit: above 1 only by what the machine varies between two measurements, which are short here. A wrong
-/// unit would make it a thousand.
+/// Checks fractions of a limit: above 1 only by the variation between two short measurements. A wrong unit would give a
+/// factor of a thousand.
 [[maybe_unused]] void check_fractions(const nlohmann::json& entries) {
   for (const nlohmann::json& entry : entries) {
     BOOST_TEST(number(entry, "fraction") > 0, entry.at("name"));
@@ -50,7 +50,7 @@ nlohmann::json json_of(Strings arguments) {
 
 const Strings quick{"bench", "--threads", "1", "--seconds", "0.02"};
 
-[[maybe_unused]] Strings quick_with(const Strings& more) {  // plain loops have no suite
+[[maybe_unused]] Strings quick_with(const Strings& more) {  // builds without fast kernels have no suite
   Strings all = quick;
   all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(model_as_json) {
     BOOST_TEST(json.at("steps").get<int>() >= 5);
     BOOST_TEST(json.at("threads").get<int>() == 1);
     BOOST_TEST(!json.at("blas").get<std::string>().empty());
-    // Joules, or why there are none; never a zero.
+    // Joules, or the reason for their absence; never zero.
     const nlohmann::json& package = json.at("package_j");
     BOOST_TEST((package.is_number() || package.get<std::string>().starts_with("unavailable: ")));
     BOOST_TEST(number(json, "low_img_s") <= number(json, "img_s"));
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(model_as_json) {
 }
 
 #ifdef _OPENMP
-// OpenMP then binds the first thread to one core of all that the process may use.
+// OpenMP then binds the first thread to one of the process's cores.
 BOOST_AUTO_TEST_CASE(threads_bound_to_cores_are_as_many_as_others) {
   const Workshop workshop(10, 10);
   const Strings words{"bench", write_experiment(workshop, workshop.experiment()), "--json", "--seconds", "0.02"};
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(threads_bound_to_cores_are_as_many_as_others) {
 }
 #endif
 
-// The rows of one, two, four and more threads up to the number of cores. The shares of a row are those of all its time.
+// Rows for one, two, four and more threads up to the core count. The shares of a row sum to all of its time.
 BOOST_AUTO_TEST_CASE(growth_with_threads) {
   const Workshop workshop(10, 10);
   const std::string picture = workshop / "growth.svg";
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(model_with_profile) {
   check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile is for --mode train"});
 }
 
-// What no machine does is outside of any spread; the unit of another thing is not compared.
+// An impossible rate is outside of any spread; values with another unit are not compared.
 BOOST_AUTO_TEST_CASE(model_compared) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), old = workshop / "old.json";
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(bad_files_to_compare_with) {
   check_refusal({"bench", "--compare", directory / "none"}, {"none: cannot open"});
 }
 
-// A sequence written token by token, by a model that writes.
+// Incremental generation of a sequence by a language model.
 BOOST_AUTO_TEST_CASE(writing) {
   const nlohmann::json json = json_of({"bench", "models/text-micro.toml", "--mode", "write", "--seconds", "0.01"});
   BOOST_TEST(json.at("batch") == 1);
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(suite_needs_fast_kernels) { check_refusal({"bench"}, {"KERN
 
 #else
 
-// The kernels of one layer: products, distances and their gradients. Then the same against made-up results.
+// Kernels of one layer: products, distances and their gradients. Then a comparison with invented results.
 BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   const Strings arguments = quick_with({"--only", "kernels", "--match", "vit-micro qkv"});
   nlohmann::json json = json_of(arguments);
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
 
   json["kernels"][0]["name"] = "a kernel of the past";
   for (const char* key : {"rate", "low", "high"}) {
-    json["kernels"][1][key] = 1e12;  // more and less than any machine does
+    json["kernels"][1][key] = 1e12;  // more and less than any machine reaches
     json["kernels"][2][key] = 1e-6;
   }
   const TemporaryDirectory directory;
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   BOOST_TEST(change("l1") != "not compared");
 }
 
-// Shares of all parts of a pass over long rows in whole percents; no line if a part was not measured.
+// Shares of all parts of a pass over long rows, in whole percents; no line if a part was not measured.
 BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
   const nlohmann::json all = json_of(quick_with({"--only", "kernels", "--match", "4096 tokens"})).at("long_rows");
   BOOST_TEST_REQUIRE(all.size() == 2u);
@@ -236,12 +236,12 @@ BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
     for (std::sregex_iterator i(line.begin(), line.end(), share), end; i != end; ++i)
       ++found, sum += std::stoi((*i)[1]);
     BOOST_TEST(found == parts, line);
-    BOOST_TEST(std::abs(sum - 100) <= parts / 2, line);  // each is rounded by at most a half
+    BOOST_TEST(std::abs(sum - 100) <= parts / 2, line);  // each is rounded by at most one half
   }
   BOOST_TEST(json_of(quick_with({"--only", "kernels", "--match", "block exp"})).at("long_rows").empty());
 }
 
-// Shares that no kernel reaches, and one that every kernel does.
+// Fractions that no kernel reaches, and one that every kernel reaches.
 BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   const Strings chosen{"--match", "softmax forward, vit-micro"};
   Strings shares = quick_with(chosen);
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   check_contains(heed_with(compared).err, {"is of another processor, another one"});
 }
 
-// What heed cost --time goes by, from a few of the models that it is found on.
+// The data of heed cost --time, from a few of its models.
 BOOST_AUTO_TEST_CASE(times_and_what_is_predicted_of_them) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bench.json";
@@ -282,8 +282,8 @@ BOOST_AUTO_TEST_CASE(times_and_what_is_predicted_of_them) {
   BOOST_TEST(number(json.at("infer"), "img_s") > number(json.at("train"), "img_s"));
 }
 
-// Each model is measured in a process of its own, so its peak memory is not that of the suite, which fills three times
-// the largest cache; that of one thread is below 60 MB.
+// Each model is measured in a separate process, so its peak memory excludes the suite's, which fills three times the
+// largest cache; with one thread it is below 60 MB.
 BOOST_AUTO_TEST_CASE(models) {
   const nlohmann::json json = json_of(quick_with({"--only", "models", "--match", "vit-micro sima"}));
   BOOST_TEST(json.at("kernels").empty());

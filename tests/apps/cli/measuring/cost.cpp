@@ -1,4 +1,4 @@
-// heed cost, as a user and a script see it.
+// heed cost from the command line and for scripts.
 #include "support/cli.h"
 #include "support/command.h"
 
@@ -75,19 +75,19 @@ BOOST_AUTO_TEST_CASE(contractions_of_vit_micro_by_hand) {
   BOOST_TEST(layer(json, "blocks.0.attn.qkv")["mul"] == 3 * N * D * D);
   BOOST_TEST(layer(json, "blocks.3.attn")["add"] == attention);
   BOOST_TEST(layer(json, "blocks.3.mlp.fc1")["mul"] == N * D * F);
-  // Back: two products for each, but that images get no gradient.
+  // Backward: two products for each forward one, except that images get no gradient.
   BOOST_TEST(total(cost_json({"models/vit-micro.toml", "--pass", "backward"}), "mul") == 2 * forward - embedding);
   BOOST_TEST(total(cost_json({"models/vit-micro.toml", "--pass", "step"}), "add") == 3 * forward - embedding);
 }
 
-// The textbook's operations: a product of m x k by k x n takes m n k mul and m n (k - 1) add, a bias m n add more.
+// Textbook operations: a product of m x k by k x n takes m n k mul and m n (k - 1) add, a bias m n add more.
 BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
   const nlohmann::json json = cost_json({"models/vit-micro.toml", "--convention", "all"});
   const Index rows = H * N, pairs = rows * N, norms = 2 * L * N + 1;
   const Index products = P * pixels * D + L * (4 * N * D * D + 2 * pairs * d + 2 * N * D * F) + D * classes;
   // Norms multiply three times, softmax scales its scores, gelu multiplies three times.
   BOOST_TEST(total(json, "mul") == products + norms * 3 * D + L * (pairs + 3 * N * F));
-  const Index linear_outputs = P * D + L * (5 * N * D + N * F) + classes;  // a bias each in place of the missing add
+  const Index linear_outputs = P * D + L * (5 * N * D + N * F) + classes;  // a bias each, instead of the missing add
   const Index linear_adds = P * pixels * D + L * (4 * N * D * D + 2 * N * D * F) + D * classes - linear_outputs;
   const Index residuals = L * 2 * N * D, positions = N * D;
   const Index attention = L * (pairs * (d - 1) + 2 * pairs - rows + rows * d * (N - 1));
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
   BOOST_TEST(total(json, "log") == 0);
 }
 
-// Shu et al. 2021, Table 1, in its printed digits but for the 2.38 G additions, which are 2 x 1.25 - 0.12 there.
+// Shu et al. 2021, Table 1, in its printed digits except for the 2.38 G additions, there 2 x 1.25 - 0.12.
 BOOST_AUTO_TEST_CASE(figures_of_the_adder_paper) {
   const nlohmann::json mul = cost_json({"models/deit-tiny.toml"}), adder = cost_json({"models/deit-tiny-adder.toml"});
   const auto hundredths = [](const nlohmann::json& json, const char* kind) {
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(models_side_by_side) {
   BOOST_TEST(total(json["models"][1], "mul") == 118'509'312);
 }
 
-// experiments/tools/paper-costs ends with status 1 if a published figure is left unexplained.
+// experiments/tools/paper-costs ends with status 1 if a published figure is unexplained.
 BOOST_AUTO_TEST_CASE(published_figures) {
   const CommandResult papers = run_command("/usr/bin/python3 experiments/tools/paper-costs --heed " + heed_program());
   BOOST_TEST(papers.status == 0, papers.output << papers.errors);
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(published_figures) {
     BOOST_TEST(papers.output.find(piece) != std::string::npos, piece << " is not in\n" << papers.output);
 }
 
-// SimA's orders cost the same where tokens and channels per head are as many, here N = 16 and d = 16 without a class
+// SimA's orders cost the same for equal numbers of tokens and channels per head, here N = 16 and d = 16 without a class
 // token: 2 N^2 d and 2 N d^2 per head.
 BOOST_AUTO_TEST_CASE(growth) {
   const std::string csv = cost({"models/vit-micro.toml", "--set", "model.pool=mean", "--attention",
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(growth) {
   BOOST_TEST(dims.find("models/vit-micro.toml,49,64,139018,") != std::string::npos, dims);
 }
 
-// SimA's orders cross where there are as many tokens as channels per head: 64, and 196 tokens x 3 heads.
+// The costs of SimA's orders cross at equal numbers of tokens and channels per head: 64, and 196 tokens x 3 heads.
 BOOST_AUTO_TEST_CASE(growth_is_drawn) {
   if (run_command("/usr/bin/python3 -c 'import matplotlib'").status != 0) {
     BOOST_TEST_MESSAGE("skipped: python3-matplotlib is not installed");
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(bad_arguments) {
   check_refusal({"cost", "models/vit-micro.toml", "--energy", "none.toml"}, {"none.toml: cannot open"});
 }
 
-// What heed train says of a model that cannot be, heed cost says too.
+// heed cost gives the same error as heed train for an invalid model.
 BOOST_AUTO_TEST_CASE(impossible_models_are_refused_as_by_train) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), run = workshop / "run";
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(impossible_models_are_refused_as_by_train) {
   BOOST_TEST(heed_with(cost).status == 2);
 }
 
-// A machine whose products take 1 ms for each 10^9 multiply-adds and thread, and nothing else takes any time.
+// Returns a machine whose products take 1 ms per 10^9 multiply-adds and thread, and everything else no time.
 std::string made_up_machine() {
   nlohmann::json json{{"cpu", "made up"}, {"threads", 1}};
   for (const char* name : {"multiply-add", "gemm", "l1", "clamp", "exp", "L1 cache", "L2 cache", "L3 cache", "memory"})
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
   const std::string path = directory / "bench.json";
   write_file(path, made_up_machine());
   const nlohmann::json json = cost_json({"models/vit-micro.toml", "--time", "--measured", path, "--batch", "16"});
-  // As it runs, the last block's layers after its attention see one token.
+  // In execution, the last block's layers after its attention process one token.
   const Index attention = 2 * H * N * N * d, rest = D * D + 2 * D * F;
   const double forward =
       static_cast<double>(P * pixels * D + L * (3 * N * D * D + attention) + ((L - 1) * N + 1) * rest + D * classes);
@@ -285,7 +285,7 @@ BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
   check_contains(cost({"models/text-micro.toml", "--time", "--measured", path}), {"sequences/s", "tokens/s"});
 }
 
-// Products of N^2 d are more than those of N d^2 above d tokens: 16 patches are the first square number from 16 on.
+// Products of N^2 d cost more than those of N d^2 above d tokens: 16 patches are the first square number from 16 on.
 BOOST_AUTO_TEST_CASE(mechanisms_overtake_each_other) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bench.json";

@@ -1,4 +1,4 @@
-// Mistakes in the header of a plugin: each ends in one line with the signature or the types that are expected.
+// Mistakes in a plugin's header: each gives one line with the expected signature or types.
 #include "support/cli.h"
 
 #include <fmt/format.h>
@@ -10,7 +10,7 @@ using namespace heed::test;
 
 namespace {
 
-/// The parts of a mechanism's header that a mistake replaces.
+/// Parts of a mechanism's header to be replaced by a mistake.
 struct Header {
   std::string base{}, option = "double eps = 1", visit = R"(visit("eps", eps, "meaning"))";
   std::string forward = "run_forward(const AttentionInput<T>&, Heads<T>, NoMemory, NoMemory) const";

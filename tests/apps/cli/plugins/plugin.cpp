@@ -1,4 +1,4 @@
-// Plugins: the mechanism of docs/adding-a-mechanism.md, compiled once outside the tree, and all that is refused.
+// Plugins: the mechanism of docs/adding-a-mechanism.md, compiled once outside the tree, and all errors.
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/images.h"
@@ -15,7 +15,7 @@ using namespace heed::test;
 
 namespace {
 
-/// `text` with each `from` replaced, of which there is one at least.
+/// Returns `text` with each `from` replaced; checks that it occurs.
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   std::size_t at = text.find(from);
   BOOST_REQUIRE_MESSAGE(at != std::string::npos, "the header has no '" << from << "'");
@@ -23,9 +23,9 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// The header that the page holds. A variable of the environment makes it throw: as it is loaded, or as it is made.
-/// Behind it, under another name, stands the same mechanism with errors: the gradient of v is the negative of what it
-/// should be, the cost of backward lacks a multiplication for each number of q and k, and a variable is never used.
+/// Returns the page's header. An environment variable makes it throw when loaded or when created. It is followed by the
+/// same mechanism under another name, with errors: the gradient of v has the wrong sign, the backward cost lacks a
+/// multiplication for each element of q and k, and a variable is unused.
 std::string hydra_header() {
   const std::string page = read_file("docs/adding-a-mechanism.md");
   const std::size_t from = page.find("// hydra.h\n"), to = page.find("```", from);
@@ -39,14 +39,14 @@ std::string hydra_header() {
          wrong;
 }
 
-/// A variable of the environment, for as long as the object lives.
+/// An environment variable, set during its lifetime.
 struct Variable {
   Variable(const char* variable, const std::string& value) : name(variable) { setenv(name, value.c_str(), 1); }
   ~Variable() { unsetenv(name); }
   const char* name;
 };
 
-/// The plugin, compiled when it is first asked for.
+/// The plugin, compiled at its first use.
 class Hydra {
   TemporaryDirectory directory_;
 
@@ -57,7 +57,7 @@ class Hydra {
   }
   std::string file(const std::string& name) const { return directory_ / name; }
 
-  /// A copy whose record has another text, of the same length, in a member.
+  /// Returns a copy whose record has another text of the same length in a member.
   std::string with(std::size_t member, const std::string& text) const {
     std::string object = read_file(plugin);
     const std::size_t record = object.find(std::string(plugin_mark, sizeof plugin_mark));
@@ -76,7 +76,7 @@ class Hydra {
   }
 };
 
-/// A compiler that fails, and says this.
+/// Returns a compiler that fails with this message.
 std::string failing_compiler(const TemporaryDirectory& directory, const std::string& says) {
   write_file(directory / "says", says);
   write_file(directory / "compiler", fmt::format("#!/bin/sh\ncat '{}' >&2\nexit 1\n", (directory / "says").string()));
@@ -84,7 +84,7 @@ std::string failing_compiler(const TemporaryDirectory& directory, const std::str
   return directory / "compiler";
 }
 
-/// Checks that --resume refuses a run whose mechanism has changed, and that these commands warn, with this explanation.
+/// Checks that --resume rejects a run whose mechanism has changed, and that these commands warn, with this explanation.
 void check_changed(const std::string& run, const std::vector<std::vector<std::string>>& commands,
                    const std::string& how) {
   check_refusal({"train", "--run", run, "--resume", "--set", "train.max_steps=9"},
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
                  {"hydra"});
   const Variable plugins("HEED_PLUGINS", hydra.plugin + "::");
   check_contains(output_of({"list"}), {"\nhydra "});
-  check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra "});  // the same again
+  check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra "});  // a second load has no effect
 }
 
 BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   check_refusal({"train", file, "--run", run}, {"unknown mechanism 'hydra'"});
   output_of({"train", file, "--run", run, "--set", "train.max_steps=2", "--plugin", hydra.plugin});
   BOOST_TEST(Json::parse(read_file(run + "/plugins.json")).at("hydra").at("file").text() == hydra.plugin);
-  // The run has a copy, which does where the plugin itself is not.
+  // The run has a copy, used if the plugin itself is missing.
   const std::string copy = run + "/plugin-hydra.so";
   BOOST_TEST((read_file(copy) == read_file(hydra.plugin)));
   check_contains(output_of_unfinished({"eval", run, "--plugin", copy}), {"top-1 accuracy"});
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   check_contains(output_of_unfinished({"eval", run, "--plugin", hydra.plugin}), {"top-1 accuracy"});
   check_contains(output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=3", "--plugin", hydra.plugin}),
                  {"resumed after 2 steps"});
-  // The same mechanism in another file: as if it had been compiled again, from something else.
+  // The same mechanism in another file, as if recompiled from another source.
   const std::string other = workshop / "other.so";
   write_file(other, read_file(hydra.plugin) + " ");
   check_refusal({"train", "--run", run, "--resume", "--set", "train.max_steps=4", "--plugin", other},
@@ -173,13 +173,13 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   BOOST_TEST(eval.status == 0);
   check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' has changed"});
   output_of_unfinished({"eval", run, "--plugin", hydra.plugin});
-  // A run of a heed in which it was built in.
+  // A run of a heed with the mechanism built in.
   std::filesystem::remove(run + "/plugins.json");
   const Variable plugins("HEED_PLUGINS", hydra.plugin);
   check_changed(run, {{"eval", run}}, "it was built in, and comes from the plugin " + hydra.plugin);
 }
 
-// A mechanism that was a plugin when the run began and has joined the tree since.
+// A mechanism that was a plugin when the run began and is now built in.
 BOOST_AUTO_TEST_CASE(a_plugin_that_is_built_in_now) {
   const Workshop workshop;
   const std::string run = workshop / "run", image = workshop / "a.png";
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
     check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, count), std::string(count, 4))},
                   {"its record is damaged"});
   check_refusal({"list", "--plugin", hydra.with(0, "Heed")}, {"no plugin of `heed plugin`"});
-  // Texts without an end.
+  // Texts without terminators.
   check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, version), std::string(16, 'x'))},
                 {"compiled for version 'xxxxxxxxxxxxxxxx'"});
 }
@@ -222,9 +222,9 @@ BOOST_AUTO_TEST_CASE(what_is_no_plugin) {
   check_refusal({"list", "--plugin", directory / "none.so"}, {"none.so", "there is no such plugin"});
   check_refusal({"list", "--plugin", directory.path()}, {"there is no such plugin"});
   check_refusal({"list", "--plugin", ""}, {"there is no such plugin"});
-  // What is cut short would end the program where it is loaded.
+  // Loading a truncated file would crash the program.
   const std::string whole = read_file(Hydra::once().plugin);
-  for (const std::size_t bytes : {100, 1000, 4000, 8000}) {  // what is behind the parts to load may be left out
+  for (const std::size_t bytes : {100, 1000, 4000, 8000}) {  // bytes after the loaded segments may be missing
     write_file(text, whole.substr(0, bytes));
     check_refusal({"list", "--plugin", text}, {text, "cannot be loaded as a plugin: the file is cut short"});
   }
@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
   check_refusal({"list", "--plugin", hydra.plugin}, {hydra.plugin, "throws an exception while it is loaded"});
 }
 
-// What the compiler says is put into one line.
+// The compiler's message is printed as one line.
 BOOST_AUTO_TEST_CASE(the_first_error) {
   const TemporaryDirectory directory;
   const std::string header = directory / "mine.h";

@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(a_difference_is_named) {
   BOOST_TEST(std::count(other.out.begin(), other.out.end(), '\n') == 1);
   check_contains(other.err, {"\n  step 1: result of "});
   BOOST_TEST(std::count(other.err.begin(), other.err.end(), '\n') == 3);
-  // A part that the file lacks.
+  // A part that is missing in the file.
   check_contains(heed_with({"selftest", "listops", "--against", file}).out, {"first difference: listops, the list of"});
 }
 

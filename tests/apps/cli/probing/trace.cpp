@@ -1,5 +1,5 @@
-// heed probe --trace: names and order of a pass's tensors, and an attention of plain loops, whose planted errors heed
-// diff finds with them.
+// heed probe --trace: names and order of a pass's tensors, and an attention of plain loops with planted errors that
+// heed diff finds by the trace.
 #include "heed/io/safetensors.h"
 #include "support/cli.h"
 
@@ -20,7 +20,7 @@ Tensor<double> drawn(const Shape& shape, const char* name) {
   return x;
 }
 
-/// a b^T of matrices [rows, inner] and [columns, inner] by strides: sum over k of a(i, k) b(j, k).
+/// a b^T of strided matrices [rows, inner] and [columns, inner]: sum over k of a(i, k) b(j, k).
 struct Strided {
   const double* data;
   Index row, column;
@@ -34,7 +34,7 @@ void product(Index rows, Index columns, Index inner, Strided a, Strided b, doubl
     }
 }
 
-/// Softmax attention of plain loops, whose tensors are named like those of a trace.
+/// Softmax attention of plain loops, with tensors named as in a trace.
 struct PlainAttention {
   enum class Mistake { none, axis, scale, zero };
 
@@ -74,7 +74,7 @@ struct PlainAttention {
   }
 };
 
-/// Writes tensors in the order of their names, as the safetensors package does.
+/// Writes tensors in alphabetical order, as the safetensors package does.
 void write_tensors(const std::string& path, const std::map<std::string, Tensor<double>>& tensors) {
   SafetensorsWriter file;
   for (const auto& [name, values] : tensors) file.add(name, values.view());
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(planted_errors_of_an_attention_are_found) {
   const auto check_first = [&](Mistake mistake, const Strings& pieces) {
     write_tensors(other, attention.run(mistake));
     check_contains(heed_with({"diff", trace, other, "--tolerance", "1e-12"}).out, pieces);
-    // In the order of the trace, whichever is A.
+    // In the order of the trace, whichever file is A.
     check_contains(heed_with({"diff", other, trace, "--tolerance", "1e-12"}).out, {pieces[0]});
   };
   output_of({"probe", "attention", "--mechanism", "sima", in, *this / "out", "--trace", *this / "sima"});
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(planted_errors_of_an_attention_are_found) {
   check_first(Mistake::zero, {"first k.grad at", "looks  like nothing: all are 0"});
 }
 
-// The backward pass of a composed form runs its forward pass once more, and so does its map.
+// The backward pass of a composed form repeats its forward pass, and so does its map.
 BOOST_AUTO_TEST_CASE(two_forms_of_a_mechanism_have_the_same_steps) {
   const std::string in = *this / "in", plugin = *this / "two_forms.so";
   output_of({"plugin", "examples/two_forms.h", "-o", plugin});
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(two_forms_of_a_mechanism_have_the_same_steps) {
       {"equal: all 6 common tensors"});
 }
 
-// A layer that is one operation has the name of a PyTorch module; with a residual, it is not what the module returns.
+// A layer of one operation has the name of a PyTorch module; with a residual, its output differs from the module's.
 BOOST_AUTO_TEST_CASE(a_model_is_traced_in_order) {
   const std::string run = *this / "run", in = *this / "in", out = *this / "out", trace = *this / "trace";
   run_until(2, experiment(), run);

@@ -1,5 +1,5 @@
-// heed report: the page holds what the runs have come to, all of it, and nothing from elsewhere. How it looks and what
-// clicks do, tests/report_browser.py tries in a browser.
+// heed report: the page contains all results of the runs, and nothing external. tests/report_browser.py tests its
+// display and interaction in a browser.
 #include "heed/data/images/image.h"
 #include "heed/io/json.h"
 #include "heed/train/runs/run.h"
@@ -19,7 +19,7 @@ std::size_t count(const std::string& text, const std::string& piece) {
   return found;
 }
 
-/// The data in a page.
+/// Returns the data in a page.
 Json data_in(const std::string& page) {
   const std::string begin = "<script type=\"application/json\" id=\"data\">", end = "</script>";
   const std::size_t first = page.find(begin) + begin.size();
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(a_run_in_one_page) {
   }
   BOOST_TEST(count(page, "</script>") == 2);
   BOOST_TEST(page.find("@include") == std::string::npos);
-  // The one address is the name of SVG's elements.
+  // The only address is SVG's namespace.
   BOOST_TEST(count(page, "http") == count(page, "http://www.w3.org/2000/svg") + count(page, "http-equiv"));
   for (const char* foreign : {"src=\"", "url(", "import ", "fetch("})
     BOOST_TEST(page.find(foreign) == std::string::npos, foreign);
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(a_run_in_one_page) {
   BOOST_TEST(recorded.at("steps").at("loss").items().size() == 21u);
   BOOST_TEST(recorded.at("steps").at("epoch").items()[6].number() == 1);
 
-  // Every number of metrics.csv's rows of epochs stands in a curve, and so do those of gradients.csv.
+  // Every value of epoch rows in metrics.csv and gradients.csv is in a curve.
   const char* columns[] = {"loss", "accuracy", "lr", "images_per_s"};
   std::map<std::string, std::vector<double>> curves;
   for (const Json& curve : data.at("curves").items())
@@ -159,14 +159,14 @@ BOOST_AUTO_TEST_CASE(what_the_model_does_with_images) {
         const double largest = block.at("largest").items()[map].number();
         double sum = 0;
         for (const char byte : own) sum += byte / 127.0 * largest;
-        BOOST_TEST((sum > 0.2 && sum < 1));  // without what the class token gets
+        BOOST_TEST((sum > 0.2 && sum < 1));  // excludes the class token's weight
       }
     }
   }
   BOOST_TEST(model.at("cost").at("all").at("layers").items().size() > 10u);
 }
 
-// A map's bytes are the weights that heed maps draws: with one patch in all, there is no choice.
+// The bytes of a map are the weights that heed maps draws; a single patch allows no selection.
 BOOST_AUTO_TEST_CASE(models_of_other_maps) {
   x.train.epochs = 1;
   for (const char* mechanism : {"xca", "synthesizer", "aft"}) {
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(starting_weights_are_named) {
   BOOST_TEST(init.at("crc32").dump() == Json::parse(read_file(*this / "b/init.json")).at("crc32").dump());
 }
 
-// The curves are worth a page without the images, and a run that has only begun has its configuration.
+// Without images the page still has curves, and a run that has just begun has its configuration.
 BOOST_AUTO_TEST_CASE(what_is_not_at_hand_is_said) {
   run(x, *this / "a");
   fs::rename(data(), *this / "elsewhere");

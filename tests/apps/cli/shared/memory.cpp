@@ -1,11 +1,11 @@
-// The program where there is little memory: it works or says in one line that it cannot, and does not wait.
+// The program with little memory: it works or reports an error in one line, without hanging.
 #include "support/command.h"
 
 using namespace heed::test;
 
 namespace {
 
-/// A command with so many kilobytes of addresses. Beside other work its threads may wait for each other for seconds.
+/// Limits the address space in kilobytes. Under load, the threads may wait for each other for seconds.
 CommandResult limited(int kilobytes, const std::string& arguments) {
   return run_command("ulimit -v " + std::to_string(kilobytes) + " && timeout 60 " + heed_program() + " " + arguments);
 }
@@ -19,14 +19,14 @@ BOOST_AUTO_TEST_CASE(a_stack_that_is_too_small_is_said) {
   BOOST_TEST(result.status == 2);
   BOOST_TEST(is_line_with(result.errors, "the stack is limited to 524288 bytes; expected 2097152"), result.errors);
 #ifdef HEED_NO_SIMD
-  const std::string command = " gradcheck softmax";  // a build without fast kernels has no selftest
+  const std::string command = " gradcheck softmax";  // builds without fast kernels have no selftest
 #else
   const std::string command = " selftest operations";
 #endif
   BOOST_TEST(run_command("ulimit -s 2048 && " + heed_program() + command).status == 0);
 }
 
-// OpenBLAS would take 128 MB for each thread, and without them ask for ever.
+// OpenBLAS would take 128 MB per thread, and retry forever without them.
 BOOST_AUTO_TEST_CASE(what_needs_no_blas_works_without_memory_for_it) {
   for (const int kilobytes : {70'000, 100'000, 150'000}) {
     BOOST_TEST(limited(kilobytes, "list").status == 0);
@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(what_needs_no_blas_works_without_memory_for_it) {
   }
 }
 
-// From too little for the program's threads to enough for their buffers: until it has worked ten times in a row.
+// From too little memory for the program's threads to enough for their buffers, until it works ten times in a row.
 BOOST_AUTO_TEST_CASE(what_needs_blas_says_that_memory_is_lacking) {
   int refused = 0, granted = 0;
   for (int kilobytes = 70'000; kilobytes < 400'000 && granted < 10; kilobytes += 2'000) {

@@ -1,4 +1,4 @@
-// The line that heed train redraws, on a terminal of its own.
+// The redrawn line of heed train, on a pseudo-terminal.
 #include "support/cli.h"
 #include "support/lines.h"
 
@@ -12,7 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// The program on a pseudo-terminal of so many columns.
+/// The program on a pseudo-terminal with a given number of columns.
 class OnTerminal {
  public:
   OnTerminal(std::vector<std::string> arguments, unsigned short columns) {
@@ -40,7 +40,7 @@ class OnTerminal {
   }
   void interrupt() const { ::kill(process_, SIGINT); }
 
-  /// What comes until `enough(what came)`, or to the end.
+  /// Returns the output until `enough(output)`, or to the end.
   template <typename Enough>
   std::string read_until(Enough enough) const {
     std::string text;
@@ -60,7 +60,7 @@ class OnTerminal {
   pid_t process_ = -1;
 };
 
-/// The lines with a bar among what was read, without the last, which may be cut off.
+/// Returns the lines with a bar in the output, except the last, which may be incomplete.
 std::vector<std::string> bars(const std::string& text) {
   std::vector<std::string> lines;
   const std::string start = "\r\033[K";
@@ -74,8 +74,8 @@ std::vector<std::string> bars(const std::string& text) {
   return lines;
 }
 
-/// The next two lines with a bar that have from `least` to `most` columns, whatever was drawn before a change of width;
-/// fewer if a hundred others come.
+/// Returns the next two lines with a bar that have `least` to `most` columns, skipping those before a change of width;
+/// fewer if a hundred others follow.
 std::vector<std::string> bars_of(const OnTerminal& terminal, int least, int most) {
   const auto fitting = [&](std::vector<std::string> lines) {
     std::erase_if(lines, [&](const std::string& line) { return columns_of(line) < least || columns_of(line) > most; });
@@ -87,7 +87,7 @@ std::vector<std::string> bars_of(const OnTerminal& terminal, int least, int most
   })));
 }
 
-/// What a terminal too narrow for a bar shows instead, without lines that are cut off and those that end an epoch.
+/// Returns the lines on a terminal too narrow for a bar, without incomplete lines and ends of epochs.
 std::vector<std::string> beginnings(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t at = 0; (at = text.find("\033[Kepo", at)) != std::string::npos; ++at) {
@@ -135,7 +135,7 @@ BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, ManyEp
   check_contains(terminal.read_rest(), {"interrupted and saved"});
 }
 
-// Everything but what is to be pasted, with paths of any length.
+// All lines except those to be pasted, which contain paths of any length.
 BOOST_AUTO_TEST_CASE(all_lines_of_a_run_fit) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), run = workshop / "run";

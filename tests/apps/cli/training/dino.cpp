@@ -1,4 +1,4 @@
-// Self-supervision and dense transfer as a user meets them: probes, what becomes of a run, and what is refused.
+// Self-supervision and dense transfer from the command line: probes, use of the run, and errors.
 #include "support/cli.h"
 #include "support/training.h"
 
@@ -19,7 +19,7 @@ Tensor<double> numbers(const Shape& shape, std::uint64_t seed) {
 
 BOOST_AUTO_TEST_SUITE(cli_dino)
 
-// The loss by its definition, view by view; the gradient of a logit by central differences of it.
+// The loss by its definition, view by view; a logit's gradient by central differences.
 BOOST_AUTO_TEST_CASE(probe_of_the_loss) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in", out = directory / "out";
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(probe_of_the_loss) {
   BOOST_TEST(!std::filesystem::exists(out));
 }
 
-// A head of one hidden number: gelu(gelu(x)) times weights is divided by its length, which leaves signs.
+// A head with one hidden value: gelu(gelu(x)) times weights is divided by its length, which leaves signs.
 BOOST_AUTO_TEST_CASE(probe_of_the_head) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in", out = directory / "out";

@@ -1,5 +1,4 @@
-// Disks that are full, limited or read-only: one line that says so, exit status 2, and the last good checkpoint is
-// there to go on from.
+// Full, limited or read-only disks: one error line, exit status 2, and the last good checkpoint can be resumed.
 #include "support/cli.h"
 #include "support/command.h"
 
@@ -12,7 +11,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A run that was stopped after its first three steps, and the same uninterrupted.
+/// A run stopped after its first three steps, and the same run uninterrupted.
 struct StoppedRun : Workshop {
   std::string file, whole = *this / "whole", run = *this / "run";
 
@@ -30,7 +29,7 @@ struct StoppedRun : Workshop {
   }
 };
 
-/// Runs a line of shell which may mount file systems that nobody else sees.
+/// Runs a line of shell that may mount file systems privately.
 CommandResult run_with_mounts(const std::string& line) { return run_command("unshare -m sh -c '" + line + "'"); }
 
 boost::test_tools::assertion_result with_mounts(boost::unit_test::test_unit_id) {
@@ -71,12 +70,12 @@ BOOST_FIXTURE_TEST_CASE(a_limit_of_file_sizes, StoppedRun) {
   const std::string fresh = *this / "fresh";
   check_refused(run_command("ulimit -f 40 && " + heed_itself + " " + begin(fresh)),
                 "safetensors: cannot write: File too");
-  BOOST_TEST(!std::filesystem::exists(fresh));  // nothing can be resumed there
+  BOOST_TEST(!std::filesystem::exists(fresh));  // nothing can be resumed
   output_of({"train", file, "--run", fresh});
   check_same_run(whole, fresh);
 }
 
-// The disk has room for what there is already, and is then filled to the last byte.
+// The disk has room for the existing files, and is then filled completely.
 BOOST_FIXTURE_TEST_CASE(a_full_disk, StoppedRun, *boost::unit_test::precondition(with_mounts)) {
   const std::string disk = *this / "disk", again = *this / "again";
   std::filesystem::create_directories(disk);

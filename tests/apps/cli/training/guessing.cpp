@@ -1,4 +1,4 @@
-// heed train says in the end whether its model is better than guessing the commonest class.
+// Final remark of heed train on whether its model is better than guessing the most frequent class.
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
@@ -21,7 +21,7 @@ struct Guessing : Workshop {
 
 BOOST_FIXTURE_TEST_SUITE(cli_guessing, Guessing)
 
-// Three of 30 test images are of each class: two standard errors are 2 sqrt(0.1 * 0.9 / 30) = 10.95 points.
+// Each class has three of 30 test images: two standard errors are 2 sqrt(0.1 * 0.9 / 30) = 10.95 points.
 BOOST_AUTO_TEST_CASE(a_model_that_learns_nothing_gets_advice) {
   const std::string text = train("still", {"--set", "optim.lr=0", "--set", "train.epochs=1"});
   check_contains(text, {"no better than guessing: 10.00 % of the test images belong to the commonest class",

@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
     mean = 0.95 * mean + 0.05 * test.points[i].loss;
     BOOST_TEST(std::abs(test.points[i].smoothed - mean / (1 - std::pow(0.95, static_cast<double>(i + 1)))) < 1e-12);
   }
-  // The first step is that of a run.
+  // The first step equals that of a run.
   Experiment x = workshop.experiment();
   x.train.max_steps = 1;
   x.train.log_steps = true;
@@ -34,8 +34,8 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
   BOOST_TEST(std::abs(std::stod(row.substr(std::string("step,1,1,").size())) - test.points[0].loss) < 1e-9);
 }
 
-// Rates that are as good as equal make a run of a constant rate, step by step, with a teacher, too. A rate is off by
-// 1e-9 at most, so losses after a few steps are by no more.
+// Almost equal rates give a run with a constant rate, step by step, also with a teacher. Rates differ by at most 1e-9,
+// and losses after a few steps by no more.
 BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
   const Workshop workshop;
   Experiment dino = dino_experiment(workshop);
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(the_command_prints_draws_and_leaves_no_run) {
   BOOST_TEST(!std::filesystem::exists(workshop / "config.toml"));
   check_refusal({"lr", file, "--from", "1", "--to", "0.1"}, {"--from is 1, --to 0.1"});
   check_refusal({"lr", file, "--steps", "1"}, {"--steps"});
-  check_refusal({"lr", file, "--steps", "5", "--from", "1e-320"}, {"--from", "1e-320"});  // whose ratio to --to is none
+  check_refusal({"lr", file, "--steps", "5", "--from", "1e-320"}, {"--from", "1e-320"});  // its ratio to --to overflows
   check_refusal({"lr", file, "-o", workshop / "none/x.svg"}, {"none/x.svg"});
   check_refusal({"lr", workshop / "none.toml"}, {"none.toml"});
 }

@@ -1,4 +1,4 @@
-// The commands that know sequences: training, evaluation and generation from a small text, probes, made data, refusals.
+// Commands with sequences: training, evaluation and generation from a small text, probes, generated data, errors.
 #include "heed/data/images/image_write.h"
 #include "heed/data/sequences/pixels.h"
 #include "heed/io/safetensors.h"
@@ -18,7 +18,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A text that repeats itself, and an experiment on it.
+/// A repetitive text and an experiment on it.
 struct SmallText {
   TemporaryDirectory directory;
 
@@ -39,7 +39,7 @@ struct SmallText {
 
 BOOST_AUTO_TEST_SUITE(cli_sequences)
 
-// The line of each class: examples to train on, to validate and to test with.
+// The line of each class: numbers of training, validation and test examples.
 BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
   const TemporaryDirectory directory;
   const auto lines = [](int few, int many) {
@@ -59,8 +59,8 @@ BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
   check_contains(text, {"17 sequences to train on, 5 to validate, 5 to test", "classes     'few' 8+1+2, 'many' 9+4+3"});
 }
 
-// A model that has learnt nothing gives each of 256 bytes about the same probability: 60 tokens that are drawn one by
-// one are some 53 different ones.
+// An untrained model gives each of 256 bytes about the same probability: 60 tokens drawn independently have about 53
+// different values.
 BOOST_FIXTURE_TEST_CASE(each_token_is_drawn_by_itself, SmallText) {
   output_of({"train", path("x.toml"), "--run", path("run"), "--set", "optim.lr=0", "--set", "train.epochs=1"});
   const std::string text = output_of({"generate", path("run"), "--tokens", "60"});
@@ -73,7 +73,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   const double loss = read_history(RunPaths(path("run"))).test_loss.value();
   check_contains(trained, {fmt::format("loss {:.4f} ({:.4f} bits)\n", loss, loss / std::log(2.0))});
   const std::string eval = output_of({"eval", path("run")});
-  // The last 5 % of 8400, but the first.
+  // The last 5 % of 8400, except the first byte.
   check_contains(eval, {"text, test, 419 bytes", fmt::format("bits per character {:.4f}\n", loss / std::log(2.0)),
                         fmt::format("loss {:.4f} nats\n", loss)});
   const std::string one = output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--threads", "1"});
@@ -83,14 +83,14 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
                                "--threads", "2"}));
   BOOST_TEST(one != output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "2"}));
   BOOST_TEST(output_of({"generate", path("run"), "--tokens", "5"}).size() == 5u);
-  // Less than a buffer holds: seen where it is emptied only.
+  // The output fits in a buffer, so the failure occurs only when it is flushed.
   const CommandResult lost =
       run_command(heed_program() + " generate " + path("run") + " --prompt the --tokens 5 >/dev/full");
   BOOST_TEST(lost.status == 2);
   check_contains(lost.errors, {"standard output cannot be written"});
   const Finished stats = heed_with({"generate", path("run"), "--tokens", "5", "--stats"});
   BOOST_TEST(stats.status == 0);
-  // Five inputs, of which four are in the window: (3 + 2 x 4) 16 floats.
+  // Five inputs, four of them in the window: (3 + 2 x 4) 16 floats.
   check_contains(stats.err, {"tokens given: 1,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
   const Finished none = heed_with({"generate", path("run"), "--prompt", "the", "--tokens", "0", "--stats"});
   BOOST_TEST(none.out == "the");
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
                                                     {"predict", path("run"), image}})
     check_refusal(of_images, {"takes sequences of tokens, not images; heed eval", "heed generate"});
 
-  // With weights so large the products are not finite.
+  // With such large weights the products overflow.
   const SafetensorsFile best(path("run/best.safetensors"));
   SafetensorsWriter large;
   std::deque<Tensor<float>> tensors;
@@ -130,7 +130,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   check_contains(wild.err, {"the model's answers are not finite: a logit is"});
 }
 
-// Three rows: the images as the model has them, what is kept of them, and what is made of that.
+// Three rows: the model's input images, the kept part, and the completion.
 BOOST_AUTO_TEST_CASE(images_are_completed) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run", sheet = directory / "sheet.png", images = directory / "data";
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
       if (y < 3) BOOST_TEST(at(half, 14 + y, x) == whole);
       changed += at(half, 14 + y, x) != whole;
     }
-  BOOST_TEST(changed > 14);  // of 56 pixels that a model draws which has hardly learnt
+  BOOST_TEST(changed > 14);  // of 56 pixels drawn by an almost untrained model
   BOOST_TEST(completed("0.5", "1").pixels == half.pixels);
   BOOST_TEST(completed("0.5", "2").pixels != half.pixels);
   const Image all = completed("1", "1");
@@ -254,7 +254,7 @@ BOOST_FIXTURE_TEST_CASE(probes_of_a_whole_sequence_and_token_by_token_agree, Sma
   BOOST_TEST(difference < 1e-5f * largest);
   BOOST_TEST(SafetensorsFile(path("out")).contains("grad.tok_embed.weight"));
 
-  // The model is refused before anything else is read.
+  // The model is rejected before anything else is read.
   for (const std::string probe : {"model", "decode"})
     check_refusal({"probe", probe, path("x.toml"), "--weights", path("none"), path("in"), path("out"), "--set",
                    "attention.mechanism=sima"},
@@ -332,7 +332,7 @@ BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
   train("experiments/pairs-micro.toml", "pairs", "sima");
   check_contains(output_of({"eval", path("pairs-sima")}), {"8 pairs"});
 
-  // Maps of sequences of different lengths differ in size; each matrix that is inverted is judged by itself.
+  // Maps of sequences of different lengths differ in size; each inverted matrix is judged separately.
   check_refusal({"spectrum", path("listops-softmax")}, {"blocks.0.attn: ", "expected examples of one length"});
   train("experiments/listops-micro.toml", "listops", "soft", {"attention.soft.landmarks=16", "attention.soft.dims=1"});
   check_contains(output_of({"residual", path("listops-soft"), "--iterations", "3"}), {"of 20 test sequences"});

@@ -1,4 +1,4 @@
-// heed sweep: cells are runs like any other, however often they are interrupted, and the table is their arithmetic.
+// heed sweep: cells equal separate runs, however often interrupted, and the table is computed from them.
 #include "heed/io/json.h"
 #include "support/cli.h"
 #include "support/command.h"
@@ -54,7 +54,7 @@ struct Sweeping : Workshop {
       }
   }
 
-  /// The number in a run's last row of a kind.
+  /// Returns the number in a run's last row of a kind.
   static double in_metrics(const std::string& directory, const std::string& kind, std::size_t column) {
     std::string found;
     for (const std::string& row : metrics_of(directory))
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(cells_are_runs_and_the_table_is_their_arithmetic) {
                  {"| arm | seeds | test accuracy |", "\n| sima | 2 | "});
 }
 
-// Cells trained under the key's former name are those of the present one, and the program says so in one line.
+// Cells trained under the key's former name match those of the current one, with a one-line notice.
 BOOST_AUTO_TEST_CASE(a_former_key_makes_no_other_cells) {
   const std::string line = "heed: train.piece is called train.microbatch since 0.3.0\n";
   const auto write_key = [&](const char* key) {
@@ -173,13 +173,13 @@ BOOST_AUTO_TEST_CASE(a_killed_sweep_goes_on) {
   while (!std::filesystem::exists(watched)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   program.signal(SIGKILL);
   program.wait();
-  // Its child is told to stop, and saves; the next sweep waits for that.
+  // Its child gets a signal, and saves; the next sweep waits for it.
   const Finished done = sweep();
   BOOST_TEST(done.status == 0, done.err);
   check_cells(100);
 }
 
-// A pipe that nobody reads would be waited for with signals blocked: not even Ctrl-C would end it.
+// Opening a pipe without a reader would block with signals blocked, even Ctrl-C.
 BOOST_AUTO_TEST_CASE(logs_are_files_of_the_sweeps_own) {
   write_arms(1);
   const std::string place = cell("softmax", 1), log = place + "/train.log", dear = *this / "dear";
@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
   check_contains(output_of(arguments({"--table"})), {"0 of 2", "seed 1: changed: was begun with train.epochs = 1"});
   BOOST_TEST(sweep({"--redo"}).status == 0);
   check_cells(2);
-  // What makes no difference to a result is no change.
+  // Settings without effect on the result are not changes.
   check_contains(sweep({"--set", "train.log_steps=true", "--set", "train.max_steps=1000"}).err, {"4 cells, 4 done"});
   std::filesystem::remove(cell("sima", 1) + "/cell.json");
   check_refusal(arguments({"--redo"}), {cell("sima", 1), "holds a run that this sweep did not begin"});
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   BOOST_TEST(wild.at("test_accuracy").dump() == "{\"count\":0,\"mean\":null,\"sd\":null}");
   BOOST_TEST(wild.at("runs").items().at(0).at("state").text() == "diverged");
   BOOST_TEST(table.at("arms").items().at(1).at("finished").integer() == 2);
-  const Finished again = sweep();  // the same would come of it
+  const Finished again = sweep();  // the result would be the same
   BOOST_TEST(again.status == 3);
   check_contains(again.err, {"4 cells, 4 done"});
   check_contains(again.out, {"wild, seed 1: diverged: training diverged at step", "0 of 2"});

@@ -1,4 +1,4 @@
-// heed train --check: finds what would end a run at its start, and leaves no trace.
+// heed train --check: detects errors that would stop a run at its start, and writes nothing.
 #include "support/cli.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ struct Checked : Workshop {
     return all;
   }
 
-  /// Every file, with its content.
+  /// Returns every file with its content.
   std::set<std::string> files() const {
     std::set<std::string> found;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(*this / "."))

@@ -1,5 +1,5 @@
-// Personal mechanisms: two hundred identities have two hundred of them, all different, all well conditioned. That the
-// headers made from them are right is tested where labs are graded (tests/apps/cli/course/labs.cpp).
+// Personal mechanisms: two hundred identities have two hundred different, well-conditioned mechanisms. The generated
+// headers are tested in tests/apps/cli/course/labs.cpp.
 #include "src/apps/grading/definition/definition.h"
 
 #include "heed/checks/attention_case.h"
@@ -26,7 +26,7 @@ Tensor<double> output(const Definition& definition) {
   return case_output(case_of(*mechanism), seed);
 }
 
-/// The largest difference, in units of the largest number.
+/// Returns the largest difference relative to the largest element.
 double distance(const Tensor<double>& a, const Tensor<double>& b) {
   double most = 0, difference = 0;
   for (Index i = 0; i < a.size(); ++i) {
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(an_identity_has_the_same_for_all_time) {
              "  8. out = A v   [N, e]\n");
 }
 
-// A solution is right for another identity if its output is that of the other's definition.
+// A solution fits another identity if its output equals that of the other's definition.
 BOOST_AUTO_TEST_CASE(ones_solution_is_nobody_elses) {
   for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {
     std::vector<Tensor<double>> outputs;
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(ones_solution_is_nobody_elses) {
   }
 }
 
-// Dual numbers give the derivative, and capitals are no other identity.
+// Dual numbers give the derivative, and capitals do not change an identity.
 BOOST_AUTO_TEST_CASE(gradients_are_derivatives) {
   for (int i = 0; i < 20; ++i)
     for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_derivatives) {
              equations_of(definition_of("s1000", PersonalTask::write)));
 }
 
-// No gradient is too small or too large to be compared with differences, and every input matters.
+// All gradients have a suitable size for differences, and every input matters.
 BOOST_AUTO_TEST_CASE(all_are_well_conditioned) {
   for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair})
     for (int i = 0; i < class_size; ++i) {
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(all_are_well_conditioned) {
     }
 }
 
-// None of what is handed out to be repaired solves what is to be written.
+// No mechanism to be repaired solves one to be written.
 BOOST_AUTO_TEST_CASE(gates_are_for_those_who_write) {
   const auto gated = [](const Definition& d) {
     return d.query_gate.feature != Feature::identity || d.key_gate.feature != Feature::identity;
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(gates_are_for_those_who_write) {
   }
 }
 
-// Products of all pairs cost N M (d + e), those of a state (N + M) d e: who takes the others is seen.
+// Products of all pairs cost N M (d + e), those of a state (N + M) d e, so the wrong order is detected.
 BOOST_AUTO_TEST_CASE(the_order_of_products_is_counted) {
   for (int i = 0; i < class_size; ++i) {
     const Definition definition = definition_of(identity(i), PersonalTask::write);

@@ -1,4 +1,4 @@
-// Formulas, hidden answers, and what is said about wrong ones.
+// Formulas, hidden answers, and messages about wrong ones.
 #include "src/apps/grading/marks/answer_marks.h"
 
 #include "support/temporary.h"
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(hidden_answers) {
   for (const double wrong : {0.0343, 0.0349, 0.346, -0.0346, 0.0}) BOOST_TEST(says(number, wrong) == "wrong", wrong);
   BOOST_TEST(says(hidden(0.0), 0.0) == "right");
   BOOST_TEST(says(hidden(99.96), 100.0) == "right");
-  // Another lab's hash, or another point's, is another.
+  // The hash depends on the lab and the point.
   BOOST_TEST(answer_hash("lab", "p", 1.0, 3) != answer_hash("lab", "q", 1.0, 3));
   BOOST_TEST(answer_hash("lab", "p", 1.0, 3) != answer_hash("other", "p", 1.0, 3));
 }

@@ -1,4 +1,4 @@
-// What a confined process may not do, tried from Python.
+// Forbidden actions of a confined process, attempted from Python.
 #include "src/apps/grading/sandbox/confined.h"
 
 #include "heed/io/file.h"
@@ -13,7 +13,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Python in confinement, which says something with say(text).
+/// Confined Python that prints by say(text).
 struct Prisoner {
   PrivateDirectory place;
   Confined process;
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(what_is_denied) {
   BOOST_TEST(said("tried(lambda: os.mkdir('here'))") == "PermissionError");
   BOOST_TEST(said("tried(lambda: os.unlink(sys.argv[0]))") != "done");
   BOOST_TEST(said("tried(lambda: os.chmod('.', 0o777))") == "PermissionError");
-  // Limits are not raised again; that of addresses is not set where a sanitizer needs them.
+  // Limits cannot be raised; sanitizers run without the address-space limit.
   BOOST_TEST(said("import resource\ntried(lambda: resource.setrlimit(resource.RLIMIT_CPU, (-1, -1)))") != "done");
 #ifndef HEED_SANITIZED
   BOOST_TEST(said("import resource\ntried(lambda: resource.setrlimit(resource.RLIMIT_AS, (-1, -1)))") != "done");
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(how_processes_end) {
 
 BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer)) {
   BOOST_TEST(said("tried(lambda: len(bytearray(1 << 30)))", {.memory = Index{512} << 20}) == "MemoryError");
-  // Who may write, writes where he works, and no more than so much.
+  // With permission to write, it can write in its own directory up to a limit.
   const Confinement writer{.file = 4096};
   BOOST_TEST(said("tried(lambda: open('here', 'w').write('x' * 4000))", writer) == "4000");
   BOOST_TEST(said("tried(lambda: open('/tmp/heed-was-here', 'w'))", writer) ==
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer))
   BOOST_TEST(said("tried(lambda: open('here', 'w').write('x' * 9000))", writer) == "OSError");
 }
 
-// A process that takes no messages does not stop the one that sends them.
+// A process that reads no messages does not block the sender.
 BOOST_AUTO_TEST_CASE(nobody_reads) {
   Prisoner deaf("import time\ntime.sleep(60)", {.seconds = 0.5});
   Message message;
