@@ -1,5 +1,5 @@
-// Adder attention: values by hand, extreme inputs. Gradients, costs and agreement of number types are checked for every
-// mechanism in tests/checks/cases.cpp.
+// Adder attention: hand-calculated values and extreme inputs. tests/checks/cases.cpp checks gradients, costs and
+// agreement of number types for every mechanism.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// Tokens of so many channels.
+/// Returns operands with tokens of `channels` channels.
 Tensors given(Index channels, const std::vector<double>& q, const std::vector<double>& k, const std::vector<double>& v,
               const std::vector<double>& dout) {
   const Index count = static_cast<Index>(v.size()) / channels;
@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
   const Tensors with = run_mechanism<double>("adder", {}, x);
   check_near(with.at("map"), {1.75, 0.25, 0.25, 1.75});
   check_near(with.at("out"), {5 + 4, 7 + 8});
-  // d out_0 / d s_01 = 3/16 (8 - 4); s_01 grows as q_0 moves towards k_1. s_00 sits at the kink, where sign is 0.
+  // d out_0 / d s_01 = 3/16 (8 - 4); s_01 grows as q_0 moves towards k_1. s_00 is at the kink, where sign is 0.
   check_near(with.at("dq"), {0.75 * scale, 0});
   check_near(with.at("dk"), {0, -0.75 * scale});
   check_near(with.at("dv"), {1.75, 0.25});
@@ -52,9 +52,9 @@ BOOST_AUTO_TEST_CASE(hardtanh_is_sign_beyond_one_and_the_difference_within) {
   BOOST_TEST(dq("hardtanh", near)[0] == 0.25 * dq("sign", near)[0], boost::test_tools::tolerance(1e-12));
 }
 
-// Scores of 1e4 and 1e6: softmax subtracts the maximum, so nothing overflows; a row then attends to its nearest key.
-// A scaled score of 2 size is rounded by up to 6e-8 of itself before the maximum is subtracted from it, which moves the
-// weights of two keys that are nearly tied by as much; values and cotangents multiply that by up to 4.
+// Scores of 1e4 and 1e6: softmax subtracts the maximum, so nothing overflows; a row then attends to its nearest key. A
+// scaled score of 2 size has a rounding error up to 6e-8 of itself before the maximum is subtracted, which changes the
+// weights of two nearly tied keys by as much; values and cotangents multiply that by up to 4.
 BOOST_AUTO_TEST_CASE(far_apart_tokens) {
   for (const double size : {1e4, 1e6}) {
     const Tensors x = given(2, {-size, size, 0.5, 2}, {size, size, -size, -size}, {1, 2, 3, 4}, {1, -1, 2, 0.5});
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(far_apart_tokens) {
   }
 }
 
-// Every distance is zero: a uniform map, and no gradient by q and k.
+// All distances are zero: a uniform map, and zero gradients by q and k.
 BOOST_AUTO_TEST_CASE(identical_tokens) {
   const Tensors r = run_mechanism<double>("adder", {}, given(1, {7, 7, 7}, {7, 7, 7}, {1, 2, 6}, {1, 2, 3}));
   for (Index i = 0; i < 9; ++i) BOOST_TEST(r.at("map")[i] == 1.0 / 3 + (i % 4 == 0));
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(refusals_say_why) {
   BOOST_TEST(refusal("adder", {{"identity", "false"}}, cross) == "");
 }
 
-// At N = 4096 neither N x N nor N x N x d may be needed.
+// At N = 4096 memory must grow neither as N x N nor as N x N x d.
 BOOST_AUTO_TEST_CASE(memory_is_linear_in_the_number_of_tokens) {
   const AttentionShape shape{.heads = 3, .queries = 4096, .keys = 4096, .width = 64, .value_width = 64};
   const AttentionMemorySize memory = make_mechanism("adder", {})->memory(shape);

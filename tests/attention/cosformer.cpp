@@ -1,5 +1,5 @@
-// cosFormer on numbers worked out by hand and by its definition. Gradients, costs and agreement of number types are
-// checked over all mechanisms in tests/checks/cases.cpp.
+// cosFormer compared with hand-calculated values and its definition. tests/checks/cases.cpp checks gradients, costs and
+// agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -42,7 +42,7 @@ MapDefinition definition(const Weight& weight) {
   };
 }
 
-/// Numbers that are not near zero, where relu has a kink.
+/// Returns random numbers not near zero, where relu has a kink.
 Tensor<double> clear_of_zero(const Shape& shape, std::uint64_t seed) {
   Tensor<double> x = random_tensor(shape, seed, 2);
   for (double& value : x) value += value < 0 ? -0.0625 : 0.0625;
@@ -63,7 +63,7 @@ void check(const char* reweight, Index N, Index M, const Weight& weight, const A
 BOOST_AUTO_TEST_SUITE(cosformer)
 
 // q = (2, -1), k = (1, 3), v = (4, 8). Without weights A = (2, 6) / (8 + eps) for the first query; the second has no
-// positive channel, and gives 0. 1d: cos(pi/2 / 2) = sqrt(1/2) between the two tokens.
+// positive channel, which gives 0. 1d: cos(pi/2 / 2) = sqrt(1/2) between the two tokens.
 BOOST_AUTO_TEST_CASE(by_hand) {
   const Tensors x{{"q", tokens(2, 1, {2, -1})}, {"k", tokens(2, 1, {1, 3})}, {"v", tokens(2, 1, {4, 8})}};
   const Tensors none = run_mechanism<double>("cosformer", {}, x);

@@ -1,5 +1,5 @@
-// Efficient attention on numbers worked out by hand and by its definition. Gradients, costs and agreement of number
-// types are checked over all mechanisms in tests/checks/cases.cpp.
+// Efficient attention compared with hand-calculated values and its definition. tests/checks/cases.cpp checks gradients,
+// costs and agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,5 @@
-// Lambda layers on numbers worked out by hand, and with their single head of keys and values in a model. Gradients,
-// costs and agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+// Lambda layers compared with hand-calculated values, and with their single head of keys and values in a model.
+// tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include "heed/config/experiment.h"
@@ -20,7 +20,7 @@ Tensors operands() {
           {"v", Tensor<double>(Shape{1, 1, 2, 1}, {4, 8})}};
 }
 
-/// What multiplies v: q_n . (ks_m + E_nm), ks the softmax of each channel of k over the tokens.
+/// Returns the attention map q_n . (ks_m + E_nm), with ks the softmax of each channel of k over the tokens.
 SlowMatrix definition(const DefinitionHead& x) {
   SlowMatrix channels(x.d(), x.M());
   for (Index c = 0; c < x.d(); ++c)
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
     check_definition("lambda", {{"positions", "false"}}, random_operands(N, 11), definition);
 }
 
-// Position lambdas of nothing leave the content's.
+// Zero position embeddings leave the content lambda.
 BOOST_AUTO_TEST_CASE(without_positions) {
   const Tensors x = random_operands(9, 9);
   Tensors with = x;
@@ -91,8 +91,8 @@ BOOST_AUTO_TEST_CASE(positions_by_hand) {
   check_near(results.at("map"), {1.25, 2.75, 2 * 3.25, 2 * -0.25, 3.75, 8.25, -3.25, 0.25});
 }
 
-// Every parameter is shared where it is said to be: in a model with 4 heads the projection has 4 parts of q, one of k
-// and one of v, each with a norm of its own width.
+// All keys and values are shared between heads: in a model with 4 heads the projection has 4 parts of q, one of k and
+// one of v, each with a norm of its own width.
 BOOST_AUTO_TEST_CASE(one_head_of_keys_in_a_model) {
   ModelConfig model;
   model.image = 4, model.channels = 1, model.patch = 2, model.dim = 12, model.depth = 1, model.heads = 4;

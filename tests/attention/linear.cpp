@@ -1,5 +1,5 @@
-// Linear attention on numbers worked out by hand, and by its definition over several blocks of queries. Gradients,
-// costs and agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+// Linear attention compared with hand-calculated values, and with its definition over several blocks of queries.
+// tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   check_near(r.at("dk"), {u[0] * (4 - out[0]) + u[1] * (4 - out[1]), u[0] * (8 - out[0]) + u[1] * (8 - out[1])});
 }
 
-// The first query sees the first key alone; the third key is seen by none.
+// The first query attends to the first key only; no query attends to the third key.
 BOOST_AUTO_TEST_CASE(causal_by_hand) {
   const Tensors r = run_mechanism<double>(
       "linear", {{"causal", "true"}},
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
                        definition(*causal == 't'));
 }
 
-// exp(-200) is not there in float; a row of nothing but such features is 0, as its sum is 1e-6 at least.
+// exp(-200) underflows in float; a row of such features is 0, since its divisor is at least 1e-6.
 BOOST_AUTO_TEST_CASE(extreme_numbers) {
   const Tensors x{{"q", tokens(2, 1, {-200, 1e4})}, {"k", tokens(2, 1, {1e4, -200})}, {"v", tokens(2, 1, {3, 5})}};
   for (const Tensors& r : {run_mechanism<double>("linear", {}, x), run_mechanism<float>("linear", {}, x)}) {
@@ -94,8 +94,8 @@ BOOST_AUTO_TEST_CASE(memory_and_time_are_linear_in_tokens) {
       return AttentionShape{.heads = 1, .queries = tokens, .keys = tokens, .width = 16, .value_width = 16};
     };
     const AttentionMemorySize size = mechanism->memory(shape(4096));
-    const Index features = causal ? 16 + 16 : 0;                     // kept, or made again
-    BOOST_TEST(size.saved == 4096 * (features + 1) + 16 * 16 + 16);  // and D, S and z
+    const Index features = causal ? 16 + 16 : 0;                     // saved, or recomputed
+    BOOST_TEST(size.saved == 4096 * (features + 1) + 16 * 16 + 16);  // also D, S and z
     BOOST_TEST(size.scratch <= 4096 * (3 * 16 + 1) + 16 * 17 + 2 * 64 * 64);
     const Cost one = mechanism->cost(shape(1024)), two = mechanism->cost(shape(2048));
     BOOST_TEST(two.forward_contractions.mul == 2 * one.forward_contractions.mul);

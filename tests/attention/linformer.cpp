@@ -1,5 +1,5 @@
-// Linformer on numbers worked out by hand and by its definition. Gradients, costs and agreement of number types are
-// checked over all mechanisms in tests/checks/cases.cpp.
+// Linformer compared with hand-calculated values and its definition. tests/checks/cases.cpp checks gradients, costs and
+// agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
                      definition);
 }
 
-// Where nothing is projected, it is softmax attention.
+// With the identity as projection it is softmax attention.
 BOOST_AUTO_TEST_CASE(of_the_identity) {
   const Index M = 9;
   Tensors x{{"q", random_tensor({2, 2, 7, 4}, 1, 2)},

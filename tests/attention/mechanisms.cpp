@@ -1,5 +1,5 @@
-// The list of mechanisms is all that others know of them: no file but a mechanism's own asks for one by name, so a new
-// one is missing nowhere.
+// The list is the only connection to mechanisms: no file except a mechanism's own refers to one by name, so a new one
+// is complete.
 #include "heed/attention/mechanism.h"
 #include "heed/io/file.h"
 
@@ -14,15 +14,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The check of adder attention's surrogate gradient writes out the function whose derivative that is.
+/// The check of adder attention's surrogate gradient defines the function of which it is the derivative.
 const std::string own_check = "src/checks/adder_cases.cpp";
 
 bool has(const std::string& text, const std::regex& pattern) { return std::regex_search(text, pattern); }
 
-/// A call that makes or finds a mechanism by a name that is written there.
+/// A call that creates or finds a mechanism by a literal name.
 const std::regex by_name("\\b(make_mechanism|find_mechanism|keep)\\(\\s*\"");
 
-/// In a script: 'softmax', "soft:landmarks=49".
+/// Returns a pattern for names in a script: 'softmax', "soft:landmarks=49".
 std::regex quoted_name() {
   std::string names;
   for (const MechanismEntry& entry : mechanisms()) names += fmt::format("{}{}", names.empty() ? "" : "|", entry.name);

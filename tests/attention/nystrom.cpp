@@ -1,5 +1,5 @@
-// Nystroemformer on numbers worked out by hand and by its definition. Gradients, costs and agreement of number types
-// are checked over all mechanisms in tests/checks/cases.cpp.
+// Nystroemformer compared with hand-calculated values and its definition. tests/checks/cases.cpp checks gradients,
+// costs and agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// Means of the tokens of each landmark; where[token] is its landmark, -1 for none.
+/// Returns the mean of each landmark's tokens; where[token] is its landmark, -1 for none.
 SlowMatrix means(const SlowMatrix& x, const std::vector<Index>& where, Index count) {
   SlowMatrix sums(count, x.columns);
   std::vector<double> sizes(static_cast<std::size_t>(count));
@@ -33,7 +33,7 @@ SlowMatrix scores(const SlowMatrix& x, const SlowMatrix& y) {
   return slow_softmax(s);
 }
 
-/// a I - m
+/// Returns a I - m.
 SlowMatrix minus(double a, SlowMatrix m) {
   for (Index i = 0; i < m.rows; ++i)
     for (Index j = 0; j < m.columns; ++j) m(i, j) = (i == j ? a : 0) - m(i, j);
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(one_landmark_by_hand) {
   }
 }
 
-// As many landmarks as tokens: F = A = B, and with Z the inverse the map is that of softmax attention.
+// One landmark per token: F = A = B, and with Z the inverse the map is that of softmax attention.
 BOOST_AUTO_TEST_CASE(all_tokens_are_landmarks) {
   Tensors x = operands(6, 6);
   const Tensors softmax = run_mechanism<double>("softmax", {}, x);

@@ -1,5 +1,5 @@
-// What there is to look at in mechanisms: maps are what multiplies v, and pictures have the shapes that they are said
-// to have. Pictures of single mechanisms are on numbers worked out by hand.
+// Pictures of mechanisms: maps reproduce the output from v, and pictures have the declared shapes. Pictures of single
+// mechanisms are compared with hand-calculated values.
 #include "support/mechanism.h"
 
 #include "heed/attention/capabilities/map.h"
@@ -16,7 +16,7 @@ namespace {
 constexpr AttentionShape grid{.grid_height = 2, .grid_width = 4};
 constexpr Index images = 2, heads = 3, dim = 12, N = 8;
 
-/// Random operands and own tensors of a mechanism on that grid; empty where it cannot work there.
+/// Returns random operands and parameters of a mechanism on that grid; empty if it does not support the grid.
 Tensors operands(const Mechanism& mechanism) {
   const AttentionLayout layout = mechanism.layout(dim, heads);
   const AttentionShape shape = layout.among(N, grid);
@@ -51,7 +51,7 @@ void for_each_variant(const F& f) {
     }
 }
 
-/// a [.., rows, n] times b [.., n, columns]; b may have fewer heads, which then serve all.
+/// Multiplies a [.., rows, n] by b [.., n, columns]; b may have fewer heads, shared by all.
 std::vector<double> product(const Tensor<double>& a, const Tensor<double>& b) {
   const Index count = a.shape()[0], of_a = a.shape()[1], of_b = b.shape()[1];
   const Index rows = a.shape()[2], n = a.shape()[3], columns = b.shape()[3];
@@ -67,7 +67,7 @@ std::vector<double> product(const Tensor<double>& a, const Tensor<double>& b) {
   return result;
 }
 
-/// Of each matrix.
+/// Transposes each matrix.
 Tensor<double> transpose(const Tensor<double>& x) {
   const Shape& s = x.shape();
   Tensor<double> y(Shape{s[0], s[1], s[3], s[2]});
@@ -116,8 +116,8 @@ BOOST_AUTO_TEST_CASE(a_mechanism_with_the_capability_has_pictures) {
       BOOST_TEST(!mechanism->pictures()->picture_infos().empty(), entry.name);
 }
 
-// With keys of one channel per group or head the weights of AFT are what multiplies v there. They are made from all
-// biases at once, of which some are -inf, not as the forward pass makes them.
+// With one key channel per group or head, AFT's weights are its attention map. They are computed from all biases at
+// once, some of them -inf, unlike in the forward pass.
 BOOST_AUTO_TEST_CASE(weights_of_aft_multiply_v) {
   for (OptionValues options : find_mechanism("aft").variants()) BOOST_TEST_CONTEXT(options.begin()->second) {
       options["query"] = "false";
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(weights_of_aft_multiply_v) {
     }
 }
 
-// w = 10 t + s where |t - s| < 2, and no more of it beyond; masked and causal keys count as 0 too.
+// w = 10 t + s if |t - s| < 2, and 0 beyond; masked and causal keys also count as 0.
 BOOST_AUTO_TEST_CASE(biases_of_local_aft) {
   Tensors x{{"q", tokens(3, 1, {0, 0, 0})}, {"k", tokens(3, 1, {0, 0, 0})}, {"v", tokens(3, 1, {1, 2, 3})}};
   x["w"] = Tensor<double>(Shape{3, 3}, {0, 1, 2, 10, 11, 12, 20, 21, 22});
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(keys_of_aft) {
   check_near(results.at("picture.keys"), {0.5, 1, 1, 1.0 / 3}, 1e-6);
 }
 
-// The biases of a head as they lie in its window.
+// The biases of a head at their positions in the window.
 BOOST_AUTO_TEST_CASE(biases_of_conv_aft) {
   Tensors x = operands(*make_mechanism("aft", {{"variant", "conv"}, {"reparam", "false"}}));
   const Tensors results = run_mechanism<float>("aft", {{"variant", "conv"}, {"reparam", "false"}}, x, grid);

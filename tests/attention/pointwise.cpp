@@ -1,5 +1,5 @@
-// Point-wise attention on numbers worked out by hand. Gradients, costs and agreement of number types are checked over
-// all mechanisms in tests/checks/cases.cpp, the functions themselves in tests/kernels/elements/pointwise.cpp.
+// Point-wise attention compared with hand-calculated values. tests/checks/cases.cpp checks gradients, costs and
+// agreement of number types for all mechanisms, tests/kernels/elements/pointwise.cpp the functions themselves.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// One head of width 1.
+/// Runs one head of width 1.
 template <class T>
 Tensors run(const OptionValues& options, const std::vector<double>& q, const std::vector<double>& k,
             const std::vector<double>& v) {
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(alpha_and_causal) {
   check_near(run<double>({{"alpha", "0"}}, q, k, v).at("out"), {15, 14});
   const double root = std::sqrt(2.0);
   check_near(run<double>({{"alpha", "0.5"}}, q, k, v).at("out"), {15 / root, 14 / root});
-  // The first query sees the first key only; the divisor stays 2.
+  // The first query attends to the first key only; the divisor remains 2.
   const Tensors r = run<double>({{"causal", "true"}, {"phi", "identity"}}, q, k, v);
   check_near(r.at("out"), {7.5, (-30 + 14) / 2.0});
   check_near(r.at("dv"), {(3 - 6) / 2.0, 1});
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(alpha_and_causal) {
   check_near(r.at("dk"), {(5 - 10) / 2.0, -7});
 }
 
-// Keys that no query sees get a gradient, of zero.
+// Keys that no query attends to get a zero gradient.
 BOOST_AUTO_TEST_CASE(causal_with_more_keys_than_queries) {
   const Tensors r = run<double>({{"causal", "true"}}, {1}, {3, 4, 5}, {6, 7, 8});
   check_near(r.at("out"), {6});
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(causal_with_more_keys_than_queries) {
 BOOST_AUTO_TEST_CASE(relu6_is_flat_above_6) {
   const Tensors r = run<double>({{"phi", "relu6"}}, {2, 2, 2}, {1, 3, 4}, {1, 1, 1});  // rows (2, 6, 8)
   check_near(r.at("out"), {14.0 / 3, 14.0 / 3, 14.0 / 3});
-  check_near(r.at("dq"), {1.0 / 3, 1.0 / 3, 1.0 / 3});  // key 1 alone: 6 is a kink and 8 is beyond
+  check_near(r.at("dq"), {1.0 / 3, 1.0 / 3, 1.0 / 3});  // key 1 only: 6 is a kink and 8 is beyond
   check_near(r.at("dk"), {2, 0, 0});
 }
 
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   const auto mechanism = make_mechanism("pointwise", {});
   const AttentionShape shape{.heads = 2, .queries = 4096, .keys = 4096, .width = 16, .value_width = 16};
   BOOST_TEST(mechanism->memory(shape).saved == 0);
-  BOOST_TEST(mechanism->memory(shape).scratch == 2 * 64 * 640);  // S for a part of the keys, A
+  BOOST_TEST(mechanism->memory(shape).scratch == 2 * 64 * 640);  // S for part of the keys, A
   const AttentionShape small{.heads = 2, .queries = 64, .keys = 64, .width = 16, .value_width = 16};
   BOOST_TEST(mechanism->memory(small).saved == 2 * 64 * 64);
 }

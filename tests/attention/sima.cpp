@@ -1,5 +1,5 @@
-// SimA on numbers worked out by hand, and where numbers are extreme. Gradients, costs and agreement of number types are
-// checked over all mechanisms in tests/checks/cases.cpp.
+// SimA compared with hand-calculated values, and for extreme inputs. tests/checks/cases.cpp checks gradients, costs and
+// agreement of number types for all mechanisms.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(the_order_taken_is_the_cheaper_one) {
   BOOST_TEST(multiplications("auto", 197) == 3 * 2 * 197 * 64 * 64);
 }
 
-// The paper's 4.6 G multiply-adds for DeiT-S at 224 are made with q k^T first: 0.36 G of them are these two products.
+// The paper's 4.6 G multiply-adds for DeiT-S at 224 assume q k^T first: 0.36 G of them are these two products.
 BOOST_AUTO_TEST_CASE(no_exponentials_and_the_papers_count) {
   const AttentionShape deit_small{.heads = 6, .queries = 197, .keys = 197, .width = 64, .value_width = 64};
   const Cost cost = make_mechanism("sima", {{"order", "qk_first"}})->cost(deit_small);
@@ -63,13 +63,13 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   for (const char* order : {"auto", "qk_first", "kv_first"}) {
     const auto mechanism = make_mechanism("sima", {{"order", order}});
     const AttentionShape shape{.heads = 1, .queries = 4096, .keys = 4096, .width = 16, .value_width = 16};
-    // qn, kn, their gradients; blocks of 64 rows where q k^T comes first
+    // qn, kn, their gradients; blocks of 64 rows if q k^T is computed first
     BOOST_TEST(mechanism->memory(shape).saved <= 2 * 4096 * 16 + 32 + 16 * 16);
     BOOST_TEST(mechanism->memory(shape).scratch <= 2 * 4096 * 16 + (order[0] == 'q' ? 2 * 64 * 4096 : 16 * 16));
   }
 }
 
-// A channel of zeros stays zero and its gradient is dxn / 1e-12: large, but a number, and the same in float.
+// A zero channel stays zero and its gradient is dxn / 1e-12: large but finite, and equal in float.
 BOOST_AUTO_TEST_CASE(a_channel_of_zeros) {
   const std::vector<double> q{0, 1, 0, -2, 0, 0.5}, k{0.5, 0, -1, 0, 2, 0}, v{1, 2, 3, 4, 5, 6};
   for (const char* norm : {"l1", "l2"})

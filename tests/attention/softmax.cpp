@@ -1,5 +1,5 @@
-// Softmax attention on numbers worked out by hand, by its definition, and where scores are extreme. Gradients, costs
-// and agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+// Softmax attention compared with hand-calculated values and its definition, and for extreme scores.
+// tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   check_near(r.at("dk"), {-4.0 / 3 * ln2, 4.0 / 3 * ln2});
 }
 
-// The first query sees the first key alone, whatever the second is.
+// The first query attends to the first key only, whatever the second is.
 BOOST_AUTO_TEST_CASE(causal_by_hand) {
   const double ln2 = std::log(2.0);
   const Tensors r = run_mechanism<double>(
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(causal_by_hand) {
   check_near(r.at("dv"), {5.0 / 3, 1.0 / 3});
 }
 
-// Keys that no query sees get a gradient, of zero.
+// Keys that no query attends to get a zero gradient.
 BOOST_AUTO_TEST_CASE(causal_with_more_keys_than_queries) {
   const Tensors r =
       run_mechanism<double>("softmax", {{"causal", "true"}},
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(causal_with_more_keys_than_queries) {
   check_near(r.at("dv"), {1, 0, 0});
 }
 
-/// out = softmax(q k^T / sqrt(d)) v as it is written, for one image and head after the other.
+/// Computes out = softmax(q k^T / sqrt(d)) v directly, separately for each image and head.
 Tensor<double> by_definition(const Tensors& x, bool causal) {
   const Tensor<double>&q = x.at("q"), &k = x.at("k"), &v = x.at("v");
   const Index heads = q.shape()[0] * q.shape()[1], N = q.shape()[2], M = k.shape()[2], d = q.shape()[3],
@@ -67,8 +67,7 @@ Tensor<double> by_definition(const Tensors& x, bool causal) {
   return out;
 }
 
-// More than one block of queries (map_blocks.h), and a width of values of their own. Of up to 20 tokens the map is
-// kept.
+// More than one block of queries (map_blocks.h), and values of a different width. Up to 20 tokens the map is saved.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
   for (const char* causal : {"false", "true"})
     for (const Index N : {1, 5, 20, 21, 95, 96, 150}) {
@@ -100,7 +99,7 @@ BOOST_AUTO_TEST_CASE(split_rows_by_definition) {
   }
 }
 
-// Scores of 1e4: the largest weighs 1, whatever the others are; nothing overflows.
+// Scores of 1e4: the largest has weight 1, whatever the others are; nothing overflows.
 BOOST_AUTO_TEST_CASE(extreme_scores) {
   const Tensors x{{"q", tokens(2, 1, {100, -100})}, {"k", tokens(2, 1, {100, -100})}, {"v", tokens(2, 1, {1, 2})}};
   for (const Tensors& r : {run_mechanism<double>("softmax", {}, x), run_mechanism<float>("softmax", {}, x)}) {
@@ -111,7 +110,7 @@ BOOST_AUTO_TEST_CASE(extreme_scores) {
   }
 }
 
-/// x with so many channels, of which further ones are zero, times `factor`.
+/// Returns x times `factor`, padded with zero channels to `channels`.
 Tensor<double> widened(const Tensor<double>& x, Index channels, double factor = 1) {
   const Shape& s = x.shape();
   Tensor<double> wide(Shape{s[0], s[1], s[2], channels});
@@ -120,14 +119,14 @@ Tensor<double> widened(const Tensor<double>& x, Index channels, double factor = 
   return wide;
 }
 
-// So many channels that the backward pass takes the keys part by part, with a kept map and with one that is made again;
-// against as many as are not zero, of which it takes all keys at once.
+// Enough channels for the backward pass to split the keys, with a saved map and with a recomputed one; compared with
+// the nonzero channels alone, for which it processes all keys at once.
 BOOST_AUTO_TEST_CASE(parts_of_keys) {
   const Index d = 2;
   for (const auto& [N, channels] : {std::pair<Index, Index>{150, 700}, {700, 16}})
     for (const char* name : {"softmax", "pointwise"})
       for (const char* causal : {"false", "true"}) {
-        const double larger = std::sqrt(static_cast<double>(channels) / d);  // undoes the larger divisor of the scores
+        const double larger = std::sqrt(static_cast<double>(channels) / d);  // for the larger divisor of the scores
         const auto random = [N = N](std::uint64_t seed) { return random_tensor({1, 1, N, d}, seed); };
         const Tensor<double> q = random(1), k = random(2), v = random(3), dout = random(4);
         const Tensors all =
@@ -146,8 +145,8 @@ BOOST_AUTO_TEST_CASE(parts_of_keys) {
       }
 }
 
-// Gradients are the same bits whether the map was kept or is made again. Wide values alone decide that it is kept:
-// channels of zeros leave everything else as it is.
+// Gradients have the same bits for a saved and a recomputed map. Only the wide values cause it to be saved: zero
+// channels change nothing else.
 BOOST_AUTO_TEST_CASE(a_kept_map_is_the_one_that_is_made_again) {
   const Index N = 150, wide = 150;
   for (const char* causal : {"false", "true"}) {
@@ -163,20 +162,20 @@ BOOST_AUTO_TEST_CASE(a_kept_map_is_the_one_that_is_made_again) {
   }
 }
 
-// Small maps are kept, up to the size of q, k, v and out together. Otherwise two numbers are kept of each row, and two
-// blocks of the map are made at a time.
+// Small maps are saved, up to the size of q, k, v and out together. Otherwise two values per row are saved, and two
+// blocks of the map are computed at a time.
 BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   const AttentionShape shape{.heads = 2, .queries = 4096, .keys = 4096, .width = 16, .value_width = 16};
   const AttentionMemorySize size = make_mechanism("softmax", {})->memory(shape);
   BOOST_TEST(size.saved == 2 * 2 * 4096);
-  BOOST_TEST(size.scratch == 2 * 64 * 640 + 4096);  // A, dA for a part of the keys, D
+  BOOST_TEST(size.scratch == 2 * 64 * 640 + 4096);  // A, dA for part of the keys, D
   BOOST_TEST(size.prepared == 0);
   const auto saved = [](Index tokens) {
     return make_mechanism("softmax", {})
         ->memory({.heads = 2, .queries = tokens, .keys = tokens, .width = 16, .value_width = 16})
         .saved;
   };
-  BOOST_TEST(saved(50) == 2 * 50 * 64);  // rows begin on cache lines
+  BOOST_TEST(saved(50) == 2 * 50 * 64);  // rows start at cache lines
   BOOST_TEST(saved(64) == 2 * 64 * 64);
   BOOST_TEST(saved(65) == 2 * 65 * 2);
 }

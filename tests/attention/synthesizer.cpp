@@ -1,5 +1,5 @@
-// Synthesizer on numbers worked out by hand and by its definition. Gradients, costs and agreement of number types are
-// checked over all mechanisms in tests/checks/cases.cpp.
+// Synthesizer compared with hand-calculated values and its definition. tests/checks/cases.cpp checks gradients, costs
+// and agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include "heed/attention/capabilities/preparation.h"
@@ -46,8 +46,8 @@ MapDefinition random(bool causal) {
 BOOST_AUTO_TEST_SUITE(synthesizer)
 
 // Y = relu(2 q - 1) = (1, 0) for q = (1, 0), S = Y (ln 2, 0) + (0, ln 3): the rows of A are those of (2, 3) and (1, 3),
-// v = (5, 10): out = (8, 35/4). dS = A (v - out) = (-6/5, 6/5), (-15/16, 15/16). db2 is their sum, dw2 the first one,
-// dY = dS w2 = -6/5 ln 2, the second does not pass. dq = 2 dY, dw1 = q dY, db1 = dY.
+// v = (5, 10): out = (8, 35/4). dS = A (v - out) = (-6/5, 6/5), (-15/16, 15/16). db2 is their sum, dw2 the first, dY =
+// dS w2 = -6/5 ln 2, 0 in the second row. dq = 2 dY, dw1 = q dY, db1 = dY.
 BOOST_AUTO_TEST_CASE(dense_by_hand) {
   const double ln2 = std::log(2.0), ln3 = std::log(3.0), dY = -1.2 * ln2;
   Tensors x{{"q", tokens(2, 1, {1, 0})}, {"v", tokens(2, 1, {5, 10})}};
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(random_by_hand) {
   check_near(causal.at("dlogits"), {0, 0, -1, 1});
 }
 
-// Several blocks of queries; other keys than queries, of which causal ones may remain unseen.
+// Several blocks of queries; different numbers of queries and keys, some of which no causal query attends to.
 BOOST_AUTO_TEST_CASE(by_definition) {
   struct Sizes {
     Index N, M;

@@ -1,5 +1,5 @@
-// XCA on numbers worked out by hand, and where numbers are extreme. Gradients, costs and agreement of number types are
-// checked over all mechanisms in tests/checks/cases.cpp.
+// XCA compared with hand-calculated values, and for extreme inputs. tests/checks/cases.cpp checks gradients, costs and
+// agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include "heed/attention/capabilities/map.h"
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   check_near(results.at("dtemperature"), {2 * 0.4 * p * (1 - p) + 2 * 0.8 * r * (1 - r)});
 }
 
-// A map among channels has their number of rows and columns, whatever the number of tokens.
+// A map over channels has one row and column per channel, whatever the number of tokens.
 BOOST_AUTO_TEST_CASE(maps_are_of_channels) {
   const auto mechanism = make_mechanism("xca", {});
   const AttentionShape shape{.heads = 3, .queries = 50, .keys = 50, .width = 16, .value_width = 16};
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(maps_are_of_channels) {
   BOOST_TEST((map_shape(*make_mechanism("softmax", {}), shape) == Shape{3, 50, 50}));
 }
 
-// A channel of zeros stays zero: its row of S is, and A gives all channels of v the same weight.
+// A zero channel stays zero: so does its row of S, and A gives all channels of v the same weight.
 BOOST_AUTO_TEST_CASE(a_channel_of_zeros) {
   const Tensors results = run_mechanism<double>("xca", {}, operands({3, 0, 4, 0}, {1, 6, 0, 8}, {1, 2, 3, 4}, 7));
   BOOST_TEST(results.at("out")[1] == 1.5);
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(a_channel_of_zeros) {
     for (const double value : results.at(gradient)) BOOST_TEST(std::isfinite(value), gradient);
 }
 
-// Cosines are at most 1, so any temperature that float holds leaves rows of A that sum to 1.
+// Cosines are at most 1, so for any float temperature the rows of A sum to 1.
 BOOST_AUTO_TEST_CASE(any_temperature) {
   for (const double tau : {-1e30, -3.0, 0.0, 1e30}) {
     const Tensors results = run_mechanism<float>("xca", {}, operands({3, 1, 4, 2}, {1, 6, -1, 8}, {1, 2, 3, 4}, tau));

@@ -15,7 +15,7 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(aft)
 
-/// Operands for B images of N tokens, H heads of d channels, k of `key_width`.
+/// Returns operands for B images of N tokens, H heads of d channels, with k of `key_width`.
 Tensors operands(Index B, Index H, Index N, Index d, Index key_width) {
   Tensors t;
   t["q"] = random_tensor({B, H, N, d}, 1), t["k"] = random_tensor({B, H, N, key_width}, 2),
@@ -23,7 +23,7 @@ Tensors operands(Index B, Index H, Index N, Index d, Index key_width) {
   return t;
 }
 
-/// AFT's results on `given` and a random dout; grid as tokens are laid out.
+/// Returns AFT's results for `given` and a random dout; the grid gives the token layout.
 template <class T>
 Tensors run(const OptionValues& options, Tensors given, Index height = 0, Index width = 0) {
   given["dout"] = random_tensor(given.at("q").shape(), 9);
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
     check_same(local("0", dense), simple, 1e-13, "window 0");
     check_same(local("7", with(t, "w", Tensor<double>(Shape{70, 70}))), simple, 1e-13, "w = 0");
     check_same(local("70", dense), full, 1e-13, "window N");
-    // Beyond the window the bias is zero: the same as full with those biases set to zero.
+    // Beyond the window the bias is zero: equals the full variant with those biases set to zero.
     for (const Index window : {2, 9}) {
       Tensor<double> near = random_tensor({70, 70}, 4);
       for (Index i = 0; i < 70 * 70; ++i)
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
   }
 }
 
-/// A factored bias in few channels is made block by block for each image, in many once for all images.
+/// A factored bias with few channels is computed block by block for each image, with many once for all images.
 BOOST_AUTO_TEST_CASE(factored_bias_is_the_product_of_its_factors) {
   const Index N = 67, rank = 3;
   const Tensor<double> u = random_tensor({N, rank}, 5), p = random_tensor({N, rank}, 6);
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(factored_bias_is_the_product_of_its_factors) {
     }
 }
 
-/// Rows [first, first + count) of [1, 1, N, n], or of [N, n].
+/// Returns rows [first, first + count) of [1, 1, N, n], or of [N, n].
 Tensor<double> rows_of(const Tensor<double>& x, Index first, Index count) {
   const Index n = x.shape()[-1];
   Tensor<double> rows(x.shape().rank() == 4 ? Shape{1, 1, count, n} : Shape{count, n});
@@ -113,8 +113,8 @@ Tensor<double> rows_of(const Tensor<double>& x, Index first, Index count) {
   return rows;
 }
 
-/// Queries come in blocks, of which products with the same keys add up. A block whose exponents lie too far apart for
-/// them goes key by key, before, between or after the others. Each block alone gives the same.
+/// Queries are processed in blocks, whose products with the same keys are accumulated. A block with too widely spread
+/// exponents is processed key by key, before, between or after the others. Each block alone gives the same result.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_share_their_keys) {
   const Index block = 200, N = 3 * block, D = 3;
   for (const Index far : {-1, 0, 1, 2}) {
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(blocks_of_queries_share_their_keys) {
   }
 }
 
-/// heed's checks of costs run over sizes in which a factored bias is prepared.
+/// heed's cost checks only use sizes at which a factored bias is prepared.
 BOOST_AUTO_TEST_CASE(costs_where_the_bias_is_made_for_each_image) {
   const Index N = 17, D = 2;
   const AttentionShape shape{1, N, N, D, D, 0, 0, false};
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(costs_where_the_bias_is_made_for_each_image) {
   }
 }
 
-/// Equation 6 with exp(w) - 1, as the paper writes it.
+/// Equation 6 with exp(w) - 1, as in the paper.
 BOOST_AUTO_TEST_CASE(conv_is_equation_6) {
   const Index h = 4, w = 5, N = h * w;
   Tensors t = with(operands(1, 2, N, 3, 1), "w", random_tensor({2, 3, 3}, 4));
@@ -220,7 +220,7 @@ const Setting settings[] = {
     {{{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}}, 0, 0},
     {{{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}, {"outside", "masked"}}, 0, 0}};
 
-/// Operands for a setting, 72 tokens, biases of the given spread.
+/// Returns operands for a setting, 72 tokens, and biases of the given spread.
 Tensors operands_of(const Setting& s, double spread) {
   const bool conv = s.options.contains("variant") && s.options.at("variant") == "conv",
              line = s.options.contains("dims");
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(adding_1000_to_all_keys_changes_nothing) {
   for (const Setting& s : settings)
     for (const double offset : {1000.0, -1000.0}) {
       Tensors t = operands_of(s, 1);
-      for (double& k : t["k"]) k = std::round(k * 4096) / 4096;  // so that k + 1000 is a float
+      for (double& k : t["k"]) k = std::round(k * 4096) / 4096;  // makes k + 1000 exact in float
       Tensors moved = t;
       for (double& k : moved["k"]) k += offset;
       check_same(run<double>(s.options, moved, s.height, s.width), run<double>(s.options, t, s.height, s.width), 1e-12,
@@ -246,8 +246,8 @@ BOOST_AUTO_TEST_CASE(adding_1000_to_all_keys_changes_nothing) {
     }
 }
 
-// From exponents that products serve, over those that are just too far apart for them, to keys of which one has all the
-// weight; biases likewise. An exponent of size `spread` is rounded to 6e-8 of it.
+// From exponents suitable for products, through those just too widely spread, to keys one of which has all the weight;
+// biases likewise. An exponent of size `spread` has a rounding error of 6e-8 of it.
 BOOST_AUTO_TEST_CASE(float_is_finite_and_near_double_in_all_ranges) {
   for (const Setting& s : settings)
     for (const double spread : {3.0, 20.0, 60.0, 500.0, 5000.0})
@@ -291,7 +291,7 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_the_tokens) {
   BOOST_TEST(conv->memory(heads).saved + conv->memory(heads).scratch <= 4 * N * 18 + 5 * 121 + 6 * N * 18);
 }
 
-/// Bytes that a forward and a backward pass over the mechanism take from the tape.
+/// Returns the bytes that a forward and a backward pass of the mechanism take from the tape.
 Index tape_bytes(const OptionValues& options, Index N, Index D) {
   const auto mechanism = make_mechanism("aft", options);
   AttentionShape shape{1, N, N, D, D, 0, 0, false};
@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(the_tape_holds_nothing_quadratic) {
   for (const OptionValues& options :
        {OptionValues{{"rank", "8"}}, OptionValues{{"variant", "local"}, {"window", "8"}, {"rank", "8"}},
         OptionValues{{"variant", "simple"}}}) {
-    // Saved numbers, the result, gradients of q, k, v, u and p: the arena may hold twice what it needs, never N x N.
+    // Saved elements, the result, gradients of q, k, v, u and p: the arena may hold twice as much, never N x N.
     const Index bytes = tape_bytes(options, 4096, D);
     BOOST_TEST(bytes <= 4 * 4 * (8 * 4096 * D + 4 * 4096 * 8));
     BOOST_TEST(bytes < 4096 * 4096);
@@ -320,7 +320,7 @@ BOOST_AUTO_TEST_CASE(the_tape_holds_nothing_quadratic) {
 }
 
 // Numerator and denominator, and the gradients of v and k, for each channel of each pair with a bias and of each key
-// that some query sees without one.
+// that some query attends to without one.
 BOOST_AUTO_TEST_CASE(contractions_per_pair_and_per_key) {
   const auto cost = [](const OptionValues& options, Index tokens) {
     AttentionShape shape;
@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(a_step_adds_the_penalty_once) {
     const ClassificationBatch<double> batch({images.view()}, std::as_const(targets).view(), labels);
     return gradient.run(batch, RandomStream(1)).loss;
   };
-  // gain starts at 0, so the biases of a head are equal: 2 blocks, 2 heads, 9 places.
+  // gain starts at 0, so the biases of a head are equal: 2 blocks, 2 heads, 9 positions.
   for (const Index microbatch : {1, 3, 4})
     BOOST_TEST(std::abs(losses("entropy", microbatch) - losses("none", microbatch) - 0.5 * 2 * 2 * std::log(9)) <
                1e-12);

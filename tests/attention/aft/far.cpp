@@ -1,5 +1,5 @@
-// AFT where keys lie far from the origin, or far from each other, against the formula in long double: pair by pair,
-// with each query's own maximum.
+// AFT with keys far from the origin or from each other, compared with the formula in long double, pair by pair, with
+// each query's own maximum.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -25,7 +25,7 @@ struct Setting {
   bool one_dimension() const { return has("dims", "1"); }
   Index heads() const { return conv() ? 2 : 1; }
   Index key_width() const { return conv() ? 1 : channels; }
-  /// Cells, or tokens, at each side of a query that have a bias.
+  /// Returns the number of cells, or tokens, on each side of a query that have a bias.
   Index reach() const {
     if (conv()) return one_dimension() ? 2 : 1;
     return options.contains("window") ? std::stoll(options.at("window")) - 1 : tokens;
@@ -35,7 +35,7 @@ struct Setting {
     return {tokens, tokens};
   }
 
-  /// Where in w the bias of key s for query t of head h is: -1 for none, nothing where t does not see s.
+  /// Returns the index in w of the bias of key s for query t of head h: -1 for none, nothing if t does not attend to s.
   std::optional<Index> bias(Index h, Index t, Index s) const {
     if (has("causal", "true") && s > t) return {};
     const Index dy = one_dimension() || !conv() ? 0 : s / width - t / width;
@@ -65,7 +65,7 @@ const Setting settings[] = {
     {"conv 1-D, masked",
      {{"variant", "conv"}, {"reparam", "false"}, {"dims", "1"}, {"size", "5"}, {"outside", "masked"}}}};
 
-/// q, v and dout in [-1, 1), k and w in so many.
+/// Returns q, v and dout in [-1, 1), and k and w in ranges of `keys` and `biases`.
 Tensors operands(const Setting& s, double keys, double biases) {
   const Shape values{1, s.heads(), s.tokens, s.channels};
   Tensors t;
@@ -80,7 +80,7 @@ Tensors run(const Setting& s, const Tensors& given) {
   return run_mechanism<T>("aft", s.options, given, {.grid_height = s.height, .grid_width = s.width});
 }
 
-/// out and all gradients, by equations 2, 4, 5 and 6 as they are written.
+/// Computes out and all gradients directly by equations 2, 4, 5 and 6.
 Tensors expected(const Setting& s, const Tensors& given) {
   Tensors result;
   for (const char* name : {"q", "k", "v", "w"})
@@ -140,8 +140,8 @@ BOOST_AUTO_TEST_CASE(near_keys_are_the_formula) {
   }
 }
 
-/// Of several huge keys the largest that a query sees has all the weight, however large its bias: k + w, rounded,
-/// leaves a remainder beyond what exp bears. Biases of which no part is lost in such a sum are seen besides.
+/// Checks that the largest of several huge keys that a query attends to has all the weight, however large its bias: the
+/// rounding error of k + w exceeds the range of exp. Also checks biases that are exact in this sum.
 template <class T>
 void check_huge(double huge, double bias, double tolerance) {
   for (const Setting& s : settings)
@@ -161,8 +161,8 @@ BOOST_AUTO_TEST_CASE(the_largest_of_huge_keys_has_all_the_weight) {
   for (const double huge : {1e15, 1e19, 1e307}) check_huge<double>(huge, 800, 1e-12);
 }
 
-// Where a key has all the weight of every mean that it is part of, its value and these means are equal, and it has no
-// gradient, however far from the origin they lie: no sums are taken apart.
+// If a key has all the weight of every mean that contains it, its value equals these means, and it has zero gradient at
+// any distance from the origin: no sums are subtracted.
 BOOST_AUTO_TEST_CASE(one_key_with_all_the_weight_has_no_gradient) {
   for (const Setting& s : settings) {
     if (s.has("outside", "masked") || s.name.starts_with("full")) continue;
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(one_key_with_all_the_weight_has_no_gradient) {
   }
 }
 
-// Equal huge keys: where all queries see all keys with their biases, these decide.
+// Equal huge keys: if all queries attend to all keys with their biases, the biases decide.
 BOOST_AUTO_TEST_CASE(equal_huge_keys_are_told_apart_by_their_biases) {
   const Setting& full = settings[0];
   Tensors t = operands(full, 1, 5);
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(equal_huge_keys_are_told_apart_by_their_biases) {
   check_same(run<double>(full, t), result, 1e-12, "3e9");
 }
 
-// Elsewhere such biases are rounded as the keys are. All is finite.
+// Otherwise such biases are lost in the rounding of the keys. Everything is finite.
 BOOST_AUTO_TEST_CASE(equal_huge_keys_leave_everything_finite) {
   for (const Setting& s : settings)
     for (const double huge : {3e9, -3e9, 4294967040.0, 1e30}) {

@@ -1,5 +1,5 @@
-// Performer against its definition, pair by pair, over several blocks of queries. Small shapes' gradients, costs and
-// agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+// Performer compared with its definition, pair by pair, over several blocks of queries. tests/checks/cases.cpp checks
+// gradients, costs and agreement of number types at small shapes for all mechanisms.
 #include "heed/base/random.h"
 #include "support/definition.h"
 
@@ -16,7 +16,7 @@ struct Sizes {
   Index N, M, d, e, m, images = 1;
 };
 
-// What exp is taken of is a difference of numbers of some hundred, of which float keeps four digits behind the point.
+// Exponents are differences of numbers of some hundred, of which float has four decimals.
 constexpr double float_tolerance = 2e-4;
 
 /// Keys of growing length, so that c grows in steps over all blocks.
@@ -32,12 +32,12 @@ Tensors operands(const Sizes& s, double growth = 1) {
   return x;
 }
 
-/// The definition: every weight W_ts by itself.
+/// The definition: each weight W_ts separately.
 MapDefinition definition(bool causal) {
   return [causal](const DefinitionHead& x) {
     const Tensor<double>& omega = x.x.at("omega");
     const double root = std::pow(static_cast<double>(x.d()), 0.25);
-    // Of a row: u_j = <omega_j, row> / root, and last h = |row|^2 / (2 root^2).
+    // For each row: u_j = <omega_j, row> / root, and last h = |row|^2 / (2 root^2).
     const auto projected = [&](Index rows, const auto& of) {
       SlowMatrix u(rows, omega.shape()[0] + 1);
       for (Index t = 0; t < rows; ++t)
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
         check_definition("performer", options(causal), operands(s, growth), definition(causal), {}, float_tolerance);
 }
 
-// Features that take much memory are made again on the way back; those of one head take half as much, and are kept.
+// Large features are recomputed in the backward pass; those of one head take half as much and are saved.
 BOOST_AUTO_TEST_CASE(features_that_are_not_kept) {
   const Tensors x = operands({60, 900, 3, 2, 600}, 4), both = run_mechanism<double>("performer", {}, x);
   for (Index head = 0; head < 2; ++head) {
@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(features_that_are_not_kept) {
   }
 }
 
-// Within a block and between blocks keys may be exp(200) times larger than all before them: then these vanish beside
-// 1e-4, and nothing overflows.
+// Within a block and between blocks, keys may be exp(200) times larger than all earlier ones: these vanish compared
+// with 1e-4, and nothing overflows.
 BOOST_AUTO_TEST_CASE(keys_that_dwarf_all_before_them) {
   const Sizes s{150, 150, 3, 2, 5};
   for (const Index place : {20, 64, 100}) {
@@ -115,9 +115,9 @@ BOOST_AUTO_TEST_CASE(keys_that_dwarf_all_before_them) {
   }
 }
 
-// Long keys have exponentials far below 1e-4, and attention is nearly uniform: the gradient of the keys is small, and
-// but float must not lose it to rounding. 1e-3 of the largest is some ten times what exponents of some hundred round
-// to.
+// Long keys have exponentials far below 1e-4, and attention is nearly uniform: the keys' gradient is small, but float
+// must not lose it to rounding. 1e-3 of the largest is about ten times the rounding error for exponents of some
+// hundred.
 BOOST_AUTO_TEST_CASE(gradients_where_attention_is_nearly_uniform) {
   for (const bool causal : {false, true}) {
     Tensors x = operands({64, 64, 32, 4, 4});
@@ -135,8 +135,8 @@ BOOST_AUTO_TEST_CASE(gradients_where_attention_is_nearly_uniform) {
   }
 }
 
-// Normal rows of omega make of <phi(q), phi(k)> / m an unbiased estimate of exp(q k^T / sqrt(d)), here of deviation
-// 1/100 at most: so many features give the map of softmax attention.
+// For normal rows of omega, <phi(q), phi(k)> / m is an unbiased estimate of exp(q k^T / sqrt(d)), here with a deviation
+// of at most 1/100: with this many features it gives softmax attention's map.
 BOOST_AUTO_TEST_CASE(many_features_are_softmax) {
   Tensors x{{"q", random_tensor({1, 1, 6, 4}, 1)},
             {"k", random_tensor({1, 1, 6, 4}, 2)},

@@ -1,5 +1,5 @@
-// Reformer against its definition, round by round and pair by pair. Small shapes' gradients, costs and agreement of
-// number types are checked over all mechanisms in tests/checks/cases.cpp.
+// Reformer compared with its definition, round by round and pair by pair. tests/checks/cases.cpp checks gradients,
+// costs and agreement of number types at small shapes for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -25,7 +25,7 @@ Tensors operands(const Sizes& s) {
 
 OptionValues options(const Sizes& s) { return {{"chunk", std::to_string(s.chunk)}}; }
 
-/// Tokens of round r in the order of their buckets.
+/// Returns the tokens of round r in the order of their buckets.
 std::vector<Index> order_of(const DefinitionHead& x, Index r) {
   const Tensor<double>& rotations = x.x.at("rotations");
   const Index half = rotations.shape()[2];
@@ -47,7 +47,7 @@ std::vector<Index> order_of(const DefinitionHead& x, Index r) {
   return order;
 }
 
-/// What multiplies v: one softmax over all that a token sees in any round.
+/// Returns the attention map: one softmax over all tokens that a token attends to in any round.
 MapDefinition definition(Index chunk) {
   return [chunk](const DefinitionHead& x) {
     const auto score = [&](Index i, Index j) {
@@ -90,18 +90,18 @@ BOOST_AUTO_TEST_CASE(by_definition) {
   for (const Sizes& s : all_sizes) check_definition("reformer", options(s), operands(s), definition(s.chunk));
 }
 
-// Two tokens with one direction: each sees the other alone, since it would see itself with e^-50000 only.
+// Two tokens in the same direction: each attends only to the other, since its weight of itself is e^-50000.
 BOOST_AUTO_TEST_CASE(a_token_sees_itself_only_if_nothing_else) {
   const Tensor<double> rotations(Shape{1, 1, 1}, {1});
   const Tensors two =
       run_mechanism<double>("reformer", {{"chunk", "2"}},
                             {{"q", tokens(2, 1, {1, 3})}, {"v", tokens(2, 1, {5, 7})}, {"rotations", rotations}});
   check_near(two.at("out"), {7, 5});
-  // As keys both are 1, so all scores of a query are alike, and moving it moves nothing.
+  // As keys both are 1, so all scores of a query are equal, and its gradient is zero.
   check_near(two.at("dq"), {0, 0});
 }
 
-// A token of zeros has the key 0, and the gradient of dividing by 1e-12.
+// A zero token has the key 0, and its gradient is that of a division by 1e-12.
 BOOST_AUTO_TEST_CASE(a_token_of_zeros) {
   const Sizes s{24, 3, 2, 2, 6, 4};
   Tensors x = operands(s);
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_token_of_zeros) {
   for (const double value : results.at("dq")) BOOST_TEST(std::isfinite(value));
 }
 
-// The square of such a length is too large for a float.
+// The square of such a length overflows float.
 BOOST_AUTO_TEST_CASE(long_queries_have_directions) {
   const Sizes s{24, 3, 2, 2, 6, 4};
   Tensors x = operands(s);

@@ -1,5 +1,5 @@
-// SOFT where it is something known, where tokens are extreme, what it stores and what it refuses. Gradients, costs and
-// agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+// SOFT for known special cases and extreme tokens, its memory and its errors. tests/checks/cases.cpp checks gradients,
+// costs and agreement of number types for all mechanisms.
 #include "support/mechanism.h"
 
 #include "heed/attention/capabilities/inverse.h"
@@ -14,7 +14,7 @@ using namespace heed;
 
 namespace {
 
-/// N tokens on a grid, d channels.
+/// Returns the shape of a grid of tokens with d channels.
 AttentionShape shape_of(Index height, Index width, Index d, bool class_token = false) {
   const Index tokens = height * width + class_token;
   return {1, tokens, tokens, d, d, height, width, class_token};
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   const auto exact = run<double>({{"kernel", "exact"}}, shape_of(1, 2, 1), q, v);
   BOOST_TEST(std::abs(exact.at("out")[0] - (3 + g * 5)) < 1e-15);
   BOOST_TEST(std::abs(exact.at("out")[1] - (g * 3 + 5)) < 1e-15);
-  // One landmark, the mean 1: A = 1, P = (p, p) with p = exp(-1 / 2); out = p^2 (3 + 5) in both places.
+  // One landmark, the mean 1: A = 1, P = (p, p) with p = exp(-1 / 2); out = p^2 (3 + 5) for both tokens.
   const auto one = run<double>({{"landmarks", "1"}}, shape_of(1, 2, 1), q, v);
   for (Index i = 0; i < 2; ++i) BOOST_TEST(std::abs(one.at("out")[i] - std::exp(-1.0) * 8) < 1e-12);
 }
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_ratio_that_divides_the_grid_is_adaptive_pooling) {
   const AttentionShape shape = shape_of(6, 4, 4, true);
   const auto ratio = run<double>({{"ratio", "2"}, {"iterations", "4"}}, shape, q, v);
   const auto square = run<double>({{"ratio", "2"}, {"iterations", "4"}, {"dims", "1"}}, shape, q, v);
-  BOOST_TEST(difference(ratio.at("out"), square.at("out")) > 1e-3);  // pairs in a row are not 2 x 2 cells
+  BOOST_TEST(difference(ratio.at("out"), square.at("out")) > 1e-3);  // consecutive pairs are not 2 x 2 cells
   const auto q16 = random_tokens(16, 4, 2, 3), v16 = random_tokens(16, 4, 1, 4);
   const auto a = run<double>({{"ratio", "2"}}, shape_of(4, 4, 4), q16, v16);
   const auto b = run<double>({{"landmarks", "4"}}, shape_of(4, 4, 4), q16, v16);
@@ -131,9 +131,9 @@ BOOST_AUTO_TEST_CASE(identical_tokens) {
   }
 }
 
-// For each pair a difference, its square and a sum, then the product with v; with normalize=map one with 1 for the row
-// sums, whose map is the same. Back, v's gradient and the map's, and for each number of a pair a product and three
-// sums; the row sums add their part to the map's gradient.
+// For each pair a difference, its square and a sum, then the product with v; with normalize=map a product with 1 for
+// the row sums of the same map. Backward, the gradients of v and of the map, and for each element of a pair a product
+// and three sums; the row sums add to the map's gradient.
 BOOST_AUTO_TEST_CASE(contractions_of_the_exact_kernel) {
   const AttentionShape shape{4, 50, 50, 16, 16, 0, 0, false};
   const Index pairs = 4 * 50 * 50;
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(contractions_of_the_exact_kernel) {
   BOOST_TEST((map.backward_contractions == plain.backward_contractions + pairs * Counts{.mul = 1, .add = 1}));
 }
 
-// Far apart, A is I and a token attends to itself if it is a landmark, else to nothing; also where squares overflow.
+// Far apart, A is I, and a token attends to itself if it is a landmark, otherwise to nothing; also if squares overflow.
 BOOST_AUTO_TEST_CASE(tokens_far_apart) {
   for (const double distance : {1e3, 1e25}) {
     Tensor<double> q(Shape{1, 1, 8, 2}), v = random_tokens(8, 2, 1, 2);
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(tokens_far_apart) {
   }
 }
 
-// Landmarks 0 and 2 are at squared distance 4, and of one channel.
+// Landmarks 0 and 2, with one channel, have squared distance 4.
 BOOST_AUTO_TEST_CASE(what_it_inverts) {
   const OptionValues first{{"sampling", "first"}, {"landmarks", "2"}, {"ridge", "0.5"}};
   const auto mechanism = make_mechanism("soft", first), exact = make_mechanism("soft", {{"kernel", "exact"}});
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(random_landmarks_are_distinct_and_come_from_the_seed) {
   BOOST_TEST((draw(1) == first));
   BOOST_TEST((draw(2) != first));
   std::vector<double> all(16);
-  std::iota(all.begin(), all.end(), 1.0);  // every token but the class token
+  std::iota(all.begin(), all.end(), 1.0);  // every token except the class token
   const std::set<double> sorted(first.begin(), first.end());
   BOOST_TEST((std::vector<double>(sorted.begin(), sorted.end()) == all));
 }

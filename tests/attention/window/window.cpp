@@ -1,5 +1,5 @@
-// Window attention on numbers worked out by hand and by its definition, in which the grid is rolled and cut up as Swin
-// does it. Gradients, costs and agreement of number types are checked over all mechanisms in tests/checks/cases.cpp.
+// Window attention compared with hand-calculated values and its definition, which rolls and partitions the grid like
+// Swin. tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -22,8 +22,8 @@ MapDefinition definition(const Sees& sees) {
   };
 }
 
-/// The place (r, c) goes to ((r - shift) mod height, (c - shift) mod width). There, tokens of the same window see each
-/// other if both are before the seam, height - shift or width - shift, or neither is, along each axis.
+/// Position (r, c) moves to ((r - shift) mod height, (c - shift) mod width). There, tokens of the same window attend to
+/// each other if, along each axis, both or neither are before the seam, height - shift or width - shift.
 Sees of_rolled_cells(Index height, Index width, Index window, Index shift) {
   return [=](Index i, Index j) {
     const auto rolled = [=](Index place, Index extent) { return (place - shift + extent) % extent; };
@@ -51,7 +51,7 @@ Index pairs(const char* window, const char* dims, const char* shift, const Atten
 
 BOOST_AUTO_TEST_SUITE(window)
 
-// With equal scores a token averages what it sees: window=2, itself and its neighbours.
+// With equal scores a token averages the tokens it attends to: window=2, itself and its neighbours.
 BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   const Tensors x{
       {"q", tokens(4, 1, {0, 0, 0, 0})}, {"k", tokens(4, 1, {5, 6, 7, 8})}, {"v", tokens(4, 1, {6, 12, 0, 30})}};
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   check_near(run_mechanism<double>("window", {{"window", "1"}}, x).at("out"), {6, 12, 0, 30});
 }
 
-// A grid of 2 x 4: cells of 2 x 2 are (0 1 4 5) and (2 3 6 7). Shifted by one, each border row and column is cut off:
+// A grid of 2 x 4: cells of 2 x 2 are (0 1 4 5) and (2 3 6 7). Shifted by one, each border row and column is separate:
 // the middle cells (1 2) and (5 6), and single tokens in the corners.
 BOOST_AUTO_TEST_CASE(cells_by_hand) {
   const AttentionShape grid{.grid_height = 2, .grid_width = 4};
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(visible_pairs) {
   BOOST_TEST(pairs("8", "1", "0", shape) == 3 * (64 * 15 - 2 * (7 * 8 / 2)));
   BOOST_TEST(pairs("1000000000000", "1", "0", shape) == 3 * 64 * 64);
   BOOST_TEST(pairs("4", "2", "0", shape) == 3 * 64 * 16);
-  // Along each axis strips of 1, 4 and 3: 1 + 16 + 9 pairs of rows.
+  // Strips of 1, 4 and 3 along each axis: 1 + 16 + 9 pairs of rows.
   BOOST_TEST(pairs("4", "2", "1", shape) == 3 * 26 * 26);
   const Cost cost = make_mechanism("window", {{"window", "4"}, {"dims", "2"}})->cost(shape);
   BOOST_TEST(cost.forward_contractions.mul == 3 * 64 * 16 * 2 * 4);
