@@ -24,7 +24,7 @@ auto says(const char* text) {
 
 BOOST_AUTO_TEST_SUITE(lockstep)
 
-// After each wait every part sees what all have written before it, and between() ran once in between.
+// After each wait every part sees all earlier writes of the others, and between() has run once.
 BOOST_AUTO_TEST_CASE(no_part_goes_on_before_all_have_come) {
   for (const int threads : {1, 2, 5})
     for (const Index parts : {1, 2, 7}) {
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(no_part_goes_on_before_all_have_come) {
     }
 }
 
-// A part that is alone needs no stack to wait on: its locals are near those of the caller.
+// A single part needs no separate stack: its locals are near those of the caller.
 BOOST_AUTO_TEST_CASE(a_single_part_is_a_call) {
   const char here = 0;
   const auto distance = [&](const char& there) {
@@ -78,16 +78,16 @@ BOOST_AUTO_TEST_CASE(a_single_part_is_a_call) {
   }
 }
 
-// The threads that are at work take turns with the parts: before and after it waits, a part is on one and on another.
+// The threads alternate between parts: before and after a wait, a part may run on different threads.
 BOOST_AUTO_TEST_CASE(a_part_goes_on_on_another_thread) {
   const WithThreads with(3);
   Lockstep lockstep(8);
   std::atomic<int> moved = 0;
   const auto work = [&](Index part) {
     for (int round = 0; round < 20; ++round) {
-      // Compilers take the identity of its thread for something that a function cannot change.
+      // Compilers assume that a function cannot change its thread's identity.
       const int before = worker();
-      // Whoever takes the longest, another one next time, is behind when the next parts are handed out.
+      // The slowest part, a different one in each round, delays the assignment of the next parts.
       if ((part + round) % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
       lockstep.wait(part);
       if (worker() != before) ++moved;
@@ -97,8 +97,8 @@ BOOST_AUTO_TEST_CASE(a_part_goes_on_on_another_thread) {
   BOOST_TEST((moved > 0 || threads() == 1));
 }
 
-// There are more parts than threads, so some take turns; two that compute at the same moment never have the same index.
-// A loop inside a part may be shared, and leaves the part where it was.
+// With more parts than threads, parts alternate; two that run at the same time have different indices. A loop inside a
+// part may be shared, and returns on the same index.
 BOOST_AUTO_TEST_CASE(at_most_so_many_compute_as_there_are_threads) {
   const WithThreads with(3);
   Lockstep lockstep(8);
@@ -141,11 +141,11 @@ BOOST_AUTO_TEST_CASE(an_error_ends_all_parts) {
                             4, [&](Index part) { lockstep.wait(part), ++went_on; }, [] { fail("between"); }),
                         Error, says("between"));
   BOOST_TEST(went_on == 0);
-  // It is as good as new.
+  // It can be reused.
   lockstep.run(
       4, [&](Index part) { lockstep.wait(part), ++went_on; }, [] {});
   BOOST_TEST(went_on == 4);
-  // Those that are left out of a run are not looked at.
+  // Parts excluded from a run are ignored.
   lockstep.run(
       2, [&](Index part) { lockstep.wait(part), ++went_on; }, [] {});
   BOOST_TEST(went_on == 6);

@@ -1,5 +1,5 @@
-// Our own exp, log and so on: within the errors of base/math.h of long double's, at the ends of their ranges as the C
-// library's, and with the same bits in every build.
+// heed's own exp, log and similar functions: within the errors of base/math.h compared with long double, at the ends of
+// their ranges like the C library's, and with the same bits in every build.
 #include "heed/base/math.h"
 
 #include "heed/base/random.h"
@@ -35,12 +35,12 @@ double worst_error(const F& f, const Exact& exact, const At& at) {
 auto between(double low, double high) {
   return [=](double share) { return low + (high - low) * share; };
 }
-/// Numbers of every size between two positive ones.
+/// Returns numbers of every magnitude between two positive ones.
 auto of_any_size(double low, double high) {
   return [=](double share) { return std::exp(std::log(low) + (std::log(high) - std::log(low)) * share); };
 }
 
-/// Equal, both NaN, or as close as two results of the C library.
+/// Returns true if equal, both NaN, or as close as two results of the C library.
 bool agree(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return (a == b && std::signbit(a) == std::signbit(b)) || std::abs(a - b) <= 8 * unit * std::abs(b);
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(ends_of_ranges_are_those_of_the_c_library) {
   for (double x = 709.78; x < 709.79; x += 1e-6) BOOST_TEST_REQUIRE(agree(math::exp(x), std::exp(x)));
 }
 
-// In float the result is the true one rounded, in all but one of a thousand cases; then it is its neighbour.
+// In float, 999 of 1000 results are correctly rounded; the others are adjacent to that.
 BOOST_AUTO_TEST_CASE(floats_are_rounded_once) {
   Index rounded = 0;
   for (Index i = 0; i < trials; ++i) {

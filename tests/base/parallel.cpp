@@ -1,4 +1,4 @@
-// Loops that threads share, one inside another, beside others, and while there is nothing to do.
+// Shared loops: nested, concurrent, and idle.
 #include "heed/base/parallel.h"
 #include "heed/base/with_threads.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Waits until `condition` holds, for at most a minute. Returns whether it does.
+/// Waits at most a minute until `condition` holds. Returns whether it does.
 template <class Condition>
 bool wait_until(const Condition& condition) {
   for (int i = 0; i < 60'000 && !condition(); ++i) std::this_thread::sleep_for(milliseconds(1));
@@ -40,14 +40,14 @@ BOOST_AUTO_TEST_CASE(each_piece_runs_once_however_many_there_are) {
 }
 
 #ifndef HEED_NO_THREADS
-// The pieces of the inner loop wait for each other, so two threads must run them, of which one has no outer piece.
+// Inner iterations wait for each other, so two threads must run them, one without an outer iteration.
 BOOST_AUTO_TEST_CASE(threads_without_a_piece_help_with_inner_loops) {
   const WithThreads with(3);
   for (int repetition = 0; repetition < 20; ++repetition) {
     std::atomic<int> begun = 0, alone = 0;
     parallel_for(2, [&](Index outer) {
       if (outer == 1) return;
-      // Other threads must be seen to wait before the loop begins.
+      // Other threads must be waiting before the loop begins.
       if (!wait_until([] { return !detail::alone(); })) ++alone;
       parallel_for(2, [&](Index) {
         ++begun;
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(an_error_of_an_inner_loop_reaches_the_caller) {
   BOOST_CHECK_EXCEPTION(loops(), Error, [](const Error& error) { return error.what() == std::string("1 3"); });
 }
 
-// At any time the threads at work have different indices below the number of threads.
+// At any time the working threads have different indices below the number of threads.
 BOOST_AUTO_TEST_CASE(threads_have_indices_of_their_own) {
   for (const int count : {5, 2, 3, 1}) {
     const WithThreads with(count);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time) {
   for (const Index sum : sums) BOOST_TEST(sum == 200 * 435 * 3);
 }
 
-// Outer and inner pieces sleep equally long: at 32 open pieces, the product, while in the inner ones.
+// Outer and inner iterations sleep equally long: 32 open iterations, the product, during the inner ones.
 BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   const auto self = std::this_thread::get_id();
   Index elsewhere = 0;
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   BOOST_TEST(elsewhere == 0);
 }
 
-// All threads sleep in pieces for as long as the loop is open, and for half of that while one piece is longer.
+// All threads sleep in iterations while the loop is open; in half of that time a single iteration is longer.
 BOOST_AUTO_TEST_CASE(loops_are_measured) {
   const WithThreads with(2);
   parallel_for(2, [](Index) {});
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(loops_are_measured) {
 }
 #endif
 
-// Processor time of the whole program while it has nothing to do: threads that spin would take all of it.
+// CPU time of the idle program: spinning threads would use all of it.
 BOOST_AUTO_TEST_CASE(threads_sleep_if_there_is_nothing_to_do) {
   const WithThreads with(4);
   parallel_for(8, [](Index) {});

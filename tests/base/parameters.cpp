@@ -1,4 +1,4 @@
-// The list of a model's tensors.
+// List of a model's tensors.
 #include "heed/base/parameters.h"
 
 #include "heed/base/error.h"
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(tensors_are_found_by_name) {
   BOOST_TEST(list.find("a") == a);
 }
 
-// Seven rows of three: two whole blocks and one row. Within a block rows are orthogonal; their lengths differ.
+// Seven rows of three: two whole blocks and one row. Rows of a block are orthogonal; their lengths differ.
 BOOST_AUTO_TEST_CASE(orthogonal_blocks_of_rows) {
   Tensor<double> x(Shape{7, 3});
   fill_initial(Initial::orthogonal(), RandomStream(1), x.view());
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(orthogonal_blocks_of_rows) {
   for (Index a = 0; a < 7; ++a)
     for (Index b = 0; b < a; ++b)
       BOOST_TEST((std::abs(dot(a, b)) < 1e-14 * std::sqrt(dot(a, a) * dot(b, b))) == (a / 3 == b / 3));
-  // The squared length of a row is that of d normal numbers, d on average with a deviation of sqrt(2 d).
+  // The squared length of a row is that of d normal numbers, with mean d and deviation sqrt(2 d).
   Tensor<double> many(Shape{4000, 5});
   fill_initial(Initial::orthogonal(), RandomStream(2), many.view());
   double squares = 0, first = 0;
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(orthogonal_blocks_of_rows) {
   for (Index i = 0; i < 21; ++i) BOOST_TEST(in_float[i] == static_cast<float>(x[i]));
 }
 
-// Four times as many take four times as long; looking through all names for each, sixteen times.
+// Four times as many tensors take four times as long; a linear search for each name would take sixteen times.
 BOOST_AUTO_TEST_CASE(many_tensors_are_added_in_linear_time) {
   const auto clocks = [](int tensors) {
     return test::least_clocks([=] {

@@ -20,7 +20,7 @@ std::string printed(const X& x) {
   return out.str();
 }
 
-/// 0, 1, 2, ...
+/// Returns 0, 1, 2, ...
 Tensor<int> counting(Shape shape) {
   Tensor<int> tensor(shape);
   std::iota(tensor.begin(), tensor.end(), 0);

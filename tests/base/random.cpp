@@ -1,5 +1,5 @@
-// The random generator against standard tests (Knuth, The Art of Computer Programming 2, 3.3.2; Marsaglia's birthday
-// spacings), along a stream, and across streams, names and seeds, as training draws from it.
+// The random generator in standard tests (Knuth, The Art of Computer Programming 2, 3.3.2; Marsaglia's birthday
+// spacings), along a stream, and across streams, names and seeds, as used in training.
 #include "heed/base/random.h"
 
 #include "support/statistics.h"
@@ -36,7 +36,7 @@ constexpr Index many = Index{1} << 18;
 
 BOOST_AUTO_TEST_SUITE(random_generator)
 
-// Numbers in 1024 cells of [0, 1), pairs of neighbours in 64 x 64.
+// Numbers in 1024 cells of [0, 1), pairs of neighbours in 64 x 64 cells.
 BOOST_AUTO_TEST_CASE(numbers_and_pairs_are_equally_distributed) {
   for (const Sequence& of : sequences) {
     const std::vector<double> u = uniforms(of, many);
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(numbers_and_pairs_are_equally_distributed) {
   }
 }
 
-// Each of the 64 bits is 1 half of the time, also where the bit before or the word before is 1.
+// Each of the 64 bits is 1 half of the time, also if the previous bit or word is 1.
 BOOST_AUTO_TEST_CASE(bits_are_balanced_and_do_not_follow_from_each_other) {
   constexpr Index n = Index{1} << 15;
   for (const Sequence& of : sequences)
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(bits_are_balanced_and_do_not_follow_from_each_other) {
     }
 }
 
-// Of n numbers with lag k, sum of (u[i] - 1/2) (u[i + k] - 1/2) has variance n / 144.
+// For n numbers and lag k, the sum of (u[i] - 1/2) (u[i + k] - 1/2) has variance n / 144.
 BOOST_AUTO_TEST_CASE(numbers_are_not_correlated) {
   for (const Sequence& of : sequences) {
     const std::vector<double> u = uniforms(of, many);
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_not_correlated) {
   }
 }
 
-// Runs up and down in n numbers: (2 n - 1) / 3 of them, with variance (16 n - 29) / 90.
+// Runs up and down in n numbers: their number is (2 n - 1) / 3 with variance (16 n - 29) / 90.
 BOOST_AUTO_TEST_CASE(runs_are_as_long_as_they_should_be) {
   for (const Sequence& of : sequences) {
     const std::vector<double> u = uniforms(of, many);
@@ -90,8 +90,8 @@ BOOST_AUTO_TEST_CASE(runs_are_as_long_as_they_should_be) {
   }
 }
 
-// Of m birthdays in a year of n days, the number of spacings that occur again is Poisson distributed with mean
-// m^3 / (4 n): 16 here, 3200 in 200 years. By the upper bits and by the lower ones.
+// For m birthdays in a year of n days, the number of repeated spacings is Poisson distributed with mean m^3 / (4 n): 16
+// here, 3200 in 200 years. Tested for the upper and the lower bits.
 BOOST_AUTO_TEST_CASE(birthdays_are_spaced_by_chance) {
   constexpr Index m = 1024, years = 200;
   for (const Sequence& of : sequences)

@@ -1,4 +1,4 @@
-// Which threads take subnormal numbers for zero. That the program does is checked in tests/apps/cli/commands.cpp.
+// Threads that flush subnormal numbers to zero. tests/apps/cli/commands.cpp checks that the program does.
 #include "heed/base/subnormals.h"
 
 #include <boost/test/unit_test.hpp>
@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(a_thread_hands_it_on_to_those_that_it_starts) {
   BOOST_TEST(after);
   BOOST_TEST(operand);
   BOOST_TEST(handed_on);
-  BOOST_TEST(!flushes_subnormals());  // and to no other
+  BOOST_TEST(!flushes_subnormals());  // other threads are unaffected
 }
 #endif
 

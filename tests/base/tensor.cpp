@@ -1,4 +1,4 @@
-// Shapes, tensors, the random streams and parallel loops that everything else stands on.
+// Basics: shapes, tensors, random streams and parallel loops.
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"
 #include "heed/base/tensor.h"
