@@ -1,4 +1,4 @@
-// The counters of processor packages, on a tree made for the test.
+// Counters of CPU packages, in a tree made for the test.
 #include "heed/bench/rapl.h"
 
 #include "heed/io/file.h"
@@ -32,7 +32,7 @@ struct Powercap {
 
 BOOST_AUTO_TEST_SUITE(package_energy)
 
-// Two packages; the second counted twice by another interface, the cores inside the first, and the whole platform.
+// Two packages; the second also counted by another interface, the cores inside the first, and the whole platform.
 BOOST_FIXTURE_TEST_CASE(packages_add_up_and_nothing_is_counted_twice, Powercap) {
   zone("intel-rapl:0", "package-0");
   zone("intel-rapl:0:0", "core");

@@ -1,4 +1,4 @@
-// Least squares without negative coefficients, and times predicted from counts, on a machine that was made up.
+// Non-negative least squares, and times predicted from counts, on an invented machine.
 #include "heed/bench/time_model.h"
 
 #include "src/bench/nonnegative.h"
@@ -15,7 +15,7 @@ using namespace heed::bench;
 
 namespace {
 
-/// Two threads, each of 100 GF/s; everything else is done in no time.
+/// Returns a machine with two threads of 100 GF/s each; everything else takes no time.
 TimeModel made_up() {
   TimeModel model;
   model.machine.threads = 2;
@@ -50,10 +50,10 @@ BOOST_AUTO_TEST_CASE(coefficients_are_found) {
   const std::vector<double> x = nonnegative_fit(fit, {1, 1, 3}, 0);
   BOOST_TEST(x[0] == 4, closely);
   BOOST_TEST(x[1] == 0.5, closely);
-  BOOST_TEST(x[2] == 3);  // nothing is known of it
+  BOOST_TEST(x[2] == 3);  // undetermined, keeps its value
 }
 
-// y falls as b grows: a price below zero would fit best, and none is the nearest that there can be.
+// y falls as b grows: the best fit has a negative coefficient, and zero is the nearest allowed.
 BOOST_AUTO_TEST_CASE(coefficients_are_not_negative) {
   Fit fit;
   for (const auto& [a, b] : {std::pair{1.0, 0.0}, {2.0, 1.0}, {3.0, 3.0}}) fit.add({a, b}, 4 * a - b);
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(a_pull_leads_to_what_is_usual) {
   BOOST_TEST(nonnegative_fit(fit, {2}, 1)[0] == 3, closely);
 }
 
-// A batch of 24 is three microbatches of 8; one of two threads takes two of them: two thirds of all work.
+// A batch of 24 is three microbatches of 8; one of two threads processes two of them: two thirds of all work.
 BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
   const TimeModel model = made_up();
   const Experiment x = load_experiment("models/vit-micro.toml", {"train.microbatch=8"});
@@ -83,13 +83,13 @@ BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
   BOOST_TEST(layers == step.seconds, closely);
   BOOST_TEST(model.predict(work, false).seconds == 2 * 2 * 24 * products_of(work.inference, false) / 1e11 * 2 / 3,
              closely);
-  // A single microbatch is shared by both.
+  // Both threads share a single microbatch.
   const Workload alone(x, 8);
   BOOST_TEST(model.predict(alone, false).seconds == 2 * 2 * 8 * products_of(alone.inference, false) / 1e11 / 2,
              closely);
 }
 
-// What runs is less than what papers count: the last block computes its class token alone, and norms are parts of
+// Fewer operations run than the papers count: the last block computes its class token only, and norms are fused into
 // layers.
 BOOST_AUTO_TEST_CASE(operations_are_those_that_run) {
   const Experiment x = load_experiment("models/vit-micro.toml");
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(kinds_are_by_mechanism_and_choice) {
     for (const OperationCost& o : work.training) found.insert(work.kind(o));
     return found;
   };
-  // The mechanism and the layer's operation are both called linear.
+  // The mechanism and the layer's operation have the same name, linear.
   const std::set<std::string> linear = kinds({"attention.mechanism=linear"});
   BOOST_TEST(linear.contains("linear"));
   BOOST_TEST(linear.contains("attention:linear"));
