@@ -88,7 +88,7 @@ void report_map_step(const char* name, Index head, const AttentionShape& shape, 
   if (b.rows == shape.queries && b.seen == shape.keys) report_step(name, head, values);
 }
 
-/// Prefetches the next block's query rows: short rows far apart, each of which would stall a product.
+/// Prefetches the next block's query rows. They are short and far apart, and each would stall a product.
 template <class... M>
 [[gnu::always_inline]] inline void prefetch_next_block(const MapBlock& b, const M&... matrices) {
   (fetch(matrices.middle_rows(b.first - b.next_rows, b.next_rows)), ...);

@@ -106,8 +106,8 @@ struct AttentionInput {
   Products products = Products::exact;          ///< precision of products of queries, keys and values
 };
 
-/// Gradients written by a backward pass. All elements of those of q, k and v are written with `update`; those of
-/// `prepared`, or of `parameters` if nothing is prepared, are always accumulated.
+/// Gradients written by a backward pass. Every element of the gradients of q, k and v is written with `update`; those
+/// of `prepared`, or of `parameters` if nothing is prepared, are always accumulated.
 template <class T>
 struct AttentionGradient {
   Update update = Update::assign;

@@ -29,7 +29,7 @@ const PluginOrigin* plugin_of(const std::string& name);
 using EntryMaker = MechanismEntry (*)();
 
 /// A plugin's description, the symbol `heed_plugin`: its build, which must match the program's, and its mechanisms. The
-/// layout is the same in all versions, so that a version can name the plugins of another that it rejects. Texts are
+/// layout is the same in all versions, so that each version can reject another's plugins by name. Texts are
 /// zero-terminated; longer ones are truncated.
 struct PluginRecord {
   char mark[16];        ///< plugin_mark, which ends with the version of the contract

@@ -18,7 +18,7 @@ std::vector<std::string> take_warnings();
 using ProgressShown = std::function<void(const char* what, long done, long all)>;
 void show_progress(ProgressShown f);
 
-/// Progress of such work. Several threads may advance it.
+/// Reports the progress of long work. Several threads may advance it.
 class ReadingProgress {
  public:
   ReadingProgress(const char* what, long all) : what_(what), all_(all) {}

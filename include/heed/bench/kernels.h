@@ -119,8 +119,7 @@ KernelResult measure(const KernelCase& kernel, const Limits& limits, double seco
 /// are 80 % of the limit for l1 distances, 75 % for clamped gradients, 60 % for kernels with exps.
 std::vector<std::string> shortfalls(const std::vector<KernelResult>& results);
 
-/// Returns each part's share of the time of a pass over a block of long rows, one line per pass; empty if one is
-/// missing.
+/// Returns the shares of the parts of a pass over a block of long rows, one line per pass; empty if any is missing.
 std::vector<std::string> long_row_shares(const std::vector<KernelResult>& results);
 
 }  // namespace heed::bench

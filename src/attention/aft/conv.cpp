@@ -110,7 +110,7 @@ class AftConv : public MechanismBase<AftConv>,
     return biases().memory(s.heads, layout);
   }
 
-  // Saved, head by head: scale and mass of the sums of each query, from which the weights are recomputed, and y.
+  // Saved for each head: scale and mass of the sums of each query, from which the weights are recomputed, and y.
   template <class T>
   struct Saved {
     Heads<T> scale, mass, y;

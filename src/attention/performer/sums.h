@@ -12,7 +12,7 @@
 //   features  r (P x + a p)
 //
 //            rows are      f                     x      a      b
-//   forward  keys          exponentials E        v      1      1
+//   forward  keys          exps E                v      1      1
 //   read by  queries       features phi          G      delta  sigma
 //   backward queries       phi                   G      delta  sigma
 //   read by  keys          E                     v      1      1

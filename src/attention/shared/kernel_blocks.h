@@ -8,7 +8,7 @@
 namespace heed {
 
 /// A block: queries; the keys that all of them see and that no earlier block added to the sums; and `later` keys after
-/// these, of which query r of the block sees the first r. A block may have no queries, or no keys.
+/// these; query r of the block sees the first r of them. A block may have no queries, or no keys.
 struct KernelBlock : QueriesAndKeys {
   Index later;
 

@@ -192,7 +192,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
 
   // Undoing 4: out = P^T Y, Y = X Z, Z = P v give, in turn, dY = P dout, dP = Y dout^T; dX = dY Z^T, dZ = X^T dY;
   //   dP += dZ v^T, dv = P^T dZ. With normalize=map, r = D^-1/2, out = r (S w), w = r v: dw = S^T (r dout), dv = r dw,
-  //   dD from kernels/rows/row_sums.h, and D = S 1 is undone as out is.
+  //   dD from kernels/rows/row_sums.h, and the gradients of D = S 1 are like those of out.
   // Undoing 3, 2 and 1: map.h.
   // Undoing 5: vconv.h; normalize=map needs out without it.
   template <class T>

@@ -23,7 +23,7 @@ struct AddProductsOfPairs {
 
 inline Vector words(__m512bh pairs) { return Vector{reinterpret_cast<__m512>(pairs)}; }
 
-/// Packs from [rows, k] into to [rows, (k + 1) / 2]: word l of a row holds its elements 2 l and 2 l + 1.
+/// Packs `from` [rows, k] into `to` [rows, (k + 1) / 2]: word l of a row holds its elements 2 l and 2 l + 1.
 inline void pair_columns(Matrix<const float> from, float* to) {
   const Index k = from.columns;
   for (Index r = 0; r < from.rows; ++r, to += (k + 1) / 2)
@@ -36,7 +36,7 @@ inline void pair_columns(Matrix<const float> from, float* to) {
     });
 }
 
-/// Packs from [k, columns] into to [(k + 1) / 2, columns]: row l holds the elements of rows 2 l and 2 l + 1.
+/// Packs `from` [k, columns] into `to` [(k + 1) / 2, columns]: row l holds the elements of rows 2 l and 2 l + 1.
 inline void pair_rows(Matrix<const float> from, float* to) {
   alignas(alignment) static constexpr std::uint16_t order[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
                                                                21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,

@@ -62,7 +62,7 @@ HWY_INLINE Four reduce(const Vector (&v)[side_by_side], const F& f) {
            hn::BitCast(four, hn::InterleaveUpper(pairs, low, high)));
 }
 
-/// Computes attention_softmax() for rows of `vectors` vectors, the last of which may be partial.
+/// Computes attention_softmax() for rows of `vectors` vectors; the last may be partial.
 template <int vectors>
 void short_rows(double score_scale, Matrix<float> s, Matrix<float> saved) {
   constexpr Index last = (vectors - 1) * lanes;

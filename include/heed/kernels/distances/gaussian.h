@@ -125,8 +125,8 @@ struct GaussianRows {
   GaussianRows(Index n, MemoryLayout<T>& layout) : G(layout.matrix(most, n)), dG(layout.matrix(most, n)) {}
 };
 
-/// A block of rows [first, first + count) of G, up to the diagonal: columns [0, first + count). By symmetry, the
-/// columns left of the diagonal block also give the columns from `first` on of the rows above.
+/// A block of rows [first, first + count) of G, up to the diagonal: columns [0, first + count). By symmetry, the part
+/// left of the diagonal block is also columns [first, first + count) of the rows above.
 struct GaussianBlock {
   Index first, count;
 

@@ -120,7 +120,7 @@ inline Counts negative_l1_contractions(Index terms) { return {.add = 2 * terms};
 ///
 /// Fast float: error at most (terms + 3) eps relative to sum |g| and the previous value. `full` is linear in w - x and
 /// is computed as a matrix product and a correction, sum_t g w - x sum_t g: its error is relative to sum |g| (|w| +
-/// |x|), so an offset common to x and w loses as many digits as it exceeds their difference by.
+/// |x|), so precision is lost if x and w share an offset much larger than their difference.
 template <class T>
 void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update,
                           Matrix<T> dx) {
