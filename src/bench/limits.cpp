@@ -24,7 +24,7 @@ struct ResourceRow {
   const char *name, *unit;
 };
 
-/// In the order of Resource.
+/// Rows in the order of Resource.
 constexpr ResourceRow resource_rows[] = {
     {"multiply-add", "GF/s"}, {"gemm", "GF/s"},     {"l1", "Gelem/s"},    {"clamp", "Gelem/s"}, {"exp", "Gelem/s"},
     {"L1 cache", "GB/s"},     {"L2 cache", "GB/s"}, {"L3 cache", "GB/s"}, {"memory", "GB/s"},

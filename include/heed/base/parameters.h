@@ -67,7 +67,7 @@ struct ParameterSpec {
   PositionRows positions{};          ///< rows of a position embedding, for interpolation to another grid
 };
 
-/// Position of a tensor in its ParameterList.
+/// Index of a tensor in its ParameterList.
 using ParameterId = int;
 
 class Preparation;

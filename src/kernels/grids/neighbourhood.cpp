@@ -24,7 +24,7 @@ struct Weights {
   float of_outside;
 };
 
-/// Loads and stores of a mass, a channel by itself.
+/// Loads and stores of a single channel, the mass.
 struct OneLane {
   Vector load(const float* from) const { return set(*from); }
   void store(Vector v, float* to) const { *to = hn::GetLane(v); }

@@ -246,7 +246,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, cons
                         const NeighbourhoodScratch<float>& scratch, ExpSums<float> sums);
 #endif
 
-/// Numbers of pairs: a cell and a cell of its window; a cell and a running sum outside its window.
+/// Numbers of pairs of a cell and a cell in its window, and of a cell and a running sum outside its window.
 struct NeighbourPairs {
   Index inside = 0, outside = 0;
 };
