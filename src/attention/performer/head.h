@@ -122,8 +122,7 @@ struct PerformerFeatures {
     kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, phi, head.sigma + b.first);
   }
 
-  /// Computes E and c of keys, after those of all earlier keys. Without `causal` these keys share c: the largest u so
-  /// far.
+  /// Computes E and c of keys, after earlier keys. Without `causal` these keys share c: the largest u so far.
   template <class T>
   void make_keys(const AttentionInput<T>& in, const PerformerHead<T>& head, Index first, Matrix<T> E, T* h) const {
     const Index end = first + E.rows;

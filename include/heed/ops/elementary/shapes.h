@@ -27,8 +27,7 @@ Var<T> swap_axes(Var<T> x, int axis, int other);
 template <class T>
 Var<T> slice(Var<T> x, int axis, Index begin, Index end);
 
-/// Returns tensors concatenated along an axis; their other sizes must be equal. The gradient of each is its slice of
-/// dy.
+/// Returns tensors concatenated along an axis; their other sizes must be equal. Each one's gradient is a slice of dy.
 template <class T>
 Var<T> join(std::span<const Var<T>> parts, int axis);
 template <class T>
