@@ -16,6 +16,7 @@
 #   make arm64              compile for arm64, and run the tests under qemu
 #   make compile_commands.json      how each file is compiled, for clangd and clang-tidy
 #   make tidy               clang-tidy over src and include (.clang-tidy)
+#   make docs               the reference of include/heed as HTML, in build/docs/html
 #   make install PREFIX=/usr/local
 #   make package            a Debian package and a tar file for all x86-64 with AVX2, in build-package
 #   make package-test       install, use and remove them in fresh systems
@@ -253,4 +254,4 @@ clean:
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
-include mk/install.mk mk/package.mk mk/tools.mk mk/notebooks.mk mk/thorough.mk mk/arm64.mk mk/fuzz.mk src/apps/web/web.mk
+include mk/install.mk mk/package.mk mk/tools.mk mk/docs.mk mk/notebooks.mk mk/thorough.mk mk/arm64.mk mk/fuzz.mk src/apps/web/web.mk

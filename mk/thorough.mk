@@ -4,6 +4,7 @@ test-thorough: test
 	$(MAKE) selftest-x86-64-v3
 	$(MAKE) KERNELS=reference test
 	$(MAKE) HEED_HEADERS=each test-headers
+	$(MAKE) docs
 	@sh tests/labs.sh $(BUILD)
 	HEED_LABS=all $(BUILD)/tests/run --run_test=cli_labs
 	HEED_KILLS=50 HEED_KILL_SEED=$$(date +%j) $(BUILD)/tests/run --run_test=train_kill

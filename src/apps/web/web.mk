@@ -13,7 +13,7 @@ endif
 WEB_ENGINE  := $(filter-out src/kernels/solvers/singular_values.cpp,$(filter $(addsuffix /%,$(addprefix src/,base cost \
                  kernels attention tape ops io apps/web)),$(SOURCES))) \
                $(patsubst %,src/%.cpp,nn/attention_site nn/blocks nn/mechanism_choice nn/model nn/vit \
-                 config/attention_options config/energy_table config/installed config/keys config/load config/print config/toml_document \
+                 config/attention_options config/energy_table config/installed config/keys config/load config/model_of_tensors config/print config/toml_document \
                  config/validate config/without_effect analysis/model_cost analysis/cost_json checks/attention_case checks/backward_steps checks/composition \
                  checks/diagnosis checks/error_patterns checks/gradcheck checks/memory data/augment/augment \
                  data/images/colour data/images/convert data/dataset data/readers/files data/loader data/augment/mix \

@@ -1,0 +1,7 @@
+# The reference of include/heed as HTML. The comment at the head of a header becomes the page of its file.
+.PHONY: docs
+docs: PACKAGES += doxygen
+docs: deps
+	@mkdir -p $(BUILD)/docs
+	( cat mk/Doxyfile; echo 'PROJECT_NUMBER = $(VERSION)'; echo 'OUTPUT_DIRECTORY = $(BUILD)/docs' ) | doxygen -
+	@echo $(BUILD)/docs/html/index.html
