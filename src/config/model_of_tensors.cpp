@@ -13,17 +13,17 @@ namespace {
 /// Shapes by name; errors name the file.
 class Shapes {
  public:
-  explicit Shapes(const SafetensorsFile& file) : file_(file) {}
+  Shapes(const std::string& file, const std::map<std::string, Shape>& shapes) : file_(file), shapes_(shapes) {}
 
-  bool has(const std::string& name) const { return file_.contains(name); }
+  bool has(const std::string& name) const { return shapes_.contains(name); }
 
   /// Returns the size of an axis. Throws Error if no tensor has this name and rank.
   Index size(const std::string& name, int rank, int axis) const {
-    require(has(name), "{}: is not the file of a Vision Transformer with timm's names: it lacks '{}'{}", file_.path(),
-            name, has_hugging_face_names() ? "; heed convert hf-vit, hf-deit or hf-dinov2 renames Hugging Face's" : "");
-    const Shape& shape = file_.info(name).shape;
-    require(shape.rank() == rank && shape[axis] > 0, "{}: tensor '{}' has shape {}; expected {} axes", file_.path(),
-            name, shape, rank);
+    require(has(name), "{}: is not the file of a Vision Transformer with timm's names: it lacks '{}'{}", file_, name,
+            has_hugging_face_names() ? "; heed convert hf-vit, hf-deit or hf-dinov2 renames Hugging Face's" : "");
+    const Shape& shape = shapes_.at(name);
+    require(shape.rank() == rank && shape[axis] > 0, "{}: tensor '{}' has shape {}; expected {} axes", file_, name,
+            shape, rank);
     return shape[axis];
   }
 
@@ -32,12 +32,13 @@ class Shapes {
 
  private:
   bool has_hugging_face_names() const {
-    return std::any_of(file_.names().begin(), file_.names().end(), [](const std::string& name) {
-      return name.find("embeddings.patch_embeddings.projection.") != std::string::npos;
+    return std::any_of(shapes_.begin(), shapes_.end(), [](const auto& tensor) {
+      return tensor.first.find("embeddings.patch_embeddings.projection.") != std::string::npos;
     });
   }
 
-  const SafetensorsFile& file_;
+  const std::string& file_;
+  const std::map<std::string, Shape>& shapes_;
 };
 
 /// Returns the side of a square grid of `patches` patches, 0 if it is not square.
@@ -48,9 +49,14 @@ Index side_of(Index patches) {
 
 }  // namespace
 
-ModelOfTensors model_of_tensors(const SafetensorsFile& weights, Index heads) {
-  const Shapes shapes(weights);
-  const std::string& file = weights.path();
+ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads) {
+  std::map<std::string, Shape> shapes;
+  for (const std::string& name : file.names()) shapes[name] = file.info(name).shape;
+  return model_of_tensors(file.path(), shapes, heads);
+}
+
+ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::string, Shape>& tensors, Index heads) {
+  const Shapes shapes(file, tensors);
   require(!shapes.has("register_tokens"), "{}: has DINOv2's own names; `heed convert {} OUT` writes timm's", file,
           file);
   ModelOfTensors result;

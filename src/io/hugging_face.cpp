@@ -64,10 +64,10 @@ class Conversion {
   explicit Conversion(const SafetensorsFile& file) : file_(file), converter_(file), wide_classifier_(reads_both()) {}
 
   /// Returns the names that are left out.
-  std::vector<std::string> run(const std::string& out) {
+  std::vector<std::string> run(const std::string& out, const BeforeWriting& before) {
     for (const std::string& name : file_.names()) add(name);
     if (!has("embeddings.distillation_token")) converter_.fold_class_position();  // which has a position of its own
-    converter_.write(out);
+    converter_.write(out, before);
     return left_out_;
   }
 
@@ -119,14 +119,15 @@ class Conversion {
 
 }  // namespace
 
-std::vector<std::string> convert_hugging_face(const std::string& in, const std::string& out) {
+std::vector<std::string> convert_hugging_face(const std::string& in, const std::string& out,
+                                              const BeforeWriting& before) {
   std::error_code none;
   require(!std::filesystem::equivalent(in, out, none), "{}: is what is read, and cannot be what is written", out);
   const SafetensorsFile file(in);
   file.check();
   bool doubles = false;
   for (const std::string& name : file.names()) doubles |= file.info(name).dtype == DType::F64;
-  return doubles ? Conversion<double>(file).run(out) : Conversion<float>(file).run(out);
+  return doubles ? Conversion<double>(file).run(out, before) : Conversion<float>(file).run(out, before);
 }
 
 }  // namespace heed

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <functional>
 #include <map>
 #include <utility>
 
 namespace heed {
+
+using BeforeWriting = std::function<void(const std::map<std::string, Shape>&)>;
 
 /// A part of a name in another program and in heed. If several tensors are joined, this one is slice `place` of `of`.
 struct Renaming {
@@ -32,12 +35,12 @@ class WeightConverter {
 
   /// Adds the tensor `theirs` as slice `place` of `of` of the rows of the tensor `ours`.
   void add_rows(const std::string& ours, int place, int of, const std::string& theirs) {
-    push({ours, theirs, place, of, file_.read<T>(theirs)});
+    push({ours, theirs, place, of, read(theirs)});
   }
 
   /// Splits the rows of `theirs` into three tensors of equal size.
   void cut(const std::string& theirs, const std::array<std::string, 3>& ours) {
-    const Tensor<T> all = file_.read<T>(theirs);
+    const Tensor<T> all = read(theirs);
     const Index rows = all.shape().rank() > 0 ? all.shape()[0] : 0;
     require(rows > 0 && rows % 3 == 0, "{}: tensor '{}' has shape {}; its rows are not those of q, k and v",
             file_.path(), theirs, all.shape());
@@ -64,18 +67,33 @@ class WeightConverter {
     *positions = std::move(patches);
   }
 
-  void write(const std::string& path) {
+  /// Calls `before` with the shapes of the tensors and writes them.
+  void write(
+      const std::string& path, const BeforeWriting& before = [](const auto&) {}) {
+    require(!parts_.empty(), "{}: holds no tensors", file_.path());
     SafetensorsWriter writer;
-    for (const Rows<T>& rows : parts_)
-      if (rows.place == 0) writer.add(rows.name, std::as_const(joined(rows)).view());
+    std::map<std::string, Shape> shapes;
+    for (const Rows<T>& rows : parts_) {
+      if (rows.place > 0) continue;
+      const View<const T> tensor = std::as_const(joined(rows)).view();
+      shapes[rows.name] = tensor.shape();
+      writer.add(rows.name, tensor);
+    }
     for (const Rows<T>& rows : parts_)
       require(rows.place == 0 || find(rows.name, 0),
               "{}: '{}' has the later rows of '{}'; the tensor with the first ones is missing", file_.path(),
               rows.theirs, rows.name);
+    before(shapes);
     writer.write(path);
   }
 
  private:
+  Tensor<T> read(const std::string& theirs) const {
+    Tensor<T> values = file_.read<T>(theirs);
+    require_finite(file_.path(), theirs, std::as_const(values).view());
+    return values;
+  }
+
   /// Returns the added tensor `ours`; null if there is none.
   Tensor<T>* added(const std::string& ours) {
     const auto found = known_.find({ours, 0});

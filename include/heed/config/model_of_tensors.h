@@ -4,6 +4,7 @@
 #include "heed/config/experiment.h"
 #include "heed/io/safetensors.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ struct ModelOfTensors {
 /// Returns the model of a file's tensors by their names and shapes, with `heads` heads; 0: inferred from the norms of
 /// the queries, or else 64 channels per head. Throws Error if they are not the tensors of a Vision Transformer.
 ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads = 0);
+
+/// Returns the model of tensors by their names and shapes, as above; errors begin with `file`.
+ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::string, Shape>& shapes, Index heads);
 
 /// Returns the value of the last override of model.heads; 0 if there is none or it is not a number.
 Index heads_given(const std::vector<std::string>& sets);

@@ -1,6 +1,10 @@
 // Weights under the names of Hugging Face's transformers.
 #pragma once
 
+#include "heed/base/tensor.h"
+
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +21,10 @@ namespace heed {
 /// With registers, the class token's position is added to the class token. Returns the names that are left out: mask
 /// tokens, poolers, and DINOv2's classifier, which reads the class token and the mean of the patches. Throws Error,
 /// which names file and tensor, for any other tensor.
-std::vector<std::string> convert_hugging_face(const std::string& in, const std::string& out);
+///
+/// Calls `before` with the shapes of the converted tensors before it writes; if that throws, nothing is written.
+std::vector<std::string> convert_hugging_face(
+    const std::string& in, const std::string& out,
+    const std::function<void(const std::map<std::string, Shape>&)>& before = [](const auto&) {});
 
 }  // namespace heed

@@ -7,6 +7,7 @@
 #include "heed/io/file.h"
 #include "heed/io/hugging_face.h"
 #include "heed/io/upstream_weights.h"
+#include "heed/nn/families.h"
 
 #include <filesystem>
 #include <iostream>
@@ -15,17 +16,60 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the table [model] of a file converted from Hugging Face's model `kind`.
-std::string model_table(const std::string& file, const std::string& kind, Index heads) {
-  const ModelOfTensors found = model_of_tensors(SafetensorsFile(file), heads);
+/// Throws Error unless the tensors converted from `file` are the parameters of the experiment's model.
+void require_parameters(const std::string& file, const Experiment& x, const std::map<std::string, Shape>& shapes) {
+  const std::unique_ptr<Model> model = make_model(x);
+  const ParameterList& list = model->parameters();
+  for (const ParameterSpec& spec : list) {
+    const auto found = shapes.find(spec.name);
+    require(found != shapes.end(), "{}: has no tensor that becomes '{}'", file, spec.name);
+    require(found->second == spec.shape, "{}: '{}' would have shape {}; expected {}", file, spec.name, found->second,
+            spec.shape);
+  }
+  for (const auto& [name, shape] : shapes)
+    require(list.find(name) >= 0, "{}: {} would be no tensor of a model of {} blocks", file, in_quotes(name),
+            x.model.depth);
+}
+
+/// Returns the table [model] of tensors converted from `file`, Hugging Face's model `kind`.
+std::string model_table(const std::string& file, const std::map<std::string, Shape>& shapes, const std::string& kind,
+                        Index heads) {
+  const ModelOfTensors found = model_of_tensors(file, shapes, heads);
   std::vector<std::string> sets = sets_of_tensors(found.model);
   sets.push_back(fmt::format("model.classes={}", found.model.classes));
   if (kind != "hf-dinov2") sets.push_back("model.norm_eps=1e-12");
-  const Experiment x = load_sets(sets);
+  Experiment x = load_sets(sets);
+  x.model.classifier = found.model.classifier;
+  require_parameters(file, x, shapes);
   const std::string text = to_toml(x);
   std::string comments;
   for (const std::string& assumed : found.assumed) comments += "# Not in the file: " + assumed + "\n";
   return comments + text.substr(0, text.find("\n[data]"));
+}
+
+/// Writes a converted file and, beside it, the table of its model: both or none. An existing other table is refused.
+int convert_with_table(const std::string& kind, const std::string& in, const std::string& out, Index heads) {
+  const std::string model = std::filesystem::path(out).replace_extension(".toml");
+  require(model != out, "{}: expected another ending than .toml, where the model is written", out);
+  std::string table;
+  bool created = false;
+  std::vector<std::string> left_out;
+  try {
+    left_out = convert_hugging_face(in, out, [&](const std::map<std::string, Shape>& shapes) {
+      table = model_table(in, shapes, kind, heads);
+      created = !std::filesystem::exists(model);
+      if (created) return write_file(model, table);
+      require(read_file(model) == table, "{}: exists and is not this model's table; move it, or name another OUT",
+              model);
+    });
+  } catch (...) {
+    std::error_code ignored;
+    if (created) std::filesystem::remove(model, ignored);
+    throw;
+  }
+  if (!left_out.empty()) std::cout << fmt::format("# left out: {}\n", quoted_list(left_out));
+  std::cout << fmt::format("# {}\n{}", printable(model), table);
+  return ok;
 }
 
 int convert(const std::vector<std::string>& words, Index heads) {
@@ -36,15 +80,7 @@ int convert(const std::vector<std::string>& words, Index heads) {
   }
   require(words.size() == 3 && (words[0] == "hf-vit" || words[0] == "hf-deit" || words[0] == "hf-dinov2"),
           "convert: expected IN OUT, or one of hf-vit, hf-deit, hf-dinov2 before them");
-  const std::string &kind = words[0], &out = words[2];
-  const std::vector<std::string> left_out = convert_hugging_face(words[1], out);
-  const std::string table = model_table(out, kind, heads);
-  const std::string model = std::filesystem::path(out).replace_extension(".toml");
-  require(model != out, "{}: expected another ending than .toml, where the model is written", out);
-  write_file(model, table);
-  if (!left_out.empty()) std::cout << fmt::format("# left out: {}\n", quoted_list(left_out));
-  std::cout << fmt::format("# {}\n{}", printable(model), table);
-  return ok;
+  return convert_with_table(words[0], words[1], words[2], heads);
 }
 
 }  // namespace

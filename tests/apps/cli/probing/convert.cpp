@@ -1,0 +1,107 @@
+// heed convert: both files or none.
+#include "support/cli.h"
+
+#include "tests/io/hugging_face.h"
+
+#include <cmath>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// A file of a ViT of Hugging Face's, and the names that heed convert writes.
+struct Published : TemporaryDirectory {
+  std::string in = *this / "in.safetensors", out = *this / "out.safetensors", table = *this / "out.toml";
+
+  void write(Index dim) const {
+    ModelConfig m = published_vit();
+    m.dim = dim;
+    const Parameters<float> ours = drawn(m);
+    TheirFile(ours, false).write(in);
+  }
+
+  std::size_t files() const {
+    return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(*this / ""), {}));
+  }
+};
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_convert)
+
+BOOST_AUTO_TEST_CASE(a_table_that_cannot_be_written_leaves_no_weights) {
+  const Published given;
+  given.write(24);
+  check_refusal({"convert", "hf-vit", given.in, given.out},
+                {given.in + ": 64 channels a head do not divide the width of 24", "--heads N"});
+  BOOST_TEST(given.files() == 1u);
+  check_refusal({"convert", "--heads", "5", "hf-vit", given.in, given.out}, {"heads = 5 does not divide dim = 24"});
+  BOOST_TEST(given.files() == 1u);
+  check_refusal({"convert", "--heads", "3", "hf-vit", given.in, given.table}, {"expected another ending than .toml"});
+  BOOST_TEST(given.files() == 1u);
+  std::filesystem::create_directory(given.table);
+  check_refusal({"convert", "--heads", "3", "hf-vit", given.in, given.out}, {given.table});
+  BOOST_TEST(given.files() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(weights_that_cannot_be_written_leave_no_table) {
+  const Published given;
+  given.write(64);
+  std::filesystem::create_directory(given.out);
+  check_refusal({"convert", "hf-vit", given.in, given.out}, {given.out, "not a regular file"});
+  BOOST_TEST(given.files() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(another_table_is_not_replaced) {
+  const Published given;
+  given.write(64);
+  output_of({"convert", "hf-vit", given.in, given.out});
+  output_of({"convert", "hf-vit", given.in, given.out});  // the same table
+  const std::string weights = read_file(given.out);
+  write_file(given.table, "# mine\n");
+  given.write(128);
+  check_refusal({"convert", "hf-vit", given.in, given.out}, {given.table + ": exists and is not this model's table"});
+  BOOST_TEST(read_file(given.table) == "# mine\n");
+  BOOST_TEST((read_file(given.out) == weights));
+}
+
+// Each would be written with a table that does not fit it.
+BOOST_AUTO_TEST_CASE(tensors_that_are_no_model_are_refused) {
+  const Published given;
+  const Parameters<float> ours = drawn(published_vit());
+  const auto refused = [&](const auto& change, const std::string& problem) {
+    TheirFile theirs(ours, false);
+    change(theirs);
+    theirs.write(given.in);
+    check_refusal({"convert", "hf-vit", given.in, given.out}, {given.in + ": " + problem});
+    BOOST_TEST(given.files() == 1u);
+  };
+  const std::string block = "vit.encoder.layer.1.";
+  refused([&](TheirFile& file) { file["vit.layernorm.weight"][3] = NAN; }, "tensor 'vit.layernorm.weight': holds nan");
+  refused([&](TheirFile& file) { file.rename(block + "output.dense.bias", "vit.embeddings.mask_token"); },
+          "has no tensor that becomes 'blocks.1.mlp.fc2.bias'");
+  refused(
+      [&](TheirFile& file) {
+        file.add(block + "output.dense.weight", {7, 3}, 1);
+      },
+      "'blocks.1.mlp.fc2.weight' would have shape [7, 3]; expected [64, 10]");
+  refused([&](TheirFile& file) { file.add("vit.encoder.layer.9.norm1.weight", {64}, 1); },
+          "'blocks.9.norm1.weight' would be no tensor of a model of 2 blocks");
+  refused([&](TheirFile& file) { file.add("vit.encoder.layer.1\n.norm1.weight", {64}, 1); },
+          "'blocks.1\\x0a.norm1.weight' would be no tensor");
+  refused(
+      [&](TheirFile& file) {
+        file.add("vit.embeddings.cls_token", {1, 1, 3}, 1);
+      },
+      "'cls_token' would have shape [1, 1, 3]");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_without_tensors_is_refused) {
+  const Published given;
+  SafetensorsWriter().write(given.in);
+  check_refusal({"convert", given.in, given.out}, {given.in + ": holds no tensors"});
+  BOOST_TEST(given.files() == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
