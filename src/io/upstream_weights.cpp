@@ -96,6 +96,16 @@ std::string wrapper_of(const std::vector<std::string>& names) {
   return found.size() == 1 && cover(found, names) ? found.front() : "";
 }
 
+/// Returns what is before 'pos_embed' in the names of a file without a tensor of that name.
+std::vector<std::string> unknown_prefixes(const SafetensorsFile& file) {
+  constexpr std::string_view positions = "pos_embed";
+  std::vector<std::string> prefixes;
+  for (const std::string& name : file.names())
+    if (name.ends_with(fmt::format(".{}", positions)))
+      prefixes.push_back(name.substr(0, name.size() - positions.size()));
+  return file.contains(std::string(positions)) ? std::vector<std::string>() : prefixes;
+}
+
 std::vector<std::string> classifier_names(const SafetensorsFile& file) {
   std::vector<std::string> names;
   std::copy_if(file.names().begin(), file.names().end(), std::back_inserter(names), is_classifier);
@@ -132,10 +142,12 @@ OpenedWeights open_weights(const std::string& source) {
     take(prefix, {});
   }
   for (std::string prefix; prefix = wrapper_of(file.names()), !prefix.empty();) take(prefix, classifier_names(file));
-  const std::vector<std::string> networks = wrappers_of(file.names());
-  require(networks.size() < 2 || !cover(networks, file.names()),
-          "{}: holds several networks, {}; {}:{} takes one of them", file.path(), quoted_list(networks), file.path(),
-          networks.empty() ? "" : opened.prefix + networks.front().substr(0, networks.front().size() - 1));
+  std::vector<std::string> networks = wrappers_of(file.names());
+  if (networks.size() < 2 || !cover(networks, file.names())) networks = unknown_prefixes(file);
+  require(networks.empty(), "{}: holds {}, {}; {}:{} takes {}", file.path(),
+          networks.size() > 1 ? "several networks" : "a network with a prefix", quoted_list(networks), file.path(),
+          networks.empty() ? "" : opened.prefix + networks.front().substr(0, networks.front().size() - 1),
+          networks.size() > 1 ? "one of them" : "it");
   return opened;
 }
 

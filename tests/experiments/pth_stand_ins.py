@@ -2,6 +2,7 @@
 
     pth_stand_ins.py DIRECTORY
 """
+import argparse
 import os
 import pickle
 import struct
@@ -58,6 +59,7 @@ def save(name, value, compression=zipfile.ZIP_STORED):
         with archive.open("archive/data.pkl", "w") as file:
             Pickler(file, 2).dump(value)
         archive.writestr("archive/data/0", struct.pack("<6f", 0, 1, 2, 3, 4, 5))
+        archive.writestr("archive/data/1", bytes(4000))
     return path
 
 
@@ -72,6 +74,23 @@ save("missing.pth", OrderedDict(a=Tensor("7", 6, 0, (6,), (1,))))
 save("longer.pth", OrderedDict(a=Tensor("0", 7, 0, (7,), (1,))))
 save("list.pth", [1, 2])
 save("compressed.pth", weights, zipfile.ZIP_DEFLATED)
+cycle = {}
+cycle["model"] = cycle
+save("cycle.pth", cycle)
+cycle = OrderedDict(weights)
+cycle["inner"] = cycle
+save("inner_cycle.pth", cycle)
+laughs = OrderedDict(weights)
+for _ in range(60):
+    laughs = OrderedDict(weights, a=laughs, b=laughs)
+save("laughs.pth", laughs)
+whole = Tensor("1", 1000, 0, (1000,), (1,))
+save("views.pth", {"model": {str(i): whole for i in range(1000)}})
+save("namespace.pth", {"model": weights, "args": argparse.Namespace(lr=0.1)})
+save("bomb.pth", b"\0" * (1 << 24), zipfile.ZIP_DEFLATED)
+os.mkfifo(os.path.join(sys.argv[1], "pipe.pth"))
+with zipfile.ZipFile(os.path.join(sys.argv[1], "control.pth"), "w") as archive:
+    archive.writestr("archive/data.pkl", b"\x80\x02c\x1b[31mos\nsystem\n.")
 with open(save("half.pth", weights), "r+b") as file:
     file.truncate(200)
 with open(os.path.join(sys.argv[1], "old.pth"), "wb") as file:

@@ -61,6 +61,14 @@ BOOST_AUTO_TEST_CASE(other_files_are_refused_and_nothing_runs) {
       {"compressed.pth", "is compressed, which torch.save does not do"},
       {"half.pth", "it may be incomplete"},
       {"old.pth", "PyTorch"},
+      {"cycle.pth", "its containers nest deeper than 64"},
+      {"inner_cycle.pth", "its containers nest deeper than 64"},
+      {"laughs.pth", "or are more than 100000"},
+      {"views.pth", "its tensors take 4000000 bytes, more than 4 times the file"},
+      {"namespace.pth", "its pickle asks for argparse.Namespace"},
+      {"bomb.pth", "is compressed"},
+      {"pipe.pth", "is no regular file"},
+      {"control.pth", "its pickle asks for \\x1b[31mos.system"},
       {"none.pth", "No such file"}};
   for (const auto& [name, message] : refused) {
     const CommandResult result = files.convert(name);

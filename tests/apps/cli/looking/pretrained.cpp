@@ -7,6 +7,8 @@
 #include "heed/nn/vit.h"
 #include "support/images.h"
 
+#include <cstring>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -124,6 +126,12 @@ BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
   BOOST_TEST(heed_with({"predict", "--weights", both + ":teacher", "--model", "auto", given.image}).out == plain.out);
   check_contains(heed_with({"predict", "--weights", both + ":other", "--model", "auto", given.image}).err,
                  {"no name of its tensors begins with 'other.'"});
+
+  // Names of other wrappers.
+  given.write("tower.", wrapped);
+  check_refusal({"predict", "--weights", wrapped, "--model", "auto", given.image},
+                {"holds a network with a prefix, 'tower.'; " + wrapped + ":tower takes it"});
+  BOOST_TEST(heed_with({"predict", "--weights", wrapped + ":tower", "--model", "auto", given.image}).out == plain.out);
 }
 
 BOOST_AUTO_TEST_CASE(errors_name_the_keys_that_fit) {
@@ -139,6 +147,44 @@ BOOST_AUTO_TEST_CASE(errors_name_the_keys_that_fit) {
       run.err.ends_with("; --set model.registers=2 --set model.embed_prefix=false --set model.qkv_bias=true --set "
                         "model.layer_scale=1e-05 fits the file\n"),
       run.err);
+}
+
+// Cut short at every tensor, with another header, of another format: one line that names the file.
+BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
+  const Downloaded given;
+  const std::string whole = read_file(given.weights), file = given / "damaged.safetensors", out = given / "out";
+  const SafetensorsFile read(given.weights);
+  std::uint64_t length = 0;
+  std::memcpy(&length, whole.data(), sizeof length);
+  const auto refused = [&](const std::string& bytes, const std::string& problem) {
+    write_file(file, bytes);
+    check_refusal({"maps", "--weights", file, "--model", "auto", given.image, "-o", out + ".png"}, {file, problem});
+    check_refusal({"convert", file, out}, {file, problem});
+    BOOST_TEST((!std::filesystem::exists(out) && !std::filesystem::exists(out + ".png")));
+  };
+  const auto with_length = [&](std::uint64_t claimed) {
+    return std::string(reinterpret_cast<const char*>(&claimed), sizeof claimed) + whole.substr(sizeof claimed);
+  };
+  const auto with_header = [&](const std::string& what, const std::string& by) {
+    std::string header = whole.substr(sizeof length, length);
+    header.replace(header.find(what), what.size(), by);
+    const std::uint64_t changed = header.size();
+    return std::string(reinterpret_cast<const char*>(&changed), sizeof changed) + header +
+           whole.substr(sizeof length + length);
+  };
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{7}, std::size_t{8}, std::size_t{8} + length - 1})
+    refused(whole.substr(0, bytes), "");
+  for (const std::string& name : read.names()) refused(whole.substr(0, read.info(name).offset), "data_offsets");
+  refused(with_length(0), "header");
+  refused(with_length(std::uint64_t{1} << 63), "header claims 9223372036854775808 bytes");
+  refused(with_header("\"norm.bias\"", "\"norm.weight\""), "has the key 'norm.weight' twice");
+  refused(with_header("\"norm.bias\"", "\"a\x1b\n\""), "not valid JSON");
+  refused(with_header("[64],\"data_offsets\"", "[63],\"data_offsets\""), "takes 252");
+  refused(with_header("\"F32\"", "\"F16\""), "span");
+  refused(with_header("\"F32\"", "\"F8_E4M3\""), "dtype 'F8_E4M3' is not supported");
+  refused(std::string("PK\3\4") + whole, "pth-to-safetensors");
+  refused("\x80\x02" + whole, "pth-to-safetensors");
+  refused("<!DOCTYPE html><html>404</html>", "");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_missing_is_said) {
