@@ -70,7 +70,8 @@ Json Member::description() const {
                        {"image", Index{model.image}},
                        {"channels", model.channels},
                        {"grid", model.image / model.patch},
-                       {"class_token", model.prefix_tokens()},
+                       {"class_token", model.has_class_token()},
+                       {"prefix", model.prefix_tokens()},
                        {"depth", model.depth},
                        {"config", config_toml(experiment_)}});
 }

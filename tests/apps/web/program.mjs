@@ -100,16 +100,17 @@ export async function largestWeights(run, bytes, query) {
   const request = { model: opened.model, channels: 1, height: 28, width: 28, file };
   const look = await answer({ ask: "look", ...request });
   await answer({ ask: "close", model: opened.model });
-  const first = opened.class_token ? 1 : 0;
+  const first = opened.prefix;
   return look.answer.blocks.flatMap(({ pictures: [map] }) => {
     const [heads, rows, columns] = map.numbers.shape;
     const all = look.arrays[map.numbers.array];
     return Array.from({ length: heads }, (_, head) => {
       const row = (i) => all.slice((head * rows + i) * columns, (head * rows + i + 1) * columns);
       if (map.axes === "matrix") return largest(all.slice(head * rows * columns, (head + 1) * rows * columns));
-      if (query >= 0 || first) return largest(row(query + first).slice(first));
-      const mean = (key) => Array.from({ length: rows }, (_, i) => row(i)[key]).reduce((a, b) => a + b) / rows;
-      return largest(Array.from({ length: columns }, (_, key) => mean(key)));
+      if (query >= 0 || opened.class_token) return largest(row(query + first).slice(first));
+      const patches = Array.from({ length: rows - first }, (_, i) => row(i + first));
+      const mean = (key) => patches.reduce((sum, patch) => sum + patch[key], 0) / patches.length;
+      return largest(Array.from({ length: columns - first }, (_, key) => mean(key + first)));
     });
   });
 }

@@ -16,10 +16,10 @@ Tensor<float> map_of(const AttentionSite<float>& site) {
   return map;
 }
 
-LayerMap::LayerMap(const AttentionSite<float>& site) {
+LayerMap::LayerMap(const AttentionSite<float>& site, bool class_token) {
   const AttentionShape& shape = site.inputs.front().shape;
   grid_ = {shape.grid_height, shape.grid_width};
-  prefix_ = shape.class_token;
+  class_token_ = class_token && shape.class_token > 0;
   const MapCapability* const maps = site.mechanism.maps();
   if (!maps) return;
   maps_ = map_of(site);
@@ -29,7 +29,7 @@ LayerMap::LayerMap(const AttentionSite<float>& site) {
 Tensor<float> LayerMap::weights(std::optional<Patch> query, PatchGrid grid) const {
   if (!exists()) return {};
   if (query) query = patch_in(grid_, grid, *query);
-  return of_channels_ ? matrix_weights(maps_.view()) : patch_weights(maps_.view(), grid_, query);
+  return of_channels_ ? matrix_weights(maps_.view()) : patch_weights(maps_.view(), grid_, query, class_token_ ? 0 : -1);
 }
 
 }  // namespace heed::cli

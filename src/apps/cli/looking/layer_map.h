@@ -17,13 +17,13 @@ Tensor<float> map_of(const AttentionSite<float>& site);
 /// The attention maps of a layer over one image, all heads.
 class LayerMap {
  public:
-  /// Takes the map of the first image in the layer's batch.
-  explicit LayerMap(const AttentionSite<float>& site);
+  /// Takes the map of the first image in the layer's batch. `class_token`: the first token before the grid is one.
+  LayerMap(const AttentionSite<float>& site, bool class_token);
 
   /// Returns true if the layer has maps.
   bool exists() const { return maps_.size() > 0; }
   bool of_channels() const { return of_channels_; }
-  bool class_token() const { return prefix_ > 0; }
+  bool class_token() const { return class_token_; }
 
   /// The patches that the layer's queries are.
   PatchGrid grid() const { return grid_; }
@@ -36,8 +36,7 @@ class LayerMap {
  private:
   Tensor<float> maps_;  ///< [heads, N, M]
   PatchGrid grid_;
-  bool of_channels_ = false;
-  Index prefix_;  ///< tokens before the grid
+  bool of_channels_ = false, class_token_;
 };
 
 }  // namespace heed::cli

@@ -103,7 +103,7 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   Json json, blocks = Json::list();
   PatchGrid choice;
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
-    const LayerMap map(site);
+    const LayerMap map(site, study.trained.experiment.model.has_class_token());
     if (blocks.items().empty()) {
       choice = choice_of(map.grid());
       json["grid"] = Json::list({choice.rows, choice.columns});

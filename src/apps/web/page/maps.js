@@ -5,14 +5,14 @@ import { rgbOf } from "./plot.js";
 
 /**
  * Returns the grids of numbers of a picture, one for each head or group of channels. Pictures of token pairs show the
- * query's weight for each patch: the query is a patch index or, with -1, the class token, or else the mean over all.
- * A class token among the keys is omitted. Matrices with a column for each token become a tile for each row.
+ * query's weight for each patch: the query is a patch index or, with -1, the class token, or else the mean over the
+ * patches. Keys before the patches are omitted. Matrices with a column for each token become a tile for each row.
  */
 export function gridsOf(picture, model, query, identity) {
   const { shape, data } = picture.numbers,
     parts = shape[0],
     patches = model.grid * model.grid,
-    first = Number(model.class_token);
+    first = model.prefix;
   const grid = (numbers) => ({ rows: model.grid, columns: model.grid, numbers, overImage: true, tiles: null });
   return Array.from({ length: parts }, (_, part) => {
     if (picture.axes === "tokens") return grid(data.slice(part * shape[1] + first, (part + 1) * shape[1]));
@@ -31,10 +31,10 @@ export function gridsOf(picture, model, query, identity) {
     }
     const weight = (row, column) => at(row, column) - (!identity && picture.identity && row === column ? 1 : 0);
     const taken = (key) => {
-      if (query >= 0 || first) return weight(query >= 0 ? query + first : 0, key);
+      if (query >= 0 || model.class_token) return weight(query >= 0 ? query + first : 0, key);
       let sum = 0;
-      for (let row = 0; row < rows; ++row) sum += weight(row, key);
-      return sum / rows;
+      for (let row = first; row < rows; ++row) sum += weight(row, key);
+      return sum / (rows - first);
     };
     return grid(Float32Array.from({ length: patches }, (_, i) => taken(i + first)));
   });

@@ -166,6 +166,27 @@ BOOST_AUTO_TEST_CASE(what_the_model_does_with_images) {
   BOOST_TEST(model.at("cost").at("all").at("layers").items().size() > 10u);
 }
 
+// Registers are tokens before the patches, but no class token: shown is the mean over the patches.
+BOOST_AUTO_TEST_CASE(registers_are_no_class_token) {
+  x.train.epochs = 1;
+  x.model.pool = "mean", x.model.registers = 2;
+  run(x, *this / "a");
+  const Json model = data_in(page_of({*this / "a"})).at("models").items()[0];
+  const Json& maps = model.at("maps").items()[0].at("maps");
+  BOOST_TEST(maps.at("class_token").dump() == "false");
+  for (const Json& block : maps.at("blocks").items()) {
+    const std::string bytes = bytes_of(block.at("weights").text());
+    const auto weight = [&](std::size_t query, std::size_t key) {
+      return bytes[(2 * query) * 4 + key] / 127.0 * block.at("largest").items()[2 * query].number();
+    };
+    for (std::size_t key = 0; key < 4; ++key) {
+      double mean = 0;
+      for (std::size_t query = 1; query <= 4; ++query) mean += weight(query, key) / 4;
+      BOOST_TEST(std::abs(weight(0, key) - mean) < 0.01);
+    }
+  }
+}
+
 // The bytes of a map are the weights that heed maps draws; a single patch allows no selection.
 BOOST_AUTO_TEST_CASE(models_of_other_maps) {
   x.train.epochs = 1;
