@@ -1,4 +1,4 @@
-// The steps of backward passes, found in the comments of sources.
+// Search for the steps of backward passes in the comments of sources.
 #include "heed/attention/mechanism.h"
 #include "heed/checks/backward_steps.h"
 #include "heed/io/file.h"
@@ -9,7 +9,7 @@ using namespace heed;
 
 namespace {
 
-/// "3: dv = A^T dout" for each step that makes a gradient.
+/// Returns "3: dv = A^T dout" for each step that computes a gradient.
 std::vector<std::string> found_steps(const std::string& source, const std::string& tensor) {
   std::vector<std::string> found;
   for (const BackwardStep& step : backward_steps(source, tensor)) found.push_back(step.number + ": " + step.text);
@@ -55,14 +55,14 @@ BOOST_AUTO_TEST_CASE(steps_that_others_read) {
   BOOST_TEST(steps_before(source, backward_steps(source, "v")).empty());
 }
 
-// A stub says how steps are written; that is none.
+// A stub explains the notation of steps, but contains none.
 BOOST_AUTO_TEST_CASE(in_quotes_none) {
   const std::string stub = read_file("notebooks/labs/softmax-backward/softmax-backward.h");
   BOOST_REQUIRE(stub.find("Undoing 3: dv = ...") != std::string::npos);
   BOOST_TEST(backward_steps(stub, "v").empty());
 }
 
-// Every page, with the files that it names, says how v gets its gradient.
+// Every page, with its included files, describes the gradient of v.
 BOOST_AUTO_TEST_CASE(in_files_that_are_shared) {
   for (const MechanismEntry& entry : mechanisms()) {
     const std::string page = mechanism_page(entry.name);

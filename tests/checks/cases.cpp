@@ -1,5 +1,5 @@
-// Every operation and mechanism of the list: gradients against central differences, costs against execution,
-// float against double. And every operation is in the list.
+// Every operation and mechanism of the list: gradients against central differences, costs against execution, float
+// against double. Also checks that every operation is in the list.
 #include "heed/attention/mechanism.h"
 #include "heed/checks/costcheck.h"
 #include "heed/io/file.h"
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_what_runs) {
                  c.name << " " << row.pass << ": ran " << text(row.executed) << "; stated " << text(row.stated));
 }
 
-/// The operations that the headers of include/heed/ops declare: what returns a Var.
+/// Returns the operations declared in the headers of include/heed/ops: functions that return a Var.
 std::set<std::string> declared_operations() {
   static const std::regex declaration("\nVar<T> (\\w+)\\(");
   std::set<std::string> names;
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(every_operation_has_a_case) {
   }
   for (const TraceEntry& entry : trace) ran.insert(entry.operation);
   for (const MechanismEntry& entry : mechanisms()) BOOST_TEST(ran.contains(entry.name), entry.name << " has no case");
-  // The first two are called as their mechanism, the third has no gradient, and the last returns its operand.
+  // The first two have the name of their mechanism, the third has no gradient, and the last returns its operand.
   const std::set<std::string> others{"attention", "prepare", "attention_step", "step"};
   const std::set<std::string> declared = declared_operations();
   BOOST_TEST(std::includes(declared.begin(), declared.end(), others.begin(), others.end()));
@@ -91,8 +91,8 @@ std::vector<Tensor<double>> run(const CheckCase& c, const CheckCase::Function<T>
   return results;
 }
 
-// Sums of at most a hundred terms of order one: float rounding (6e-8 each) and the fast kernels' errors (below
-// 1e-6) stay within 1e-5 of the tensor's largest element.
+// Sums of at most a hundred terms of order one: float rounding errors (6e-8 each) and the fast kernels' errors (below
+// 1e-6) are within 1e-5 of the tensor's largest element.
 BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
   for (const CheckCase& c : all_check_cases()) {
     const auto in_float = run<float>(c, c.in_float), in_double = run<double>(c, c.in_double);

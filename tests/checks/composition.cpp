@@ -1,4 +1,4 @@
-// Mechanisms composed of elementary operations, held against the hand-written ones of the same equations; and the
+// Mechanisms composed of elementary operations, compared with hand-written ones of the same equations; and the
 // comparison of the two forms of one mechanism.
 #include "heed/ops/composed_attention.h"
 
@@ -57,7 +57,7 @@ class ComposedAft : public ComposedMechanism<ComposedAft> {
  public:
   static constexpr const char *mechanism_name = "composed_aft", *summary = "AFT-simple", *complexity = "";
   AttentionLayout layout(Index dim, Index) const override { return {1, dim, dim, dim}; }
-  const MapCapability* maps() const override { return nullptr; }  // channel by channel, it has none
+  const MapCapability* maps() const override { return nullptr; }  // channel-wise weights have no map
   template <class T>
   Var<T> compose(const ComposedInput<T>& in) const {
     const Var<T> weights = exp(in.k - max(in.k, {-2}, true));
@@ -90,7 +90,7 @@ Result passes_of(const Mechanism& mechanism, Index heads, Index tokens, Index wi
   return {copy(out.value()), copy(tape.gradient(in[0])), copy(tape.gradient(in[1])), copy(tape.gradient(in[2]))};
 }
 
-/// Checks that elements differ by at most 1e-12 of the tensor's largest: the sums of both are of a dozen terms.
+/// Checks that elements differ by at most 1e-12 of the tensor's largest; both are sums of a dozen terms.
 void check_close(const Tensor<double>& got, const Tensor<double>& expected, const std::string& what) {
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::abs(value));
@@ -108,7 +108,7 @@ void check_against(const Mechanism& composed, const std::string& name, const Opt
   check_close(got.dv, expected.dv, name + " dv");
 }
 
-/// A mechanism that computes by hand what its composed form computes twice as large.
+/// A mechanism whose composed form gives twice the hand-written result.
 class Halved : public MechanismBase<Halved>, public WithComposition<Halved> {
  public:
   static constexpr const char *mechanism_name = "halved", *summary = "", *complexity = "";
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(the_two_forms_are_compared_step_by_step) {
     }
   const std::vector<std::string> expected{"A", "out", "dA", "dS", "dq", "dk", "dv"};
   BOOST_TEST(compared == expected, boost::test_tools::per_element());
-  BOOST_TEST(!has_composition(ReluComposed()));  // which has nothing to be compared with
+  BOOST_TEST(!has_composition(ReluComposed()));  // nothing to compare with
 }
 
 BOOST_AUTO_TEST_CASE(a_factor_is_named_at_the_step_where_it_begins) {

@@ -1,4 +1,4 @@
-// Costs that are stated wrongly are found, and the difference is put into N, M and d.
+// Detection of wrongly stated costs, and the form of the difference in N, M and d.
 #include "heed/checks/costcheck.h"
 
 #include "examples/two_forms.h"
@@ -14,11 +14,11 @@ using namespace heed;
 
 namespace {
 
-/// Sizes that all differ, and those of a shape with as many keys as queries.
+/// Sets of different sizes, and some with equal numbers of keys and queries.
 const std::vector<std::vector<Index>> some_sizes{{2, 3, 8, 8, 4, 4}, {1, 2, 4, 4, 7, 7}, {2, 2, 9, 9, 5, 5},
                                                  {2, 1, 1, 1, 3, 3}, {2, 3, 5, 7, 4, 4}, {1, 2, 6, 4, 5, 5}};
 
-/// The closed form that is found for f(B, H, N, M, d, e).
+/// Returns the closed form found for f(B, H, N, M, d, e).
 template <class F>
 std::string form_of(const F& f) {
   std::vector<SizedNumber> numbers;
@@ -28,7 +28,7 @@ std::string form_of(const F& f) {
   return closed_form(numbers);
 }
 
-/// A mechanism with a change of its stated cost.
+/// A mechanism with a modified stated cost.
 template <class Right>
 class Misstated : public Right {
  public:
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(exponentials_stated_wrongly) {
   BOOST_TEST(aft_errors([](Cost& c) { c.attention_exp = 0; }) == "attention_exp exp 0 64");
 }
 
-// Conventions hold their mechanism to what they declare.
+// A mechanism must match the conventions that it declares.
 BOOST_AUTO_TEST_CASE(declared_conventions) {
   BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.add -= 5, c.left_out.add = 5; }) == "");
   BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.add -= 5, c.left_out.add = 4; }) ==
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(declared_conventions) {
              "forward_contractions mul 3458 3456");
 }
 
-// Papers do not count recomputation and inner products of a backward pass: the executed are an upper bound.
+// Papers do not count recomputation and inner products of a backward pass: the executed operations are an upper bound.
 BOOST_AUTO_TEST_CASE(contractions_of_the_backward_pass) {
   BOOST_TEST(relu_errors([](Cost& c) { --c.backward_contractions.mul; }) == "");
   BOOST_TEST(relu_errors([](Cost& c) { c.backward_contractions.mul = c.backward.mul + 1; }) ==
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(too_few_numbers_say_nothing) {
 BOOST_AUTO_TEST_CASE(a_cost_that_is_stated_wrongly) {
   std::vector<CheckedCost> rows;
   for (const Index n : {4, 7, 9}) {
-    // Squares, of which the operation states none.
+    // Squares, whose operation states no cost.
     CheckCase c = check_case("squares", {{"x", {n, 3}}}, [](auto& tape, const auto& v) {
       const auto x = v[0];
       return tape.record(

@@ -1,4 +1,4 @@
-// Errors of many kinds, planted in a tensor of numbers: each is called what it is.
+// Errors of many kinds, planted in a tensor: each is diagnosed correctly.
 #include "heed/checks/diagnosis.h"
 #include "heed/base/random.h"
 
@@ -18,7 +18,7 @@ Tensor<double> drawn(const Shape& shape) {
   return x;
 }
 
-/// What is found of a tensor [2, 3, 5, 4] or another, of which each element is plant(element, its place).
+/// Returns the diagnosis of a tensor, by default [2, 3, 5, 4], with elements plant(element, position).
 template <class Plant>
 Diagnosis diagnosis_of(const Plant& plant, const Shape& shape = {2, 3, 5, 4},
                        const std::vector<std::string>& axes = of_heads) {
@@ -31,7 +31,7 @@ Diagnosis diagnosis_of(const Plant& plant, const Shape& shape = {2, 3, 5, 4},
 using Numbers = Tensor<double>;
 using Place = std::vector<Index>;
 
-/// The element of [2, 3, 5, 4] at this place.
+/// Returns the element of [2, 3, 5, 4] at this position.
 double element_at(const Numbers& x, Index image, Index head, Index token, Index channel) {
   return x[((image * 3 + head) * 5 + token) * 4 + channel];
 }
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(some_signs) {
 BOOST_AUTO_TEST_CASE(transposed) {
   const auto turned = [](const Numbers& e, Index, const Place& at) { return e[at[1] * 4 + at[0]]; };
   check_found(diagnosis_of(turned, {4, 4}, of_matrix), ErrorKind::transposed, "row and column are exchanged");
-  // [3, 5], written as [5, 3].
+  // [3, 5], stored as [5, 3].
   const auto by_columns = [](const Numbers& e, Index i, const Place&) { return e[i % 3 * 5 + i / 3]; };
   check_found(diagnosis_of(by_columns, {3, 5}, of_matrix), ErrorKind::transposed,
               "what should stand in rows stands in columns");
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(noise_is_nothing_simple) {
   check_found(diagnosis_of(noise), ErrorKind::unknown, "cosine");
 }
 
-// A number alone is a multiple of any other: only a factor that one meets often is named.
+// A single number is a multiple of any other: only common factors are reported.
 BOOST_AUTO_TEST_CASE(one_number) {
   const auto one = [](double c) {
     return diagnosis_of([=](const Numbers& e, Index i, const Place&) { return c * e[i]; }, {1, 1}, of_matrix);

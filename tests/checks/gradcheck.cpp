@@ -1,4 +1,4 @@
-// A gradient check is worth what it catches: planted errors must fail it.
+// The gradient check itself: planted errors must fail.
 #include "heed/checks/report.h"
 #include "heed/kernels/rows/softmax.h"
 #include "heed/ops/elementary/arithmetic.h"
@@ -15,7 +15,7 @@ namespace {
 
 using D = Var<double>;
 
-/// y = f(x) with a backward of our choosing, dx = df(x, dy).
+/// Returns a case y = f(x) with the backward function dx = df(x, dy).
 template <class F, class DF>
 CheckCase planted(std::string name, Shape shape, F f, DF df) {
   CheckCase c;
@@ -38,7 +38,7 @@ bool all_passed(const CheckCase& c) {
   return passed;
 }
 
-/// Element-wise y = x^3 with the derivative given.
+/// Returns an element-wise case y = x^3 with the given derivative.
 template <class Derivative>
 CheckCase cube(std::string name, Derivative derivative) {
   return planted(
@@ -51,8 +51,8 @@ CheckCase cube(std::string name, Derivative derivative) {
       });
 }
 
-/// y_i = slope_i x_i for 64 elements, whose derivative is off by error_i; `sharing` has the error only where the
-/// gradient is added to one that is there.
+/// Returns a case y_i = slope_i x_i for 64 elements, whose derivative has the error error_i; with `sharing` only when
+/// the gradient is accumulated.
 template <class Slope, class Error>
 CheckCase lines(Slope slope, Error error, bool sharing = false) {
   return planted(
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_overwrites_what_is_there) {
       [](View<const double> x, const double* dy, Update, double* dx) { std::copy(dy, dy + x.size(), dx); })));
 }
 
-// A surrogate is not the derivative and says so; it must still be finite and leave what is there.
+// A surrogate gradient is declared as not the derivative; it must still be finite and accumulate.
 BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
   CheckCase surrogate = cube("surrogate", [](double x) { return x; });
   surrogate.note = "x, not 3 x^2";
@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
   BOOST_TEST(!all_passed(overwrites));
 }
 
-// Errors a little above each threshold are seen, and a little below they pass: 1e-6 of the gradient, of at least a
-// thousandth of the tensor's largest, and of at least 1e-6. Differences of linear functions are right to some 1e-10.
+// Errors slightly above each threshold are detected, and slightly below they pass: 1e-6 of the gradient, of at least a
+// thousandth of the tensor's largest, and of at least 1e-6. Differences of linear functions are exact to about 1e-10.
 BOOST_AUTO_TEST_CASE(errors_near_the_thresholds) {
   const auto always = [](double value) { return [=](Index) { return value; }; };
   BOOST_TEST(all_passed(lines(always(1), always(0.8e-6))));
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(an_error_of_the_addition_alone) {
   BOOST_TEST(!all_passed(lines(always(1), always(2e-6), true)));
 }
 
-// Softmax without the term that comes from the normalising sum.
+// Softmax without the term from the normalising sum.
 BOOST_AUTO_TEST_CASE(a_missing_term) {
   CheckCase c;
   c.name = "missing term";
@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(a_missing_term) {
   BOOST_TEST(!all_passed(c));
 }
 
-// A transpose whose gradient forgets to transpose back: right shape for a square matrix, wrong place.
+// A transpose whose gradient is not transposed back: right shape for a square matrix, wrong positions.
 BOOST_AUTO_TEST_CASE(a_swapped_index) {
   const auto transpose = [](bool right) {
     return planted(
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_swapped_index) {
   BOOST_TEST(!all_passed(transpose(false)));
 }
 
-// The rows of a softmax sum to one, so a check that sums the outputs accepts a backward of zero. A random
+// The rows of a softmax sum to one, so a check that sums the outputs accepts a zero backward function. A random
 // cotangent does not.
 BOOST_AUTO_TEST_CASE(a_backward_that_returns_zero_under_softmax) {
   CheckCase c;
@@ -196,8 +196,8 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite) {
   BOOST_TEST(!all_passed(cube("not finite", [](double) { return std::nan(""); })));
 }
 
-// exp(300 x): plain central differences are off by (300 h)^2 / 6 = 5e-7 and more at h = 6e-6 max(1, |x|); the
-// second step size must not let that fail the right gradient.
+// exp(300 x): plain central differences have errors of at least (300 h)^2 / 6 = 5e-7 at h = 6e-6 max(1, |x|); the
+// second step size must keep the correct gradient from failing.
 BOOST_AUTO_TEST_CASE(no_error_in_truncation) {
   CheckCase c = planted(
       "steep", {2, 3},
@@ -219,9 +219,9 @@ BOOST_AUTO_TEST_CASE(the_table_names_the_worst_element) {
   BOOST_TEST((passed || table.str().find("FAILED") != std::string::npos));
 }
 
-// print_gradcheck() prints what the command prints: the diagnosis of a wrong gradient, and wrong costs.
+// print_gradcheck() prints the command's output: the diagnosis of a wrong gradient, and wrong costs.
 BOOST_AUTO_TEST_CASE(a_program_prints_the_diagnosis_and_the_costs) {
-  // y = x^2 with half its gradient, and the forward cost of two multiplications an element
+  // y = x^2 with half its gradient, and a forward cost of two multiplications per element
   const CheckCase c = check_case("half", {{"x", {2, 3}, 0.5, 2}}, [](auto& tape, const auto& v) {
     const auto x = v[0];
     const Index n = x.size();

@@ -1,4 +1,4 @@
-// Faults planted in a mechanism's use of memory, each of which must be told by name; and none in those of the list.
+// Memory faults planted in a mechanism, each of which must be reported by name; the list's mechanisms have none.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/capabilities/penalty.h"
 #include "heed/attention/capabilities/preparation.h"
@@ -30,7 +30,7 @@ enum class Fault {
   beside
 };
 
-/// out = 2 v, with v saved on the way, and a fault.
+/// out = 2 v, with v saved, and a fault.
 struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
   static constexpr const char *mechanism_name = "faulty", *summary = "", *complexity = "";
   Fault fault = Fault::none;
@@ -91,7 +91,7 @@ struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
   Cost cost(const AttentionShape&) const override { return {}; }
 };
 
-/// out[i,c] = p[c] v[i,c] with p = w, in training plus noise, prepared; sum_c w[c]^2 is added to the loss.
+/// out[i,c] = p[c] v[i,c] with p = w (plus noise in training), prepared; the loss includes sum_c w[c]^2.
 struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTensors>, WithPenalty<FaultyTensors> {
   enum class Fault {
     none,

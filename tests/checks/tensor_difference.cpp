@@ -1,4 +1,4 @@
-// The differences of two tensors, in elements whose distance is known.
+// Differences of two tensors with elements at known distances.
 #include "heed/checks/tensor_difference.h"
 
 #include <boost/test/unit_test.hpp>
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(the_first_and_the_worst_element_are_named) {
   BOOST_TEST(!found({4, 1}, {4, 1.5}, DType::F16).rounding);
 }
 
-// An element that is small beside the tensor's largest is measured by 1e-3 of that one.
+// Small elements are compared relative to 1e-3 of the tensor's largest.
 BOOST_AUTO_TEST_CASE(small_elements_have_a_floor) {
   BOOST_TEST(found({1000, 0}, {1000, 1e-3}).worst->relative == 1e-3);
   BOOST_TEST(found({1e-9, 0}, {1e-9, 1e-9}).worst->relative == 1.0);
