@@ -1,4 +1,4 @@
-// Energy tables as files.
+// Energy tables in files.
 #include "heed/config/energy_table.h"
 
 #include "heed/io/file.h"
@@ -12,7 +12,7 @@ namespace {
 
 const std::string good = "name = \"t\"\n[operations]\nmul = { pj = 2, source = \"s\" }\n";
 
-/// The message with which a table of this text is refused.
+/// Returns the error for a table with this text.
 std::string refusal(const std::string& text) {
   const TemporaryDirectory directory;
   const std::string path = directory / "t.toml";

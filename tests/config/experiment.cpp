@@ -1,4 +1,4 @@
-// Configuration: defaults, precedence, what is refused and in which words.
+// Configuration: defaults, precedence, and error messages.
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
 
@@ -22,7 +22,7 @@ Experiment load(const std::string& text, const std::vector<std::string>& sets = 
   return load_experiment(directory / "x", sets);
 }
 
-// What is wrong with `tiny` followed by `text`, after the file's name; line 10 is the first of `text`.
+// Returns the error for `tiny` followed by `text`, after the file's name; line 10 is the first of `text`.
 std::string error(const std::string& text, const std::vector<std::string>& sets = {}) {
   const TemporaryDirectory directory;
   write_file(directory / "x", tiny + text);
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(unknown_keys_suggest_the_nearest) {
              "schedule, warmup_epochs, warmup_steps, min_lr");
 }
 
-// Versions before 0.3.0 called train.microbatch train.piece.
+// Versions before 0.3.0 had train.piece instead of train.microbatch.
 BOOST_AUTO_TEST_CASE(a_former_key_is_the_same_key) {
   const Experiment expected = load(tiny + "[train]\nmicrobatch = 4\n");
   BOOST_TEST(expected.train.microbatch == 4);
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_former_key_is_the_same_key) {
   BOOST_TEST(error("[optim]\npiece = 4\n").find("unknown key 'optim.piece'") != std::string::npos);
 }
 
-// The hash that version 0.2.0 gives this experiment: results in the tree are found by such hashes.
+// The hash of this experiment in version 0.2.0: results in the tree are identified by such hashes.
 BOOST_AUTO_TEST_CASE(configurations_keep_their_hashes) {
   BOOST_TEST(configuration_hash(load(tiny)) == "3cf0d26f51b9c149");
 }
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(a_table_belongs_to_a_method) {
              ":13: [dino] ema = 2; expected at least 0 and at most 1");
 }
 
-// A table of a mechanism that no block has would be a setting that changes nothing.
+// A table for a mechanism that no block has would have no effect.
 BOOST_AUTO_TEST_CASE(options_of_a_mechanism_need_a_block_with_it) {
   BOOST_TEST(error("[attention.sima]\nscale = 2\n") ==
              ":10: 'attention.sima': no block has this mechanism; expected one of softmax");
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(options_of_a_mechanism_need_a_block_with_it) {
              ":4: 'attention.sima': no block has this mechanism; expected one of soft");
 }
 
-// Runs of earlier versions recorded what a base had left for another mechanism.
+// Runs of earlier versions recorded options of a base's other mechanism.
 BOOST_AUTO_TEST_CASE(a_recorded_configuration_may_hold_options_of_other_mechanisms) {
   const TemporaryDirectory directory;
   write_file(directory / "x", tiny + "[attention.sima]\nscale = 2\n");
@@ -263,14 +263,14 @@ BOOST_AUTO_TEST_CASE(keys_have_few_parts) {
   BOOST_TEST(error("a = " + std::string(200'000, '[')).starts_with(":10: not valid TOML: "));
 }
 
-// Each of these had the library look for spaces where it must not: what it is shown stands elsewhere in Unicode.
+// Each of these made the library classify characters outside its range as spaces; heed moves them elsewhere.
 BOOST_AUTO_TEST_CASE(letters_beyond_ascii_stand_in_strings_and_comments_only) {
   const std::string beyond = "\xc3\xa9 \xe2\x80\x8b \xef\xbf\xbd \xf0\x9f\x98\x80";  // of two, three and four bytes
   for (const std::string text : {"a = [2\xc3\xa9]", "a = [2 \xc3\xa9", "\xc3\xa9 = 1", "a = \xc3\xa9", "[\xc3\xa9]",
                                  "a = 'b' \xc3\xa9", "a = 0\"\xc3\xa9\"", "a = [\"b\"\"\xc3\xa9\"]", "a'\xc3\xa9' = 1",
                                  "a = 09-[\"\"\"[\xc3\xa9\"\"\"", "a = \"\"\"b\\\xc3\xa9\"\"\""})
     BOOST_TEST(error(text).find(": not valid TOML: ") != std::string::npos, text);
-  BOOST_TEST(error("a = [2\xc3\xa9]").find("\xc3\xa9") != std::string::npos);  // as it was written
+  BOOST_TEST(error("a = [2\xc3\xa9]").find("\xc3\xa9") != std::string::npos);  // in the original spelling
   const std::string data = "# " + beyond + " \"\n[data] # " + beyond + " '\npath = ";
   for (const std::string quotes : {"\"", "'", "\"\"\"", "'''"})
     BOOST_TEST(load(tiny + data + quotes + beyond + quotes + " # '" + beyond + "\n").data.path == beyond);
@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(a_base_lies_beside_the_file_or_came_with_heed) {
   set_installed_places({directory / "nowhere", directory / "installed"});
   BOOST_TEST(load_experiment(directory / "mine/b.toml").model.dim == 12);
   BOOST_TEST(load_experiment("models/other.toml").model.dim == 12);
-  BOOST_TEST(load_experiment("models/vit-micro.toml").model.dim == 64);  // the working directory's comes first
+  BOOST_TEST(load_experiment("models/vit-micro.toml").model.dim == 64);  // the working directory has precedence
   set_installed_places({});
 }
 
@@ -333,7 +333,7 @@ BOOST_AUTO_TEST_CASE(a_base_that_is_missing_or_leads_back) {
 }
 
 BOOST_AUTO_TEST_CASE(values_out_of_range) {
-  // A single value is wrong where it was written.
+  // An invalid value is reported at its line.
   BOOST_TEST(error("[optim]\nlr = -1\n") == ":11: [optim] lr = -1; expected at least 0");
   BOOST_TEST(error("", {"model.patch=5"}) == ": [model] patch = 5 does not divide image = 8");
   BOOST_TEST(error("", {"model.heads=3"}) == ": [model] heads = 3 does not divide dim = 8");

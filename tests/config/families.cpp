@@ -1,4 +1,4 @@
-// The keys of the families of models, and what is refused.
+// Keys of the model families, and errors.
 #include "heed/config/experiment.h"
 #include "heed/io/file.h"
 #include "heed/nn/families.h"
@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// What is wrong with a model; empty if nothing.
+/// Returns the error of a model; empty if it is valid.
 std::string family_refusal(const std::string& file, const std::vector<std::string>& sets) {
   try {
     make_model(load_experiment("models/" + file + ".toml", sets));
@@ -38,12 +38,12 @@ BOOST_AUTO_TEST_CASE(a_family_has_its_own_keys) {
   check_refused("soft-micro", {"model.patch=[1,1,1]"}, {"[model] patch is no key of family = \"soft-pyramid\""});
   check_refused("vit-micro", {"model.bn_group=0"}, {"[model] bn_group is no key of family = \"vit\""});
   check_refused("cvt-micro", {"model.kv_strid=2"}, {"unknown key 'model.kv_strid'; did you mean 'model.kv_stride'?"});
-  // In whichever file it stands, the last family is the one that counts.
+  // The last family counts, whichever file has it.
   check_refused("cvt-micro", {"model.family=xcit"},
                 {"models/cvt-micro.toml:", "'model.depth': expected an integer, found a list"});
   check_refused("vit-micro", {"model.family=xcti"}, {"--set: [model] family = 'xcti'", "'xcit'"});
   check_refused("xcit-micro", {"model.family=resnet"}, {"--set: [model] family = 'resnet'; expected one of vit, xcit"});
-  // [data] has a stride, which nobody who writes this one means.
+  // A stride of [data] is not suggested: it is not what the user means here.
   check_refused("xcit-micro", {"model.stride=2"},
                 {"stride is no key of family = \"xcit\"; expected one of family, image"});
 }
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(items_of_lists_name_their_stage) {
   check_refused("vit-micro", {"attention.mechanism=[\"softmax\",1]"}, {"found an integer as item 2"});
 }
 
-// The signs of initial weights are symmetric, so that a negative scale begins where a positive one does.
+// The signs of initial weights are symmetric, so a negative scale is equivalent to a positive one.
 BOOST_AUTO_TEST_CASE(a_layer_scale_is_any_finite_float) {
   for (const char* scale : {"-1", "0", "1e-5", "3.4e38"})
     BOOST_TEST(family_refusal("xcit-micro", {std::string("model.layer_scale=") + scale}) == "");
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(numbers_that_no_float_holds_are_refused) {
     BOOST_TEST(family_refusal("xcit-micro", {set}) == "");
 }
 
-// XCiT's positions are as many as the rows of its grid.
+// XCiT has one position per row of its grid.
 BOOST_AUTO_TEST_CASE(a_side_has_a_bound_in_each_family) {
   for (const char* model : {"vit-micro", "xcit-micro", "cvt-micro", "soft-micro"}) {
     check_refused(model, {"model.image=65536"}, {"[model] image = 65536; expected at least 1 and at most 65535"});

@@ -1,4 +1,4 @@
-// Sweeps: what becomes of arms, grids and seeds, and what is refused.
+// Sweeps: expansion of arms, grids and seeds, and errors.
 #include "heed/config/sweep.h"
 
 #include "heed/base/suggest.h"
@@ -12,7 +12,7 @@ using namespace heed;
 
 namespace {
 
-/// A directory with experiments to begin with.
+/// A directory with base experiments.
 struct Sweeps {
   Sweeps() {
     write_file(directory / "e-plain.toml",
@@ -33,7 +33,7 @@ struct Sweeps {
     return load_sweep(path(), sets, seeds);
   }
 
-  /// Arms with their seeds: "a 1, a 2".
+  /// Returns the arms with their seeds: "a 1, a 2".
   std::string names(const std::string& text, Index seeds = 0) const {
     std::string names;
     for (const SweepCell& cell : load(text, {}, seeds))
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(later_lines_win) {
   const auto epochs = [&](const std::string& text, const std::vector<std::string>& sets = {}) {
     return load(text, sets).back().experiment.train.epochs;
   };
-  BOOST_TEST(epochs(files()) == 5);  // its file over the file's base
+  BOOST_TEST(epochs(files()) == 5);  // its file overrides the file's base
   BOOST_TEST(epochs(files() + "[train]\nepochs = 6\n") == 6);
   BOOST_TEST(epochs(files() + "[train]\nepochs = 6\n[arms.sima]\ntrain.epochs = 7\n") == 7);
   BOOST_TEST(names(files() + "[arms.sima]\n[arms.other]\nbase = \"" + plain() + "\"\nmodel.heads = 1\n") ==
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(files_are_looked_up_beside_the_sweep_and_among_the_installe
   set_installed_places({});
 }
 
-// What stands in the tables for all experiments may be meant for some of them.
+// A table for all experiments may apply to some of them only.
 BOOST_AUTO_TEST_CASE(options_of_a_mechanism_that_some_experiment_has) {
   BOOST_TEST(names(files() + "[attention.sima]\nscale = 2\n") == "plain 1, sima 1");
   BOOST_TEST(load(files() + "[attention.sima]\nscale = 2\n")[0].experiment.attention.per_mechanism.empty());

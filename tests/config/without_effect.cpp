@@ -1,4 +1,4 @@
-// Keys that change nothing beside others are said, each in a line.
+// Keys without effect are reported, one per line.
 #include "heed/base/warnings.h"
 #include "heed/config/experiment.h"
 #include "heed/config/sweep.h"
@@ -15,7 +15,7 @@ namespace {
 const std::string small =
     "[model]\nimage = 8\nchannels = 1\npatch = 4\ndim = 16\ndepth = 2\nheads = 2\nhidden = 24\nclasses = 10\n";
 
-/// Returns the lines about a file with these settings.
+/// Returns the warnings for a file with these settings.
 std::string said(const std::string& text, const std::vector<std::string>& sets = {}) {
   const TemporaryDirectory directory;
   const std::string path = directory / "x.toml";
@@ -38,11 +38,11 @@ BOOST_AUTO_TEST_CASE(the_line_names_place_value_and_need) {
   BOOST_TEST(said_of({"optim.name=sgd", "optim.momentum=0.5"}) == "");
   BOOST_TEST(said_of({"optim.name=sgd", "optim.eps=0.5"}) ==
              "--set: optim.eps = 0.5 has no effect; it needs optim.name = \"adamw\"");
-  // A default changes nothing anywhere.
+  // Defaults are never reported.
   BOOST_TEST(said_of({"optim.momentum=0.9"}) == "");
 }
 
-// The program says each line once, so each case has a rate of its own.
+// Each warning is printed once, so each case has a different rate.
 BOOST_AUTO_TEST_CASE(skipped_blocks_need_a_second_block) {
   const auto said_of_rate = [](const std::string& model, const char* rate) {
     return said(model, {fmt::format("train.drop_path={}", rate)});
@@ -84,12 +84,12 @@ BOOST_AUTO_TEST_CASE(options_need_others) {
   BOOST_TEST(said_of({"attention.mechanism=aft", "attention.rank=7"}) == "");
   BOOST_TEST(said_of({"attention.mechanism=soft", "attention.kernel=exact", "attention.iterations=7"}) ==
              "--set: attention.iterations = 7 has no effect; it needs kernel = nystrom");
-  // One of two mechanisms uses it.
+  // One of the two mechanisms uses it.
   BOOST_TEST(said_of({"attention.mechanism=[\"soft\", \"nystrom\"]", "attention.soft.kernel=exact",
                       "attention.iterations=7", "attention.nystrom.ratio=2"}) == "");
 }
 
-// The recorded file of a run holds every key.
+// The recorded file of a run has every key.
 BOOST_AUTO_TEST_CASE(a_recorded_file_is_taken_as_it_is) {
   const TemporaryDirectory directory;
   const std::string path = directory / "config.toml";
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_recorded_file_is_taken_as_it_is) {
   BOOST_TEST(take_warnings().empty());
 }
 
-// A key that all arms of a sweep share may be for some of them.
+// A key shared by all arms of a sweep may apply to some of them only.
 BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_one_arm) {
   const TemporaryDirectory directory;
   write_file(directory / "x.toml", small);
