@@ -13,7 +13,7 @@ BOOST_AUTO_TEST_CASE(the_built_in_table) {
              boost::test_tools::tolerance(1e-15));
 }
 
-// Each kind of operation has its own price.
+// Each kind of operation has a separate energy.
 BOOST_AUTO_TEST_CASE(every_kind_that_a_table_lists_is_paid_for) {
   Counts counts;
   EnergyTable all;
