@@ -1,4 +1,4 @@
-// Batches: order, normalisation, and that neither threads nor interruptions change them.
+// Batches: order, normalisation, and independence of threads and interruptions.
 #include "heed/data/loader.h"
 
 #include "support/images.h"
@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// What an epoch consists of, from one of its batches on: pixels, targets, labels in one list.
+/// Returns an epoch's content from batch `first_batch` on: pixels, targets and labels in one list.
 template <class T>
 std::vector<double> contents(Loader<T>& loader, Index epoch, Index first_batch = 0) {
   std::vector<double> all;
@@ -40,7 +40,7 @@ std::vector<int> labels_of_epoch(Loader<T>& loader, Index epoch) {
 
 constexpr ImageSize size{3, 8, 7};
 
-/// A configuration with everything that draws random numbers.
+/// Returns a configuration with all random operations.
 DataConfig everything() {
   DataConfig config;
   config.augment = {"crop", "flip", "randaugment", "erase", "mixup", "cutmix"};
@@ -61,7 +61,7 @@ class Broken : public MemoryDataset {
   }
 };
 
-/// Counts the images that are read.
+/// Counts the read images.
 class Counting : public MemoryDataset {
  public:
   Counting() : MemoryDataset(pattern_dataset(40, ::size, 3)) {}
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(validation_is_drawn_by_seed) {
   check_error([&] { split_validation(50, config, 1); }, {"data.validation", "50 of 50"});
 }
 
-// The images to validate with stay the same, so that runs of other limits can be compared.
+// The validation images are unchanged, so that runs with different limits can be compared.
 BOOST_AUTO_TEST_CASE(a_limit_is_one_of_training_images) {
   DataConfig config;
   config.validation = 20;
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_limit_is_one_of_training_images) {
   check_error([&] { split_validation(1000, config, 1); }, {"data.limit is -1"});
 }
 
-// The same of images whose names a run has recorded.
+// Does the same for images whose names a run has recorded.
 BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   DataConfig config;
   config.path = "images";
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(pixels_are_normalised_exactly_in_the_number_type) {
   BOOST_TEST(x.targets[0] + x.targets[1] == 0.0);
 }
 
-// Image 5 cannot be read, and is image 6's partner where twelve are mixed.
+// Image 5 cannot be read, and is mixed with image 6 in a batch of twelve.
 BOOST_AUTO_TEST_CASE(only_wanted_images_and_their_partners_are_made) {
   const Broken data;
   DataConfig config;
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(only_wanted_images_and_their_partners_are_made) {
   config.augment = {"flip", "mixup"};
   BOOST_CHECK_THROW(first_batch(6), Error);
   BOOST_TEST((first_batch(7) != std::vector<float>(sixth.size())));
-  // What is wanted is as it is where all are.
+  // The wanted images are as in a loader of all images.
   const MemoryDataset whole = pattern_dataset(12, size, 3);
   Loader<float> all(whole, all_images(12), config, {size, 12, 1, true});
   all.start(0);
@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(evaluation_keeps_order_and_partial_batch) {
   BOOST_TEST(last->size == 3);
   BOOST_TEST((last->images.shape() == Shape{4, 3, 8, 7}));
   BOOST_TEST((loader.next() == nullptr));
-  // Nothing is augmented: image 8 as it is.
+  // Without augmentation, image 8 is unchanged.
   DataConfig plain;
   plain.mean = everything().mean, plain.std = everything().std;
   Loader<float> bare(data, all_images(11), plain, {size, 4, 1, false});
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(training_shuffles_and_drops_the_partial_batch) {
   BOOST_TEST(std::set<int>(first.begin(), first.end()).size() == 48u);
   BOOST_TEST((first != second));
   BOOST_TEST(!std::is_sorted(first.begin(), first.end()));
-  BOOST_TEST((labels_of_epoch(loader, 0) == first));  // whatever came between
+  BOOST_TEST((labels_of_epoch(loader, 0) == first));  // whatever came in between
   Loader<float> other(data, all_images(50), config, {size, 8, 2, true});
   BOOST_TEST((labels_of_epoch(other, 0) != first));
   config.shuffle = false;
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_resumed_is_the_epoch_uninterrupted) {
       resumed(data, all_images(64), config, {size, 8, 7, true});
   const std::vector<double> expected = contents(whole, 4);
   for (Index first = 0; first <= 8; ++first) {
-    // Leaves another epoch in the middle, with batches made ahead.
+    // Leaves another epoch in the middle, with prefetched batches.
     resumed.start(9);
     for (Index i = 0; i < first; ++i) resumed.next();
     const std::vector<double> rest = contents(resumed, 4, first);
@@ -273,10 +273,10 @@ BOOST_AUTO_TEST_CASE(mixed_targets_sum_to_one) {
       }
   }
   BOOST_TEST(soft > 100);
-  BOOST_TEST(weights.size() > 10u);  // each of the 20 batches has its own
+  BOOST_TEST(weights.size() > 10u);  // each of the 20 batches has a separate one
 }
 
-// All images are the same, so whatever differs comes from augmentation.
+// All images are equal, so any difference comes from augmentation.
 BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
   Bytes pixels;
   for (int i = 0; i < 16; ++i) {
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
   BOOST_TEST(images.size() > 10u);
   BOOST_TEST((contents(loader, 1) != first));
   BOOST_TEST((contents(other, 0) != first));
-  // It belongs to the image, not to its place in the epoch.
+  // It depends on the image, not on its position in the epoch.
   std::vector<Index> backwards = all_images(16);
   std::reverse(backwards.begin(), backwards.end());
   Loader<float> reversed(data, backwards, config, {size, 16, 1, true});
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
   for (Index i = 0; i < 16; ++i) BOOST_TEST((image(mirrored, i) == image(first, 15 - i)));
 }
 
-// Two batches of 4 are made while the reader has the first; the pause gives a third time to be made by mistake.
+// Two batches of 4 are prefetched while the reader has the first; the pause would allow a third by mistake.
 BOOST_AUTO_TEST_CASE(the_batch_in_use_is_not_overwritten) {
   const Counting data;
   Loader<float> loader(data, all_images(40), {}, {size, 4, 1, false});
@@ -337,7 +337,7 @@ BOOST_AUTO_TEST_CASE(unreadable_images_surface_at_their_batch) {
     for (Index i = 0; i < 2; ++i) BOOST_TEST((loader.next() != nullptr));
     check_error([&] { loader.next(); }, {"image 5: unreadable"});
     loader.start(0, 3);
-    for (Index i = 3; i < 6; ++i) BOOST_TEST((loader.next() != nullptr));  // one of them where the error was
+    for (Index i = 3; i < 6; ++i) BOOST_TEST((loader.next() != nullptr));  // including the one with the error
   }
 }
 

@@ -1,4 +1,4 @@
-// Augmentations against hand computations, and what they must keep.
+// Augmentations compared with hand calculations, and their invariants.
 #include "src/data/augment/augment.h"
 
 #include "support/images.h"
@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(crop_by_hand) {
   BOOST_TEST(image.pixels == (Bytes{0, 0, 0, 2, 3, 0, 5, 6, 0}), boost::test_tools::per_element());
 }
 
-// Every position against reading the padded image directly, with a padding larger than the image, too.
+// Compares every position with direct reading of the padded image, also with a padding larger than the image.
 BOOST_AUTO_TEST_CASE(crop_is_a_window_of_the_padded_image) {
   const ImageSize size{3, 4, 3};
   for (const Index padding : {0, 1, 2, 6})
@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(names_and_parameters_are_checked) {
   check([](DataConfig& c) { c.randaugment_magnitude = 11; }, "data.randaugment_magnitude is 11");
 }
 
-// Of n = 400 images 100 +- 8.7 are erased at probability 1/4; the bounds are six deviations. What changes must be
-// a full rectangle in all channels.
+// Of n = 400 images, 100 +- 8.7 are erased at probability 1/4; the bounds are six deviations. The changes must be a
+// full rectangle in all channels.
 BOOST_AUTO_TEST_CASE(erase_fills_one_rectangle) {
   int erased = 0;
   for (std::uint64_t i = 0; i < 400; ++i) {
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(mixup_by_hand) {
   BOOST_TEST(std::vector<double>(targets.begin(), targets.end()) == expected_targets, boost::test_tools::per_element());
 }
 
-// The targets must say how many pixels come from which image.
+// The targets must match the numbers of pixels from each image.
 BOOST_AUTO_TEST_CASE(cutmix_targets_match_pixels) {
   DataConfig config;
   config.augment = {"cutmix"};
@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(cutmix_targets_match_pixels) {
   BOOST_TEST(most > 0.9);
 }
 
-// Beta(a, a) has mean 1/2 and variance 1 / (4 (2 a + 1)). Over n = 20,000 draws the mean is within 5 deviations;
-// the variance is within 5%, its own deviation being below 1%.
+// Beta(a, a) has mean 1/2 and variance 1 / (4 (2 a + 1)). Over n = 20,000 draws the mean is within 5 deviations and the
+// variance within 5%; its own deviation is below 1%.
 BOOST_AUTO_TEST_CASE(mixup_weights_follow_beta) {
   for (const double alpha : {0.1, 0.8, 1.0, 3.0}) {
     DataConfig config;

@@ -1,4 +1,4 @@
-// What augmentations draw, and how often: places, sides, operations, rectangles and what fills them.
+// Distributions of the augmentations' draws: positions, sides, operations, rectangles and their noise.
 #include "src/data/augment/augment.h"
 
 #include "support/images.h"
@@ -11,7 +11,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Counts what f(stream) gives for so many streams; all that can come is in `possible`.
+/// Counts the results of f(stream) over `times` streams; `possible` has all results.
 template <class F>
 std::vector<double> counts_of(const std::vector<Bytes>& possible, std::uint64_t times, const F& f) {
   std::map<Bytes, std::size_t> places;
@@ -21,9 +21,9 @@ std::vector<double> counts_of(const std::vector<Bytes>& possible, std::uint64_t 
   return counts;
 }
 
-/// A rectangle that was erased from zeros.
+/// A rectangle erased from zeros.
 struct Erased {
-  double area, log_aspect, down, right;  ///< as parts: of the image, and of where it could lie
+  double area, log_aspect, down, right;  ///< fractions: of the image's area, and of the possible positions
 };
 
 }  // namespace
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(every_place_and_side_comes_as_often) {
           "crop and flip");
 }
 
-// One operation: the 14 come equally often, and those with a direction in both. Two: so do the pairs.
+// One operation: all 14 are equally frequent, and so are both directions. Two operations: so are the pairs.
 BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
   const auto operations = randaugment_operations();
   BOOST_REQUIRE(operations.size() == 14u);
@@ -66,11 +66,11 @@ BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
     operations[operation].apply(from, strength, sign);
     return from;
   };
-  // What each does to the image, in each direction, by the number of the operation.
+  // Results of each operation, in each direction, by its index.
   std::map<Bytes, std::pair<std::size_t, double>> results;
   for (std::size_t i = 0; i < 14; ++i)
     for (const double sign : {-1.0, 1.0}) results.emplace(after(image, i, sign).pixels, std::pair(i, sign));
-  BOOST_TEST(results.size() == 5u + 2 * 9u);  // identity, autocontrast, equalize, solarize and posterize have none
+  BOOST_TEST(results.size() == 5u + 2 * 9u);  // identity, autocontrast, equalize, solarize, posterize have no direction
 
   std::vector<double> single(14), directions(2 * 14);
   for (std::uint64_t i = 0; i < 28'000; ++i) {
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
       check_z(z_of_successes(directions[2 * i], both, 0.5), operations[i].name);
   }
 
-  // Pairs of shears and translations, which do not commute: the second is drawn without regard to the first.
+  // Pairs of shears and translations, which do not commute: the second is independent of the first.
   std::map<Bytes, std::size_t> pairs;
   for (std::size_t a = 10; a < 14; ++a)
     for (std::size_t b = 10; b < 14; ++b)
@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
   check_z(z_of_successes(found, times, share), "pairs of operations");
 }
 
-// Area from 2 % to 33 % and the logarithm of the aspect are uniform, whatever their size; those that would stick out
-// are drawn anew, which below 30 % none would. Inside is N(0, 1).
+// Area from 2 % to 33 % and the logarithm of the aspect are uniform and independent; rectangles beyond the image are
+// redrawn, which never happens below 30 %. The content is N(0, 1).
 BOOST_AUTO_TEST_CASE(erased_rectangles_and_their_noise) {
   constexpr Index height = 150, width = 150;
   std::vector<Erased> all;
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(erased_rectangles_and_their_noise) {
   check_distribution(noise, normal_distribution, "noise");
 }
 
-// cutmix: before it is cut off at the border a box has 1 - keep of the area, its centre anywhere.
+// cutmix: before clipping at the border a box has 1 - keep of the area, with a uniform centre.
 BOOST_AUTO_TEST_CASE(boxes_lie_anywhere) {
   DataConfig config;
   config.augment = {"cutmix"};
@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(boxes_lie_anywhere) {
     if (!whole) continue;
     down.push_back((mix.box.top + mix.box.bottom) / 200.0), right.push_back((mix.box.left + mix.box.right) / 400.0);
   }
-  // Of a box of h x w, 99 - h of 100 centres and 199 - w of 200 leave it within; h = 100 s, w = 200 s, s^2 uniform.
+  // For a box of h x w, 99 - h of 100 centres and 199 - w of 200 leave it inside; h = 100 s, w = 200 s, s^2 uniform.
   double likely = 0, some = 0;
   for (int i = 0; i < 1'000'000; ++i) {
     const double side = std::sqrt((i + 0.5) * 1e-6), h = std::floor(100 * side), w = std::floor(200 * side);
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(boxes_lie_anywhere) {
   const double sum = static_cast<double>(std::count(inside.begin(), inside.end(), true));
   check_z(z_of_successes(sum, static_cast<double>(inside.size()), likely / some), "boxes inside");
   check_z(z_of_correlation(down, right), "rows and columns");
-  // Their centres lie on either side of the middle.
+  // Their centres are on both sides of the middle.
   for (const std::vector<double>* centres : {&down, &right}) {
     double above = 0;
     for (const double centre : *centres) above += centre > 0.5 ? 1 : centre == 0.5 ? 0.5 : 0;

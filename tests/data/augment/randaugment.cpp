@@ -1,4 +1,4 @@
-// RandAugment's operations against hand computations.
+// RandAugment's operations compared with hand calculations.
 #include "src/data/augment/augment.h"
 
 #include "support/images.h"
@@ -41,8 +41,8 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
   check(applied("color", {{3, 1, 1}, {100, 50, 200}}, 1), {116, 21, 255});
 }
 
-// 2048 pixels: 1024 of 10, 512 of 20, 512 of 30. Pillow's step is (2048 - 512) / 255 = 6; the values become
-// (3 + 0) / 6, (3 + 1024) / 6 and (3 + 1536) / 6, the last cut to 255.
+// 2048 pixels: 1024 of 10, 512 of 20, 512 of 30. Pillow's step is (2048 - 512) / 255 = 6; the values become (3 + 0) /
+// 6, (3 + 1024) / 6 and (3 + 1536) / 6, the last clipped to 255.
 BOOST_AUTO_TEST_CASE(equalize_by_hand) {
   Image image{{1, 32, 64}, Bytes(2048, 10)};
   std::fill(image.pixels.begin() + 1024, image.pixels.end(), std::uint8_t{20});
@@ -67,12 +67,12 @@ BOOST_AUTO_TEST_CASE(geometry_by_hand) {
   check(applied("translate-y", image, one_pixel, -1), {0, 0, 0, 1, 2, 3, 4, 5, 6});
   check(applied("shear-x", image, one_per_row), {0, 1, 2, 4, 5, 6, 8, 9, 0});
   check(applied("shear-y", image, one_per_row), {0, 2, 6, 1, 5, 9, 4, 8, 0});
-  // Half a pixel to the left: the mean of two neighbours, rounded up from a half.
+  // Half a pixel to the left: the mean of two neighbours, halves rounded up.
   check(applied("translate-x", image, one_pixel / 2), {2, 3, 2, 5, 6, 3, 8, 9, 5});
 }
 
-// Magnitude 0 leaves the strength-dependent operations without effect; what remains are the two that adapt
-// (autocontrast, equalize), neither of which changes an image that has every value once.
+// Magnitude 0 removes the effect of strength-dependent operations; the remaining two are adaptive (autocontrast,
+// equalize) and do not change an image with every value once.
 BOOST_AUTO_TEST_CASE(randaugment_grows_with_magnitude) {
   Image even{{1, 16, 16}, {}};
   for (int i = 0; i < 256; ++i) even.pixels.push_back(static_cast<std::uint8_t>(37 * i));
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(randaugment_grows_with_magnitude) {
   BOOST_TEST(seen.size() == 1u + 2u + 16u);
 }
 
-// Each of several operations is drawn by itself, and so is its sign.
+// Several operations and their signs are drawn independently.
 BOOST_AUTO_TEST_CASE(operations_and_signs_are_drawn_one_by_one) {
   const Image even = pattern({1, 16, 16}, 3);
   const std::span<const AugmentOperation> operations = randaugment_operations();
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(operations_and_signs_are_drawn_one_by_one) {
   }
 }
 
-// A single row is the smallest image that shear, sharpness and the rest must get along with.
+// A single row is the smallest image that all operations must handle.
 BOOST_AUTO_TEST_CASE(randaugment_keeps_the_size_and_repeats_itself) {
   const Image colours{{3, 1, 3}, {90, 200, 255, 90, 10, 255, 90, 10, 255}};
   for (std::uint64_t i = 0; i < 200; ++i) {

@@ -1,4 +1,4 @@
-// Views for self-supervision: each change against its definition, and how often chance asks for it.
+// Views for self-supervision: each change compared with its definition, and its frequency.
 #include "src/data/augment/views.h"
 
 #include "src/data/augment/augment.h"
@@ -15,7 +15,7 @@ using namespace heed::test;
 
 namespace {
 
-/// An image of random bytes.
+/// Returns an image of random bytes.
 Image noise(ImageSize size, std::uint64_t seed) {
   Image image{size, {}};
   for (Index i = 0; i < size.elements(); ++i)
@@ -57,7 +57,7 @@ std::array<double, 3> rgb_of(const Hsv& c) {
 
 BOOST_AUTO_TEST_SUITE(data_views)
 
-// Pillow's resize(..., BICUBIC) of the same image, without extremes: it rounds to bytes between rows and columns.
+// Pillow's resize(..., BICUBIC) of the same image, without extremes: it rounds between rows and columns.
 BOOST_AUTO_TEST_CASE(bicubic_as_pillow) {
   Image image{{1, 5, 7}, {}};
   for (int r = 0; r < 5; ++r)
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(bicubic_as_pillow) {
   BOOST_TEST(largest_difference(resampled(image, {0, 0, 5, 7}, 3, 10, Filter::cubic).pixels, stretched) <= 1);
 }
 
-// A part is resampled as if there were nothing else.
+// A crop is resampled like a separate image.
 BOOST_AUTO_TEST_CASE(parts_are_images) {
   const Image image = noise({3, 9, 11}, 1);
   const Box box{2, 3, 8, 10};
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(hue_turns) {
   }
 }
 
-// Every pixel as the sum over the window, with the nearest pixel where it reaches over the edge.
+// Every pixel as the sum over the window, with the nearest pixel beyond an edge.
 BOOST_AUTO_TEST_CASE(blur_is_a_gaussian) {
   for (const double sigma : {0.1, 0.5, 1.3, 2.0}) {
     const Index height = 6, width = 9, reach = static_cast<Index>(std::ceil(3 * sigma));
@@ -140,8 +140,8 @@ BOOST_AUTO_TEST_CASE(solarise_and_grey_by_hand) {
   BOOST_TEST(grey_of(colour).pixels == (Bytes{76, 150, 76, 150, 76, 150}), boost::test_tools::per_element());
 }
 
-// Shares of the area are uniform between the bounds, logarithms of aspects between those of 3/4 and 4/3; rounding to
-// pixels moves either by less than 2 %. The mean of 4000 uniform numbers is off by 0.5 % of their range.
+// Fractions of the area are uniform between the bounds, logarithms of aspects between those of 3/4 and 4/3; rounding to
+// pixels changes both by less than 2 %. The mean of 4000 uniform numbers has a deviation of 0.5 % of their range.
 BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
   const ImageSize size{3, 400, 400};
   double area = 0, aspect = 0, least = 1, most = 0, top = 0;
@@ -165,13 +165,13 @@ BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
   BOOST_TEST(most > 0.495);
   BOOST_TEST(std::abs(top - 0.5) < 0.02);
   check_z(z_of_correlation(down, right), "rows and columns");
-  // Where nothing of the size fits, it is the largest part in the middle.
+  // If no crop of this size fits, it is the largest in the middle.
   const Box middle = draw_part({1, 10, 100}, {1, 1}, RandomStream(4));
   BOOST_TEST((middle.top == 0 && middle.bottom == 10 && middle.left == 43 && middle.right == 56));
 }
 
-// Both large views show nearly all of an image that brightens from left to right, small ones a tenth at most: the range
-// of their pixels is the width of the part, sqrt(0.9 x 3/4) of the image or more, sqrt(0.1 x 4/3) or less.
+// Both large views show at least 0.9 of an image that brightens from left to right, small ones at most a tenth: the
+// range of their pixels is the crop's width, at least sqrt(0.9 x 3/4) or at most sqrt(0.1 x 4/3) of the image.
 BOOST_AUTO_TEST_CASE(each_view_has_a_part_of_its_scale) {
   Image slope{{1, 64, 64}, {}};
   for (int i = 0; i < 64 * 64; ++i) slope.pixels.push_back(static_cast<std::uint8_t>(4 * (i % 64)));
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(each_view_has_a_part_of_its_scale) {
     }
 }
 
-// How often each change happens to each view, seen by what it does alone to an image of which all parts look the same.
+// Frequency of each change in each view, detected by its separate effect on an image that looks the same everywhere.
 BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
   DinoConfig dino;
   dino.local_crops = 1;
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
     }
     return static_cast<double>(changed) / count;
   };
-  // Standard deviations are at most 0.011. A part may show no edge, or one that blur of little width leaves alone.
+  // Standard deviations are at most 0.011. Some crops have no edge, or one that a narrow blur does not change.
   for (const Index view : {0, 1, 2}) {
     BOOST_TEST(std::abs(share("jitter", flat, view) - 0.8) < 0.04);
     BOOST_TEST(std::abs(share("grey", flat, view) - 0.2) < 0.04);
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
   }
 }
 
-// Views of a batch: two large ones and the small ones of each image, whatever the threads; others in the next epoch.
+// Views of a batch: two large and several small ones of each image, for any threads; others in the next epoch.
 BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   const MemoryDataset set = pattern_dataset(12, {3, 10, 10}, 3);
   DataConfig data;
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   const std::vector<float> one = batch_of(1, 2, 1);
   BOOST_TEST(one == batch_of(1, 2, 3));
   BOOST_TEST(one != batch_of(0, 2, 1));
-  BOOST_TEST(!std::equal(one.begin(), one.begin() + 300, one.begin() + 300));  // an image's two views
+  BOOST_TEST(!std::equal(one.begin(), one.begin() + 300, one.begin() + 300));  // the two views of one image
 }
 
 BOOST_AUTO_TEST_SUITE_END()

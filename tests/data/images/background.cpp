@@ -1,4 +1,4 @@
-// What surrounds the things that images show.
+// Background of the objects in images.
 #include "heed/data/images/background.h"
 
 #include "support/images.h"
@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Grey images of 6 x 6 with an edge of one level each.
+/// Returns grey images of 6 x 6, each with an edge of one level.
 MemoryDataset with_edges(const Bytes& levels) {
   Bytes pixels;
   for (const std::uint8_t level : levels)

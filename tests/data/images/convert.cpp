@@ -11,8 +11,8 @@ BOOST_AUTO_TEST_CASE(the_same_size_changes_nothing) {
   BOOST_TEST(convert(image, image.size).pixels == image.pixels, boost::test_tools::per_element());
 }
 
-// Each output pixel of a growth by 2 lies a quarter of a pixel from an input pixel: 3/4 of it and 1/4 of its other
-// neighbour; at the edge there is no other.
+// Each output pixel of an enlargement by 2 is a quarter of a pixel from an input pixel: 3/4 of it and 1/4 of its other
+// neighbour; at the edge that is missing.
 BOOST_AUTO_TEST_CASE(growing_interpolates) {
   const Image row{{1, 1, 3}, {0, 100, 200}};
   BOOST_TEST(convert(row, {1, 1, 6}).pixels == (Bytes{0, 25, 75, 125, 175, 200}), boost::test_tools::per_element());
@@ -20,13 +20,13 @@ BOOST_AUTO_TEST_CASE(growing_interpolates) {
   BOOST_TEST(convert(column, {1, 6, 1}).pixels == (Bytes{0, 25, 75, 125, 175, 200}), boost::test_tools::per_element());
 }
 
-// Halving: the triangle around the centre between pixels 2k and 2k+1 reaches 2 pixels either way and weighs
-// 1/4, 3/4, 3/4, 1/4 (over 2); at the edges the outer 1/4 is missing.
+// Halving: the triangle around the centre between pixels 2k and 2k+1 reaches 2 pixels to each side and weighs 1/4, 3/4,
+// 3/4, 1/4 (over 2); at the edges the outer 1/4 is missing.
 BOOST_AUTO_TEST_CASE(shrinking_averages_all_pixels) {
   const Image row{{1, 1, 4}, {0, 80, 160, 240}};
   // (3/4 0 + 3/4 80 + 1/4 160) / (7/4) = 57.1; mirrored: 182.9
   BOOST_TEST(convert(row, {1, 1, 2}).pixels == (Bytes{57, 183}), boost::test_tools::per_element());
-  // A checkerboard has no structure left at half its size.
+  // A checkerboard becomes uniform at half its size.
   Image board{{1, 16, 16}, {}};
   for (int i = 0; i < 256; ++i) board.pixels.push_back((i / 16 + i) % 2 == 0 ? 0 : 255);
   const Image half = convert(board, {1, 8, 8});
@@ -51,8 +51,8 @@ BOOST_AUTO_TEST_CASE(grey_and_colour) {
   check_error([&] { convert(grey, {2, 1, 2}); }, {"1 or 3 channels", "2"});
 }
 
-// The shorter side of 8 x 10 is 7 / 0.875 already, so that the middle is cut out and nothing resampled. The halves of
-// (8 - 7) / 2 and (10 - 7) / 2 are rounded to 0 and 2, as by Python's round in torchvision's CenterCrop.
+// The shorter side of 8 x 10 is already 7 / 0.875, so the centre is cropped without resampling. The halves of (8 - 7) /
+// 2 and (10 - 7) / 2 are rounded to 0 and 2, like Python's round in torchvision's CenterCrop.
 BOOST_AUTO_TEST_CASE(the_middle_is_cut_out) {
   DataConfig data;
   data.resize = "crop";

@@ -1,4 +1,4 @@
-// Formats of image files beside PNG and JPEG, those that are named, and the orientation that cameras write.
+// Image formats besides PNG and JPEG, unsupported formats, and the orientation from cameras.
 #include "support/images.h"
 
 using namespace heed;
@@ -6,18 +6,18 @@ using namespace heed::test;
 
 namespace {
 
-/// EXIF metadata with an orientation alone: byte order, offset of the directory, one entry, no other directory.
+/// Returns EXIF metadata with an orientation only: byte order, offset of the directory, one entry, no other directory.
 Bytes exif(std::uint8_t orientation, bool little) {
   if (little) return {'I', 'I', 42, 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0, 0, 0, 0, 0};
   return {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0};
 }
 
-/// A PNG with the metadata behind its header, whose chunk ends at byte 33.
+/// Writes a PNG with the metadata after its header, whose chunk ends at byte 33.
 void write_oriented_png(const std::string& path, const Image& image, const Bytes& metadata) {
   write_image(path, image);
   Bytes bytes = read_bytes(path), chunk = {0, 0, 0, static_cast<std::uint8_t>(metadata.size()), 'e', 'X', 'I', 'f'};
   chunk.insert(chunk.end(), metadata.begin(), metadata.end());
-  chunk.insert(chunk.end(), 4, 0);  // a checksum that is not looked at
+  chunk.insert(chunk.end(), 4, 0);  // a checksum that is not checked
   bytes.insert(bytes.begin() + 33, chunk.begin(), chunk.end());
   write_file(path, bytes);
 }
@@ -46,7 +46,7 @@ BOOST_FIXTURE_TEST_CASE(images_are_turned_as_viewers_turn_them, OnePath) {
       BOOST_TEST(load_image(path, 255, false).pixels == stored.pixels, boost::test_tools::per_element());
       BOOST_TEST((image_file_size(path, false) == stored.size));
     }
-  // Numbers that are no orientation, and metadata that end early, turn nothing.
+  // Invalid orientations and truncated metadata have no effect.
   for (const std::uint8_t orientation : {0, 9}) {
     write_oriented_png(path, stored, exif(orientation, true));
     BOOST_TEST((load_image(path).size == stored.size));
@@ -77,7 +77,7 @@ BOOST_FIXTURE_TEST_CASE(jpegs_are_turned_as_well, OnePath) {
 }
 
 BOOST_FIXTURE_TEST_CASE(gif_is_read, OnePath) {
-  // Two colours; the codes clear, 0, 1, end of three bits each.
+  // Two colours; the codes clear, 0, 1, end with three bits each.
   Bytes gif = {'G', 'I', 'F', '8', '9', 'a', 2, 0, 1, 0, 0x80, 0, 0, 10, 20, 30, 200, 210, 220, 0x2c};
   gif.insert(gif.end(), {0, 0, 0, 0, 2, 0, 1, 0, 0, 2, 2, 0x44, 0x0a, 0, 0x3b});
   write_file(directory / "x.gif", gif);
@@ -91,7 +91,7 @@ BOOST_FIXTURE_TEST_CASE(gif_is_read, OnePath) {
 }
 
 BOOST_FIXTURE_TEST_CASE(bmp_is_read, OnePath) {
-  // Two rows of two pixels, blue first, the lower row first, rows of a multiple of four bytes.
+  // Two rows of two pixels, blue first, bottom row first, rows padded to four bytes.
   Bytes bmp = {'B', 'M', 70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 24, 0};
   bmp.insert(bmp.end(), 24, 0);
   bmp.insert(bmp.end(), {3, 2, 1, 6, 5, 4, 0, 0, 9, 8, 7, 12, 11, 10, 0, 0});
@@ -119,7 +119,7 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
        "a HEIC image");
   says("<!DOCTYPE html>", "a web page");
   says("", "the file is empty");
-  // A frame of four channels, without Adobe's segment before it.
+  // A frame of four channels, without Adobe's segment.
   says(std::string("\xff\xd8\xff\xc0\0\x14\x08\0\x08\0\x08\x04\1\x11\0\2\x11\0\3\x11\0\4\x11\0\xff\xd9", 26),
        "in CMYK without Adobe's marker");
 }

@@ -1,4 +1,4 @@
-// Image files that are made to cost more than what is in them.
+// Image files designed to cost more than their content.
 #include "support/images.h"
 
 #include <zlib.h>
@@ -12,7 +12,7 @@ namespace {
 
 void append(Bytes& bytes, const Bytes& more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
 
-/// Length, type, content and a checksum that nobody looks at.
+/// Returns length, type, content and an unchecked checksum.
 Bytes chunk(const std::string& type, const Bytes& content) {
   Bytes bytes = {0, 0, static_cast<std::uint8_t>(content.size() >> 8), static_cast<std::uint8_t>(content.size())};
   bytes.insert(bytes.end(), type.begin(), type.end());
@@ -23,7 +23,7 @@ Bytes chunk(const std::string& type, const Bytes& content) {
 
 constexpr std::uint8_t grey = 0, grey_with_alpha = 4;
 
-/// A PNG of side x side pixels of 8 bits, whatever `rows` are.
+/// Returns a PNG of side x side pixels of 8 bits, with arbitrary `rows`.
 Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows, std::uint8_t colour = grey) {
   Bytes packed(compressBound(rows.size()));
   uLongf length = packed.size();
@@ -36,7 +36,7 @@ Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows, std::uint8_t co
   return bytes;
 }
 
-/// A grey progressive JPEG of 8 side x 8 side pixels with so many empty scans.
+/// Returns a grey progressive JPEG of 8 side x 8 side pixels with `scans` empty scans.
 Bytes progressive_jpeg(std::uint8_t side, int scans) {
   Bytes bytes = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0};  // all quantised by 1
   append(bytes, Bytes(64, 1));
@@ -62,8 +62,8 @@ struct Written {
 
 BOOST_AUTO_TEST_SUITE(data_image)
 
-// Interlaced, 5 x 5 pixels are 11 rows in seven passes of 1, 1, 2, 2, 6, 4 and 10 pixels with a filter byte each;
-// a few bytes more do no harm.
+// Interlaced, 5 x 5 pixels are 11 rows in seven passes of 1, 1, 2, 2, 6, 4 and 10 pixels with a filter byte each; a few
+// more bytes are allowed.
 BOOST_FIXTURE_TEST_CASE(png_data_are_as_long_as_the_image, Written) {
   BOOST_TEST(load(png(28, false, Bytes(28 * 29, 0))).pixels.size() == 784u);
   BOOST_TEST(load(png(28, false, Bytes(28 * 29 + 9, 0))).pixels.size() == 784u);
@@ -73,7 +73,7 @@ BOOST_FIXTURE_TEST_CASE(png_data_are_as_long_as_the_image, Written) {
   check_error([&] { load(png(5, true, Bytes(1 << 20, 0))); }, {path, "more data than pixels"});
 }
 
-// The same pixel values whichever way the rows are stored.
+// Interlacing does not change the pixel values.
 BOOST_FIXTURE_TEST_CASE(interlaced_pixels_come_to_their_places, Written) {
   Bytes rows;
   const std::array<std::array<int, 4>, 7> passes = {{{0, 0, 8, 8},  // first x, first y, step in x, step in y
@@ -115,7 +115,7 @@ BOOST_FIXTURE_TEST_CASE(a_png_without_its_end, Written) {
 
 BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
   Bytes bytes = png(3, false, Bytes(12, 0));
-  bytes[8 + 25] = 0x50;  // the length of IDAT, which follows IHDR, is a gigabyte more
+  bytes[8 + 25] = 0x50;  // the length of IDAT, which follows IHDR, increases by a gigabyte
   check_error([&] { load(bytes); }, {path, "the file ends within a chunk"});
 }
 
@@ -124,7 +124,7 @@ BOOST_FIXTURE_TEST_CASE(scans_of_a_jpeg_are_limited, Written) {
   check_error([&] { load(progressive_jpeg(1, 101)); }, {path, "101 scans", "at most 100"});
 }
 
-// Segments without content, then one Huffman table of no codes after the other.
+// Segments without content, then consecutive empty Huffman tables.
 BOOST_FIXTURE_TEST_CASE(parts_of_a_jpeg_are_limited, Written) {
   Bytes segments = {0xff, 0xd8};
   for (int i = 0; i < 10'000; ++i) append(segments, {0xff, 0xe0, 0, 2});

@@ -6,7 +6,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A record: label bytes, then an image that begins with `first`.
+/// Returns a record: label bytes, then an image that begins with `first`.
 Bytes record(const Bytes& labels, int first) {
   Bytes bytes = labels;
   const Image image = pattern({3, 32, 32}, first);

@@ -1,4 +1,4 @@
-// Image files and trees of them.
+// Image files and trees of images.
 #include "heed/data/loader.h"
 
 #include "support/images.h"
@@ -26,7 +26,7 @@ struct Tree {
   }
 };
 
-/// The header of a PNG: signature, length 13, "IHDR", width, height (given in units of 256 pixels), depth 8, colour
+/// Returns the header of a PNG: signature, length 13, "IHDR", width, height (in units of 256 pixels), depth 8, colour
 /// type (0 grey, 2 RGB), three methods, checksum.
 Bytes png_header(std::uint8_t width, std::uint8_t height, std::uint8_t colour) {
   return {137, 80,    78, 71, 13, 10,     26, 10, 0,      0, 0, 13, 'I', 'H', 'D', 'R', 0,
@@ -53,7 +53,7 @@ BOOST_FIXTURE_TEST_CASE(classes_and_images_come_in_the_order_of_names, Tree) {
   }
 }
 
-// Class directories alone: every fifth image of a class is for testing, in a class of fewer than five the last.
+// Class directories alone: every fifth image of a class is for testing; with fewer than five, the last.
 BOOST_AUTO_TEST_CASE(a_share_is_set_aside_for_testing) {
   const TemporaryDirectory directory;
   for (int i = 0; i < 11; ++i) write_image(directory / fmt::format("cat/{:02}.png", i), pattern(folder_size, i));
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(grey_png_stays_grey) {
   BOOST_TEST(loaded.pixels == grey.pixels, boost::test_tools::per_element());
 }
 
-// A flat colour survives JPEG up to the rounding of its colour transform.
+// A uniform colour survives JPEG except for rounding in its colour transform.
 BOOST_AUTO_TEST_CASE(jpeg_is_read) {
   const TemporaryDirectory directory;
   Image flat{{3, 16, 24}, Bytes(3 * 16 * 24, 200)};
@@ -146,7 +146,7 @@ BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_resized_by_the_loader, Tree) {
   }
 }
 
-// 33 headers of 8192x4096 grey pixels announce more than is kept in memory.
+// 33 headers of 8192x4096 grey pixels announce more than the in-memory limit.
 BOOST_FIXTURE_TEST_CASE(large_trees_are_decoded_as_they_are_read, Tree) {
   BOOST_TEST(open()->in_memory());
   for (int i = 0; i < 33; ++i) write_file(directory / "train/dog" / fmt::format("9{}.png", i), png_header(32, 16, 0));
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   check_error([&] { load_image(path); }, {path});
   write(64, 64);
   check_error([&] { load_image(path); }, {path, "16384x16384", "134217728"});
-  // A photograph of 108 megapixels is no giant; what there is of it here cannot be decoded.
+  // A photograph of 108 megapixels is accepted; this incomplete one cannot be decoded.
   write(47, 36);
   BOOST_TEST((image_file_size(path) == ImageSize{3, 9216, 12032}));
   check_error([&] { load_image(path); }, {path, "cannot be decoded"});
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(truncated_images_are_refused_wherever_they_end) {
     const auto path = directory / name;
     write_image(path, pattern({3, 12, 13}, 0));
     const Bytes whole = read_bytes(path);
-    // Without its last 4 bytes, the checksum of an empty chunk, a PNG is still all there.
+    // Without its last 4 bytes, the checksum of an empty chunk, a PNG is still complete.
     for (std::size_t length = 0; length + 4 < whole.size(); length += 3) {
       write_file(path, Bytes(whole.begin(), whole.begin() + static_cast<Index>(length)));
       BOOST_TEST_CONTEXT(length << " of " << whole.size() << " bytes")

@@ -1,4 +1,4 @@
-// IDX files as MNIST has them: what is read, and what is refused and how.
+// IDX files of MNIST: reading and errors.
 #include "support/images.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ namespace {
 /// A data set of three 2x4 images; tests damage one of its files.
 struct Mnist {
   TemporaryDirectory directory;
-  Image images = pattern({1, 3 * 2, 4}, 5);  // three images below one another
+  Image images = pattern({1, 3 * 2, 4}, 5);  // three images in one
 
   Mnist() {
     write_images(idx({3, 2, 4}, images.pixels));
@@ -90,7 +90,7 @@ BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused, Mnist) {
   check_error([&] { open(); }, {path.string(), "uncompressed"});
 }
 
-// Large pieces are uncompressed straight to where they belong: one that is filled when the file ends too early.
+// Large blocks are decompressed directly to their destination, which is full when the file ends too early.
 BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused_when_all_elements_are_there, Mnist) {
   std::filesystem::remove(images_path());
   const auto path = directory / "train-images-idx3-ubyte.gz";
@@ -103,7 +103,7 @@ BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused_when_all_elements
   }
 }
 
-// gzip takes files one after the other for one.
+// gzip concatenates consecutive members.
 BOOST_FIXTURE_TEST_CASE(what_follows_a_compressed_file_is_another_one, Mnist) {
   std::filesystem::remove(images_path());
   const auto path = directory / "train-images-idx3-ubyte.gz", second = directory / "second.gz";
@@ -125,7 +125,7 @@ BOOST_FIXTURE_TEST_CASE(what_follows_a_compressed_file_is_another_one, Mnist) {
   check_error([&] { open(); }, {path.string(), "cannot be uncompressed"});
 }
 
-// gzip ignores zeros behind a member, but nothing else.
+// gzip ignores zeros after a member, but nothing else.
 BOOST_FIXTURE_TEST_CASE(zeros_behind_a_compressed_file_are_ignored, Mnist) {
   std::filesystem::remove(images_path());
   const auto path = directory / "train-images-idx3-ubyte.gz";
@@ -139,7 +139,7 @@ BOOST_FIXTURE_TEST_CASE(zeros_behind_a_compressed_file_are_ignored, Mnist) {
   check_error([&] { open(); }, {path.string(), "something follows the zeros"});
 }
 
-// The names that MNIST's files have in other places.
+// Alternative names of MNIST's files.
 BOOST_FIXTURE_TEST_CASE(other_names_of_the_files_are_known, Mnist) {
   const Bytes pixels = read_bytes(images_path()), labels = read_bytes(labels_path());
   for (const auto& [images_name, labels_name] :
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(qmnist) {
   BOOST_TEST(data->label(1) == 3);
 }
 
-// EMNIST's images lie on their side, its labels may begin at 1, and a file names the classes.
+// EMNIST's images are transposed, its labels may begin at 1, and a file names the classes.
 BOOST_AUTO_TEST_CASE(emnist) {
   const TemporaryDirectory directory;
   const auto write = [&](const std::string& set) {
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(emnist) {
   BOOST_TEST(open((directory / "emnist-letters").string())->label(0) == 1);
 }
 
-// Sparse, the file has the megabyte that it announces, and a little compressed one would have it too.
+// A sparse file has the announced megabyte, and a small compressed one would also have it.
 BOOST_FIXTURE_TEST_CASE(memory_for_a_file_is_limited, Mnist) {
   write_images(idx({1 << 10, 1 << 10, 1}, {}));
   std::filesystem::resize_file(images_path(), 16 + (1 << 20));
@@ -226,7 +226,7 @@ BOOST_FIXTURE_TEST_CASE(announced_sizes_are_checked_before_memory_is_taken, Mnis
   const std::uint32_t huge = 0xffffffff;
   write_images(idx({huge, huge, huge}, images.pixels));
   check_error([&] { open(); }, {images_path().string(), "4294967295"});
-  write_images(idx({30, 30, 30}, images.pixels));  // each fits, all together do not
+  write_images(idx({30, 30, 30}, images.pixels));  // each fits, but not all together
   check_error([&] { open(); }, {images_path().string(), "axis 1 has size 30", "at most 40 bytes"});
   write_images(idx({3, 0, 4}, {}));
   check_error([&] { open(); }, {images_path().string(), "size 0"});

@@ -1,4 +1,4 @@
-// Layouts of directories that people have, files that are left out, images that cannot be read.
+// Common directory layouts, ignored files, unreadable images.
 #include "heed/base/warnings.h"
 #include "heed/data/loader.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr ImageSize tiny{1, 2, 3};
 
-/// A directory of images that differ, and what the parts of a data set get of it.
+/// A directory of different images, and the parts of its data set.
 struct Layout {
   TemporaryDirectory directory;
   DataConfig data;
@@ -29,7 +29,7 @@ struct Layout {
     for (int i = 0; i < count; ++i) write_image(directory / where / fmt::format("{}.png", i), pattern(tiny, ++written));
   }
 
-  /// Files of a part, relative to the directory, with their labels.
+  /// Returns the files of a part, relative to the directory, with their labels.
   std::map<std::string, int> part(Part part) {
     ImageSets sets(data, 1);
     const Dataset& set = sets.set(part);
@@ -50,7 +50,7 @@ struct Layout {
 
 BOOST_AUTO_TEST_SUITE(data_layouts)
 
-// The images of a directory for validation are those to validate with, all of them and no others.
+// All images of a validation directory are used for validation, and no others.
 BOOST_AUTO_TEST_CASE(directories_for_validation_are_used) {
   for (const char* name : {"val", "valid", "validation", "Val"})
     for (const bool test : {true, false}) {
@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(directories_for_validation_are_used) {
         layout.images(fmt::format("{}/{}", name, c), 3);
         if (test) layout.images(fmt::format("test/{}", c), 2);
       }
-      layout.data.validation = 4;  // is for sets without such a directory
+      layout.data.validation = 4;  // only for sets without such a directory
       BOOST_TEST_CONTEXT(name << " " << test) {
         BOOST_TEST(layout.count(Part::train) == (test ? 20u : 16u));
         BOOST_TEST(layout.count(Part::test) == 4u);
@@ -75,7 +75,7 @@ BOOST_AUTO_TEST_CASE(directories_for_validation_are_used) {
     }
 }
 
-// Validation may lack a class; labels stay those of the training images.
+// Validation may lack a class; labels are those of the training images.
 BOOST_FIXTURE_TEST_CASE(validation_may_lack_classes_but_has_no_others, Layout) {
   for (const char* where : {"train/ant", "train/bee", "val/bee", "test/ant", "test/bee"}) images(where, 2);
   BOOST_TEST(part(Part::validation).at("val/bee/0.png") == 1);
@@ -131,7 +131,7 @@ BOOST_FIXTURE_TEST_CASE(images_without_classes_are_refused_by_number, Layout) {
   check_error([&] { part(Part::train); }, {"there are no class directories; 3 images lie in it"});
 }
 
-// An archive's own directory is no class.
+// The top directory of an archive is not a class.
 BOOST_FIXTURE_TEST_CASE(trees_below_a_directory_are_named, Layout) {
   images("archive/train/a", 2), images("archive/train/b", 2), images("archive/test/a", 1), images("archive/test/b", 1);
   check_error([&] { part(Part::train); }, {"archive: has train/, so it is no class; give " +
@@ -141,7 +141,7 @@ BOOST_FIXTURE_TEST_CASE(trees_below_a_directory_are_named, Layout) {
   check_error([&] { part(Part::train); }, {"holds one class, 'once', with 2 directories and no images of its own"});
 }
 
-// Labels go by name where a run's classes are given.
+// Labels are matched by name if a run's classes are given.
 BOOST_FIXTURE_TEST_CASE(labels_go_by_the_names_of_a_run, Layout) {
   images("test/dog", 1), images("test/ant", 1);
   data.recorded.classes = {"dog", "cow", "ant"};
@@ -153,7 +153,7 @@ BOOST_FIXTURE_TEST_CASE(labels_go_by_the_names_of_a_run, Layout) {
               {"the model has no class 'ant'; the data's are 'ant', 'dog'; the model's are 'dog', 'cow'"});
 }
 
-// All bad images of all parts are listed at once, or left out.
+// All bad images of all parts are listed together, or skipped.
 BOOST_FIXTURE_TEST_CASE(bad_images_are_listed_together_and_left_out, Layout) {
   images("train/a", 3), images("train/b", 3), images("test/a", 2), images("test/b", 2);
   write_file(directory / "train/a/1.png", {'n', 'o'});
@@ -166,7 +166,7 @@ BOOST_FIXTURE_TEST_CASE(bad_images_are_listed_together_and_left_out, Layout) {
   BOOST_TEST(count(Part::train) == 4u);
   const std::string line = only_warning();
   BOOST_TEST(line.find("2 of 6 images are left out") != std::string::npos, line);
-  // The others are what they were.
+  // The others are unchanged.
   ImageSets sets(data, 1);
   Image image;
   sets.set(Part::train).read(3, image);

@@ -1,4 +1,4 @@
-// The published data sets, where they are on this machine.
+// The published data sets, if present on this host.
 #include "heed/data/loader.h"
 
 #include "support/images.h"
@@ -10,7 +10,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Opens a split, or says why not and returns nothing.
+/// Opens a split; otherwise prints the reason and returns nothing.
 std::unique_ptr<Dataset> open_if_present(const std::string& name, const std::string& path, Split split) {
   if (std::filesystem::is_directory(path)) return open_dataset(name, path, split);
   BOOST_TEST_MESSAGE("skipped: " << path << " is not here");
@@ -37,7 +37,7 @@ double mean_pixel(const Dataset& data) {
 
 BOOST_AUTO_TEST_SUITE(data_real)
 
-// The first labels, the class counts and the mean 0.1307 are MNIST's well-known figures.
+// First labels, class counts and the mean 0.1307 are known properties of MNIST.
 BOOST_AUTO_TEST_CASE(mnist) {
   const auto train = open_if_present("mnist", "../shared/data/mnist", Split::train);
   if (!train) return;
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(mnist) {
   BOOST_TEST(open_dataset("mnist", "../shared/data/mnist", Split::test)->size() == 10'000);
 }
 
-// 0.2860 is Fashion-MNIST's well-known mean; its classes are of one size.
+// 0.2860 is the known mean of Fashion-MNIST; its classes have equal size.
 BOOST_AUTO_TEST_CASE(fashion_mnist) {
   const auto train = open_if_present("fashion-mnist", "/usr/share/datasets/fashion-mnist", Split::train);
   if (!train) return;

@@ -1,4 +1,4 @@
-// Scenes: labels against their definition, from what lies where on the canvas.
+// Scenes: labels compared with their definition, given the objects on the canvas.
 #include "heed/data/readers/scenes.h"
 #include "support/images.h"
 
@@ -9,8 +9,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Ten images of `side` for each split, one of each class: class c has the brightness 20 + 25 c in a square in the
-/// middle, which is dark for classes up to 4, and no two are alike.
+/// Writes ten images of `side` for each split, one per class: class c has a square of brightness 20 + 25 c in the
+/// middle, which is dark for classes up to 4; all are different.
 std::string write_squares(const TemporaryDirectory& directory, std::uint32_t side = 28) {
   Bytes images, labels;
   for (std::uint8_t c = 0; c < 10; ++c) {
@@ -31,7 +31,7 @@ std::string write_squares(const TemporaryDirectory& directory, std::uint32_t sid
 
 BOOST_AUTO_TEST_SUITE(data_scenes)
 
-// The brightness of a pixel says whose it is; those of 128 or less carry nothing.
+// The brightness of a pixel identifies its image; 128 or less has no class.
 BOOST_AUTO_TEST_CASE(labels_follow_from_pixels) {
   const TemporaryDirectory directory;
   const std::string path = write_squares(directory);
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(labels_follow_from_pixels) {
   }
 }
 
-// By seed and number; those to test with are always the same.
+// By seed and index; test scenes are always the same.
 BOOST_AUTO_TEST_CASE(scenes_repeat_themselves) {
   const TemporaryDirectory directory;
   const std::string path = write_squares(directory);

@@ -1,4 +1,4 @@
-// Data sets of sequences: what is made is what its definition says, and what is read is what stands in the files.
+// Sequence data sets: generated data match their definition, and loaded data match the files.
 #include "heed/data/sequences/sequences.h"
 
 #include "heed/base/warnings.h"
@@ -31,7 +31,7 @@ std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-/// Reads an expression from words, as its grammar says, and evaluates it.
+/// Parses an expression by its grammar, and evaluates it.
 class Evaluator {
  public:
   explicit Evaluator(const std::string& text) {
@@ -140,11 +140,11 @@ BOOST_AUTO_TEST_CASE(expressions_that_do_not_exist_are_not_waited_for) {
   const TemporaryDirectory directory;
   ListOpsSetting setting;
   setting.train = 100'000, setting.depth = 2, setting.args = 2, setting.min = 1, setting.max = 5;
-  BOOST_CHECK_THROW(write_listops(setting, directory / "a"), Error);  // 4 x 10 x 10 there are
+  BOOST_CHECK_THROW(write_listops(setting, directory / "a"), Error);  // there are only 4 x 10 x 10
   BOOST_TEST(!std::filesystem::exists(directory / "a"));
 }
 
-// Thousands of them are kept until more are drawn.
+// Thousands of drawings are stored at a time.
 BOOST_AUTO_TEST_CASE(expressions_that_became_too_long_keep_no_memory) {
   ListOpsSetting setting;
   setting.depth = 1000, setting.args = 1000, setting.min = 1, setting.max = 10'000;
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
   write_file(train, "Source\tTarget\r\n( ( ( [MAX 4 ) 7 ) ] )\t7\r\n[SM 1 2 [MED 3 5 ] ]\t7\r\n");
   const SequenceExamples examples = open_sequences(data_of("listops", directory.path()), 5, Part::train, 1);
   BOOST_TEST(read(examples, 0) == (std::vector<int>{11, 4, 7, 14}), boost::test_tools::per_element());
-  BOOST_TEST(read(examples, 1) == (std::vector<int>{13, 1, 2, 12, 3}), boost::test_tools::per_element());  // cut
+  BOOST_TEST(read(examples, 1) == (std::vector<int>{13, 1, 2, 12, 3}), boost::test_tools::per_element());  // truncated
   BOOST_TEST(examples.set->label(0) == 7);
 
   const auto check = [&](const std::string& content, const std::string& message) {
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   write_pairs({400, 20, 30, 5}, directory.path());
   const SequenceExamples train = open_sequences(data_of("pairs", directory.path()), 128, Part::train, 1);
   BOOST_TEST(train.examples.size() == 400u);
-  // Letters that two texts have in common, as far as they go: more where the topic is the same.
+  // Letters common to two texts, up to the shorter length: more for the same topic.
   double common[2] = {0, 0}, count[2] = {0, 0};
   for (Index i = 0; i < 400; ++i) {
     const std::vector<int> a = read(train, i, 0), b = read(train, i, 1);
@@ -203,8 +203,8 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   BOOST_TEST(count[1] > 150);
   BOOST_TEST(common[1] / count[1] > 0.75);
   BOOST_TEST(common[0] / count[0] < 0.6);
-  // Texts of a topic are drawn by themselves: lengths of 64 to 128 agree once in 65 times, and letters at the same
-  // place no more often than letters at neighbouring ones.
+  // Texts of a topic are independent: lengths of 64 to 128 are equal once in 65 times, and letters at equal positions
+  // no more often than at neighbouring ones.
   double same_length = 0, same_place = 0, next_place = 0, letters = 0;
   for (Index i = 0; i < 400; ++i) {
     const std::vector<int> a = read(train, i, 0), b = read(train, i, 1);
@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
                  ":1: label 'fair' is not among those of train.tsv; data.header=yes leaves a header out");
 }
 
-// Texts are found by the reader of images: hidden files are none, a directory for validation is used.
+// Uses the reader of images: ignores hidden files, accepts a validation directory.
 BOOST_AUTO_TEST_CASE(documents_in_folders_are_found_as_images_are) {
   const TemporaryDirectory directory;
   for (const char* part : {"train", "valid", "test"})
@@ -305,7 +305,7 @@ BOOST_AUTO_TEST_CASE(bad_texts_are_listed_together_and_left_out) {
   BOOST_TEST(train.set->files().size() == 2u);
 }
 
-// Byte order marks are no text, and UTF-16 is refused.
+// Byte order marks are not part of the text, and UTF-16 is an error.
 BOOST_AUTO_TEST_CASE(byte_order_marks_are_no_text) {
   const TemporaryDirectory directory;
   const std::string mark = "\xef\xbb\xbf";
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(byte_order_marks_are_no_text) {
   BOOST_TEST(read_text(data).size() == 3u);
 }
 
-// A header is named with the key that leaves it out, and is no class.
+// A header is reported with the key that skips it, and is not a class.
 BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
   const TemporaryDirectory directory;
   const std::string lines = "0\tx\n1\ty\n0\tx\n1\ty\n";
@@ -345,13 +345,13 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
     data.header = "no";
     BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 3u);
   }
-  // A rare class of the first line is one if another file has it.
+  // A rare label of the first line is a class if another file has it.
   write_file(directory / "test.tsv", lines + "label\tz\n");
   data.header = "auto";
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->class_names().size() == 3u);
 }
 
-// Each byte but the first is predicted once, with at least N - S bytes before it in all windows but the first.
+// Each byte but the first is predicted once, with at least N - S preceding bytes in all windows but the first.
 BOOST_AUTO_TEST_CASE(windows_of_an_evaluation) {
   for (const bool start : {false, true})
     for (const Index n : {2, 7, 8, 9, 50})
