@@ -1,5 +1,5 @@
-// datasets/fetch.sh, downloading from a mirror on this disk. The script is copied beside a list of checksums of files
-// made here: the real ones cannot be made to order.
+// datasets/fetch.sh with downloads from a local mirror. The script is copied beside checksums of files made here, since
+// the real files cannot be generated.
 #include "support/images.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ Result shell(const std::string& command, const std::filesystem::path& scratch) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, std::string(bytes.begin(), bytes.end())};
 }
 
-/// A mirror of MNIST with four small files, and a copy of the script whose checksums are theirs.
+/// A mirror of MNIST with four small files, and a copy of the script with their checksums.
 struct Mirror {
   TemporaryDirectory directory;
   std::vector<std::string> files = {"train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz",
@@ -99,7 +99,7 @@ BOOST_FIXTURE_TEST_CASE(wrong_and_truncated_files_are_refused_and_removed, Mirro
     BOOST_TEST(std::filesystem::exists(target() / files[0]));
     for (const auto& entry : std::filesystem::directory_iterator(target())) {
       BOOST_TEST(entry.path().filename() != files[1]);
-      BOOST_TEST(entry.path().extension() == ".gz");  // nothing under a temporary name either
+      BOOST_TEST(entry.path().extension() == ".gz");  // no temporary files either
     }
   }
   write_file(source, good);
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_files_in_place_are_replaced, Mirror) {
   BOOST_TEST((read_bytes(target() / files[2]) == read_bytes(mirror() / "mnist" / files[2])));
 }
 
-// Somebody who may write into the directory has put links where downloads might go, to a file that is not theirs.
+// An attacker with write access has planted links at the download paths, to another user's file.
 BOOST_FIXTURE_TEST_CASE(planted_links_are_not_followed, Mirror) {
   const auto dear = directory / "dear";
   write_file(dear, {1, 2, 3});
@@ -143,7 +143,7 @@ BOOST_FIXTURE_TEST_CASE(a_missing_source_leaves_nothing, Mirror) {
   BOOST_TEST(!std::filesystem::exists(target()));
 }
 
-/// CIFAR-10 on the mirror. The archive also holds ../outside and a file that does not belong to it.
+/// CIFAR-10 on the mirror. The archive also contains ../outside and an unrelated file.
 struct CifarMirror : Mirror {
   std::filesystem::path place = directory / "datasets/cifar10", unpacked = place / "cifar-10-batches-bin";
 
