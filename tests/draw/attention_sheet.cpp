@@ -1,4 +1,4 @@
-// Pictures: text, colours, PNG files, the sheet of attention maps.
+// Pictures: text, colours, PNG files, attention sheets.
 #include "heed/data/images/image_write.h"
 #include "heed/draw/attention_sheet.h"
 #include "heed/io/file.h"
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(colours_tell_order_and_sign) {
 BOOST_AUTO_TEST_CASE(a_sheet_has_room_for_all_maps) {
   const AttentionSheet sheet = small_sheet();
   const Image image = draw_attention(sheet);
-  // A map is 19 x 8 = 152 pixels wide, at least 330 are kept for text.
+  // A map is 19 x 8 = 152 pixels wide; at least 330 are reserved for text.
   BOOST_TEST(image.size.channels == 3);
   BOOST_TEST(image.size.width == 28 + text_width("softmax") + 14 + 152 + 28 + 330 + 28);
   AttentionSheet more = small_sheet();
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_weight_is_drawn_over_its_patch) {
   }
 }
 
-// The maps of a block may have any number of rows and columns: each number is drawn over its part of the cell.
+// Maps may have any number of rows and columns: each element fills its part of the cell.
 BOOST_AUTO_TEST_CASE(a_map_of_any_size_is_drawn) {
   AttentionSheet sheet = small_sheet();
   sheet.rows[1] = {{"block 2", "softmax", "channels"}, Tensor<float>(Shape{2, 1, 4}, {1, 1, 1, 1, 4, 0, 1, 2}), false};
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
   sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};
   const Colour most = over_grey(sequential_colour(1), 0), least = over_grey(diverging_colour(-1), 0);
   Image image = draw_attention(sheet);
-  BOOST_TEST(count(image, most) > 4 * 76 * 76 - 1);  // in each map the largest patch
+  BOOST_TEST(count(image, most) > 4 * 76 * 76 - 1);  // the largest patch of each map
   BOOST_TEST(count(image, least) == 0);
   sheet.rows[0].weights[0] = -3;
   image = draw_attention(sheet);
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(matrices_are_drawn_without_the_image) {
   BOOST_TEST(error_of([&] { matrix_weights(infinite.view()); }) == "an attention map holds inf");
 }
 
-// Without an image of the sheet, each row has its own in the first column, whose brightness shows through its maps.
+// Without a common image, each row has an image in the first column, whose brightness shows through its maps.
 BOOST_AUTO_TEST_CASE(each_row_may_be_over_an_image_of_its_own) {
   AttentionSheet sheet = small_sheet();
   sheet.image = {};

@@ -1,4 +1,4 @@
-// Line charts: where points come to lie, and what stands around them.
+// Line charts: positions of points, and axes.
 #include "heed/draw/line_chart.h"
 
 #include <boost/test/unit_test.hpp>
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(a_single_point_has_room_around_it) {
   }
 }
 
-// Between such values there are no numbers for ticks.
+// Ticks between such close values would be equal.
 BOOST_AUTO_TEST_CASE(values_that_differ_by_a_last_digit_have_room_around_them) {
   for (const double value : {1.0, 1e-300, 1e300}) {
     const std::string picture = svg({"", "", "", false, {{"a", {{0, value}, {1, value * (1 + 1e-15)}}}}, {}});

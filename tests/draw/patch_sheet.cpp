@@ -1,4 +1,4 @@
-// Pictures of patches: whose colour is where.
+// Pictures of patches: positions of colours.
 #include "heed/draw/patch_sheet.h"
 #include "draw/pixel.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr Colour blue{31, 119, 180}, orange{255, 127, 14};
 
-/// 4 x 4 pixels of a brightness each, in patches of 2 x 2.
+/// Returns a picture of 4 x 4 pixels of one brightness, in patches of 2 x 2.
 PatchPicture picture(std::uint8_t brightness, std::vector<int> told, std::vector<int> truth) {
   return {{{1, 4, 4}, std::vector<std::uint8_t>(16, brightness)}, std::move(told), std::move(truth)};
 }
@@ -20,7 +20,7 @@ PatchPicture picture(std::uint8_t brightness, std::vector<int> told, std::vector
 
 BOOST_AUTO_TEST_SUITE(draw_patches)
 
-// Three columns of 4 pixels with 2 between them, each 3 wide; rows alike.
+// Three columns of 4 pixels, scaled by 3 and separated by 2; equal rows.
 BOOST_AUTO_TEST_CASE(image_told_and_truth_stand_side_by_side) {
   const Image sheet =
       patch_sheet({picture(200, {1, 0, 2, 11}, {0, 1, 1, 2}), picture(90, {2, 2, 2, 2}, {1, 1, 1, 1})}, 2, 3);
