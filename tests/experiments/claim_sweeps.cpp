@@ -1,4 +1,4 @@
-// What the claims' sweeps hold: runs that claims share are the same, and budgets are those of the settings.
+// Sweeps of the claims: shared runs are equal, and budgets match the settings.
 #include "heed/base/split.h"
 #include "heed/config/sweep.h"
 #include "heed/io/json.h"
@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The hashes of a sweep's cells, by "arm/seed".
+/// Returns the hashes of a sweep's cells, by "arm/seed".
 std::map<std::string, std::string> hashes_of(const std::string& sweep, const std::string& nowhere) {
   std::map<std::string, std::string> hashes;
   const Json table = Json::parse(output_of({"sweep", sweep, "--table", "--json", "--out", nowhere}));
@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_SUITE(claims_sweeps)
 
 BOOST_AUTO_TEST_CASE(arms_that_claims_share_are_the_same) {
   const TemporaryDirectory directory;
-  std::map<std::string, std::pair<std::string, std::string>> seen;  // by setting, arm and seed: hash, and sweep
+  std::map<std::string, std::pair<std::string, std::string>> seen;  // by setting, arm and seed: hash and sweep
   int shared = 0;
   const auto see = [&](const std::string& cell, const std::string& hash, const std::string& sweep) {
     const auto [first, added] = seen.try_emplace(cell, hash, sweep);
@@ -64,8 +64,8 @@ BOOST_AUTO_TEST_CASE(arms_that_claims_share_are_the_same) {
   BOOST_TEST(shared > 40);
 }
 
-/// The rows of claims.csv are of runs that the claims' sweeps would make today. (What experiments/tools/transfer trains
-/// has arms of the same names but other configurations.)
+/// The rows of claims.csv belong to runs of the claims' current sweeps. (experiments/tools/transfer trains arms with
+/// the same names but other configurations.)
 BOOST_AUTO_TEST_CASE(rows_are_of_the_sweeps_of_today) {
   const TemporaryDirectory directory;
   const std::vector<std::string> rows = lines_of(read_file("experiments/claims/claims.csv"));
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(rows_are_of_the_sweeps_of_today) {
     }
     for (const std::string& row : rows) {
       if (!row.starts_with(claim + ",")) continue;
-      // claim,arm,seed,value,state,images,hash,version; what else is measured of an arm has a name after a last colon.
+      // claim,arm,seed,value,state,images,hash,version; other measurements of an arm have a name after a last colon.
       const std::vector<std::string> fields = split(row, ',');
       auto run = hashes.find(fields[1] + "/" + fields[2]);
       if (run == hashes.end()) run = hashes.find(fields[1].substr(0, fields[1].rfind(':')) + "/" + fields[2]);
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(rows_are_of_the_sweeps_of_today) {
   BOOST_TEST(held > 200);
 }
 
-/// As nearly as a step of the setting allows; and where contexts differ, the same number.
+/// As closely as whole steps allow; equal for different contexts.
 BOOST_AUTO_TEST_CASE(models_of_text_see_four_million_bytes) {
   for (const char* sweep : {"aft-window", "aft-context"})
     for (const SweepCell& cell : load_sweep(fmt::format("experiments/claims/{}.toml", sweep))) {

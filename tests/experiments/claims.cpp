@@ -1,5 +1,5 @@
-// The scripts of experiments/claims from end to end, with a program in heed's place that trains nothing: sweeps, probes
-// and tables fit together for every claim, and heed verdict judges what comes of them.
+// The scripts of experiments/claims from end to end, with a stand-in for heed that trains nothing: sweeps, probes and
+// tables are consistent for every claim, and heed verdict judges the results.
 #include "heed/io/json.h"
 #include "support/cli.h"
 #include "support/command.h"
@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Runs are finished as soon as they are asked for, with the hashes that their configurations have. Some diverge: those
-/// without a norm, a classifier from which a model of scenes is to begin, and a model that begins from softmax; and
-/// some numbers are none. What looks at files alone is done by the program itself.
+/// Finishes runs at once, with the hashes of their configurations. Some diverge: those without a norm, a classifier
+/// that initialises a model of scenes, and a model initialised from softmax; some values are not numbers. Commands that
+/// only read files are passed to the program itself.
 constexpr const char* stand_in = R"sh(#!/bin/sh
 set -eu
 case $1 in
@@ -85,7 +85,7 @@ case $1 in
 esac
 )sh";
 
-/// experiments/ with that program beside it.
+/// experiments/ with that stand-in.
 struct Claims {
   TemporaryDirectory directory;
 
@@ -105,12 +105,12 @@ struct Claims {
 
   std::string table() const { return read_file(directory / "out/claims.csv"); }
 
-  /// As the sweep has noted it in a run below out.
+  /// Returns the hash in the cell.json of a run below out.
   std::string hash_of(const std::string& run) const {
     return Json::parse(read_file(directory / "out" / run / "cell.json")).at("hash").text();
   }
 
-  /// How often each line stands in a file of the program in heed's place.
+  /// Returns the number of occurrences of each line in the stand-in's log.
   std::map<std::string, int> lines(const std::string& file) const {
     std::map<std::string, int> count;
     for (const std::string& line : lines_of(read_file(directory / file))) ++count[line];
@@ -118,7 +118,7 @@ struct Claims {
   }
 };
 
-/// The scripts, which run without an ending to their names, but for what runs and shows all of them.
+/// Returns the scripts, except the one that runs and shows all of them.
 std::set<std::string> scripts() {
   std::set<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator("experiments/claims"))
@@ -153,11 +153,11 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
                   "\nsima-dense,sima-random,3,0.513,finished,,fedcba9876543210,0.0.1\n",
                   "\naft-window,aft:window=4:validation,1,2.01,", "\nadder-identity,rank-gain,1,0,",
                   "\nsima-no-exponentials,exponentials,1,0,", "\nsoft-memory,exponent,0,1.2,finished,,,"});
-  // What is no number is chance, or no inverse, and said to have diverged.
+  // Values that are not numbers are replaced, and their runs recorded as diverged.
   check_contains(table(), {"\nsoft-newton,residual,1,1,diverged,,", "\nsoft-newton,residual,2,1,diverged,,",
                            "\nsoft-newton,residual,3,0.003,finished,,", "\naft-local,simple,2,4,diverged,,",
                            "\naft-local,simple,3,2.03,finished,,"});
-  // So is a run of experiments/tools/transfer that diverged, with its evaluations, and one whose start did.
+  // So are a diverged run of experiments/tools/transfer, with its evaluations, and a run with a diverged initial model.
   check_contains(table(), {"\naft-fine-tuning,from-softmax,3,0.1,diverged,10000,fedcba9876543210,0.0.1\n",
                            "\naft-fine-tuning,from-softmax:40,3,0.1,diverged,10000,",
                            "\naft-fine-tuning,from-softmax,2,0.602,finished,10000,",
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
     BOOST_TEST(entry.path().extension() != ".part", entry.path().string());
 
-  // The last epoch's weights are evaluated, once: what is there is not asked again, but by experiments/transfer.
+  // The last epoch's weights are evaluated once; existing results are reused, except by experiments/transfer.
   const auto measured = [&] {
     std::vector<std::string> lines = lines_of(read_file(directory / "evaluated"));
     std::erase_if(lines, [](const std::string& line) { return line.find("/last.safetensors") == std::string::npos; });
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
     check_contains(text, {"rows for 25 of them", "**all have run**.", "Of 25 rows all have run.",
                           "misses the true difference once in twenty times", "(diverged: seed 1, 2, 3)",
                           "pictures/claims-alpha.png", "| undecided |", "1.2, not tested"});
-    // The summary has all arms that are compared, and what is not tested beside them.
+    // The summary has all compared arms, and the untested values.
     check_contains(text, {"; listops-linformer 60.20 %; listops-performer 60.20 % |",
                           "| sima-relu 60.30 %; sima 60.30 %; exponentials 0 |", "; residual 1 at worst |",
                           "; rank-gain 0 at worst |", "| exponent 1.2 |"});
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(the_page_says_how_many_have_run, *boost::unit_test::precond
 
 BOOST_AUTO_TEST_CASE(the_adaptive_rate_is_held_against_the_better_fixed_one) {
   std::string rows = "claim,arm,seed,value\n";
-  for (const int seed : {1, 2, 3})  // of the worse one the seeds scatter so much that they decide nothing
+  for (const int seed : {1, 2, 3})  // the seeds of the worse arm scatter too much for a decision
     rows += fmt::format(
         "adder-rate,adder-block,{0},0.90{0}\nadder-rate,adder-block-fixed:lr=0.03,{0},0.85{0}\n"
         "adder-rate,adder-block-fixed:lr=0.003,{0},{1}\n",

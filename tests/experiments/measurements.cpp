@@ -1,4 +1,4 @@
-// experiments/peers/ratios and experiments/tools/time-errors: what they refuse, without measuring anything.
+// experiments/peers/ratios and experiments/tools/time-errors: errors, without measurements.
 #include "support/command.h"
 
 #include "heed/io/file.h"
@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(ratios_has_a_row_for_each_model) {
   BOOST_TEST(python.errors.find("ratios: no PyTorch in /bin/false") == 0u, python.errors);
 }
 
-// The page's tables are made from the measurements that are kept beside the script.
+// The page's tables are generated from the measurements beside the script.
 BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
   for (const auto& [measured, lines] :
        {std::pair("ratios", 12), std::pair("ratios-onnx", 6), std::pair("ratios-zen5", 12),
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(errors_need_measurements) {
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
 }
 
-// Without a configuration or a measurement there is no error to print, and none that is small.
+// Without a configuration or a measurement no error is printed.
 BOOST_AUTO_TEST_CASE(no_errors_of_nothing) {
   for (const std::string option : {"--count", "--rounds"}) {
     const CommandResult none = run_command("experiments/tools/time-errors " + option + " 0 --heed " + heed_program());

@@ -11,7 +11,7 @@ namespace {
 
 const std::string header = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
 
-/// A directory with runs of three, one and no whole epochs.
+/// A directory with runs of three, one and no complete epochs.
 struct Runs {
   TemporaryDirectory directory;
 

@@ -1,5 +1,4 @@
-// experiments/tools/tables from end to end on tiny sweeps, and the tables of the page against what the sweeps would run
-// today.
+// experiments/tools/tables from end to end on tiny sweeps, and the page's tables compared with the current sweeps.
 #include "heed/base/split.h"
 #include "heed/config/sweep.h"
 #include "heed/data/images/image.h"
@@ -20,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The script beside sweeps of its own, with the program that these tests belong to.
+/// The script beside its own sweeps, with the program of this build.
 struct SweepTables : Workshop {
   std::string base;  ///< an experiment that trains in no time
 
@@ -53,7 +52,7 @@ std::string line_that_begins(const std::vector<std::string>& lines, const std::s
   return *found;
 }
 
-/// What empty lines separate.
+/// Returns the paragraphs, separated by empty lines.
 std::vector<std::string> paragraphs_of(const std::string& text) {
   std::vector<std::string> paragraphs;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -72,7 +71,7 @@ BOOST_AUTO_TEST_CASE(runs_become_lines_and_lines_a_table) {
   const std::string shared =
       fmt::format("base = \"{}\"\nseeds = 2\n[arms.softmax]\n[arms.sima]\nattention.mechanism = \"sima\"\n", base);
   write_sweep("mnist-table", shared);
-  // One arm more, which diverges, and one that is wider: it costs more.
+  // Adds an arm that diverges, and a wider one with a higher cost.
   write_sweep("cifar10-table",
               shared + "[arms.lost]\noptim.lr = 1e30\noptim.clip = 0\n[arms.wide]\nmodel.hidden = 48\n");
   const CommandResult made = tables("images --jobs 2 there");
@@ -107,7 +106,7 @@ BOOST_AUTO_TEST_CASE(runs_become_lines_and_lines_a_table) {
   }
   check_contains(table.output, {"| `lost` | – | diverged | ", "| `wide` | – | "});
 
-  // What is there is not trained again.
+  // Existing runs are not trained again.
   const CommandResult again = tables("images there");
   check_contains(again.errors, {"4 cells, 4 done", "8 cells, 8 done"});
   BOOST_TEST(again.output == made.output);
@@ -175,8 +174,8 @@ BOOST_AUTO_TEST_CASE(sequences_in_bits_and_by_labels) {
   BOOST_TEST(line_that_begins(lines, "pixels-micro,softmax,1,finished,").find(",,") == std::string::npos);
 }
 
-// The page's tables are those of the runs kept beside the script, and these are the runs that its sweeps would make
-// today: the same arms and seeds, the same configurations, the same costs.
+// The page's tables belong to the runs beside the script, and these to its current sweeps: the same arms and seeds, the
+// same configurations, the same costs.
 BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
   const std::string page = read_file("experiments/README.md");
   for (const auto& [subject, sweeps] : {std::pair<std::string, std::vector<std::string>>  //
@@ -200,7 +199,7 @@ BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
       for (const SweepCell& cell : load_sweep("experiments/sweeps/" + sweep + ".toml")) {
         if (cell.arm != counted) {
           counted = cell.arm;
-          // A sweep's base has keys that only some arms use; of a single arm heed warns that they have no effect.
+          // A sweep's base has keys that only some arms use; for a single arm heed warns that they have no effect.
           const Json cost = Json::parse(heed_with({"cost", write_experiment(*this, cell.experiment), "--json"}).out);
           costs = fmt::format("{},{},{:.3f}", cost.at("params").integer(), cost.at("total").at("mul").integer(),
                               cost.at("total").at("energy_pj").number() / 1e6);
