@@ -1,4 +1,4 @@
-// Every file that the fuzzers begin with or have found is read or refused, within five seconds of processor time.
+// Every initial or discovered fuzzer input is read or rejected, within five seconds of CPU time.
 #include "readers.h"
 
 #include "heed/io/file.h"

@@ -1,4 +1,4 @@
-// What libFuzzer calls: build/fuzz/run --reader=NAME CORPUS runs one of the readers.
+// Entry points of libFuzzer: build/fuzz/run --reader=NAME CORPUS runs one of the readers.
 #include "readers.h"
 
 #include <cstdint>

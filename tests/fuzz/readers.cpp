@@ -42,7 +42,7 @@ void read_toml(const std::string& directory) {
   }
 }
 
-/// Answers as students hand them in; and what a lab.toml says, which is another document of the same kind.
+/// Students' answer files, and lab.toml, a document of the same format.
 void read_answer_file(const std::string& directory) {
   const std::string text = read_file(directory + "/lab.toml");
   try {
@@ -90,7 +90,7 @@ constexpr Reader list[] = {
     {"plugin", "hydra.so", read_plugin},
 };
 
-/// The directory that all files are read in, with labels for three images.
+/// Returns the directory in which all files are read, with labels for three images.
 const std::string& directory() {
   static const TemporaryDirectory place;
   static const std::string path = [] {
@@ -109,7 +109,7 @@ void read_bytes(const Reader& reader, std::string_view bytes) {
   try {
     reader.read(directory());
   } catch (const Error&) {
-    // It has been refused.
+    // Rejected as expected.
   }
 }
 

@@ -1,4 +1,4 @@
-// The readers of files, each as a function of the bytes of one file: for the fuzzer and for the test of its corpus.
+// File readers, each as a function of the bytes of one file: for the fuzzer and for the test of its corpus.
 #pragma once
 
 #include <span>
@@ -8,14 +8,14 @@
 namespace heed::test {
 
 struct Reader {
-  const char* name;  ///< of its directory in tests/fuzz/corpus, too
-  const char* file;  ///< what the file is called that is read
+  const char* name;  ///< also of its directory in tests/fuzz/corpus
+  const char* file;  ///< name of the file to read
   void (*read)(const std::string& directory);
 };
 
 std::span<const Reader> readers();
 
-/// Has a reader read a file of these bytes, which it may refuse: any exception but Error is a fault.
+/// Runs a reader on a file of these bytes, which it may reject: any exception except Error is a fault.
 void read_bytes(const Reader& reader, std::string_view bytes);
 
 }  // namespace heed::test
