@@ -1,4 +1,4 @@
-// Files are replaced whole or not at all.
+// Atomic replacement of files.
 #include "heed/io/file.h"
 
 #include "support/temporary.h"
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(what_has_the_temporary_name_is_left_alone) {
   BOOST_TEST(!fs::exists(directory / "none yet"));
 }
 
-// Where there are files without names.
+// On file systems that support unnamed files.
 BOOST_AUTO_TEST_CASE(a_killed_process_leaves_nothing_half_written) {
   const TemporaryDirectory directory;
   const int nameless = ::open(directory.path().c_str(), O_WRONLY | O_TMPFILE, 0600);
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(an_open_file_outlives_its_name) {
   BOOST_TEST(error_of([&] { file.read(2, bytes, 2); }, path) == ": ends at byte 3; 1 more were expected");
 }
 
-// A pipe would wait for a writer, a device has no end.
+// Opening a pipe would wait for a writer; a device has no end.
 BOOST_AUTO_TEST_CASE(what_is_not_a_regular_file_is_refused_at_once) {
   const TemporaryDirectory directory;
   const std::string pipe = directory / "pipe";

@@ -1,4 +1,4 @@
-// Weights of one model for another: what is taken, in part, interpolated, new and unused.
+// Loading weights of one model into another: loaded, in part, interpolated, new and unused tensors.
 #include "heed/attention/mechanism.h"
 #include "heed/io/json.h"
 #include "heed/io/weights.h"
@@ -26,7 +26,7 @@ Parameters<float> weights_of(const Experiment& x, std::uint64_t seed) {
   return parameters;
 }
 
-/// A model's weights for another.
+/// Weights of one model, loaded into another.
 struct Given {
   TemporaryDirectory directory;
   std::string path = directory / "w.safetensors";
@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(softmax_into_aft_takes_all_of_qkv) {
   BOOST_TEST(taken.unused.empty());
 }
 
-// SOFT has q and v; its q are the keys, too.
+// SOFT has q and v; its q are also the keys.
 BOOST_AUTO_TEST_CASE(softmax_into_soft_takes_q_and_v) {
   Given given(with_mechanism("softmax"), with_mechanism("soft", {{"landmarks", "4"}}));
   const TakenWeights taken = given.take({});
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(softmax_into_soft_takes_q_and_v) {
   BOOST_TEST(std::equal(to.begin() + 16 * 16, to.end(), from.begin() + 32 * 16));
 }
 
-// As the paper does it: v alone, no positions, no class token.
+// As in the paper: v only, no positions, no class token.
 BOOST_AUTO_TEST_CASE(parts_and_patterns_choose) {
   Experiment to = with_mechanism("softmax");
   to.model.pool = "mean";
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(std::equal(given.before.data(), given.before.data() + given.before.size(), given.model.data()));
 }
 
-// A run records where its weights came from, and takes a run's directory for its best weights.
+// A run records the origin of its weights, and uses a run directory's best weights.
 BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -166,13 +166,13 @@ BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
   BOOST_TEST(json.at("unused").items().size() == 2u);
   BOOST_TEST(error_of([&] { run(x, workshop / "other", false, workshop / "data"); }).ends_with("or a file"));
 
-  // Resumed, it keeps them, whatever the keys about them say.
+  // When resumed, it keeps them, whatever the keys.
   x.train.init = "strict";
   x.train.init_skip = {};
   BOOST_TEST((run(x, workshop / "aft", true) == Outcome::finished));
 }
 
-// The error of a model that does not fit says what would help.
+// The error for a model that does not fit suggests a remedy.
 BOOST_AUTO_TEST_CASE(cures_are_named) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

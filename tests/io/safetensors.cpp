@@ -1,4 +1,4 @@
-// Safetensors: what is written comes back, other programs' files are read, and damaged ones are refused.
+// Safetensors: round trips, files of other programs, and damaged files.
 #include "heed/io/safetensors.h"
 
 #include "heed/base/random.h"
@@ -14,7 +14,7 @@ using namespace heed;
 
 namespace {
 
-// A file of the given header and data, as another program might write it.
+// Returns a file with the given header and data, as from another program.
 std::string file_of(const std::string& header, const std::string& data = "") {
   const std::uint64_t length = header.size();
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + header + data;
@@ -24,7 +24,7 @@ std::string entry(const std::string& name, const std::string& dtype, const std::
   return fmt::format(R"("{}":{{"dtype":"{}","shape":{},"data_offsets":[{},{}]}})", name, dtype, shape, begin, end);
 }
 
-// Opens `bytes` as a file and reads every tensor; the error without the path.
+// Opens `bytes` as a file and reads every tensor; returns the error without the path.
 std::string error_in(const std::string& bytes) {
   const TemporaryDirectory directory;
   const std::string path = directory / "x";
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_checksum_in_another_spelling_is_not_passed_over) {
   const TemporaryDirectory directory;
   const std::string path = directory / "x", bytes = sample(path);
   const std::string digits = SafetensorsFile(path).metadata().at(checksum_key);
-  // The header ends in spaces, which make room.
+  // The header ends in spaces, which leave room for changes.
   const auto refusal = [&](const std::string& before, const std::string& after) {
     std::string changed = bytes;
     const std::size_t place = changed.find(before), pad = changed.find("} ") + 1;
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_file_without_tensors) {
   BOOST_TEST(SafetensorsFile(directory / "x").names().empty());
 }
 
-// binary16 by its definition, independent of the bits of a float.
+// Decodes binary16 by its definition, independently of the bits of a float.
 BOOST_AUTO_TEST_CASE(every_half_is_read_exactly) {
   std::string data(65536 * 2, '\0');
   for (int i = 0; i < 65536; ++i) {
@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   BOOST_TEST(error_in_header("{\"a\\n\":3}") == "tensor 'a\\x0a': expected an object, found number");
 }
 
-// A list of axes or a member of metadata costs ten times the bytes that it has in the file.
+// A list of axes or a member of metadata takes ten times its bytes in the file.
 BOOST_AUTO_TEST_CASE(long_members_of_the_header_are_refused) {
   std::string axes = "1", texts = "\"x\":\"\"";
   for (int i = 0; i < 10'000; ++i) {
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(long_members_of_the_header_are_refused) {
   BOOST_TEST(error_in_header("{\"__metadata__\":{" + texts + "}}") == "member '__metadata__' has more than 10000 keys");
 }
 
-// Four times as many take four times as long; looking through all that came before for each, sixteen times.
+// Four times as many take four times as long; a linear search for each would take sixteen times.
 BOOST_AUTO_TEST_CASE(many_tensors_are_read_in_linear_time, *boost::unit_test::precondition(test::without_sanitizer)) {
   const auto clocks = [](int tensors) {
     std::string header = "{";
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(non_finite_numbers_are_named) {
              "f: tensor 'x': holds inf at element 2 of shape [2, 2]; expected finite numbers");
 }
 
-// Truncated at every length, and with one to four random bytes changed: refused with an Error or read, never worse.
+// Truncation at every length, and one to four random bytes changed: an Error or success, nothing worse.
 BOOST_AUTO_TEST_CASE(random_damage_is_harmless) {
   const TemporaryDirectory directory;
   const std::string good = sample(directory / "good");
@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(random_damage_is_harmless) {
   BOOST_TEST(refused > 1000);
 }
 
-// The parser of JSON would take a NUL for the end, and what follows for nothing.
+// The JSON parser would treat a NUL as the end and ignore the rest.
 BOOST_AUTO_TEST_CASE(a_nul_in_the_header_is_refused) {
   BOOST_TEST(error_in_header(std::string("{}\0{\"x\":1}", 10)) ==
              "the header has a NUL at its byte 2; expected JSON and spaces");

@@ -1,5 +1,5 @@
-// Content is on the disk before it has its name: what the program asks of the system, in which order. The functions of
-// the C library are replaced by ones that write down that they were called.
+// Content is on the disk before it gets its name: tests the order of system calls. The functions of the C library are
+// replaced by functions that log their calls.
 #include "heed/io/file.h"
 
 #include "support/training.h"
@@ -19,7 +19,7 @@ std::string path_of(int file) {
   return {path, length < 0 ? std::size_t{0} : static_cast<std::size_t>(length)};
 }
 
-/// Calls f; what it asked for meanwhile, with paths below `directory`.
+/// Calls f and returns its system calls, with paths relative to `directory`.
 template <class F>
 std::vector<std::string> calls_of(const std::string& directory, const F& f) {
   calls.clear();
@@ -27,7 +27,7 @@ std::vector<std::string> calls_of(const std::string& directory, const F& f) {
   f();
   watching = false;
   const std::string start = std::filesystem::canonical(directory).string(), process = fmt::format(".{}.", ::getpid());
-  // A file without a name is called "#12 (deleted)".
+  // A file without a name has the path "#12 (deleted)".
   const std::string nameless = " (deleted)";
   for (std::string& call : calls) {
     if (call.ends_with(nameless)) call.replace(call.rfind('#'), std::string::npos, "a.part");
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(content_then_name_then_directory) {
              boost::test_tools::per_element());
 }
 
-// A checkpoint counts on the rows of metrics.csv: they are on the disk first.
+// A checkpoint requires the rows of metrics.csv, so they are synced first.
 BOOST_AUTO_TEST_CASE(rows_are_on_the_disk_before_the_checkpoint_that_counts_them) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

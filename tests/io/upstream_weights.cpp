@@ -1,4 +1,4 @@
-// Files with the authors' names, made by hand, in models of heed's.
+// Constructed files with the authors' names, loaded into heed's models.
 #include "heed/io/upstream_weights.h"
 
 #include "heed/io/weights.h"
@@ -14,10 +14,10 @@ using namespace heed;
 
 namespace {
 
-/// A file of tensors whose numbers tell them apart.
+/// A file of tensors with distinguishable values.
 class Upstream {
  public:
-  /// The rows [first, last) of a model's tensor under another name; all of them without `last`.
+  /// Adds rows [first, last) of a model's tensor under another name; all of them without `last`.
   void add(const std::string& theirs, View<const float> of, Index first = 0, Index last = -1) {
     const Index rows = last < 0 ? of.shape()[0] : last;
     const View<const float> part = of.part(first, rows - first);
@@ -39,7 +39,7 @@ std::string with(std::string name, const std::string& ours, const std::string& t
   return at == std::string::npos ? name : name.replace(at, ours.size(), theirs);
 }
 
-/// The model's tensors as drawn by a seed, and as they come from a converted file.
+/// Compares a model's randomly initialised tensors with those of a converted file.
 void check_converted(const std::string& model_file, const std::vector<std::string>& sets, const auto& add_tensor) {
   const TemporaryDirectory directory;
   const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
@@ -56,13 +56,13 @@ void check_converted(const std::string& model_file, const std::vector<std::strin
       (std::vector(read.data(), read.data() + read.size()) == std::vector(drawn.data(), drawn.data() + drawn.size())));
 }
 
-/// Names and shapes as an author's code has them, written down by hand.
+/// Names and shapes in an author's code, listed by hand.
 class Listing {
  public:
   std::vector<std::pair<std::string, Shape>> tensors;
 
   void add(const std::string& name, Shape shape) { tensors.emplace_back(name, shape); }
-  /// NAME.weight and NAME.bias: of a norm, or of a layer whose weight has this shape.
+  /// Adds NAME.weight and NAME.bias: of a norm, or of a layer whose weight has this shape.
   void add_norm(const std::string& name, Index width) { add_layer(name, {width}); }
   void add_layer(const std::string& name, Shape weight) {
     add(name + ".weight", weight);
@@ -80,7 +80,7 @@ class Listing {
   }
 };
 
-/// models/xcit-micro.toml as timm would write it.
+/// Returns the tensors of models/xcit-micro.toml in timm.
 Listing timm_xcit() {
   Listing l;
   l.add("patch_embed.proj.0.0.weight", {32, 1, 3, 3}), l.add_batch_norm("patch_embed.proj.0.1", 32);
@@ -105,7 +105,7 @@ Listing timm_xcit() {
   return l;
 }
 
-/// models/cvt-micro.toml as CvT's authors would write it.
+/// Returns the tensors of models/cvt-micro.toml in CvT's code.
 Listing authors_cvt() {
   Listing l;
   const Index dim[] = {32, 64, 96}, depth[] = {1, 1, 2};
@@ -131,7 +131,7 @@ Listing authors_cvt() {
   return l;
 }
 
-/// Everything of the file is the model's, and the other way round.
+/// Checks that the file and the model have the same tensors.
 void check_read_as_it_is(const std::string& model_file, const Listing& listing) {
   const TemporaryDirectory directory;
   const std::string path = directory / "theirs.safetensors";
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(soft) {
 }
 
 BOOST_AUTO_TEST_CASE(older_xcit) {
-  // q, k and v of class attention are one tensor there.
+  // There, q, k and v of class attention are one tensor.
   const TemporaryDirectory directory;
   const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
   Tensor<float> qkv(Shape{6, 2}), bias(Shape{6}), position(Shape{2, 3});
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(older_xcit) {
   BOOST_TEST(file.read<float>("cls_attn_blocks.0.attn.v.bias")[1] == -5);
 }
 
-// Names are looked up: comparing each with each took minutes.
+// Linear time: comparing all pairs of names took minutes.
 BOOST_AUTO_TEST_CASE(very_many_tensors, *boost::unit_test::precondition(without_sanitizer)) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   });
 }
 
-// The message names the prefix that a wrapper put before all names, and the command that it gives removes it.
+// The message names a wrapper's common prefix, and the command in it removes the prefix.
 BOOST_AUTO_TEST_CASE(prefixes_of_wrappers_are_named_and_removed) {
   const TemporaryDirectory directory;
   const std::string wrapped = directory / "wrapped.safetensors", plain = directory / "plain.safetensors";

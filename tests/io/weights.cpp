@@ -1,4 +1,4 @@
-// Weights travel both ways between heed and timm: names, shapes, number types, and what is refused.
+// Exchange of weights between heed and timm: names, shapes, number types, and errors.
 #include "heed/io/weights.h"
 
 #include "heed/nn/vit.h"
@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// tests/io/deit_tiny_patch16_224.txt: a name and a shape per line.
+/// Reads tests/io/deit_tiny_patch16_224.txt: a name and a shape per line.
 std::map<std::string, std::string> recorded() {
   std::map<std::string, std::string> shapes;
   std::istringstream lines(read_file("tests/io/deit_tiny_patch16_224.txt"));
@@ -31,7 +31,7 @@ Parameters<float> small_model(Index classes = 10) {
   return parameters;
 }
 
-/// A tensor as another program writes it.
+/// A tensor in another program's file.
 struct Entry {
   std::string name, dtype;
   Shape shape;
@@ -51,7 +51,7 @@ void write_safetensors(const std::string& path, const std::vector<Entry>& entrie
   write_file(path, std::string(reinterpret_cast<const char*>(&length), 8) + header + data);
 }
 
-/// The bits of a number that both F16 and BF16 hold exactly: k / 64 with |k| < 128.
+/// Returns the bits of a number that both F16 and BF16 represent exactly: k / 64 with |k| < 128.
 std::uint16_t half_bits(float value) {
   if (value == 0) return 0;
   int exponent = 0;
@@ -61,7 +61,7 @@ std::uint16_t half_bits(float value) {
                                     mantissa);
 }
 
-/// All tensors of the model in a number type, element i of a tensor being ((i + name length) mod 255 - 127) / 64.
+/// Returns all tensors of the model in a number type; element i is ((i + name length) mod 255 - 127) / 64.
 std::vector<Entry> entries_of(const Parameters<float>& parameters, const std::string& dtype) {
   std::vector<Entry> entries;
   for (const ParameterSpec& spec : parameters.list()) {
@@ -86,7 +86,7 @@ Entry& entry_named(std::vector<Entry>& entries, const std::string& name) {
   return *std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.name == name; });
 }
 
-/// What loading the small model's file says after `change`; the model must be as it was if it is refused.
+/// Returns the error of loading the small model's file after `change`; checks that the model is then unchanged.
 std::string refusal(void (*change)(std::vector<Entry>&)) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(deit_tiny_has_timms_names_and_shapes) {
   }
 }
 
-// Weight decay applies to matrices and the patch embedding, to nothing else.
+// Weight decay applies to matrices and the patch embedding only.
 BOOST_AUTO_TEST_CASE(decay_applies_to_weights_of_products_only) {
   const Parameters<float> parameters = small_model();
   for (const ParameterSpec& spec : parameters.list()) {
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
   }
 }
 
-// From a run's checkpoint, with its training state, into another run.
+// From a run's checkpoint, with its training state, to another run.
 BOOST_AUTO_TEST_CASE(a_run_begins_with_given_weights) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
