@@ -1,5 +1,4 @@
-// Every kernel with a fast float version, within the error bound of its contract, and with the same bits on every
-// processor.
+// Every kernel with a fast float version: within the error bound of its contract, and with the same bits on every CPU.
 #include "support/fast_kernel.h"
 
 #include "heed/base/random.h"
@@ -24,7 +23,7 @@ std::vector<FastKernel> fast_kernels() {
   return all;
 }
 
-/// Hashes of the kernels' results with AVX2, AVX-512 and NEON. They change only in a commit that says why.
+/// Hashes of the kernels' results with AVX2, AVX-512 and NEON. A commit that changes them must say why.
 const std::map<std::string, std::uint64_t> known_bits = {
     {"adamw", 0xca84a13fdd7f2f9bu},
     {"addmm", 0xc94b1ca94b848820u},

@@ -1,4 +1,4 @@
-// Gaussian kernel matrices: distances that do not cancel, gradients, and products in blocks.
+// Gaussian kernel matrices: distances without cancellation, gradients, and products in blocks.
 #include "heed/cost/counted.h"
 #include "heed/kernels/distances/gaussian.h"
 #include "heed/base/random.h"
@@ -22,7 +22,7 @@ std::vector<T> numbers(Index count, const char* name, double bound = 1) {
   return values;
 }
 
-/// Numbers as a matrix without gaps.
+/// Returns numbers as a contiguous matrix.
 template <class T>
 Matrix<T> matrix(std::vector<T>& numbers, Index rows, Index columns) {
   return {numbers.data(), rows, columns};
@@ -32,7 +32,7 @@ Matrix<const T> matrix(const std::vector<T>& numbers, Index rows, Index columns)
   return {numbers.data(), rows, columns};
 }
 
-/// Central differences of f() by each element of x.
+/// Returns central differences of f() by each element of x.
 template <class F>
 std::vector<double> differences(std::vector<double>& x, const F& f) {
   std::vector<double> result;
@@ -51,7 +51,7 @@ std::vector<double> differences(std::vector<double>& x, const F& f) {
 
 BOOST_AUTO_TEST_SUITE(gaussian)
 
-// 2048 + k / 64 is exact in float, and so are differences; |x|^2 + |y|^2 - 2 x.y would be lost in 2048^2 = 4e6.
+// 2048 + k / 64 is exact in float, and so are differences; |x|^2 + |y|^2 - 2 x.y would lose them in 2048^2 = 4e6.
 BOOST_AUTO_TEST_CASE(distances_do_not_cancel) {
   const Index n = 7, d = 5;
   std::vector<float> x(n * d);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_differences_and_are_added_when_asked) 
   for (std::size_t i = 0; i < dx.size(); ++i) BOOST_TEST(std::abs(twice[i] - 2 * dx[i]) < 1e-15);
 }
 
-// With rows on both sides, dx gets dg and its transpose; whatever is added to the diagonal of g.
+// With the same rows on both sides, dx gets dg and its transpose, whatever is added to the diagonal of g.
 BOOST_AUTO_TEST_CASE(rows_with_themselves) {
   const Index n = 4, d = 3;
   auto x = numbers(n * d, "x"), dg = numbers(n * n, "dg");
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(rows_with_themselves) {
   BOOST_TEST(largest_difference(dx, expected) < 1e-9);
 }
 
-// Around the size of a block of rows.
+// Sizes around a block of rows.
 BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
   for (const Index n : {1, 5, 63, 64, 65, 130}) {
     const Index d = 3, e = 2;
@@ -147,8 +147,8 @@ BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
   }
 }
 
-// The fast kernels against the references in double, in shapes around the widths of vectors and tiles. A term of a
-// gradient is a product of two factors, each with at most (d + 6) roundings, and n terms are added.
+// The fast kernels compared with the references in double, in shapes around the widths of vectors and tiles. A term of
+// a gradient is a product of two factors, each with at most (d + 6) rounding errors, and n terms are added.
 BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
   for (const Index d : {1, 3, 15, 16, 17, 33})
     for (const auto& [m, n] : {std::pair<Index, Index>{1, 1}, {1, 7}, {4, 5}, {6, 3}, {9, 18}}) {

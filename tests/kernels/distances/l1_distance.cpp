@@ -1,4 +1,4 @@
-// The l1 kernels against their formulas, written out element by element in double.
+// The l1 kernels compared with their formulas, evaluated element by element in double.
 #include "heed/kernels/distances/l1_distance.h"
 
 #include "heed/cost/counted.h"
@@ -14,7 +14,7 @@ using namespace heed;
 
 namespace {
 
-/// Two matrices and a cotangent, in rows with room behind them.
+/// Two matrices and a cotangent, in rows with padding.
 template <class T>
 struct DistanceProblem {
   Index rows, terms, width, ldx, ldw, ldg;
@@ -65,7 +65,7 @@ void for_problems(const F& run) {
       run(DistanceProblem<T>(rows, terms, width, 2));
 }
 
-/// The error relative to 1 + the distance, or, of the kernel that takes it from maxima, to 1 + |x|_1 + |w|_1.
+/// Checks the error relative to 1 + the distance or, for the kernel that computes it from maxima, to 1 + |x|_1 + |w|_1.
 template <class T>
 void check_distances(bool by_maxima, double tolerance) {
   for_problems<T>([=](const DistanceProblem<T>& p) {
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_the_formulas) {
   check_gradients<float>(2e-6);
 }
 
-/// A layer whose rows are `spread` times N(0, 1) around `origin`, with w[3] equal to x[2]; against distances in double.
+/// Compares a layer with distances in double: rows are `spread` times N(0, 1) around `origin`, with w[3] equal to x[2].
 void check_around(double origin, double spread, const auto& bound) {
   for (const Index width : {1, 15, 17, 192, 300})
     for (const Index terms : {4, 5, 261})
@@ -186,7 +186,7 @@ BOOST_AUTO_TEST_CASE(distances_far_from_the_origin) {
   check_around(1e36, 1e33, by_differences);
 }
 
-// Equal elements, and differences of exactly one, are where the three derivatives have their corners.
+// Equal elements, and differences of exactly one: kinks of the three derivatives.
 BOOST_AUTO_TEST_CASE(corners) {
   const float x[] = {1, 1, 1, 1, 1}, w[] = {1, 2, 0, 3, -1}, g = 2;
   const float expected[3][5] = {{0, 2, -2, 2, -2}, {0, 2, -2, 2, -2}, {0, 2, -2, 4, -4}};
@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(corners) {
   }
 }
 
-// 3e38 - (-3e38) does not fit into a float, and neither does a distance; what fits is not lost on the way.
+// 3e38 - (-3e38) overflows float, and so does the distance; other results must not be lost.
 BOOST_AUTO_TEST_CASE(large_and_tiny_numbers) {
   const float x[] = {1e38f, -1e38f, 1e-38f}, w[] = {-1e38f, 0, -1e-38f};
   float s = 0, near = 0;

@@ -7,7 +7,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(kernels_activation)
 
-// Every float that matters lies in [-12, 12]: beyond it gelu is x or 0 to the last bit of the bound.
+// [-12, 12] suffices: beyond it gelu is x or 0 within the bound.
 BOOST_AUTO_TEST_CASE(gelu_is_within_its_bound_on_a_fine_grid) {
   const Index n = 240'001;
   std::vector<double> x(n), y(n), dx(n), one(n, 1.0);
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(gelu_of_minus_infinity_is_zero) {
 }
 #endif
 
-// The backward pass may make the result again: it is that of the forward pass, to the last bit for gelu and relu.
+// Checks that the backward pass recomputes the forward pass's result, with the same bits for gelu and relu.
 template <class Forward, class Backward>
 void check_again(const Forward& forward, const Backward& backward, double tolerance) {
   const auto x = normal_floats(50, 1, 3), dy = normal_floats(50, 2);

@@ -8,7 +8,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(kernels_adamw)
 
-// Gradients and first moments are positive, so that nothing cancels and errors are relative ones.
+// Gradients and first moments are positive, so that nothing cancels and errors are relative.
 BOOST_AUTO_TEST_CASE(one_step_at_every_length) {
   const kernels::AdamWStep step{1e-3, 0.9, 0.999, 1e-8, 0.05, 0.271, 0.002997, 0.5};
   for (const Index n : lengths) {

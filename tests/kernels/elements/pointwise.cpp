@@ -1,5 +1,5 @@
-// The point-wise functions against their definitions in long double, from 0 to where exponentials end, and their
-// derivatives against differences.
+// The point-wise functions compared with their definitions in long double, from 0 to the end of exp's range, and their
+// derivatives with differences.
 #include "heed/kernels/elements/pointwise.h"
 
 #include <boost/test/unit_test.hpp>
@@ -14,7 +14,7 @@ namespace {
 constexpr Pointwise all[] = {Pointwise::relu,     Pointwise::relu2, Pointwise::gelu,   Pointwise::softplus,
                              Pointwise::identity, Pointwise::relu6, Pointwise::sigmoid};
 
-/// phi(x) as the definition has it, in long double, where exp(1e4) is a number.
+/// Computes phi(x) by the definition in long double, where exp(1e4) is finite.
 long double defined(Pointwise phi, long double x) {
   const long double above = std::max(x, 0.0L);
   switch (phi) {
@@ -36,7 +36,7 @@ long double defined(Pointwise phi, long double x) {
   return 0;
 }
 
-/// 0 to 1e4 in magnitude, both signs, clear of the kinks at 0 and 6.
+/// Returns points from 0 to 1e4 in magnitude, with both signs, away from the kinks at 0 and 6.
 std::vector<double> points() {
   std::vector<double> points;
   for (const double x :
@@ -64,7 +64,7 @@ T derivative(Pointwise phi, double x) {
 
 BOOST_AUTO_TEST_SUITE(pointwise_kernels)
 
-// Relative, but for gelu, whose left tail is a difference (kernels/elements/activation.h).
+// Relative errors, except for gelu, whose left tail is a difference (kernels/elements/activation.h).
 BOOST_AUTO_TEST_CASE(values) {
   for (const Pointwise phi : all)
     for (const double x : points()) {
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(values) {
       const double unit = phi == Pointwise::gelu ? std::max(1.0, std::abs(x)) : std::abs(expected);
       BOOST_TEST(std::abs(exact - expected) <= 1e-14 * unit,
                  "phi " << static_cast<int>(phi) << " at " << x << ": got " << exact << ", expected " << expected);
-      // A float exponential near 1e-20 is off by 1e-6 because its argument was rounded; below 1e-38 there is none.
+      // A float exp near 1e-20 has an error of 1e-6 because its argument is rounded; below 1e-38 it underflows.
       BOOST_TEST(
           std::abs(static_cast<double>(rounded) - expected) <= 1e-5 * unit + 1e-37,
           "phi " << static_cast<int>(phi) << " at " << x << " in float: got " << rounded << ", expected " << expected);
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(kinks_have_derivative_zero) {
   BOOST_TEST(derivative<double>(Pointwise::relu6, 6.0) == 0.0);
 }
 
-// The tails of softplus and of the logistic function keep all their digits.
+// The tails of softplus and of the logistic function are accurate to all digits.
 BOOST_AUTO_TEST_CASE(tails) {
   BOOST_TEST(std::abs(forward<double>(Pointwise::softplus, -60) / std::exp(-60.0) - 1) < 1e-15);
   BOOST_TEST(std::abs(forward<double>(Pointwise::sigmoid, -60) / std::exp(-60.0) - 1) < 1e-15);
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(tails) {
   BOOST_TEST(forward<double>(Pointwise::softplus, 0) == std::log(2.0));
 }
 
-// Rows of 3 of 4 columns, causal from the first: beyond what a row sees there is nothing, and s is scaled where seen.
+// Rows of 3 of 4 columns, causal from the first: nothing beyond the valid keys is written, and s is scaled only there.
 BOOST_AUTO_TEST_CASE(rows) {
   const kernels::PointwiseRows rule{Pointwise::relu2, 0.25, {0.5, true, 1}};
   const auto matrix = [](std::vector<double>& x) { return Matrix<double>(x.data(), 2, 3, 4); };
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(rows) {
   BOOST_TEST(in_place == p, boost::test_tools::per_element());
 }
 
-// More numbers than go through the loops at a time, with and without gaps between rows of the one or the other.
+// More numbers than the loops process at a time, with and without gaps between rows of either.
 BOOST_AUTO_TEST_CASE(long_rows) {
   const kernels::PointwiseRows rule{Pointwise::relu, 0.25, {0.5}};
   const Index rows = 2, n = 1500;

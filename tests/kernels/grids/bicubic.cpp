@@ -1,4 +1,4 @@
-// Bicubic interpolation against PyTorch's, and what holds for any grid.
+// Bicubic interpolation compared with PyTorch's, and properties for any grid.
 #include "heed/kernels/grids/bicubic.h"
 
 #include "heed/base/random.h"
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(constants_stay_and_a_single_cell_fills_the_grid) {
   }
 }
 
-// With a = -3/4 ramps are reproduced half way between two cells only, where halving a grid samples it.
+// With a = -3/4 ramps are reproduced only half-way between two cells, where halving a grid samples it.
 BOOST_AUTO_TEST_CASE(a_halved_ramp_is_a_ramp_away_from_the_edges) {
   std::vector<double> x;
   for (Index i = 0; i < 10; ++i)
@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(a_halved_ramp_is_a_ramp_away_from_the_edges) {
     }
 }
 
-// Channels, rows and columns do not mix: channel c of a result is that of channel c alone, a transposed grid gives the
-// transposed result.
+// Channels, rows and columns are independent: channel c of a result depends on channel c only, and a transposed grid
+// gives the transposed result.
 BOOST_AUTO_TEST_CASE(axes_and_channels_are_apart) {
   const std::vector<double> x = random_grid(3 * 4 * 2);
   const std::vector<double> y = resized(3, 4, 2, x, 5, 7);
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(axes_and_channels_are_apart) {
   }
 }
 
-// From two cells to four: centres at -1/4, 1/4, 3/4 and 5/4 of the way from the first to the second.
+// From two cells to four: centres at -1/4, 1/4, 3/4 and 5/4 between the first and the second.
 BOOST_AUTO_TEST_CASE(bilinear_by_hand) {
   const std::vector<double> x{1, 5};
   std::vector<double> y(4);

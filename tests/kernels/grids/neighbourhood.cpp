@@ -45,13 +45,13 @@ struct Data {
   std::vector<T> x, mass, value, bias, scale, sum_mass, sum_value, scratch;
 };
 
-/// The place of s in the window around t, or -1.
+/// Returns the position of s in the window around t, or -1.
 Index place_of(const kernels::Neighbourhood& g, Index t, Index s) {
   const Index dy = s / g.width - t / g.width, dx = s % g.width - t % g.width;
   return std::abs(dy) <= g.reach_y && std::abs(dx) <= g.reach_x ? g.place(dy, dx) : -1;
 }
 
-/// Against all pairs in double, with the maximum over what is summed.
+/// Compares with all pairs in double, with the maximum over the summed terms.
 template <class T>
 void check_sums(double spread, double tolerance) {
   for (kernels::Neighbourhood g : grids)
@@ -76,7 +76,7 @@ void check_sums(double spread, double tolerance) {
               value += std::exp(x - largest) * d.value[s * n + 1];
             });
             const double shift = std::exp(static_cast<double>(d.scale[t]) - largest);
-            const double above = std::is_same_v<T, float> ? 32 : 0;  // one scale for all cells is allowed to lie so far
+            const double above = std::is_same_v<T, float> ? 32 : 0;  // allowed distance of a common scale for all cells
             BOOST_TEST(d.scale[t] - largest >= -1e-6 * (1 + std::abs(largest)));
             BOOST_TEST(d.scale[t] - largest <= above + 1e-6 * (1 + std::abs(largest)));
             BOOST_TEST(std::abs(d.sum_mass[t] * shift - mass) <= tolerance * mass);

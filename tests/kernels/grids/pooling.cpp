@@ -1,4 +1,4 @@
-// Landmarks: where cells lie, what their means are, and that gradients are the adjoints.
+// Landmarks: positions of cells, their means, and gradients as adjoints.
 #include "heed/cost/counted.h"
 #include "heed/kernels/grids/pooling.h"
 #include "heed/base/random.h"
@@ -28,7 +28,7 @@ const std::vector<Landmarks> cases{
     {Landmarks::Kind::mean, 3, 1, {1, 12, 1, 3}},       {Landmarks::Kind::convolution, 6, 0, {4, 6, 2, 3}},
     {Landmarks::Kind::convolution, 2, 1, {6, 3, 2, 1}}, {Landmarks::Kind::tokens, 5, 1, {1, 12, 1, 3}}};
 
-/// Numbers as rows of d.
+/// Returns numbers as rows of d.
 template <class T>
 Matrix<T> rows(std::vector<T>& values, Index d) {
   return {values.data(), static_cast<Index>(values.size()) / d, d};
@@ -90,8 +90,8 @@ BOOST_AUTO_TEST_CASE(tokens_by_index_and_the_first_ones) {
   BOOST_TEST(out == (std::vector<double>{10, 20}));
 }
 
-// Landmarks are linear in x and in the weight, so <y, L(x)> = <L^T y, x> = <its gradient by the weight, weight>. The
-// gradients are added to what is there.
+// Landmarks are linear in x and in the weight, so <y, L(x)> = <L^T y, x> = <its gradient by the weight, weight>.
+// Gradients are accumulated.
 BOOST_AUTO_TEST_CASE(gradients_are_adjoints) {
   const Index d = 2;
   for (const Landmarks& l : cases) {

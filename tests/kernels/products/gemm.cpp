@@ -7,7 +7,7 @@ using namespace heed::test;
 
 namespace {
 
-/// What this build can do.
+/// Returns the products that this build supports.
 std::vector<Products> kinds() {
   if (kernels::bf16_obstacle()) return {Products::exact};
   return {Products::exact, Products::bf16};
@@ -15,15 +15,14 @@ std::vector<Products> kinds() {
 
 const char* name(Products products) { return products == Products::exact ? "exact" : "bf16"; }
 
-/// Numbers as an operand [rows, columns]: its rows `stride` apart, or with `turned` its columns.
+/// Returns an operand [rows, columns]: its rows are `stride` apart or, with `turned`, its columns.
 template <class T>
 Operand<T> operand(bool turned, Index rows, Index columns, const T* numbers, Index stride) {
   if (turned) return transposed(Matrix(numbers, columns, rows, stride));
   return Matrix(numbers, rows, columns, stride);
 }
 
-/// A product with operands whose rows are longer than they need to be, and a place for C. Either operand may be the
-/// transpose of what is in memory.
+/// A product whose operands have padded rows, with memory for C. Either operand may be stored transposed.
 struct Problem {
   bool a_turned, b_turned;
   Index m, n, k;
@@ -32,7 +31,7 @@ struct Problem {
   std::vector<double> b = normal_floats((b_turned ? n : k) * b_stride, 2);
   std::vector<double> c = normal_floats(m * c_stride, 3);
 
-  /// Memory with the numbers of a, b or c as what it stands for.
+  /// Returns the operand a, b or c in memory with these numbers.
   template <class T>
   Operand<T> A(const T* numbers) const {
     return operand(a_turned, m, k, numbers, a_stride);
@@ -61,7 +60,7 @@ void check(Problem p, Products products) {
     kernels::reference::gemm(p.A(p.a.data()), p.B(p.b.data()), update, p.C(c.data()));
     kernels::reference::gemm(p.A(abs_a.data()), p.B(abs_b.data()), Update::assign, p.C(absolute.data()));
     Guarded fa(given_a, 1), fb(given_b, 2), fc(p.c, 3);
-    // What is not read must not matter, and what is overwritten must not be read.
+    // Unused elements must not matter, and overwritten ones must not be read.
     if (update == Update::assign) fill(p.C(fc.data()), NAN);
     kernels::Gemm{products}(p.A(fa.data()), p.B(fb.data()), update, p.C(fc.data()));
     require_close(fmt::format("{} {}", name(products), p.name()), fc, c, [&](std::size_t i) {
@@ -96,9 +95,8 @@ BOOST_AUTO_TEST_CASE(sizes_of_layers_and_of_more_than_a_block_of_k) {
     }
 }
 
-// The promise that lets rows be cut between threads and pieces of the batch. The larger product is one of those whose
-// operands fast kernels copy a part at a time, in float and in bfloat16, where two numbers are one; its pieces are not.
-// Plain loops copy nothing.
+// This allows splitting rows between threads and microbatches. The larger product is one whose operands fast kernels
+// copy in parts, in float and in bfloat16, where two elements form one; its parts are not. Plain loops copy nothing.
 BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
 #ifdef HEED_NO_SIMD
   constexpr Index deep = 301;
@@ -133,7 +131,7 @@ BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
         }
 }
 
-// What is added is added first, and the product to it.
+// The addend is added first, then the product.
 BOOST_AUTO_TEST_CASE(a_bias_and_a_matrix_are_added_as_if_they_had_been_there) {
   for (const Products products : kinds())
     for (const Index k : {0, 30, 700})
@@ -161,7 +159,7 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
       for (const Index k : {1, 16, 33, 600})
         for (const bool addend : {false, true}) {
           const kernels::Gemm gemm{products};
-          const Index m = k == 600 ? 101 : 13, stride = n + 2;  // 101 rows of 600 are more than are taken at once
+          const Index m = k == 600 ? 101 : 13, stride = n + 2;  // 101 rows of 600 exceed one block
           Guarded x(normal_floats(m * (k + 1), 1), 0), w(normal_floats(n * k, 2), 1), bias(normal_floats(n, 3), 0);
           Guarded residual(normal_floats(m * stride, 4), 3), expected(m * stride, 0, 77), got(m * stride, 1, 77);
           Guarded another(normal_floats(2 * n * k, 5), 0);
@@ -183,7 +181,7 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
           });
           for (Index i = 0; i < m * stride; ++i) BOOST_REQUIRE_EQUAL(got[i], expected[i]);
 
-          // Not transposed, as gradients take it; w has k rows of n then.
+          // Not transposed, as for gradients; w then has k rows of n.
           const Update update = addend ? Update::accumulate : Update::assign;
           const Matrix<const float> turned(w.data(), k, n);
           gemm(X, turned, update, sums);
@@ -194,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
         }
 }
 
-// An operand that several products share, and any number of its first columns.
+// An operand shared by several products, and any number of its first columns.
 BOOST_AUTO_TEST_CASE(shared_operands_give_the_same_bits) {
   for (const Products products : kinds())
     for (const bool repeated : {false, true}) {
@@ -247,7 +245,7 @@ BOOST_AUTO_TEST_CASE(bfloat16_is_the_nearest_and_of_two_the_even_one) {
   BOOST_TEST(round_to_bf16(0x1.fp-127f) == 0.0f);
 }
 
-// Times one, a number's product is what it is rounded to.
+// A product with one is the rounded operand.
 BOOST_AUTO_TEST_CASE(products_round_as_is_said) {
   if (kernels::bf16_obstacle()) {
     BOOST_TEST_MESSAGE("skipped: dtype bf16: " << kernels::bf16_obstacle());

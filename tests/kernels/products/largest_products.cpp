@@ -1,4 +1,4 @@
-// The largest products of rows, against a full table that is sorted.
+// The largest products of rows, compared with a sorted full table.
 #include "heed/kernels/products/largest_products.h"
 #include "heed/base/random.h"
 #include "heed/base/with_threads.h"
@@ -12,7 +12,7 @@ using namespace heed;
 
 namespace {
 
-/// Rows of small whole numbers: products are exact in float, and many are equal.
+/// Returns rows of small integers: products are exact in float, and many are equal.
 std::vector<float> whole_numbers(Index count, std::uint64_t seed) {
   std::vector<float> numbers(static_cast<std::size_t>(count));
   for (Index i = 0; i < count; ++i) numbers[static_cast<std::size_t>(i)] = RandomStream(seed).below(i, 7) - 3;
@@ -43,7 +43,7 @@ void check_products(Index m, Index n, Index d, Index k) {
 
 BOOST_AUTO_TEST_SUITE(largest_products)
 
-// Sizes around those of blocks, 96 and 1024 rows, and of the sixteen that are compared at a time.
+// Sizes around blocks, 96 and 1024 rows, and the sixteen that are compared at a time.
 BOOST_AUTO_TEST_CASE(as_sorted) {
   for (const int count : {1, 3}) {
     const WithThreads with(count);
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(as_sorted) {
   }
 }
 
-/// All rows are the same, of random numbers, so products are rounded: the first k are the largest.
+/// Checks equal rows of random numbers, whose products are rounded equally: the first k are selected.
 template <class T>
 void check_equal_rows(Index n, Index d) {
   constexpr Index m = 5;

@@ -1,4 +1,4 @@
-// Products in Nystroem's form: against the matrix that is never made, and by differences.
+// Products in Nystroem's form, compared with the explicit matrix and with differences.
 #include "heed/base/random.h"
 #include "heed/cost/counted.h"
 #include "heed/kernels/products/nystrom.h"
@@ -42,7 +42,7 @@ struct Product {
   }
 };
 
-/// <dout, out>
+/// Returns <dout, out>.
 double loss(Product<double>& product) {
   product.forward();
   double sum = 0;
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(it_is_the_product_with_the_whole_matrix) {
     }
 }
 
-// The loss is of degree 2 in P and of degree 1 in X and v: central differences of any width are exact up to rounding.
+// The loss is quadratic in P and linear in X and v: central differences of any width are exact up to rounding.
 BOOST_AUTO_TEST_CASE(gradients_are_differences_and_are_added_when_asked) {
   for (const Update update : {Update::assign, Update::accumulate}) {
     Product<double> product;

@@ -7,7 +7,7 @@ using namespace heed::test;
 
 namespace {
 
-/// The scale of each row, of statistics [rows, 2].
+/// Returns the scale of each row from statistics [rows, 2].
 std::vector<double> scales(const std::vector<double>& statistics) {
   std::vector<double> values;
   for (std::size_t i = 1; i < statistics.size(); i += 2) values.push_back(statistics[i]);
@@ -18,13 +18,13 @@ std::vector<double> scales(const std::vector<double>& statistics) {
 
 BOOST_AUTO_TEST_SUITE(kernels_layer_norm)
 
-// Rows with means up to ten times their spread. A mean that is off by n eps |mean| moves every centred value by as
-// much, so bounds grow with n.
+// Rows with means up to ten times their spread. An error of n eps |mean| in the mean shifts every centred value, so
+// bounds grow with n.
 BOOST_AUTO_TEST_CASE(forward_and_backward) {
   for (const Index n : lengths)
     for (const Index rows : {1, 2, 7})
       for (const Index gap : {0, 5}) {
-        if (n == 1) continue;  // x = mean: every result is rounding
+        if (n == 1) continue;  // x = mean: only rounding errors
         const Index stride = n + gap, size = rows * stride - gap;
         const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, n, stride); };
         const auto pairs = [=](auto& statistics) { return Matrix(statistics.data(), rows, 2); };
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(forward_and_backward) {
       }
 }
 
-// What is done to a row depends on nothing but the row.
+// A row's results depend on this row only.
 BOOST_AUTO_TEST_CASE(the_rows_beside_it_make_no_difference_to_a_row) {
   const Index n = 50, rows = 7;
   const auto x = normal_floats(rows * n, 1), gamma = normal_floats(n, 2), dy = normal_floats(rows * n, 3);
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(parameter_gradients) {
       for (const Update update : {Update::assign, Update::accumulate}) {
         const auto x = normal_floats(rows * n, 1), dy = normal_floats(rows * n, 2);
         const auto statistics = normal_floats(2 * rows, 3);
-        // dgamma, then dbeta, with a gap between them that is not theirs
+        // dgamma, then dbeta, separated by a gap that must not change
         const Index stride = n + 3;
         auto sums = normal_floats(stride + n, 5);
         Guarded fx(x, 1), fdy(dy, 2), fstatistics(statistics, 0), fsums(sums, 1);

@@ -1,4 +1,4 @@
-// Equal numbers. All else: tests/kernels/fast_kernels.cpp.
+// Ties. tests/kernels/fast_kernels.cpp tests the rest.
 #include "heed/kernels/rows/row_hash.h"
 
 #include "support/compare.h"
@@ -8,7 +8,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(kernels_row_hash)
 
-// Of equal ones the first: among the numbers before their opposites.
+// On ties the first; numbers precede their opposites.
 BOOST_AUTO_TEST_CASE(ties) {
   const auto bucket = [](std::vector<float> row) {
     float fast = -1, plain = -1;

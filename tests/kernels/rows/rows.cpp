@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(dots_of_differences_of_rows_that_lie_anywhere) {
     }
     kernels::reference::row_dots_of_differences(count, n, rows.data(), out.data());
     kernels::row_dots_of_differences(count, n, frows.data(), fout.data());
-    // Terms are about 1.4, sums of n of them are rounded n times.
+    // Terms are about 1.4; sums of n of them have n rounding errors.
     require_close("dots", fout, out, [&](std::size_t) { return static_cast<double>(n + 1) * 6e-8 * 1.4 * 4; });
     kernels::row_dots_of_differences(count, n, same_rows.data(), same.data());
     for (Index r = 0; r < count; ++r) BOOST_TEST(same[r] == 0);
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(weighted_sums_of_rows_that_lie_anywhere) {
       }
 }
 
-// Rows are added in order with or without vectors, so the bits are those of the reference in float.
+// Rows are added in order with and without vectors, so the bits equal the reference's in float.
 BOOST_AUTO_TEST_CASE(column_sums_have_the_bits_of_the_reference) {
   for (const Index n : lengths)
     for (const Index rows : {1, 2, 9, 50}) {

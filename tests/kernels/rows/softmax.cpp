@@ -10,7 +10,7 @@ using kernels::ScoreRows;
 
 namespace {
 
-/// Scores of which every row has its own spread, up to +-1e4 or so.
+/// Returns scores with a different spread in every row, up to about +-1e4.
 std::vector<double> scores(Index rows, Index stride) {
   auto s = normal_floats(rows * stride, 1);
   for (Index r = 0; r < rows; ++r)
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(softmax_rows_at_every_length) {
     }
 }
 
-// However many rows are made at once, and so whichever rows threads share, each comes out the same.
+// A row's result does not depend on the number of rows processed at a time, and thus on the division between threads.
 BOOST_AUTO_TEST_CASE(a_row_does_not_depend_on_its_neighbours) {
   for (const Index n : lengths) {
     const Index rows = 7;
@@ -66,8 +66,8 @@ BOOST_AUTO_TEST_CASE(a_row_does_not_depend_on_its_neighbours) {
   }
 }
 
-// The scaled rows, whole and causal, forward, again and backward. With a score x the argument of exp carries the
-// rounding of scale x and of the maximum, 6e-8 of each.
+// Scaled rows, whole and causal: forward, recomputation and backward. For a score x, exp's argument has the rounding
+// errors of scale x and of the maximum, 6e-8 of each.
 BOOST_AUTO_TEST_CASE(attention_rows) {
   for (const Index n : lengths)
     for (const bool causal : {false, true}) {
@@ -97,13 +97,13 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
       Guarded fds(dp, 2);
       kernels::reference::attention_softmax_backward(rule, matrix(p_float), matrix(ds));
       kernels::attention_softmax_backward(rule, matrix(fp), matrix(fds));
-      // The row's sum, of weights that add up to one, is at most max |dp| < 6 and carries 6e-8 of that a few times.
+      // The row's weighted sum is at most max |dp| < 6, with a few rounding errors of 6e-8 of it.
       require_close("ds", fds, ds, [&](std::size_t i) { return 3e-7 * std::abs(ds[i]) + 3e-6 * p_float[i] + 1e-38; });
     }
 }
 
-// Keys in parts of any width give the softmax of the whole row times the values, whichever part has the maximum, also
-// where causal rows end before the last part begins.
+// Splitting the keys at any width gives the whole row's softmax times the values, whichever part has the maximum, also
+// if causal rows end before the last part begins.
 BOOST_AUTO_TEST_CASE(parts_of_rows) {
   const Index rows = 9, n = 70, width = 5;
   const auto s = scores(rows, n), values = normal_floats(n * width, 7);
@@ -133,14 +133,14 @@ BOOST_AUTO_TEST_CASE(parts_of_rows) {
           }
       };
       check(0.0, kernels::reference::attention_softmax_part<double>, 1e-13);
-      // Scores of up to 1e4 carry the rounding of 1.2e-7 of their size.
+      // Scores up to 1e4 have rounding errors of 1.2e-7 of their size.
       check(
           0.0f, [](const auto&... x) { kernels::attention_softmax_part(x...); }, 1e-2);
     }
 }
 
-// A part of the columns by itself, from the sums of whole rows, is what whole rows have there; even where a causal row
-// ends before the part begins.
+// A part of the columns, given the sums of whole rows, has the results of whole rows; even if a causal row ends before
+// the part.
 BOOST_AUTO_TEST_CASE(backward_of_some_columns) {
   const Index rows = 9, n = 40, first = 24, part = 16;
   for (const bool causal : {false, true}) {
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(special_scores) {
     kernels::softmax_rows(Matrix(infinite.data(), 1, 20));
     BOOST_REQUIRE(std::isnan(infinite[position]));
   }
-  // exp on its own, as a row whose maximum is 0 and whose sum is 1: NaN stays, very negative is zero.
+  // exp alone, as a row with maximum 0 and sum 1: NaN is preserved, very negative values give zero.
   Guarded values({0.0, -200, -INFINITY, NAN, 88, -87}, 3), unit({0, 1}, 0);
   kernels::attention_softmax_again({1.0}, Matrix(values.data(), 1, 6), Matrix(unit.data(), 1, 2));
   const std::vector<double> expected{1, 0, 0, NAN, std::exp(88.0), std::exp(-87.0)};

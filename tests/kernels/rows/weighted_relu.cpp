@@ -18,7 +18,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   BOOST_TEST(dx == (std::vector<double>{20, 7}), boost::test_tools::per_element());
 }
 
-// Without weights f is max(x, 0), and df goes to where x is positive.
+// Without weights f is max(x, 0), and df is passed where x is positive.
 BOOST_AUTO_TEST_CASE(without_weights) {
   const std::vector<double> x{2, -1, 0};
   std::vector<double> f(3), df{4, 5, 6}, dx(3);

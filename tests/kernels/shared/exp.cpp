@@ -1,4 +1,4 @@
-// exp and log(1 + x) of the kernels against the C library's in double.
+// The kernels' exp and log(1 + x), compared with the C library's in double.
 #include "heed/kernels/shared/exp.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-// Systems of symmetric positive definite matrices: by hand, LAPACK and the reference kernel.
+// Systems with symmetric positive definite matrices: hand calculations, LAPACK and the reference kernel.
 #include "heed/kernels/solvers/cholesky.h"
 #include "heed/base/random.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using Solver = bool (*)(Matrix<double>, Matrix<double>);
 
-/// What double takes, LAPACK's in a build that has it; and the reference.
+/// The solver for double, LAPACK if available; and the reference.
 constexpr Solver solvers[] = {
     [](Matrix<double> A, Matrix<double> B) { return kernels::solve_positive(A, B); },
     [](Matrix<double> A, Matrix<double> B) { return kernels::reference::solve_positive(A, B); }};
@@ -21,7 +21,7 @@ constexpr Solver solvers[] = {
 
 BOOST_AUTO_TEST_SUITE(cholesky)
 
-// [4 2; 2 3] (1, -1)^T = (2, -1)^T, with a second right side twice as large; above the diagonal nothing is read.
+// [4 2; 2 3] (1, -1)^T = (2, -1)^T, with a second right-hand side twice as large; reads the lower triangle only.
 BOOST_AUTO_TEST_CASE(by_hand) {
   for (const Solver solve : solvers) {
     std::vector<double> A{4, 99, 2, 3}, B{2, 4, -1, -2};
@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   }
 }
 
-// A = M^T M + I, in rows with a gap; its condition is about 4 n, and errors are that times eps.
+// A = M^T M + I, with padded rows; its condition is about 4 n, and errors are eps times that.
 BOOST_AUTO_TEST_CASE(residuals) {
   for (const Solver solve : solvers)
     for (const Index n : {1, 2, 7, 64, 131}) {

@@ -1,4 +1,4 @@
-// The Newton-Raphson inverse: what it converges to, how fast, and its two gradients.
+// The Newton-Raphson inverse: limit, rate of convergence, and both gradients.
 #include "heed/cost/counted.h"
 #include "heed/kernels/distances/gaussian.h"
 #include "heed/kernels/solvers/newton_inverse.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr NewtonStart starts[] = {NewtonStart::damped, NewtonStart::plain, NewtonStart::backtrack};
 
-/// Numbers as a square matrix.
+/// Returns numbers as a square matrix.
 template <class T>
 Matrix<T> square(Index m, std::vector<T>& numbers) {
   return {numbers.data(), m, m};
@@ -30,7 +30,7 @@ Matrix<const T> square(Index m, const std::vector<T>& numbers) {
   return {numbers.data(), m, m};
 }
 
-/// The Gaussian kernel of m rows drawn from U(-spread, spread)^3 with themselves.
+/// Returns the Gaussian kernel matrix of m rows drawn from U(-spread, spread)^3.
 std::vector<double> gram(Index m, double spread) {
   std::vector<double> x(m * 3), A(m * m);
   for (Index i = 0; i < m * 3; ++i) x[i] = RandomStream(11).uniform(i, -spread, spread);
@@ -45,7 +45,7 @@ std::vector<double> product(Index m, const std::vector<double>& a, const std::ve
   return c;
 }
 
-/// I - A X
+/// Returns I - A X.
 std::vector<double> residual(Index m, const std::vector<double>& A, const std::vector<double>& X) {
   std::vector<double> r = product(m, A, X);
   for (Index i = 0; i < m * m; ++i) r[i] = (i / m == i % m ? 1 : 0) - r[i];
@@ -80,7 +80,7 @@ std::vector<double> cotangent(Index count) {
   return values;
 }
 
-/// A^-1 by Gauss-Jordan elimination with pivots.
+/// Returns A^-1 by Gauss-Jordan elimination with pivots.
 std::vector<double> dense_inverse(Index m, std::vector<double> A) {
   std::vector<double> X(m * m, 0.0);
   for (Index i = 0; i < m; ++i) X[i * m + i] = 1;
@@ -139,8 +139,8 @@ BOOST_AUTO_TEST_CASE(a_singular_matrix_has_its_pseudo_inverse) {
   for (const float x : invert<float>({m, 20, NewtonStart::damped}, ones)) BOOST_TEST(std::abs(x - 1.0 / 36) < 2e-3);
 }
 
-// A = 1: X_0 = 2, X_1 = 2 2 - 2 2 = 0, for ever. Backtracking accepts |1 - 2| = 1 and stalls too. So do two landmarks
-// far apart: both rows of A have the sum |A| = 1 + g, which is an eigenvalue, and |I - a A A| = 1 + O(g) is accepted.
+// A = 1: X_0 = 2, X_1 = 2 2 - 2 2 = 0, and so on. Backtracking accepts |1 - 2| = 1 and stalls too. So do two landmarks
+// far apart: both rows of A have the sum |A| = 1 + g, an eigenvalue, and |I - a A A| = 1 + O(g) is accepted.
 BOOST_AUTO_TEST_CASE(one_landmark_stalls_the_undamped_start) {
   const std::vector<double> one{1};
   BOOST_TEST(invert({1, 20, NewtonStart::plain}, one)[0] == 0);
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(one_landmark_stalls_the_undamped_start) {
   BOOST_TEST(std::abs(invert({2, 20, NewtonStart::damped}, pair)[0] - 1) < 1e-5);
 }
 
-// I - a A A has column sums far above 1.01 for n = 0 unless A is nearly I: 3 rows of a matrix with sums 2 and 1.5.
+// I - a A A has column sums far above 1.01 for n = 0 unless A is near I: 3 rows of a matrix with sums 2 and 1.5.
 BOOST_AUTO_TEST_CASE(backtracking_halves_until_the_residual_is_small) {
   const std::vector<double> A{1, 0.5, 0.5, 0.5, 1, 0, 0.5, 0, 1};
   std::vector<double> scratch(9);
@@ -172,10 +172,10 @@ BOOST_AUTO_TEST_CASE(the_unrolled_gradient_is_exact_for_any_number_of_iterations
     for (const double spread : {0.5, 2.0})  // close landmarks, far from convergence; and distant ones
       for (const NewtonStart start : starts)
         for (const Index iterations : {0, 1, 2, 3, 7, 15, 20, 30}) {
-          if (m == 1 && start != NewtonStart::damped) continue;  // stalled at 0, from where rounding leads away
+          if (m == 1 && start != NewtonStart::damped) continue;  // stalled at 0, where rounding errors grow
           const NewtonInverse s{m, iterations, start};
           auto A = gram(m, spread);
-          for (Index i = 0; i < m; ++i) A[i * m + i] += 0.01 * static_cast<double>(i);  // one largest row
+          for (Index i = 0; i < m; ++i) A[i * m + i] += 0.01 * static_cast<double>(i);  // a unique largest row
           const auto dX = cotangent(m * m), dA = backward(s, A, dX);
           const auto value = [&] {
             const auto X = invert(s, A);
@@ -202,7 +202,7 @@ BOOST_AUTO_TEST_CASE(the_unrolled_gradient_is_exact_for_any_number_of_iterations
 }
 
 // Compares dA + dA^T, as only the symmetric part of dA is specified. After seven steps from close landmarks no error
-// has grown yet: each of some 30 products in a row adds at most m 2^-24, relative to |D| and the like.
+// has grown yet: each of about 30 successive products adds at most m 2^-24, relative to |D| and similar norms.
 BOOST_AUTO_TEST_CASE(the_fast_gradient_is_that_of_the_plain_formula) {
   for (const Index m : {1, 7, 8, 16, 17, 40, 64, 70})
     for (const Index iterations : {0, 1, 7}) {

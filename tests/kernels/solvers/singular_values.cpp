@@ -1,4 +1,4 @@
-// Singular values: known ones, and LAPACK against the reference kernel.
+// Singular values: known ones, and LAPACK compared with the reference kernel.
 #include "heed/kernels/solvers/singular_values.h"
 #include "heed/base/random.h"
 
@@ -16,9 +16,9 @@ std::vector<double> random_matrix(Index rows, Index columns) {
   return a;
 }
 
-using Method = std::vector<double> (*)(Index, std::vector<double>);  // of so many rows
+using Method = std::vector<double> (*)(Index, std::vector<double>);  // arguments: number of rows, elements
 
-/// What double takes: LAPACK's, in a build that has it.
+/// Returns double's singular values, by LAPACK if available.
 std::vector<double> usual(Index rows, std::vector<double> a) {
   const Index columns = static_cast<Index>(a.size()) / rows;
   std::vector<double> values(std::min(rows, columns));
@@ -59,11 +59,11 @@ BOOST_AUTO_TEST_CASE(known_values) {
   }
 }
 
-// |A|_F^2 = sum s^2; both ways agree within rounding, n eps s_1.
+// A|_F^2 = sum s^2; both methods agree up to rounding, n eps s_1.
 BOOST_AUTO_TEST_CASE(both_ways_agree) {
   for (const Index n : {2, 5, 16, 33, 50}) {
     auto a = random_matrix(n, n);
-    std::copy(a.begin(), a.begin() + n, a.end() - n);  // two equal rows: one value is 0
+    std::copy(a.begin(), a.begin() + n, a.end() - n);  // two equal rows, so one value is 0
     const auto x = usual(n, a), y = reference(n, a);
     double squares = 0, sum = 0;
     for (const double element : a) squares += element * element;
@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(both_ways_agree) {
   }
 }
 
-// A matrix and its transpose have the same values, the roots of the eigenvalues of the smaller product.
+// A matrix and its transpose have the same values, the square roots of the eigenvalues of the smaller product.
 BOOST_AUTO_TEST_CASE(matrices_that_are_not_square) {
   for (const auto& [rows, columns] : {std::pair<Index, Index>{1, 7}, {5, 3}, {33, 50}, {49, 16}}) {
     const auto a = random_matrix(rows, columns);

@@ -30,14 +30,14 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   require_near(inverse({2, 8}, A), {4.0 / 3, -1.0 / 3, 0, 1});
 }
 
-// With one number a, Z_0 = 1 / a and w = 1 stays: 1 (13 - (15 - (7 - 1))) / 4 = 1.
+// For a single number a, Z_0 = 1 / a and w = 1 is a fixed point: 1 (13 - (15 - (7 - 1))) / 4 = 1.
 BOOST_AUTO_TEST_CASE(a_fixed_point) {
   for (Index iterations = 0; iterations < 4; ++iterations)
     BOOST_TEST(inverse({1, iterations}, std::vector<float>{1})[0] == 1);
 }
 
-// The gradient of <R, Z_k> by differences, with sums of columns that are well apart; along directions that leave the
-// sums of rows as they are, since |A|_inf is taken as constant.
+// The gradient of <R, Z_k> by differences, with well separated column sums, along directions that preserve row sums,
+// since |A|_inf is treated as constant.
 BOOST_AUTO_TEST_CASE(gradient_by_differences) {
   const Index m = 3;
   const std::vector<double> A{0.5, 0.2, 0.3, 0.1, 0.2, 0.7, 0.25, 0.35, 0.4}, R{1, -2, 0.5, 0.3, 1.5, -1, 2, 0.7, -0.4};

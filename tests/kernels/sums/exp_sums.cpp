@@ -12,7 +12,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(exp_sums)
 
-/// Numbers in [low, high), the same for all types.
+/// Returns numbers in [low, high), the same for all types.
 template <class T>
 std::vector<T> draw(Index count, std::uint64_t seed, double low, double high) {
   std::vector<T> values;
@@ -29,19 +29,19 @@ struct Sums {
   std::vector<T> scale, mass, value;
 };
 
-/// Keys and values of n channels without gaps.
+/// Returns contiguous keys and values of n channels.
 template <class T>
 kernels::KeysAndValues<const T> keys_of(Index keys, Index n, const std::vector<T>& k, const std::vector<T>& v) {
   return {{k.data(), keys, n}, {v.data(), keys, n}};
 }
 
-/// A key as something to be added to sums.
+/// Returns a key as an operand to add to sums.
 template <class T>
 kernels::ExpSums<const T> as_sum(const kernels::KeysAndValues<const T>& key) {
   return {key.k, {}, key.v};
 }
 
-/// Two passes, key by key, and two halves joined agree, however far apart the keys lie and however large they are.
+/// Checks that two passes, key by key, and two joined halves agree, for keys of any spread and size.
 template <class T>
 void check_orders(double spread, double offset, double tolerance) {
   const Index keys = 7, n = 3;
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(all_orders_agree_whatever_the_range) {
 }
 
 BOOST_AUTO_TEST_CASE(a_large_key_does_not_round_the_bias_away) {
-  // In float 1000 + 0.00001 is 1000: subtracting 1000 first keeps the bias.
+  // In float 1000 + 0.00001 is 1000: subtracting 1000 first preserves the bias.
   const std::vector<float> k{1000, 1000}, v{0, 1}, bias{0, 1e-5f};
   Sums<float> sums(1);
   kernels::exp_sums_of(keys_of(2, 1, k, v), bias.data(), sums.view());
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(one_key_has_all_the_weight_and_no_gradient) {
   BOOST_TEST(sums.mean(1) == -5);
   BOOST_TEST(dk == std::vector<double>(2, 0.0), boost::test_tools::per_element());
   BOOST_TEST(dv == std::vector<double>(2, 1.0), boost::test_tools::per_element());
-  BOOST_TEST(dbias == 9);  // to which nothing was added
+  BOOST_TEST(dbias == 9);  // unchanged
 }
 
 BOOST_AUTO_TEST_CASE(factors_of_the_product_are_the_exponentials) {
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(counts_of_gates) {
     }
 }
 
-// The fast float versions against the references in double: with 100 times N(0, 1), most exponentials vanish.
+// The fast float versions compared with the references in double: for 100 times N(0, 1), most exponentials vanish.
 BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
   for (Index n = 0; n <= 140; n += n < 40 ? 1 : 25)
     for (const Index keys : {1, 2, 7, 50})
@@ -193,8 +193,8 @@ BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
             const double factor = std::exp(sums.scale[c] - static_cast<double>(scale[c]));
             sums.mass[c] *= factor, sums.value[c] *= factor;
           }
-          // The argument x of a term carries 1.2e-7 |x|, and |x| e^x < 0.4; beside a bias, whose size is below 2
-          // spread, it carries 6e-8 of that. |v| < 5.
+          // A term's argument x has an error of 1.2e-7 |x|, and |x| e^x < 0.4; with a bias of size below 2 spread, an
+          // error of 6e-8 of that. |v| < 5.
           const double relative = 4e-7 + 1.2e-7 * static_cast<double>(keys) + (biased ? 1.2e-7 * spread : 0);
           const auto bound = [&](std::size_t c) { return relative * sums.mass[c]; };
           require_close("mass", mass, sums.mass, bound);
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_key_that_is_not_a_number_spoils_its_channel_only) {
   }
 }
 
-// A relative error of 4e-7 for the logistic function, and that of exp's argument.
+// A relative error of 4e-7 for the logistic function, plus that of exp's argument.
 BOOST_AUTO_TEST_CASE(fast_gate_at_every_length) {
   for (Index n = 0; n <= 140; n += n < 40 ? 1 : 25)
     for (const double spread : {1.0, 40.0}) {
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(fast_gate_at_every_length) {
     }
 }
 
-// Rows with gaps; and one row of y for all, whose gradient is the sum over rows.
+// Padded rows; and a single row of y for all, whose gradient is the sum over rows.
 BOOST_AUTO_TEST_CASE(fast_gate_of_rows) {
   constexpr Index rows = 3, n = 37, stride = n + 2, numbers = rows * stride;
   const auto all = [](auto* data) { return Matrix(data, rows, n, stride); };

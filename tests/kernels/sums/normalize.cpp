@@ -1,4 +1,4 @@
-// Division of channels by their norm, by hand and where numbers are extreme; gradients and counts are checked over all
+// Division of channels by their norm: hand calculations and extreme inputs; gradients and counts are checked for all
 // mechanisms.
 #include "heed/kernels/sums/normalize.h"
 
@@ -16,7 +16,7 @@ struct Result {
   std::vector<T> y, norms, dx;
 };
 
-/// Forward and backward of x [rows, columns], its rows `stride` apart in memory, and dx the same.
+/// Runs forward and backward for x [rows, columns] and dx, with rows `stride` apart in memory.
 template <class T>
 Result<T> run(ChannelNorm norm, Index rows, Index columns, const std::vector<T>& x, const std::vector<T>& dy,
               Index stride) {
@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(l1_by_hand) {
   const auto r = run(ChannelNorm::l1, 3, 2, x, dy, 3);
   check_near(r.norms, {4, 7});
   check_near(r.y, {0.75, 0, -0.25, 3.0 / 7, 0, 4.0 / 7});
-  // <y, dy> = 0.75 and 3/7; sign(0) = 0; the third column of dx is not touched.
+  // <y, dy> = 0.75 and 3/7; sign(0) = 0; the third column of dx is unchanged.
   check_near(r.dx, {(1 - 0.75) / 4, 0, 9, 0.75 / 4, (1 - 3.0 / 7) / 7, 9, 2.0 / 4, -3.0 / 49, 9});
 }
 
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(one_token_is_its_sign) {
   }
 }
 
-// More columns than are summed at once, more rows than a vector holds, and gradients added to what is there.
+// More columns than are summed at once, more rows than a vector, and accumulated gradients.
 BOOST_AUTO_TEST_CASE(many_channels) {
   const Index rows = 5, columns = 131;
   std::vector<float> many(static_cast<std::size_t>(rows * columns)), gradient(many.size());
