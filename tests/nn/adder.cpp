@@ -1,4 +1,4 @@
-// Adder blocks in a Vision Transformer: which tensors there are, how they start, how their gradients are scaled.
+// Adder blocks in a Vision Transformer: tensors, initial values, and scaling of gradients.
 #include "heed/nn/vit.h"
 #include "heed/train/tasks/classification.h"
 #include "heed/train/step.h"
@@ -33,7 +33,7 @@ std::set<std::string> names(const VisionTransformer& model, const std::string& p
   return found;
 }
 
-/// Gradients of a step on random images.
+/// Returns the gradients of a step on random images.
 Gradients<double> step(const VisionTransformer& model, Parameters<double>& parameters) {
   parameters.initialise(3);
   Tensor<double> images(Shape{6, 1, 8, 8}), targets(Shape{6, 5});

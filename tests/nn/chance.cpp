@@ -1,5 +1,5 @@
-// What chance decides in a model: initial values have their variance, dropout and stochastic depth keep the mean and
-// drop as often as they should.
+// Randomness in a model: initial values have their variance; dropout and stochastic depth preserve the mean and have
+// the right rates.
 #include "heed/nn/vit.h"
 #include "heed/ops/dropout.h"
 
@@ -11,14 +11,14 @@ using namespace heed::test;
 
 namespace {
 
-/// Variance and fourth moment of what a tensor starts with.
+/// Variance and fourth moment of a tensor's initial values.
 struct Moments {
   double variance, fourth;
 };
 Moments moments_of(const Initial& initial) {
   const double v = initial.value * initial.value;
-  // E z^2 and E z^4 of N(0, 1) within two deviations, with f = 2 phi(2) / (2 Phi(2) - 1):
-  // 1 - 2 f and 3 - (8 + 3 * 2) f.
+  // E z^2 and E z^4 of N(0, 1) truncated at two deviations, with f = 2 phi(2) / (2 Phi(2) - 1): 1 - 2 f and 3 - (8 + 3
+  // * 2) f.
   const double f = 2 * std::exp(-2.0) / std::sqrt(2 * std::numbers::pi) / (1 - 2 * normal_distribution(-2));
   switch (initial.kind) {
     case Initial::Kind::normal:
@@ -40,7 +40,7 @@ std::vector<double> drawn(const Initial& initial, Index n, const RandomStream& s
 
 using Drop = Var<double> (*)(Var<double>, double, std::uint64_t);
 
-/// Which of n elements are kept: images of one number.
+/// Returns which of n elements are kept, as images of one number.
 std::vector<double> kept(Drop drop, double rate, std::uint64_t place, std::uint64_t step, Index n) {
   Tensor<double> ones(Shape{n, 1});
   std::fill(ones.begin(), ones.end(), 1.0);
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(initial_values_have_their_distributions) {
   }
 }
 
-// Each tensor of a model, as its layer declares it: means and variances.
+// Means and variances of each tensor of a model, by its layer's declaration.
 BOOST_AUTO_TEST_CASE(tensors_of_a_model_start_as_declared) {
   ModelConfig config = Workshop(10, 10).experiment().model;
   config.dim = 64, config.hidden = 128, config.depth = 3, config.heads = 4;
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(tensors_of_a_model_start_as_declared) {
   BOOST_TEST(random >= 3 * 4 + 1);
 }
 
-// Every element stands at every place as often.
+// Every element is equally frequent at every position.
 BOOST_AUTO_TEST_CASE(distinct_numbers_come_in_every_order) {
   std::vector<double> places(5 * 5), orders(120);
   for (std::uint64_t seed = 0; seed < 24'000; ++seed) {
@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(distinct_numbers_come_in_every_order) {
   check_z(z_of_equal_cells(orders), "orders");
 }
 
-// Kept numbers are 1 / (1 - rate), so that their mean is 1; neighbours, places and steps have nothing to do with each
-// other: both are kept as often as two independent ones.
+// Kept numbers are 1 / (1 - rate), so that their mean is 1; neighbours, places and steps are independent: both are kept
+// as often as two independent ones.
 BOOST_AUTO_TEST_CASE(dropping_keeps_the_mean_and_is_independent) {
   constexpr Index n = 100'000;
   for (const Drop drop : {Drop(dropout<double>), Drop(stochastic_depth<double>)})
@@ -131,8 +131,8 @@ BOOST_AUTO_TEST_CASE(dropping_keeps_the_mean_and_is_independent) {
     }
 }
 
-// Block i of n is skipped with probability drop_path i / (n - 1), each of its branches and for each image by itself.
-// Where a branch is skipped, the bias at its end has no gradient.
+// Block i of n is skipped with probability drop_path i / (n - 1), separately for each of its branches and for each
+// image. In a skipped branch, the final bias has no gradient.
 BOOST_AUTO_TEST_CASE(deeper_blocks_are_skipped_more_often) {
   ModelConfig config = Workshop(10, 10).experiment().model;
   config.depth = 4;

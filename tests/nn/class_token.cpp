@@ -1,4 +1,4 @@
-// Where the head reads the class token alone, the last block leaves the other tokens out after its attention.
+// If the head reads the class token only, the last block drops the other tokens after its attention.
 #include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"
 #include "support/training.h"
@@ -12,7 +12,7 @@ struct PassResult {
   std::vector<double> logits, gradients;
 };
 
-/// A training pass over two images. One that is traced computes all tokens, as costs count them.
+/// Runs a training pass over two images. A traced one computes all tokens, which costs count.
 PassResult pass_over(const Experiment& x, bool all_tokens) {
   const VisionTransformer model(x.model, x.attention);
   Parameters<double> parameters(model.parameters());
@@ -37,7 +37,7 @@ PassResult pass_over(const Experiment& x, bool all_tokens) {
 
 BOOST_AUTO_TEST_SUITE(nn_class_token)
 
-// Sums over tokens are shorter by terms that are zero, so results differ by roundings of numbers of order one.
+// Sums over tokens lack terms that are zero, so results differ by rounding of numbers of order one.
 BOOST_AUTO_TEST_CASE(logits_and_gradients_are_those_of_all_tokens) {
   Experiment x = Workshop(10, 10).experiment();
   for (const std::string linear : {"mul", "adder"})

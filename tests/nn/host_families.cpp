@@ -1,5 +1,5 @@
-// XCiT, CvT and SOFT's pyramid: published sizes, gradients of whole models, batch norm over a step. Numbers are
-// compared with other implementations through `heed probe model`.
+// XCiT, CvT and SOFT's pyramid: published sizes, gradients of whole models, batch norm over a step. `heed probe model`
+// compares values with other implementations.
 #include "support/families.h"
 #include "support/training.h"
 
@@ -20,7 +20,7 @@ struct Member {
   Index parameters;
   double multiplications;        ///< millions, without Newton-Raphson
   double newton = 0;             ///< millions
-  int tensors = 0, buffers = 0;  ///< 0: not looked at
+  int tensors = 0, buffers = 0;  ///< 0: not checked
 };
 
 constexpr Member members[] = {
@@ -55,7 +55,7 @@ constexpr Member members[] = {
     {"soft-micro", 280'272, 9.2852, 0.9830, 82, 10},
 };
 
-/// Multiplications of a forward pass as the papers count.
+/// Returns the multiplications of a forward pass by the papers' convention.
 Index multiplications(const Model& model) { return cost_total(cost_of(model), {}).counts.mul; }
 
 void check_gradient(const std::string& label, const Experiment& x, bool training) {
@@ -123,8 +123,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_whole_models_agree_with_central_differences) {
   }
 }
 
-// Scores are divided by the root of the whole width, not of a head's: queries that are smaller by the root of the
-// number of heads give the same without it.
+// Scores are divided by the square root of the whole width instead of a head's: queries smaller by the square root of
+// the number of heads give the same without it.
 BOOST_AUTO_TEST_CASE(queries_are_scaled_by_the_width_where_asked) {
   SmallTraining wide(small_experiment("cvt", {"model.qk_scale=width"})), plain(small_experiment("cvt"));
   for (ParameterId id = 0; id < plain.parameters.list().size(); ++id) {
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(queries_are_scaled_by_the_width_where_asked) {
   BOOST_TEST(std::abs(wide.loss(false) - SmallTraining(small_experiment("cvt")).loss(false)) > 1e-6);
 }
 
-/// Gradients of a step over a batch, then all tensors after it, by lanes of so many images.
+/// Returns gradients of a step over a batch, then all tensors after it, with lanes of `microbatch` images.
 std::vector<double> step_results(const Experiment& x, int threads, Index microbatch, bool recompute = false,
                                  Index batch = 6) {
   const WithThreads with(threads);
@@ -159,8 +159,8 @@ BOOST_AUTO_TEST_CASE(neither_threads_nor_recomputation_show) {
   }
 }
 
-// Statistics are those of the step, or of a group, wherever lanes begin: those of several images are not equally long.
-// What is left is rounding: sums over images in another order, through two dozen layers.
+// Statistics are those of the step, or of a group, wherever lanes begin: lanes of several images differ in length. The
+// remaining differences are rounding: sums over images in another order, through two dozen layers.
 BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
   for (const std::string family : {"xcit", "cvt", "soft"})
     for (const auto& [batch, group] : {std::pair{11, 0}, {10, 5}, {9, 3}, {6, 2}}) {
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
     }
 }
 
-// A batch that is smaller than the largest has the lanes that it would have by itself.
+// A batch smaller than the largest has the same lanes as if it were the only one.
 BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
   const Experiment x = small_experiment("xcit");
   std::vector<std::vector<double>> gradients;
@@ -195,8 +195,8 @@ BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
   BOOST_TEST((gradients[2] == gradients[0]));
 }
 
-// Two on the way forward and one on the way back, for each norm; two more where a block is computed again. All norms of
-// the one are in its blocks, those of the other before them, too.
+// Two forward and one backward for each norm; two more if a block is recomputed. All norms of one model are in its
+// blocks, the other has some before them.
 BOOST_AUTO_TEST_CASE(sums_over_the_batch_are_counted) {
   const auto sums = [](const Experiment& x, bool recompute) {
     SmallTraining t(x);
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(sums_over_the_batch_are_counted) {
   BOOST_TEST(sums(small_experiment("xcit"), true) == 3 * xcit_stem + 5 * (xcit - xcit_stem));
 }
 
-// While a lane waits for the others, its operation takes no time.
+// Waiting for other lanes does not count as time of the operation.
 BOOST_AUTO_TEST_CASE(waiting_is_in_no_profile) {
   const WithThreads with(2);
   SmallTraining t(small_experiment("cvt"), 11);
@@ -229,11 +229,11 @@ BOOST_AUTO_TEST_CASE(waiting_is_in_no_profile) {
   BOOST_TEST(sum > 0);
 }
 
-// The image of the last lane makes the first infinity, in the first layer; all lanes see the next norm fail.
+// The last lane's image causes the first infinity, in the first layer; all lanes see the next norm fail.
 BOOST_AUTO_TEST_CASE(what_is_not_finite_first_is_found_in_any_lane) {
   const Experiment x = small_experiment("cvt");
   SmallTraining t(x);
-  t.images[5 * 2 * 9 * 9 + 9 + 1] = 1e308;  // under the first weight, since windows begin at odd places
+  t.images[5 * 2 * 9 * 9 + 9 + 1] = 1e308;  // under the first weight, since windows begin at odd positions
   t.parameters[t.parameters.list().find("stage0.patch_embed.proj.weight")][0] = 1e10;
   const ClassificationBatch<double> batch = t.batch();
   for (const Index microbatch : {6, 1}) {
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(what_decays) {
     BOOST_TEST(decays(*xcit, name), name);
 }
 
-// Positions are held by row and by column: a model of large images is refused for what it takes, not made first.
+// Positions are stored by row and by column: a model of large images is rejected for its cost before allocating them.
 BOOST_AUTO_TEST_CASE(positions_of_large_images_take_no_memory_before_they_are_used) {
   const auto taken = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   const std::size_t before = taken();

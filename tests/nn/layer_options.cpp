@@ -1,5 +1,4 @@
-// The options around a mechanism: qk_norm and gate. Their numbers are compared with another implementation through
-// `heed probe model`.
+// Options around a mechanism: qk_norm and gate. `heed probe model` compares their values with another implementation.
 #include "heed/nn/vit.h"
 
 #include <boost/test/unit_test.hpp>
@@ -54,7 +53,7 @@ BOOST_AUTO_TEST_CASE(tensors_appear_where_options_ask_for_them) {
   }
 }
 
-// A gate of zeros closes the attention branch, but for the bias of its output projection.
+// A zero gate closes the attention branch, except for the bias of its output projection.
 BOOST_AUTO_TEST_CASE(a_closed_gate) {
   ModelConfig model = small_model();
   model.gate = true;
@@ -73,14 +72,14 @@ BOOST_AUTO_TEST_CASE(a_closed_gate) {
   }
 }
 
-// With qk_norm, maps are those of the normalised queries and keys: scaling q and k leaves them as they are.
+// With qk_norm, maps are computed from normalised queries and keys: scaling q and k does not change them.
 BOOST_AUTO_TEST_CASE(maps_are_made_from_normalised_queries_and_keys) {
   ParameterList list;
   const AttentionLayer layer(list, "attn", 6, 2, make_mechanism("softmax", {}), AttentionShape{.queries = 4},
                              {.qk_norm = true});
   Parameters<double> parameters(list);
   parameters.initialise(1);
-  for (double& weight : parameters[list.find("attn.qkv.weight")]) weight *= 1e4;  // then eps makes no difference
+  for (double& weight : parameters[list.find("attn.qkv.weight")]) weight *= 1e4;  // makes eps negligible
   Tensor<double> x(Shape{1, 4, 6});
   for (Index i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<double>(i));
   Tape<double> tape({.parameters = &parameters});

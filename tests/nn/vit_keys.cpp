@@ -1,5 +1,5 @@
-// The keys of family = "vit" that published Vision Transformers need, against a plain implementation of timm's
-// definition, in double.
+// Keys of family = "vit" for published Vision Transformers, compared in double with a plain implementation of timm's
+// definition.
 #include "heed/config/experiment.h"
 #include "heed/nn/vit.h"
 
@@ -21,7 +21,7 @@ ModelConfig tiny_vit() {
   return m;
 }
 
-/// timm's VisionTransformer, one image, token by token.
+/// timm's VisionTransformer for one image, token by token.
 class PlainVit {
  public:
   PlainVit(const ModelConfig& config, const Parameters<double>& parameters) : c_(config), p_(parameters) {}
@@ -154,7 +154,7 @@ class PlainVit {
   const Parameters<double>& p_;
 };
 
-/// Values of order one in all tensors, so that no term is lost in another.
+/// Returns values of order one in all tensors, so that every term matters.
 Parameters<double> random_parameters(const VisionTransformer& model) {
   Parameters<double> parameters(model.parameters());
   for (ParameterId id = 0; id < parameters.list().size(); ++id) {
@@ -178,7 +178,7 @@ struct Keys {
   Change set;
 };
 
-/// Each key alone, and keys that act on each other.
+/// Each key alone, and keys that affect each other.
 const Keys all_keys[] = {
     {"defaults", [](ModelConfig&) {}},
     {"layer_scale", [](ModelConfig& m) { m.block_scale = 0.5; }},
@@ -228,7 +228,7 @@ BOOST_AUTO_TEST_CASE(logits_are_timms) {
     Tape<double> tape({.parameters = &parameters});
     const Var<double> logits = model.logits<double>(tape, {images.view()});
     const std::vector<double> expected = PlainVit(m, parameters).logits(images);
-    // Sums of some dozen terms of order 1 to 10.
+    // Sums of about a dozen terms of order 1 to 10.
     for (Index i = 0; i < m.classes; ++i)
       BOOST_TEST(std::abs(logits.data()[i] - expected[static_cast<std::size_t>(i)]) < 1e-11, keys.label);
   }
@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(tensors_and_their_initial_values) {
   BOOST_TEST((both[both.find("head_dist.weight")].decay && !both[both.find("head_dist.bias")].decay));
 }
 
-// Parameters as timm counts them; those of DINOv2 with a classifier of 1000 classes, which timm's lack: 385,000.
+// Parameters by timm's count; DINOv2's include a classifier of 1000 classes, which timm's lack: 385,000.
 BOOST_AUTO_TEST_CASE(published_models_have_timms_parameters) {
   for (const auto& [name, parameters] :
        {std::pair("deit3-small", 22'059'496), std::pair("deit-tiny-distilled", 5'910'800),
