@@ -1,4 +1,4 @@
-// Adder linear layers: values by hand, scaling, refusals. Gradients and costs: src/checks/adder_cases.cpp.
+// Adder linear layers: hand-calculated values, scaling, errors. Gradients and costs: src/checks/adder_cases.cpp.
 #include "heed/ops/adder_linear.h"
 
 #include <boost/test/unit_test.hpp>
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(adaptive_scale_makes_the_root_mean_square_a_fifth) {
   std::vector<float> zero(3, 0.0f), large(2, 1e30f);
   adaptive_scale(3, zero.data());
   BOOST_TEST(zero == std::vector<float>(3, 0.0f), boost::test_tools::per_element());
-  adaptive_scale(2, large.data());  // its squares exceed a float
+  adaptive_scale(2, large.data());  // its squares overflow float
   BOOST_TEST(large == std::vector<float>(2, 0.2f), boost::test_tools::tolerance(1e-6f)
                                                        << boost::test_tools::per_element());
 }

@@ -1,4 +1,4 @@
-// A layer passes independent heads to their mechanism one by one if they are large, all at once if not.
+// A layer passes independent heads to the mechanism one by one if they are large, otherwise all at once.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -7,7 +7,7 @@ using namespace heed;
 
 namespace {
 
-/// The tokens of a grid of side `side`, without a class token.
+/// Returns the shape of a square grid without a class token.
 AttentionShape grid_of(Index side) { return {.grid_height = side, .grid_width = side}; }
 
 Tensors operands_of(Index heads, Index side, Index channels) {
@@ -24,7 +24,7 @@ Tensor<double> head_of(const Tensor<double>& x, Index head) {
   return one;
 }
 
-/// Checks that the results and gradients of all heads are those of each by itself, bit for bit.
+/// Checks that results and gradients of all heads have the same bits as each head alone.
 template <class T>
 void check_heads(const std::string& name, const OptionValues& options, Index side, Index channels) {
   const bool keys = make_mechanism(name, options)->layout(3 * channels, 3).key_width > 0;
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(independent_heads_are_computed_alone_or_together) {
       if (!mechanism->traits().independent_heads || !mechanism->parameters(shape).empty()) continue;
       check_heads<float>(entry.name, options, 6, 8);
       check_heads<double>(entry.name, options, 6, 8);
-      check_heads<float>(entry.name, options, 12, 32);  // enough work for a thread of its own
+      check_heads<float>(entry.name, options, 12, 32);  // enough work for separate threads
       ++checked;
     }
   BOOST_TEST(checked >= 20);

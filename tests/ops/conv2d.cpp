@@ -1,5 +1,5 @@
-// Convolutions against plain loops, for few and for many images. Gradients of whole models with convolutions are
-// compared with central differences in tests/nn/host_families.cpp.
+// Convolutions compared with plain loops, for few and for many images. tests/nn/host_families.cpp compares gradients of
+// whole models with central differences.
 #include "heed/ops/conv2d.h"
 
 #include "heed/base/random.h"
@@ -21,7 +21,7 @@ Tensor<double> drawn(const Shape& shape, const char* name) {
   return tensor;
 }
 
-/// Largest deviation of each from what plain loops give, relative to the largest number.
+/// Largest deviation of each result from plain loops, relative to the largest element.
 struct Deviations {
   double y, dx, dweight, dbias;
 };
@@ -74,8 +74,8 @@ Deviations deviations(const Sizes& s, bool depthwise, Tape<double>& tape) {
 
 BOOST_AUTO_TEST_SUITE(ops_conv2d)
 
-// An image of 85 x 85 makes three strips of windows, which are worth five threads. What a pass leaves in the tape's
-// memory must not show in the next.
+// An image of 85 x 85 gives three strips of windows, enough for five threads. Remaining values in the tape's memory
+// must not affect the next pass.
 BOOST_AUTO_TEST_CASE(plain_loops_agree) {
   constexpr Sizes all[] = {{1, 16, 32, 64, 3, 1, 1}, {3, 16, 32, 64, 3, 1, 1}, {1, 85, 2, 64, 3, 1, 1},
                            {1, 12, 40, 40, 5, 2, 2}, {20, 5, 3, 17, 3, 2, 0},  {2, 7, 1, 1, 7, 1, 3},

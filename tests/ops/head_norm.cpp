@@ -1,5 +1,5 @@
-// head_norm against layer_norm of each head's queries and keys on their own, and silu far out. Gradients and costs are
-// checked in tests/checks/cases.cpp.
+// head_norm compared with layer_norm of each head's queries and keys, and silu for large inputs. tests/checks/cases.cpp
+// checks gradients and costs.
 #include "heed/kernels/elements/activation.h"
 #include "heed/ops/activation.h"
 #include "heed/ops/head_norm.h"

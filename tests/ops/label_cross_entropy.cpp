@@ -1,5 +1,5 @@
-// The loss of rows that are taken in several blocks is the sum of the losses of the rows on their own. Gradients of one
-// block are checked in tests/checks/cases.cpp.
+// The loss of rows processed in several blocks is the sum of the losses of single rows. tests/checks/cases.cpp checks
+// gradients of one block.
 #include "heed/ops/sequences.h"
 
 #include <boost/test/unit_test.hpp>
@@ -31,8 +31,8 @@ LossAndGradient loss_of(const Tensor<double>& logits, const std::vector<int>& la
 
 BOOST_AUTO_TEST_SUITE(label_losses)
 
-// A block has 8192 logits: of 3000 classes two rows, of 10000 one, and the last block of five rows one. Rows are summed
-// in the same order either way; a tolerance of 1e-14 leaves room for a division by 7 of the sum or of its terms.
+// A block has 8192 logits: two rows of 3000 classes, one of 10000, and the last block of five rows has one. The order
+// of rows is the same in both; a tolerance of 1e-14 allows dividing the sum or its terms by 7.
 BOOST_AUTO_TEST_CASE(rows_in_several_blocks) {
   const std::vector<int> labels{2999, 7, -1, 0, 1500};
   for (const Index classes : {3000, 10000}) {

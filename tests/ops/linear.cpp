@@ -1,4 +1,4 @@
-// How a linear layer is cut between threads changes no bit of it, whatever the number type.
+// The division of a linear layer between threads does not change its bits, for any number type.
 #include "heed/ops/linear.h"
 
 #include "support/training.h"
@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// y, dx, dW and db of a layer alone, whose products are then cut between threads.
+/// Returns y, dx, dW and db of a single layer, whose products are then divided between threads.
 template <class T>
 std::vector<T> results(Index rows, Products products) {
   constexpr Index in = 200, out = 330;

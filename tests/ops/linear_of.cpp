@@ -1,4 +1,4 @@
-// linear_of against its parts as operations of their own, with rows that go into the product some at a time.
+// linear_of compared with separate operations, with rows processed in several chunks.
 #include "heed/cost/counted.h"
 #include "heed/kernels/elements/activation.h"
 #include "heed/ops/activation.h"
@@ -16,11 +16,10 @@ namespace {
 template <class T>
 using Operation = Var<T> (*)(const std::vector<Var<T>>&);
 
-/// Sizes for which two whole chunks and a part of one are needed.
+/// Sizes for two whole chunks and a partial one.
 constexpr Index in = 3000, out = 5, rows = 2 * rows_in_cache(in) + 5;
 
-/// y, then the gradients of <y, y> / 2 with respect to the inputs: x, weight, bias, residual and what else has
-/// `shapes`.
+/// Returns y, then the gradients of <y, y> / 2 by the inputs: x, weight, bias, residual and others with `shapes`.
 template <class T>
 std::vector<T> values_and_gradients(Operation<T> operation, const std::vector<Shape>& shapes) {
   std::vector<Tensor<T>> values;
@@ -42,8 +41,8 @@ std::vector<T> values_and_gradients(Operation<T> operation, const std::vector<Sh
   return all;
 }
 
-/// What the chunks change is the order in which sums over rows are formed. y is made of sums of `in` numbers, each
-/// rounded to eps of at most some sqrt(in); gradients are made of sums over y.
+/// Checks both forms. Chunks change only the order of sums over rows. y consists of sums of `in` numbers with rounding
+/// errors of eps times about sqrt(in); gradients consist of sums over y.
 template <class T>
 void check_together(Operation<T> together, Operation<T> apart, std::vector<Shape> others = {}) {
   std::vector<Shape> shapes{{rows, in}, {out, in}, {out}, {rows, out}};
@@ -80,7 +79,7 @@ BOOST_AUTO_TEST_CASE(what_it_gives_is_what_its_parts_give) {
   check_all<float>();
 }
 
-// Where x takes no gradient, the weights do all the same.
+// If x needs no gradient, the weights still get theirs.
 BOOST_AUTO_TEST_CASE(of_a_constant) {
   Tensor<double> x(Shape{3, 4}), weight(Shape{2, 4});
   for (Index i = 0; i < x.size(); ++i) x[i] = RandomStream(1).normal(i);
@@ -96,9 +95,9 @@ BOOST_AUTO_TEST_CASE(of_a_constant) {
       BOOST_TEST(std::abs(tape.gradient(w)[4 * o + i] - expected[i] - expected[4 + i] - expected[8 + i]) <= 1e-15);
 }
 
-// The backward pass does no more than what is wanted needs, and says so.
+// The backward pass computes only the required gradients, and its cost states this.
 BOOST_AUTO_TEST_CASE(costs_where_not_every_gradient_is_wanted) {
-  const WithThreads with(1);  // each thread counts for itself
+  const WithThreads with(1);  // tallies are per thread
   const Tensor<Counted> x(Shape{3, 4}), gamma(Shape{4}), weight(Shape{2, 4}), dy(Shape{3, 2});
   for (const bool want_x : {false, true})
     for (const bool want_gamma : {false, true}) {
@@ -114,7 +113,7 @@ BOOST_AUTO_TEST_CASE(costs_where_not_every_gradient_is_wanted) {
       Counted::tally() = {};
       tape.backward(y, dy.view());
       Counts expected = trace[0].cost.backward;
-      if (want_gamma) expected.add += gamma.size();  // it is beta too, and gets two gradients
+      if (want_gamma) expected.add += gamma.size();  // the same tensor is beta, which gives it two gradients
       BOOST_TEST((Counted::tally() == expected), "x " << want_x << ", gamma " << want_gamma);
     }
 }

@@ -1,5 +1,5 @@
-// Shapes of elementary operations: values where operands are broadcast, reduced and moved, held against indices that
-// are computed one by one; shapes that are refused.
+// Shapes of elementary operations: broadcast, reduced and permuted operands, compared with directly computed indices;
+// errors for shapes.
 #include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/elementary/functions.h"
 #include "heed/ops/elementary/losses.h"
@@ -18,10 +18,10 @@ using namespace heed;
 
 namespace {
 
-/// A tape with tensors whose elements are all different.
+/// A tape with tensors of distinct elements.
 struct Values {
   std::vector<Tensor<double>> tensors;
-  std::vector<double> memory = std::vector<double>(1 << 16, 7.0);  // what is left unwritten is not 0 by luck
+  std::vector<double> memory = std::vector<double>(1 << 16, 7.0);  // so that unwritten memory is not 0
   Tape<double> tape{{}, memory};
 
   Var<double> of(const Shape& shape) {
@@ -32,7 +32,7 @@ struct Values {
   }
 };
 
-/// The indices of an element, by axis.
+/// Returns the indices of an element, by axis.
 std::vector<Index> indices(const Shape& shape, Index element) {
   std::vector<Index> all(static_cast<std::size_t>(shape.rank()));
   for (int axis = shape.rank() - 1; axis >= 0; element /= shape[axis--])
@@ -40,7 +40,7 @@ std::vector<Index> indices(const Shape& shape, Index element) {
   return all;
 }
 
-/// The element of x that element `at` of a tensor of shape `to` is, when x is broadcast to it.
+/// Returns the element of x that is broadcast to element `at` of a tensor of shape `to`.
 double broadcast_element(Var<double> x, const Shape& to, Index at) {
   const std::vector<Index> all = indices(to, at);
   Index element = 0;
@@ -51,7 +51,7 @@ double broadcast_element(Var<double> x, const Shape& to, Index at) {
   return x.data()[element];
 }
 
-/// The message of the Error that f throws; empty if it throws none.
+/// Returns the message of the Error that f throws; empty if it throws none.
 template <class F>
 std::string refused(const F& f) {
   try {
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(reductions_over_any_axes) {
   }
 }
 
-// A long sum of floats: pairwise, its error grows with log n; one after the other it would be about 1e-4 here.
+// A long sum of floats: with pairwise summation its error grows with log n; sequentially it would be about 1e-4 here.
 BOOST_AUTO_TEST_CASE(a_long_sum_stays_exact_to_its_last_digits) {
   Tensor<float> x(Shape{1 << 20});
   for (Index i = 0; i < x.size(); ++i) x[i] = 0.1f;
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(products_of_batches) {
       expected += a.data()[(at[0] * 3 + at[2]) * 4 + k] * b.data()[(at[1] * 6 + at[3]) * 4 + k];
     BOOST_TEST(y.data()[i] == expected);
   }
-  // As a value of its own, transposed() is a copy.
+  // As a separate value, transposed() is a copy.
   const Var<double> copy = transposed(b);
   const Var<double> again = matmul(a, copy);
   BOOST_TEST(list(again) == list(y), boost::test_tools::per_element());
