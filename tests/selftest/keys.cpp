@@ -1,5 +1,5 @@
-// Every key of an experiment changes some run of the selftest, or is on a list of those that need not: no key can lose
-// its effect unseen. And a key that cannot have an effect is said, not taken in silence.
+// Every key of an experiment changes a run of the self-test, or is on a list of exceptions: no key can lose its effect
+// undetected. A key that cannot have an effect causes a warning.
 #include "heed/base/warnings.h"
 #include "heed/config/experiment.h"
 #include "heed/io/file.h"
@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Settings of a run of the selftest, one of which is new: a key with another value.
+/// Settings of a self-test run, one of them new: a key with another value.
 struct Effect {
   const char* run;
   const char* key;
@@ -123,12 +123,11 @@ const Effect effects[] = {
     {"dino", "dino.ema", "0.9"},
 };
 
-/// Keys of output, speed, memory, and the place of data. Microbatches change rounding alone.
+/// Keys of output, speed, memory, and data location. Microbatches only change rounding.
 const std::set<std::string> without_numbers{"data.path", "train.microbatch", "train.recompute",
                                             "train.checkpoint_steps", "train.log_steps"};
 
-/// Keys whose tests have data, weights or losses of their own: they decide the kind of a run, what is read, and what
-/// happens to it.
+/// Keys tested elsewhere with other data, weights or losses: they determine the kind of a run, its input, and its end.
 const std::set<std::string> tested_apart{
     "model.family",        "model.task",       "model.output",         "model.classes",   "data.name",
     "data.resize",         "data.orientation", "data.skip_bad",        "data.header",     "data.source",

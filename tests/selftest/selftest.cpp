@@ -1,4 +1,4 @@
-// The selftest reaches everything that is listed, names a difference, and depends on neither threads nor the place.
+// The self-test covers everything in the lists, names a difference, and depends on neither threads nor location.
 #include "heed/selftest/selftest.h"
 
 #include "heed/attention/plugin.h"
@@ -15,7 +15,7 @@ using namespace heed;
 
 namespace {
 
-/// Adds "optim.name=sgd" and the like for the value of each key that is one of several, or true or false.
+/// Adds "optim.name=sgd" and similar for each value of keys with fixed values and of booleans.
 void add_values(std::set<std::string>& all, const Experiment& x, bool possible) {
   tables(x, [&](std::string_view table, const auto& config) {
     if (!uses_table(x, table)) return;
@@ -52,18 +52,18 @@ BOOST_FIXTURE_TEST_SUITE(selftest, Place)
 
 BOOST_AUTO_TEST_CASE(the_runs_use_every_value_of_every_key) {
   std::set<std::string> left_out = {"train.dtype=f64",
-                                    "train.dtype=bf16",  // the hashes are those of float
+                                    "train.dtype=bf16",  // the hashes are for float
                                     "train.init=matching",
                                     "train.init_head=true",
                                     "train.init_positions=plain",
-                                    "train.init_positions=antialias",  // with --init alone
+                                    "train.init_positions=antialias",  // only with --init
                                     "train.log_steps=true",            // rows of metrics.csv
                                     "data.orientation=false",
                                     "data.skip_bad=true",
                                     "data.header=yes",
-                                    "data.header=no",   // files that cameras and other programs write
+                                    "data.header=no",   // files of cameras and other programs
                                     "data.grey=true"};  // pixels of images in colour, as augment = "grey"
-  // Data sets that differ from MNIST in their files alone.
+  // Data sets that differ from MNIST only in their files.
   for (const char* name : {"fashion-mnist", "cifar10", "cifar100"})
     left_out.insert({fmt::format("data.name={}", name), fmt::format("data.source={}", name)});
   std::set<std::string> possible, used;
@@ -146,8 +146,8 @@ BOOST_AUTO_TEST_CASE(files_of_hashes) {
     BOOST_TEST(error_of([&] { parse_hashes(text, "FILE"); }).starts_with("FILE: '"), text);
 }
 
-// The program's hashes must be written anew by `heed selftest --write src/selftest/expected_hashes.inc` if the
-// bits of results are meant to change.
+// If the bits of results change intentionally, `heed selftest --write src/selftest/expected_hashes.inc` must update the
+// program's hashes.
 #ifndef HEED_NO_SIMD
 BOOST_AUTO_TEST_CASE(the_program_has_hashes_of_all_parts) {
   const SelftestHashes expected = expected_hashes();
