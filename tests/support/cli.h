@@ -1,4 +1,4 @@
-// Runs of the program that was built beside the tests.
+// Runs of the program built with the tests.
 #pragma once
 
 #include "heed/io/file.h"
@@ -18,12 +18,12 @@
 
 namespace heed::test {
 
-/// build/heed for build/tests/run.
+/// Returns build/heed for build/tests/run.
 inline std::string program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "heed";
 }
 
-/// AddressSanitizer warns once a process of stacks that change, though src/base/fiber.cpp tells it of each change.
+/// Removes AddressSanitizer's warning of changed stacks, printed although src/base/fiber.cpp announces them.
 inline std::string without_warning_of_stacks(std::string text) {
   const std::size_t warning = text.find("WARNING: ASan doesn't fully support makecontext/swapcontext");
   if (warning == std::string::npos) return text;
@@ -31,13 +31,13 @@ inline std::string without_warning_of_stacks(std::string text) {
   return without_warning_of_stacks(text.erase(line, text.find('\n', warning) + 1 - line));
 }
 
-/// How a run of the program ended.
+/// Result of a run of the program.
 struct Finished {
   int status = -1;  ///< exit status; 1000 + signal if it was killed
   std::string out, err;
 };
 
-/// The program with its output in files. Waits for it on destruction.
+/// A running program with its output in files. The destructor waits for its end.
 class Program {
  public:
   explicit Program(std::vector<std::string> arguments) {
@@ -63,7 +63,7 @@ class Program {
 
   void signal(int number) const { ::kill(process_, number); }
 
-  /// What it has written to standard output so far.
+  /// Returns its standard output so far.
   std::string output() const { return read_file(directory_ / "out"); }
 
   Finished wait() {
@@ -81,7 +81,7 @@ class Program {
 
 inline Finished heed_with(std::vector<std::string> arguments) { return Program(std::move(arguments)).wait(); }
 
-/// Runs the program, which must succeed without a word on stderr; its output.
+/// Runs the program, which must succeed without output on stderr; returns its output.
 inline std::string output_of(const std::vector<std::string>& arguments) {
   const Finished run = heed_with(arguments);
   BOOST_TEST(run.status == 0, run.err);
@@ -89,7 +89,7 @@ inline std::string output_of(const std::vector<std::string>& arguments) {
   return run.out;
 }
 
-/// The same of a run that has not finished, of which the program warns in one line.
+/// Does the same for an unfinished run, for which the program warns in one line.
 inline std::string output_of_unfinished(const std::vector<std::string>& arguments) {
   const Finished run = heed_with(arguments);
   BOOST_TEST(run.status == 0, run.err);
@@ -104,7 +104,7 @@ inline void check_contains(const std::string& text, const std::vector<std::strin
     BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in\n" << text);
 }
 
-/// Checks that the program refuses these arguments in one line that holds all `pieces`.
+/// Checks that the program rejects these arguments in one line that contains all `pieces`.
 inline void check_refusal(const std::vector<std::string>& arguments, const std::vector<std::string>& pieces) {
   const Finished run = heed_with(arguments);
   std::string line;
@@ -118,7 +118,7 @@ inline void check_refusal(const std::vector<std::string>& arguments, const std::
   }
 }
 
-/// An experiment file for a Workshop's data.
+/// Writes an experiment file for a Workshop's data.
 inline std::string write_experiment(const Workshop& workshop, const Experiment& x) {
   write_file(workshop / "x.toml", to_toml(x));
   return workshop / "x.toml";

@@ -1,4 +1,4 @@
-// Processor time, for tests of how an effort grows.
+// CPU time, for tests of asymptotic cost.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace heed::test {
 
-/// The processor time that f() takes, in clocks: the least of three times.
+/// Returns the CPU time of f() in clocks: the minimum of three runs.
 template <class F>
 double least_clocks(const F& f) {
   std::clock_t least = std::numeric_limits<std::clock_t>::max();

@@ -1,4 +1,4 @@
-// Programs and scripts as a user runs them.
+// Programs and scripts run from the shell.
 #pragma once
 
 #include "heed/io/file.h"
@@ -28,13 +28,13 @@ inline CommandResult run_command(const std::string& line, const std::string& dir
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(logs / "output"), read_file(logs / "errors")};
 }
 
-/// The program that was built with these tests, in quotes.
+/// Returns the program built with these tests, in quotes.
 inline std::string heed_program() {
   const std::filesystem::path tests = std::filesystem::read_symlink("/proc/self/exe");
   return "'" + (tests.parent_path().parent_path() / "heed").string() + "'";
 }
 
-/// A precondition of test suites: is there a Python that draws?
+/// Precondition of test suites: Python with matplotlib.
 inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::test_unit_id) {
   static const bool have = run_command("/usr/bin/python3 -c 'import matplotlib'").status == 0;
   boost::test_tools::assertion_result result(have);
@@ -42,7 +42,7 @@ inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::tes
   return result;
 }
 
-/// A precondition of tests of memory and time: are they taken as in a program without a sanitizer?
+/// Precondition of tests of memory and time: no sanitizer.
 inline boost::test_tools::assertion_result without_sanitizer(boost::unit_test::test_unit_id) {
 #ifdef HEED_SANITIZED
   boost::test_tools::assertion_result no(false);
@@ -53,7 +53,7 @@ inline boost::test_tools::assertion_result without_sanitizer(boost::unit_test::t
 #endif
 }
 
-/// Is the text one line, whole, that contains `piece`?
+/// Returns true if the text is one complete line that contains `piece`.
 inline bool is_line_with(const std::string& text, const std::string& piece) {
   return text.find('\n') == text.size() - 1 && text.find(piece) != std::string::npos;
 }

@@ -1,5 +1,5 @@
-// What the tests of kernels share. For fast kernels the reference kernels in double are the truth, arrays start at
-// unaligned addresses, and what lies on either side of them must not change.
+// Common code of the kernel tests. Fast kernels are compared with reference kernels in double; arrays start at
+// unaligned addresses, and their surroundings must not change.
 #pragma once
 
 #include "heed/base/random.h"
@@ -13,7 +13,7 @@
 
 namespace heed::test {
 
-/// Lengths around every register width up to 16 lanes, and some beyond.
+/// Lengths around every register width up to 16 lanes, and longer ones.
 inline const std::vector<Index> lengths{1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 50, 63, 64, 65, 97, 192, 301};
 
 /// A float array that starts `offset` floats after an aligned address, with a guard on both sides.
@@ -44,7 +44,7 @@ class Guarded {
   Tensor<float> memory_;
 };
 
-/// Numbers that float holds exactly, from N(0, deviation), so that float and double start from the same input.
+/// Returns numbers from N(0, deviation) that are exact in float, so that float and double have the same input.
 inline std::vector<double> normal_floats(Index count, int stream, double deviation = 1) {
   const RandomStream random = RandomStream(17).derive(static_cast<std::uint64_t>(stream));
   std::vector<double> values(static_cast<std::size_t>(count));
@@ -53,7 +53,7 @@ inline std::vector<double> normal_floats(Index count, int stream, double deviati
   return values;
 }
 
-/// sum_i a[i] b[i].
+/// Returns sum_i a[i] b[i].
 inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
   BOOST_REQUIRE(a.size() == b.size());
   double sum = 0;
@@ -61,7 +61,7 @@ inline double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-/// max_i |a[i] - b[i]|.
+/// Returns max_i |a[i] - b[i]|.
 inline double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
   BOOST_REQUIRE(a.size() == b.size());
   double most = 0;
@@ -69,8 +69,8 @@ inline double largest_difference(const std::vector<double>& a, const std::vector
   return most;
 }
 
-/// Requires |got[i] - expected[i]| <= bound(i) for all i (both NaN, or the same infinity, is agreement), and names
-/// the first element that fails.
+/// Requires |got[i] - expected[i]| <= bound(i) for all i (two NaNs or equal infinities agree), and names the first
+/// element that fails.
 template <class Bound>
 void require_close(const std::string& what, const Guarded& got, const std::vector<double>& expected,
                    const Bound& bound) {

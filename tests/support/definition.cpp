@@ -64,11 +64,11 @@ double inner(const Tensor<double>& a, const Tensor<double>& b) {
 }
 
 struct Slope {
-  double value, rounding;  ///< and by how much rounding may have changed it
+  double value, rounding;  ///< rounding: bound of its rounding error
 };
 
-/// The derivative of <dout, out> where the tensor `name` moves along `direction`: differences with two steps, whose
-/// errors of second order cancel.
+/// Returns the derivative of <dout, out> for a change of tensor `name` along `direction`: differences with two steps,
+/// whose second-order errors cancel.
 Slope slope(const Tensors& x, const std::string& name, const Tensor<double>& direction,
             const HeadDefinition& definition) {
   const auto difference = [&](double step) {

@@ -1,5 +1,5 @@
-// Holds a mechanism against its definition, written in slow loops: its map, its output, and its gradients, which are
-// compared with differences of the definition.
+// Comparison of a mechanism with its definition in slow loops: its map, its output, and its gradients, compared with
+// differences of the definition.
 #pragma once
 
 #include "support/mechanism.h"
@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// One head of one image, for definitions to read. Operands of a single head serve all heads.
+/// One head of one image, as input of a definition. Operands of a single head are shared by all heads.
 struct DefinitionHead {
   const Tensors& x;
   Index image, head;
@@ -41,7 +41,7 @@ struct DefinitionHead {
   Rows q_, k_, v_;
 };
 
-/// A matrix of a definition.
+/// A matrix in a definition.
 struct SlowMatrix {
   Index rows, columns;
   std::vector<double> values;
@@ -54,24 +54,24 @@ struct SlowMatrix {
 
 SlowMatrix operator*(const SlowMatrix& a, const SlowMatrix& b);
 
-/// The rows of m from 0 to m.rows - 1, each exp(m) over its sum, for the columns that sees(row, column) lets through.
+/// Returns the softmax of each row of m, over the columns that sees(row, column) allows.
 SlowMatrix slow_softmax(SlowMatrix m, const std::function<bool(Index, Index)>& sees = {});
 
-/// The matrix that multiplies v, [N, M].
+/// Returns the attention map, [N, M].
 using MapDefinition = std::function<SlowMatrix(const DefinitionHead&)>;
 
-/// The map, and the output where it is not the map times v.
+/// The map, and the output if it is not the map times v.
 struct DefinedHead {
   SlowMatrix map, out;
 };
 using HeadDefinition = std::function<DefinedHead(const DefinitionHead&)>;
 
-/// Runs the mechanism on x, "q", "k", "v", its own tensors and "dout", and checks
-///   - in double its map and its output, up to 1e-12 of the largest;
-///   - in double the gradient of each tensor along two random directions, by differences of the definition, up to 1e-7
-///   and
-///     what rounding does to these;
-///   - in float all results against double, up to `float_tolerance`.
+/// Runs the mechanism on x, "q", "k", "v", its parameters and "dout", and checks
+///   - in double its map and its output, to 1e-12 of the largest;
+///   - in double the gradient of each tensor along two random directions, by differences of the definition, to 1e-7
+///   plus
+///     their rounding errors;
+///   - in float all results against double, to `float_tolerance`.
 void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
                       const MapDefinition& definition, const AttentionShape& place = {}, double float_tolerance = 1e-5);
 void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,

@@ -1,4 +1,4 @@
-// Small models of the host families, and a batch to train them on.
+// Small models of the host families, and a batch to train them.
 #pragma once
 
 #include "heed/nn/families.h"
@@ -11,7 +11,7 @@
 
 namespace heed::test {
 
-/// A model of the family with all sizes small and different.
+/// Returns a model of the family with small, distinct sizes.
 inline Experiment small_experiment(const std::string& family, std::vector<std::string> sets = {}) {
   std::vector<std::string> all{"model.channels=2", "model.classes=3"};
   const auto add = [&](std::initializer_list<const char*> more) { all.insert(all.end(), more.begin(), more.end()); };
@@ -27,7 +27,7 @@ inline Experiment small_experiment(const std::string& family, std::vector<std::s
   return load_experiment("models/" + family + "-micro.toml", all);
 }
 
-/// Images with labels, and a model with all its tensors drawn anew, so that none is zero or one.
+/// Images with labels, and a model with random values in all tensors, none zero or one.
 struct SmallTraining {
   std::unique_ptr<Model> model;
   Parameters<double> parameters;

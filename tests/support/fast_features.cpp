@@ -11,7 +11,7 @@ namespace {
 
 constexpr double scale = 0.25, added = 1e-4;
 
-/// Of the first array.
+/// Returns true if row r of the first array has a NaN.
 bool has_nan(const Call& call, Index r) {
   const auto& x = call.given[0];
   for (Index c = 0; c < x.columns; ++c)

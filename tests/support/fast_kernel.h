@@ -1,6 +1,6 @@
-// Compares a fast float kernel with the reference in double: at lengths around every register width, with rows at any
-// alignment and with gaps, with tiny, infinite and NaN elements. A hash of its results shows whether their bits are the
-// same on all processors.
+// Comparison of a fast float kernel with the reference in double: at lengths around every register width, with rows at
+// any alignment and with gaps, with tiny, infinite and NaN elements. A hash of its results verifies the same bits on
+// all CPUs.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -24,7 +24,7 @@ struct Array {
   enum class Range {
     all,       ///< N(0, 1)
     positive,  ///< |N(0, 1)|
-    limits,    ///< as `all`; at infinities the fast kernel has the limit, which the formula need not have
+    limits,    ///< as `all`; at infinities the fast kernel gives the limit, unlike possibly the formula
     finite     ///< as `all`, and must be finite
   };
   Index rows, columns;
@@ -36,7 +36,7 @@ struct Array {
   bool is_result() const { return role == Role::changed || role == Role::made; }
 };
 
-/// The arrays of a call of the reference in double.
+/// Arrays of a call of the reference in double.
 struct Call {
   std::vector<Matrix<const double>> given, results;  ///< before and after the call
 };
@@ -49,12 +49,12 @@ struct FastKernel {
   std::function<std::vector<Array>(Index rows, Index n)> arrays;
   std::function<void(const std::vector<Matrix<float>>&)> fast;
   std::function<void(const std::vector<Matrix<double>>&)> plain;
-  /// The bound of the contract on the error of result `a` at (r, c); `unspecified` if the contract has none.
+  /// Bound of the contract for the error of result `a` at (r, c); `unspecified` if the contract has none.
   std::function<double(const Call&, std::size_t a, Index r, Index c)> bound;
   bool of_rows = true;  ///< false: its size is n elements, without rows
 };
 
-/// All fast kernels, in parts.
+/// Return the fast kernels, in parts.
 std::vector<FastKernel> fast_kernels_of_rows();
 std::vector<FastKernel> fast_kernels_of_features();
 std::vector<FastKernel> fast_kernels_of_pairs();
@@ -62,9 +62,9 @@ std::vector<FastKernel> fast_kernels_of_windows();
 
 using Role = Array::Role;
 using Range = Array::Range;
-inline constexpr double u = 0x1p-24;  ///< bound of the relative rounding error of a float
+inline constexpr double u = 0x1p-24;  ///< bound of float's relative rounding error
 
-/// Returns a kernel whose call has the same text for both number types.
+/// Returns a kernel whose call is generic in the number type.
 template <class F, class Bound>
 FastKernel fast_kernel(const std::string& name, const std::function<std::vector<Array>(Index, Index)>& arrays,
                        const F& call, const Bound& bound) {
@@ -83,7 +83,7 @@ double largest_over(Index n, const auto& term) {
   return largest;
 }
 
-/// A hash of floats: 64-bit FNV-1a of their bits. All NaN count as one number.
+/// 64-bit FNV-1a hash of the bits of floats. All NaNs count as equal.
 class FloatHash {
  public:
   void add(float x) {
@@ -98,8 +98,8 @@ class FloatHash {
 
 namespace detail {
 
-/// The values of a trial. `tiny`: one in three is 1e-40 times as large, one is 0 or -0. `number` replaces one element
-/// of one array.
+/// Values of a trial. With `tiny`, one in three is 1e-40 times as large, and one is 0 or -0. `number` replaces one
+/// element of one array.
 struct Numbers {
   bool tiny = false;
   std::size_t array = 0;
@@ -178,7 +178,7 @@ class Trial {
     const bool result = array.is_result() && c < array.columns;
     double bound = result ? kernel_.bound(call, a, r, c) : 0;
     if (bound == unspecified) return;
-    // Beside non-finite elements the bound may be non-finite; finite results must be correct all the same.
+    // For non-finite elements the bound may be non-finite; finite results must still be correct.
     if (!std::isfinite(bound)) bound = 1e-4 * std::max(1.0, std::abs(expected));
     const bool agree =
         std::isfinite(expected) ? std::abs(got - expected) <= bound + (result ? 0x1p-125 : 0.0) : !std::isfinite(got);
@@ -194,9 +194,9 @@ class Trial {
 
 }  // namespace detail
 
-/// Requires that the fast kernel is within the bound of its contract: results are finite where the reference's are, and
-/// as close as the bound; non-finite where the reference's are. Gaps and surroundings of the arrays must not change.
-/// Returns a hash of the results of finite operands.
+/// Requires that the fast kernel is within the bound of its contract: results are finite if the reference's are, and
+/// within the bound; otherwise non-finite. Gaps and surroundings of the arrays must not change. Returns a hash of the
+/// results for finite operands.
 inline std::uint64_t hold_against_plain(const FastKernel& kernel) {
   std::vector<std::pair<Index, Index>> sizes;
   for (const Index n : lengths)

@@ -1,4 +1,4 @@
-// Kernels that take every row of one matrix with every row of another.
+// Kernels on all pairs of rows of two matrices.
 #include "support/fast_kernel.h"
 
 #include "heed/kernels/sums/exp_sums.h"
@@ -28,7 +28,7 @@ std::vector<FastKernel> of_exponentials() {
                 const double scale = std::abs(call.results[3](0, c));
                 if (a == 3) return std::isnan(call.results[4](0, c)) ? unspecified : u * scale;
                 const double biases = largest_over(k.rows, [&](Index s) { return std::abs(bias(0, s)); });
-                // Both scales are rounded: to float, and to double, which is what the sums are relative to.
+                // Rounding of both scales: to float, and to double, to which the sums are relative.
                 const double relative = 4e-7 + 2 * u * (static_cast<double>(k.rows) + biases + scale);
                 return relative * sum_over(k.rows, [&](Index s) {
                          return std::exp(k(s, c) + bias(0, s) - call.results[3](0, c)) *
@@ -68,7 +68,7 @@ std::vector<FastKernel> of_exponentials() {
                 return std::vector<Array>{{1, rows + n}, {1, 1, Role::made}, {1, rows + n, Role::made}};
               },
               []<class T>(const std::vector<Matrix<T>>& m) {
-                // Some of the row is left out on either side.
+                // Excludes part of the row on each side.
                 const Index n = m[0].columns, first = n / 5, last = n - n / 7;
                 m[1](0, 0) = kernels::exp_of_row(Matrix<const T>(m[0]), first, last, m[2]);
               },
@@ -105,10 +105,10 @@ std::vector<FastKernel> of_exponentials() {
 
 constexpr Index others = 7;  // rows on the other side
 
-/// [rows, n] and [others, n] make [rows, others].
+/// Returns arrays [rows, n] and [others, n], and the result [rows, others].
 std::vector<Array> pairs(Index rows, Index n) { return {{rows, n}, {others, n}, {rows, others, Role::made}}; }
 
-/// Sum over the columns of f(x, w) for row r of array 0 and row t of array 1.
+/// Returns the sum over the columns of f(x, w) for row r of array 0 and row t of array 1.
 double over_pair(const Call& call, Index r, Index t, const auto& f) {
   const auto &x = call.given[0], &w = call.given[1];
   return sum_over(x.columns, [&](Index i) { return f(x(r, i), w(t, i)); });
@@ -117,7 +117,7 @@ double over_pair(const Call& call, Index r, Index t, const auto& f) {
 template <class T>
 void plain_gemm(const Matrix<T>& a, const Operand<T>& b, const Matrix<T>& c) {
   if constexpr (std::is_same_v<T, double>)
-    kernels::reference::gemm(a, b, Update::assign, c);  // and not BLAS
+    kernels::reference::gemm(a, b, Update::assign, c);  // not BLAS
   else
     kernels::gemm(a, b, Update::assign, c);
 }
@@ -132,11 +132,11 @@ std::vector<FastKernel> of_pairs() {
           [=](const Call& call, std::size_t, Index r, Index t) {
             return static_cast<double>(call.given[0].columns) * 2 * u * over_pair(call, r, t, product);
           }),
-      // One step, from X = A / 8. Results are D + D^T and dA + dA^T: their halves are not specified.
+      // One step, from X = A / 8. Compares D + D^T and dA + dA^T, whose halves are unspecified.
       fast_kernel(
           "undo_newton_steps",
           [](Index, Index n) {
-            const Index m = std::min<Index>(n, 9);  // a bound takes m^2; sizes beyond: newton_inverse
+            const Index m = std::min<Index>(n, 9);  // a bound takes m^2; newton_inverse tests larger sizes
             return std::vector<Array>{{m, m, Role::read, Range::finite},
                                       {m, m, Role::changed, Range::finite, false},
                                       {m, m, Role::made, Range::all, false}};

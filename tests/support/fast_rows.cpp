@@ -1,4 +1,4 @@
-// Kernels that make numbers of numbers and rows of rows.
+// Element-wise and row-wise kernels.
 #include "support/fast_kernel.h"
 
 #include "heed/kernels/elements/activation.h"
@@ -12,7 +12,7 @@ namespace heed::test {
 
 namespace {
 
-/// Of n numbers.
+/// Returns an element-wise kernel on n numbers.
 template <class F, class Bound>
 FastKernel elementwise(const std::string& name, const std::vector<std::pair<Role, Range>>& kinds, const F& call,
                        const Bound& bound) {
@@ -67,7 +67,7 @@ std::vector<FastKernel> of_numbers() {
 
 // ---- Rows ----
 
-/// Rows of the kernels that take rows wherever they lie.
+/// Returns rows for kernels that take pointers to rows.
 template <class T>
 std::vector<kernels::RowTriple<T>> triples(const std::vector<Matrix<T>>& m) {
   std::vector<kernels::RowTriple<T>> rows;
@@ -152,7 +152,7 @@ std::vector<FastKernel> of_rows() {
 
 // ---- Softmax and layer normalisation ----
 
-/// The error of exp's argument in a row of scores.
+/// Returns the error of exp's argument in a row of scores.
 double softmax_error(const Call& call, double scale, Index r, Index c) {
   const auto& s = call.given[0];
   const double most = largest_over(s.columns, [&](Index j) { return scale * s(r, j); });
@@ -243,7 +243,7 @@ std::vector<FastKernel> of_norms() {
   const auto xn = [](const Call& call, std::size_t x, std::size_t statistics, Index r, Index i) {
     return (call.given[x](r, i) - call.results[statistics](r, 0)) * call.results[statistics](r, 1);
   };
-  // In an array of gamma, beta, x, residual, y and statistics.
+  // For the arrays gamma, beta, x, residual, y and statistics.
   const auto forward_bound = [=](const Call& call, std::size_t a, Index r, Index c) {
     const auto& x = call.given[2];
     const double mean = call.results[5](r, 0), scale = call.results[5](r, 1);

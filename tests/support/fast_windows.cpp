@@ -13,24 +13,24 @@ using kernels::Windows;
 struct Geometry {
   Index kernel, stride, padding;
 
-  /// On images of 4 x 5.
+  /// Returns windows on images of 4 x 5.
   Windows windows(Index channels) const { return {channels, 4, 5, kernel, stride, padding}; }
 };
 
-/// Does channel c of an array hold what is not finite? Times a zero of the padding, which kernels need not look at,
-/// that is NaN.
+/// Returns true if channel c of an array has non-finite elements. Multiplied by a zero of the padding, which kernels
+/// may skip, they give NaN.
 bool has_infinite(const Matrix<const double>& m, Index c) {
   for (Index r = 0; r < m.rows; ++r)
     if (!std::isfinite(m(r, c))) return true;
   return false;
 }
 
-/// A tap of the window of a place in the result, and the place of the image under it.
+/// A tap of the window at a result position, and the image position under it.
 struct Meeting {
   Index place, tap, from;
 };
 
-/// All of them, by one of the three: [r] has those where it is r < count.
+/// Returns all meetings grouped by one of the three: element [r] has those with value r < count.
 std::vector<std::vector<Meeting>> meetings(const Windows& w, Index Meeting::*by, Index count) {
   std::vector<std::vector<Meeting>> all(static_cast<std::size_t>(count));
   kernels::detail::for_each_place(w, [&](Index place, Index tap, Index from) {
@@ -40,7 +40,7 @@ std::vector<std::vector<Meeting>> meetings(const Windows& w, Index Meeting::*by,
   return all;
 }
 
-/// Sum of |term| over the r-th of these.
+/// Returns the sum of |term| over group r.
 double sum_of(const std::vector<std::vector<Meeting>>& all, Index r, const auto& term) {
   double sum = 0;
   for (const Meeting& m : all[static_cast<std::size_t>(r)]) sum += std::abs(term(m));
@@ -92,8 +92,8 @@ void add_depthwise(std::vector<FastKernel>& list, const Geometry& g) {
       }));
 }
 
-/// Sums over neighbourhoods, by what does not depend on their scales: scale + log mass, and value / mass. Exponents are
-/// normal numbers times `spread`, a power of two.
+/// Adds sums over neighbourhoods, compared independently of their scales: scale + log mass, and value / mass. Exponents
+/// are normal numbers times `spread`, a power of two.
 void add_neighbourhood(std::vector<FastKernel>& list, const kernels::Neighbourhood& g, double spread, bool mirrored) {
   const Index N = g.cells(), places = g.places();
   list.push_back(fast_kernel(
@@ -129,7 +129,7 @@ void add_neighbourhood(std::vector<FastKernel>& list, const kernels::Neighbourho
 
 std::vector<FastKernel> fast_kernels_of_windows() {
   std::vector<FastKernel> list;
-  // Without padding, with some and with much; filters larger than the image have taps that never meet it.
+  // Without padding, with some and with much; filters larger than the image have taps that are always outside.
   for (const Geometry& g : {Geometry{3, 1, 1},
                             {3, 2, 1},
                             {3, 1, 0},

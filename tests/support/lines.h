@@ -1,4 +1,4 @@
-// What is printed, line by line.
+// Line-wise comparison of output.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The words of a text that was broken into lines, a space between them.
+/// Returns the words of wrapped text, separated by single spaces.
 inline std::string in_one_line(const std::string& text) {
   std::string line;
   std::istringstream in(text);
@@ -23,7 +23,7 @@ inline std::string in_one_line(const std::string& text) {
   return line;
 }
 
-/// Columns that a line of text takes: bytes that do not continue a character.
+/// Returns the columns of a line of text: bytes that do not continue a character.
 inline int columns_of(const std::string& line) {
   return static_cast<int>(
       std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));

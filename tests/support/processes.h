@@ -1,4 +1,4 @@
-// Processes that share a batch, played by threads.
+// Processes that share a batch, simulated by threads.
 #pragma once
 
 #include "heed/train/processes/ranks.h"
@@ -10,14 +10,14 @@
 
 namespace heed::test {
 
-/// What the threads of a group exchange sums through.
+/// Exchange of sums between the threads of a group.
 class Group {
  public:
   explicit Group(int size) : size_(size), places_(static_cast<std::size_t>(size)), barrier_(size) {}
 
   int size() const { return size_; }
 
-  /// Everybody's numbers become their sum: neighbours first, then neighbouring pairs, and so on.
+  /// Replaces all values by their sum: neighbours first, then neighbouring pairs, and so on.
   template <class T>
   void sum(int rank, std::span<T> numbers) {
     const auto of = [&](int i) { return static_cast<T*>(places_[static_cast<std::size_t>(i)]); };
@@ -32,7 +32,7 @@ class Group {
     barrier_.arrive_and_wait();
   }
 
-  /// Everybody gets the bytes of the first.
+  /// Copies the bytes of rank 0 to all.
   void share(int rank, std::span<std::byte> bytes) {
     places_[static_cast<std::size_t>(rank)] = bytes.data();
     barrier_.arrive_and_wait();
@@ -46,7 +46,7 @@ class Group {
   std::barrier<> barrier_;
 };
 
-/// One thread's view of its group.
+/// Interface of one thread to its group.
 class GroupRanks : public Ranks {
  public:
   GroupRanks(Group& group, int rank) : group_(group), rank_(rank) {}

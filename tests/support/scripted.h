@@ -1,4 +1,4 @@
-// A task that plays its part from a script, and watches what it is given.
+// A scripted task that records its inputs.
 #pragma once
 
 #include "support/tagger.h"
@@ -8,11 +8,11 @@
 
 namespace heed::test {
 
-/// What happens to a task from outside.
+/// Scripted behaviour of a task.
 struct Script {
-  std::vector<double> right;                       ///< answers of ten in the first validation, the second, ...
-  std::function<void(const Tape<double>&)> watch;  ///< each pass of an evaluation
-  std::function<bool(Index batch)> endless_slope;  ///< does this batch have a finite loss and an infinite gradient?
+  std::vector<double> right;                       ///< correct answers of ten in the first validation, the second, ...
+  std::function<void(const Tape<double>&)> watch;  ///< called for each pass of an evaluation
+  std::function<bool(Index batch)> endless_slope;  ///< true for batches with a finite loss and an infinite gradient
 };
 
 class ScriptedBatch : public TaskBatch<double> {
@@ -83,7 +83,7 @@ class ScriptedSource : public BatchSource<double> {
   std::optional<ScriptedBatch> batch_;
 };
 
-/// The numbers of all tensors, one after the other.
+/// Returns the concatenated elements of all tensors.
 inline std::vector<double> numbers_of(const Parameters<double>& parameters) {
   std::vector<double> numbers;
   for (ParameterId id = 0; id < parameters.list().size(); ++id)
@@ -101,7 +101,7 @@ struct ScriptedTask : Tagging {
     steps.push_back(numbers_of(weights));
   }
   const Script& script;
-  std::vector<std::vector<double>> steps;  ///< the weights after each
+  std::vector<std::vector<double>> steps;  ///< weights after each step
 };
 
 }  // namespace heed::test

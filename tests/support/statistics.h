@@ -1,6 +1,6 @@
-// Statistical tests, for what has no exact answer. Each gives a number that is N(0, 1) if all is as it should be, near
-// enough where counts are in the hundreds, so that |z| < 5 fails by chance once in 1.7 million. Seeds are fixed: what
-// passes once passes always, and a fault of a few per cent in samples of these sizes is far beyond 5.
+// Statistical tests, for results that are random. Each gives a number that is N(0, 1) if everything is correct,
+// approximately for counts in the hundreds, so that |z| < 5 fails by chance once in 1.7 million. Seeds are fixed, so a
+// pass is reproducible; a fault of a few per cent at these sample sizes is far beyond 5.
 #pragma once
 
 #include <boost/test/unit_test.hpp>
@@ -15,7 +15,7 @@ namespace heed::test {
 
 inline void check_z(double z, const std::string& what) { BOOST_TEST(std::abs(z) < 5, what << ": z = " << z); }
 
-/// Chi square of cells that each expect the same, by Wilson and Hilferty's cube root.
+/// Returns z of chi square for cells with equal expectation, by Wilson and Hilferty's cube root.
 inline double z_of_equal_cells(const std::vector<double>& counts) {
   double sum = 0, chi = 0;
   for (const double count : counts) sum += count;
@@ -24,34 +24,34 @@ inline double z_of_equal_cells(const std::vector<double>& counts) {
   return (std::cbrt(chi / freedom) - (1 - 2 / (9 * freedom))) / std::sqrt(2 / (9 * freedom));
 }
 
-/// So many successes in n trials of this probability.
+/// Returns z of a number of successes in n trials with this probability.
 inline double z_of_successes(double successes, double n, double probability) {
   return (successes - n * probability) / std::sqrt(n * probability * (1 - probability));
 }
 
-/// A mean of samples that have this expectation and variance.
+/// Returns z of the mean of samples with this expectation and variance.
 inline double z_of_mean(const std::vector<double>& samples, double expected, double variance) {
   double sum = 0;
   for (const double x : samples) sum += x - expected;
   return sum / std::sqrt(variance * static_cast<double>(samples.size()));
 }
 
-/// Their variance about that expectation; `fourth` is the expected fourth power of a deviation.
+/// Returns z of their variance about that expectation; `fourth` is the expected fourth power of a deviation.
 inline double z_of_variance(const std::vector<double>& samples, double expected, double variance, double fourth) {
   double sum = 0;
   for (const double x : samples) sum += (x - expected) * (x - expected) - variance;
   return sum / std::sqrt((fourth - variance * variance) * static_cast<double>(samples.size()));
 }
 
-/// The correlation of two samples that are uniform in [0, 1) and have nothing to do with each other.
+/// Returns z of the correlation of two independent samples, uniform in [0, 1).
 inline double z_of_correlation(const std::vector<double>& a, const std::vector<double>& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.size(); ++i) sum += 12 * (a[i] - 0.5) * (b[i] - 0.5);
   return sum / std::sqrt(static_cast<double>(a.size()));
 }
 
-/// Kolmogorov and Smirnov: the largest distance between the samples' distribution and this one, times sqrt(n). It
-/// exceeds 2.75 once in 1.8 million (2 exp(-2 x^2)).
+/// Kolmogorov-Smirnov test: the largest distance between the samples' distribution and this one, times sqrt(n), exceeds
+/// 2.75 once in 1.8 million (2 exp(-2 x^2)).
 template <class F>
 void check_distribution(std::vector<double> samples, const F& distribution, const std::string& what) {
   std::sort(samples.begin(), samples.end());

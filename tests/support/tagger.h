@@ -1,5 +1,5 @@
-// A model and tasks that heed has not: sequences of tokens with lengths, a target for each token, and a teacher. They
-// stand for what is to come, and show that training, evaluation and costs know models and tasks by their seams alone.
+// A model and tasks outside of heed: token sequences with lengths, a target for each token, and a teacher. They show
+// that training, evaluation and costs depend on the interfaces of models and tasks only.
 #pragma once
 
 #include "heed/ops/linear.h"
@@ -11,8 +11,8 @@
 
 namespace heed::test {
 
-/// Tags tokens: logits[b, t] = W (E[token] + mean of E over the sequence's tokens) + c, and 0 + c behind its end.
-/// Its penalty is the sum of squares of c.
+/// Tags tokens: logits[b, t] = W (E[token] + mean of E over the sequence's tokens) + c, and 0 + c after its end. Its
+/// penalty is the sum of squares of c.
 class Tagger : public ModelBase<Tagger> {
  public:
   Tagger(Index vocabulary, Index width, Index tags, Index length) : length_(length) {
@@ -48,7 +48,7 @@ class Tagger : public ModelBase<Tagger> {
   }
 
  private:
-  /// x[b, t] = E[token] + mean of E over the tokens; zero behind the end.
+  /// Computes x[b, t] = E[token] + mean of E over the tokens; zero after the end.
   template <class T>
   static Var<T> bag(Var<T> embedding, const Sequences& in) {
     Tape<T>& tape = embedding.tape();
@@ -77,7 +77,7 @@ class Tagger : public ModelBase<Tagger> {
         });
   }
 
-  /// Of a token's embedding in what stands for the token itself, or for another of the sequence.
+  /// Returns the weight of a token's embedding in its own position, or in another one of the sequence.
   template <class T>
   static T share(bool itself, Index length, T) {
     return T((itself ? 1.0 : 0.0) + 1 / static_cast<double>(length));
@@ -87,11 +87,11 @@ class Tagger : public ModelBase<Tagger> {
   ParameterId embedding_, weight_, bias_;
 };
 
-/// Sequences with a tag for each token; -1: none is asked for. Two views of each, the second for a teacher.
+/// Sequences with a tag for each token, -1 for none. Two views of each, the second for a teacher.
 struct Sentences {
   Tensor<int> tokens, others, tags, lengths;
 
-  /// Random ones, of all lengths, the same for the same seed.
+  /// Draws random sequences of all lengths, the same for the same seed.
   Sentences(Index count, Index length, Index vocabulary, Index kinds, std::uint64_t seed)
       : tokens(Shape{count, length}), others(Shape{count, length}), tags(Shape{count, length}), lengths(Shape{count}) {
     const RandomStream random(seed);
@@ -107,8 +107,8 @@ struct Sentences {
   Index count() const { return lengths.size(); }
 };
 
-/// Examples [first, first + count) of some sentences. The loss is the mean over tags of cross entropy and, where a
-/// teacher's logits are given, of half their squared distance to the model's.
+/// Examples [first, first + count) of some sentences. The loss is the mean over tags of the cross entropy plus, with a
+/// teacher's logits, half their squared distance to the model's.
 template <class T>
 class TaggedBatch : public TaskBatch<T> {
  public:
@@ -160,7 +160,7 @@ class TaggedBatch : public TaskBatch<T> {
     std::vector<double> wrong(1);
     return static_cast<Index>(judge(logits, microbatch, wrong).correct);
   }
-  /// Counts wrong answers beside.
+  /// Also counts wrong answers.
   Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> wrong) const override {
     const Index tags = logits.shape()[2], length = tags_.shape()[1];
     Score score;
@@ -176,7 +176,7 @@ class TaggedBatch : public TaskBatch<T> {
   }
 
  private:
-  /// What one token adds to the loss.
+  /// Returns one token's term of the loss.
   static double term(const T* row, Index tags, Index tag, const T* goal) {
     double sum = 0, squares = 0;
     for (Index c = 0; c < tags; ++c) {
@@ -191,7 +191,7 @@ class TaggedBatch : public TaskBatch<T> {
   const T* teacher_;
 };
 
-/// Batches of sentences in order. Given a teacher's weights, each comes with its logits on the second view.
+/// Batches of sentences in order. With a teacher's weights, each includes the teacher's logits on the second view.
 template <class T>
 class SentenceSource : public BatchSource<T> {
  public:
@@ -222,7 +222,7 @@ class SentenceSource : public BatchSource<T> {
   std::unique_ptr<TaggedBatch<T>> now_;
 };
 
-/// Tagging, and following a teacher: a slow average of the weights.
+/// Tagging, with a teacher that is a slow average of the weights.
 class Tagging : public Task<double> {
  public:
   Tagging(const Model& model, Index batch) : model_(model), batch_(batch), teacher_(model.parameters()) {

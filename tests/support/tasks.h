@@ -12,20 +12,20 @@
 
 namespace heed::test {
 
-/// A task, and what its training examples are in an epoch.
+/// A task, and how its training examples change between epochs.
 struct TaskCase {
   enum class Epoch {
     shuffled,   ///< the same in another order
-    augmented,  ///< changed, each by itself
-    drawn       ///< others
+    augmented,  ///< each changed separately
+    drawn       ///< different ones
   };
   std::string name;
   Experiment x;
   Epoch epoch = Epoch::shuffled;
 };
 
-/// Data of all tasks: 24 examples to train on, three batches of eight, 12 to validate with, and 13 to test with;
-/// of scenes the thousands that there always are.
+/// Data of all tasks: 24 training examples, three batches of eight, 12 for validation, and 13 for testing; scenes have
+/// their fixed thousands.
 class TaskData {
  public:
   TaskData() {
@@ -97,7 +97,7 @@ class TaskData {
     x.model.family = "sequence", x.model.task = task, x.model.vocab = 256, x.model.context = 20;
     if (x.model.task != "lm") x.model.classes = 3, x.model.pool = "mean";
     x.data.name = data, x.data.path = path(where);
-    if (x.data.name != "pixels") x.data.validation = DataConfig().validation;  // they have a file of their own
+    if (x.data.name != "pixels") x.data.validation = DataConfig().validation;  // they have a validation file
     return x;
   }
   static std::string letters(std::uint64_t which, Index count) {
@@ -105,7 +105,7 @@ class TaskData {
     for (Index i = 0; i < count; ++i) text += static_cast<char>('a' + RandomStream(6).derive(which).below(i, 26));
     return text;
   }
-  /// Texts of 1 to 23 letters, some beyond the context, of three classes that are not equally large.
+  /// Returns texts of 1 to 23 letters, some longer than the context, in three classes of different sizes.
   static std::string lines(Index first, Index count) {
     std::string all;
     for (Index i = first; i < first + count; ++i)

@@ -1,4 +1,4 @@
-// A directory that is gone after the test.
+// A temporary directory, removed after the test.
 #pragma once
 
 #include "heed/base/error.h"
@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// In memory where that is possible: what is written is brought to the disk, which takes longer than the tests.
+/// Prefers an in-memory file system: syncing to disk takes longer than the tests.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() : path_((parent() / "heed-test-XXXXXX").string()) {
@@ -26,7 +26,7 @@ class TemporaryDirectory {
 
   std::filesystem::path path() const { return path_; }
 
-  /// The path of `name` inside.
+  /// Returns the path of `name` inside.
   std::filesystem::path operator/(const std::string& name) const { return path() / name; }
 
  private:
@@ -38,7 +38,7 @@ class TemporaryDirectory {
   std::string path_;
 };
 
-/// The message of the Error that `action` throws, without `prefix` (a path, say); "no error" if it throws none.
+/// Returns the message of the Error that `action` throws, without `prefix` (e.g. a path), or "no error".
 template <class Action>
 std::string error_of(Action action, const std::string& prefix = "") {
   try {

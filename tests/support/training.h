@@ -1,4 +1,4 @@
-// A small task and runs on it.
+// A small task and runs of it.
 #pragma once
 
 #include "heed/io/file.h"
@@ -17,8 +17,8 @@
 
 namespace heed::test {
 
-/// Writes MNIST's four files with grey images of `side` pixels: each of the ten classes has a pattern of bright and
-/// dark pixels of its own, under noise.
+/// Writes MNIST's four files with grey images of `side` pixels: each of the ten classes has a distinct pattern of
+/// bright and dark pixels, with noise.
 inline void write_patterns(const std::string& directory, Index train_images, Index test_images, Index side) {
   const auto big_endian = [](std::string& bytes, Index value) {
     for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift & 255);
@@ -45,7 +45,7 @@ inline void write_patterns(const std::string& directory, Index train_images, Ind
   }
 }
 
-/// A directory with such data and the runs made on them.
+/// A directory with such data, and runs on them.
 class Workshop {
  public:
   explicit Workshop(Index train_images = 132, Index test_images = 30) {
@@ -55,7 +55,7 @@ class Workshop {
   std::string data() const { return directory_ / "data"; }
   std::string operator/(const std::string& name) const { return directory_ / name; }
 
-  /// A transformer of 5 tokens; 132 images make 7 batches of 16 and 20 to validate with.
+  /// Returns a transformer of 5 tokens; 132 images give 7 batches of 16 and 20 for validation.
   Experiment experiment() const {
     Experiment x;
     x.model.image = 8;
@@ -79,7 +79,7 @@ class Workshop {
   TemporaryDirectory directory_;
 };
 
-/// Two large views of 8 x 8 and two small ones of 4 x 4 of grey images; 112 of them make 7 batches.
+/// Returns an experiment with two large views of 8 x 8 and two small ones of 4 x 4 of grey images; 112 give 7 batches.
 inline Experiment dino_experiment(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   x.model.patch = 2;
@@ -96,7 +96,7 @@ inline Experiment dino_experiment(const Workshop& workshop) {
   return x;
 }
 
-/// One with batch norm, whose views of a step depend on each other.
+/// Returns one with batch norm, for which the views of a step depend on each other.
 inline Experiment dino_with_batch_norm(const Workshop& workshop) {
   Experiment x = dino_experiment(workshop);
   x.model.family = "xcit";
@@ -104,7 +104,7 @@ inline Experiment dino_with_batch_norm(const Workshop& workshop) {
   return x;
 }
 
-/// Everything that draws random numbers or keeps a state.
+/// Enables everything that draws random numbers or has a state.
 inline void ask_for_everything(Experiment& x) {
   x.data.augment = {"crop", "flip", "randaugment", "erase", "mixup", "cutmix"};
   x.data.crop_padding = 1;
@@ -114,7 +114,7 @@ inline void ask_for_everything(Experiment& x) {
   x.train.ema = 0.9;
 }
 
-/// Calls a function after every step.
+/// Observer that calls a function after every step.
 class AfterStep : public TrainObserver {
  public:
   explicit AfterStep(std::function<void(const StepReport&)> f) : f_(std::move(f)) {}
@@ -134,7 +134,7 @@ inline Outcome run(const Experiment& x, const std::string& directory, bool resum
   return train(x, options, silent);
 }
 
-/// Runs until `steps` updates are made in all, then interrupts as Ctrl-C does.
+/// Runs until `steps` updates in total, then interrupts like Ctrl-C.
 inline Outcome run_until(Index steps, const Experiment& x, const std::string& directory, bool resume = false) {
   std::atomic<bool> interrupt{false};
   AfterStep observer([&](const StepReport& report) { interrupt = report.step >= steps; });
@@ -145,7 +145,7 @@ inline Outcome run_until(Index steps, const Experiment& x, const std::string& di
   return train(x, options, observer);
 }
 
-/// The rows of metrics.csv without the last column, the images per second.
+/// Returns the rows of metrics.csv without the last column, the images per second.
 inline std::vector<std::string> metrics_of(const std::string& directory) {
   std::vector<std::string> rows;
   std::istringstream text(read_file(directory + "/metrics.csv"));
@@ -153,7 +153,7 @@ inline std::vector<std::string> metrics_of(const std::string& directory) {
   return rows;
 }
 
-/// Checks that two runs have left the same.
+/// Checks that two runs have the same files.
 inline void check_same_run(const std::string& a, const std::string& b) {
   for (const char* name : {"/last.safetensors", "/best.safetensors"})
     BOOST_TEST((read_file(a + name) == read_file(b + name)), b << name << " differs from " << a << name);
