@@ -1,4 +1,4 @@
-// Parts of a model that are computed again on the way back.
+// Parts of a model that are recomputed in the backward pass.
 #include "heed/ops/activation.h"
 #include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/batch_norm.h"
@@ -12,7 +12,7 @@ using D = Var<double>;
 
 BOOST_AUTO_TEST_SUITE(recompute)
 
-// Forty layers of 1000 numbers with a norm between, with and without keeping what lies between the layers.
+// Forty layers of 1000 elements separated by norms, with and without saving the intermediate results.
 BOOST_AUTO_TEST_CASE(recomputed_parts_keep_their_input_alone_and_give_the_same_bits) {
   constexpr int layers = 40;
   ParameterList list;

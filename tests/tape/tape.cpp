@@ -1,4 +1,4 @@
-// The tape: accumulation, depth, misuse, parameters, and what training and evaluation mode change.
+// The tape: accumulation, depth, misuse, parameters, and effects of training and evaluation mode.
 #include "heed/tape/tape.h"
 
 #include "heed/ops/elementary/arithmetic.h"
@@ -24,7 +24,7 @@ Tensor<double> numbers(Shape shape, std::uint64_t seed = 1) {
   return tensor;
 }
 
-/// A parameter list of a weight [2, 3], one that no function uses [4], and a buffer [2].
+/// Returns a parameter list of a weight [2, 3], an unused one [4], and a buffer [2].
 ParameterList small_list() {
   ParameterList list;
   list.add({"weight", {2, 3}, Initial::normal(1)});
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_several_uses_add_up) {
   BOOST_TEST(equal(tape.gradient(x), {5, 0, -12}));
 }
 
-// add() hands the memory of its gradient on to its last operand; each operand still gets a gradient of its own.
+// add() passes the memory of its gradient to its last operand; each operand still gets a separate gradient.
 BOOST_AUTO_TEST_CASE(operands_of_a_sum_do_not_share_their_gradient) {
   const Tensor<double> values(Shape{2}, {1, 2}), cotangent(Shape{2}, {1, 1});
   Tape<double> tape;
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(operands_of_a_sum_do_not_share_their_gradient) {
   BOOST_TEST(equal(tape.gradient(b), {1, 1}));
 }
 
-// A chain on which recursion would overflow the stack: y = x + x + ... + x, exact in double.
+// A chain that would overflow the stack if run recursively: y = x + x + ... + x, exact in double.
 BOOST_AUTO_TEST_CASE(a_graph_of_a_hundred_thousand_nodes) {
   const Tensor<double> value(Shape{}, {3.0});
   Tape<double> tape;
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_variable_does_not_outlive_its_pass) {
   BOOST_TEST(error_of([&] { tape->gradient(x); }) == stale);
   tape.reset();
   BOOST_TEST(error_of([&] { fresh.shape(); }) == stale);
-  tape.emplace();  // another tape, perhaps in the same place
+  tape.emplace();  // another tape, perhaps at the same address
   BOOST_TEST(error_of([&] { fresh.shape(); }) == stale);
   BOOST_TEST(error_of([&] { add(tape->input(value.view()), fresh); }) == stale);
   BOOST_TEST(error_of([] { D().shape(); }) == "[tape] this variable was never assigned a value");
@@ -145,12 +145,12 @@ BOOST_AUTO_TEST_CASE(backward_needs_a_scalar_or_a_cotangent_and_something_to_dif
              "[tape] backward from a variable of shape [2, 3] needs a cotangent of that shape, not [3, 2]");
   BOOST_TEST(error_of([&] { tape.backward(fixed, values.view()); }) ==
              "[tape] backward: the variable does not depend on anything that takes a gradient");
-  tape.backward(y, values.view());  // none of the refusals spoilt the pass
+  tape.backward(y, values.view());  // the errors have not affected the pass
   BOOST_TEST(tape.gradient(x)[4] == 2 * values[4]);
   BOOST_TEST(error_of([&] { tape.gradient(y); }) == "[tape] gradients are kept for inputs of this tape only");
 }
 
-// A buffer on the tape is a constant: Gradients has no room for it.
+// A buffer on the tape is a constant, without memory in Gradients.
 BOOST_AUTO_TEST_CASE(a_buffer_gets_no_gradient) {
   Parameters<double> parameters(small_list());
   parameters.initialise(1);
@@ -164,8 +164,8 @@ BOOST_AUTO_TEST_CASE(a_buffer_gets_no_gradient) {
   BOOST_TEST(equal(tape.gradient(x), {7, 7}));
 }
 
-// The first contribution to a parameter's gradient overwrites what was there, the next ones, also those of further
-// passes, are added, until reset(). complete() zeroes what nothing was written to.
+// The first contribution to a parameter's gradient overwrites the old value; later ones, also of other passes, are
+// added, until reset(). complete() zeroes gradients without contributions.
 BOOST_AUTO_TEST_CASE(gradients_of_parameters_accumulate_over_passes) {
   Parameters<double> parameters(small_list());
   parameters.initialise(1);
@@ -204,8 +204,8 @@ BOOST_AUTO_TEST_CASE(parameters_that_the_pass_does_not_have) {
                fmt::format("[tape] parameter {} is used, but the pass has 3 parameters, from 0 on", id));
 }
 
-// A loop with begin() takes the gradients of each step alone: from w = 4, steps of 1/4 against the gradient of w^2
-// halve it, exactly. With clear() in its place the gradients of all steps add up: 8, then 8 + 4.
+// A loop with begin() uses the gradients of each step alone: from w = 4, steps of 1/4 against the gradient of w^2 halve
+// it exactly. With clear() instead, gradients of all steps add up: 8, then 8 + 4.
 BOOST_AUTO_TEST_CASE(a_step_begins_without_the_gradients_of_the_step_before) {
   ParameterList list;
   const ParameterId w = list.add({.name = "w", .initial = Initial::constant(4)});
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(parameters_lie_side_by_side_and_names_are_unique) {
              }) == "[parameters] two tensors are called 'weight'");
 }
 
-// Initial values are functions of seed and name, whatever the order of declaration and the number type.
+// Initial values depend on seed and name, not on declaration order or number type.
 BOOST_AUTO_TEST_CASE(initial_values_depend_on_seed_and_name_only) {
   ParameterList reversed;
   reversed.add({"unused", {4}, Initial::constant(1)});
@@ -273,8 +273,8 @@ BOOST_AUTO_TEST_CASE(without_gradients_nothing_is_recorded) {
              "[tape] backward: the variable does not depend on anything that takes a gradient");
 }
 
-// Kept elements are divided by the probability of being kept. Of 10,000, 30 % are dropped, give or take five
-// standard deviations of sqrt(10,000 * 0.3 * 0.7) = 46.
+// Kept elements are divided by the probability of keeping. Of 10,000, 30 % are dropped, within five standard deviations
+// of sqrt(10,000 * 0.3 * 0.7) = 46.
 BOOST_AUTO_TEST_CASE(dropout_acts_in_training_only) {
   const Tensor<double> values = numbers({100, 100});
   Tape<double> training({.training = true, .random = RandomStream(1)}), evaluation({.random = RandomStream(1)});
@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_a_batch_is_cut) {
   }
 }
 
-// x [2, 2, 1] = 1, 2, 3, 6: mean 3, squared deviations 14, variance 14 / 4 to normalise with, 14 / 3 for the running
+// x [2, 2, 1] = 1, 2, 3, 6: mean 3, squared deviations 14, variance 14 / 4 for normalisation, 14 / 3 for the running
 // one.
 BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evaluation) {
   const Tensor<double> x(Shape{2, 2, 1}, {1, 2, 3, 6}), gamma(Shape{1}, {2.0}), beta(Shape{1}, {0.5});
@@ -323,7 +323,7 @@ BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evalua
                            variance.view(), {.eps = 0});
     return std::vector<double>(y.data(), y.data() + 4);
   };
-  // A few roundings of numbers below ten.
+  // A few rounding errors of numbers below ten.
   const auto close = [](double a, double b) { return std::abs(a - b) < 1e-14; };
   const std::vector<double> trained = run(true);
   BOOST_TEST(close(trained[3], 2 * (6 - 3) / std::sqrt(3.5) + 0.5));
@@ -357,7 +357,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_begun_has_gradients_of_zero) {
   tape.begin(weights, gradients);
   tape.backward(sum(tape.parameter(0)));
   BOOST_TEST(gradients[0][1] == 1);
-  tape.begin(weights, gradients);  // and no backward pass
+  tape.begin(weights, gradients);  // without a backward pass
   BOOST_TEST(gradients[0][1] == 0);
   BOOST_CHECK_EXCEPTION(tape.begin(weights, of_others), Error, [](const Error& error) {
     return std::string(error.what()) ==

@@ -1,4 +1,4 @@
-// Tensors that an observer of a pass sees: each result, each complete gradient, and their names.
+// Tensors passed to an observer: each result, each complete gradient, and their names.
 #include "heed/tape/tensor_observer.h"
 
 #include "heed/ops/activation.h"
@@ -13,7 +13,7 @@ using namespace heed;
 
 namespace {
 
-/// Lines "result NAME: VALUES", "again NAME: VALUES" for a recomputed result, and "gradient NAME: VALUES".
+/// Collects lines "result NAME: VALUES", "again NAME: VALUES" for a recomputed result, and "gradient NAME: VALUES".
 class Lines : public TensorObserver<double> {
  public:
   void observe(const ObservedTensor<double>& tensor) override {
@@ -28,8 +28,8 @@ class Lines : public TensorObserver<double> {
   ResultNames names_;
 };
 
-/// y = 2 (x + x)^2 in layer "double", whose first two operations are recomputed if asked, then a product outside of
-/// layers that no gradient reaches, and the loss y.
+/// Computes y = 2 (x + x)^2 in layer "double", whose first two operations are optionally recomputed, then a product
+/// outside of layers without a gradient, and the loss y.
 std::vector<std::string> observed(bool recompute, Lines observer = {}) {
   Gradients<double> gradients{Parameters<double>(ParameterList())};
   Tape<double> tape({.gradients = &gradients, .observers = {.tensors = &observer}});
@@ -56,7 +56,7 @@ std::vector<std::string> observed(bool recompute, Lines observer = {}) {
 
 BOOST_AUTO_TEST_SUITE(tensor_observer)
 
-// A gradient observed before all its contributions arrived would be 12, not 24.
+// A gradient observed before all its contributions are added would be 12, not 24.
 BOOST_AUTO_TEST_CASE(results_and_complete_gradients_in_the_order_of_computation) {
   const std::vector<std::string> expected = {
       "result double/add: 6",     "result double/mul: 36",  "result double/add#2: 72", "result mul: 3",
