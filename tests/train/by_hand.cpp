@@ -1,5 +1,5 @@
-// The training loop against values worked out otherwise: by formulas on plain arrays, by a task that plays its part
-// from a script and watches what it is given.
+// The training loop compared with independent calculations: formulas on plain arrays, and a scripted task that records
+// its inputs.
 #include "support/scripted.h"
 #include "support/training.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 // ---- Losses and accuracies of an image classifier ----
 
-/// A split of a workshop's images as the model sees them, read from the files byte by byte.
+/// A split of a workshop's images in the model's normalisation, read from the files byte by byte.
 struct Images {
   Tensor<double> pixels;
   std::vector<int> labels;
@@ -34,7 +34,7 @@ struct Images {
   }
 };
 
-/// Mean cross entropy with smoothed labels, and the share of right answers, over some images.
+/// Mean cross entropy with smoothed labels, and the fraction of correct predictions.
 struct Measures {
   double loss = 0, accuracy = 0;
 };
@@ -64,7 +64,7 @@ struct Reports : TrainObserver {
   void test(const Evaluation& evaluation) override { tested = evaluation; }
 };
 
-/// Three batches of eight an epoch.
+/// Three batches of eight per epoch.
 struct Play {
   Workshop workshop{10, 10};
   Tagger model{7, 4, 3, 5};
@@ -82,7 +82,7 @@ struct Play {
     return train(x, {.run = workshop / name, .resume = resume}, observer, model, task);
   }
 
-  /// All tensors of a file whose names begin so, one after the other.
+  /// Returns the concatenated tensors of a file whose names begin with `prefix`.
   std::vector<double> tensors(const std::string& file, const std::string& prefix = "") const {
     const SafetensorsFile read(workshop / file);
     std::vector<double> all;
@@ -99,7 +99,7 @@ struct Play {
   }
 };
 
-/// The average after each step.
+/// Returns the average after each step.
 std::vector<std::vector<double>> averages(std::vector<double> now, const std::vector<std::vector<double>>& steps,
                                           double keep) {
   std::vector<std::vector<double>> all;
@@ -121,7 +121,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 BOOST_AUTO_TEST_SUITE(train_by_hand)
 
-// Weights that stay what they are: losses and accuracies are those of the initial ones.
+// Constant weights: losses and accuracies are those of the initial weights.
 BOOST_AUTO_TEST_CASE(losses_and_right_answers_are_those_of_the_formulas) {
   for (const double smoothing : {0.0, 0.3}) {
     const Workshop workshop;
@@ -159,8 +159,8 @@ BOOST_AUTO_TEST_CASE(losses_and_right_answers_are_those_of_the_formulas) {
   }
 }
 
-// Each number of metrics.csv and gradients.csv: rows of epochs are means over those of their steps, and a rate is that
-// of the last step that was made. Sums of seven numbers in another order differ by 1e-15 or so.
+// Each number of metrics.csv and gradients.csv: rows of epochs are means over their steps, and the rate is the last
+// step's. Sums of seven numbers in another order differ by about 1e-15.
 BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   close(metrics[row][4], reports.tested.score.accuracy(), "test accuracy");
 }
 
-// Of equal logits the lower class ranks first: 3 is the fifth of the second row, the sixth of the third.
+// On ties the lower class ranks first: 3 is the fifth of the second row, the sixth of the third.
 BOOST_AUTO_TEST_CASE(five_classes_are_among_the_first_five) {
   const std::vector<double> logits{6, 5, 4, 3, 2, 1, 0,  //
                                    1, 2, 2, 1, 2, 1, 0,  //
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(five_classes_are_among_the_first_five) {
   BOOST_TEST(counts[confusion_count(7, 6, 6)] == 1);
 }
 
-// The first of the best, also across an interruption.
+// The first of several best ones, also across an interruption.
 BOOST_FIXTURE_TEST_CASE(the_best_epoch_is_the_first_with_the_largest_accuracy, Play) {
   script.right = {3, 7, 7, 5, 8, 2};
   ScriptedTask task(model, x.train.batch, script);
@@ -272,7 +272,7 @@ BOOST_FIXTURE_TEST_CASE(the_best_epoch_is_the_first_with_the_largest_accuracy, P
   }
 }
 
-// Every evaluation is of the average, and so is what is kept as best; training goes on with the weights themselves.
+// Every evaluation uses the average, which is also saved as the best; training continues with the weights themselves.
 BOOST_FIXTURE_TEST_CASE(averaged_weights_are_judged_and_kept, Play) {
   x.train.ema = 0.6;
   x.train.epochs = 3;
@@ -292,7 +292,7 @@ BOOST_FIXTURE_TEST_CASE(averaged_weights_are_judged_and_kept, Play) {
   BOOST_TEST((run(task, "run", reports) == Outcome::finished));
   const auto average = averages(initial(), task.steps, 0.6);
   BOOST_REQUIRE(average.size() == 9u);
-  // Ten validation sentences after each epoch, eleven to test with, each in as many passes as there are microbatches.
+  // Ten validation sentences after each epoch, eleven for testing, with one pass per microbatch.
   const auto passes = [&](Index sentences) {
     std::size_t count = 0;
     for (Index first = 0; first < sentences; first += 8)
@@ -311,7 +311,7 @@ BOOST_FIXTURE_TEST_CASE(averaged_weights_are_judged_and_kept, Play) {
   BOOST_TEST(distance(tensors("run/last.safetensors", "heed.average."), average[8]) < 1e-15);
 }
 
-// The loss of the fifth step is finite, its gradient is not.
+// The fifth step's loss is finite, its gradient is not.
 BOOST_FIXTURE_TEST_CASE(a_gradient_alone_may_diverge, Play) {
   script.endless_slope = [](Index batch) { return batch == 4; };
   {
@@ -331,7 +331,7 @@ BOOST_FIXTURE_TEST_CASE(a_gradient_alone_may_diverge, Play) {
   BOOST_TEST(reports.epochs[1].skipped == 1);
 }
 
-// What the optimiser keeps is as much of a run as its weights are.
+// The optimiser's state is as much a part of a run as its weights.
 BOOST_FIXTURE_TEST_CASE(a_state_that_is_not_finite_is_not_resumed, Play) {
   x.train.ema = 0.9;
   x.train.epochs = 2;

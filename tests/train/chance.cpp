@@ -1,5 +1,5 @@
-// Branches that act in training only, in every family and task: at a tiny rate they change nothing, at a true one each
-// drops as often as it should and independently of all others, however the batch is divided.
+// Branches of training only, in every family and task: a tiny rate has no effect; a real rate drops as often as it
+// should, independently of all others and of the division of the batch.
 #include "support/training.h"
 #include "support/families.h"
 #include "support/statistics.h"
@@ -12,8 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A model, the rates of its stochastic depth in the order of computation where the last one is 0.6, and the number of
-/// its dropouts.
+/// A model, its rates of stochastic depth in the order of computation if the last is 0.6, and its number of dropouts.
 struct ChanceCase {
   const char* name;
   Experiment x;
@@ -37,7 +36,7 @@ Experiment small_sequence(const char* task) {
 Experiment small_dino() {
   Experiment x = dino_experiment(Workshop(10, 10));
   x.model.patch = 4, x.model.dim = 6, x.model.hidden = 5;
-  x.dino.local_crops = 3;  // another number than of large views
+  x.dino.local_crops = 3;  // different from the number of large views
   return x;
 }
 
@@ -80,7 +79,7 @@ struct ChanceTraining {
     return x;
   }
 
-  /// The loss and the gradients of a step.
+  /// Returns the loss and the gradients of a step.
   std::vector<double> step(Index microbatch, TensorObserver<double>* observer = nullptr, bool recompute = false) {
     BatchGradient<double> gradient(*model, parameters, batch->size(),
                                    {.microbatch = microbatch, .recompute = recompute});
@@ -98,7 +97,7 @@ struct ChanceTraining {
   }
 };
 
-/// The largest difference of two lists, relative to the largest value.
+/// Returns the largest difference of two lists, relative to the largest value.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   BOOST_REQUIRE(a.size() == b.size());
   double most = 0, off = 0;
@@ -107,7 +106,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   return off / most;
 }
 
-/// Elements that each operation with dropping keeps; of stochastic depth, images.
+/// Kept elements of each dropping operation; for stochastic depth, images.
 struct Dropped : TensorObserver<double> {
   struct Draws {
     std::string name;
@@ -122,7 +121,7 @@ struct Dropped : TensorObserver<double> {
     if (operation == "dropout") keep(elements, name, tensor.values, 1);
     if (operation == "stochastic_depth") keep(images, name, tensor.values, tensor.values.size() / rows(tensor.values));
   }
-  /// Sequences follow each other in one row: nine tokens of six channels each.
+  /// Sequences are concatenated in one row: nine tokens of six channels each.
   static Index rows(View<const double> values) {
     return values.shape()[0] > 1 ? values.shape()[0] : values.size() / (9 * 6);
   }
@@ -133,7 +132,7 @@ struct Dropped : TensorObserver<double> {
   }
 };
 
-/// Checks how often each keeps, by its rate, and that any two have nothing to do with each other.
+/// Checks the frequency of keeping against each rate, and the independence of every pair.
 void check_draws(const std::vector<Dropped::Draws>& all, const std::vector<double>& rates) {
   BOOST_REQUIRE(all.size() == rates.size());
   for (std::size_t a = 0; a < all.size(); ++a) {
@@ -155,8 +154,8 @@ void check_draws(const std::vector<Dropped::Draws>& all, const std::vector<doubl
 
 BOOST_AUTO_TEST_SUITE(train_chance)
 
-// 1e-12 of anything is dropped here only once in thousands of years. What is left is rounding, of residuals that are
-// added by another operation, too.
+// At a rate of 1e-12 a drop happens once in thousands of years. The remaining differences are rounding, also from a
+// different operation for residuals.
 BOOST_AUTO_TEST_CASE(tiny_rates_change_nothing) {
   for (const ChanceCase& c : chance_cases()) {
     const std::vector<double> plain = ChanceTraining(c.x, 0, 0, 5).step(5);
@@ -166,7 +165,7 @@ BOOST_AUTO_TEST_CASE(tiny_rates_change_nothing) {
   }
 }
 
-// A tensor without a gradient would be one that nothing reads.
+// A tensor without a gradient would be unused.
 BOOST_AUTO_TEST_CASE(every_tensor_has_a_gradient) {
   std::vector<ChanceCase> cases = chance_cases();
   for (const std::string family : {"vit", "cvt", "soft", "xcit"}) {
@@ -204,7 +203,7 @@ BOOST_AUTO_TEST_CASE(all_drop_at_their_rates_and_independently) {
     }
 }
 
-// An example drops what it drops, whichever others are in its microbatch, and whether its blocks are computed again.
+// The drops of an example depend neither on the others in its microbatch nor on recomputation.
 BOOST_AUTO_TEST_CASE(microbatches_and_recomputation_drop_the_same) {
   for (const ChanceCase& c : chance_cases()) {
     const std::vector<double> whole = ChanceTraining(c.x, 0.3, 0.6, 5).step(5);

@@ -1,4 +1,4 @@
-// What is not finite is never a result: not an accuracy, not a checkpoint.
+// Non-finite values are never a result: neither an accuracy nor a checkpoint.
 #include "heed/train/tasks/classification.h"
 
 #include "support/training.h"
@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Sixteen images are one batch, and the only update leads far away.
+/// Returns an experiment with sixteen images in one batch, whose only update is very large.
 Experiment one_leap(const Workshop& workshop, Index validation) {
   Experiment x = workshop.experiment();
   x.data.validation = validation;
@@ -30,9 +30,9 @@ BOOST_AUTO_TEST_CASE(a_leap_in_the_last_step_is_divergence) {
     const Experiment x = one_leap(workshop, validation);
     const std::string directory = workshop / "run";
     BOOST_CHECK_THROW(run(x, directory), Diverged);
-    // Without validation images nobody sees before the test that these finite weights have no finite answers.
+    // Without validation images, only the test detects that these finite weights give non-finite outputs.
     BOOST_TEST(std::filesystem::exists(directory + "/best.safetensors") == (validation == 0));
-    // The checkpoint is whole, and the run can be asked to go on from it.
+    // The checkpoint is complete, and the run can be resumed from it.
     BOOST_CHECK_THROW(run(x, directory, true), Diverged);
     for (const std::string& row : metrics_of(directory)) BOOST_TEST(row.find("nan") == std::string::npos, row);
   }
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(divergence_names_the_first_place) {
   }
 }
 
-// All images are black but the first, which overflows: the batch that it is in has no finite loss.
+// All images are black except the first, which overflows: its batch has a non-finite loss.
 BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_is_skipped_if_asked) {
   const Workshop workshop(64, 16);
   for (const char* name : {"/train-images-idx3-ubyte", "/t10k-images-idx3-ubyte"}) {
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_is_skipped_if_asked) {
   check_same_run(options.run, workshop / "resumed");
 }
 
-// The first step leaps, those after it are left out, and the validation finds what it has left.
+// The first update is very large, later steps are skipped, and validation detects the result.
 BOOST_AUTO_TEST_CASE(weights_that_answer_nothing_are_said_to_have_diverged) {
   const Workshop workshop(48 + 20);
   Experiment x = one_leap(workshop, 20);

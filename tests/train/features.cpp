@@ -1,4 +1,4 @@
-// Features: what the classifier reads, of one block or of several, and the linear classifier on them.
+// Features: the classifier's input, for one block or several, and the linear classifier on them.
 #include "heed/train/features.h"
 #include "heed/nn/families.h"
 #include "support/training.h"
@@ -15,7 +15,7 @@ Tensor<double> random_images(const Model& model, Index count) {
   return images;
 }
 
-/// Features of the last blocks, each [B, D].
+/// Returns the features of the last blocks, each [B, D].
 std::vector<Tensor<double>> features_of_blocks(const Model& model, Parameters<double>& parameters,
                                                const Tensor<double>& images, Index blocks) {
   Tape<double> tape({.parameters = &parameters});
@@ -29,7 +29,7 @@ std::vector<Tensor<double>> features_of_blocks(const Model& model, Parameters<do
   return copies;
 }
 
-/// Logits are head.weight features + head.bias.
+/// Checks that logits are head.weight features + head.bias.
 void check_head(const Experiment& x) {
   const std::unique_ptr<Model> model = make_model(x);
   Parameters<double> parameters(model->parameters());
@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(a_classifier_reads_them) {
   }
 }
 
-// The tensors of a model of two blocks are those of one of three but for the last block, and so are its features.
+// A model of two blocks has the tensors of one with three blocks except the last, and so its features.
 BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
   Experiment x = Workshop().experiment();
   for (const char* pool : {"cls", "mean"}) {
@@ -90,8 +90,8 @@ BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
   BOOST_TEST(error_of([&] { text->require_features(1); }) == "[model] this model has no features: it takes no images");
 }
 
-// In the order of the images, for any number of threads; two blocks of an image stand side by side.
-// More images than are read at a time, which is 256, in an order of their own.
+// In the order of the images, for any number of threads; an image's two blocks are concatenated. More images than the
+// 256 that are read at a time, in a different order.
 BOOST_AUTO_TEST_CASE(of_a_data_set) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(of_a_data_set) {
   }
 }
 
-// Three corners of a triangle can be told apart by lines; the answer does not depend on threads.
+// The corners of a triangle are linearly separable; the result does not depend on threads.
 BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
   Features<float> teachers{Tensor<float>(Shape{60, 2}), {}};
   for (Index i = 0; i < 60; ++i) {

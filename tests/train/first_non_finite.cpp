@@ -1,4 +1,4 @@
-// The first number that is not finite, among lanes that go in lockstep and a penalty that one of them makes.
+// The first non-finite value, among lanes in lockstep and with a penalty computed by one of them.
 #include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/linear.h"
@@ -14,7 +14,7 @@ using namespace heed;
 
 namespace {
 
-/// Vectors of two numbers, normalised over the batch: logits = W2 W1 batch_norm(W0 x), and a penalty of many
+/// Vectors of two elements, normalised over the batch: logits = W2 W1 batch_norm(W0 x), and a penalty with many
 /// operations.
 class Steep : public ModelBase<Steep> {
  public:
@@ -61,8 +61,8 @@ class Steep : public ModelBase<Steep> {
 
 BOOST_AUTO_TEST_SUITE(train_first_non_finite)
 
-// On the way back the first example's gradient overflows before the norm, and the others' when they have its sums. The
-// penalty is the first lane's, but that it has more operations does not make it later.
+// In the backward pass the first example's gradient overflows before the norm, the others' after it has summed over the
+// batch. The first lane computes the penalty, but its additional operations do not make it later.
 BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   const Steep model;
   Parameters<double> parameters(model.parameters());
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   const double scales[] = {1, 1e300, 1e20};
   for (ParameterId w = 0; w < 3; ++w) parameters[w][0] = parameters[w][3] = scales[w];
   for (const Index c : {0, 1}) parameters[model.parameters().find("gamma")][c] = 1e-300;
-  // All are answered right beyond doubt, but for the first.
+  // All are predicted correctly with certainty, except the first.
   const Tensor<double> images(Shape{4, 2}, {1, -1, 2, -2, -1, 1, -2, 2}),
       targets(Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1});
   const std::vector<int> labels{1, 0, 1, 1};
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   BOOST_TEST(gradient.first_non_finite() == "the gradient by the result of batch_norm");
 }
 
-// A penalty that is not finite is found all the same.
+// A non-finite penalty is still found.
 BOOST_AUTO_TEST_CASE(nor_is_it_overlooked) {
   const Steep model;
   Parameters<double> parameters(model.parameters());

@@ -1,4 +1,4 @@
-// Lanes, the tree by which they are added up, and the shares of processes.
+// Lanes, their tree sum, and their division among processes.
 #include "heed/train/lanes.h"
 
 #include <boost/test/unit_test.hpp>
@@ -9,7 +9,7 @@ using namespace heed;
 
 namespace {
 
-/// The tree over lanes as a formula.
+/// Returns the tree over lanes as a formula.
 std::string formula(LaneRange lanes) {
   return tree_sum(
       lanes, [](Index lane) { return std::to_string(lane); },
@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(the_tree_is_that_of_halves) {
   BOOST_TEST(formula({0, 5}) == "((0+1)+(2+(3+4)))");
 }
 
-// So that the sums of processes, added up as neighbours, are the sum of one.
+// Ensures that the tree sum over processes equals that of one process.
 BOOST_AUTO_TEST_CASE(processes_own_subtrees) {
   for (Index count = 8; count <= 16; ++count) {
     const Lanes lanes{count, 1, count};
@@ -69,8 +69,8 @@ BOOST_AUTO_TEST_CASE(every_model_has_eight_lanes_where_there_are_eight_microbatc
     }
 }
 
-// Where examples depend on each other, a larger batch has no fewer lanes, and no lane is two examples longer than
-// another.
+// If examples depend on each other, a larger batch has at least as many lanes, and lengths of lanes differ by at most
+// one example.
 BOOST_AUTO_TEST_CASE(whole_lanes_are_even) {
   for (const Index microbatch : {1, 3, 8}) {
     Index lanes_before = 0;
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(whole_lanes_are_even) {
   }
 }
 
-// Computed one after the other, so many sums of lanes and subtrees exist at once, and no more.
+// Computed sequentially, this many sums of lanes and subtrees exist at once, and no more.
 BOOST_AUTO_TEST_CASE(a_logarithm_of_sums_is_enough) {
   for (Index lanes = 1; lanes <= 70; ++lanes) {
     Index now = 0, most = 0;

@@ -1,4 +1,4 @@
-// Training works: a model learns what can be learnt.
+// Training works: a model learns an easy task.
 #include "support/training.h"
 
 #include "heed/kernels/products/gemm_bf16.h"
@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Keeps what is reported.
+/// Observer that stores the reports.
 struct Recorder : TrainObserver {
   std::vector<EpochReport> epochs;
   Evaluation tested;
@@ -28,9 +28,9 @@ Recorder record(const Experiment& x, const std::string& directory) {
 
 BOOST_AUTO_TEST_SUITE(train_learning)
 
-// Ten patterns under noise that leaves them apart: an untrained model's loss is log 10 = 2.3, and guessing is right in
-// 10 %. After 12 epochs of 20 steps, accuracies by sgd with seeds 1 to 4 lie between 87 % and 99 %, and differ by up to
-// 3 % between CPUs, whose kernels round differently.
+// Ten patterns with noise, still separable: an untrained model's loss is log 10 = 2.3, and guessing is correct in 10 %.
+// After 12 epochs of 20 steps, accuracies by sgd with seeds 1 to 4 are between 87 % and 99 %, and differ by up to 3 %
+// between CPUs, whose kernels round differently.
 BOOST_AUTO_TEST_CASE(separable_patterns_are_learnt) {
   for (const std::string name : {"adamw", "sgd"}) {
     const Workshop workshop(340, 100);
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(separable_patterns_are_learnt) {
   }
 }
 
-// Products of bfloat16 are within 2^-7, and their errors average out: the loss falls as in float, if not to the digit.
+// Products in bfloat16 have errors within 2^-7, which average out: the loss falls as in float, though not to the digit.
 BOOST_AUTO_TEST_CASE(bfloat16_learns_as_float_does) {
   const Workshop workshop(340, 100);
   Experiment x = workshop.experiment();
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(bfloat16_learns_as_float_does) {
   BOOST_TEST(in_bf16.tested.score.accuracy() > 0.95);
 }
 
-// 2,400 images in patches of 7, 300 steps. Seeds 1 and 2 gave 61 % and 67 %; guessing gives 10 %.
+// 2,400 images in patches of 7, 300 steps. Seeds 1 and 2 reached 61 % and 67 %; guessing gives 10 %.
 BOOST_AUTO_TEST_CASE(mnist_is_learnt) {
   const std::string path = "../shared/data/mnist";
   if (!std::filesystem::is_directory(path)) {

@@ -1,7 +1,7 @@
-// Training reuses its memory: once two steps have shown how much is needed, the thread that trains asks the system for
-// none, neither in a step nor for its batch. (The end of an epoch evaluates and writes files, which allocates.)
+// Training reuses its memory: after two steps have determined the required size, the training thread allocates nothing,
+// neither in a step nor for its batch. (The end of an epoch evaluates and writes files, which allocates.)
 //
-// The allocation functions of this test program count the calls of each thread and pass them on to glibc.
+// The allocation functions of this test program count the calls of each thread and forward them to glibc.
 #include "support/command.h"
 #include "support/training.h"
 
@@ -68,8 +68,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Calls this thread has made in steps after the second: from the end of one step to the end of the next, batches
-/// included, in all epochs.
+/// Observer that counts this thread's calls in steps after the second: from the end of one step to the end of the next,
+/// including batches, in all epochs.
 class Watch : public TrainObserver {
  public:
   void step(const StepReport& report) override {
@@ -97,7 +97,7 @@ void check(const Experiment& x, const std::string& directory) {
 
 BOOST_AUTO_TEST_SUITE(memory, *boost::unit_test::precondition(without_sanitizer))
 
-// The counters see what they are meant to see.
+// The counters detect allocations.
 BOOST_AUTO_TEST_CASE(allocations_are_counted) {
   const auto calls_of = [](auto f) {
     const long before = allocations;
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(no_allocation_after_the_second_step) {
   }
 }
 
-// Lanes in lockstep, of which each has a stack, and a teacher that answers before each step.
+// Lanes in lockstep, each with a stack, and a teacher that computes its outputs before each step.
 BOOST_AUTO_TEST_CASE(nor_with_batch_norm_and_a_teacher) {
   for (const int count : {1, 2}) {
     const WithThreads with(count);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(nor_with_batch_norm_and_a_teacher) {
     x.train.recompute = true;
     check(x, workshop / "recompute");
     for (Experiment teacher : {dino_experiment(workshop), dino_with_batch_norm(workshop)}) {
-      teacher.dino.freeze_last_layer = 0;  // a step for which tensors are frozen has a list of them
+      teacher.dino.freeze_last_layer = 0;  // a step with frozen tensors has a list of them
       check(teacher, workshop / (teacher.model.family + "-teacher"));
     }
   }

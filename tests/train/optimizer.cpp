@@ -1,4 +1,4 @@
-// Optimisers, schedule and clipping against the formulas, written out once more in plain double.
+// Optimisers, schedule and clipping compared with the formulas in plain double.
 #include "support/training.h"
 
 #include "heed/train/optimizer.h"
@@ -12,7 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A decayed matrix longer than one thread's range, an undecayed vector, and a buffer.
+/// Returns a decayed matrix longer than one thread's range, an undecayed vector, and a buffer.
 ParameterList list_of(Index rows) {
   ParameterList list;
   list.add({"weight", {rows, 7}, Initial::normal(0.5)});
@@ -21,9 +21,9 @@ ParameterList list_of(Index rows) {
   return list;
 }
 
-/// Runs `steps` updates with given gradients and learning rates on heed's optimiser and, for every weight, on `slow`,
-/// a function (weight, gradient, decay, update of this weight from 1, lr, state[2]) -> weight. The first `frozen`
-/// updates leave tensor 0 out. Returns the largest difference.
+/// Runs `steps` updates with given gradients and learning rates in heed's optimiser and, for every weight, in `slow`, a
+/// function (weight, gradient, decay, update of this weight from 1, lr, state[2]) -> weight. The first `frozen` updates
+/// omit tensor 0. Returns the largest difference.
 template <class T, class Slow>
 double largest_difference(const OptimConfig& config, Index rows, int steps, const Slow& slow, int frozen = 0) {
   Parameters<T> parameters(list_of(rows));
@@ -65,7 +65,7 @@ void check_clipping(Index rows) {
       sum += static_cast<double>(g) * static_cast<double>(g);
     }
   const double norm = std::sqrt(sum);
-  // Sums of up to 2.8 million positive terms in double, in different orders, differ by 1e-14 or so.
+  // Sums of up to 2.8 million positive terms in double, in different orders, differ by about 1e-14.
   BOOST_TEST(std::abs(clip_by_norm(gradients, 0).norm - norm) < 1e-12 * norm);
   BOOST_TEST(clip_by_norm(gradients, 0).factor == 1);
   BOOST_TEST(clip_by_norm(gradients, norm + 1).factor == 1);
@@ -79,7 +79,7 @@ void check_clipping(Index rows) {
 
 BOOST_AUTO_TEST_SUITE(train_optimizer)
 
-// Weights are below 2, updates below 0.1: 20 steps of a few roundings each stay within 1e-14 in double, 1e-5 in float.
+// Weights are below 2, updates below 0.1: errors of 20 steps are within 1e-14 in double, 1e-5 in float.
 BOOST_AUTO_TEST_CASE(adamw_follows_its_formulas) {
   OptimConfig config;
   config.betas = {0.8, 0.95};
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(sgd_follows_its_formula) {
   BOOST_TEST(largest_difference<double>(config, 3, 20, slow, 7) < 1e-14);
 }
 
-// 10 steps an epoch, warm-up of one and a half epochs, 55 steps: half-way down the cosine at 15 + 20.
+// 10 steps per epoch, warm-up of one and a half epochs, 55 steps: half-way along the cosine at 15 + 20.
 BOOST_AUTO_TEST_CASE(learning_rates_at_known_points) {
   OptimConfig config;
   config.lr = 2;
@@ -140,8 +140,8 @@ BOOST_AUTO_TEST_CASE(learning_rates_at_known_points) {
   for (const Index step : {0, 1, 54}) BOOST_TEST(at(step) == 2);
 }
 
-// Every schedule at every step of 55, against its formula: with no warm-up, one of 7 steps, and one of 1.5 epochs of
-// 10, which steps of their own replace unless they are 0.
+// Every schedule at every step of 55, compared with its formula: without warm-up, with 7 steps, and with 1.5 epochs of
+// 10, which a nonzero number of steps overrides.
 BOOST_AUTO_TEST_CASE(learning_rates_at_all_steps) {
   struct WarmUp {
     Index steps;
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(learning_rates_at_all_steps) {
     }
 }
 
-// The decay follows a cosine to its end, which may be 0; -1 is none.
+// The decay follows a cosine to its final value, which may be 0; -1 disables it.
 BOOST_AUTO_TEST_CASE(weight_decay_may_end_at_zero) {
   OptimConfig config;
   config.weight_decay = 0.3;
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(weight_decay_may_end_at_zero) {
   BOOST_TEST(rates_of(config, 5, 2, 10).lr == learning_rate(config, 5, 2, 10));
 }
 
-// The average of weights moves; what is no weight is that of the model.
+// The average changes weights only; other tensors are the model's.
 BOOST_AUTO_TEST_CASE(an_average_takes_buffers_as_they_are) {
   Parameters<double> average(list_of(3)), now(list_of(3));
   average.initialise(1), now.initialise(2);
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(an_average_takes_buffers_as_they_are) {
     }
 }
 
-// Beyond 2^21 weights each of the sums that make the norm takes several ranges of them.
+// Beyond 2^21 weights each partial sum of the norm covers several ranges.
 BOOST_AUTO_TEST_CASE(clipping_by_the_global_norm) {
   for (const Index rows : {20'000, 299'594, 400'000}) check_clipping(rows);
 }

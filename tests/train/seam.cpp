@@ -1,4 +1,4 @@
-// A model and a task that heed has not go through training, evaluation and costs (support/tagger.h).
+// Training, evaluation and costs of a model and a task outside of heed (support/tagger.h).
 #include "support/processes.h"
 #include "support/tagger.h"
 #include "support/training.h"
@@ -22,7 +22,7 @@ struct Foreign {
 
   Foreign() { parameters.initialise(2); }
 
-  /// The logits of token t of sentence b, by the definition.
+  /// Returns the logits of token t of sentence b, by the definition.
   std::vector<double> logits(Index b, Index t) const {
     const View<const double> E = parameters[0], W = parameters[1], c = parameters[2];
     const Index L = sentences.lengths[b];
@@ -36,7 +36,7 @@ struct Foreign {
     return y;
   }
 
-  /// Sums over the tags that are asked for, one sentence after the other.
+  /// Returns sums over the tags, sentence by sentence.
   Score score() const {
     Score score;
     for (Index i = 0; i < sentences.tags.size(); ++i) {
@@ -62,8 +62,8 @@ struct Foreign {
 
 BOOST_AUTO_TEST_SUITE(train_seam)
 
-// The loss is a mean over the tags of the whole batch, of which microbatches have different numbers; the penalty counts
-// once. Central differences of steps 1e-5 are right to 1e-10 times third derivatives, of order one here.
+// The loss is a mean over the tags of the whole batch, whose microbatches have different numbers; the penalty counts
+// once. Central differences with steps of 1e-5 are accurate to 1e-10 times third derivatives, of order one here.
 BOOST_FIXTURE_TEST_CASE(gradients_of_a_foreign_batch, Foreign) {
   const TaggedBatch<double> batch(sentences, 0, 11);
   for (const Index microbatch : {1, 2, 11}) {
@@ -87,7 +87,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_of_a_foreign_batch, Foreign) {
   }
 }
 
-// Commands that want images or classes are told that there are none.
+// Commands that require images or classes report that there are none.
 BOOST_FIXTURE_TEST_CASE(a_foreign_model_says_what_it_takes, Foreign) {
   BOOST_TEST(error_of([&] { model.image_shape(); }) == "[model] this model takes no images");
   BOOST_TEST(Tagging(model, 4).class_names().empty());
@@ -96,7 +96,7 @@ BOOST_FIXTURE_TEST_CASE(a_foreign_model_says_what_it_takes, Foreign) {
 BOOST_FIXTURE_TEST_CASE(evaluation_of_a_foreign_task, Foreign) {
   const Score expected = score();
   std::vector<Score> scores;
-  // A visitor is told which example of all a microbatch begins with.
+  // A visitor receives the index of a microbatch's first example.
   std::vector<Index> begun;
   std::mutex several;
   const AnswerVisitor<double> visit = [&](Index first, View<const double> answers) {
@@ -124,7 +124,7 @@ BOOST_FIXTURE_TEST_CASE(evaluation_of_a_foreign_task, Foreign) {
   BOOST_TEST(scores[0].loss == scores[2].loss);
 }
 
-// Eleven sentences in batches of four and three, in lanes of one each: of the last batch, the fourth process has none.
+// Eleven sentences in batches of four and three, in lanes of one each: the fourth process has none of the last batch.
 BOOST_FIXTURE_TEST_CASE(evaluation_by_several_processes, Foreign) {
   SentenceSource<double> source(model, sentences, 4);
   const Evaluation alone = evaluate(model, parameters, source, 1, 1);
@@ -155,8 +155,8 @@ BOOST_FIXTURE_TEST_CASE(cost_of_a_foreign_model, Foreign) {
   BOOST_TEST(products(CostPass::backward) == 2 * length * width * tags);
 }
 
-// Two views of an example and a teacher that follows the weights. What the task keeps is in the checkpoint: without it,
-// a run that was interrupted would go on with another teacher.
+// Two views of an example and a teacher that follows the weights. The task's state is in the checkpoint: without it, an
+// interrupted run would continue with another teacher.
 BOOST_FIXTURE_TEST_CASE(training_with_a_teacher_and_resuming, Foreign) {
   const Workshop workshop(10, 10);
   Experiment x = workshop.experiment();
@@ -183,7 +183,7 @@ BOOST_FIXTURE_TEST_CASE(training_with_a_teacher_and_resuming, Foreign) {
   const Recorder whole = run(workshop / "whole", 0, false);
   BOOST_TEST(whole.losses.size() == 3u);
   BOOST_TEST(whole.losses.back() < whole.losses.front());
-  BOOST_TEST(whole.tested == 22);  // tags that the test sentences ask for
+  BOOST_TEST(whole.tested == 22);  // number of tags in the test sentences
   run(workshop / "stopped", 2, false);
   run(workshop / "stopped", 5, true);
   run(workshop / "stopped", 0, true);

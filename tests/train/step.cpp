@@ -1,4 +1,4 @@
-// The gradient of a batch does not depend on how the batch is cut, and is that of one pass over all of it.
+// The gradient of a batch does not depend on its division, and equals that of one pass over all of it.
 #include "support/processes.h"
 #include "support/training.h"
 
@@ -17,7 +17,7 @@ using namespace heed::test;
 
 namespace {
 
-/// What a batch comes to.
+/// Results of a batch.
 struct Result11 {
   std::vector<double> gradient;
   BatchResult result;
@@ -58,7 +58,7 @@ struct Batch11 {
 
 BOOST_AUTO_TEST_SUITE(train_step)
 
-// Sums of a few hundred terms of order one in another order: 1e-13 leaves room for a hundred roundings.
+// Sums of a few hundred terms of order one in another order: 1e-13 allows a hundred rounding errors.
 BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   Gradients<double> gradients(parameters);
   gradients.reset();
@@ -77,8 +77,7 @@ BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   }
 }
 
-// Tensors prepared once a step equal those that a pass prepares by itself, in training and with its noise, forward and
-// backward.
+// Tensors prepared once per step equal those prepared in a pass, in training and with its noise, forward and backward.
 BOOST_AUTO_TEST_CASE(preparing_once_a_step_makes_no_difference) {
   for (const auto& [mechanism, options] : std::vector<std::pair<std::string, OptionValues>>{
            {"aft", {{"rank", "3"}}},
@@ -126,7 +125,7 @@ BOOST_FIXTURE_TEST_CASE(computing_blocks_again_changes_no_bit, Batch11) {
   }
 }
 
-/// A step of a model whose products are worth sharing among threads: its gradient.
+/// Returns the gradient of a step of a model whose products are shared among threads.
 template <class T>
 std::vector<T> large_step(LaneMemory memory) {
   ModelConfig config = Workshop(10, 10).experiment().model;
@@ -144,7 +143,7 @@ std::vector<T> large_step(LaneMemory memory) {
   return {gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size()};
 }
 
-// Ten microbatches in ten lanes. Streamed, threads share each operation; kept, each takes lanes.
+// Ten microbatches in ten lanes. Streamed, threads share each operation; in parallel, each thread takes lanes.
 BOOST_AUTO_TEST_CASE(streaming_lanes_changes_no_bit) {
   const std::vector<float> kept = large_step<float>(LaneMemory::per_lane);
   const std::vector<double> kept_in_double = large_step<double>(LaneMemory::per_lane);
@@ -169,7 +168,7 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
       for (const int count : {2, 4}) {
         std::vector<Result11> results(static_cast<std::size_t>(count));
         in_processes(count, [&](Ranks& ranks) {
-          // Nobody looks at the examples of others, nor at what others have prepared from the weights.
+          // Processes access neither examples nor prepared tensors of others.
           Batch11 own(x);
           BatchGradient<double> gradient(own.model, own.parameters, 11, {.microbatch = microbatch}, ranks, memory);
           const ExampleRange share = gradient.share()(11);
@@ -191,7 +190,7 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
     }
 }
 
-/// Names and first values of all tensors that an observer is shown.
+/// Collects names and first values of all tensors passed to an observer.
 struct Seen : TensorObserver<double> {
   void observe(const ObservedTensor<double>& tensor) override {
     lines.push_back(fmt::format("{}{} {}: {}", tensor.gradient ? "gradient of " : "", names.of(tensor),
@@ -202,7 +201,7 @@ struct Seen : TensorObserver<double> {
   std::vector<std::string> lines;
 };
 
-// Threads take the microbatches in any order; the observer is shown the first alone.
+// Threads process the microbatches in any order; the observer receives only the first.
 BOOST_FIXTURE_TEST_CASE(an_observer_is_shown_the_first_microbatch, Batch11) {
   const ClassificationBatch<double> all = batch();
   const auto seen = [&](int count, bool observed) {
@@ -222,12 +221,12 @@ BOOST_FIXTURE_TEST_CASE(an_observer_is_shown_the_first_microbatch, Batch11) {
   BOOST_TEST(seen(1, false).empty());
 }
 
-// A process is named its first number that is not finite by the one in whose lanes it is.
+// The first non-finite value is reported by the process whose lanes contain it.
 BOOST_FIXTURE_TEST_CASE(processes_agree_on_what_is_not_finite, Batch11) {
   images[64 * 9] = std::numeric_limits<double>::infinity();
   const ClassificationBatch<double> all = batch();
   const auto where = [&](Ranks& ranks) {
-    Batch11 own;  // of which each process prepares what it needs
+    Batch11 own;  // each process prepares its own tensors
     BatchGradient<double> gradient(own.model, own.parameters, 11, {.microbatch = 1}, ranks);
     gradient.run(all, random);
     return gradient.first_non_finite();
@@ -257,7 +256,7 @@ BOOST_FIXTURE_TEST_CASE(processes_that_have_no_subtree_are_refused, Batch11) {
   BOOST_TEST(error_with(8, 64, 8) == "no error");
 }
 
-// The same with what a training run of floats uses: products in bfloat16, where there are any.
+// The same in float as in training: products in bfloat16, if supported.
 BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   if (kernels::bf16_obstacle()) {
     BOOST_TEST_MESSAGE("skipped: " << kernels::bf16_obstacle());
@@ -281,7 +280,7 @@ BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   BOOST_TEST(results[0] == results[1], boost::test_tools::per_element());
 }
 
-// Operations of the model and the loss have times, forward and backward; the sum cannot exceed that of the threads.
+// Operations of the model and the loss have times, forward and backward; the sum cannot exceed the threads' time.
 BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::unit_test::data::make({false, true}),
                        recompute) {
   BatchGradient<double> gradient(model, parameters, 11, {.microbatch = 2, .recompute = recompute});

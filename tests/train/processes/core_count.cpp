@@ -1,4 +1,4 @@
-// The number of threads that a process starts with: what it was told, is bound to, and its container pays for.
+// Initial number of threads of a process: the environment variable, the core binding, and the container's quota.
 #include "heed/train/processes/core_count.h"
 
 #include "support/temporary.h"
@@ -16,7 +16,7 @@ using namespace heed;
 
 namespace {
 
-/// Sets OMP_NUM_THREADS, or with nullptr removes it, for its lifetime.
+/// Sets OMP_NUM_THREADS, or removes it for nullptr, during its lifetime.
 class Asked {
  public:
   explicit Asked(const char* count) {
@@ -32,7 +32,7 @@ class Asked {
   std::optional<std::string> before_;
 };
 
-/// A root of a file system with these files.
+/// A root directory with these files.
 struct Root {
   TemporaryDirectory directory;
   std::string path = directory.path().string();

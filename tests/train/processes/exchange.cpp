@@ -1,4 +1,4 @@
-// What processes exchange comes to the sums of the tree, with messages that threads pass each other.
+// Exchanges between processes give the tree's sums, with messages passed between threads.
 #include "src/train/processes/tree_exchange.h"
 
 #include "heed/base/random.h"
@@ -18,7 +18,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Messages on their way, by sender and receiver.
+/// Messages in transit, by sender and receiver.
 class Post {
  public:
   void send(int from, int to, std::span<const std::byte> bytes) {
@@ -68,7 +68,7 @@ class PostalWire : public Wire {
   std::deque<std::pair<int, std::span<std::byte>>> expected_;
 };
 
-/// Numbers of many sizes, of which a process has `size`.
+/// Returns `size` numbers of many magnitudes for a process.
 template <class T>
 std::vector<T> numbers_of(int rank, std::size_t size) {
   const RandomStream random = RandomStream(3).derive(static_cast<std::uint64_t>(rank));
@@ -93,7 +93,7 @@ void check_sums(int count, std::size_t size) {
       processes.emplace_back([&, rank] {
         PostalWire wire(post, rank);
         TreeExchange exchange(wire, rank, count);
-        for (int time = 0; time < 2; ++time) {  // the second in memory of the first
+        for (int time = 0; time < 2; ++time) {  // the second reuses the memory of the first
           std::vector<T>& numbers = found[static_cast<std::size_t>(rank)] = numbers_of<T>(rank, size);
           exchange.sum(std::span(numbers));
         }
@@ -108,7 +108,7 @@ void check_sums(int count, std::size_t size) {
 
 BOOST_AUTO_TEST_SUITE(train_exchange)
 
-// Few numbers go in whole, many in halves and ranges; lengths around the limits of both, and odd ones.
+// Short arrays are sent whole, long ones in halves and ranges; lengths around both limits, and odd ones.
 BOOST_AUTO_TEST_CASE(sums_are_those_of_the_tree) {
   for (const int count : {1, 2, 4, 8})
     for (const std::size_t size : {0, 1, 7, 4095, 4096, 4097, 131'071, 131'072, 300'001}) {
@@ -117,7 +117,7 @@ BOOST_AUTO_TEST_CASE(sums_are_those_of_the_tree) {
     }
 }
 
-// Of n numbers, halves, quarters and so on go there, and the same back: 2 n (1 - 1/P) from each process.
+// For n values, halves, quarters and so on are sent, and the same in reverse: 2 n (1 - 1/P) from each process.
 BOOST_AUTO_TEST_CASE(many_numbers_are_not_sent_to_everybody) {
   for (const int count : {2, 4, 8}) {
     Post post;

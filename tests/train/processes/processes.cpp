@@ -1,4 +1,4 @@
-// Runs of several processes, played by threads, leave the files of one. (tests/processes.sh has real ones.)
+// Runs of several processes, simulated by threads, have the same files as one. (tests/processes.sh tests real ones.)
 #include "heed/io/safetensors.h"
 #include "heed/train/processes/processes.h"
 
@@ -33,7 +33,7 @@ void check_counts(const Workshop& workshop, const Experiment& x, const std::stri
   }
 }
 
-/// Batches of 16 in four microbatches, and all that draws random numbers.
+/// Returns an experiment with batches of 16 in four microbatches, and everything that draws random numbers.
 Experiment everything(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   ask_for_everything(x);
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(so_they_do_where_examples_belong_together) {
   check_counts(workshop, x, "cvt");
 }
 
-// The teacher's weights, its centre and the entropy of its answers are the same everywhere, in a resumed run, too.
+// The teacher's weights, centre and entropy are equal in all processes, also in a resumed run.
 BOOST_AUTO_TEST_CASE(so_they_do_with_a_teacher) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(so_they_do_with_a_class_for_each_patch) {
   check_counts(workshop, x, "scenes");
 }
 
-// A run goes on in any number of processes. The signal comes to one that does not write, between others' steps.
+// A run can be resumed with any number of processes. The signal reaches a non-writing one between others' steps.
 BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
   const Workshop workshop;
   const Experiment x = everything(workshop);
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
     });
     for (const Outcome outcome : outcomes)
       BOOST_TEST((outcome == (left > 100 ? Outcome::finished : Outcome::interrupted)));
-    // Some may have asked whether to go on before the signal came: then it is one step more, for all.
+    // If some have already decided to continue when the signal arrives, all make one more step.
     const Index step = std::stoll(SafetensorsFile(run + "/last.safetensors").metadata().at("heed.step"));
     if (left < 100) BOOST_TEST((step == left || step == left + 1), step);
     count /= 2, left = count == 2 ? 9 : 1000;
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
   check_same_run(workshop / "whole", run);
 }
 
-// One image in the lanes of the second process is enough.
+// A single image in the second process's lanes suffices.
 BOOST_AUTO_TEST_CASE(a_step_is_skipped_in_all_processes_or_none) {
   const Workshop workshop(64, 16);
   Experiment x = workshop.experiment();
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(nobody_shares_cores_out_where_nobody_was_started) {
   BOOST_TEST(ending.error == "why");
 }
 
-// Without MPI processes do not know of each other: none of them starts, and the first says why.
+// Without MPI processes cannot communicate: none of them starts, and the first reports why.
 BOOST_AUTO_TEST_CASE(a_build_without_mpi_is_not_for_several) {
   if (!launch_words(2).empty()) return;
   struct Launched {

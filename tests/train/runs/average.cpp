@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(weights_are_averaged_update_by_update) {
   BOOST_TEST((run_until(1, x, directory) == Outcome::interrupted));
   Experiment untrained = x;
   untrained.train.max_steps = 1;
-  untrained.optim.lr = 0;  // an update that changes nothing shows the initial weights
+  untrained.optim.lr = 0;  // an update without effect shows the initial weights
   untrained.optim.min_lr = 0;
   run(untrained, workshop / "untrained");
   std::vector<double> expected = tensor_of(workshop / "untrained", name);
@@ -42,13 +42,13 @@ BOOST_AUTO_TEST_CASE(weights_are_averaged_update_by_update) {
       moved = std::max(moved, std::abs(weights[i] - expected[i]));
       error = std::max(error, std::abs(average[i] - expected[i]));
     }
-    // Rounding of a few sums of numbers below 1; an average that lagged by an update would be off by what moved.
+    // Rounding of a few sums of numbers below 1; an average late by one update would differ by `moved`.
     BOOST_TEST(error < 1e-15);
     BOOST_TEST(moved > 1e-6);
   }
 }
 
-// landmark_index holds places of tokens.
+// landmark_index holds token positions.
 BOOST_AUTO_TEST_CASE(buffers_are_not_averaged) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -63,8 +63,7 @@ BOOST_AUTO_TEST_CASE(buffers_are_not_averaged) {
              boost::test_tools::per_element());
 }
 
-// Statistics of batch norm change in every step, so that an average with those of the beginning evaluates another
-// model.
+// Batch-norm statistics change in every step, so an average with the initial ones would evaluate another model.
 BOOST_AUTO_TEST_CASE(statistics_of_batch_norm_are_the_models) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

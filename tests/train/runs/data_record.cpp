@@ -1,4 +1,4 @@
-// The record that a run keeps of its data, and its use.
+// The record of a run's data, and its use.
 #include "heed/train/runs/data_record.h"
 
 #include "heed/data/loader.h"
@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   use_record(x, record);
   BOOST_TEST((x.data.recorded == record.recorded));
   x.data = {};
-  x.data.path = record.path;  // of MNIST, which is in one of its usual places now
+  x.data.path = record.path;  // MNIST's, now in a default directory
   DataRecord moved = record;
   moved.name = "mnist";
   const TemporaryDirectory places;
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   BOOST_TEST(x.data.recorded.classes.empty());
 }
 
-// Images that are added are trained on: those set aside stay the same ones.
+// Added images are used for training: the validation images stay the same.
 BOOST_AUTO_TEST_CASE(images_set_aside_stay_the_same) {
   const TemporaryDirectory directory;
   DataConfig data;
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(images_set_aside_stay_the_same) {
   BOOST_TEST(names(Part::train).size() == 16u);
   BOOST_TEST(names(Part::train).contains((directory / "train/a/00.png").string()));
   data.recorded.validation.clear();
-  BOOST_TEST((names(Part::validation) != aside));  // drawn anew, of 21
+  BOOST_TEST((names(Part::validation) != aside));  // redrawn, of 21
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,4 +1,4 @@
-// The directory of a run: nothing in it is lost, and nothing damaged is taken for whole.
+// The directory of a run: nothing is lost, and damaged files are detected.
 #include "heed/train/runs/run.h"
 #include "src/train/runs/checkpoint.h"
 
@@ -11,7 +11,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A run that was stopped after its first epoch of seven steps, its steps logged.
+/// A run stopped after its first epoch of seven steps, with logged steps.
 struct StoppedRun {
   Workshop workshop;
   Experiment x = workshop.experiment();
@@ -26,7 +26,7 @@ struct StoppedRun {
 
   std::string file(const std::string& name) const { return directory + "/" + name; }
 
-  /// Checks that the run is not resumed, for a reason that contains `piece`, and that it stays as it is.
+  /// Checks that resuming fails with a reason that contains `piece`, and changes nothing.
   void check_refusal(const std::string& piece) const {
     const std::string config = read_file(file("config.toml")), last = read_file(file("last.safetensors"));
     const std::string message = error_of([&] { run(x, directory, true); });
@@ -40,7 +40,7 @@ struct StoppedRun {
 
 BOOST_AUTO_TEST_SUITE(train_directory)
 
-// Killed, or the disk full, before the first checkpoint.
+// Killed, or disk full, before the first checkpoint.
 BOOST_AUTO_TEST_CASE(a_directory_without_a_checkpoint_is_begun_again) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();

@@ -1,4 +1,4 @@
-// A resumed run keeps its configuration: no key may change but those that say where data lie and what is saved.
+// A resumed run keeps its configuration: only keys of data location and saving may change.
 #include "heed/train/runs/run.h"
 
 #include "support/training.h"

@@ -1,4 +1,4 @@
-// A run that is killed at any moment goes on, to the byte.
+// A run killed at any time can be resumed with the same bytes.
 #include "heed/train/runs/run.h"
 
 #include "support/cli.h"
@@ -26,11 +26,11 @@ BOOST_AUTO_TEST_CASE(a_killed_run_goes_on_to_the_byte) {
   BOOST_TEST(heed_with({"train", file, "--run", whole}).status == 0);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  // make test-thorough asks for fifty, and other moments each time it is told another seed.
+  // make test-thorough sets fifty, at other times for each seed.
   const char* const asked = std::getenv("HEED_KILLS");
   const char* const seed = std::getenv("HEED_KILL_SEED");
   const RandomStream random(seed ? static_cast<std::uint64_t>(std::atoll(seed)) : 1);
-  Index in_vain = 0;  // kills after which no step was saved that had not been before
+  Index in_vain = 0;  // kills after which no new step had been saved
   const Index kills = asked ? std::atoll(asked) : 6;
   for (Index i = 0; i < kills; ++i) {
     const std::string directory = workshop / ("killed-" + std::to_string(i));

@@ -1,4 +1,4 @@
-// train.patience: training ends where validation becomes no better, and an interruption does not count.
+// train.patience: training ends when validation stops improving; an interruption does not count.
 #include "heed/train/runs/history.h"
 #include "heed/train/runs/run.h"
 
@@ -9,7 +9,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A rate of zero learns nothing: validation is best in the first epoch.
+/// Returns an experiment with a rate of zero: the first validation is the best.
 Experiment stuck(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   x.optim.lr = 0;
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(training_ends_after_as_many_epochs_without_improvement) {
   const RunHistory history = read_history(RunPaths(workshop / "run"));
   BOOST_TEST(history.epochs.size() == 4);
   BOOST_TEST(history.finished);
-  // Patience that ends with the last epoch ends nothing.
+  // Patience that runs out in the last epoch has no effect.
   x.train.epochs = 4;
   Patience last;
   options.run = workshop / "last";
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(training_ends_after_as_many_epochs_without_improvement) {
   BOOST_TEST(read_history(RunPaths(workshop / "whole")).epochs.size() == 9);
 }
 
-// Each epoch that is better begins the count again, and the schedule is that of all epochs.
+// Each better epoch restarts the count, and the schedule is that of all epochs.
 BOOST_AUTO_TEST_CASE(improvement_begins_the_count_again_and_the_schedule_stays) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

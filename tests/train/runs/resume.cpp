@@ -1,4 +1,4 @@
-// A run is a function of its configuration: threads and interruptions leave no trace in its files.
+// A run is a function of its configuration: threads and interruptions do not affect its files.
 #include "support/training.h"
 
 #include <fstream>
@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// An experiment to repeat in different ways.
+/// An experiment to run in different ways.
 struct Variant {
   const char* name;
   void (*change)(Experiment&);
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(threads_leave_no_trace) {
   });
 }
 
-// Interrupted in the middle of an epoch, at the end of one (before it was validated), and after one step.
+// Interrupted in the middle of an epoch, at the end of one (before validation), and after one step.
 BOOST_AUTO_TEST_CASE(interruptions_leave_no_trace) {
   for_variants([](const Workshop& workshop, const Experiment& x, const std::string& whole) {
     const Index per_epoch = x.data.validation == 0 ? 8 : 7;
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(interruptions_leave_no_trace) {
   });
 }
 
-// max_steps may be raised on resuming. Steps 7 and 14 end an epoch.
+// max_steps may be raised when resuming. Steps 7 and 14 end an epoch.
 BOOST_AUTO_TEST_CASE(stops_at_max_steps_leave_no_trace) {
   for_variants([](const Workshop& workshop, const Experiment& x, const std::string& whole) {
     Experiment limited = x;
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(other_threads_may_go_on) {
   check_same_run(whole, stopped);
 }
 
-// What a run that is cut off after its last checkpoint leaves: the checkpoint, and rows beyond it.
+// Files of a run killed after its last checkpoint: the checkpoint, and later rows.
 BOOST_AUTO_TEST_CASE(what_came_after_the_last_checkpoint_is_done_again) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(what_came_after_the_last_checkpoint_is_done_again) {
   run(x, whole);
   for (const Index step : {2, 5, 9, 20}) {
     std::filesystem::remove_all(cut);
-    // At this step the process dies: all that is on the disk at that moment is what remains.
+    // The process dies at this step: only the files on the disk remain.
     struct Died {};
     TrainOptions options;
     options.run = cut;
@@ -123,14 +123,14 @@ BOOST_AUTO_TEST_CASE(what_came_after_the_last_checkpoint_is_done_again) {
     BOOST_CHECK_THROW(train(x, options, observer), Died);
     {
       std::ofstream metrics(cut + "/metrics.csv", std::ios::app);
-      metrics << "step,1,";  // a row that was being written
+      metrics << "step,1,";  // an incomplete row
     }
     BOOST_TEST((run(x, cut, true) == Outcome::finished));
     check_same_run(whole, cut);
   }
 }
 
-// Killed between the rows of an epoch and the checkpoint that counts it.
+// Killed between writing an epoch's rows and the checkpoint that includes it.
 BOOST_AUTO_TEST_CASE(rows_of_an_epoch_that_the_checkpoint_does_not_count_are_dropped) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_run_whose_last_step_is_the_limit_is_finished) {
   check_same_run(workshop / "whole", workshop / "limited");
 }
 
-// Checkpoints hold nothing of the machine, and seeds matter.
+// Checkpoints contain nothing about the host, and seeds matter.
 BOOST_AUTO_TEST_CASE(another_seed_makes_another_run) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_resumed) {
              ": the run was begun with attention.causal = (nothing), not true" + end);
   BOOST_TEST((read_file(directory + "/last.safetensors") == before));
 
-  // The checkpoint of another model in its place.
+  // Another model's checkpoint in the same place.
   Experiment other = x;
   other.model.hidden = 25;
   run_until(1, other, workshop / "other");
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(a_run_whose_files_were_changed_is_not_resumed) {
   BOOST_TEST(refusal().ends_with(end));
 }
 
-// Steps before are those of the run as it was; from there on the learning rate is that of the longer one.
+// Earlier steps are those of the original run; later ones use the longer run's learning rate.
 BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   BOOST_TEST((run(x, directory, true) == Outcome::finished));
   BOOST_TEST(load_experiment(directory + "/config.toml").train.epochs == 5);
   const std::vector<std::string> after = metrics_of(directory);
-  BOOST_TEST(std::equal(before.begin(), before.end() - 1, after.begin()));  // the test's row comes at the new end
+  BOOST_TEST(std::equal(before.begin(), before.end() - 1, after.begin()));  // the test's row moves to the new end
   run(x, workshop / "long");
   const std::vector<std::string> whole = metrics_of(workshop / "long");
   BOOST_REQUIRE(after.size() == whole.size());
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   for (std::size_t i = before.size() - 1; i < after.size(); ++i) BOOST_TEST(rate(after[i]) == rate(whole[i]));
 }
 
-// At the end of an epoch, before it was validated: what its last row says of its steps is of then.
+// Interrupted at the end of an epoch before validation: its last row describes the steps before that.
 BOOST_AUTO_TEST_CASE(an_epoch_that_is_only_validated_keeps_its_learning_rate) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_that_is_only_validated_keeps_its_learning_rate) {
   BOOST_TEST(observer.paces[1] > 0);
 }
 
-// Where the data lie and what is logged and saved may change.
+// Data location, logging and saving may change.
 BOOST_AUTO_TEST_CASE(what_may_change_on_resuming) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

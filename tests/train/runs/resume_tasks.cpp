@@ -1,4 +1,4 @@
-// A run that is interrupted after every single step leaves what an uninterrupted one leaves, in every task and family.
+// A run interrupted after every single step has the same files as an uninterrupted one, in every task and family.
 #include "support/families.h"
 #include "support/tasks.h"
 
@@ -7,7 +7,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Turns on all that has a state: averages, chance, a logged step and an optimiser with momentum.
+/// Enables everything with a state: averages, randomness, a logged step and an optimiser with momentum.
 void keep_states(Experiment& x, Index which) {
   x.train.dropout = 0.1, x.train.drop_path = 0.3, x.train.log_steps = true, x.train.patience = 2;
   if (!x.self_supervised()) x.train.ema = 0.8;
@@ -16,7 +16,7 @@ void keep_states(Experiment& x, Index which) {
   x.optim.warmup_steps = 3;
 }
 
-/// Runs of thousands of scenes to test with end before their test.
+/// Runs with thousands of test scenes end before their test.
 void check_cut_after_every_step(const TaskData& data, const std::string& name, const Experiment& x) {
   BOOST_TEST_CONTEXT(name) {
     const std::string whole = data.path(name + " whole"), cut = data.path(name + " cut");

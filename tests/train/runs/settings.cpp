@@ -1,4 +1,4 @@
-// Each setting of a run does something, and does nothing at the end of its range that stands for nothing.
+// Each setting of a run has an effect, and none at its neutral value.
 #include "heed/io/safetensors.h"
 
 #include "support/training.h"
@@ -10,7 +10,7 @@ namespace {
 
 using Sets = std::vector<std::string>;
 
-/// Short runs of small experiments with settings changed: three steps an epoch, two epochs.
+/// Short runs of small experiments with changed settings: three steps per epoch, two epochs.
 struct Settings {
   Workshop workshop{68, 10};
   std::string file = workshop / "x.toml";
@@ -22,7 +22,7 @@ struct Settings {
     write_file(file, to_toml(x));
   }
 
-  /// All trained tensors at the end of a run, a teacher's and its task's among them.
+  /// Returns all trained tensors at the end of a run, including a teacher's and its task's.
   std::vector<double> end_of(const Sets& sets) {
     const std::string directory = workshop / std::to_string(runs++);
     run(load_experiment(file, sets), directory);
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(ends_of_ranges_that_stand_for_nothing) {
   settings.check_same({operations, "data.randaugment_ops=0"}, {});
   settings.check_same({erase, "data.erase_probability=0"}, {});
   settings.check_same({"train.label_smoothing=0"}, {});
-  settings.check_same({"train.ema=0.5"}, {});  // an average is beside the weights
+  settings.check_same({"train.ema=0.5"}, {});  // the average does not affect the weights
   settings.check_same({"data.limit=0"}, {"data.limit=1000"});
   settings.check_same({"optim.clip=0"}, {"optim.clip=1e9"});
   settings.check_same({"optim.weight_decay_end=-1"}, {});

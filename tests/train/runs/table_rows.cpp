@@ -1,4 +1,4 @@
-// metrics.csv and gradients.csv: what resumes a run and what compares runs read them by the same rules.
+// metrics.csv and gradients.csv: resuming and comparing runs parse them by the same rules.
 #include "heed/train/runs/history.h"
 
 #include "support/temporary.h"
@@ -12,7 +12,7 @@ namespace {
 const std::string metrics = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
 const std::string gradients = "kind,epoch,step,gradient_norm\n";
 
-/// A run of one epoch, whose tables are as given.
+/// A run of one epoch with given tables.
 struct Tables {
   TemporaryDirectory directory;
   RunPaths paths{directory / ""};

@@ -1,4 +1,4 @@
-// Data and directories that vanish during a run: nothing is lost that was saved.
+// Data and directories removed during a run: nothing saved is lost.
 #include "support/training.h"
 
 using namespace heed;
@@ -8,7 +8,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// What goes wrong after the third step of a run that saves after every second.
+/// Returns the error of a run with a mishap after its third step; it saves after every second.
 std::string error_after_three_steps(const Experiment& x, const std::string& directory,
                                     const std::function<void()>& mishap) {
   TrainOptions options;
@@ -23,7 +23,7 @@ std::string error_after_three_steps(const Experiment& x, const std::string& dire
 
 BOOST_AUTO_TEST_SUITE(train_vanishing)
 
-// Images that fit into memory are read once: only a resumed run misses them.
+// Images that fit into memory are read once: only a resumed run needs them again.
 BOOST_AUTO_TEST_CASE(the_data) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -1,4 +1,4 @@
-// The report of a classification: its classes by name, and the accuracy of guessing.
+// The report of a classification: class names, and the accuracy of guessing.
 #include "heed/train/tasks/classification.h"
 
 #include <boost/test/unit_test.hpp>
@@ -9,7 +9,7 @@ using namespace heed;
 
 namespace {
 
-/// Examples of class `of` that are classified as `taken_for`.
+/// Number of examples of class `of` classified as `taken_for`.
 struct Answers {
   Index of, taken_for;
   double examples;

@@ -1,4 +1,4 @@
-// A class for each patch: overlaps, the head on tokens, and a run on scenes.
+// Patch classification: overlaps, the head on tokens, and a run on scenes.
 #include "heed/nn/families.h"
 #include "src/train/tasks/tasks.h"
 #include "support/training.h"
@@ -8,7 +8,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A model of 4 patches of 8 x 8 images.
+/// Returns a model of 4 patches of 8 x 8 images.
 Experiment of_patches(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   x.model.output = "tokens";
@@ -19,8 +19,8 @@ Experiment of_patches(const Workshop& workshop) {
 
 BOOST_AUTO_TEST_SUITE(train_dense)
 
-// Rows are true classes: of class 0 three of four are right and one of class 1 is taken for it, 3 / 5; of class 1 two
-// of three, 2 / 4; of class 2 there are none.
+// Rows are true classes: class 0 has three of four correct and one of class 1 predicted as it, 3 / 5; class 1 two of
+// three, 2 / 4; class 2 has none.
 BOOST_AUTO_TEST_CASE(overlaps_by_hand) {
   const std::vector<double> overlaps = overlaps_of({3, 1, 0, 1, 2, 0, 0, 0, 0}, 3);
   BOOST_TEST(overlaps[0] == 3.0 / 5);
@@ -38,13 +38,13 @@ BOOST_AUTO_TEST_CASE(overlaps_by_hand) {
   for (const char* piece :
        {"2 scenes\n", "mean IoU       55.00 %", "patches right  71.43 %", "loss           0.5000", "60.00"})
     BOOST_TEST(report.find(piece) != std::string::npos, report);
-  // A class that occurs and is never told counts as 0: means of 3 / 6, 2 / 4 and 0 / 1.
+  // A class that occurs and is never predicted counts as 0: means of 3 / 6, 2 / 4 and 0 / 1.
   evaluation.counts = {3, 1, 0, 1, 2, 0, 1, 0, 0};
   task->conclude(evaluation);
   BOOST_TEST(std::abs(evaluation.score.accuracy() - 1.0 / 3) < 1e-15);
 }
 
-// The head on every patch: the logits of a model whose only token is pooled are those of its patch.
+// The head on every patch: for a model with a single token, the pooled logits are its patch's.
 BOOST_AUTO_TEST_CASE(the_head_reads_patches) {
   const Workshop workshop;
   for (const char* pool : {"cls", "mean"}) {
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(the_head_reads_patches) {
     const Var<double> logits = batch->logits(*model, tape, {0, 3});
     BOOST_TEST((logits.shape() == Shape{3, 4, 10}));
     if (x.model.pool == "cls") continue;
-    // The mean over patches, of what is linear after the norm, is what the pooled model answers.
+    // The mean over patches of the linear part after the norm equals the pooled model's output.
     x.model.output = "class";
     const std::unique_ptr<Model> pooled = make_model(x);
     Parameters<double> same(pooled->parameters());

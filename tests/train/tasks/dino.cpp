@@ -1,4 +1,4 @@
-// Self-supervision by a teacher: what it is taught, gradients, schedules. Runs of it are in dino_runs.cpp.
+// Self-supervision by a teacher: targets, gradients, schedules. dino_runs.cpp tests runs.
 #include "heed/kernels/grids/bicubic.h"
 #include "heed/nn/dino.h"
 #include "heed/nn/families.h"
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(teaching_by_hand) {
   BOOST_TEST(moved[1] == -1);
 }
 
-// All views of a size go through the backbone together; what comes out is what each gives by itself.
+// Views of a size are processed together; the results are those of each view alone.
 BOOST_AUTO_TEST_CASE(views_are_batched_by_size) {
   const Workshop workshop;
   for (const char* pool : {"cls", "mean"}) {
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(views_are_batched_by_size) {
         worst = std::max(worst, std::abs(all[(6 + 2 * image) * K + k] - own[2 * K + k]));
     }
     BOOST_TEST(worst < 1e-13);
-    // Small views: as a model of their size whose position embedding is interpolated.
+    // Small views: like a model of their size with an interpolated position embedding.
     Experiment small = x;
     small.model.image = 4;
     const std::unique_ptr<Model> backbone = make_backbone(small);
@@ -120,20 +120,20 @@ BOOST_AUTO_TEST_CASE(views_are_batched_by_size) {
   }
 }
 
-// Central differences of the whole loss by some weights of each tensor, through views of both sizes and the head. What
-// is dropped on the way back, and where blocks are computed again, is what was dropped on the way forward.
+// Central differences of the whole loss by some weights of each tensor, through views of both sizes and the head. The
+// backward pass and recomputed blocks drop the same elements as the forward pass.
 BOOST_AUTO_TEST_CASE(gradients_of_a_step) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
   x.train.dropout = 0.2;
   x.train.drop_path = 0.2;
-  x.dino.local_crops = 3;  // another number than of large views
+  x.dino.local_crops = 3;  // different from the number of large views
   for (const bool recompute : {false, true}) {
     x.dino.norm_last_layer = recompute;
     const DinoModel model(x);
     Parameters<double> parameters(model.parameters());
     parameters.initialise(3);
-    // Numbers of order one, so that third derivatives are not large.
+    // Weights of order one, so that third derivatives are small.
     for (Index i = 0; i < parameters.trainable_size(); ++i) parameters.data()[i] += 0.3 * RandomStream(8).normal(i);
     const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
     task->begin(parameters);
@@ -193,8 +193,8 @@ BOOST_AUTO_TEST_CASE(schedules) {
   BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == cosine(0.04, 0.4, 7, 10));
 }
 
-// The teacher's temperature rises by equal steps to that of the third epoch, where there are three to warm up; with one
-// or none it begins there.
+// The teacher's temperature rises in equal steps to its final value in the third epoch, for a warm-up of three; with
+// one or none it starts there.
 BOOST_AUTO_TEST_CASE(temperatures_of_the_teacher) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(temperatures_of_the_teacher) {
   }
 }
 
-// Answers that agree, counted pair by pair: a student's large view with the teacher's other one, each of its small
+// Agreeing predictions, counted pair by pair: a student's large view with the teacher's other one, each of its small
 // views with both. The teacher's largest logits are its largest targets, as the centre is still zero.
 BOOST_AUTO_TEST_CASE(agreements_by_hand) {
   const Workshop workshop;
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
   const auto largest = [K](const double* row) { return std::max_element(row, row + K) - row; };
   std::vector<Index> of_teacher;
   for (Index row = 0; row < 2 * B; ++row) of_teacher.push_back(largest(logits.data() + row * K));
-  // A student that answers each view at random among the teacher's two answers and another.
+  // A student that predicts for each view at random one of the teacher's two predictions or another.
   Tensor<double> student(logits.shape());
   std::vector<Index> answers;
   for (Index row = 0; row < (2 + crops) * B; ++row) {
@@ -267,10 +267,10 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
   BOOST_TEST(batch->terms() == B * 2 * (1 + crops));
   std::size_t unlike = 0;
   for (std::size_t i = 0; i < of_teacher.size(); i += 2) unlike += of_teacher[i] != of_teacher[i + 1];
-  BOOST_TEST(unlike >= 2U);  // or the teacher's views would not be told apart
+  BOOST_TEST(unlike >= 2U);  // otherwise the teacher's views would be indistinguishable
 }
 
-// The teacher begins as the student and follows it; the last layer stays as it is in the first epoch.
+// The teacher starts as a copy of the student and follows it; the last layer is frozen in the first epoch.
 BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   const Workshop workshop;
   const Experiment x = dino_experiment(workshop);
@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   Parameters<double> student(model.parameters());
   student.initialise(3);
   task->begin(student);
-  BOOST_TEST(task->end_epoch() == "");  // of no step
+  BOOST_TEST(task->end_epoch() == "");  // without steps
   Parameters<double> expected = student;
   const std::unique_ptr<BatchSource<double>> source = task->open(Part::train, true);
   source->start(0);

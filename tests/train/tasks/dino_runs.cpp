@@ -1,4 +1,4 @@
-// Runs of self-supervision by a teacher: their files, resumption, what is said and what is refused.
+// Runs of self-supervision by a teacher: files, resumption, messages and errors.
 #include "heed/io/safetensors.h"
 #include "heed/nn/families.h"
 #include "heed/train/step.h"
@@ -12,7 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// What is said about each epoch.
+/// Observer that collects the remarks on each epoch.
 struct Remarks : TrainObserver {
   void epoch(const EpochReport& report) override { remarks.push_back(report.remark); }
   std::vector<std::string> remarks;
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(files_of_a_run) {
                            "heed.task.center", "heed.mean.dino.last_layer.weight_v"})
     BOOST_TEST(last.contains(name), name);
   BOOST_TEST(!best.contains("heed.student.pos_embed"));
-  // Another model begins with them.
+  // Another model is initialised from them.
   Experiment next = workshop.experiment();
   next.model.patch = 2;
   next.train.epochs = 1;
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(files_of_a_run) {
   BOOST_TEST(read_file(workshop / "a/metrics.csv").find("valid,1,7,,") != std::string::npos);
 }
 
-// Interrupted after step 10, in the middle of the second epoch, and by any number of threads.
+// Interrupted after step 10, in the middle of the second epoch, with any number of threads.
 BOOST_AUTO_TEST_CASE(resumed_bit_for_bit) {
   const Workshop workshop;
   for (const std::string family : {"vit", "xcit"}) {
@@ -80,8 +80,8 @@ BOOST_AUTO_TEST_CASE(a_collapse_is_said) {
   BOOST_TEST(silent.remarks == std::vector<std::string>{""}, boost::test_tools::per_element());
 }
 
-// The last step of the first epoch is made, and an interrupt comes before its images are validated: what the teacher
-// has answered in the epoch is not forgotten.
+// An interrupt arrives after the last step of the first epoch, before validation: the statistics of the teacher's
+// outputs in the epoch are preserved.
 BOOST_AUTO_TEST_CASE(an_interrupted_validation_forgets_no_answers) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
@@ -99,8 +99,8 @@ BOOST_AUTO_TEST_CASE(an_interrupted_validation_forgets_no_answers) {
   }
 }
 
-// One image overflows. The teacher has answered to it by the time that the step is left out, and its running statistics
-// are as they were before, like all else.
+// One image overflows. The teacher has already processed it when the step is skipped; its running statistics are
+// restored, like everything else.
 BOOST_AUTO_TEST_CASE(a_step_that_is_left_out_leaves_the_teacher_as_it_was) {
   const Workshop workshop(112, 10);
   const std::string file = workshop.data() + "/train-images-idx3-ubyte";
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_left_out_leaves_the_teacher_as_it_was) {
   x.data.std = {1e-40};
   x.train.on_nonfinite = "skip";
   x.train.log_steps = true;
-  // All tensors of the checkpoint after each step; after the first, the teacher alone may differ from the beginning.
+  // All tensors of the checkpoint after each step; after the first, only the teacher may differ from the initial state.
   std::vector<std::vector<double>> after;
   for (Index step = 1; step <= 6; ++step) {
     x.train.max_steps = step;
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_left_out_leaves_the_teacher_as_it_was) {
   BOOST_TEST(std::count(left_out.begin(), left_out.end(), true) == 1);
 }
 
-// Views of two sizes are two passes, of which each has all norms.
+// Views of two sizes are two passes, each with all norms.
 BOOST_AUTO_TEST_CASE(views_of_two_sizes_are_two_passes) {
   const Workshop workshop;
   const Experiment x = dino_with_batch_norm(workshop);
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be) {
              }).find("but for \"dino\"") != std::string::npos);
 }
 
-// It is judged by 20 neighbours, which is said before it trains.
+// Evaluation needs 20 neighbours, which is reported before training.
 BOOST_AUTO_TEST_CASE(too_few_images) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

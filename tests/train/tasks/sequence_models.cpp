@@ -1,5 +1,5 @@
-// Models of sequences: a sequence gives what it gives alone, a prefix of inputs gives a prefix of logits, gradients are
-// derivatives, and what decodes token by token gives what a full pass gives.
+// Models of sequences: results do not depend on the batch, a prefix of inputs gives a prefix of logits, gradients are
+// derivatives, and incremental decoding equals a full pass.
 #include "heed/nn/sequence.h"
 
 #include "heed/nn/decoder.h"
@@ -24,7 +24,7 @@ constexpr Index vocab = 7, context = 9, classes = 3;
 struct Setting {
   const char* mechanism;
   OptionValues options{};
-  bool any_length = true;  ///< does it take sequences that are not the longest?
+  bool any_length = true;  ///< supports sequences shorter than the longest
 };
 
 std::ostream& operator<<(std::ostream& out, const Setting& setting) {
@@ -47,7 +47,7 @@ ModelConfig small_model(const char* task) {
   return model;
 }
 
-/// Of those that need no causal form. Options are chosen so that every tensor tied to the tokens is used in part.
+/// Returns settings for tasks without a causal form. Every tensor tied to the tokens is used in part.
 const std::vector<Setting>& encoders() {
   static const std::vector<Setting> list{{"softmax"},
                                          {"softmax", {{"causal", "true"}}},
@@ -100,7 +100,7 @@ const std::vector<Setting>& decoders() {
   return list;
 }
 
-/// Weights that are not small, so that no part of a model goes unnoticed.
+/// Returns weights that are not small, so that every part of a model matters.
 template <class T>
 Parameters<T> drawn(const Model& model) {
   Parameters<T> parameters(model.parameters());
@@ -113,7 +113,7 @@ Parameters<T> drawn(const Model& model) {
   return parameters;
 }
 
-/// Random tokens, all of them: what stands behind an end must not be looked at, so it is no token at all.
+/// Random sequences; positions after an end hold invalid tokens, since they must not be read.
 struct GivenSequences {
   Tensor<int> tokens, lengths, others, other_lengths, targets;
   std::vector<int> labels;
@@ -144,7 +144,7 @@ struct GivenSequences {
     return in;
   }
 
-  /// Sequence b by itself.
+  /// Returns sequence b alone.
   template <class T>
   ModelInput<T> alone(Index b, bool pairs) const {
     const auto of = [b](const Tensor<int>& rows, const Tensor<int>& lengths) {
@@ -168,7 +168,7 @@ double largest_difference(const std::vector<double>& a, const double* b) {
   return largest;
 }
 
-/// The derivative of the loss along a random direction of all weights, by the gradient and by central differences.
+/// Compares the derivative of the loss along a random direction, by the gradient and by central differences.
 void check_gradient(const Model& model, const TaskBatch<double>& batch, const Setting& setting, bool recompute) {
   Parameters<double> parameters = drawn<double>(model);
   const ExampleRange all{0, batch.size()};
@@ -193,7 +193,7 @@ void check_gradient(const Model& model, const TaskBatch<double>& batch, const Se
       along += gradients[id][i] * random.normal(i);
       size += gradients[id][i] * gradients[id][i];
     }
-    const double h = 1e-6;  // small, so that no ReLU is crossed on the way
+    const double h = 1e-6;  // so small that no ReLU changes sign
     move(h);
     const double above = loss_of(nullptr);
     move(-2 * h);
@@ -312,8 +312,8 @@ BOOST_AUTO_TEST_CASE(a_prefix_of_inputs_gives_a_prefix_of_logits) {
   }
 }
 
-/// How far what is decoded token by token is from these logits, as a share of the largest; from the second of two
-/// passes over the tokens, as a state that was used must not be looked at.
+/// Returns the largest difference of incremental decoding from these logits, relative to the largest; from the second
+/// of two passes over the tokens, since the old state must not be read.
 template <class T>
 double decoding_error(const SequenceModel& model, Parameters<T>& parameters, const Tensor<int>& tokens, Var<T> full) {
   const bool start = model.config().start;
@@ -353,8 +353,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(decoding_gives_what_a_full_pass_gives, T, Numbers)
     }
 }
 
-// Where a full pass adds sums over blocks of tokens, decoding adds token by token: in float this would lose a little
-// each time, after 16,000 tokens 2e-5 of the largest logit.
+// A full pass adds sums over blocks of tokens, decoding adds token by token: in float this would lose accuracy each
+// time, after 16,000 tokens 2e-5 of the largest logit.
 BOOST_AUTO_TEST_CASE(sums_over_many_tokens_stay_exact) {
   ModelConfig config = small_model("lm");
   config.context = 16'384;
@@ -373,11 +373,11 @@ BOOST_AUTO_TEST_CASE(sums_over_many_tokens_stay_exact) {
   }
 }
 
-// The table of the numbers that are kept at position t, with D = 8, H = 2, d = 4.
+// The table of state sizes at position t, with D = 8, H = 2, d = 4.
 BOOST_AUTO_TEST_CASE(states_are_as_small_as_they_can_be) {
   const auto numbers = [](const Setting& setting, Index t) {
     const AttentionStateSize size = SequenceModel(small_model("lm"), attention_of(setting)).state_size(t);
-    return (size.state + size.sums) / 2;  // of a block
+    return (size.state + size.sums) / 2;  // per block
   };
   const Index D = 8;
   for (const Index t : {Index{1}, Index{5}}) {
@@ -450,7 +450,7 @@ BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
   BOOST_CHECK_THROW(logits_of(model, parameters, GivenSequences({9, 6}).input<double>(false)), Error);
 }
 
-// The first index whose running sum exceeds u; ties with the k-th largest stay.
+// The first index whose running sum exceeds u; ties with the k-th largest are included.
 BOOST_AUTO_TEST_CASE(drawing_a_token) {
   const std::vector<double> logits{std::log(0.1), std::log(0.4), std::log(0.4), std::log(0.1)};
   const auto draw = [&](const Sampling& sampling, double u) {
@@ -465,13 +465,13 @@ BOOST_AUTO_TEST_CASE(drawing_a_token) {
   BOOST_TEST(draw({1, 1}, 0.6) == 2);
   BOOST_TEST(draw({0.5, 0}, 0.02) == 0);
   BOOST_TEST(draw({0.5, 0}, 0.04) == 1);
-  // Logits that are infinite once they are divided.
+  // Logits that overflow when divided.
   BOOST_TEST(draw({1e-320, 0}, 0.4) == 1);
   BOOST_TEST(draw({1e-320, 0}, 0.6) == 2);
 }
 
-// However much is read at once, the state is that of the rule: at `context` inputs it is dropped, and the last half of
-// the tokens are fed again.
+// For any number of tokens at once, the state follows the rule: at `context` inputs it is cleared, and the last half of
+// the tokens is processed again.
 BOOST_AUTO_TEST_CASE(a_long_prompt_leaves_the_state_of_its_last_tokens) {
   for (const Index length : {Index{1}, Index{2}, Index{3}, Index{8}, context})
     for (const bool start : {false, true}) {
@@ -493,7 +493,7 @@ BOOST_AUTO_TEST_CASE(a_long_prompt_leaves_the_state_of_its_last_tokens) {
         own.restart();
         std::span<const double> expected;
         for (const int input : inputs) expected = own.next(input);
-        for (const int before : {0, i / 3, i}) {  // read by itself
+        for (const int before : {0, i / 3, i}) {  // read separately
           Writer<double> writer(decoder);
           for (int t = 0; t < before; ++t) writer.append(prompt[static_cast<std::size_t>(t)]);
           writer.read();

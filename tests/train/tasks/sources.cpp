@@ -1,5 +1,5 @@
-// The examples of every task's epochs: two epochs differ, an epoch that is begun anywhere goes on as the whole one, and
-// those to validate with are no others' and always the same.
+// Examples of every task's epochs: two epochs differ, an epoch can be started at any batch, and the validation examples
+// are disjoint from others and always the same.
 #include "support/tasks.h"
 
 #include "heed/nn/families.h"
@@ -67,7 +67,7 @@ Fingerprints sorted(Fingerprints all) {
   return all;
 }
 
-/// An image that is not its own mirror, 36 times to train on and 13 times to test with.
+/// Writes an asymmetric image, 36 times for training and 13 times for testing.
 void write_one_image(const std::string& directory) {
   write_patterns(directory, 36, 13, 8);
   for (const char* part : {"/train-", "/t10k-"}) {
@@ -83,7 +83,7 @@ void write_one_image(const std::string& directory) {
 
 BOOST_AUTO_TEST_SUITE(train_sources)
 
-// Two random orders of 24 examples have one example at the same place on average, and more than 9 once in 10^6.
+// Two random orders of 24 examples have one example at the same position on average, and more than 9 once in 10^6.
 BOOST_AUTO_TEST_CASE(epochs_differ) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_begun_anywhere_goes_on_as_the_whole) {
     }
 }
 
-// Without shuffling, an epoch's examples are the same in the same order, unless each is changed in its own way.
+// Without shuffling, an epoch's examples are the same in the same order, unless each is augmented.
 BOOST_AUTO_TEST_CASE(what_is_not_shuffled_is_changed_all_the_same) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_shuffled_is_changed_all_the_same) {
     }
 }
 
-// Copies of one image: what changes them is drawn for each example of the epoch. Of flips and 21 shifts some agree.
+// Copies of one image: augmentation is drawn for each example of the epoch. Some of the flips and 21 shifts coincide.
 BOOST_AUTO_TEST_CASE(copies_of_an_image_are_changed_independently) {
   const TaskData data;
   write_one_image(data.path("one"));
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(copies_of_an_image_are_changed_independently) {
   }
 }
 
-// 12 and 13 are no whole batches; each is read once, in every epoch alike, and none of them is trained on.
+// 12 and 13 are not whole batches; each example is read once, unchanged, and not used for training.
 BOOST_AUTO_TEST_CASE(evaluated_examples_are_all_the_others_unchanged) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) {
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(evaluated_examples_are_all_the_others_unchanged) {
   }
 }
 
-// Every byte but the first is predicted once, whatever the stride: 30 bytes of validation, windows of 20.
+// Every byte but the first is predicted once, for any stride: 30 bytes of validation, windows of 20.
 BOOST_AUTO_TEST_CASE(each_byte_is_predicted_once) {
   const TaskData data;
   for (TaskCase& c : data.cases())
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(each_byte_is_predicted_once) {
     }
 }
 
-// The smoothed loss is (1 - s) of the plain one and s of the mean over classes of -log p; it is for training alone.
+// The smoothed loss is (1 - s) of the plain one plus s of the mean over classes of -log p; only in training.
 BOOST_AUTO_TEST_CASE(labels_are_smoothed_where_there_are_any) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) {
