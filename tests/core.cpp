@@ -1,4 +1,4 @@
-// A program of the core alone (CORE in the Makefile): it makes a model without a file, and the model learns four
+// A program of the core alone (CORE in the Makefile): it constructs a model without a file and trains it on four
 // images.
 #include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"

@@ -1,4 +1,4 @@
-// The pages: what they link to and the files they name are there.
+// Documents: their links and file names exist.
 #include "heed/attention/mechanism.h"
 #include "heed/config/sweep.h"
 #include "heed/io/file.h"
@@ -28,7 +28,7 @@ std::vector<fs::path> pages() {
   return list;
 }
 
-/// Calls f(line, its number, is it in a block of code) for each line of a page.
+/// Calls f(line, number, in_code_block) for each line of a page.
 template <class F>
 void for_lines(const fs::path& page, const F& f) {
   std::istringstream text(read_file(page.string()));
@@ -46,7 +46,7 @@ void for_matches(const std::string& line, const std::regex& pattern, const F& f)
   for (std::sregex_iterator match(line.begin(), line.end(), pattern), end; match != end; ++match) f(*match);
 }
 
-/// The anchors of a page's headings: "## A mechanism's cost" is #a-mechanisms-cost.
+/// Returns the anchors of a page's headings: "## A mechanism's cost" is #a-mechanisms-cost.
 std::set<std::string> anchors(const fs::path& page) {
   std::set<std::string> found;
   for_lines(page, [&](const std::string& line, int, bool code) {
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(links_lead_somewhere) {
   BOOST_TEST(links > 20);
 }
 
-// A file that a page holds, as one whose first line is a comment with its name, is not there yet.
+// A file whose text is a block of a page, with its name in the first line, need not exist.
 BOOST_AUTO_TEST_CASE(files_that_are_named_are_there) {
   static const std::regex file("\\b((?:include|src|tests|docs|models|experiments|datasets)/[\\w/.-]*\\.\\w+)");
   int files = 0;
@@ -124,15 +124,14 @@ BOOST_AUTO_TEST_CASE(files_that_are_named_are_there) {
 BOOST_AUTO_TEST_CASE(quoted_code_is_in_the_examples) {
   std::string examples;
   for (const fs::directory_entry& entry : fs::directory_iterator("examples")) examples += read_file(entry.path());
-  for (const std::string page :
-       {"README.md", "docs/adding-an-operation.md", "docs/operations.md", "docs/library.md",
-        "docs/adding-a-mechanism.md", "docs/comparing.md"}) {
+  for (const std::string page : {"README.md", "docs/adding-an-operation.md", "docs/operations.md", "docs/library.md",
+                                 "docs/adding-a-mechanism.md", "docs/comparing.md"}) {
     std::string block;
     bool inside = false;
     int blocks = 0;
     for_lines(page, [&](const std::string& line, int number, bool) {
       if (inside && line == "```") {
-        // A block that begins with the name of a file is that file, which another test compiles.
+        // A block that begins with a file name is that file, which another test compiles.
         if (!block.starts_with("// "))
           BOOST_TEST(examples.find(block) != std::string::npos, page << ":" << number << ": no example has this block");
         ++blocks;
@@ -151,7 +150,7 @@ BOOST_AUTO_TEST_CASE(the_first_page_is_short) {
   BOOST_TEST(lines <= 110);
 }
 
-// The table of commands has the subcommands that the program's help has, and no others.
+// The table of commands has exactly the subcommands of the program's help.
 BOOST_AUTO_TEST_CASE(every_command_has_its_row) {
   static const std::regex row("^\\| `heed ([a-z|\\\\]+).*"), subcommand("^  ([a-z]+)  .*"), name("[a-z]+");
   std::set<std::string> listed, known;
@@ -167,7 +166,7 @@ BOOST_AUTO_TEST_CASE(every_command_has_its_row) {
   BOOST_TEST(listed == known, boost::test_tools::per_element());
 }
 
-// docs/diagrams/draw.py draws the committed diagrams: one for each mechanism, which its page shows beside its source.
+// docs/diagrams/draw.py draws the committed diagrams: one for each mechanism, shown on its page.
 BOOST_AUTO_TEST_CASE(diagrams_are_what_the_script_draws) {
   const test::CommandResult check = test::run_command("python3 docs/diagrams/draw.py --check");
   BOOST_TEST(check.status == 0, check.errors);

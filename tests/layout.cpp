@@ -1,6 +1,6 @@
-// Checks that the source is laid out as docs/architecture.md says: a folder for each layer, the same in include/heed,
-// src and tests; includes that run downward only; private headers in src; no folder that is too large to survey;
-// operations in sources named like their headers. The same checks are shown to find faults planted in a small tree.
+// Checks that the source layout matches docs/architecture.md: a folder for each layer, the same in include/heed, src
+// and tests; includes only of lower layers; private headers in src; a limited number of files per folder; operations in
+// sources named like their headers. The same checks must find faults planted in a small tree.
 #include "heed/io/file.h"
 #include "support/temporary.h"
 
@@ -29,7 +29,7 @@ Lines lines_of(const fs::path& path) {
   return lines;
 }
 
-/// The layers from the ground up: the first column of the table under "## Layers".
+/// Returns the layers from the lowest up: the first column of the table under "## Layers".
 Lines listed_layers(const fs::path& root) {
   static const std::regex row("^\\| `([\\w/]+)` \\|.*");
   Lines layers;
@@ -41,7 +41,7 @@ Lines listed_layers(const fs::path& root) {
   return layers;
 }
 
-/// Maximum sources per folder: more are hard to survey.
+/// Maximum sources per folder, for overview.
 constexpr std::size_t folder_limit = 24;
 
 class Layout {
@@ -62,7 +62,7 @@ class Layout {
     std::sort(faults_.begin(), faults_.end());
   }
 
-  /// What is wrong, a line each.
+  /// Returns the faults, one per line.
   Lines faults() const { return faults_; }
 
  private:
@@ -72,12 +72,12 @@ class Layout {
     return std::find(layers_.begin(), layers_.end(), name) != layers_.end();
   }
 
-  /// Position in the list; the list's length if `layer` is not in it.
+  /// Returns the position in the list; the list's length for an unknown layer.
   std::ptrdiff_t height(const std::string& layer) const {
     return std::find(layers_.begin(), layers_.end(), layer) - layers_.begin();
   }
 
-  /// The part of a path below its top folder: "tape/tape.h" of include/heed/tape/tape.h, src/tape/tape.h and
+  /// Returns a path below its top folder: "tape/tape.h" for include/heed/tape/tape.h, src/tape/tape.h and
   /// tests/tape/tape.h; "" elsewhere.
   static std::string below_top(const std::string& path) {
     for (const std::string top : {"include/heed/", "src/", "tests/"})
@@ -85,8 +85,8 @@ class Layout {
     return "";
   }
 
-  /// The layer of a file, such as "tape" of src/tape/tape.cpp and "apps/cli" of src/apps/cli/shared/memory.h; "" if it
-  /// is in none.
+  /// Returns the layer of a file, such as "tape" for src/tape/tape.cpp and "apps/cli" for src/apps/cli/shared/memory.h;
+  /// "" outside of layers.
   std::string layer_of(const std::string& path) const {
     const std::string below = below_top(path);
     for (const std::string& layer : layers_)
@@ -94,14 +94,14 @@ class Layout {
     return "";
   }
 
-  /// Is the folder, relative to its top folder, above a layer, as "apps" is above "apps/cli"?
+  /// Returns true if the folder, relative to its top folder, contains a layer, as "apps" contains "apps/cli".
   bool above_layer(const std::string& folder) const {
     return std::any_of(layers_.begin(), layers_.end(),
                        [&](const std::string& layer) { return layer.starts_with(folder + "/"); });
   }
 
-  /// Reports folders that are no layer's, and files outside all layers. Files may be loose in tests; elsewhere only
-  /// those named may.
+  /// Reports folders of no layer, and files outside all layers. In tests any file may be outside; elsewhere only the
+  /// named ones.
   void check_folders(const std::string& top, const std::set<std::string>& more, const std::set<std::string>& loose,
                      const std::string& prefix = "") {
     const fs::path folder = root_ / top / prefix;
@@ -129,7 +129,7 @@ class Layout {
         fault(folder, std::to_string(count) + " sources; a folder has at most " + std::to_string(folder_limit));
   }
 
-  /// Reports folders of a layer's tests that neither its sources nor its headers have.
+  /// Reports folders of a layer's tests that exist neither in its sources nor in its headers.
   void check_mirror() {
     if (!fs::exists(root_ / "tests")) return;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root_ / "tests")) {
@@ -165,8 +165,8 @@ class Layout {
       fault(where, from + " includes '" + header + "' of " + (to.empty() ? "no layer" : to + ", a later layer"));
   }
 
-  /// An include of a header that is not in include/heed: by its name if it is in the same folder, otherwise by its path
-  /// from the root.
+  /// Checks an include of a header outside include/heed: by its name from the same folder, otherwise by its path from
+  /// the root.
   void check_private(const std::string& path, const std::string& where, const std::string& header) {
     const bool in_tests = path.starts_with("tests/"), by_path = header.starts_with("src/");
     if (in_tests && !by_path) return;
@@ -184,8 +184,7 @@ class Layout {
       fault(where, "includes '" + header + "', but what " + from + " shares uses nothing beside it");
   }
 
-  /// A header is public if a file of another layer uses it, heed.h among them, or a public header does. Tests do not
-  /// count: they test what there is.
+  /// Finds the public headers: those included by another layer, by heed.h or by a public header. Tests do not count.
   void find_public() {
     public_ = {"include/heed/heed.h"};
     for (std::size_t before = 0; before < public_.size();) {
@@ -216,8 +215,8 @@ class Layout {
     }
   }
 
-  /// Reports operations that are declared in include/heed/ops/X.h but not defined in src/ops/X.cpp, and sources there
-  /// without a header of their name.
+  /// Reports operations declared in include/heed/ops/X.h but not defined in src/ops/X.cpp, and sources there without a
+  /// header of their name.
   void check_operations() {
     static const std::regex operation("^Var<T> (\\w+)\\(.*");
     const auto operations_in = [&](const fs::path& path) {
@@ -249,12 +248,11 @@ class Layout {
 
   fs::path root_;
   Lines layers_, faults_;
-  std::map<std::string, std::set<std::string>>
-      users_;                     ///< of each header but those of tests: the files that include it
-  std::set<std::string> public_;  ///< headers
+  std::map<std::string, std::set<std::string>> users_;  ///< files that include each header, except headers of tests
+  std::set<std::string> public_;                        ///< public headers
 };
 
-/// A tree in order, of two layers.
+/// A valid tree of two layers.
 struct Tree {
   TemporaryDirectory directory;
 
@@ -369,7 +367,7 @@ BOOST_FIXTURE_TEST_CASE(a_folder_that_is_too_large, Tree) {
   BOOST_TEST(faults() == "src/base: 26 sources; a folder has at most 24\n");
 }
 
-// Layers of the programs: their headers are in src, where a later one may use them.
+// Layers of the programs: their headers are in src, available to higher layers.
 BOOST_FIXTURE_TEST_CASE(layers_below_a_common_folder, Tree) {
   write("docs/architecture.md", "## Layers\n\n| `base` | |\n| `tape` | |\n| `apps/marks` | |\n| `apps/cli` | |\n");
   write("src/apps/marks/marks.h", "");
@@ -383,7 +381,7 @@ BOOST_FIXTURE_TEST_CASE(layers_below_a_common_folder, Tree) {
              "src/apps/marks/marks.h:1: includes 'src/apps/cli/main.h', which is private to apps/cli\n");
 }
 
-// Neither its layer's sources nor tests make a header public; a header that another layer uses does.
+// Sources of the same layer and tests do not make a header public; a header used by another layer does.
 BOOST_FIXTURE_TEST_CASE(public_headers_of_one_layer, Tree) {
   write("include/heed/base/shape.h", "");
   write("include/heed/base/arena.h", "#include \"heed/base/block.h\"\n");
@@ -412,7 +410,7 @@ BOOST_FIXTURE_TEST_CASE(headers_of_one_use_and_of_none, Tree) {
              "src/tape/tape.cpp: includes include/heed/tape/lost.h, which does not exist\n");
 }
 
-// A function of the C library would make results depend on it and on the processor (heed/base/math.h).
+// The C library's functions would make results depend on it and on the CPU (heed/base/math.h).
 BOOST_AUTO_TEST_CASE(the_source_calls_no_function_of_the_c_library_instead) {
   const std::map<std::string, std::string> exceptions = {
       {"src/draw/line_chart.cpp", "ticks of an axis"},
