@@ -1,6 +1,6 @@
 #!/bin/sh
-# A package compiles files that need no optimising once for AVX2 and AVX-512 (mk/package.mk). So they must not depend on
-# which: no kernels with vectors, whose inline functions differ, and no macro of AVX-512.
+# A package compiles cold files once for AVX2 and AVX-512 (mk/package.mk), so they must not depend on either: no
+# vector kernels, whose inline functions differ, and no macro of AVX-512.
 #
 #   sh tests/cold.sh BUILD OBJECT...      OBJECT: those that are compiled once
 set -eu

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The core makes models and trains them with no system around it: a program of its objects alone learns, and none of
-# them was compiled with a header of POSIX, of files, or of a library that the core does without. Two files may ask a
-# system for what it has, since both do without where there is none: src/base/memory.cpp for huge pages,
-# src/base/fiber.cpp for stacks and for going from one to another.
+# The core constructs and trains models without an operating system: a program of its objects alone learns, and none
+# of them was compiled with a header of POSIX, of files, or of another library. Two files may use the system, since
+# both work without it: src/base/memory.cpp for huge pages, src/base/fiber.cpp for stacks and for switching between
+# them.
 #
 #   sh tests/core.sh BUILD OBJECT...      BUILD: the directory of the build; OBJECT: those of the core
 set -eu
@@ -22,11 +22,11 @@ case $flags in *-DHEED_NO_BLAS*) libraries="$libraries|/cblas\.h" ;; esac
 case $flags in *-DHEED_NO_SIMD*) libraries="$libraries|/hwy/" ;; esac
 case $flags in *-DHEED_NO_THREADS*) libraries="$libraries|/omp\.h" ;; esac
 
-# The compiler's lists of what each object was made from.
+# Dependency lists of the objects, by the compiler.
 files=$(for object in "$@"; do tr -s ' \\' '\n' <"${object%.o}.d"; done | sed 's/:$//' | sort -u)
 foreign=$(echo "$files" | grep -E "$libraries") && die "the core was compiled with $foreign"
 
-# The standard library has some of these in headers of its own, so they are looked for in heed's text.
+# The standard library's own headers include some of these, so heed's text is searched.
 system='#include <((unistd|fcntl|dirent|spawn|dlfcn|pthread|poll|signal|ucontext|(sys|linux)/[a-z_]*)\.h|filesystem|fstream)>'
 own=$(echo "$files" | grep -E '^(include/heed|src)/' | grep -vxE 'src/base/(memory|fiber)\.cpp')
 # shellcheck disable=SC2086

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Which lines of include and src a build with --coverage has run: the total, and the files with most lines that were not.
+# Coverage of include and src by a build with --coverage: the total, and the files with the most lines not run.
 #
-#   sh tests/coverage.sh BUILD PERCENT      fails if it was less than that
+#   sh tests/coverage.sh BUILD PERCENT      fails below this percentage
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs heed into a directory of its own, then does there what docs/library.md says.
+# Installs heed into a separate directory, then follows docs/library.md there.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -21,7 +21,7 @@ sed -n '/^\/\/ hydra.h$/,/^```$/p' docs/adding-a-mechanism.md | sed '$d' >"$plac
 cd "$place"
 PKG_CONFIG_PATH=$place/usr/lib/pkgconfig
 export PKG_CONFIG_PATH
-# CXX may be several words, such as "ccache g++", and so are the flags.
+# CXX, for example "ccache g++", and the flags may be several words.
 # shellcheck disable=SC2046,SC2086
 ${CXX:-g++} -O2 -Wall -Wextra -Wpedantic -Werror -o learn learn.cpp $(pkg-config --cflags --libs heed)
 ./learn >output || die "the program of $page fails"
@@ -32,7 +32,7 @@ usr/bin/heed list >list || die "the installed program fails"
 grep -q '^softmax' list || die "the installed program lists no softmax: $(cat list)"
 usr/bin/heed plugin hydra.h >/dev/null || die "the installed program compiles no plugin"
 usr/bin/heed list --plugin hydra.so | grep -q '^hydra' || die "the installed program does not list its plugin's mechanism"
-# A build of plain loops has nothing to hold models against, and says so.
+# A build of plain loops cannot measure models, and says so.
 if usr/bin/heed bench --only models --match 'vit-micro sima infer' --seconds 0.001 >speed 2>refusal; then
   grep -q '^vit-micro sima infer' speed || die "heed bench measured no model: $(cat speed)"
 else
@@ -41,7 +41,7 @@ fi
 for model in usr/share/heed/models/*.toml; do
   [ -s "$model" ] || die "no models are installed"
 done
-# It trains as installed, from any directory, and on images of one's own.
+# It trains when installed, from any directory, and on the user's images.
 usr/bin/heed cost models/vit-micro.toml >cost || die "the installed program does not find its models"
 usr/bin/heed train experiments/images.toml --check >/dev/null 2>refusal && die "there are no images to train on"
 grep -q 'data.path' refusal || die "the installed program does not find its experiments: $(cat refusal)"
@@ -53,7 +53,7 @@ if [ -d /usr/share/datasets/fashion-mnist ]; then
   grep -q '^test accuracy' trained || die "the installed program says nothing of a test: $(cat trained)"
   usr/bin/heed predict run usr/share/heed/experiments/pictures/sneaker.png >/dev/null || die "nothing is predicted"
 fi
-# The course that students get leads nowhere else.
+# The students' course has no links to files outside.
 usr/bin/heed lab bundle -o course >/dev/null || die "the installed program bundles no course"
 for link in $(grep -oh '](\.\./[^)#]*' course/notebooks/*.ipynb | cut -c6-); do
   [ -s "course/$link" ] || die "notebooks link to $link, which is not in the bundle"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Every lab of the course: its solution gets all marks, its stub none, and what students get holds no solution. Notebooks
-# are committed as they ran, from the first cell to the last.
+# Every lab of the course: its solution gets full marks, its stub none, and the students' files contain no solution.
+# Committed notebooks have output of all cells in order.
 #
-#   sh tests/labs.sh BUILD      BUILD: the directory that make has built everything in
+#   sh tests/labs.sh BUILD      BUILD: the directory of the complete build
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ die() {
 count=0
 for lab in notebooks/labs/*/; do
   name=$(basename "$lab")
-  # Personal labs have neither: their mechanisms follow from the student's identity.
+  # Personal labs have neither: their mechanisms depend on the student's identity.
   if grep -q '^kind = "personal"' "$lab/lab.toml"; then continue; fi
   stub=$(find "$lab" -name "$name.*")
   solution=notebooks/solutions/$name/$(basename "$stub")

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Makes the mechanism of docs/adding-a-mechanism.md a plugin, and then adds it to a copy of the source, just as it says
-# there: one file, its line in the list, one test file. The gradient check, the cost check and the program know it.
+# Builds the mechanism of docs/adding-a-mechanism.md as a plugin, then adds it to a copy of the source by the page's
+# instructions: one file, its line in the list, one test file. Gradient check, cost check and program must find it.
 #
-#   sh tests/mechanism.sh BUILD      BUILD: the directory that make has built everything in
+#   sh tests/mechanism.sh BUILD      BUILD: the directory of the complete build
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -17,13 +17,13 @@ die() {
   exit 1
 }
 
-# The block of the page whose first line is a comment with the file's name, written to that file.
+# Writes the block of the page whose first line is a comment with the file's name to that file.
 extract() {
   sed -n "\|^// $1\$|,/^\`\`\`\$/p" "$page" | sed '1d; $d' >"$place/$1"
   [ -s "$place/$1" ] || die "$page holds no file that begins with '// $1'"
 }
 
-# What is built is copied with its times, so that make compiles the new files and the list only.
+# The build is copied with its times, so that make compiles only the new files and the list.
 mkdir "$place/notebooks"
 cp -a notebooks/solutions "$place/notebooks"  # tests include one
 cp -a Makefile mk include src tests examples "$build" "$place"
@@ -38,7 +38,7 @@ cd "$place"
 "$build/heed" gradcheck hydra --plugin hydra.so >check || die "heed gradcheck hydra, of the plugin: $(cat check)"
 cp hydra.h src/attention/hydra.cpp
 "${MAKE:-make}" --no-print-directory V=1 "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"
-# The commit's name is compiled again where there is no commit.
+# commit.o is recompiled without a repository.
 compiled=$(grep -- ' -c -o ' make.out | grep -vc 'commit.o') || true
 [ "$compiled" -le 3 ] || die "$compiled files were compiled again, not three"
 "$build/heed" list >list || die "heed list fails"

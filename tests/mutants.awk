@@ -1,16 +1,16 @@
-# Draws faults: lines of the source files given, in an order that the seed fixes, each changed in one place. Prints for
-# each its file, its number and the changed line, between tabs. What stands in comments, messages and declarations is
-# left alone; members with a comment of their own are declarations.
+# Draws faults: lines of the given source files, in an order determined by the seed, each changed in one place.
+# Prints the file, line number and changed line of each, separated by tabs. Comments, messages and declarations are
+# excluded; members with a comment count as declarations.
 #
 #   awk -v seed=1 -f tests/mutants.awk FILE...
 
-# Park and Miller's generator: a whole number in [1, n].
+# Park and Miller's generator: returns an integer in [1, n].
 function draw(n) {
   state = state * 48271 % 2147483647
   return 1 + int(state / 2147483647 * n)
 }
 
-# The code of a line, up to a comment or a text: what follows a text says what went wrong.
+# Returns the code of a line up to a comment or a text: a text is followed by message arguments.
 function code_of(text,    i, c) {
   for (i = 1; i <= length(text); ++i) {
     c = substr(text, i, 1)
@@ -31,7 +31,7 @@ function swap(a, b) { replace(a, b); replace(b, a) }
 
 function is_word(c) { return c ~ /[A-Za-z0-9_]/ }
 
-# The same of whole words where a name is used: behind a type it is declared.
+# Does the same for whole words where a name is used; after a type it is declared.
 function replace_word(what, by,    at, place, before_it) {
   for (place = 1; (at = index(substr(code, place), what)) > 0; place += at - 1 + length(what)) {
     before_it = substr(code, 1, place + at - 2)
@@ -43,8 +43,8 @@ function replace_word(what, by,    at, place, before_it) {
 
 function swap_words(a, b) { replace_word(a, b); replace_word(b, a) }
 
-# The position of the parenthesis that closes the one at `open`, or of the first comma between them; 0 if another line
-# has it.
+# Returns the position of the parenthesis that closes the one at `open`, or of the first comma between them; 0 if it is
+# on another line.
 function end_of_argument(open, commas,    i, depth, c) {
   for (i = open; i <= length(code); ++i) {
     c = substr(code, i, 1)
@@ -55,7 +55,7 @@ function end_of_argument(open, commas,    i, depth, c) {
   return 0
 }
 
-# A call that is the whole of a value is left out: its first argument remains.
+# Drops a call that forms a whole value: its first argument remains.
 function leave_out_calls(    open, close_at, comma) {
   if (!match(code, /(= |return )[A-Za-z_][A-Za-z0-9_]*\(/)) return
   open = RSTART + RLENGTH - 1
@@ -66,7 +66,7 @@ function leave_out_calls(    open, close_at, comma) {
   add(RSTART, close_at - RSTART + 1, substr(code, open + 1, comma - open - 1))
 }
 
-# A link of a chain that derives a random stream is left out: two purposes draw the same numbers.
+# Drops a link of a chain that derives a random stream: two uses draw the same numbers.
 function share_streams(    start, at, close_at) {
   for (start = 1; (at = index(substr(code, start), ".derive(")) > 0; start += at + 7) {
     close_at = end_of_argument(start + at + 6, 0)
@@ -74,7 +74,7 @@ function share_streams(    start, at, close_at) {
   }
 }
 
-# A simple addend or factor is left out: the offset of a batch, a scale. Two simple arguments change places.
+# Drops a simple addend or factor, such as the offset of a batch or a scale. Exchanges two simple arguments.
 function leave_out_operands(    rest, at, text) {
   for (at = 1; match(substr(code, at), / [-+*\/] [A-Za-z_][A-Za-z0-9_]*[^A-Za-z0-9_.(>:[]/); at += RSTART)
     add(at + RSTART - 1, RLENGTH - 1, "")
@@ -85,7 +85,7 @@ function leave_out_operands(    rest, at, text) {
   }
 }
 
-# Whole numbers become one more, fractions twice as much.
+# Increments integers and doubles fractions.
 function change_numbers(    i, size, token) {
   for (i = 1; i <= length(code); i += size) {
     size = 1
@@ -98,7 +98,7 @@ function change_numbers(    i, size, token) {
   }
 }
 
-# The condition of an `if` that ends on its line.
+# Negates the condition of an `if` that ends on its line.
 function negate(    start, i, depth, c) {
   if (!match(code, /if (constexpr )?\(/)) return
   start = RSTART + RLENGTH
@@ -128,7 +128,7 @@ function find_variants(    trimmed) {
   swap("true", "false")
   negate()
   change_numbers()
-  # What people confuse.
+  # Commonly confused words.
   swap_words("rows", "columns")
   swap_words("width", "height")
   swap_words("queries", "keys")

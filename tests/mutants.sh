@@ -1,11 +1,11 @@
 #!/bin/sh
-# Does the suite see faults? Plants one at a time in a copy of the source, builds what changes, runs the tests: those of
-# the layer first, then all that are quick, then all. A fault that no test sees survives; 95 of 100 must not.
+# Measures how many faults the suite detects. Plants one at a time in a copy of the source, rebuilds, and runs the
+# tests: first the layer's, then all quick ones, then all. A fault that no test detects survives; 95 of 100 must not.
 #
 #   sh tests/mutants.sh [COUNT [SEED]]      from 100 and 1; results in build/mutants/results, a line per fault
 #
-# A fault that does not compile, or is in a header that more than WIDEST objects are made from, is passed over for the next one;
-# so is one listed in tests/mutants.txt, which changes nothing that a test could see. A file of results is gone on with.
+# Skips faults that do not compile, that are in a header of more than WIDEST objects, or that are listed in
+# tests/mutants.txt, which change nothing detectable. Continues an existing file of results.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -26,10 +26,10 @@ die() {
 
 build() { "${MAKE:-make}" -C "$tree" --no-print-directory CXX="${CXX:-g++}" all build/tests/run >"$place/build.log" 2>&1; }
 
-# Runs some suites, named between commas: for at most three times the seconds they take without a fault, and 30 more.
+# Runs suites, separated by commas, for at most three times their normal seconds plus 30.
 run_tests() {
   seconds=$(awk -v suites=",$1," 'index(suites, "," $1 ",") { sum += $2 } END { print int(3e-6 * sum) + 30 }' "$place/times")
-  # A fault may fill memory or disk; what it leaves goes with its directory.
+  # A fault may fill memory or disk; its files are removed with its directory.
   mkdir -p "$scratch"
   passed=true
   (cd "$tree" && TMPDIR=$scratch prlimit --as=16000000000: timeout -k 5 "$seconds" \
@@ -39,7 +39,7 @@ run_tests() {
   $passed
 }
 
-# The suites of the tests of a layer, or of all layers if it is '*', between commas.
+# Prints the suites of a layer's tests, or of all layers for '*', separated by commas.
 suites_of() {
   # shellcheck disable=SC2086
   (cd "$tree/tests" && find $1 -mindepth 1 -name '*.cpp' | xargs sed -n 's/^BOOST_[A-Z_]*TEST_SUITE(\([a-z0-9_]*\).*/\1/p') |
@@ -53,7 +53,7 @@ scratch=$memory/heed-mutants.$$
 trap 'rm -rf -- "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# What is built is copied with its times, so that make compiles little.
+# The build is copied with its times, so that make compiles little.
 for part in Makefile mk heed.pc.in README.md CONTRIBUTING.md CHANGELOG.md LICENSE examples include src tests models experiments docs datasets; do
   rm -rf -- "${tree:?}/$part"
   cp -a "$part" "$tree"
@@ -78,7 +78,7 @@ while [ "$done" -lt "$count" ] && IFS=$tab read -r file number changed; do
   original=$(sed -n "${number}p" "$tree/$file")
   fault="$file:$number$tab$original$tab$changed"
   grep -qF "$fault" "$results" && continue
-  # Equivalent faults are known by their text: lines move.
+  # Equivalent faults are identified by their text, since lines move.
   grep -qxF -- "$file$tab$original$tab$changed" "$tree/tests/mutants.txt" && continue
   case $file in *.h) [ "$(grep -rlF --include='*.d' "$file" "$tree/build" | wc -l)" -le "$WIDEST" ] || continue ;; esac
 
@@ -99,7 +99,7 @@ while [ "$done" -lt "$count" ] && IFS=$tab read -r file number changed; do
     done=$((done + 1))
     printf '%s\t%s\n' "$verdict" "$fault" | tee -a "$results"
   fi
-  # With a new time, so that make compiles it again.
+  # Updates the time, so that make recompiles it.
   cat "$place/original" >"$tree/$file"
 done <"$place/drawn"
 

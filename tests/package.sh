@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the package in a fresh Debian 12, trains, tests, grades and removes it there; runs the tar file there and in a
-# system without the libraries that heed needs. Takes root, debootstrap, and a Debian mirror (HEED_DEBIAN_MIRROR).
+# Installs the package in a fresh Debian 12, trains, tests, grades and removes it there; runs the tar file there and
+# in a system without heed's libraries. Requires root, debootstrap, and a Debian mirror (HEED_DEBIAN_MIRROR).
 #
 #   sh tests/package.sh PACKED VERSION      PACKED: the directory of `make package`
 set -eu
@@ -51,7 +51,7 @@ began=$(date +%s)
 in_full apt-get -q install -y --no-install-recommends "./heed_${version}_amd64.deb" || die "the package cannot be installed"
 installed=$(date +%s)
 short='--set train.epochs=1 --set data.limit=2048'
-# The first is the one that the loader takes by itself.
+# The first is the loader's default.
 libraries=x86-64-v3
 ! grep -qw avx512vl /proc/cpuinfo || libraries='x86-64-v4 x86-64-v3'
 for library in $libraries; do

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Files of a folder that are compiled as one define no private name twice, not even as an overload, which a call of the
-# other file could choose: the compiler reports equal definitions only. An alias may be repeated word for word.
+# Files of a folder that are compiled together define no private name twice, not even as an overload, which a call in
+# the other file could select: the compiler reports equal definitions only. An alias may be repeated verbatim.
 #
-#   sh tests/private_names.sh BUILD FILE...      FILE: those that are compiled together with their folder's others
+#   sh tests/private_names.sh BUILD FILE...      FILE: those compiled together with others of their folder
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -12,7 +12,7 @@ awk '
   /^namespace \{/ { unnamed = 1; next }
   /^\} *\/\/ namespace$/ { unnamed = 0; next }
   unnamed || /^static / {
-    # clang-format begins each definition of a namespace in the first column.
+    # clang-format starts each definition of a namespace in the first column.
     text = $0
     name = ""
     sub(/^template <.*> /, "", text)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Trains by mpirun in 1, 2, 4 and 8 processes, and holds the files that they leave against those of one. The argument is
-# the folder of a build with MPI=1. HEED_KILLS: how often a process is killed; HEED_KILL_SEED: at which moments.
+# Trains by mpirun in 1, 2, 4 and 8 processes, and compares their files with those of one. The argument is the folder of
+# a build with MPI=1. HEED_KILLS: number of kills; HEED_KILL_SEED: their times.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -17,8 +17,8 @@ clean() {
 trap clean EXIT
 trap 'exit 130' INT TERM HUP
 
-# Where there are fewer cores than processes, and in containers; seconds that mpirun waits before and after it asks
-# processes to end.
+# For hosts with fewer cores than processes, and containers; seconds that mpirun waits before and after asking processes
+# to end.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_odls_base_sigkill_timeout=3
 
@@ -38,12 +38,12 @@ train() {
   fi
 }
 
-# The rows of metrics.csv but for images per second.
+# Prints the rows of metrics.csv without images per second.
 rows() {
   cut -d, -f1-6 "$1/metrics.csv"
 }
 
-# same RUN OTHER: they have left the same.
+# same RUN OTHER: checks that both have the same files.
 same() {
   for file in last.safetensors best.safetensors gradients.csv; do
     cmp -s "$place/$1/$file" "$place/$2/$file" || die "$file of $2 is not that of $1"
@@ -52,7 +52,7 @@ same() {
   rows "$place/$2" | cmp -s - "$place/rows" || die "metrics.csv of $2 is not that of $1"
 }
 
-# The first images of Fashion-MNIST, as MNIST's files: a header of two numbers for labels and of four for images.
+# Writes the first images of Fashion-MNIST as MNIST's files, with a header of two numbers for labels, four for images.
 # first COUNT BYTES-OF-ONE BYTES-OF-HEADER FILE
 first() {
   zcat "/usr/share/datasets/fashion-mnist/$4.gz" >"$place/all"
@@ -71,7 +71,7 @@ small="--set data.name=mnist --set data.path=$place/data --set data.validation=9
   --set train.batch=64 --set train.microbatch=8 --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
 micro="--set model.depth=1 --set model.dim=32 --set model.hidden=32 --set model.heads=2"
 
-# compare NAME COUNTS EXPERIMENT SETTINGS...: runs of so many processes, and one that changes their number twice.
+# compare NAME COUNTS EXPERIMENT SETTINGS...: compares runs of COUNTS processes, and one that changes them twice.
 compare() {
   name=$1 counts=$2
   shift 2
@@ -88,7 +88,7 @@ compare() {
   echo "  $name: the files of 1 and of $counts processes are the same"
 }
 
-# hosts RUN ARGUMENTS...: trains in two processes, each on a host: a network namespace, and a cable between the two.
+# hosts RUN ARGUMENTS...: trains in two processes on separate hosts: connected network namespaces.
 hosts() {
   run=$place/$1 number=1
   shift
@@ -101,7 +101,7 @@ hosts() {
     echo "10.9.0.$number slots=1" >>"$place/hosts"
     number=$((number + 1))
   done
-  # on NAME COMMAND...; logging in from ada is what mpirun would have ssh do: HOST WORDS...
+  # on NAME COMMAND...; a login from ada replaces mpirun's ssh: HOST WORDS...
   cat >"$place/on" <<'end'
 #!/bin/sh
 exec ip netns exec "$1-$2" unshare --uts sh -c 'hostname "$0" && shift && exec "$@"' "$@"
@@ -116,7 +116,7 @@ end
     "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err"
 }
 
-# The words of settings are arguments.
+# The words of settings are separate arguments.
 # shellcheck disable=SC2086
 {
   mnist=experiments/fashion-mnist.toml
@@ -143,7 +143,7 @@ end
     echo "  two hosts: skipped: they are network namespaces, which may not be made here"
   fi
 
-  # Refusals are one line, and say which numbers there could be.
+  # Errors are one line and list the possible numbers.
   train 3 refused $mnist $small && die "three processes are not refused"
   [ "$(cat "$place/err")" = "heed: [train] batch = 64 in microbatches of 8 can be shared by 1, 2, 4 or 8 processes, not by 3" ] ||
     die "three processes are told: $(cat "$place/err")"
@@ -151,7 +151,7 @@ end
   [ "$(wc -l <"$place/err")" = 1 ] || die "a run in the way is more than one line: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
   [ "$(wc -l <"$place/err")" = 1 ] || die "list in two processes is told: $(cat "$place/err")"
-  # What all come to is said as by one, whoever comes first.
+  # The results of all processes are printed once, whichever is first.
   for count in 1 2 4; do
     train $count diverged experiments/cvt-mnist.toml $small --set optim.lr=1e12 && die "the rate is not too large"
     rm -r "$place/diverged"
@@ -173,10 +173,10 @@ same program" ] || die "two builds are told: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" eval "$place/softmax" >"$place/out" 2>&1 || die "eval: $(cat "$place/out")"
   "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes evaluate otherwise than one"
 
-  # Ctrl-C to mpirun, a signal to one process, and a process killed at any moment.
+  # Ctrl-C to mpirun, a signal to one process, and a process killed at any time.
   long="$mnist $small $micro --set train.epochs=200 --set train.checkpoint_steps=2"
   train 1 whole $long || die "$(cat "$place/err")"
-  # begin PROCESSES RUN ARGUMENTS...: in the background, until there have been steps
+  # begin PROCESSES RUN ARGUMENTS...: starts in the background and waits for steps
   begin() {
     processes=$1 run=$place/$2
     shift 2
@@ -190,7 +190,7 @@ same program" ] || die "two builds are told: $(cat "$place/err")"
   children() {
     cat "/proc/$mpirun/task/$mpirun/children"
   }
-  # after_signal RUN PROCESSES STATUS: all have stopped after one step, and saved; the run goes on in so many.
+  # after_signal RUN PROCESSES STATUS: all have stopped after the same step and saved; resumes in PROCESSES.
   after_signal() {
     status=0
     wait $mpirun || status=$?

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Sums lie in registers while they are added up (the tiles of pair_sums.h, sums_over_rows.h): what was compiled stores no
-# vector on the stack, or one or two before a loop. No result shows the difference, but sums that every step stores take
-# twice as long. Of x86's instructions those from AVX on are known here.
+# Sums stay in registers during summation (the tiles of pair_sums.h, sums_over_rows.h): the compiled code stores no
+# vector on the stack, or one or two before a loop. Results are the same, but sums stored in every step take twice as
+# long. Recognises x86 instructions from AVX on.
 #
 #   sh tests/registers.sh BUILD           BUILD: the directory of the build, which has fast kernels
 set -eu

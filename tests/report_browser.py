@@ -24,7 +24,7 @@ class Browser:
         self.inn, from_browser = os.pipe()
 
         def as_three_and_four():
-            # Neither end may be where the other is to go.
+            # Neither descriptor may have the other's target number.
             a, b = os.dup(to_browser), os.dup(from_browser)
             a, b = (os.dup(a), os.dup(b)) if {a, b} & {3, 4} else (a, b)
             os.dup2(a, 3)
@@ -156,7 +156,7 @@ def look_at(browser, report):
     check(browser.evaluate(f"document.querySelectorAll('{chart} tbody tr').length") == len(loss), "the table lacks epochs")
     browser.mouse(f"{chart} summary")
 
-    # The confusion matrix adds up to the images, and the mistakes are shown.
+    # The confusion matrix sums to the images, and the mistakes are shown.
     model = data["models"][0]
     cells = browser.evaluate("[...document.querySelectorAll('.confusion tbody td')].map(c => Number(c.textContent)).filter(n => n >= 0)")
     check(sum(cells) == model["images"], f"the confusion matrix has {sum(cells)} of {model['images']} images")
@@ -164,7 +164,7 @@ def look_at(browser, report):
     broken = browser.evaluate("[...document.images].filter(i => !i.complete || i.naturalWidth === 0).length")
     check(broken == 0, f"{broken} images do not load")
 
-    # Maps: a click on the last patch chooses it, and every map changes; so do arrow keys and Escape.
+    # Maps: a click on the last patch selects it and changes every map; so do arrow keys and Escape.
     maps = model["maps"][0]["maps"]
     rows, columns = maps["grid"]
     drawn = "[...document.querySelectorAll('.map canvas')].map(c => c.toDataURL())"
@@ -181,7 +181,7 @@ def look_at(browser, report):
     check("row 1, column 1." in text(browser, ".looking"), "a click on a map does not choose its patch")
     browser.mouse(".thumbs button:nth-child(2)")
     check(f"Test image {model['maps'][1]['index']}," in text(browser, ".looking"), "another image cannot be chosen")
-    # The numbers themselves: a map of softmax sums to one less what the class token gets.
+    # The values: each row of softmax's map sums to one minus the class token's weight.
     weight = browser.evaluate("(() => { const l = new Looking(report.models[0]), b = l.blocks[0], n = b.rows * b.columns;"
                               " let s = 0; for (let k = 0; k < n; ++k) s += b.bytes[k] / 127 * b.largest[0]; return s; })()")
     if maps["blocks"][0]["mechanism"] == "softmax":
@@ -201,7 +201,7 @@ def look_at(browser, report):
     check("exp" in text(browser, ".cost thead"), "counting every operation does not show exponentials")
     browser.mouse("#what-it-costs .bar button:nth-child(1)")
 
-    # Where it comes from.
+    # Origin of the run.
     origin = text(browser, "#what-produced-it")
     for value in (data["version"], data["runs"][0]["directory"], data["runs"][0]["environment"]["date"][:10]):
         check(value in origin, f"does not say '{value}'")
@@ -219,7 +219,7 @@ def look_at(browser, report):
     for odd in ("undefined", "NaN", "null", "Infinity", "[object"):
         check(odd not in browser.evaluate("document.body.innerText"), f"the page says '{odd}'")
 
-    # All that is clicked can be reached by Tab, and nothing is wider than a phone.
+    # All clickable elements are reachable by Tab, and nothing is wider than a phone.
     browser.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
     reached = set()
     for _ in range(80):
@@ -232,7 +232,7 @@ def look_at(browser, report):
         wide = browser.evaluate("document.documentElement.scrollWidth")
         check(wide <= width, f"the page is {wide} wide in a window of {width}")
 
-    # Printed, layers keep their names and charts their shape.
+    # In print, layers keep their names and charts their shape.
     browser.media("print")
     unnamed = "[...document.querySelectorAll('.cost tbody tr:not([hidden]) th')].filter(th => !th.innerText.trim()).length"
     check(browser.evaluate(unnamed) == 0, "a layer has no name on paper")
@@ -240,7 +240,7 @@ def look_at(browser, report):
                            " - c.viewBox.baseVal.height / c.viewBox.baseVal.width) < 0.05)"), "charts lose their shape on paper")
     browser.media()
 
-    # Nothing was fetched, and nothing complained.
+    # No requests and no errors.
     for event in browser.events:
         if event["method"] == "Network.requestWillBeSent":
             address = event["params"]["request"]["url"]

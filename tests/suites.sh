@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the suites of tests, each in a process, as many at a time as there are processors. Prints the output of those that
-# fail or have something to say, and how many test cases passed.
+# Runs the test suites, each in a process, as many at a time as there are CPUs. Prints the output of those that fail or
+# print messages, and the number of passed test cases.
 #
 #   sh tests/suites.sh BUILD [OPTION...]      BUILD: the directory of the build; OPTION: for the test program
 set -eu
@@ -25,9 +25,9 @@ run() {
       "$logs/$suite" | sed "s/^/$suite: /" || true' sh {} "$@"
 }
 "$tests" --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p' >"$logs/all"
-# Alone: cli_memory gives programs with little memory a minute, memory counts calls of threads that have just begun. In
-# all others, threads that wait for work leave the processor to other suites.
-# First: the suites that take longest, since one that starts last leaves processors idle.
+# Alone: cli_memory gives programs with little memory a minute, memory counts calls of newly started threads. In all
+# others, waiting threads yield the CPU to other suites.
+# First: the longest suites, since one that starts last leaves CPUs idle.
 alone='cli_memory memory'
 first='claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
@@ -37,7 +37,7 @@ first='claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_r
   { printf '%s\n' $alone $first; cat "$logs/all"; } | awk '!seen[$0]++' | tail -n +3 | run "$(nproc)" "$@"
 }
 
-# Each suite reports its cases out of all: "17 test cases out of 1068 passed".
+# Each suite prints its cases out of all: "17 test cases out of 1068 passed".
 cat "$logs"/* | awk '/ test cases? out of / { all = $6; if ($7 == "passed") passed += $1 }
   END { print "  " passed + 0 " test cases out of " all + 0 " passed"; exit passed + 0 != all + 0 }' || status=1
 for failed in "$logs"/*.failed; do

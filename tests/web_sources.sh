@@ -1,5 +1,5 @@
 #!/bin/sh
-# Files of the engine for a browser (src/apps/web/web.mk) use no algorithm of std::ranges: emscripten's C++ library lacks
+# Files of the browser's engine (src/apps/web/web.mk) use no algorithm of std::ranges: emscripten's C++ library lacks
 # them, and only `make web` would notice. `std::find_if(x.begin(), x.end(), ...)` is in both libraries.
 #
 #   sh tests/web_sources.sh BUILD FILE...      FILE: the engine's sources

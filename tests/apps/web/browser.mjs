@@ -1,5 +1,5 @@
-// What the tests of the page share: Chromium, and what somebody does and sees in it. It needs playwright-core and axe-core
-// from npm, found by NODE_PATH.
+// Common code of the page's tests: Chromium, and a user's actions and observations. Requires playwright-core and
+// axe-core from npm, in NODE_PATH.
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";

@@ -1,5 +1,5 @@
-// The engine in WebAssembly, under node, held against the machine's own build: make web-test. Takes the directory of the
-// page and the program that answers natively (tests/apps/web/ask.cpp).
+// The engine in WebAssembly, under node, compared with the native build: make web-test. Arguments: the directory of the
+// page and the native program (tests/apps/web/ask.cpp).
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -20,7 +20,7 @@ function expect(condition, message) {
   console.log(`FAILED  ${message}`);
 }
 
-// ---- Two engines that answer alike ----
+// ---- Two engines with the same interface ----
 
 const engine = await createRequire(import.meta.url)(resolve(site, "heed.js"))({});
 engine.FS.mkdirTree(work);

@@ -1,5 +1,5 @@
-// The page in headless Chromium, held against the program: make web-test. Takes the directory of the page, the program,
-// the engine compiled for the machine (ask.cpp), and a directory for pictures.
+// The page in headless Chromium, compared with the program: make web-test. Arguments: the directory of the page, the
+// program, the native engine (ask.cpp), and a directory for pictures.
 import { check } from "./check.mjs";
 import {
   complaints,

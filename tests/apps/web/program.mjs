@@ -1,4 +1,4 @@
-// What the program says, for the tests of the page to compare with.
+// Results of the program, for comparison in the tests of the page.
 import { heed, ask, site, work } from "./browser.mjs";
 import { execFileSync, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -75,7 +75,7 @@ export function losses(path) {
   return rows.map((row) => Number(row.split(",")[3]));
 }
 
-// ---- The engine, compiled for the machine ----
+// ---- The native engine ----
 
 const child = spawn(ask, { stdio: ["pipe", "pipe", "inherit"] });
 child.unref();

@@ -1,4 +1,4 @@
-// Train: curves, costs, and what is kept.
+// Train: curves, costs, and saved models.
 import {
   allNear,
   chooseModel,
@@ -47,8 +47,8 @@ async function oneStep(page) {
 }
 
 async function program(page, base) {
-  // Gradients of adder and SimA jump where a number changes its sign: in deep models and at high rates what WebAssembly
-  // rounds otherwise grows.
+  // Gradients of adder and SimA jump where a number changes sign: in deep models and at high rates, differences of
+  // WebAssembly's rounding grow.
   for (const [mechanism, settings] of [
     ["softmax", ""],
     ["aft-full", ""],
