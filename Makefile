@@ -39,7 +39,7 @@
 VERSION := 0.3.0
 
 all:
-# Choices, and the flags that follow from them: FLAGS before -Og or -O3, LAST after it.
+# Choices and the resulting flags: FLAGS before -Og or -O3, LAST after it.
 include mk/choices.mk
 
 # ---- Files ----
@@ -47,22 +47,22 @@ SOURCES := $(sort $(shell find src -name '*.cpp'))
 PROGRAM := $(filter src/apps/cli/%,$(SOURCES))
 LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
 TESTS   := $(filter-out tests/core.cpp tests/apps/web/ask.cpp,$(sort $(shell find tests -name '*.cpp')))
-# The core makes models and runs them with no system around it: no files, no POSIX, no zlib, oneTBB or decoders.
+# The core constructs and runs models without an operating system: no files, no POSIX, no zlib, oneTBB or decoders.
 CORE    := $(filter $(addprefix src/,base/% cost/% kernels/% attention/% tape/% ops/% nn/%) src/config/keys.cpp \
              src/config/validate.cpp,$(SOURCES))
 
-# Time goes into the loops of kernels, mechanisms and operations, into sums over gradients, and into the processing of
-# images: these files are hot and compiled with -O3. All others are cold and compiled with -Og.
+# Most time is spent in loops of kernels, mechanisms and operations, in gradient sums, and in image processing: these
+# files are hot and compiled with -O3. All others are cold and compiled with -Og.
 HOT   := $(filter src/kernels/% src/attention/% src/ops/% src/data/augment/%,$(SOURCES)) $(patsubst %,src/%.cpp, base/math \
            train/step train/inference train/optimizer train/tasks/dino train/tasks/teaching data/images/colour \
            data/images/convert \
            data/images/image data/images/normalise data/images/resample bench/instructions bench/limit_loops \
            bench/mechanism_cases analysis/newton_residual checks/adder_cases)
 
-# Hot files and files in ALONE are compiled one by one. The other files of a folder are compiled as one, unity.cpp, which
-# includes them: each spends most of its compile time on headers that its neighbours include, too. Two files of such a
-# folder cannot give one name to two things (tests/private_names.sh). ALONE holds files with flags or a malloc of their
-# own, the part of config in the core, and the tests of mechanisms, so that a new one is independent of the others.
+# Hot files and files in ALONE are compiled separately. The other files of a folder are included in one, unity.cpp, and
+# compiled together: each spends most of its compile time on headers that its neighbours also include. Two files of such
+# a folder must not define the same private name (tests/private_names.sh). ALONE has files with their own flags or
+# malloc, the core's part of config, and the tests of mechanisms, so that a new one is independent of the others.
 ALONE := $(HOT) $(patsubst %,src/%.cpp,config/keys config/validate train/runs/commit train/processes/processes \
            apps/cli/reporting/report_page apps/cli/shared/cpu apps/cli/plugins/plugin_build) \
          $(wildcard tests/*.cpp) $(filter tests/attention/%,$(TESTS)) tests/train/memory.cpp tests/apps/web/ask.cpp
@@ -78,10 +78,10 @@ TEST_OBJECTS    := $(call objects,$(TESTS)) $(BUILD)/src/apps/cli/shared/cpu.o
 .PHONY: all deps run test bench install format clean help force
 .DELETE_ON_ERROR:
 
-# A recipe begins with $(call say,...): one line for each file that is made, or with V=1 the whole command.
+# A recipe begins with $(call say,...): it prints one line for each target, or with V=1 the whole command.
 say = $(if $(V),,@echo ' $(1)' && )
 # Replaces a file by FILE.new if their texts differ, so that its time changes only then. Recipes with it begin with +:
-# `make -n` runs them, since what else is to be made depends on it.
+# `make -n` runs them, since the remaining work depends on them.
 update = cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- Library, program, tests ----
@@ -90,17 +90,16 @@ all: $(BUILD)/libheed.a $(BUILD)/heed
 $(BUILD)/libheed.a: $(LIBRARY_OBJECTS)
 	$(call say,AR  $@)rm -f $@ && ar rcs $@ $^
 
-# The program loads OpenBLAS itself, when it needs it (src/apps/cli/shared/openblas.cpp). Plugins use the program's own
-# copy of what is in namespace heed, and of nothing else: OpenBLAS must not find the program's functions that are named
-# like its own.
+# The program loads OpenBLAS when needed (src/apps/cli/shared/openblas.cpp). Plugins use the program's symbols of
+# namespace heed and no others: OpenBLAS must not resolve to the program's functions of the same names.
 ifneq ($(SHARED),1)  # see mk/package.mk
 $(BUILD)/heed: $(PROGRAM_OBJECTS) $(BUILD)/libheed.a
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
 	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS)) -Wl,--export-dynamic-symbol='_Z*4heed*'
 endif
 
-# The library comes first and whole, so that of a function which both contain, an inline one or a template's, the
-# library's is linked: what is tested is what is shipped.
+# The whole library is linked first, so that functions in both, inline ones or template instances, come from the
+# library: tests run the shipped code.
 $(BUILD)/tests/run: $(TEST_OBJECTS) $(BUILD)/libheed.a
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
 	  $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
@@ -119,7 +118,7 @@ $(BUILD)/%.o: %.cpp $(BUILD)/flags $(BUILD)/Og/common.h.gch $(BUILD)/O3/common.h
 	@mkdir -p $(@D)
 	$(compile)
 
-# The cold files of a folder. GCC warns about their unnamed namespaces as if they were a header's: hence
+# Cold files of a folder. GCC warns about their unnamed namespaces as if they were in a header: hence
 # -Wno-subobject-linkage.
 UNITY := $(filter %/unity.o,$(LIBRARY_OBJECTS) $(PROGRAM_OBJECTS) $(TEST_OBJECTS))
 $(UNITY): private FLAGS += -Wno-subobject-linkage
@@ -128,11 +127,11 @@ $(UNITY): %.o: %.cpp $(BUILD)/flags $(BUILD)/Og/common.h.gch
 $(UNITY:.o=.cpp): $(BUILD)/%/unity.cpp: force
 	+@mkdir -p $(@D); printf '#include "%s"\n' $(filter-out $(ALONE),$(sort $(wildcard $*/*.cpp))) >$@.new; $(update)
 
-# The largest of the headers that many files include are read once, not by each of them: half a second a file. Files
-# include what they use all the same. nlohmann/json.hpp is not among them: it costs every file 0.7 seconds.
+# The largest common headers are precompiled, which saves half a second per file. Files still include what they use.
+# nlohmann/json.hpp is excluded: it costs 0.7 seconds in every file.
 COMMON := algorithm array chrono cmath filesystem fmt/format.h fstream functional iostream map memory numeric optional \
           span string variant vector
-# Highway's header switches off a warning that GCC 12 gives for AVX-512 without reason; read beforehand, it cannot.
+# Highway's header disables a spurious warning of GCC 12 for AVX-512; precompiled, it cannot.
 ifeq ($(SIMD),highway)
 $(BUILD)/O3/common.h.gch: private COMMON += hwy/highway.h
 $(BUILD)/O3/common.h.gch $(HOT:%.cpp=$(BUILD)/%.o): private FLAGS += -Wno-maybe-uninitialized
@@ -143,7 +142,7 @@ $(BUILD)/%/common.h.gch: $(BUILD)/flags
 	@printf '#include <%s>\n' $(COMMON) >$(@:.gch=)
 	$(call say,CXX common headers for -$*)$(CCACHE) $(CXX) $(FLAGS) -$* $(LAST) -x c++-header -o $@ $(@:.gch=)
 
-# Everything is compiled again if the flags are not those of last time.
+# Everything is recompiled if the flags change.
 $(BUILD)/flags: force
 	+@mkdir -p $(@D); echo '$(CXX) $(FLAGS) $(LAST)' >$@.new; $(update)
 
@@ -156,7 +155,7 @@ ifneq ($(findstring undefined,$(SANITIZE)),)
 $(BUILD)/src/data/images/image.o: private LAST += $(STB_ZERO)
 endif
 
-# The commit that is built, with "-dirty" if files have changed since; empty outside a checkout.
+# Commit of the build, with "-dirty" for uncommitted changes; empty outside a checkout.
 COMMIT := $(shell GIT_CEILING_DIRECTORIES='$(patsubst %/,%,$(dir $(CURDIR)))' \
             git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 $(BUILD)/src/train/runs/commit.o: private FLAGS += -DHEED_COMMIT=\"$(COMMIT)\"
@@ -164,7 +163,7 @@ $(BUILD)/src/train/runs/commit.o: $(BUILD)/commit
 $(BUILD)/commit: force
 	+@mkdir -p $(@D); echo '$(COMMIT)' >$@.new; $(update)
 
-# x86-64-v4 lacks AVX512-BF16, which products of bfloat16 are compiled for, and check for when they run.
+# x86-64-v4 lacks AVX512-BF16; products of bfloat16 are compiled for it and check for it at run time.
 ifeq ($(ARCH),x86-64-v4)
 $(BUILD)/src/kernels/products/gemm_bf16.o $(BUILD)/src/kernels/products/packed_weight.o: private FLAGS += -mavx512bf16
 endif
@@ -174,15 +173,15 @@ ifeq ($(MPI),1)
 $(BUILD)/src/train/processes/processes.o: private FLAGS += -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags)
 endif
 
-# The compiler of `heed plugin`, its flags before and after -O3, and a checksum of the public headers: the CRC-32 at the
-# end of gzip's output.
+# Compiler of `heed plugin`, its flags before and after -O3, and a checksum of the public headers: the CRC-32 at the end
+# of gzip's output.
 $(BUILD)/src/apps/cli/plugins/plugin_build.o: $(BUILD)/plugin_build.inc
 $(BUILD)/src/apps/cli/plugins/plugin_build.o: private FLAGS += -I$(BUILD)
 $(BUILD)/plugin_build.inc: force
 	+@mkdir -p $(@D); printf 'R"(%s)",\n' '$(CXX)' '$(EXPORTED)' '$(LAST)' "$$(find include/heed -name '*.h' | \
 	  LC_ALL=C sort | xargs cat | gzip -1 | tail -c 8 | od -An -N4 -tx4 | tr -d ' ')" >$@.new; $(update)
 
-# The page of `heed report`, a string of C++: page.html, where a line "@include FILE" stands for that file. Files shared
+# Page of `heed report` as a C++ string: page.html with the lines "@include FILE" replaced by that file. Files shared
 # with the page of `make web` are modules there, so their lines begin with "export".
 PAGE := $(wildcard src/apps/cli/reporting/page/*) $(patsubst %,src/apps/web/page/%,colours.css make.js plot.js)
 $(BUILD)/report_page.inc: $(PAGE)
@@ -193,7 +192,7 @@ $(BUILD)/src/apps/cli/reporting/report_page.o: $(BUILD)/report_page.inc
 $(BUILD)/src/apps/cli/reporting/report_page.o: private FLAGS += -I$(BUILD)
 
 # ---- Targets that install packages first ----
-# A make of its own builds after that, on all cores unless -j was given.
+# A second make then builds, on all cores unless -j was given.
 MAKE_ALL = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 
 deps:
@@ -215,7 +214,7 @@ run: deps
 	while [ -e $$run ]; do n=$$((n + 1)); run=runs/fashion-mnist-$$n; done; \
 	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
 
-# The suites, and beside them scripts of tests/, each described in its first lines.
+# The suites and the scripts of tests/, which their first lines describe.
 SCRIPTS := headers mechanism install examples core private_names cold web_sources
 ifeq ($(SIMD)$(LAST),highway)
   SCRIPTS += registers

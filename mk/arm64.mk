@@ -1,6 +1,6 @@
-# For arm64, by Debian's cross compiler; the suites then run under qemu's emulation of the processor, with fast kernels
-# (NEON) and with plain ones. ARCH is that of mk/choices.mk on arm64 itself. What starts programs of its own
-# is left out: qemu would start them for this machine's processor.
+# Builds for arm64 with Debian's cross compiler; the suites then run under qemu's CPU emulation, with fast kernels
+# (NEON) and with plain ones. ARCH is the value of mk/choices.mk on arm64. Tests that start programs are excluded: qemu
+# would run them on this host's CPU.
 .PHONY: arm64 arm64-run
 ARM64      := CXX='$(if $(findstring ccache,$(CXX)),ccache )aarch64-linux-gnu-g++' ARCH=armv8-a+crypto
 ARM64_OWN  := libtbb-dev libfmt-dev zlib1g-dev libopenblas-dev libhwy-dev libboost-test-dev

@@ -1,8 +1,7 @@
-# What a build is made with: the choices of Makefile's first lines, and the flags, libraries and packages they mean.
-# This file sets variables only.
+# Choices in the Makefile's first lines, and the resulting flags, libraries and packages. This file only sets variables.
 
 PREFIX   ?= /usr/local
-# Highway of Debian 12 takes NEON to have AES, which not every arm64 CPU has and heed does not use.
+# Highway in Debian 12 assumes that NEON includes AES, which heed does not use and not every arm64 CPU has.
 ARCH     ?= $(if $(filter aarch64,$(shell uname -m)),armv8-a+crypto,native)
 KERNELS  ?= fast
 CXX      ?= g++
@@ -24,13 +23,13 @@ PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-de
             nlohmann-json3-dev libfmt-dev zlib1g-dev curl ca-certificates dataset-fashion-mnist python3-matplotlib \
             bible-kjv
 
-# EXPORTED is what a program that includes heed's headers must be compiled with too.
-# No -ffast-math: non-finite values must be seen. The next two only drop errno and floating-point traps, which
-# nothing here reads, and without them loops over sqrt and comparisons are not vectorised. The last keeps a product
-# and a sum two operations, as written: fused steps are asked for where they are wanted.
+# EXPORTED also applies to programs that include heed's headers.
+# No -ffast-math: non-finite values must be detected. The next two flags only drop errno and floating-point traps,
+# which are not used here; without them loops over sqrt and comparisons are not vectorised. The last keeps a product
+# and a sum as two operations, as written; fused operations are explicit.
 EXPORTED  := -std=c++20 -march=$(ARCH) -fno-math-errno -fno-trapping-math -ffp-contract=off
 CORE_LIBS := -lfmt
-# The choices that differ from the default, in the name of the build's folder.
+# Choices other than the default, in the name of the build's folder.
 NO        :=
 
 ifeq ($(BLAS),openblas)
@@ -45,7 +44,7 @@ endif
 
 ifeq ($(SIMD),highway)
   PACKAGES += libhwy-dev
-  # Without the second, Highway takes any ARCH without AES instructions for SSSE3.
+  # Without the second, Highway classifies an ARCH without AES instructions as SSSE3.
   DEFINES  := -DHWY_COMPILE_ONLY_STATIC -DHWY_DISABLE_PCLMUL_AES
 else ifeq ($(SIMD),none)
   NO       += simd
@@ -71,7 +70,7 @@ BUILD := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:
            $(comma),-,$(SANITIZE:%=-%))
 LIBS   = -ltbb -lz $(CORE_LIBS)
 
-# Evaluated when it is used, not when Open MPI is about to be installed.
+# Evaluated lazily, since Open MPI may be installed first.
 open_mpi = $(if $(shell pkg-config --exists ompi-c || echo none),$(error there is no Open MPI; `make deps MPI=1` \
              installs it),$(shell pkg-config $(1) ompi-c))
 ifeq ($(MPI),1)
@@ -80,27 +79,27 @@ ifeq ($(MPI),1)
 else ifneq ($(MPI),)
   $(error MPI is '$(MPI)'; it must be 1 or not be set)
 endif
-# A shared library calls its own functions, not ones of the same name in another.
+# A shared library calls its own functions, not those of the same name in another.
 ifeq ($(SHARED),1)
   DEFINES += -fPIC -fno-semantic-interposition
 endif
 DEFINES += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
-# GCC 12 sees an overflow inside fmt that is not there: hence -Wno-stringop-overflow.
-# GCC may use 1 GB for a file before it collects garbage, which takes 7 % of its time; the largest needs half of that.
-# With -Og alone it moves 32 bytes at a time and leaves the upper halves of vector registers full, which makes every call
-# of a library that knows 128 bits slow: exp takes 190 ns for 5. -fexpensive-optimizations clears them.
+# GCC 12 reports a nonexistent overflow inside fmt: hence -Wno-stringop-overflow. GCC may use 1 GB for a file before
+# garbage collection, which takes 7 % of its time; the largest file needs half of that. With -Og alone it moves 32 bytes
+# at a time and leaves the upper halves of vector registers dirty, which slows down every call of 128-bit library code:
+# exp takes 190 ns instead of 5. -fexpensive-optimizations clears them.
 FLAGS := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow --param ggc-min-heapsize=1000000 \
          -fexpensive-optimizations -Iinclude -I. $(DEFINES)
 
-# Builds with sanitizers are optimised less, which halves the time of compiling them.
+# Builds with sanitizers are optimised less, which halves their compile time.
 WATCH :=
 ifneq ($(SANITIZE),)
   WATCH := -O1 -g1 -fno-omit-frame-pointer -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -DHEED_SANITIZED
 endif
 LAST  := $(strip $(WATCH) $(CXXFLAGS))
 
-# ccache, if it is installed and not named in CXX. It reads precompiled headers only if it is told that their
-# definitions and times need no check.
+# ccache, if installed and not named in CXX. It reads precompiled headers only if told not to check their definitions
+# and times.
 CCACHE := $(if $(findstring ccache,$(CXX)),,$(shell command -v ccache 2>/dev/null))
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros,include_file_mtime,include_file_ctime

@@ -1,4 +1,4 @@
-# The reference of include/heed as HTML. The comment at the head of a header becomes the page of its file.
+# Builds the reference of include/heed as HTML. The first comment of a header describes the page of its file.
 .PHONY: docs
 docs: PACKAGES += doxygen
 docs: deps

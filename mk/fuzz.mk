@@ -1,6 +1,6 @@
-# The readers of files with libFuzzer: each is given SECONDS to find a file that crashes it, takes it 1 GB, or a minute:
-# so built, readers are up to 16 times slower than heed's, which may take 5 seconds. They begin with their files in
-# tests/fuzz/corpus; what they find lies in build/fuzz and belongs there, too.
+# Fuzzes the file readers with libFuzzer, each for SECONDS. Failures are crashes, 1 GB of memory, or a minute: these
+# builds are up to 16 times slower than heed's readers, whose limit is 5 seconds. The initial files are in
+# tests/fuzz/corpus; found ones are in build/fuzz and should be added to it.
 SECONDS := 60
 FUZZED  := $(filter src/base/% src/cost/% src/kernels/% src/io/% src/attention/% src/config/% src/data/%,$(SOURCES)) tests/fuzz/readers.cpp tests/fuzz/fuzzer.cpp \
            $(patsubst %,src/train/runs/%.cpp,history table_rows) $(patsubst %,src/analysis/%.cpp,claim_rows statistics)

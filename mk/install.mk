@@ -1,4 +1,4 @@
-# `make install`: headers, library, program, and the files that the program finds beside itself.
+# `make install`: headers, library, program, and the program's data files.
 
 prefix = $(abspath $(PREFIX))
 target = $(DESTDIR)$(prefix)

@@ -9,12 +9,12 @@ directory=$2
 version=$("$heed" --version | cut -d ' ' -f 2)
 mkdir -p "$directory"
 
-# commands WORD...: the commands below a command.
+# commands WORD...: lists the subcommands of a command.
 commands() {
   "$heed" help "$@" | sed -n '/^Subcommands:$/,/^$/s/^  \([a-z_]*\) .*/\1/p'
 }
 
-# body WORD...: the help of a command, a heading with a colon at its end as a section.
+# body WORD...: prints the help of a command; a heading that ends in a colon becomes a section.
 body() {
   "$heed" help "$@" | awk '
     { gsub(/\\/, "\\e"); gsub(/-/, "\\-"); sub(/^[.\47]/, "\\\\\\&&") }

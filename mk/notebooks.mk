@@ -1,7 +1,7 @@
 # The course's notebooks (notebooks/README.md).
 #
-# Each runs from its first cell to its last, and what its cells show is written into it. With HEED_QUICK=1 it computes
-# less, and the notebook with what that shows is put into build/notebooks instead.
+# Runs all cells of each notebook in order, and stores their output in it. With HEED_QUICK=1 it computes less, and
+# stores the notebook with its output in build/notebooks instead.
 NOTEBOOKS := $(wildcard notebooks/*.ipynb)
 .PHONY: notebooks
 notebooks: PACKAGES += jupyter-nbconvert python3-ipykernel graphviz

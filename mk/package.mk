@@ -1,15 +1,15 @@
 # `make package`: a Debian package and a tar file, in build-package, for all x86-64 with AVX2.
 #
-# Library and program are one, libheed.so, for x86-64-v3 and for x86-64-v4. `heed` is an empty program that needs it; the
-# loader takes the v4 one from glibc-hwcaps where the CPU has AVX-512. Elsewhere the v3 one runs, which begins with a check
-# of the CPU (src/apps/cli/shared/cpu.cpp).
+# Library and program are combined in libheed.so, for x86-64-v3 and for x86-64-v4. `heed` is an empty program that
+# links to it; the loader takes the v4 one from glibc-hwcaps if the CPU has AVX-512. Otherwise the v3 one runs, which
+# first checks the CPU (src/apps/cli/shared/cpu.cpp).
 .PHONY: package package-install package-test
 PACKED := build-package
 BASE   := x86-64-v3
 WIDE   := x86-64-v4
 
-# Files that need no optimising include no code for a particular CPU (tests/cold.sh): COLD names the build that these
-# objects are taken from, instead of compiling them for each ARCH. Those in OF_ARCH record ARCH or the flags.
+# Cold files contain no code for a particular CPU (tests/cold.sh), so their objects are taken from the build COLD
+# instead of being compiled for each ARCH. Those in OF_ARCH record ARCH or the flags.
 COLD    ?= $(BUILD)
 WHOLE   := $(LIBRARY_OBJECTS) $(PROGRAM_OBJECTS)
 OF_ARCH := $(call objects,$(HOT)) $(patsubst %,$(BUILD)/src/%.o,train/runs/commit apps/cli/shared/cpu \
@@ -21,17 +21,17 @@ $(BUILD)/libheed.so: $(filter $(OF_ARCH),$(WHOLE)) $(patsubst $(BUILD)/%,$(COLD)
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -shared -o $@ -Wl,-soname,libheed.so,-Bsymbolic,-s \
 	  -Wl,--version-script=$(@D)/exported.map $^ $(filter-out -lopenblas,$(LIBS))
 
-# The one file that uses MPI, loaded where mpirun starts the program: so MPI need not be installed.
+# The only file that uses MPI, loaded if mpirun starts the program, so that MPI is optional.
 $(BUILD)/libheed-mpi.so: src/train/processes/processes.cpp $(BUILD)/libheed.so
 	$(call say,LD  $@)$(CXX) $(FLAGS) -Og $(LAST) -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags) -shared -s -o $@ \
 	  -Wl,-soname,libheed-mpi.so,-Bsymbolic,--version-script=$(@D)/exported.map $^ -lfmt $(call open_mpi,--libs)
 
-# DT_RPATH, unlike DT_RUNPATH, holds for libraries of libraries too: those of the tar file, and what OpenBLAS needs.
+# DT_RPATH, unlike DT_RUNPATH, also applies to indirect libraries: the tar file's, and OpenBLAS's dependencies.
 $(BUILD)/heed: $(BUILD)/libheed.so
 	$(call say,LD  $@)$(CXX) -s -o $@ -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/heed:$$ORIGIN' $<
 endif
 
-# Both libraries, and all that `make install` installs, in DESTDIR and PREFIX.
+# Both libraries, and everything of `make install`, in DESTDIR and PREFIX.
 package-install: PACKAGES += libopenmpi-dev openmpi-bin
 package-install: deps
 	@[ "$$(uname -m)" = x86_64 ] || { echo 'make: packages are made on x86-64, for it; make install is for other CPUs' >&2; exit 2; }

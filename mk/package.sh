@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes a Debian package and a tar file of what is installed in PACKED/deb (mk/package.mk).
+# Creates a Debian package and a tar file of the installation in PACKED/deb (mk/package.mk).
 #
 #   sh mk/package.sh PACKED VERSION
 set -eu
@@ -13,7 +13,7 @@ tar=$packed/tar/$name
 strip --strip-debug "$deb/usr/lib/libheed.a"
 gzip -9n "$deb"/usr/share/man/man1/*.1
 
-# The licences of heed and of the libraries of which there are only headers.
+# Licences of heed and of header-only libraries.
 licences=$deb/usr/share/doc/heed
 mkdir -p "$licences"
 {
@@ -25,7 +25,7 @@ mkdir -p "$licences"
   done
 } >"$licences/copyright"
 
-# ---- The tar file: the same files, the libraries that heed needs, but for the C library, and headers for plugins ----
+# ---- The tar file: the same files, heed's libraries except the C library, and headers for plugins ----
 rm -rf "$packed/tar"
 mkdir -p "$packed/tar"
 cp -a "$deb/usr" "$tar"

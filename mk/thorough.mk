@@ -1,4 +1,4 @@
-# Tests that take long (docs/testing.md).
+# Long tests (docs/testing.md).
 .PHONY: test-thorough selftest-x86-64-v3 coverage mutants
 test-thorough: test
 	$(MAKE) selftest-x86-64-v3
@@ -13,14 +13,14 @@ test-thorough: test
 	$(MAKE) fuzz
 	$(MAKE) package-test
 
-# The bits of a build for AVX2 are those of a build for this processor.
+# A build for AVX2 has the same bits as a build for this CPU.
 selftest-x86-64-v3: BUILD := build-x86-64-v3
 selftest-x86-64-v3: deps
 	@if grep -qw avx2 /proc/cpuinfo; then \
 	  $(MAKE) ARCH=x86-64-v3 BUILD=$(BUILD) all $(BUILD)/tests/run && $(BUILD)/heed selftest && \
 	  $(BUILD)/tests/run --run_test=fast_kernel,own_math; else echo 'no AVX2: skipped'; fi
 
-# Where memory or the size of files is limited, the counting itself fails.
+# Counting itself fails with limited memory or file sizes.
 UNCOUNTED := cli_disk,cli_memory
 coverage: PACKAGES += gcovr
 coverage: deps
@@ -33,7 +33,7 @@ mutants: deps
 	$(MAKE_ALL) all $(BUILD)/tests/run
 	+MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mutants.sh
 
-# The report in a browser, of two runs of a few seconds. Set REPORT_PICTURES to keep screenshots.
+# Tests the report in a browser, with two runs of a few seconds. REPORT_PICTURES keeps screenshots.
 .PHONY: report-test
 REPORT_RUNS := $(BUILD)/report-runs
 report-test: deps

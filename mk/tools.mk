@@ -1,8 +1,8 @@
-# What editors and linters read and write.
+# Files for editors and linters.
 .PHONY: tidy
 
-# How each file is compiled, for clangd and clang-tidy: an entry for each, also for files that are compiled together.
-# Clang knows neither GCC's precompiled headers nor some of its flags.
+# Compile commands for clangd and clang-tidy: an entry for each file, also for those compiled together. Clang supports
+# neither GCC's precompiled headers nor some of its flags.
 CHECKED  = $(EXPORTED) -Wall -Wextra -Wpedantic -Iinclude -I. -Itests -I$(BUILD) $(DEFINES) -DBOOST_TEST_DYN_LINK \
              -DHEED_COMMIT=\"\"
 escaped  = $(subst ",\",$(subst \,\\,$(1)))
@@ -12,8 +12,8 @@ compile_commands.json: $(BUILD)/plugin_build.inc $(BUILD)/report_page.inc force
 	$(foreach file,$(SOURCES) $(TESTS) tests/core.cpp tests/apps/web/ask.cpp,$(file >>$@.new,$(call database,$(file))$(comma)))
 	@sed -i '$$s/,$$/\n]/' $@.new; $(update)
 
-# clang-tidy over src and include, a file at a time on all cores; .clang-tidy says what it looks for.
-# Clang 14 lacks names of CPU features that cpu.cpp queries.
+# Runs clang-tidy over src and include, one file per core; .clang-tidy lists the checks. Clang 14 lacks names of CPU
+# features that cpu.cpp queries.
 tidy: PACKAGES += clang-tidy
 tidy: deps compile_commands.json
 	@printf '%s\n' $(filter-out src/apps/cli/shared/cpu.cpp,$(SOURCES)) | xargs -P "$$(nproc)" -n 1 clang-tidy -p . --quiet 2>/dev/null
