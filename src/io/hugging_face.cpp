@@ -9,13 +9,13 @@ namespace heed {
 
 namespace {
 
-/// Names within a block; the first that fits counts.
+/// Names within a block; the first match counts.
 constexpr Renaming in_blocks[] = {
     {"attention.attention.query.", "attn.qkv.", 0, 3},
     {"attention.attention.key.", "attn.qkv.", 1, 3},
     {"attention.attention.value.", "attn.qkv.", 2, 3},
     {"attention.output.dense.", "attn.proj."},
-    {"attention.q_proj.", "attn.qkv.", 0, 3},  // this name and the next three: ViT and DeiT since version 5
+    {"attention.q_proj.", "attn.qkv.", 0, 3},  // these four names: ViT and DeiT since version 5
     {"attention.k_proj.", "attn.qkv.", 1, 3},
     {"attention.v_proj.", "attn.qkv.", 2, 3},
     {"attention.o_proj.", "attn.proj."},
@@ -63,10 +63,10 @@ class Conversion {
  public:
   explicit Conversion(const SafetensorsFile& file) : file_(file), converter_(file), wide_classifier_(reads_both()) {}
 
-  /// Returns the names that are left out.
+  /// Returns the omitted names.
   std::vector<std::string> run(const std::string& out, const BeforeWriting& before) {
     for (const std::string& name : file_.names()) add(name);
-    if (!has("embeddings.distillation_token")) converter_.fold_class_position();  // which has a position of its own
+    if (!has("embeddings.distillation_token")) converter_.fold_class_position();  // otherwise it is kept
     converter_.write(out, before);
     return left_out_;
   }
@@ -90,7 +90,7 @@ class Conversion {
     }
     require(renaming != nullptr, "{}: tensor '{}' is none of Hugging Face's ViT, DeiT and DINOv2", file_.path(), name);
     std::string ours = before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
-    // Without a classifier of its own the distillation token is a register.
+    // Without a classifier, the distillation token is a register.
     if (ours == "dist_token" && has("classifier.weight") && !has("distillation_classifier.weight")) ours = "reg_token";
     converter_.add_rows(ours, renaming->place, renaming->of, name);
   }

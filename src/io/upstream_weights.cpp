@@ -27,12 +27,12 @@ constexpr Renaming soft_names[] = {
     {".attn.kv.", ".attn.qkv.", 1, 2},
 };
 
-/// Returns true for a tensor of a block of SOFT's, blockT.J.*.
+/// Returns true for a tensor of SOFT's blocks, blockT.J.*.
 bool in_soft_block(const std::string& name) {
   return name.starts_with("block") && name.size() > 5 && std::isdigit(static_cast<unsigned char>(name[5]));
 }
 
-/// `name` with the first `theirs` in it replaced; empty if there is none.
+/// Returns `name` with the first `theirs` replaced; empty if there is none.
 std::string replaced(const std::string& name, std::string_view theirs, std::string_view ours) {
   const std::size_t at = name.find(theirs);
   return at == std::string::npos ? "" : std::string(name).replace(at, theirs.size(), ours);
@@ -67,13 +67,13 @@ void convert_file(const SafetensorsFile& file, const std::string& out) {
 constexpr const char* wrappers[] = {"module.",  "model.",   "_orig_mod.", "backbone.", "net.",
                                     "encoder.", "student.", "teacher.",   "visual.",   "state_dict."};
 
-/// Returns true for the tensors of a classifier, which stand beside a wrapped backbone.
+/// Returns true for the tensors of a classifier beside a wrapped backbone.
 bool is_classifier(const std::string& name) {
   return name.starts_with("head.") || name.starts_with("head_dist.") || name.starts_with("fc.") ||
          name.starts_with("classifier.");
 }
 
-/// Returns the prefixes of wrappers that names begin with.
+/// Returns the wrappers' prefixes that occur in names.
 std::vector<std::string> wrappers_of(const std::vector<std::string>& names) {
   std::vector<std::string> found;
   for (const char* wrapper : wrappers)
@@ -82,7 +82,7 @@ std::vector<std::string> wrappers_of(const std::vector<std::string>& names) {
   return found;
 }
 
-/// Returns true if every name but a classifier's begins with one of the prefixes, and some do.
+/// Returns true if every name except a classifier's begins with one of the prefixes, and some do.
 bool cover(const std::vector<std::string>& prefixes, const std::vector<std::string>& names) {
   return !prefixes.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     return is_classifier(name) || std::any_of(prefixes.begin(), prefixes.end(),
@@ -90,13 +90,13 @@ bool cover(const std::vector<std::string>& prefixes, const std::vector<std::stri
   });
 }
 
-/// Returns the only prefix that wraps the names, empty if there is none.
+/// Returns the only prefix of the names, empty if there is none.
 std::string wrapper_of(const std::vector<std::string>& names) {
   const std::vector<std::string> found = wrappers_of(names);
   return found.size() == 1 && cover(found, names) ? found.front() : "";
 }
 
-/// Returns what is before 'pos_embed' in the names of a file without a tensor of that name.
+/// Returns the texts before 'pos_embed' in the names of a file without a tensor of that name.
 std::vector<std::string> unknown_prefixes(const SafetensorsFile& file) {
   constexpr std::string_view positions = "pos_embed";
   std::vector<std::string> prefixes;

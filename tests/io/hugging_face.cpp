@@ -1,4 +1,4 @@
-// Files with Hugging Face's names: renamed, joined, and what is refused.
+// Files with Hugging Face's names: renaming, joining, and errors.
 #include "heed/io/hugging_face.h"
 
 #include "heed/config/model_of_tensors.h"
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(files_of_vit_deit_and_dinov2_become_timms) {
     }
 }
 
-// Registers have no positions there, and the class token has one.
+// There, registers have no positions, and the class token has one.
 BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
   std::copy(positions.begin(), positions.end(), more.begin() + 64);
   positions = more;
   for (float& x : theirs["dinov2.embeddings.cls_token"]) x -= 0.25F;
-  theirs.add("classifier.weight", {3, 128}, 1);  // of the class token and the mean of the patches
+  theirs.add("classifier.weight", {3, 128}, 1);  // reads the class token and the mean of the patches
   theirs.write(in);
   const std::vector<std::string> left_out = convert_hugging_face(in, out);
   BOOST_TEST(left_out == (std::vector<std::string>{"classifier.bias", "classifier.weight"}),
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(names_of_transformers_5) {
   BOOST_TEST(equal(read, ours));
 }
 
-// DeiT with one classifier, which reads the class token: the distillation token takes part in attention alone.
+// DeiT with one classifier, which reads the class token: the distillation token only takes part in attention.
 BOOST_AUTO_TEST_CASE(a_distillation_token_without_a_classifier_is_a_register) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";

@@ -1,4 +1,4 @@
-// Weights under the names of Hugging Face's transformers.
+// Conversion of weights with the names of Hugging Face's transformers.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -10,19 +10,19 @@
 
 namespace heed {
 
-/// Reads a safetensors file of Hugging Face's ViT, DeiT or DINOv2 (with registers, too) and writes one with timm's
-/// names:
+/// Reads a safetensors file of Hugging Face's ViT, DeiT or DINOv2 (with or without registers) and writes one with
+/// timm's names:
 ///
 ///   embeddings.{cls_token, distillation_token, register_tokens, position_embeddings}
 ///                       cls_token, dist_token, reg_token, pos_embed
 ///   encoder.layer.I.*   blocks.I.*; attention.attention.{query, key, value} are joined to attn.qkv
 ///   layernorm, classifier or cls_classifier, distillation_classifier      norm, head, head_dist
 ///
-/// With registers, the class token's position is added to the class token. Returns the names that are left out: mask
-/// tokens, poolers, and DINOv2's classifier, which reads the class token and the mean of the patches. Throws Error,
-/// which names file and tensor, for any other tensor.
+/// With registers, adds the class token's position to the class token. Returns the omitted names: mask tokens, poolers,
+/// and DINOv2's classifier, which reads the class token and the mean of the patches. Throws Error, naming file and
+/// tensor, for any other tensor.
 ///
-/// Calls `before` with the shapes of the converted tensors before it writes; if that throws, nothing is written.
+/// Before writing, calls `before` with the shapes of the converted tensors; if that throws, nothing is written.
 std::vector<std::string> convert_hugging_face(
     const std::string& in, const std::string& out,
     const std::function<void(const std::map<std::string, Shape>&)>& before = [](const auto&) {});

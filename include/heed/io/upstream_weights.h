@@ -1,4 +1,4 @@
-// Weights under the names that the papers' authors gave them.
+// Conversion of weights with the names of the papers' authors.
 #pragma once
 
 #include "heed/io/safetensors.h"
@@ -7,33 +7,32 @@
 
 namespace heed {
 
-/// Reads a safetensors file of weights and writes one with heed's names, dtypes as floats or doubles:
+/// Reads a safetensors file of weights and writes one with heed's names, as floats or doubles:
 ///
-///   XCiT   pos_embeder.* is pos_embed.*; cls_attn_blocks.I.attn.qkv.* is cut into attn.q.*, attn.k.*, attn.v.*
+///   XCiT   pos_embeder.* is pos_embed.*; cls_attn_blocks.I.attn.qkv.* is split into attn.q.*, attn.k.*, attn.v.*
 ///   SOFT   blockT.J.att.mha.W_q.*, W_v.* are joined to blockT.J.attn.qkv.*; att.mha.attn.Qlandmark_op.* is
 ///          attn.landmark.*, att.mha.attn.Qnorm_act.0.* attn.landmark_norm.*, att.mha.attn.conv.* attn.vconv.*,
 ///          att.mha.ff.* attn.proj.*, att.norm1.*, att.norm2.* are norm1.*, norm2.*, att.ff1.*, att.ff2.* mlp.fc1.*,
 ///          mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined to attn.qkv.*
 ///   DINOv2 register_tokens is reg_token, and the class token's position is added to the class token; mask_token is
-///          left out
+///          omitted
 ///
-/// Prefixes that wrappers put before all names (wrapper_prefix) and *.num_batches_tracked are left out; all else keeps
-/// its name. Throws Error, which names file and tensor, where one is not of floats, cannot be cut, or lacks the one
-/// that it belongs with.
+/// Omits the prefixes of wrappers (wrapper_prefix) and *.num_batches_tracked; other names are unchanged. Throws Error,
+/// naming file and tensor, if a tensor is not floating-point, cannot be split, or lacks one to be joined with.
 void convert_weights(const std::string& in, const std::string& out);
 
-/// A file of weights without the prefixes of wrappers.
+/// A file of weights without prefixes of wrappers.
 struct OpenedWeights {
   SafetensorsFile file;
-  std::string prefix;  ///< that was removed from its names
+  std::string prefix;  ///< prefix removed from the names
 };
 
-/// Opens `source`: FILE, or FILE:PREFIX for one of several networks in a file. Removes the prefixes that wrappers of
-/// models put before all names but a classifier's. Throws Error, which names them, if the file holds several networks
-/// and no prefix chooses one.
+/// Opens `source`: FILE, or FILE:PREFIX for one of several networks in a file. Removes the prefix that a model's
+/// wrapper adds to all names except a classifier's. Throws Error, naming them, if the file has several networks and
+/// none is selected.
 OpenedWeights open_weights(const std::string& source);
 
-/// Returns the prefix that wrappers of models put before all names of a file but a classifier's, "model." or
+/// Returns the prefix that a model's wrapper adds to all names of a file except a classifier's, "model." or
 /// "module.model."; empty if there is none.
 std::string wrapper_prefix(const SafetensorsFile& file);
 
