@@ -23,7 +23,7 @@ struct ErrorPattern {
 /// Returns the most specific pattern that holds for all of the part.
 ErrorPattern pattern_of(const ErrorPart& part);
 
-/// Does the same for patterns of displaced elements, otherwise returns unknown. Requires whole tensors.
+/// Returns the most specific pattern of displaced elements that holds for whole tensors, otherwise unknown.
 ErrorPattern displacement_of(const ErrorPart& whole);
 
 }  // namespace heed

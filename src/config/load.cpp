@@ -55,7 +55,7 @@ std::vector<std::string> keys_of(const ModelConfig& model) {
   return keys;
 }
 
-// Does the same for any table, and suggests another table that has the key.
+// Returns the end of an error about an unknown key of any table; suggests another table that has the key.
 std::string key_suggestion(const Experiment& experiment, std::string_view table, std::string_view unknown) {
   std::string elsewhere;
   std::vector<std::string> names, own;

@@ -34,7 +34,7 @@ std::string BatchGradient<T>::first_non_finite() {
                 [](const ParameterSpec& spec) { return !spec.running; });
   const LaneRange own = share_.own(step_.lanes);
   if (found.where().empty()) found = lockstep_ ? first_in_lockstep(own) : first_in_lanes(own);
-  // In lockstep, the first is the one after the fewest finite tensors; otherwise lower ranks have earlier lanes.
+  // In lockstep, the failure after the fewest finite tensors is first; otherwise lower ranks have earlier lanes.
   const std::vector<std::string> texts = ranks_.texts(found.where()),
                                  before = ranks_.texts(std::to_string(lockstep_ ? found.finite_before() : 0));
   std::string first = "a sum over the batch";

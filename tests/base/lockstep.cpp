@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(an_error_ends_all_parts) {
                             4, [&](Index part) { lockstep.wait(part), ++went_on; }, [] { fail("between"); }),
                         Error, says("between"));
   BOOST_TEST(went_on == 0);
-  // It can be reused.
+  // A Lockstep can be reused.
   lockstep.run(
       4, [&](Index part) { lockstep.wait(part), ++went_on; }, [] {});
   BOOST_TEST(went_on == 4);

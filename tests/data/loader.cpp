@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(a_limit_is_one_of_training_images) {
   check_error([&] { split_validation(1000, config, 1); }, {"data.limit is -1"});
 }
 
-// Does the same for images whose names a run has recorded.
+// Validation images recorded by a run by name, and a limit of the training images.
 BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   DataConfig config;
   config.path = "images";

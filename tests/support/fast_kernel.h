@@ -24,7 +24,7 @@ struct Array {
   enum class Range {
     all,       ///< N(0, 1)
     positive,  ///< |N(0, 1)|
-    limits,    ///< as `all`; at infinities the fast kernel gives the limit, unlike possibly the formula
+    limits,    ///< as `all`; at infinities the fast kernel gives the limit, the formula possibly not
     finite     ///< as `all`, and must be finite
   };
   Index rows, columns;

@@ -136,7 +136,7 @@ std::vector<FastKernel> of_pairs() {
       fast_kernel(
           "undo_newton_steps",
           [](Index, Index n) {
-            const Index m = std::min<Index>(n, 9);  // a bound takes m^2; newton_inverse tests larger sizes
+            const Index m = std::min<Index>(n, 9);  // each bound costs m^2; newton_inverse tests larger sizes
             return std::vector<Array>{{m, m, Role::read, Range::finite},
                                       {m, m, Role::changed, Range::finite, false},
                                       {m, m, Role::made, Range::all, false}};

@@ -256,7 +256,7 @@ BOOST_FIXTURE_TEST_CASE(processes_that_have_no_subtree_are_refused, Batch11) {
   BOOST_TEST(error_with(8, 64, 8) == "no error");
 }
 
-// The same in float as in training: products in bfloat16, if supported.
+// In float, as in training, with products in bfloat16 if supported.
 BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   if (kernels::bf16_obstacle()) {
     BOOST_TEST_MESSAGE("skipped: " << kernels::bf16_obstacle());

@@ -295,7 +295,7 @@ constexpr Index microbatch_of(const TrainConfig& train, Index batch) {
   return train.microbatch > 0 ? train.microbatch : std::clamp<Index>((batch + 15) / 16, 1, 8);
 }
 
-/// Returns the same for batches of train.batch.
+/// Returns the images of a microbatch for batches of train.batch.
 constexpr Index microbatch_of(const TrainConfig& train) { return microbatch_of(train, train.batch); }
 
 /// Lists the keys of [train].
@@ -383,7 +383,7 @@ inline bool uses_table(const Experiment& experiment, std::string_view name) {
 /// table of a base is dropped if the base's own model uses it.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& sets = {});
 
-/// Does the same for a run's configuration, but drops all such tables, which earlier versions may have written.
+/// Reads a run's configuration, and drops tables [attention.NAME] of unused mechanisms, written by earlier versions.
 Experiment load_recorded(const std::string& path, const std::vector<std::string>& sets = {});
 
 /// Invalid value of the key "table.key".

@@ -27,8 +27,8 @@ Subsets split_validation(Index size, const DataConfig& config, std::uint64_t see
 /// Returns the examples of a part, ascending: all `size` for the test part, otherwise those of split_validation().
 std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, std::uint64_t seed);
 
-/// Does the same for examples with one file each. If a run recorded its validation files, by names below config.path,
-/// these are used; if their number is not config.validation, a new set is drawn.
+/// Returns the examples of a part, ascending, for data with one file per example. If a run recorded its validation
+/// files, by names below config.path, these are used; if their number is not config.validation, a new set is drawn.
 std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
                                      std::uint64_t seed);
 

@@ -8,7 +8,7 @@ namespace heed {
 /// Returns CRC-32 and length, such as "0badc0de-1024".
 std::string checksum(const std::string& bytes);
 
-/// Returns the same for a file's content, which is read in blocks.
+/// Returns CRC-32 and length of a file's content, which is read in blocks.
 std::string file_checksum(const std::string& path);
 
 }  // namespace heed

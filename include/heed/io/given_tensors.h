@@ -70,7 +70,7 @@ class GivenTensors {
     return take<T>(name, shape.rank());
   }
 
-  /// Does the same, but returns a tensor without elements if the file lacks it.
+  /// Returns the tensor `name` of this shape, or a tensor without elements if the file lacks it.
   template <class T>
   Tensor<T> take_if_given(const std::string& name, const Shape& shape) {
     return contains(name) ? take<T>(name, shape) : Tensor<T>();

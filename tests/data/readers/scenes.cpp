@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(labels_follow_from_pixels) {
   }
 }
 
-// By seed and index; test scenes are always the same.
+// Scenes depend on seed and index; test scenes are always the same.
 BOOST_AUTO_TEST_CASE(scenes_repeat_themselves) {
   const TemporaryDirectory directory;
   const std::string path = write_squares(directory);
