@@ -1,7 +1,7 @@
 # heed in the browser (docs/web.md): `make web` builds build-web. Included by the Makefile.
 #
-# The engine is compiled once, for threads; it is linked twice, since a page whose server does not isolate it must do
-# without. Debian's emscripten has no zlib, OpenMP, oneTBB or OpenBLAS, and a C++ library that lacks some of C++20.
+# The engine is compiled once, for threads; it is linked twice, since a page whose server does not isolate it must run
+# without them. Debian's emscripten lacks zlib, OpenMP, oneTBB and OpenBLAS, and its C++ library parts of C++20.
 WEB         ?=
 WEB_BUILD   := build-web
 WEB_CXX     ?= em++
@@ -28,11 +28,11 @@ WEB_LINK    := -O3 -msimd128 -fwasm-exceptions -sMODULARIZE -sEXPORT_NAME=heedEn
                -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=32MB -sMAXIMUM_MEMORY=1GB \
                -sEXPORTED_FUNCTIONS=_heed_bytes,_heed_ask,_heed_array,_heed_threads \
                -sEXPORTED_RUNTIME_METHODS=ccall,FS,HEAPU8,HEAPF32 --no-entry
-# emscripten's own tools are programs for node, whose libraries Debian keeps here.
+# emscripten's tools are programs for node, whose libraries are here on Debian.
 WEB_NODE    := NODE_PATH=/usr/share/nodejs
 WEB_OBJECTS := $(WEB_ENGINE:%.cpp=$(WEB_BUILD)/%.o)
 
-# The machine's own headers are not emscripten's: of them there are only libraries that are headers alone.
+# The host's headers are not emscripten's, except for header-only libraries.
 $(WEB_BUILD)/include:
 	@mkdir -p $@.new; for library in fmt nlohmann toml++ hwy; do ln -sfn /usr/include/$$library $@.new/$$library; done; mv $@.new $@
 
@@ -45,9 +45,9 @@ $(WEB_BUILD)/flags: force
 	+@mkdir -p $(@D); echo '$(WEB_CXX) $(WEB_FLAGS)' >$@.new; $(update)
 -include $(WEB_OBJECTS:.o=.d)
 
-# Clang 14 takes what it shares with the code that finds an exception's handler for an ordinary variable, the library of
-# emscripten 3.1.6 for threads has one for each thread: no handler is ever found. So that code is compiled anew with an
-# ordinary one. Two threads must not throw at the same moment; pieces of a pass do not throw.
+# Clang 14's output and the code that finds an exception's handler share a variable: an ordinary one for Clang, one per
+# thread in emscripten 3.1.6's library, so no handler is ever found. That code is recompiled with an ordinary one. Two
+# threads must not throw at the same time; microbatches of a pass do not throw.
 WEB_UNWIND  := /usr/share/emscripten/system/lib/libunwind
 $(WEB_BUILD)/unwind.o: $(WEB_BUILD)/flags
 	$(call say,LD  $@)$(WEB_NODE) emcc -Oz -pthread -fwasm-exceptions -DNDEBUG -D__USING_WASM_EXCEPTIONS__ \
@@ -64,7 +64,7 @@ $(WEB_BUILD)/heed-threads.js: $(WEB_BUILD)/unwind.o $(WEB_OBJECTS)
 	$(call say,LD  $@)$(WEB_NODE) $(WEB_CXX) $(WEB_LINK) -pthread -sENVIRONMENT=worker,node \
 	  -sPTHREAD_POOL_SIZE=Module.threads-1 -o $@ $^
 
-# The page: modules beside index.html, as they are; and heed.html, with everything in it (src/apps/web/page/single_page.py).
+# The page: modules beside index.html, unchanged; and heed.html, with everything inlined (page/single_page.py).
 WEB_MODULES := address images make plot assets engine library pad maps choice chart cost keep answer look \
                  session keeping train check main
 WEB_FILES   := $(patsubst %,$(WEB_BUILD)/%,$(WEB_MODULES:=.js) worker.js index.html colours.css page.css \
@@ -86,7 +86,7 @@ web-files: $(WEB_BUILD)/heed.js $(WEB_BUILD)/heed-threads.js $(WEB_FILES) $(WEB_
 web-run: web
 	python3 src/apps/web/page/serve.py $(WEB_BUILD)
 
-# Programs of npm, for tests and checks alone. npm itself is not a Debian package everywhere.
+# Programs of npm, for tests and checks only. npm itself is not a Debian package everywhere.
 WEB_TOOLS := $(WEB_BUILD)/tools
 $(WEB_TOOLS)/%:
 	@command -v npm >/dev/null || { echo 'make: there is no npm, which comes with node' >&2; exit 2; }
@@ -99,7 +99,7 @@ $(BUILD)/tests/ask: $(BUILD)/tests/apps/web/ask.o $(BUILD)/libheed.a
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ $^ $(LIBS)
 -include $(BUILD)/tests/apps/web/ask.d
 
-# Beside `make test`, which needs neither emscripten nor a browser.
+# Separate from `make test`, which needs neither emscripten nor a browser.
 web-test: PACKAGES += emscripten chromium
 web-test: web $(WEB_TOOLS)/test
 	$(MAKE_ALL) all $(BUILD)/tests/ask
@@ -111,7 +111,7 @@ web-check: $(WEB_TOOLS)/check
 	cd src/apps/web/page && node_modules/.bin/tsc -p . && node_modules/.bin/eslint . && \
 	  node_modules/.bin/prettier --config .prettierrc.json --check '*.js' '*.mjs' '../../../../tests/apps/web/*.mjs'; status=$$?; rm -f node_modules; exit $$status
 
-# Inference beside onnxruntime-web's, and training beside the program's.
+# Comparison of inference with onnxruntime-web's, and of training with the program's.
 web-speed: web $(WEB_TOOLS)/speed
 	$(MAKE_ALL) all
 	NODE_PATH=$(WEB_TOOLS)/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs $(WEB_BUILD) $(BUILD)/heed

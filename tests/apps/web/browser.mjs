@@ -9,9 +9,9 @@ import { join, resolve } from "node:path";
 const require = createRequire(import.meta.url);
 const { chromium } = require("playwright-core");
 
-/** The directory of the page, the programs, and where pictures are put. */
+/** The directories of the page, of the programs, and of pictures. */
 export const [site, heed, ask, pictures] = process.argv.slice(2).map((path) => resolve(path));
-/** A directory for files, which is removed at the end. */
+/** A directory for files, removed at the end. */
 export const work = mkdtempSync(join(tmpdir(), "heed-page-"));
 let failed = 0;
 
@@ -20,7 +20,7 @@ function failure(text) {
   console.log(`FAILED  ${text}`);
 }
 
-/** A test by name; what it throws is shown, and the others go on. */
+/** Runs a named test; prints its error and continues with the others. */
 export async function test(name, run) {
   const begun = performance.now();
   try {
@@ -48,7 +48,7 @@ export const allNear = (got, expected, tolerance, what) => {
 export const desktop = { viewport: { width: 1280, height: 900 } };
 export const phone = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 
-/** Serves the page, opens Chromium and runs `tests(browser, address)`; ends the process with what has come of them. */
+/** Serves the page, opens Chromium and runs `tests(browser, address)`; ends the process with their result. */
 export async function runAll(tests) {
   mkdirSync(pictures, { recursive: true });
   const server = spawn("python3", ["src/apps/web/page/serve.py", site, "0"]);
@@ -75,7 +75,7 @@ export async function runAll(tests) {
   process.exit(failed === 0 ? 0 : 1);
 }
 
-/** The page at an address, ready; what goes wrong in it counts as a failure. */
+/** Opens the page at an address and waits until it is ready; errors in it count as failures. */
 export async function open(browser, address, options = desktop) {
   const context = await browser.newContext({ acceptDownloads: true, ...options });
   const page = await context.newPage();
@@ -89,10 +89,10 @@ export async function open(browser, address, options = desktop) {
 
 export const ready = (page) => page.waitForSelector("body[data-ready]");
 
-/** A picture of the whole page. */
+/** Takes a picture of the whole page. */
 export const picture = (page, name) => page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
 
-/** A file that a click makes the page give. */
+/** Returns the file that a click downloads. */
 export async function downloaded(page, button, name) {
   const saving = page.waitForEvent("download");
   await page.getByRole("button", { name: button }).click();
@@ -101,7 +101,7 @@ export async function downloaded(page, button, name) {
   return file;
 }
 
-/** What axe-core has against the page as it is shown: rules and the places that break them. */
+/** Returns axe-core's violations on the page: rules and the elements that break them. */
 export async function complaints(page) {
   await page.addScriptTag({ path: require.resolve("axe-core") });
   return page.evaluate(async () => {
@@ -112,13 +112,13 @@ export async function complaints(page) {
 
 // ---- Looking ----
 
-/** Waits until nothing is asked of the engine any more, so that what is shown is the answer to what was done last. */
+/** Waits until no request to the engine is pending, so that the page shows the result of the last action. */
 export async function settle(page) {
   await page.waitForFunction(() => document.body.dataset.waiting === "0");
   await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
 }
 
-/** Waits until the page's address has a text. */
+/** Waits until the page's address contains a text. */
 export const addressHas = (page, text) => page.waitForFunction((text) => location.href.includes(text), text);
 
 const answerOf = (page, side) => page.locator(".answer").nth(side);
@@ -127,7 +127,7 @@ export const chooseModel = (page, name, side = 0) => answerOf(page, side).locato
 
 export const tab = (page, name) => page.getByRole("tab", { name }).click();
 
-/** Probabilities that a side shows, by class. */
+/** Returns the probabilities of a side, by class. */
 export async function shares(page, side = 0) {
   await settle(page);
   expect((await answerOf(page, side).locator(".failed").textContent()) === "", "an error is shown");
@@ -137,7 +137,7 @@ export async function shares(page, side = 0) {
     .evaluateAll((rows) => rows.map((row) => Number(row.dataset.probability)));
 }
 
-/** What stands at the maps that a side shows: "block 1, head 2: largest weight 0.1234". */
+/** Returns the texts of the maps of a side: "block 1, head 2: largest weight 0.1234". */
 export async function mapLabels(page, side = 0) {
   await settle(page);
   return answerOf(page, side)
@@ -145,7 +145,7 @@ export async function mapLabels(page, side = 0) {
     .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")));
 }
 
-/** The grey bytes that the model sees. */
+/** Returns the grey bytes of the model's input. */
 export const seen = async (page) => {
   await settle(page);
   return page.locator("canvas.seen").evaluate((canvas) => {
@@ -154,7 +154,7 @@ export const seen = async (page) => {
   });
 };
 
-/** A stroke from one place of the sheet to the next, by pointer; places are shares of its width and height. */
+/** Draws a stroke between positions on the sheet by pointer; positions are fractions of its width and height. */
 export async function stroke(page, places) {
   const box = await page.locator("canvas.pad").boundingBox();
   const at = ([x, y]) => [box.x + x * box.width, box.y + y * box.height];
@@ -164,7 +164,7 @@ export async function stroke(page, places) {
   await page.mouse.up();
 }
 
-/** The same by a finger, which Chromium takes for a scroll where the page does not say otherwise. */
+/** Does the same by touch, which Chromium treats as a scroll unless the page prevents it. */
 export async function fingerStroke(page, places) {
   const box = await page.locator("canvas.pad").boundingBox();
   const session = await page.context().newCDPSession(page);
@@ -175,7 +175,7 @@ export async function fingerStroke(page, places) {
   await touch("touchEnd", []);
 }
 
-/** Places along a line of several corners. */
+/** Returns positions along a polyline. */
 export function along(corners, steps = 8) {
   return corners.slice(1).flatMap(([x, y], i) => {
     const [a, b] = corners[i];

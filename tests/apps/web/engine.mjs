@@ -51,7 +51,7 @@ async function native(request, bytes) {
   return JSON.parse((await answers.next()).value);
 }
 
-/** The largest difference between numbers at the same places; infinite where anything else differs. */
+/** Returns the largest difference between numbers at equal positions; infinite if anything else differs. */
 function difference(a, b) {
   if (typeof a === "number" && typeof b === "number") return Math.abs(a - b);
   if (a === null || b === null || typeof a !== "object" || typeof b !== "object") return a === b ? 0 : Infinity;
@@ -70,7 +70,7 @@ async function same(name, request, bytes, tolerance, part = (result) => result) 
   return mine.answer;
 }
 
-/** A file that both can read, under one path. */
+/** Creates a file that both can read, under one path. */
 function file(name, bytes) {
   const path = join(work, name);
   writeFileSync(path, bytes);

@@ -34,7 +34,7 @@ const button = (page, name) => page.getByRole("button", { name, exact: true });
 const show = (page) => page.locator(".model-side > .bar select");
 const isBlank = (bytes) => bytes.every((byte) => byte === 0);
 
-/** The page drops a file as a file manager would. */
+/** Drops a file on the page, like a file manager. */
 async function dropFile(page, path, type) {
   const text = readFileSync(path).toString("base64");
   await page.evaluate(

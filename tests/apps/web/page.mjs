@@ -44,7 +44,7 @@ async function speed(browser, base) {
   });
 }
 
-/** A view with something to see in it. */
+/** Opens a view and waits until it has content. */
 async function filled(browser, base, view, options) {
   const page = await open(browser, `${base}#${view}${view === "look" ? "?left=softmax&right=sima" : ""}`, options);
   if (view === "train")

@@ -5,16 +5,16 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** One thread: others would wait for each other where the browser computes, and give the same bits. */
+/** One thread: others would compete with the browser, and give the same bits. */
 const env = { ...process.env, OMP_NUM_THREADS: "1" };
 
-/** What a command of the program prints. */
+/** Returns the output of a command of the program. */
 export const said = (...words) => execFileSync(heed, words, { encoding: "utf8", stdio: "pipe", cwd: site, env });
 
-/** A run directory of a trained model of the page. */
+/** Creates a run directory of one of the page's trained models. */
 export const runOf = (data, arm) => join(site, "trained", data, arm);
 
-/** Tensors by name, {dtype, shape, data}, as a safetensors file. */
+/** Returns tensors by name, {dtype, shape, data}, as a safetensors file. */
 function safetensors(tensors) {
   const header = {};
   let end = 0;
@@ -26,7 +26,7 @@ function safetensors(tensors) {
   return Buffer.concat([length, text, ...Object.values(tensors).map(({ data }) => Buffer.from(data.buffer))]);
 }
 
-/** A tensor of floats in such a file. */
+/** Returns a tensor of floats in such a file. */
 function floats(path, name) {
   const file = readFileSync(path);
   const start = 8 + Number(file.readBigUInt64LE(0));
@@ -34,7 +34,7 @@ function floats(path, name) {
   return new Float32Array(file.buffer.slice(file.byteOffset + start + begin, file.byteOffset + start + end));
 }
 
-/** Probabilities of the program for 28 x 28 grey bytes, by class. */
+/** Returns the program's probabilities for 28 x 28 grey bytes, by class. */
 export function predicted(run, bytes) {
   const config = readFileSync(join(run, "config.toml"), "utf8");
   const [mean, std] = ["mean", "std"].map((key) => Number(new RegExp(`^${key} = \\[([\\d.]+)`, "m").exec(config)[1]));
@@ -55,7 +55,7 @@ export function predicted(run, bytes) {
 
 let runs = 0;
 
-/** The losses of the first steps by the command that the page shows. */
+/** Returns the losses of the first steps, by the command that the page shows. */
 export function trainedLosses(command, steps) {
   const run = join(work, `run-${++runs}`);
   const more = [`train.max_steps=${steps}`, "train.log_steps=true"].flatMap((set) => ["--set", set]);
@@ -67,7 +67,7 @@ export function trainedLosses(command, steps) {
   return losses(join(run, "metrics.csv"));
 }
 
-/** The losses of the steps in a table of metrics. */
+/** Returns the losses of the steps in a table of metrics. */
 export function losses(path) {
   const rows = readFileSync(path, "utf8")
     .split("\n")
@@ -89,8 +89,8 @@ async function answer(request) {
 }
 
 /**
- * The largest number of each map that is shown over 28 x 28 grey bytes, of blocks and heads: of what a patch by its
- * number takes from each, or with -1 the class token.
+ * Returns the largest weight of each map shown for 28 x 28 grey bytes, by block and head: for the query patch of this
+ * index, or with -1 the class token.
  */
 export async function largestWeights(run, bytes, query) {
   const [config, weights] = ["config.toml", "best.safetensors"].map((name) => join(run, name));

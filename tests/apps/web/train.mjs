@@ -29,7 +29,7 @@ const trainingMaps = (page) =>
     .locator(".train .maps canvas[role=img]")
     .evaluateAll((all) => all.map((one) => one.getAttribute("aria-label")).join());
 
-/** Trains until there are so many steps, and pauses. */
+/** Trains for at least this many steps, and pauses. */
 async function trainTo(page, step) {
   await button(page, "Train").click();
   await page.waitForFunction(
@@ -64,7 +64,7 @@ async function program(page, base) {
     });
 }
 
-/** What `heed eval` says of a run directory and of the page's test images. */
+/** Returns the output of `heed eval` for a run directory and the page's test images. */
 function evaluated(run, ...more) {
   const text = said("eval", run, "--path", join(site, "images/mnist"), ...more);
   return Number(/top-1 accuracy ([\d.]+) %/.exec(text)[1]);

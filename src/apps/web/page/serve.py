@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Serves a directory on this machine: serve.py DIRECTORY [PORT], of which 0 takes any that is free.
+"""Serves a directory on this host: serve.py DIRECTORY [PORT]; port 0 selects a free one.
 
-With the two headers that isolate the page from others, without which browsers give it no threads (docs/web.md).
+Sends the two headers that isolate the page from others, without which browsers do not allow threads (docs/web.md).
 """
 import functools
 import http.server

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes DIRECTORY/heed.html, the page of a built DIRECTORY in one file: single_page.py DIRECTORY MODULE...
 
-Modules are put one after the other, each after those that it needs, without what joins them: they give no two things
-one name. Files are inlined in base64, those that are not packed already after gzip (src/apps/web/page/assets.js reads them).
+Modules are concatenated in the order of their dependencies, without imports and exports: all their names are distinct.
+Files are inlined in base64, uncompressed ones after gzip (src/apps/web/page/assets.js reads them).
 """
 import base64
 import gzip
