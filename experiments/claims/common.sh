@@ -1,6 +1,6 @@
-# What the scripts of claims share: experiments/claims/NAME reads this first, with its own arguments in "$@". It then
-# names what it trains (`sweep`), what is measured of the runs (`take`, `measure`, `fact`), and what the claim says
-# (`judge`). Runs of one setting share a directory, so that claims share runs; what is there is not made again.
+# Common code of the claims' scripts: experiments/claims/NAME reads this first, with its own arguments in "$@". Then it
+# trains (`sweep`), measures the runs (`take`, `measure`, `fact`) and tests the claim (`judge`). Runs of one setting
+# share a directory, so claims share runs; existing results are reused.
 set -eu
 
 usage() {
@@ -71,10 +71,10 @@ if [ -z "$judging" ]; then
   trap 'exit 143' TERM
 fi
 
-# For awk, where "inf" and "nan" are numbers to some and 0 to others.
+# For awk, whose implementations read "inf" and "nan" differently: as numbers or as 0.
 plain='function plain(x) { return x ~ /^[-+]?[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/ }'
 
-# sweep FILE SETTING: trains the arms of FILE.toml in the directory of the setting. $seeds are then its seeds.
+# sweep FILE SETTING: trains the arms of FILE.toml in the directory of the setting, and sets $seeds to its seeds.
 sweep() {
   [ -z "$judging" ] || return 0
   seed_count=${wanted:-$(sed -n 's/^seeds = //p' "$here/$1.toml")}
@@ -82,8 +82,8 @@ sweep() {
   train_arms "$here/$1.toml" --out "$out/$2" --jobs "$jobs" --seeds "$seed_count"
 }
 
-# transfer WHAT SWEEP SETTING/ARM...: experiments/tools/transfer trains in $out/transfer; the runs that its sweep would make are
-# those of these arms.
+# transfer WHAT SWEEP SETTING/ARM...: runs experiments/tools/transfer in $out/transfer, where the runs of its sweep are
+# links to these arms.
 transfer() {
   [ -z "$judging" ] || return 0
   what=$1 made=$out/transfer/$2
@@ -93,12 +93,12 @@ transfer() {
   "$experiments/tools/transfer" "$what" --seeds "$seed_count" --jobs "$jobs" "$out/transfer"
 }
 
-# diverged RUN: did it? A sweep notes it in cell.json, experiments/tools/transfer in a file of its own.
+# diverged RUN: true if it diverged, as noted by a sweep in cell.json and by experiments/tools/transfer in diverged.txt.
 diverged() {
   [ -e "$1/diverged.txt" ] || grep -q '"diverged"' "$1/cell.json" 2>/dev/null
 }
 
-# once FILE COMMAND...: the command's output is kept in the file; what is there is not asked again.
+# once FILE COMMAND...: saves the command's output in the file, unless the file exists.
 once() {
   file=$1
   shift
@@ -107,7 +107,7 @@ once() {
   mv "$file.part" "$file"
 }
 
-# row ARM SEED VALUE STATE IMAGES [RUN]: with the hash of the run's configuration and the version that ran it.
+# row ARM SEED VALUE STATE IMAGES [RUN]: appends a row, with the configuration hash and heed version of the run.
 row() {
   about="\"version\": \"${program#heed }\""
   if [ -s "${6-}/cell.json" ]; then
@@ -118,15 +118,15 @@ row() {
   echo "$claim,$1,$2,$3,$4,$5,$(value_of hash),$(value_of version)" >>"$rows"
 }
 
-# value_of KEY: the text of an entry of the JSON in $about.
+# value_of KEY: prints the text of an entry of the JSON in $about.
 value_of() {
   echo "$about" | sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" | head -n 1
 }
 
-# measure RUNS ARM KEY CHANCE IMAGES [OPTION...]: a row for each seed of the runs in $out/RUNS: what heed eval says with
-# these options of the last epoch's weights, and CHANCE for a run that diverged, unless --pixels says that its weights
-# play no part, or whose loss is no number. IMAGES is what an accuracy is counted on; - if it is none. KEY names the
-# file in the run's directory that keeps the answer.
+# measure RUNS ARM KEY CHANCE IMAGES [OPTION...]: appends a row for each seed of the runs in $out/RUNS: the result of
+# heed eval with these options for the last epoch's weights, or CHANCE if the run diverged (unless --pixels makes its
+# weights irrelevant) or its loss is not finite. IMAGES: number of test images of an accuracy, - for other values. KEY:
+# name of the file in the run's directory that caches the output.
 measure() {
   [ -z "$judging" ] || return 0
   runs=$out/$1 arm=$2 key=$3 chance=$4 images=$5
@@ -153,7 +153,7 @@ measure() {
   done
 }
 
-# take SETTING ARM...: the last epoch's test accuracy, or bits.
+# take SETTING ARM...: measures the last epoch's test accuracy, or bits.
 take() {
   setting=$1
   shift
@@ -167,7 +167,7 @@ take() {
   done
 }
 
-# fact NAME SEED VALUE [RUN [STATE]]: a number that is not tested, such as a count.
+# fact NAME SEED VALUE [RUN [STATE]]: appends a number without a statistical test, such as a count.
 fact() {
   [ -z "$judging" ] || return 0
   if [ -z "$3" ]; then
@@ -177,7 +177,7 @@ fact() {
   row "$1" "$2" "$3" "${5-finished}" '' "${4-}"
 }
 
-# best HIGHEST|LOWEST ARM...: the arm with that mean.
+# best HIGHEST|LOWEST ARM...: prints the arm with the highest or lowest mean.
 best() {
   sign=$1
   shift
@@ -188,10 +188,10 @@ best() {
   done | sort -g | case $sign in highest) tail -n 1 ;; lowest) head -n 1 ;; esac | cut -d' ' -f2
 }
 
-# known: the rows of the claim, for `best`: new ones, or those of the table to be judged.
+# known: the claim's rows, for `best`: new ones, or those of the judged table.
 if [ -n "$judging" ]; then known=$table; else known=$rows; fi
 
-# judge OPTION...: puts the claim's rows in the place of older ones in the table, and judges.
+# judge OPTION...: replaces the claim's rows in the table, and tests the claim.
 judge() {
   if [ -z "$judging" ]; then
     {

@@ -1,17 +1,17 @@
-# What these scripts share, and those of claims/. $experiments is the directory `experiments`.
+# Common code of these scripts and of claims/. $experiments is the directory `experiments`.
 
 heed=$experiments/../build/heed
 [ -x "$heed" ] || heed=$experiments/../../../bin/heed  # these scripts are installed
 
-# train_arms FILE.toml OPTION...: heed sweep, which skips what is there. A run that diverged is a result: $some_diverged is
-# 3 then, else 0. Any other failure ends the script with its status.
+# train_arms FILE.toml OPTION...: runs heed sweep, which skips finished runs. A diverged run is a result: $some_diverged
+# is then 3, else 0. Any other failure ends the script with its status.
 train_arms() {
   some_diverged=0
   "$heed" sweep "$@" || some_diverged=$?
   [ "$some_diverged" = 0 ] || [ "$some_diverged" = 3 ] || exit "$some_diverged"
 }
 
-# generated NAME: makes the data that heed itself writes, unless they are there.
+# generated NAME: generates a data set by heed, unless it exists.
 generated() {
   [ ! -d "datasets/$1" ] || return 0
   case $1 in

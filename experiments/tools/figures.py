@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-# Okabe and Ito's colours, which the colour-blind tell apart, without the yellow that white paper swallows.
+# Okabe and Ito's colours, distinguishable by the colour-blind, without the yellow, which is pale on white paper.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 
 
@@ -68,7 +68,7 @@ def load_pyplot():
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    # The same numbers give the same file: no date, no random names.
+    # Makes files reproducible: no date, no random names.
     pyplot.rcParams.update({"font.size": 11, "svg.hashsalt": "heed", "axes.titlesize": 12, "axes.titlelocation": "left"})
     return pyplot
 
@@ -91,7 +91,7 @@ def save(figure, output, dpi=144):
     try:
         figure.savefig(temporary, format=output.suffix[1:], dpi=dpi, metadata={"Date": None} if output.suffix == ".svg" else None)
         if output.suffix == ".png":
-            from PIL import Image  # which matplotlib needs too
+            from PIL import Image  # matplotlib requires it
 
             Image.open(temporary).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(temporary, format="png", optimize=True)
         os.replace(temporary, output)

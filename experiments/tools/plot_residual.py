@@ -12,7 +12,7 @@ STARTS = {
     "backtrack": "backtrack: a = 2 bⁿ / |A|²",
 }
 RESIDUALS = {"relative": "|A Xₖ A − A| / |A|", "identity": "|I − A Xₖ|"}
-LEAST = 1e-8  # below it there is only rounding
+LEAST = 1e-8  # below it there is only rounding error
 
 
 def read(path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import figures
 from figures import COLOURS, BadInput
 
-SHARE = 0.9  # of the sum of all singular values, at which the equivalent rank is
+SHARE = 0.9  # share of the sum of all singular values that defines the equivalent rank
 
 
 class Curves:
@@ -39,7 +39,7 @@ def read(argument):
         used = row["used"] == "true"
         matrix = row["matrix"].replace("+", " + ")
         label = f"{name or row['mechanism']}: {matrix}" if used else f"{name or row['mechanism']}: {matrix} alone"
-        curves.setdefault((row["matrix"], used), Curves(label, used)).add(row)  # blocks may differ in what they use
+        curves.setdefault((row["matrix"], used), Curves(label, used)).add(row)  # blocks may use different ones
     if not curves:
         raise BadInput(f"{path}: holds no spectrum")
     return [c for (matrix, used), c in sorted(curves.items(), reverse=True) if used or matrix == "A"]
