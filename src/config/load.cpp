@@ -254,7 +254,7 @@ void Loader::require_complete(const std::string& path, bool recorded) const {
 }
 
 void Loader::fill_in(const std::string& path, bool recorded) {
-  // Runs of heed 0.2.0 were trained on images without EXIF orientation.
+  // Runs of heed 0.2.0 were trained without applying EXIF orientations.
   const auto name = written.find("data.name");
   const bool of_run =
       recorded && experiment.data.name == "folder" && name != written.end() && name->second.starts_with(path + ':');

@@ -28,7 +28,7 @@ class SequenceSet {
   bool has_file_per_example() const { return file_per_example_; }
 
   bool pairs() const { return pairs_; }
-  Index vocabulary() const { return vocabulary_; }  ///< all tokens are less
+  Index vocabulary() const { return vocabulary_; }  ///< exclusive upper bound of the tokens
   Index fixed_length() const { return length_; }    ///< length of all sequences; 0: they differ
   const std::vector<std::string>& class_names() const { return class_names_; }
   const std::vector<std::string>& files() const { return files_; }  ///< paths of the files that were read

@@ -56,7 +56,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
     }
     cases.push_back(hidden);
   }
-  // A definition without a reference supports some of the shapes.
+  // Without a reference, all shapes are cases.
   if (cases.empty()) fail("[{}] accepts none of the shapes that labs are graded in", reference->name());
   return cases;
 }
