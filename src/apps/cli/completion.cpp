@@ -77,9 +77,10 @@ std::string paths(const CommandOutline& command, const std::string& path) {
 
 void add_completion(Command program, const CommandLine& line) {
   static std::string shell;
-  Command command = program.command("completion", "Write what a shell needs to complete heed's command line");
+  Command command = program.command("completion", "Write the script for command-line completion");
   command.option("SHELL", &shell, "bash", {.required = true, .one_of = {"bash"}});
-  command.footer("In one shell: eval \"$(heed completion bash)\". In all: `make install` puts it where bash looks.");
+  command.footer(
+      "For one shell: eval \"$(heed completion bash)\". For all shells: `make install` installs it for bash.");
   command.action([&line] {
     const CommandOutline program = line.outline();
     std::string words, values;

@@ -151,7 +151,7 @@ void add_list(Command program) {
   command.option("NAME", &name, "one mechanism, in full", {.offered = mechanism_names()});
   command.option(
       "--settings", &settings,
-      "settings to compare instead, a line each: label; growth of time with tokens, or matrix where parameters "
+      "list comparable settings, one per line: label; growth of time with tokens, or matrix where parameters "
       "are tokens x tokens; NAME:OPTION=VALUE...",
       {.excludes = "NAME"});
   command.action([] { return settings ? list_settings() : name.empty() ? list_command() : list_one(name); });

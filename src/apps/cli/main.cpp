@@ -94,7 +94,7 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
 }
 
 void add_threads(Command command, int& threads) {
-  command.option("--threads", &threads, "threads; default: OMP_NUM_THREADS, or all cores that it may use",
+  command.option("--threads", &threads, "threads; default: OMP_NUM_THREADS, or all available cores",
                  {.value = "N", .range = {{1, max_threads}}});
 }
 
@@ -142,7 +142,7 @@ int run(int argc, char** argv) {
   add_help(program, line);
   add_completion(program, line);
   static std::vector<std::string> plugins;
-  line.option_of_all("--plugin", &plugins, "a plugin, whose mechanisms join the list (`heed plugin`); repeatable",
+  line.option_of_all("--plugin", &plugins, "add the mechanisms of this plugin (`heed plugin`); repeatable",
                      {.value = "FILE", .one_each = true});
   return line.run(argc, argv, [](const std::string& command) {
     const bool shared = command == "train" || command == "eval" || command == "bench";

@@ -23,9 +23,9 @@ BOOST_AUTO_TEST_CASE(help_of_commands_is_what_the_option_shows) {
 
 BOOST_AUTO_TEST_CASE(defaults_are_shown) {
   const auto help = [](const char* command) { return in_one_line(output_of({"help", command})); };
-  check_contains(help("generate"), {"how many to write; default: 256", "is kept; default: 0.5"});
-  check_contains(help("listops"), {"expressions to train on; default: 96000", "and shorter; default: 2000"});
-  check_contains(help("pairs"), {"pairs to train on; default: 40000", "of what is drawn; default: 1"});
+  check_contains(help("generate"), {"number of tokens to write; default: 256", "to keep; default: 0.5"});
+  check_contains(help("listops"), {"training expressions; default: 96000", "shorter than this; default: 2000"});
+  check_contains(help("pairs"), {"training pairs; default: 40000", "random seed; default: 1"});
 }
 
 BOOST_AUTO_TEST_CASE(topics) {

@@ -247,11 +247,11 @@ int compare_command(const CompareArguments& a) {
 }
 
 constexpr const char* compare_help =
-    "Runs that differ by the seed alone are one arm; the first arm is what the others are compared with. A directory "
-    "without a run of its own stands for all runs below it: heed sweep's, say. The 95 % of a difference is t s "
-    "sqrt(1/n_a + 1/n_b), s^2 the variance of both arms pooled; with --test-images it is no less than p (1 - p) / N "
-    "for accuracies, since seeds agree by luck too often. Welch's test gives each arm a variance of its own; the "
-    "paired test takes the seeds that both arms have.";
+    "Runs that differ only by the seed are one arm; the others are compared with the first arm. A directory that "
+    "is not itself a run, such as that of heed sweep, stands for all runs below it. The 95 % interval of a "
+    "difference is t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance of both arms; for accuracies with "
+    "--test-images it is at least p (1 - p) / N, because few seeds often agree by luck. Welch's test uses a "
+    "separate variance for each arm; the paired test uses the seeds that both arms have.";
 
 }  // namespace
 
@@ -259,12 +259,12 @@ void add_compare(Command program) {
   static CompareArguments a;
   Command command = program.command("compare", "Compare runs: settings that differ, figures, curves, significance");
   command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
-  command.option("--to", &a.to, "the arm that others are compared with; default: the first", {.value = "ARM"});
-  command.option("--figure", &a.figure, "what is tested; default: test_accuracy",
+  command.option("--to", &a.to, "reference arm of the comparison; default: the first", {.value = "ARM"});
+  command.option("--figure", &a.figure, "figure to test; default: test_accuracy",
                  {.value = "FIGURE", .one_of = keys_of(figure_names)});
-  command.option("--curve", &a.curve, "what is shown by epoch; default: validation_accuracy, or loss without any",
+  command.option("--curve", &a.curve, "curve to print by epoch; default: validation_accuracy, or loss if there is none",
                  {.value = "CURVE", .one_of = keys_of(curve_names)});
-  command.option("--test-images", &a.test_images, "images that an accuracy is counted on",
+  command.option("--test-images", &a.test_images, "number of test images behind an accuracy",
                  {.value = "N", .range = {{1, 1e9}}});
   command.option("-o,--output", &a.output, "draw the curve, too", {.value = "FILE.svg"});
   command.option("--csv", &a.format.csv, "print the curves as CSV");

@@ -61,12 +61,13 @@ constexpr const char* diff_help =
 
 void add_diff(Command program) {
   static DiffArguments a;
-  Command command = program.command("diff", "Find where two runs or files of tensors first part, and by how much");
+  Command command =
+      program.command("diff", "Find the first difference between two runs or files of tensors, and its size");
   command.option("A", &a.a, "a run's directory or a safetensors file", {.required = true});
-  command.option("B", &a.b, "the same, to be compared with A", {.required = true});
+  command.option("B", &a.b, "the same, compared with A", {.required = true});
   command.option("--tolerance", &a.tolerance, "largest relative difference that counts as equal; default: 0",
                  {.value = "X", .range = {{0, 1e9}}});
-  command.option("--common", &a.common, "tensors that only one has, or in another shape, are no difference");
+  command.option("--common", &a.common, "ignore tensors that exist in one file only or differ in shape");
   command.footer(diff_help);
   command.action([] { return diff_command(a); });
 }

@@ -251,21 +251,22 @@ int verdict_command(const VerdictArguments& a) {
 }
 
 constexpr const char* verdict_help =
-    "RUNS are directories of runs, such as the one that heed sweep fills: the arms are the sweep's, the values the "
-    "--figure of finished runs. Or RUNS is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 "
-    "to 1, or bits, for each run. Where it has a column images, that is how many images an accuracy was counted on; in "
-    "a column state, 'diverged' marks runs. Runs that diverged count as chance. All arms have the same seeds, three or "
-    "more; in directories, seeds count if all compared arms have them.\n\n"
-    "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), s^2 the variance of the arms "
-    "pooled, for accuracies on n images no less than p (1 - p) / n):\n"
-    "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, else it is undecided\n"
+    "RUNS are directories of runs, such as that of heed sweep: the arms are the sweep's, the values the --figure "
+    "of finished runs. Or RUNS is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 to "
+    "1, or bits, for each run. The optional column images gives the number of test images of an accuracy; "
+    "'diverged' in the optional column state marks runs. Runs that diverged count as chance. All arms have the "
+    "same seeds, three or more; in directories, seeds count if all compared arms have them.\n\n"
+    "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance of "
+    "the arms, for accuracies on n images at least p (1 - p) / n):\n"
+    "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, otherwise undecided\n"
     "  on par within x  the same with -x\n"
-    "  more by x        the same as better for (a - b) - (c - d), whose s is that of all four arms\n"
-    "Counts, residuals and ranks are not tested: --below and --above want every value of an arm there, and any seeds. "
-    "Options may be repeated: a claim of several parts holds if all do, and does not hold if one does not.\n\n"
-    "--seeds N names the further seeds for each arm, up to N seeds in all, that would decide an undecided claim if "
-    "means and deviations stay; the new runs may move them. --run trains these seeds as heed sweep does, and judges by "
-    "all runs.\n\n"
+    "  more by x        the same as better for (a - b) - (c - d), with s pooled over all four arms\n"
+    "Counts, residuals and ranks are not tested statistically: --below and --above require every value of an arm "
+    "to be there, for any seeds. Options may be repeated: a claim of several parts holds if all do, and does not "
+    "hold if one does not.\n\n"
+    "--seeds N lists the further seeds for each arm, up to N seeds in all, that would decide an undecided claim "
+    "if means and deviations stayed the same; new runs may change them. --run trains these seeds as heed sweep "
+    "does, and judges by all runs.\n\n"
     "Exit status: 0 holds; 1 does not hold; 4 undecided; 2 bad input; 130 interrupted.";
 
 }  // namespace
@@ -276,7 +277,7 @@ void add_verdict(Command program) {
       program.command("verdict", "Judge a claim about arms by their runs: holds, does not hold, undecided");
   command.option("RUNS", &a.given, "directories of runs, a sweep's for example, or a table FILE.csv",
                  {.required = true});
-  command.option("--claim", &a.claim, "the claim, where a table has several", {.value = "NAME"});
+  command.option("--claim", &a.claim, "the claim, if a table has several", {.value = "NAME"});
   command.option("--figure", &a.figure, "figure of the runs in directories; default: test_accuracy",
                  {.value = "FIGURE", .one_of = claim_figures()});
   command.option("--better", &a.better, "A is better than B", {.value = "A B"});
@@ -284,12 +285,12 @@ void add_verdict(Command program) {
   command.option("--more", &a.more, "A is better than B by more than C is better than D", {.value = "A B C D"});
   command.option("--below", &a.below, "every value of A is less than X", {.value = "A X"});
   command.option("--above", &a.above, "every value of A is more than X", {.value = "A X"});
-  command.option("--by", &a.by, "by how much better; one for all, or one for each; default: 0",
+  command.option("--by", &a.by, "margin of --better; one for all, or one for each; default: 0",
                  {.value = "X", .range = {{0, 1e9}}});
-  command.option("--within", &a.within, "difference that does not count for --par; one for all, or one for each",
+  command.option("--within", &a.within, "tolerated difference of --par; one for all, or one for each",
                  {.value = "X", .range = {{0, 1e9}}});
   command.option("--less", &a.less, "less is better: bits, losses of a table");
-  command.option("--test-images", &a.test_images, "images that an accuracy is counted on, instead of a table's",
+  command.option("--test-images", &a.test_images, "number of test images behind an accuracy, instead of a table's",
                  {.value = "N", .range = {{1, 1e9}}});
   command.option("--seeds", &a.seeds, "name the further seeds, up to N for each arm, that would decide",
                  {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});

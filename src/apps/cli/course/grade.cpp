@@ -379,7 +379,7 @@ class Class {
 
 void add_grade(Command program) {
   static GradeOptions options;
-  Command command = program.command("grade", "Grade the labs that a class has handed in");
+  Command command = program.command("grade", "Grade a class's lab submissions");
   command.option("DIR", &options.directory, "submissions: DIR/STUDENT/LAB.h, or DIR/STUDENT/LAB/LAB.h",
                  {.required = true});
   command.option("-o,--output", &options.output, "the table of marks; feedback lies beside it, in NAME.feedback",
@@ -398,8 +398,8 @@ void add_grade(Command program) {
   command.option("--seed", &options.seed, "of the hidden inputs; default: that of the run begun here, or a new one",
                  {.value = "N", .range = {{0, 9e15}}});
   command.footer(
-      "Each submission runs in processes of its own, with limits. What is graded already is not graded again.\n"
-      "The exit status is 0 if all submissions were graded, whatever they are worth (docs/labs.md).");
+      "Each submission runs in separate processes with limits. Graded submissions are not graded again. The exit "
+      "status is 0 if all submissions were graded, whatever their marks (docs/labs.md).");
   command.action([] { return Class(options)(); });
 }
 

@@ -151,12 +151,12 @@ void add_eval(Command program) {
   static EvalArguments a;
   Command command = program.command("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
   add_frozen_options(command, a);
-  add_split_option(command, a.split, "the images that count");
-  command.option("--knn", &a.knn, "judge the features by the classes of the nearest training images");
-  command.option("--linear", &a.linear, "judge them by a linear classifier trained on them");
-  command.option("--shots", &a.shots, "judge them by ridge regression on N training images of each class",
+  add_split_option(command, a.split, "images to evaluate");
+  command.option("--knn", &a.knn, "classify features by their nearest training images");
+  command.option("--linear", &a.linear, "classify features by a trained linear classifier");
+  command.option("--shots", &a.shots, "classify features by ridge regression on N training images per class",
                  {.value = "N", .range = {{1, 1e6}}});
-  command.option("--seeds", &a.seeds, "--shots: so many draws of those images; default: 3",
+  command.option("--seeds", &a.seeds, "--shots: number of random draws of the images; default: 3",
                  {.value = "N", .range = {{1, 1000}}});
   command.option("--k", &a.neighbours.k, "--knn: neighbours; default: 20", {.value = "N", .range = {{1, 1e9}}});
   command.option("--temperature", &a.neighbours.temperature, "--knn: of the neighbours' weights; default: 0.07",
@@ -164,10 +164,10 @@ void add_eval(Command program) {
   command.option("--lr", &a.lr, "--linear: first learning rate; default: 0.0005", {.positive = true});
   command.footer(
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is "
-      "interpolated bicubically. A model with other tensors that belong to the tokens of its own size is refused.\n\n"
+      "interpolated bicubically. A model with other tensors that depend on the number of tokens is refused.\n\n"
       "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
-      "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all; the last epoch\n"
-      "           counts\n"
+      "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all; result of the "
+      "last epoch\n"
       "--shots N  standardised features, penalty 1024, bias column 100; mean and deviation over the seeds");
   command.action([] { return eval_command(a); });
 }

@@ -30,14 +30,14 @@ int features_command(const FeatureArguments& a) {
 
 void add_features(Command program) {
   static FeatureArguments a;
-  Command command = program.command("features", "Write what a model makes of images before its classifier");
+  Command command = program.command("features", "Write a model's features: the inputs of its classifier");
   add_frozen_options(command, a);
   add_split_option(command, a.split, "the images");
   command.option("-o,--output", &a.out, "safetensors to write", {.value = "FILE", .required = true});
   command.footer(
-      "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, nothing augmented. "
-      "Features are what the classifier reads, the class token or the mean of all tokens after the final norm; with "
-      "--blocks N the same of the outputs of the last N blocks, from the earlier to the last, N D numbers.");
+      "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, without "
+      "augmentation. Features are the classifier's input: the class token or the mean of all tokens after the "
+      "final norm. With --blocks N they are those of the outputs of the last N blocks, first to last, N D values.");
   command.action([] { return features_command(a); });
 }
 

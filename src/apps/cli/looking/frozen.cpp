@@ -8,12 +8,13 @@ namespace heed::cli {
 
 void add_frozen_options(Command command, FrozenArguments& a) {
   command.option("RUN", &a.run, "run directory; not with --model");
-  command.option("--data", &a.data, "another data set than the model was trained on",
+  command.option("--data", &a.data, "data set, if not the one the model was trained on",
                  {.offered = config_values("data.name")});
-  command.option("--path", &a.path, "where the data lie", {.value = "DIR"});
-  command.option("--blocks", &a.blocks, "features of so many last blocks, joined", {.value = "N", .range = {{1, 1e4}}});
-  command.option("--pixels", &a.pixels, "the normalised pixels instead of features", {.excludes = "--blocks"});
-  command.option("--untrained", &a.untrained, "the model with the weights that its seed draws",
+  command.option("--path", &a.path, "directory of the data", {.value = "DIR"});
+  command.option("--blocks", &a.blocks, "concatenate the features of the last N blocks",
+                 {.value = "N", .range = {{1, 1e4}}});
+  command.option("--pixels", &a.pixels, "use normalised pixels instead of features", {.excludes = "--blocks"});
+  command.option("--untrained", &a.untrained, "use the untrained model, initialised from its seed",
                  {.excludes = "--pixels"});
   add_model_choice(command, a);
 }

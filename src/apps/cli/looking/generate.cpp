@@ -201,28 +201,28 @@ void add_generate(Command program) {
   static GenerateArguments a;
   Command command = program.command("generate", "Continue a text, or complete images, with a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("--complete", &a.images, "image files, of which the upper part is kept", {.value = "IMAGE"});
-  command.option("--keep", &a.keep, "how much of an image is kept",
+  command.option("--complete", &a.images, "image files whose upper part is kept", {.value = "IMAGE"});
+  command.option("--keep", &a.keep, "fraction of an image to keep",
                  {.range = {{0, 1}}, .needs = "--complete", .says_default = true});
-  command.option("--zoom", &a.zoom, "each pixel is drawn N x N",
+  command.option("--zoom", &a.zoom, "draw each pixel as N x N",
                  {.value = "N", .range = {{1, 64}}, .needs = "--complete", .says_default = true});
   command.option("-o,--output", &a.output, "PNG of the originals, what was kept, and what was completed",
                  {.value = "OUT.png", .needs = "--complete"});
-  command.option("--prompt", &a.prompt, "text that is continued", {.value = "TEXT", .excludes = "--complete"});
-  command.option("--prompt-file", &a.prompt_file, "a file that is continued; -: standard input",
+  command.option("--prompt", &a.prompt, "text to continue", {.value = "TEXT", .excludes = "--complete"});
+  command.option("--prompt-file", &a.prompt_file, "file to continue; -: standard input",
                  {.value = "FILE", .excludes = "--complete"});
-  command.option("--tokens", &a.tokens, "how many to write",
+  command.option("--tokens", &a.tokens, "number of tokens to write",
                  {.range = {{0, 1e9}}, .excludes = "--complete", .says_default = true});
-  command.option("--temperature", &a.temperature, "logits are divided by it; 0: the likeliest token",
+  command.option("--temperature", &a.temperature, "divisor of the logits; 0: the likeliest token",
                  {.range = {{0, 1e6}}, .says_default = true});
   command.option("--top-k", &a.top_k, "draw among the k likeliest tokens; 0: all",
                  {.range = {{0, 1e6}}, .says_default = true});
-  command.option("--seed", &a.seed, "the same seed writes the same", {.range = {{0, 1e15}}, .says_default = true});
-  command.option("--stats", &a.stats, "say how long a token took, and how large the state was");
+  command.option("--seed", &a.seed, "random seed", {.range = {{0, 1e15}}, .says_default = true});
+  command.option("--stats", &a.stats, "print the time per token and the size of the state");
   add_model_choice(command, a);
   command.footer(
-      "A text, prompt and continuation, goes to standard output, byte by byte. Images are brought to the size of those "
-      "that the model has learnt; what is not square is squeezed into one.");
+      "A text, prompt and continuation, goes to standard output, byte by byte. Images are resized to the size of "
+      "the training images, without keeping the ratio of their sides.");
   command.action([] { return generate_command(a); });
 }
 

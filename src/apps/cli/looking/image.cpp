@@ -38,7 +38,7 @@ void add_image(Command program) {
   static ImageArguments a;
   Command command = program.command("image", "Save an image of a data set as a PNG file");
   add_data_choice(command, a.data, "the data set; default: mnist");
-  command.option("--index", &a.index, "which image, from 0; default: 0", {.value = "N"});
+  command.option("--index", &a.index, "index of the image, from 0; default: 0", {.value = "N"});
   command.option("-o,--output", &a.output, "the file to write", {.value = "FILE.png", .required = true});
   std::vector<std::string> offered{"data.name=", "data.path="};
   for (const std::string& name : dataset_names()) offered.push_back("data.name=" + name);

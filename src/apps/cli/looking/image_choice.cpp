@@ -44,15 +44,15 @@ const char* brightness(int level) { return level < 85 ? "dark" : level < 170 ? "
 
 void add_data_choice(Command command, DataChoice& choice, const std::string& which) {
   command.option("--data", &choice.data, which, {.offered = dataset_names()});
-  command.option("--path", &choice.path, "where the data lie", {.value = "DIR"});
+  command.option("--path", &choice.path, "directory of the data", {.value = "DIR"});
   command.option("--split,--part", &choice.split, "default: test", {.one_of = {"test", "train"}});
 }
 
 void add_image_choice(Command command, ImageChoice& choice) {
-  command.option("--index", &choice.indices, "images of a data set by their numbers, from 0",
+  command.option("--index", &choice.indices, "indices of images in the data set, from 0",
                  {.value = "N,...", .commas = true});
   add_data_choice(command, choice.data, "the data set of --index; default: the run's");
-  command.option("--invert", &choice.invert, "turn dark and bright around: for dark digits on white paper, say");
+  command.option("--invert", &choice.invert, "invert brightness, for example for dark digits on white paper");
 }
 
 DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained) {

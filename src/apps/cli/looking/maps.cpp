@@ -108,21 +108,19 @@ int maps_command(MapsArguments& a) {
 }
 
 constexpr const char* maps_help =
-    "Draw where a trained model looks: the attention maps of each block (rows) and head (columns) over an image. Of "
-    "several images the rows stand one under the other; --block and --head say which blocks and heads to draw, "
-    "--mean-heads draws the mean over the heads.\n\n"
-    "Shown is how much of each patch goes into the class token; in a model that classifies the mean of all tokens, the "
-    "mean over all queries; with --query, what goes into that patch, and with --token, into a distillation token or a "
-    "register. The weights of tokens before the patches are left out, so a "
-    "map need not sum to 1. Each map has a scale of its own, from 0 to its largest weight, which stands below it. If "
-    "any weight is negative, all scales run from minus to plus the map's largest magnitude. The image is as the model "
-    "sees it, at the model's size; its brightness shows through the colours. A map among channels is drawn as the "
-    "matrix that it is.\n\n"
-    "--show draws something else that a mechanism has to show: `heed list NAME` says what. Without it a block that has "
-    "no map shows the first of these. A block that has nothing of the name leaves its row empty.\n\n"
-    "--rollout multiplies the maps of all blocks up to each, each the mean over its heads plus the identity, for the "
-    "residual connection, with rows whose magnitudes sum to 1: how much of each patch of the image has come into the "
-    "class token.";
+    "Draws the attention maps of each block (rows) and head (columns) over an image; the rows of several images "
+    "follow one another. --block and --head select blocks and heads, --mean-heads draws the mean over the heads.\n\n"
+    "A map shows how much each patch contributes to the class token, or, in a model that classifies the mean of "
+    "all tokens, the mean over all queries; with --query, to that patch; with --token, to a distillation token "
+    "or a register. The weights of tokens before the patches are left out, so a map need not sum to 1. Each map "
+    "has a separate scale from 0 to its largest weight, which is printed below it. If any weight is negative, "
+    "all scales run from minus to plus the map's largest magnitude. The image is drawn at the model's input "
+    "size; its brightness shows through the colours. A map among channels is drawn as a matrix.\n\n"
+    "--show draws another picture of a mechanism; `heed list NAME` lists them. By default a block without a map "
+    "shows the first of these. A block without the named picture has an empty row.\n\n"
+    "--rollout draws attention rollout: the product of the maps up to each block, each the mean over its heads "
+    "plus the identity, for the residual connection, with rows scaled so that magnitudes sum to 1. It shows how "
+    "much each image patch contributes to the class token through all layers.";
 
 }  // namespace
 
@@ -133,10 +131,8 @@ void add_maps(Command program) {
   command.option("IMAGE", &a.file, "PNG or JPEG file");
   add_image_choice(command, a);
   command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the run directory", {.value = "FILE.png"});
-  command.option("--block", &a.drawn.blocks, "only these blocks, by their numbers from 1",
-                 {.value = "N,...", .commas = true});
-  command.option("--head", &a.drawn.heads, "only these heads, by their numbers from 1",
-                 {.value = "N,...", .commas = true});
+  command.option("--block", &a.drawn.blocks, "only these blocks, counted from 1", {.value = "N,...", .commas = true});
+  command.option("--head", &a.drawn.heads, "only these heads, counted from 1", {.value = "N,...", .commas = true});
   command.option("--mean-heads", &a.drawn.mean_heads, "show the mean over the heads", {.excludes = "--head"});
   command.option("--query", &a.drawn.query, "show the attention of this patch; rows and columns count from 1",
                  {.value = "ROW,COLUMN"});
@@ -144,7 +140,7 @@ void add_maps(Command program) {
                  {.value = "NAME", .excludes = "--query"});
   command.option("--show", &a.drawn.show, "map, or another picture of a mechanism; see `heed list NAME`",
                  {.value = "NAME"});
-  command.option("--rollout", &a.drawn.rollout, "show the product of the maps of all blocks up to each",
+  command.option("--rollout", &a.drawn.rollout, "show attention rollout: the product of the maps up to each block",
                  {.excludes = "--show"});
   add_model_choice(command, a);
   command.footer(maps_help);

@@ -155,14 +155,13 @@ void add_predict(Command program) {
   command.option("RUN", &a.run, "run directory; not with --model");
   command.option("IMAGE", &a.files, "PNG or JPEG files, or directories of them");
   add_image_choice(command, a);
-  command.option("-o,--output", &a.out, "of a model of patches: the picture to write", {.value = "FILE.png"});
-  command.option("--top", &a.top, "how many classes to show", {.range = {{1, 1'000'000}}});
+  command.option("-o,--output", &a.out, "for a dense model: the picture to write", {.value = "FILE.png"});
+  command.option("--top", &a.top, "number of classes to show", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a);
   command.footer(
-      "A directory stands for its images (.png, .jpg, .jpeg, .bmp, .gif), those in subdirectories too, in the order of "
-      "their names.\n"
-      "A file that cannot be read is named on stderr, and the others are classified; exit status 2. What is\n"
-      "transparent shows the background that the training images have, or white.");
+      "A directory stands for its images (.png, .jpg, .jpeg, .bmp, .gif), including subdirectories, in the order "
+      "of their names. Unreadable files are listed on stderr and the others are classified; the exit status is "
+      "then 2. Transparent pixels show the background of the training images, or white.");
   command.action([] { return predict_command(a); });
 }
 

@@ -173,21 +173,21 @@ int residual_command(const ResidualArguments& a) {
 }
 
 constexpr const char* residual_help =
-    "Some mechanisms invert a matrix A in each head, the kernel matrix of its landmarks, by X_{k+1} = 2 X_k - X_k A "
-    "X_k. Measured are the residual |A X_k A - A| / |A| (Lu et al., SOFT, Section 4.4, Figure 4) and |I - A X_k|, in "
-    "spectral norms, for each starting factor that the iteration knows, in float, as in the model, and in double. The "
-    "table has the condition of A and the ratio of |A|_1, its largest column sum, to its largest eigenvalue, whose "
-    "worst is shown. The file has a line for each start, number type, block, head and k, with the median and the "
-    "largest over the images. experiments/tools/plot_residual.py draws it.";
+    "Some mechanisms invert a matrix A in each head, the kernel matrix of its landmarks, by X_{k+1} = 2 X_k - "
+    "X_k A X_k. The residuals |A X_k A - A| / |A| (Lu et al., SOFT, Section 4.4, Figure 4) and |I - A X_k| are "
+    "measured in spectral norms for each starting factor of the iteration, in float, as in the model, and in "
+    "double. The table has the condition number of A and the worst ratio of |A|_1, its largest column sum, to "
+    "its largest eigenvalue. The file has a line for each start, number type, block, head and k, with the median "
+    "and the maximum over the images. experiments/tools/plot_residual.py draws it.";
 
 }  // namespace
 
 void add_residual(Command program) {
   static ResidualArguments a;
   Command command =
-      program.command("residual", "Convergence of the inverse of the matrices that a trained model inverts");
+      program.command("residual", "Measure the convergence of the iterative matrix inverses in a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("--images", &a.images, "how many test images, from the first; default: 200, or all if they are fewer",
+  command.option("--images", &a.images, "number of test images, from the first; default: 200, or all if they are fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("--iterations", &a.iterations, "steps, 0 to 64; default: 30", {.value = "K", .range = {{0, 64}}});
   command.option("-o,--output", &a.output, "default: RUN/residual.csv", {.value = "FILE.csv"});

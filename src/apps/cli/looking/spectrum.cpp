@@ -129,12 +129,12 @@ int spectrum_command(const SpectrumArguments& a) {
 }
 
 constexpr const char* spectrum_help =
-    "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum (Shu et "
-    "al., Adder attention, Section 3.2.2). Each map is measured without and with the identity added, whichever of the "
-    "two the model uses; a map of fewer keys than queries is not square, and is measured without it. The file has a "
-    "line for each matrix, block, head and index, with means over the images of the singular value, of the sum of the "
-    "values up to it as a part of all (cumulative), and of the equivalent rank. experiments/tools/plot_spectrum.py "
-    "draws it. A mechanism without a map is left out.";
+    "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum "
+    "(Shu et al., Adder attention, Section 3.2.2). Each map is measured with and without the identity added, "
+    "whichever of the two the model uses; a map of fewer keys than queries is not square, and is measured "
+    "without it. The file has a line for each matrix, block, head and index, with means over the images of the "
+    "singular value, of the cumulative share of the sum of the values up to it (cumulative), and of the "
+    "equivalent rank. experiments/tools/plot_spectrum.py draws it. Mechanisms without a map are left out.";
 
 }  // namespace
 
@@ -142,7 +142,7 @@ void add_spectrum(Command program) {
   static SpectrumArguments a;
   Command command = program.command("spectrum", "Singular values of a trained model's attention maps");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("--images", &a.images, "how many test images, from the first; default: 500, or all if they are fewer",
+  command.option("--images", &a.images, "number of test images, from the first; default: 500, or all if they are fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("-o,--output", &a.output, "default: RUN/spectrum.csv", {.value = "FILE.csv"});
   add_model_choice(command, a);

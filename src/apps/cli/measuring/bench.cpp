@@ -47,7 +47,7 @@ void add_bench(Command program) {
                  "how long to measure; default 8. Without MODEL: each model, default 1; "
                  "limits, kernels and the models of --only times a tenth of it",
                  {.range = {{0.001, 86'400}}});
-  command.option("--profile", &a.profile, "show where the time of training steps goes, by operation");
+  command.option("--profile", &a.profile, "print the time of training steps by operation");
   command.option(
       "--scaling", &a.scaling,
       "how fast MODEL trains with 1, 2, 4 and more threads up to the number of cores, and in 2 and 4 processes; "

@@ -184,8 +184,7 @@ void add_cost(Command program) {
   Command command = program.command("cost", "Count a model's operations, memory and energy per example");
   command.option("MODEL", &a.model, "model or experiment file (TOML)");
   add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
-  command.option("--batch", &a.batch,
-                 "images that share one reading of the weights; default 1, or train.batch with --time",
+  command.option("--batch", &a.batch, "images per pass over the weights; default 1, or train.batch with --time",
                  {.range = {{1, 1'000'000}}});
   command.option("--convention", &a.convention, "contractions: products and weighted sums, as in papers; or all",
                  {.one_of = {"contractions", "all"}});
@@ -194,8 +193,9 @@ void add_cost(Command program) {
   command.option("--by", &a.by, "rows: layer (default), block, or kind of operation",
                  {.one_of = {"layer", "block", "kind"}});
   command.option("--energy", &a.energy, "energy table (TOML), such as models/energy/int8-45nm.toml");
-  command.option("--compare", &a.compare, "several models side by side", {.value = "MODEL..."});
-  command.option("--attention", &a.attention, "one model with several mechanisms: softmax,sima,soft:landmarks=49",
+  command.option("--compare", &a.compare, "compare several models", {.value = "MODEL..."});
+  command.option("--attention", &a.attention,
+                 "compare one model with several mechanisms: softmax,sima,soft:landmarks=49",
                  {.value = "NAME[:OPTION=VALUE]...,..."});
   command.option("--scale", &a.scale, "CSV of how cost grows: tokens=49..4096 or dim=64..1024",
                  {.value = "tokens|dim=FROM..TO"});
@@ -203,7 +203,7 @@ void add_cost(Command program) {
       "--time", &a.time,
       "how fast it trains and classifies on a machine that heed bench has measured, without running it; with "
       "--attention also from how many tokens one mechanism is faster than another");
-  command.option("--measured", &a.measured, "what --time goes by; default: bench.json", {.value = "BENCH.json"});
+  command.option("--measured", &a.measured, "measurements for --time; default: bench.json", {.value = "BENCH.json"});
   command.option(
       "--operations", &a.operations,
       "the operations of a training example's forward pass as the tape records them: a line each with shapes "

@@ -267,16 +267,15 @@ int scaling_command(const ScalingArguments& a) {
 }
 
 constexpr const char* scaling_help =
-    "Attention alone is measured, without projections, on random numbers: the forward pass as in inference, and the "
-    "backward pass after one that recorded. Times are medians of processor time. Memory is what the tape holds at the "
-    "end of the pass, the mechanism's scratch memory, its own tensors and their gradients; resident is by how much the "
-    "peak of the process's resident memory has grown since the start, operands included. Exponents b of a N^b are "
-    "fitted by least squares of logarithms; exit status 1 if one is not below --time-below or --memory-below. Sizes "
-    "that would take more than --max-memory are skipped, and the file's column `skipped` says so. "
-    "Several mechanisms are measured into one file, each in a separate process, whose first use of the program's code "
-    "counts as resident memory, some 2 MB. --draw writes a page of three "
-    "charts, a line "
-    "for each mechanism: the time of each pass and the memory of both. experiments/tools/plot_scaling.py draws the "
+    "Measures attention alone, without projections, on random inputs: the forward pass as in inference, and the "
+    "backward pass after a recorded forward pass. Times are medians of processor time. Memory is the sum of the "
+    "tape at the end of the pass, the mechanism's scratch memory, its parameters and their gradients; resident "
+    "is the growth of the process's peak resident memory since the start, including operands. Exponents b of a "
+    "N^b are fitted by least squares of logarithms; the exit status is 1 if one is not below --time-below or "
+    "--memory-below. Sizes that would take more than --max-memory are skipped, and marked in the file's column "
+    "`skipped`. Several mechanisms are written to one file, each measured in a separate process, whose first use "
+    "of the program's code adds some 2 MB of resident memory. --draw writes a page of three charts, a line for "
+    "each mechanism: the time of each pass and the memory of both. experiments/tools/plot_scaling.py draws the "
     "file.";
 
 }  // namespace
@@ -284,16 +283,16 @@ constexpr const char* scaling_help =
 void add_scaling(Command program) {
   static ScalingArguments a;
   constexpr Range sizes{1, 1 << 20};
-  Command command = program.command("scaling", "Measure time and memory of attention as tokens become more");
+  Command command =
+      program.command("scaling", "Measure how attention's time and memory grow with the number of tokens");
   command.option("NAME", &a.mechanisms, "mechanisms, as `heed list` names them, or NAME:OPTION=VALUE:...",
                  {.required = true, .offered = mechanism_names()});
-  add_sets(command, a.sets, "an option of all these mechanisms; repeatable");
+  add_sets(command, a.sets, "set an option of all these mechanisms; repeatable");
   command.option("--tokens", &a.tokens, "sizes, ascending; default: 64,128,256 and so on to 16384",
                  {.value = "N,...", .range = sizes, .commas = true});
   command.option("--dim", &a.dim, "channels of all heads; default: 64", {.range = {{1, 65'536}}});
   command.option("--heads", &a.heads, "default: 4", {.range = {{1, 65'536}}});
-  command.option("--seconds", &a.seconds, "how long to measure each pass at each size; default: 0.2",
-                 {.range = {{0, 86'400}}});
+  command.option("--seconds", &a.seconds, "seconds per pass and size; default: 0.2", {.range = {{0, 86'400}}});
   command.option("--max-memory", &a.max_megabytes, "default: 2048", {.value = "MB", .range = sizes});
   command.option("--fit-from", &a.fit_from, "fit exponents to sizes from N tokens on; default: to all",
                  {.value = "N", .range = sizes});

@@ -61,10 +61,12 @@ int plugin_command(const std::string& header, std::string output) {
 
 void add_plugin(Command program) {
   static std::string header, output;
-  Command command = program.command("plugin", "Compile a mechanism of your own, one header, for all other commands");
-  command.option("HEADER", &header, "the mechanism, such as hydra.h (docs/adding-a-mechanism.md)", {.required = true});
+  Command command =
+      program.command("plugin", "Compile your own mechanism, a single header, for use in all other commands");
+  command.option("HEADER", &header, "header of the mechanism, such as hydra.h (docs/adding-a-mechanism.md)",
+                 {.required = true});
   command.option("-o,--output", &output, "the plugin; default: hydra.so for hydra.h", {.value = "FILE"});
-  command.footer("It takes a C++ compiler: the one that heed was made with, or, of the same version, that CXX names.");
+  command.footer("Needs a C++ compiler: the one that compiled heed or, of the same version, the one named by CXX.");
   command.action([] { return plugin_command(header, output); });
 }
 

@@ -105,15 +105,15 @@ void add_gradcheck(Command program) {
   static std::vector<std::string> names;
   static bool all = false, explain = false, json = false;
   Command command = program.command(
-      "gradcheck", "Compare hand-written gradients with central differences, and stated costs with runs");
+      "gradcheck", "Compare hand-written gradients with central differences, and stated costs with counts");
   command.option("NAME", &names, "operations and mechanisms, such as layer_norm or softmax",
                  {.offered = mechanism_names()});
-  command.option("--all", &all, "all of them (as without NAME)", {.excludes = "NAME"});
-  command.option("--explain", &explain, "show the numbers of wrong gradients beside what they should be");
+  command.option("--all", &all, "check all (default without NAME)", {.excludes = "NAME"});
+  command.option("--explain", &explain, "print wrong gradients beside the expected values");
   command.option("--json", &json, "print the findings as JSON", {.excludes = "--explain"});
   command.footer(
-      "What is wrong is described: where it is, what kind of mistake it looks like, and which step of the\n"
-      "backward pass it belongs to (docs/gradcheck.md).");
+      "The description of an error gives its location, the likely mistake, and the step of the backward pass that "
+      "it belongs to (docs/gradcheck.md).");
   command.action([] { return gradcheck_command(names, explain, json); });
 }
 

@@ -88,18 +88,18 @@ int convert(const std::vector<std::string>& words, Index heads) {
 void add_convert(Command program) {
   static std::vector<std::string> words;
   static Index heads = 0;
-  Command command = program.command("convert", "Give weights of other programs the names that heed has");
+  Command command = program.command("convert", "Rename weights of other programs to heed's names");
   command.option("FILES", &words, "[hf-vit|hf-deit|hf-dinov2] IN OUT: safetensors to read and to write",
                  {.required = true});
   command.option("--heads", &heads, "hf-...: the number of heads; default: heads of 64 channels",
                  {.range = {{1, 1024}}});
   command.footer(
-      "timm's XCiT and ViT and CvT's authors have heed's names already. Older files of XCiT (pos_embeder,\n"
-      "cls_attn_blocks.*.attn.qkv) and SOFT's blocks (att.mha.*) are renamed, and cut or joined where q, k and v\n"
-      "lie otherwise. Tensors with other names are copied. Prefixes that wrappers put before all names (module.,\n"
-      "model., _orig_mod. and so on) are left out.\n\n"
-      "hf-vit, hf-deit and hf-dinov2 read ViT, DeiT and DINOv2 (with registers, too) of Hugging Face's transformers.\n"
-      "The model is printed, and written to OUT with the ending .toml.");
+      "timm's XCiT and ViT and the CvT of its authors already have heed's names. Older files of XCiT (pos_embeder, "
+      "cls_attn_blocks.*.attn.qkv) and SOFT's blocks (att.mha.*) are renamed, and split or joined where q, k and v "
+      "are laid out differently. Tensors with other names are copied. Prefixes that wrappers add to all names "
+      "(module., model., _orig_mod. and so on) are removed.\n\n"
+      "hf-vit, hf-deit and hf-dinov2 read ViT, DeiT and DINOv2 (with or without registers) of Hugging Face's "
+      "transformers. The model is printed, and written to OUT with the ending .toml.");
   command.action([] { return convert(words, heads); });
 }
 

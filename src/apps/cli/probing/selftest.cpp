@@ -113,9 +113,8 @@ int selftest_command(const SelftestArguments& a) {
 
 void add_selftest(Command program) {
   static SelftestArguments a;
-  Command command = program.command("selftest", "Compare what this computer computes, bit by bit, with what it should");
-  command.option("NAME", &a.parts, "parts, as --list names them; all of them without NAME",
-                 {.one_of = selftest_parts()});
+  Command command = program.command("selftest", "Compare results on this computer, bit by bit, with the expected ones");
+  command.option("NAME", &a.parts, "parts, as named by --list; default: all", {.one_of = selftest_parts()});
   command.option("--list", &a.list, "list the parts");
   command.option("--against", &a.against, "compare with the hashes in a file, not with the program's",
                  {.value = "FILE"});
@@ -124,9 +123,10 @@ void add_selftest(Command program) {
   command.option("--every", &a.every, "name every difference on stderr, not the first of each part");
   add_threads(command, a.threads);
   command.footer(
-      "Computes each operation by itself, then trains small models for a few steps in float, and compares hashes of\n"
-      "results, gradients and weights with those in the program: the bits are the same on every computer and for any\n"
-      "number of threads. Takes some seconds. The last line names the first difference; its status is then 1.");
+      "Runs each operation by itself, then trains small models for a few steps in float, and compares hashes of "
+      "results, gradients and weights with those in the program. The bits are the same on every computer and for "
+      "any number of threads. Takes some seconds. The last line names the first difference; the exit status is "
+      "then 1.");
   command.action([] { return selftest_command(a); });
 }
 

@@ -71,11 +71,11 @@ int report_command(const ReportArguments& a) {
 }
 
 constexpr const char* report_help =
-    "One file that opens in any browser, offline: final figures, settings that differ, curves, confusion matrix, the\n"
-    "most confident mistakes, attention maps of a few images where a click on a patch shows where it looks, cost and\n"
-    "energy by layer, configuration, and what produced it. Runs that differ by the seed alone are one arm, drawn as\n"
-    "their mean; a directory without a run of its own stands for all runs below it. Images are of the test set, seen\n"
-    "by the first finished run of each arm.";
+    "Writes one file that opens in any browser, offline: final figures, settings that differ, curves, confusion "
+    "matrix, the most confident mistakes, attention maps of a few images (a click on a patch shows its "
+    "attention), cost and energy by layer, configuration, and provenance. Runs that differ only by the seed are "
+    "one arm, drawn as their mean; a directory that is not itself a run stands for all runs below it. The images "
+    "are from the test set, classified by the first finished run of each arm.";
 
 }  // namespace
 
@@ -84,7 +84,7 @@ void add_report(Command program) {
   Command command = program.command("report", "Write runs into one page: curves, mistakes, attention, cost, origin");
   command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
   command.option("-o,--output", &a.output, "default: report.html in the first directory", {.value = "FILE.html"});
-  command.option("--no-images", &a.no_images, "leave out what takes the test images and the models");
+  command.option("--no-images", &a.no_images, "leave out the parts that need the test images and the models");
   add_threads(command, a.threads);
   command.footer(report_help);
   command.action([] { return report_command(a); });

@@ -23,7 +23,7 @@ constexpr Preset presets[] = {
 }  // namespace
 
 void add_preset(Command command, std::string& preset) {
-  command.option("--preset", &preset, "images as published models expect them: mean, deviation, bicubic crop",
+  command.option("--preset", &preset, "preprocessing of published models: mean, deviation, bicubic crop",
                  {.one_of = {"imagenet", "inception", "clip"}});
 }
 

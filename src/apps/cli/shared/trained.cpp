@@ -147,12 +147,13 @@ void move_run_to(ModelChoice& choice, std::vector<std::string>& images) {
 }
 
 void add_model_choice(Command command, ModelChoice& choice) {
-  command.option("--weights", &choice.weights, "other weights than best.safetensors; FILE:PREFIX of several networks",
-                 {.value = "FILE"});
-  command.option("--model", &choice.model, "without RUN: the model of --weights, a TOML file, or auto by its tensors",
+  command.option("--weights", &choice.weights,
+                 "weights, default best.safetensors; FILE:PREFIX selects one of several networks", {.value = "FILE"});
+  command.option("--model", &choice.model,
+                 "without RUN: the model of --weights, a TOML file, or auto: derived from the tensors",
                  {.value = "FILE|auto", .needs = "--weights"});
   add_preset(command, choice.preset);
-  command.option("--names", &choice.names, "names of the classes, a line each", {.value = "FILE"});
+  command.option("--names", &choice.names, "class names, one per line", {.value = "FILE"});
   add_sets(command, choice.sets, "override a key of the run's configuration; repeatable", config_keys());
   add_threads(command, choice.threads);
 }

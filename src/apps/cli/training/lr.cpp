@@ -88,11 +88,11 @@ int lr_command(const LrArguments& a) {
 }
 
 constexpr const char* lr_help =
-    "Trains from the beginning with a rate that grows exponentially from step to step, whatever the schedule says, and "
-    "stops where the smoothed loss exceeds four times its least or is not finite. Suggested is the smaller of two "
-    "rates: where the smoothed loss falls fastest by the logarithm of the rate, over a tenth of the steps, and a tenth "
-    "of the rate where it is least. A place to begin from, not the best rate: heed sweep compares some. Writes the "
-    "picture and no run.";
+    "Trains from the start with a learning rate that grows exponentially with the steps, in place of the "
+    "schedule, and stops when the smoothed loss exceeds four times its minimum or is not finite. The suggestion "
+    "is the smaller of two rates: the one at which the smoothed loss falls fastest with the logarithm of the "
+    "rate, over a tenth of the steps, and a tenth of the rate at its minimum. It is a starting point, not the "
+    "best rate: heed sweep compares several. Writes the picture and no run.";
 
 }  // namespace
 

@@ -103,24 +103,25 @@ int sweep_command(const SweepArguments& a) {
 
 constexpr const char* sweep_help =
     "FILE.toml:\n"
-    "  base = \"experiments/mnist.toml\"         what every arm begins with\n"
+    "  base = \"experiments/mnist.toml\"         settings that all arms start from\n"
     "  seeds = [1, 2, 3]                       or 3, for 1 to 3\n"
-    "  arm_files = \"experiments/mnist-*.toml\"  an arm for each file, named by what * stands for\n"
+    "  arm_files = \"experiments/mnist-*.toml\"  an arm per file, named by the text that * matches\n"
     "  [train]                                 tables of an experiment: for all arms\n"
     "  epochs = 4\n"
-    "  [arms.wide]                             an arm by name, with keys for it alone\n"
+    "  [arms.wide]                             an arm by name, with its own keys\n"
     "  model.heads = 8\n"
-    "  [grid]                                  every arm with every combination\n"
+    "  [grid]                                  combines every arm with every value\n"
     "  optim.lr = [1e-3, 3e-3]\n"
-    "Later lines win: base or arm's file, tables, arm, grid, --set.\n\n"
-    "Each cell, an arm with a seed, is a run of heed train in DIR/ARM/seed-N. The same command again skips what is "
-    "done and resumes what was interrupted. A cell keeps the hash of its configuration and the version that ran it. "
-    "Where a directory holds another configuration, or begun work of another version, the sweep is refused; --redo "
-    "removes such cells, and those that diverged, and does them again. Where data lie, what is logged and how often is "
-    "saved count as no change. A finished cell of another version stays; the table names it.\n\n"
-    "The table has mean and standard deviation over the finished seeds of each arm. Validation is the best epoch's; "
-    "s/epoch is the median over a run's epochs, as long as they took beside the other jobs. Progress goes to stderr. "
-    "Exit status: 0 all cells are finished; 1 some failed; 2 bad input; 3 some diverged; 130 interrupted.";
+    "Later settings override earlier ones: base or arm's file, tables, arm, grid, --set.\n\n"
+    "A cell is an arm with a seed: a run of heed train in DIR/ARM/seed-N. Running the same command again skips "
+    "finished cells and resumes interrupted ones. A cell records the hash of its configuration and the version "
+    "that ran it. The sweep is refused if a directory holds another configuration, or an unfinished run of "
+    "another version; --redo removes and repeats such cells, and those that diverged. The data's directory, "
+    "logging and the frequency of saving do not count as changes. A finished cell of another version is kept; "
+    "the table names it.\n\n"
+    "The table has mean and standard deviation over the finished seeds of each arm. Validation is that of the "
+    "best epoch; s/epoch is the median over a run's epochs, measured while other jobs ran. Progress goes to "
+    "stderr. Exit status: 0 all cells are finished; 1 some failed; 2 bad input; 3 some diverged; 130 interrupted.";
 
 }  // namespace
 
@@ -128,13 +129,13 @@ void add_sweep(Command program) {
   static SweepArguments a;
   Command command = program.command("sweep", "Train many experiments with several seeds, and print a table");
   command.option("FILE", &a.file, "the sweep", {.required = true});
-  command.option("--out", &a.out, "where the cells are; default: runs/NAME of the file", {.value = "DIR"});
+  command.option("--out", &a.out, "directory of the cells; default: runs/NAME of the file", {.value = "DIR"});
   command.option("--seeds", &a.seeds, "seeds 1 to N, instead of the file's",
                  {.value = "N", .range = {{1, static_cast<double>(most_cells)}}});
   command.option("--jobs", &a.jobs, "cells trained side by side, which share the threads; default: 1",
                  {.value = "N", .range = {{1, max_threads}}});
   add_threads(command, a.threads);
-  command.option("--nice", &a.niceness, "run at a lower priority, by so much", {.value = "N", .range = {{0, 19}}});
+  command.option("--nice", &a.niceness, "lower the priority by N", {.value = "N", .range = {{0, 19}}});
   add_sets(command, a.sets, "override a key in all cells; repeatable", config_keys());
   command.option("--dry-run", &a.dry_run, "list the cells and their state, and train nothing");
   command.option("--table", &a.table, "print the table of what is there, and train nothing");

@@ -491,7 +491,7 @@ int train_command(const TrainArguments& a) {
 
 void add_train(Command program) {
   static TrainArguments a;
-  Command command = program.command("train", "Train a model as an experiment file says");
+  Command command = program.command("train", "Train a model described by an experiment file");
   command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
   command.option("--run", &a.run, "run directory: configuration, metrics, weights; REQUIRED unless --check is given",
                  {.value = "DIR"});
@@ -502,17 +502,17 @@ void add_train(Command program) {
                  {.value = "DIR"});
   add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable", config_keys());
   add_threads(command, a.threads);
-  command.option("--model", &a.model, "auto: [model] as the tensors of --init say", {.one_of = {"auto"}});
+  command.option("--model", &a.model, "auto: derive [model] from the tensors of --init", {.one_of = {"auto"}});
   add_preset(command, a.preset);
   command.option("--init", &a.init, "weights to start from: a run directory, or a safetensors file with timm's names",
                  {.value = "FILE"});
   command.option("--resume", &a.resume, "continue the run in DIR; --set train.epochs=N for more epochs",
                  {.excludes = "--images"});
   command.option("--changed-data", &a.changed_data,
-                 "with --resume: even though images or texts have changed since the run began");
-  command.option("--check", &a.check, "look at experiment and data, make one step, write nothing",
+                 "with --resume: continue although images or texts have changed since the run started");
+  command.option("--check", &a.check, "check experiment and data, run one step, write nothing",
                  {.excludes = "--resume"});
-  command.option("--profile", &a.profile, "show in the end where the time of training steps went, by operation");
+  command.option("--profile", &a.profile, "print the time of training steps by operation at the end");
   command.action([] { return train_command(a); });
 }
 
