@@ -1,4 +1,4 @@
-// heed eval.
+// heed eval: evaluation of a trained model.
 #include "frozen.h"
 
 #include "heed/analysis/statistics.h"
@@ -30,7 +30,7 @@ int eval_model(const EvalArguments& a) {
   require(trained.experiment.model.classifier, "{}: has no classifier; --knn, --linear or --shots judge its features",
           a.weights);
   const Part part = part_of(a.split);
-  // The task would call by its key what is an option here.
+  // The task's error would name a key, not the option.
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
     dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
@@ -42,7 +42,7 @@ int eval_model(const EvalArguments& a) {
   return ok;
 }
 
-/// The data and the images that count.
+/// The data and the evaluated images.
 struct Judged {
   const EvalArguments& arguments;
   FrozenFeatures frozen{arguments};
@@ -50,7 +50,7 @@ struct Judged {
   std::vector<std::string> names = frozen.set(part).class_names();
   Index classes = static_cast<Index>(names.size());
 
-  /// Prints how well something answers.
+  /// Prints the evaluation of a classifier.
   void print(const std::string& what, const Evaluation& result) const {
     std::cout << fmt::format("{}, {}, {}: {}", frozen.data().name, arguments.split, what,
                              classification_report(result, "images", classes, names));
@@ -82,7 +82,7 @@ int eval_linear(const EvalArguments& a) {
   return ok;
 }
 
-/// `count` images of each class, the first ones of a permutation that the seed draws.
+/// Returns `count` images of each class, the first ones of a permutation drawn by the seed.
 std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& images, Index count, Index seed) {
   std::vector<std::vector<Index>> of_classes(set.class_names().size());
   for (const Index image : images) of_classes[static_cast<std::size_t>(set.label(image))].push_back(image);

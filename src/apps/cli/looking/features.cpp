@@ -1,4 +1,4 @@
-// heed features.
+// heed features: features of a data set from a trained model.
 #include "frozen.h"
 
 #include "heed/io/safetensors.h"

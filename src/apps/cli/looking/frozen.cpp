@@ -29,7 +29,7 @@ Part part_of(const std::string& split) {
 
 std::vector<std::string> all_sets(const FrozenArguments& a) {
   std::vector<std::string> sets;
-  // The run's path, and how it divides and limits its training images, belong to its own data set.
+  // The run's path, and its division and limit of training images, belong to its own data set.
   if (!a.data.empty()) {
     sets = {"data.name=" + toml_text(a.data), "data.path=''", "data.limit=0"};
     DataConfig data;
@@ -63,7 +63,7 @@ const Dataset& FrozenFeatures::set(Part part) {
 }
 
 std::vector<Index> FrozenFeatures::images(Part part) {
-  set(part);  // which says what is missing
+  set(part);  // throws an error if data are missing
   std::vector<Index> images = sets_.images(part);
   require(!images.empty(), "{}: no images of {} are set aside for validation", arguments_.run, data().name);
   return images;

@@ -1,4 +1,4 @@
-// The features that a run's model has of a data set, for the commands that look at them.
+// Features of a data set from a run's model, for the commands that use them.
 #pragma once
 
 #include "src/apps/cli/shared/trained.h"
@@ -8,21 +8,21 @@
 
 namespace heed::cli {
 
-/// The model and the data of frozen features.
+/// Model and data of frozen features.
 struct FrozenArguments : ModelChoice {
   std::string data, path;
-  Index blocks = 0;  ///< 0: as many as the use of the features wants
+  Index blocks = 0;  ///< 0: the default for the use
   bool pixels = false, untrained = false;
 };
 
-/// Adds the options that say so.
+/// Adds the options of FrozenArguments.
 void add_frozen_options(Command command, FrozenArguments& arguments);
 
-/// Adds --split, and the part that it names.
+/// Adds --split. part_of() returns the part of its value.
 void add_split_option(Command command, std::string& split, const std::string& meaning);
 Part part_of(const std::string& split);
 
-/// Overrides of the run's configuration: those that --data and --path stand for, then those of --set.
+/// Returns the overrides of the run's configuration: those of --data and --path, then those of --set.
 std::vector<std::string> all_sets(const FrozenArguments& arguments);
 
 class FrozenFeatures {
@@ -31,12 +31,12 @@ class FrozenFeatures {
 
   const DataConfig& data() const { return trained_.experiment.data; }
 
-  /// The split of the data set that a part is in, and the part's images. Throws Error where there are none.
+  /// Return the split that contains a part, and the part's images. Throw Error if there are none.
   const Dataset& set(Part part);
   std::vector<Index> images(Part part);
 
-  /// Features of some images of the split that a part is in: of the last `blocks` blocks unless the arguments say
-  /// otherwise, and no more than the model has.
+  /// Returns features of some images of a part: of the last `blocks` blocks unless the arguments set another number,
+  /// and at most as many as the model has.
   Features<float> of(Part part, std::vector<Index> images, Index blocks);
   Features<float> of(Part part, Index blocks) { return of(part, images(part), blocks); }
 

@@ -1,4 +1,4 @@
-// heed image: an image of a data set as a file.
+// heed image: writes an image of a data set to a file.
 #include "image_choice.h"
 
 #include "heed/base/printable.h"

@@ -13,8 +13,8 @@ namespace heed::cli {
 
 namespace {
 
-/// The background that the run's images have in common: on record or, without a record, that of the test images if they
-/// are at hand.
+/// Returns the common background of the run's images: recorded or, without a record, that of the test images if
+/// available.
 std::optional<int> background_of(const TrainedModel& trained) {
   if (trained.run.empty()) return std::nullopt;
   if (const std::optional<DataRecord> record = read_data_record(RunPaths(trained.run))) return record->background;

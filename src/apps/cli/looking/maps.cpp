@@ -1,4 +1,4 @@
-// heed maps: where a trained model looks.
+// heed maps: attention of a trained model.
 #include "drawn_layers.h"
 #include "image_choice.h"
 
@@ -19,7 +19,7 @@ struct MapsArguments : ModelChoice, ImageChoice {
   DrawnLayers::Choice drawn;
 };
 
-/// An image to look at, at the model's size, and what to call it.
+/// An image at the model's size, with its name.
 struct NamedImage {
   std::vector<std::string> name;
   Image image;
@@ -38,7 +38,7 @@ std::vector<NamedImage> read_images(const MapsArguments& a, const TrainedModel& 
   return images;
 }
 
-/// RUN/IMAGE-maps.png, if no file was named.
+/// Returns the output file; by default RUN/IMAGE-maps.png.
 std::string output_of(const MapsArguments& a) {
   std::string image = std::filesystem::path(a.file).stem().string();
   if (a.file.empty())
@@ -52,7 +52,7 @@ std::string output_of(const MapsArguments& a) {
   return output;
 }
 
-/// Names of the tokens before the patches, as --token takes them, and in words.
+/// Returns the names of the tokens before the patches, for --token and in words.
 std::vector<std::pair<std::string, std::string>> tokens_of(const ModelConfig& model) {
   std::vector<std::pair<std::string, std::string>> tokens;
   if (model.has_class_token()) tokens.emplace_back("cls", "class token");
@@ -62,7 +62,7 @@ std::vector<std::pair<std::string, std::string>> tokens_of(const ModelConfig& mo
   return tokens;
 }
 
-/// Takes the query that --token names; without it the class token, or the mean over the patches.
+/// Selects the query of --token; by default the class token, or the mean over the patches.
 void choose_token(const std::string& token, const ModelConfig& model, DrawnLayers::Choice& drawn) {
   const auto tokens = tokens_of(model);
   drawn.token = model.has_class_token() ? 0 : -1;

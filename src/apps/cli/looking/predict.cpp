@@ -1,4 +1,4 @@
-// heed predict: the class of images.
+// heed predict: predicts the class of images.
 #include "image_choice.h"
 
 #include "heed/base/printable.h"
@@ -70,7 +70,7 @@ NamedImages read_pictures(const PredictArguments& a, const TrainedModel& trained
   return read;
 }
 
-/// ": cat 81.0 %, dog 12.5 %": the `top` largest of softmax(logits).
+/// Formats the `top` largest of softmax(logits): ": cat 81.0 %, dog 12.5 %".
 std::string ranking(const float* logits, const std::vector<std::string>& classes, int top) {
   const auto count = static_cast<Index>(classes.size());
   const std::vector<double> shares = probabilities(logits, count);

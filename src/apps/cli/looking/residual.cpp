@@ -1,4 +1,4 @@
-// heed residual: how fast the Newton-Raphson iteration converges on the matrices that a trained model inverts.
+// heed residual: convergence of the Newton-Raphson iteration on the matrices that a trained model inverts.
 #include "src/apps/cli/shared/table.h"
 #include "src/apps/cli/shared/trained.h"
 
@@ -31,10 +31,10 @@ struct Start {
 constexpr std::array<Start, 3> starts{
     {{NewtonStart::damped, "damped"}, {NewtonStart::plain, "plain"}, {NewtonStart::backtrack, "backtrack"}}};
 
-constexpr double threshold = 1e-3;  // below it the table counts a matrix as converged
+constexpr double threshold = 1e-3;  // residual below which the table counts a matrix as converged
 constexpr Index paper_steps = 20;   // of the paper's Figure 4
 
-/// One image's matrix A of a head, and the iteration on it from each start.
+/// Matrix A of one image and head, and the iteration on it from each start.
 struct MatrixResidual {
   GramCondition gram{};
   std::array<NewtonResidual, starts.size()> in_float{}, in_double{};
@@ -53,7 +53,7 @@ MatrixResidual measure(Index m, Index iterations, const float* A) {
   return result;
 }
 
-/// Adds the residuals of a layer's matrices of a batch.
+/// Adds the residuals of a layer's matrices in a batch.
 void add_matrices(const AttentionSite<float>& site, Index block, Index iterations, Residuals& residuals) {
   std::vector<Tensor<float>> grams;
   for (const AttentionInput<float>& in : site.inputs) grams.push_back(site.mechanism.inverse()->inverted(in));
@@ -61,7 +61,7 @@ void add_matrices(const AttentionSite<float>& site, Index block, Index iteration
   std::vector<MatrixResidual> measured(grams.size() * static_cast<std::size_t>(heads));
   parallel_for(static_cast<Index>(measured.size()), [&](Index i) {
     const Tensor<float>& gram = grams[static_cast<std::size_t>(i / heads)];
-    const Index m = gram.shape()[1];  // sequences shorter than the landmarks have fewer
+    const Index m = gram.shape()[1];  // fewer for sequences shorter than the landmarks
     measured[static_cast<std::size_t>(i)] = measure(m, iterations, gram.data() + i % heads * m * m);
   });
   for (std::size_t i = 0; i < measured.size(); ++i)
@@ -106,7 +106,7 @@ std::string residual_csv(const Residuals& residuals, Index iterations) {
   return table.csv();
 }
 
-/// "14 (17)": steps until the residual stays below the threshold, median and worst; "-" if it never does.
+/// Returns "14 (17)": steps until the residual stays below the threshold, median and worst; "-" if it never does.
 std::string steps_text(const std::vector<MatrixResidual>& matrices, std::size_t start, Index iterations) {
   const MedianAndWorst steps = over(matrices, [&](const auto& matrix) {
     const Index k = matrix.in_float[start].steps_below(threshold);
@@ -146,7 +146,7 @@ void print(const Residuals& residuals, const std::string& examples, Index iterat
   std::cout << "\n";
 }
 
-/// "soft, nystrom": the settings with which mechanisms invert a matrix.
+/// Returns "soft, nystrom": the settings in which mechanisms invert a matrix.
 std::string inverting_settings() {
   std::vector<std::string> labels;
   for (const MechanismEntry& entry : mechanisms())

@@ -1,4 +1,4 @@
-// heed spectrum: the singular values of a trained model's attention maps.
+// heed spectrum: singular values of a trained model's attention maps.
 #include "src/apps/cli/shared/table.h"
 #include "src/apps/cli/shared/trained.h"
 
@@ -22,7 +22,7 @@ struct SpectrumArguments : ModelChoice {
   Index images = 500;
 };
 
-/// The map A without and with the identity.
+/// The map A with or without the identity added.
 enum Form { plain, with_identity, matrices };
 constexpr const char* matrix_names[matrices] = {"A", "A+I"};
 
@@ -41,17 +41,17 @@ struct HeadSpectrum {
 
 struct BlockSpectrum {
   std::string mechanism;
-  Form used = plain;            ///< the attention map, which multiplies v
+  Form used = plain;            ///< matrix that multiplies v
   Index rows = 0, columns = 0;  ///< size of a map
   bool of_channels = false;
   std::vector<std::array<HeadSpectrum, matrices>> heads{};
 
-  /// Fewer keys than queries leave no identity to add.
+  /// With fewer keys than queries, no identity can be added.
   std::vector<Form> forms() const { return rows == columns ? std::vector{plain, with_identity} : std::vector{plain}; }
   std::string size() const { return rows == columns ? fmt::format("{}", rows) : fmt::format("{} x {}", rows, columns); }
 };
 
-/// Adds the spectra of a layer's maps of a batch.
+/// Adds the spectra of a layer's maps in a batch.
 void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   block.mechanism = site.mechanism.name();
   const MapTraits traits = site.mechanism.maps()->map_traits();
@@ -95,7 +95,7 @@ std::string spectrum_csv(const std::map<Index, BlockSpectrum>& blocks) {
   return table.csv();
 }
 
-/// Mean over maps and heads of the equivalent rank, with a star at what the model uses.
+/// Returns the mean equivalent rank over maps and heads, with a star for the form that the model uses.
 std::string rank_text(const BlockSpectrum& block, Form matrix) {
   if (matrix == with_identity && block.rows != block.columns) return "- ";
   double sum = 0;
