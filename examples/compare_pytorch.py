@@ -1,6 +1,6 @@
-"""A Vision Transformer in PyTorch, held against heed's operation by operation (docs/comparing.md). Without an argument
-the two agree to rounding. `axis`, `scale` or `gradient` plants an error in the attention, and `heed diff` names the
-first tensor that shows it. HEED names the program; default: heed. Needs PyTorch, 1.13 or later.
+"""A Vision Transformer in PyTorch, compared with heed's operation by operation (docs/comparing.md). Without an argument
+the two agree up to rounding. `axis`, `scale` or `gradient` inserts an error into the attention, and `heed diff` names
+the first affected tensor. HEED: path of the program, default heed. Requires PyTorch 1.13 or later.
 
     python3 compare_pytorch.py axis
 """
@@ -22,20 +22,20 @@ found = {}  # by name, in the order of computation
 
 
 def keep(name, x):
-    """Keeps x as NAME.out and, in the backward pass, its gradient as NAME.grad; returns x."""
+    """Records x as NAME.out and, in the backward pass, its gradient as NAME.grad; returns x."""
     found[name + ".out"] = x.detach().numpy().copy()
     x.register_hook(lambda dx: found.update({name + ".grad": dx.numpy().copy()}))
     return x
 
 
 def watch(model):
-    """Keeps the output of every module of a model, by the module's name."""
+    """Records the output of every module of a model, by the module's name."""
     for name, module in model.named_modules():
         module.register_forward_hook(lambda module, inputs, out, name=name: keep(name, out))
 
 
 class SoftmaxWithoutScale(torch.autograd.Function):
-    """softmax(S / sqrt(d)) whose hand-written gradient forgets 1 / sqrt(d)."""
+    """softmax(S / sqrt(d)) with an erroneous gradient that lacks 1 / sqrt(d)."""
 
     @staticmethod
     def forward(ctx, S, d):
@@ -84,7 +84,7 @@ class Block(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """Its tensors have timm's names, which are heed's, and so have the tensors that watch() keeps."""
+    """Uses timm's tensor names, like heed, also for the tensors recorded by watch()."""
 
     def __init__(self, error, dim=64, depth=2, heads=4, hidden=128, patch=4, patches=49, classes=10):
         super().__init__()
@@ -101,7 +101,7 @@ class VisionTransformer(nn.Module):
 
 
 torch.manual_seed(1)
-torch.set_default_dtype(torch.float64)  # rounding is then far below any mistake
+torch.set_default_dtype(torch.float64)  # makes rounding far smaller than any mistake
 model = VisionTransformer(error=sys.argv[1] if len(sys.argv) > 1 else "none")
 images, labels = torch.randn(3, 1, 28, 28), torch.tensor([1, 2, 3])
 watch(model)

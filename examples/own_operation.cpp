@@ -15,7 +15,7 @@
 
 using namespace heed;
 
-/// y = sqrt(a^2 + b^2) element by element, of equal shapes. da += a / y dy, db += b / y dy.
+/// y = sqrt(a^2 + b^2) element-wise, for equal shapes. da += a / y dy, db += b / y dy.
 template <class T>
 Var<T> magnitude(Var<T> a, Var<T> b) {
   Tape<T>& tape = tape_of("magnitude", a, b);
@@ -45,7 +45,7 @@ int main() {
   std::cout << "magnitude of (3, 4): " << *y.data() << ", da = " << tape.gradient(a)[0]
             << ", db = " << tape.gradient(b)[0] << "\n";
 
-  // The inputs keep clear of 0, where a square root has no derivative.
+  // Inputs are at least 0.2 from 0, where the square root has no derivative.
   const CheckCase check = check_case("magnitude", {{"a", {2, 3}, -1, 1, 0.2}, {"b", {2, 3}, -1, 1, 0.2}},
                                      [](auto&, const auto& in) { return magnitude(in[0], in[1]); });
   const bool right = print_gradcheck(std::cout, check);

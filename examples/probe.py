@@ -1,4 +1,4 @@
-"""Softmax attention in NumPy, held against heed's on the same tensors. HEED names the program; default: heed. Prints
+"""Softmax attention in NumPy, compared with heed's on the same tensors. HEED: path of the program, default heed. Prints
 (X: a number that varies):
 
   out    differs by X

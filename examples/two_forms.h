@@ -17,7 +17,7 @@
 
 namespace heed {
 
-/// The forward pass. Gradients, cost and map follow from it.
+/// Defines the forward pass; gradients, cost and map follow from it.
 class ReluComposed : public ComposedMechanism<ReluComposed> {
  public:
   static constexpr const char* mechanism_name = "relu_composed";

@@ -1,8 +1,8 @@
 """A step of self-supervision by a teacher in PyTorch: dino-micro.
 
-Two large views of 32 x 32 and four small ones of 16 x 16 of each image. A step is the teacher's forward pass, without
-gradients, the student's forward and backward passes, all views of a size together, clipping of each tensor, AdamW, and the
-moves of centre and teacher. Definitions are those of include/heed/nn/dino.h and src/train/tasks/dino.cpp.
+Each image has two large views of 32 x 32 and four small ones of 16 x 16. A step consists of the teacher's forward pass
+without gradients, the student's forward and backward passes, batched by view size, clipping of each tensor, AdamW, and the
+updates of centre and teacher. Definitions are those of include/heed/nn/dino.h and src/train/tasks/dino.cpp.
 """
 import torch
 import torch.nn as nn
@@ -38,7 +38,7 @@ class Backbone(nn.Module):
 
 
 class Dino(nn.Module):
-    """A backbone and its head; takes a list of views, those of a size in one tensor."""
+    """A backbone and its head; the input is a list of views, one tensor per size."""
 
     def __init__(self, width=64, hidden=256, bottleneck=64, outputs=1024):
         super().__init__()
@@ -55,7 +55,7 @@ class Dino(nn.Module):
 
 
 def loss_of(student, teacher, center, batch, student_temp=0.1, teacher_temp=0.04):
-    """Mean over the teacher's views i, the student's views j but i, and the batch, of -q_i . log p_j."""
+    """Mean over the teacher's views i, the student's views j except i, and the batch, of -q_i . log p_j."""
     q = torch.softmax((teacher - center) / teacher_temp, -1).chunk(2)
     log_p = torch.log_softmax(student / student_temp, -1).split(batch)
     pairs = [-(q[i] * log_p[j]).sum(-1).mean() for i in range(2) for j in range(len(log_p)) if i != j]
@@ -63,7 +63,7 @@ def loss_of(student, teacher, center, batch, student_temp=0.1, teacher_temp=0.04
 
 
 def training_step(student, batch):
-    """A function that makes a step."""
+    """Returns a function that performs one training step."""
     teacher = Dino().requires_grad_(False)
     teacher.load_state_dict(student.state_dict())
     trained = [p for p in student.parameters() if p.requires_grad]

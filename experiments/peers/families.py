@@ -1,7 +1,5 @@
-"""The small host models in PyTorch: xcit-micro, cvt-micro and soft-micro.
-
-Definitions are those of src/nn/xcit.cpp, cvt.cpp, soft_pyramid.cpp.
-"""
+"""Small host models in PyTorch: xcit-micro, cvt-micro and soft-micro, as defined in src/nn/xcit.cpp, cvt.cpp,
+soft_pyramid.cpp."""
 import math
 
 import torch
@@ -10,7 +8,7 @@ import torch.nn.functional as F
 
 
 def adamw(parameters, **settings):
-    """AdamW, fused where this version has that for CPUs."""
+    """AdamW, fused if this version supports it on CPUs."""
     parameters = list(parameters)
     settings = {"lr": 1e-3, "weight_decay": 0.05} | settings
     try:
@@ -47,7 +45,7 @@ def heads_of(x, heads):
 
 
 def operands_of(x, heads):
-    """q, k and v [B, H, N, d] of [B, N, 3 H d], by one permutation of all three."""
+    """q, k and v [B, H, N, d] from [B, N, 3 H d], by a single permutation."""
     return x.reshape(x.shape[0], x.shape[1], 3, heads, -1).permute(2, 0, 3, 1, 4)
 
 
@@ -61,7 +59,7 @@ def softmax_attention(q, k, v, scale):
 
 
 def attentions():
-    """Forms of softmax attention that this version has, by name: the equation, and a single fused function."""
+    """Forms of softmax attention in this version, by name: the equation, and a single fused function."""
     fused = {"fused attention": True} if hasattr(F, "scaled_dot_product_attention") else {}
     return {"": False, **fused}
 
@@ -82,7 +80,7 @@ class SoftmaxAttention(nn.Module):
 
 
 class Block(nn.Module):
-    """A block of a transformer, norms before its two halves."""
+    """A pre-norm transformer block."""
 
     def __init__(self, width, hidden, attention, eps=1e-6):
         super().__init__()
@@ -235,7 +233,7 @@ class Cvt(nn.Module):
 # SOFT's pyramid
 
 class NewtonInverse(torch.autograd.Function):
-    """The inverse of symmetric A by Newton-Raphson; the gradient is -X^T dX X^T, that of an inverse."""
+    """Inverse of symmetric A by Newton-Raphson, with the gradient of an exact inverse, -X^T dX X^T."""
 
     @staticmethod
     def forward(ctx, A):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Attention mechanisms in PyTorch, each in its fast formulation: peers for `ratios`, which times them by pytorch.py.
+"""Attention mechanisms in PyTorch, each in its fast formulation: peers for `ratios`, timed by pytorch.py.
 
-Definitions are those of src/attention/NAME.cpp; sizes are those of heed's own comparison: AFT's biases of rank 128, windows
+The definitions are those of src/attention/NAME.cpp, the sizes those of heed's comparisons: AFT's biases of rank 128, windows
 of 8 or of 5 x 5, 49 landmarks of SOFT, 64 features, landmarks and projected tokens, 16 channels of lambda's keys, 2 rounds of
-hashing with chunks of 64. Tokens must be a multiple of 64, and a square number for those on a grid.
+hashing with chunks of 64. The number of tokens must be a multiple of 64, and a square for mechanisms on a grid.
 """
 import math
 
@@ -14,13 +14,13 @@ PEERS = {}
 
 
 class Peer:
-    """A mechanism. Its own tensors are made once for H heads, N tokens and d channels per head."""
+    """A mechanism with parameters for H heads, N tokens and d channels per head."""
 
     def __init__(self, H, N, d):
         self.trained = {}
 
     def operands(self, H, N, d):
-        """q, k, v and the gradient of the result; what it does not use is left out of the backward pass."""
+        """q, k, v and the gradient of the result; unused ones are skipped in the backward pass."""
         return [torch.randn(H, N, d) for _ in range(4)]
 
     def __call__(self, q, k, v):
@@ -48,14 +48,14 @@ def normalised_product(f, g, v, eps):
 
 
 class OfAllChannels(Peer):
-    """One head of all channels: q, k, v [N, D]."""
+    """A single head of all channels: q, k, v [N, D]."""
 
     def operands(self, H, N, d):
         return [torch.randn(N, H * d) for _ in range(4)]
 
 
 def squared_distances(x, y):
-    """By a product, as users of PyTorch do, though small distances lose digits."""
+    """By a product, as is usual in PyTorch, although small distances lose digits."""
     return (x * x).sum(-1, keepdim=True) + (y * y).sum(-1).unsqueeze(-2) - 2 * x @ transpose(y)
 
 
@@ -269,7 +269,7 @@ class SynthesizerRandom(Peer):
 
 @peer("window")
 class Window(Peer):
-    """|t - s| < 8: blocks of 8 queries against the 24 keys around them."""
+    """|t - s| < 8: blocks of 8 queries with the 24 surrounding keys."""
 
     def __init__(self, H, N, d):
         self.trained = {}
@@ -290,7 +290,7 @@ class Window(Peer):
 
 @peer("window-2d")
 class Window2d(Peer):
-    """Cells of 8 x 8 of a square grid."""
+    """Cells of 8 x 8 in a square grid."""
 
     def __call__(self, q, k, v):
         H, N, d = q.shape
@@ -305,7 +305,7 @@ class Window2d(Peer):
 
 @peer("lambda")
 class Lambda(Peer):
-    """Without positions: q [H, N, 16], and k [1, N, 16] and v [1, N, d] of one head for all."""
+    """Without positions: q [H, N, 16], and k [1, N, 16] and v [1, N, d], shared by all heads."""
 
     def operands(self, H, N, d):
         return [torch.randn(H, N, 16), torch.randn(1, N, 16), torch.randn(1, N, d), torch.randn(H, N, d)]
@@ -327,7 +327,7 @@ class LambdaPositions(Lambda):
 
 @peer("reformer")
 class Reformer(Peer):
-    """2 rounds, chunks of 64, as many buckets as chunks; queries serve as keys."""
+    """2 rounds, chunks of 64, one bucket per chunk; queries serve as keys."""
 
     def __init__(self, H, N, d):
         self.trained = {}
@@ -358,7 +358,7 @@ class Reformer(Peer):
 
 
 def step(name, tokens, backward):
-    """Its forward pass without gradients, or its backward pass, as a function: of one image of 192 channels in 3 heads."""
+    """Returns a function: forward pass without gradients, or backward pass, of one image with 192 channels in 3 heads."""
     H, d = 3, 64
     mechanism = PEERS[name](H, tokens, d)
     q, k, v, gradient = mechanism.operands(H, tokens, d)

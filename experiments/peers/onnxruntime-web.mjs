@@ -1,13 +1,13 @@
-// Times vit-micro in WebAssembly under node: heed's inference of single images beside that of onnxruntime-web's WASM
-// backend with SIMD, one thread each, and heed's training beside that of the program on this machine with one thread: with
-// one, as in a page that nobody isolates, and with one for each core, as in a page that is served with the headers of
-// `make web-run`. It writes the model that heed has as an ONNX file, so both compute the same: the logits are compared
-// first. `make web-speed` gets what it needs and runs it.
+// Times vit-micro in WebAssembly under node: heed's inference of single images compared with onnxruntime-web's WASM
+// backend with SIMD, one thread each; and heed's training compared with the native program on one thread: with one thread,
+// as in a page without cross-origin isolation, and with one per core, as in a page served with the headers of
+// `make web-run`. It writes heed's model as an ONNX file, so both compute the same model, and compares the logits first.
+// `make web-speed` installs the requirements and runs it.
 //
 //     NODE_PATH=build-web/tools/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs build-web build/heed
 //
-// Prints JSON: images per second, best and median of rounds that take turns, and the ratios, the median of which is that
-// of the rounds' own.
+// Prints JSON: images per second, best and median over alternating rounds, and the ratios, whose median is over the
+// ratios of single rounds.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,7 +18,7 @@ const require = createRequire(import.meta.url);
 const [site, program] = [process.argv[2] ?? "build-web", process.argv[3] ?? "build/heed"].map((path) => resolve(path));
 const rounds = 15;
 
-// ---- ONNX: the parts of its protocol buffers that are needed ----
+// ---- ONNX: the required parts of its protocol buffers ----
 
 const varint = (number) => {
   const bytes = [];

@@ -1,5 +1,5 @@
-// Times a model in ONNX Runtime: the peer of `heed bench MODEL --mode infer`. It prints its version, then for each line
-// that it reads, a number of seconds, the examples per second that it reached in so long, the median of calls.
+// Times a model in ONNX Runtime: the peer of `heed bench MODEL --mode infer`. Prints its version, then, for each number
+// of seconds read from stdin, the median examples per second of its calls in that time.
 //
 //     node experiments/peers/onnxruntime.mjs MODEL.onnx BATCH CHANNELS SIDE THREADS
 //

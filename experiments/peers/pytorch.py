@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""PyTorch's side of `ratios`, which runs this as a process of its own.
+"""PyTorch's side of `ratios`, in a separate process.
 
     pytorch.py --row '{"model": "vit-micro", "mode": "train", "batch": 128, "kind": "vit"}' --threads 2
     pytorch.py --export vit-micro FILE.onnx
 
-A row: all settings are tried, and one line of JSON says the fastest and the model's parameters; then for each line read, a
-number of seconds, the rate that this setting reached in so long. Inputs are random.
+For a row, tries all settings and prints one line of JSON: the fastest setting and the model's parameters. Then, for each
+number of seconds read from stdin, prints the rate of this setting in that time. Inputs are random.
 
-Needs PyTorch (1.13 or later), which heed does not.
+Requires PyTorch (1.13 or later), unlike heed.
 """
 import argparse
 import functools
@@ -103,7 +103,7 @@ def alone_settings(row):
 
 
 def settings_of(row, threads):
-    """The model, if it is one, {setting: function that does its work once}, and how many examples or tokens that work is."""
+    """The model (None for a mechanism), {setting: function for one run}, and the examples or tokens per run."""
     if row["kind"] == "sequences":
         return sequences_settings(row, threads)
     of_kind = {"vit": vit_settings, "families": families_settings, "dino": dino_settings, "alone": alone_settings}
@@ -111,7 +111,7 @@ def settings_of(row, threads):
 
 
 def median_seconds(step, seconds):
-    """Of a call, over calls for about so long, and at least two."""
+    """Median time of a call, over calls for about `seconds`, and at least two."""
     times, start = [], time.perf_counter()
     while len(times) < 2 or time.perf_counter() - start < seconds:
         begin = time.perf_counter()

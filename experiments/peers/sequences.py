@@ -2,7 +2,7 @@
 
 Definitions are those of src/nn/sequence.cpp; the mechanisms, softmax and AFT-local, are in PyTorch's fast formulation:
 AFT's sums over keys are one product for all images of a batch. Text is written token by token, one text at a time, with
-the keys and values of what came before kept.
+saved keys and values.
 """
 import torch
 import torch.nn as nn
@@ -28,13 +28,13 @@ class Softmax(SoftmaxAttention):
         return self.proj(merged(torch.softmax(scores, -1) @ v))
 
     def start(self, capacity):
-        """Room for the keys and values of so many tokens."""
+        """Allocates keys and values of `capacity` tokens."""
         width = self.proj.in_features
         self.keys = torch.zeros(self.heads, capacity, width // self.heads)
         self.values = torch.zeros_like(self.keys)
 
     def next(self, x, t):
-        """The result for token t, of which x [1, D] is the input."""
+        """The result for token t with input x [1, D]."""
         q, k, v = self.qkv(x).reshape(3, self.heads, 1, -1)
         self.keys[:, t:t + 1], self.values[:, t:t + 1] = k, v
         scores = q.shape[-1] ** -0.5 * q @ self.keys[:, :t + 1].transpose(-1, -2)
@@ -42,8 +42,8 @@ class Softmax(SoftmaxAttention):
 
 
 class AftLocal(nn.Module):
-    """y_t = sigmoid(q_t) * sum_s exp(k_s + w_ts) v_s / sum_s exp(k_s + w_ts), s <= t; w_ts = u_t . p_s where t - s is
-    less than the window, else 0."""
+    """y_t = sigmoid(q_t) * sum_s exp(k_s + w_ts) v_s / sum_s exp(k_s + w_ts), s <= t; w_ts = u_t . p_s if t - s is less
+    than the window, else 0."""
 
     def __init__(self, width, tokens, window, rank):
         super().__init__()
@@ -69,7 +69,7 @@ class SequenceBlock(Block):
 
 
 class Sequence(nn.Module):
-    """Predicts the next token, or with `classes` tells sequences apart by the mean over their tokens."""
+    """Predicts the next token or, with `classes`, the class of a sequence, by the mean over its tokens."""
 
     def __init__(self, vocab, tokens, width, depth, hidden, attention, classes=None, start=False):
         super().__init__()
@@ -114,7 +114,7 @@ MODELS = {"text-micro": text_micro, "listops-micro": listops_micro, "density-mic
 
 
 def training_step(model, batch):
-    """A function that makes a step."""
+    """Returns a function that performs one training step."""
     optimizer = adamw(model.parameters())
     length = model.position.shape[1]
     inputs = torch.randint(model.vocab, (batch, length))
@@ -130,7 +130,7 @@ def training_step(model, batch):
 
 @torch.inference_mode()
 def write(model):
-    """As many tokens as there are places, each drawn from the softmax of the logits before it."""
+    """Samples a token for each position from the softmax of the preceding logits."""
     length = model.position.shape[1]
     for block in model.blocks:
         block.attention.start(length)

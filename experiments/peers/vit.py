@@ -1,6 +1,6 @@
 """Vision Transformers in PyTorch: vit-micro and its larger relatives.
 
-The block is that of dino.py; in adder models linear layers and scores are l1 distances, by torch.cdist.
+The block is that of dino.py; in adder models, linear layers and scores are l1 distances, by torch.cdist.
 """
 import contextlib
 
@@ -32,7 +32,7 @@ class AdderLinear(nn.Module):
 
 
 class AdderAttention(nn.Module):
-    """softmax(-|q - k|_1 / sqrt d) v + v; a norm after each layer, q, k and v apart, and after the attention."""
+    """softmax(-|q - k|_1 / sqrt d) v + v; separate q, k and v layers; norms after each layer and after the attention."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -47,7 +47,7 @@ class AdderAttention(nn.Module):
 
 
 def make(name, adder=False, fused=False):
-    """The model of a name: logits of images [B, C, H, W]. `fused` as in families.attentions()."""
+    """The model with this name: logits of images [B, C, H, W]. `fused` as in families.attentions()."""
     channels, image, patch, width, depth, heads, hidden, classes = SIZES[name]
     backbone = Backbone(channels, image // patch, patch, width, depth, heads, hidden)
     if adder:
@@ -62,7 +62,7 @@ def make(name, adder=False, fused=False):
 
 
 def make_of_timm(name):
-    """The same model by timm. Throws ImportError where it is not installed."""
+    """The same model by timm. Throws ImportError if timm is not installed."""
     from timm.models.vision_transformer import VisionTransformer
     channels, image, patch, width, depth, heads, hidden, classes = SIZES[name]
     return VisionTransformer(img_size=image, patch_size=patch, in_chans=channels, num_classes=classes, embed_dim=width,
@@ -74,7 +74,7 @@ def images(name, batch):
 
 
 def training_step(model, inputs, autocast=False, call=None):
-    """A function that makes a step; `call` is the model as it is to be run, compiled for instance."""
+    """Returns a function that performs one training step; `call` is the model in its form to run, e.g. compiled."""
     optimizer = adamw(model.parameters())
     labels = torch.randint(10, (inputs.shape[0],))
 

@@ -1,4 +1,4 @@
-"""What the plotting scripts share: tables, the command line, colours, and how a figure is saved."""
+"""Common code of the plotting scripts: tables, command line, colours, and saving of figures."""
 
 import argparse
 import csv
@@ -21,7 +21,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(main):
-    """Bad input is one line and exit status 2."""
+    """Reports bad input in one line, with exit status 2."""
     try:
         main()
     except BadInput as error:
@@ -30,7 +30,7 @@ def run(main):
 
 
 def read_table(path, texts, numbers, may_be_empty=()):
-    """The lines of a CSV file with a header, as (line number, {column: value}). An empty number is NaN."""
+    """Rows of a CSV file with a header, as (line number, {column: value}). An empty number is NaN."""
     rows = []
     try:
         with open(path, newline="", encoding="utf-8") as file:
@@ -54,7 +54,7 @@ def read_table(path, texts, numbers, may_be_empty=()):
 
 
 def heed_program():
-    """The program that make has built, or the one that these scripts were installed with."""
+    """The program of this build, or the one installed with these scripts."""
     root = Path(__file__).resolve().parents[2]
     built = root / "build" / "heed"
     return str(built if built.exists() else root.parent.parent / "bin" / "heed")
@@ -85,8 +85,7 @@ def check_name(output):
 
 
 def save(figure, output, dpi=144):
-    """A PNG has a palette, which makes it a third as large. Whoever looks at the file meanwhile sees the old picture or the
-    new one."""
+    """Writes PNGs with a palette, which makes them a third as large. The file is replaced atomically."""
     temporary = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         figure.savefig(temporary, format=output.suffix[1:], dpi=dpi, metadata={"Date": None} if output.suffix == ".svg" else None)

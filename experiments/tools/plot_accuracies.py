@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draw every mechanism's test accuracy with the same budget, from what `experiments/tools/tables images` writes: the
+"""Draw every mechanism's test accuracy with the same budget, from the output of `experiments/tools/tables images`: the
 mean over seeds, its standard deviation, and each seed."""
 
 import statistics
@@ -12,7 +12,7 @@ TITLES = {"cifar10": "CIFAR-10, ten epochs", "mnist": "MNIST, eight epochs"}
 
 
 def read(path):
-    """{data: {arm: accuracies in percent}} of the runs that finished."""
+    """{data: {arm: accuracies in percent}} of the finished runs."""
     tables = {data: {} for data in TITLES}
     columns = ("data", "arm", "state")
     for line, row in figures.read_table(path, texts=columns, numbers=("test_accuracy",), may_be_empty=("test_accuracy",)):

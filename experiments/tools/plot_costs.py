@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draw how the cost of attention grows with tokens and width: runs `heed cost --scale` and marks where curves cross the first."""
+"""Draw the growth of attention's cost with tokens and width: runs `heed cost --scale` and marks where curves cross the first."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def output_of(program, *arguments):
 
 
 def settings(program):
-    """{NAME:OPTION=VALUE...: label} of the settings that heed compares."""
+    """{NAME:OPTION=VALUE...: label} of the settings in heed's comparisons."""
     rows = csv.reader(io.StringIO(output_of(program, "list", "--settings")), delimiter="\t")
     return {mechanism: label for label, growth, mechanism in rows}
 
@@ -43,7 +43,7 @@ def scaled(program, model, mechanism, scale):
 
 
 def curves(program, model, labels):
-    """{mechanism: columns} by tokens and by width, of those that take all these sizes."""
+    """{mechanism: columns} by tokens and by width, of the mechanisms that support all these sizes."""
     tokens, dims, left_out = {}, {}, {}
     for mechanism, label in labels.items():
         try:
@@ -60,7 +60,7 @@ def curves(program, model, labels):
 
 
 def crossing(x, a, b):
-    """Where the curves a and b cross, by interpolation between sizes of the logarithms; None if they do not."""
+    """Intersection of the curves a and b, by logarithmic interpolation between sizes; None if there is none."""
     gaps = [math.log(p) - math.log(q) for p, q in zip(a, b)]
     for i in range(1, len(x)):
         if gaps[i - 1] * gaps[i] <= 0 and gaps[i - 1] != gaps[i]:

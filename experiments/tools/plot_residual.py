@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draw how fast SOFT's Newton-Raphson iteration converges, from what heed residual wrote."""
+"""Draw the convergence of SOFT's Newton-Raphson iteration, from the output of heed residual."""
 
 from pathlib import Path
 

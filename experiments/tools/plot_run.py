@@ -29,12 +29,12 @@ class Run:
             raise BadInput(f"{self.path}: holds no metrics yet")
 
     def steps_per_epoch(self):
-        """None as long as no epoch is complete."""
+        """None until an epoch is complete."""
         ends = self.rows["train"]
         return ends[0]["step"] / ends[0]["epoch"] if ends else None
 
     def points(self, kind, column, in_epochs):
-        """Where and how high. A mean over an epoch stands in its middle, everything else where it was measured."""
+        """Coordinates of the points. A mean over an epoch is drawn at its middle, other values at their steps."""
         rows = self.rows[kind]
         unit = self.steps_per_epoch() if in_epochs else 1
         back = self.steps_per_epoch() / 2 if kind == "train" and rows else 0
@@ -42,7 +42,7 @@ class Run:
 
 
 def distinct_names(runs):
-    """The directories' names, with as much of their paths as tells them apart."""
+    """The directories' names, with enough of their paths to distinguish them."""
     paths = [run.directory.resolve().parts for run in runs]
     for length in range(1, max(map(len, paths)) + 1):
         names = [os.path.join(*path[-length:]) for path in paths]
@@ -61,7 +61,7 @@ def style(kind, colour):
 
 
 def colour_of(run_number, kind, several):
-    """A colour for each run; a run by itself has a colour for each kind."""
+    """A colour for each run; for a single run, a colour for each kind."""
     return COLOURS[run_number % len(COLOURS) if several else {"valid": 1, "test": 2}.get(kind, 0)]
 
 
@@ -81,7 +81,7 @@ def draw_curves(axes, runs, column, factor):
 
 
 def legend_entries(line, runs, names):
-    """(handle, label) of each kind that is drawn, and of each run if there are several. Test accuracies are written out."""
+    """(handle, label) of each kind in the plot, and of each run if there are several. Test accuracies are included."""
 
     def tested(run):
         return f"{100 * run.rows['test'][-1]['accuracy']:.2f} %" if run.rows["test"] else ""

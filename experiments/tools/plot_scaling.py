@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draw how time and memory of attention grow with the number of tokens, from what heed scaling wrote."""
+"""Draw the growth of attention's time and memory with the number of tokens, from the output of heed scaling."""
 
 import math
 from pathlib import Path
@@ -26,7 +26,7 @@ def number(text, where, least=-math.inf):
 
 
 def read(path):
-    """{mechanism: {pass: [rows by tokens]}}, and a line for each size that was left out."""
+    """{mechanism: {pass: [rows by tokens]}}, and a line for each omitted size."""
     curves, left_out = {}, []
     columns = ("mechanism", "tokens", "pass", "seconds", "bytes", "time_exponent", "memory_exponent", "skipped")
     for line, row in figures.read_table(path, texts=columns, numbers=()):
@@ -46,14 +46,14 @@ def read(path):
 
 
 def label_of(mechanism, passes):
-    """The name and the exponents: time forward, time backward, memory."""
+    """The name and the exponents of time forward, time backward, and memory."""
     exponents = [passes[name][0][column] for name, column in
                  (("forward", "time_exponent"), ("backward", "time_exponent"), ("backward", "memory_exponent")) if passes[name]]
     return f"{mechanism}  ({', '.join(f'{e:.2f}' if e is not None else '-' for e in exponents)})"
 
 
 def groups(curves):
-    """The curves in one picture's rows: those whose time grows with the tokens, and those with their square, by their exponents."""
+    """Groups of curves, one per row of the picture: linear and quadratic time, by their exponents."""
     def is_square(passes):
         return any(passes[name] and (passes[name][0]["time_exponent"] or 0) > 1.5 for name in PASSES)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Draw the singular values of attention maps, from what heed spectrum wrote."""
+"""Draw the singular values of attention maps, from the output of heed spectrum."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ SHARE = 0.9  # share of the sum of all singular values that defines the equivale
 
 
 class Curves:
-    """Of one run and one of its matrices: by block, each head's cumulative singular values and equivalent rank."""
+    """One matrix of a run: by block, each head's cumulative singular values and equivalent rank."""
 
     def __init__(self, label, used):
         self.label = label
@@ -30,7 +30,7 @@ class Curves:
 
 
 def read(argument):
-    """What the model uses; and A by itself where it uses A + I."""
+    """The matrices that the model uses, and A alone if it uses A + I."""
     name, _, path = argument.rpartition("=")
     curves = {}
     for line, row in figures.read_table(path, ("mechanism", "matrix", "used"), ("block", "head", "index", "cumulative", "rank")):
