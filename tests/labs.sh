@@ -1,5 +1,6 @@
 #!/bin/sh
-# Every lab of the course: its solution gets full marks, its stub none, and the students' files contain no solution.
+# Every lab of the course: its solution gets full marks, its stub none. Every question of a notebook is answered. The
+# students' files contain no solution.
 # Committed notebooks have output of all cells in order.
 #
 #   sh tests/labs.sh BUILD      BUILD: the directory of the complete build
@@ -38,6 +39,20 @@ for notebook in notebooks/*.ipynb; do
   grep -qF "$PWD" "$notebook" && die "$notebook shows a path of this machine"
 done
 
+# Every question has a cell for its answer, and marks, a rubric and a right answer.
+questions=0
+for notebook in notebooks/*.ipynb; do
+  file=notebooks/solutions/questions/$(basename "$notebook" .ipynb).toml
+  [ -s "$file" ] || die "$notebook has questions, and $file is missing"
+  grep -o '"answer-[a-z0-9]*"$' "$notebook" | tr -d '"' | sort >"$place/cells"
+  sed -n 's/^id = "\(.*\)"$/answer-\1/p' "$file" | sort >"$place/answers"
+  cmp -s "$place/cells" "$place/answers" || die "$file: the answers are not those to the cells of $notebook"
+  asked=$(grep -c '[*][*]Question [0-9]*[.]*[*][*]' "$notebook")
+  [ "$asked" = "$(grep -c 'answer-[0-9]*$' "$place/cells")" ] || die "$notebook: a question has no cell for its answer"
+  questions=$((questions + asked))
+done
+
 "$heed" lab bundle -o "$place/students" >/dev/null || die "heed lab bundle fails"
 [ -z "$(find "$place/students" -path '*solution*')" ] || die "students get solutions: $(find "$place/students" -path '*solution*')"
-echo "labs: $count solutions get all marks, and their stubs none"
+grep -rq '^rubric = ' "$place/students/notebooks" && die "students get rubrics and answers to questions"
+echo "labs: $count solutions get all marks, and their stubs none; $questions questions are answered"

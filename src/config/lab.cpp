@@ -199,6 +199,26 @@ std::string Lab::file() const { return name + extensions[static_cast<std::size_t
 
 Lab load_lab(const std::string& directory) { return LabReader(directory).read(); }
 
+std::vector<NotebookQuestion> load_questions(const std::string& path) {
+  const toml::table document = parse_toml_file(path);
+  Keys keys(path, document, "");
+  const toml::node* const node = keys.node_of("questions");
+  const toml::array* const list = node ? node->as_array() : nullptr;
+  require(list != nullptr && list->is_array_of_tables(), "{}: needs tables [[questions]]", path);
+  std::vector<NotebookQuestion> questions;
+  for (const toml::node& item : *list) {
+    Keys own(path, *item.as_table(), "questions");
+    NotebookQuestion& question = questions.emplace_back();
+    own.need("id", question.id);
+    own.need("marks", question.marks);
+    own.need("rubric", question.rubric);
+    own.need("answer", question.answer);
+    own.finish();
+  }
+  keys.finish();
+  return questions;
+}
+
 std::map<std::string, Answer> read_answers(const std::string& text, const std::string& path) {
   constexpr std::size_t most = 1000, longest = 1000;
   std::map<std::string, Answer> answers;

@@ -1,12 +1,8 @@
 // heed grade: a class's submissions, each in a process of its own.
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/commands.h"
-#include "gradebook.h"
-#include "intake.h"
-#include "likeness.h"
-#include "lab_grading.h"
+#include "grade_tables.h"
 #include "src/apps/cli/shared/progress_line.h"
-#include "src/apps/cli/shared/table.h"
 
 #include "heed/io/checksum.h"
 #include "heed/base/printable.h"
@@ -17,13 +13,10 @@
 
 #include <fmt/format.h>
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <random>
-#include <sstream>
 
 namespace heed::cli {
 
@@ -38,27 +31,6 @@ struct GradeOptions {
   Index seed = -1;
 };
 
-/// A file of one student for one lab.
-struct Submission {
-  std::string student, file;
-  std::string identity;  ///< personal labs are derived from it
-  const LabGrader* grader = nullptr;
-  std::string place;  ///< path of its feedback, without the extension
-  std::string mark;   ///< checksum of the file and of the lab; a changed one is graded again
-};
-
-/// The text of a file as far as it can be had: what cannot is for the grading process to say.
-std::string text_or_nothing(const std::string& file) {
-  try {
-    return read_submission(file);
-  } catch (const Error& error) {
-    return error.what();
-  }
-}
-
-/// Returns the text so that no spreadsheet takes it for a formula.
-std::string no_formula(const std::string& text) { return (text.find_first_of("=+-@") == 0 ? "'" : "") + text; }
-
 class Class {
  public:
   explicit Class(const GradeOptions& options) : options_(options) {
@@ -68,8 +40,13 @@ class Class {
     require(!options.output.empty() && (!fs::exists(options.output, missing) || fs::is_regular_file(options.output)),
             "-o {}: expected a file for the table of marks", in_quotes(options.output));
     feedback_ = fs::path(options.output).replace_extension(".feedback");
-    all_labs_ = labs_in(options.labs.empty() ? labs_place() : options.labs);
-    intake_.emplace(options.directory, all_labs_);
+    const std::string place = options.labs.empty() ? labs_place() : options.labs;
+    all_labs_ = labs_in(place);
+    questions_ = questions_in(fs::path(place).parent_path() / "solutions/questions");
+    std::vector<ExpectedFile> expected;
+    for (const Lab& lab : all_labs_) expected.push_back({lab.name, lab.file()});
+    for (const QuestionSheet& one : questions_) expected.push_back({one.notebook, one.file()});
+    intake_.emplace(options.directory, std::move(expected));
     students_ = intake_->students();
     if (!options.roster.empty()) roster_ = read_csv(read_text_file(options.roster));
     if (!options.due.empty()) due_ = read_csv(read_text_file(options.due));
@@ -79,7 +56,7 @@ class Class {
     require(options.student.empty() || std::ranges::find(students_, options.student) != students_.end(),
             "grade: {} has no student {}{}", options.directory, in_quotes(options.student),
             suggestion(options.student, students_));
-    list_not_understood(std::cerr, "heed: not understood: ");
+    intake_->list_not_understood(std::cerr, "heed: not understood: ");
     require(!students_.empty(), "{}: has no directories of students", options.directory);
     find_labs();
   }
@@ -91,16 +68,12 @@ class Class {
     prepare();
     find_submissions();
     if (!grade_all()) return interrupted;
-    write_table();
-    return failed_ == 0 ? ok : check_failed;
+    const std::size_t failed =
+        write_tables({options_.output, feedback_, *intake_, labs_, submissions_, questions_, roster_, due_});
+    return failed == 0 ? ok : check_failed;
   }
 
  private:
-  void list_not_understood(std::ostream& out, const char* begin) const {
-    for (const NotUnderstood& one : intake_->not_understood())
-      out << begin << printable(one.file) << ": " << one.remedy << "\n";
-  }
-
   /// Is there a file of the lab, or several of which it is unclear which one counts?
   bool has(const std::string& student, const Lab& lab) const {
     return !intake_->file_of(student, lab.name).empty() ||
@@ -166,7 +139,7 @@ class Class {
         const std::string file = intake_->file_of(student, labs_[i].name);
         if (file.empty()) continue;
         Submission one{student, file, identity_of(student), graders_[i].get(), feedback_ / student / labs_[i].name, ""};
-        one.mark = lab_marks_[i] + " " + one.identity + " " + checksum(text_or_nothing(one.file));
+        one.mark = lab_marks_[i] + " " + one.identity + " " + checksum(one.text());
         submissions_.push_back(std::move(one));
       }
   }
@@ -178,16 +151,6 @@ class Class {
     if (row == 0) std::cerr << fmt::format("heed: {}: has not one row in {}\n", printable(student), options_.roster);
     const std::string identity = row > 0 ? identity_in(roster_, row) : "";
     return identity.empty() ? student : identity;
-  }
-
-  /// The result of a submission that is graded as it is.
-  static std::optional<Json> result_of(const Submission& one) {
-    try {
-      Json result = take_json(one.place + ".json", std::identity());
-      if (result.at("graded").text() == one.mark) return result;
-    } catch (const Error&) {
-    }
-    return {};
   }
 
   /// In a process of its own.
@@ -208,7 +171,7 @@ class Class {
   bool grade_all() {
     std::vector<const Submission*> waiting;
     for (const Submission& one : submissions_)
-      if (options_.student.empty() ? !result_of(one) : one.student == options_.student) waiting.push_back(&one);
+      if (options_.student.empty() ? !one.result() : one.student == options_.student) waiting.push_back(&one);
     if (waiting.size() < submissions_.size() && options_.student.empty())
       std::cerr << fmt::format("{} of {} submissions are graded already\n", submissions_.size() - waiting.size(),
                                submissions_.size());
@@ -233,135 +196,17 @@ class Class {
 
   void say(const Submission& one, std::size_t done, std::size_t all, double seconds) {
     std::string result = "not graded: see above";
-    if (const std::optional<Json> json = result_of(one))
+    if (const std::optional<Json> json = one.result())
       result = fmt::format("{:g} of {:g} marks", json->at("marks").number(), json->at("of").number());
     const double left = seconds / static_cast<double>(done) * static_cast<double>(all - done);
     std::cerr << fmt::format("[{}/{}] {} {}: {}{}\n", done, all, one.student, one.grader->lab().name, result,
                              done < all ? fmt::format(", {} left", duration(left)) : "");
   }
 
-  /// Finds suspicious words and like pairs; writes the page of pairs.
-  void find_flags() {
-    std::string page;
-    for (std::size_t i = 0; i < labs_.size(); ++i) {
-      const Lab& lab = labs_[i];
-      const std::string handed_out = lab.directory + "/" + lab.file();
-      const std::string stub = fs::exists(handed_out) ? read_file(handed_out) : "";
-      std::vector<const Submission*> works;
-      std::vector<std::string> texts;
-      for (const Submission& one : submissions_)
-        if (one.grader == graders_[i].get()) works.push_back(&one), texts.push_back(text_or_nothing(one.file));
-      for (std::size_t w = 0; w < works.size(); ++w)
-        if (const std::string words = suspicious_words(texts[w], stub, lab.kind); !words.empty())
-          add_flag(*works[w], "uses " + words);
-      for (const LikePair& pair : like_pairs(texts, stub, lab.kind)) {
-        const Submission &first = *works[pair.first], &second = *works[pair.second];
-        const bool identical = texts[pair.first] == texts[pair.second];
-        const std::string alike = identical ? "identical" : fmt::format("{:.0f} % alike", 100 * pair.alike);
-        add_flag(first, fmt::format("{}: {}", alike, second.student));
-        add_flag(second, fmt::format("{}: {}", alike, first.student));
-        page += pair_section(fmt::format("{}: {} and {}, {}", lab.name, first.student, second.student, alike),
-                             texts[pair.first], texts[pair.second]);
-      }
-    }
-    if (page.empty()) page = "<p>No two submissions are alike.</p>\n";
-    write_file(feedback_ / "pairs.html",
-               "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Like pairs</title>\n" + page);
-  }
-
-  void add_flag(const Submission& one, const std::string& flag) {
-    std::string& flags = flags_[&one];
-    flags += (flags.empty() ? "" : "; ") + flag;
-  }
-
-  /// A row for each student and lab.
-  void write_table() {
-    find_flags();
-    ClassResults results{labs_, {}};
-    Table table;
-    table.data({"student", "lab", "marks", "of", "state", "points", "flags"});
-    std::size_t next = 0;
-    for (const std::string& student : students_) {
-      results.students.push_back({student, intake_->number_of(student), {}});
-      for (std::size_t i = 0; i < labs_.size(); ++i) {
-        const bool handed_in = next < submissions_.size() && submissions_[next].student == student &&
-                               submissions_[next].grader == graders_[i].get();
-        std::string marks = "0", state = "missing", points, flags;
-        LabRow& row = results.students.back().rows.emplace_back();
-        if (handed_in) {
-          row = lab_row(submissions_[next], labs_[i]);
-          flags = flags_[&submissions_[next]];
-          read_row(submissions_[next++], marks, state, points);
-        } else {
-          read_missing(student, labs_[i].name, state, points);
-        }
-        row.state = points.empty() || handed_in ? state : state + "; " + points;
-        table.add({no_formula(student), labs_[i].name, marks, fmt::format("{:g}", labs_[i].marks()), state,
-                   no_formula(points), no_formula(flags)});
-      }
-    }
-    write_file(options_.output, table.csv());
-    write_books(results);
-    std::ostringstream list;
-    list_not_understood(list, "");
-    write_file(feedback_ / "not-understood.txt", list.str());
-    std::cout << fmt::format("{}: {} students, {} submissions; feedback in {}\n", options_.output, students_.size(),
-                             submissions_.size(), feedback_.string());
-  }
-
-  LabRow lab_row(const Submission& one, const Lab& lab) const {
-    LabRow row;
-    const std::optional<Json> json = result_of(one);
-    if (!json) return row;
-    row.marks = json->at("marks").number();
-    row.feedback = read_file(one.place + ".txt");
-    for (const Json& point : json->at("points").items())
-      row.points.emplace_back(point.at("name").text(), point.at("marks").number() > 0);
-    struct stat info {};
-    if (lstat(one.file.c_str(), &info) == 0) row.late = late_days(due_, lab.name, static_cast<double>(info.st_mtime));
-    return row;
-  }
-
-  /// Writes the gradebook, a file of feedback for each student, and the summary.
-  void write_books(const ClassResults& results) const {
-    const auto beside = [&](const char* end) { return fs::path(options_.output).replace_extension(end).string(); };
-    CsvRows book = gradebook(results);
-    for (std::vector<std::string>& row : book) row[0] = no_formula(row[0]);
-    write_file(beside(".gradebook.csv"), csv_of(book));
-    if (!roster_.empty()) write_file(beside(".roster.csv"), csv_of(filled_roster(results, roster_)));
-    write_file(beside(".summary.txt"), summary_of(results));
-    for (const ClassResults::Student& student : results.students) {
-      fs::create_directories(feedback_ / student.name);
-      write_file(feedback_ / student.name / "feedback.txt", feedback_for(results, student));
-    }
-  }
-
-  /// Nothing that was handed in is missing without a word.
-  void read_missing(const std::string& student, const std::string& lab, std::string& state, std::string& points) {
-    for (const NotUnderstood& one : intake_->not_understood()) {
-      if (one.student != student || (!one.lab.empty() && one.lab != lab)) continue;
-      if (!one.lab.empty()) state = "not understood";
-      points += fmt::format("{}not understood: {}", points.empty() ? "" : "; ", one.file);
-    }
-  }
-
-  void read_row(const Submission& one, std::string& marks, std::string& state, std::string& points) {
-    const std::optional<Json> json = result_of(one);
-    if (!json) {
-      ++failed_;
-      marks = "", state = "not graded";
-      return;
-    }
-    marks = fmt::format("{:g}", json->at("marks").number());
-    state = json->at("problem").text().empty() ? "graded" : "refused";
-    for (const Json& point : json->at("points").items())
-      points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", point.at("name").text(),
-                            point.at("marks").number(), point.at("of").number());
-  }
-
   const GradeOptions& options_;
   fs::path feedback_;
   std::vector<Lab> all_labs_, labs_;
+  std::vector<QuestionSheet> questions_;
   std::optional<Intake> intake_;
   CsvRows roster_, due_;
   std::vector<std::string> students_;
@@ -371,8 +216,6 @@ class Class {
   std::vector<std::unique_ptr<LabGrader>> graders_;  ///< by index in labs_
   std::vector<std::string> lab_marks_;
   std::vector<Submission> submissions_;
-  std::map<const Submission*, std::string> flags_;
-  std::size_t failed_ = 0;
 };
 
 }  // namespace

@@ -18,11 +18,11 @@ namespace fs = std::filesystem;
 
 constexpr Index largest_archive = Index{16} << 20;
 
-/// Prints each file of an archive from standard input: its path and content, at most 300 of 1 MB.
+/// Prints each file of an archive from standard input: its path and content, at most 300 of 1 MB, notebooks of 8 MB.
 constexpr const char* unpack_program = R"(
 import io, os, struct, sys, tarfile, zipfile
 size, = struct.unpack('<q', sys.stdin.buffer.read(8))
-packed, most, found = io.BytesIO(sys.stdin.buffer.read(size)), (1 << 20) + 1, []
+packed, found = io.BytesIO(sys.stdin.buffer.read(size)), []
 if zipfile.is_zipfile(packed):
     archive = zipfile.ZipFile(packed)
     members = [(m.filename, lambda m=m: archive.open(m)) for m in archive.infolist() if not m.is_dir()]
@@ -31,6 +31,7 @@ else:
     archive = tarfile.open(fileobj=packed)
     members = [(m.name, lambda m=m: archive.extractfile(m)) for m in archive if m.isfile()]
 for name, opened in members[:300]:
+    most = (8 << 20 if name.endswith('.ipynb') else 1 << 20) + 1
     found += [name.encode('utf-8', 'replace')[:1000], opened().read(most)]
 data = b''.join([struct.pack('<q', len(found) // 2)] + [struct.pack('<q', len(x)) + x for x in found])
 data = struct.pack('<q', len(data)) + data
@@ -66,7 +67,7 @@ std::string plain_name_of(const std::string& stem) {
 
 }  // namespace
 
-Intake::Intake(const std::string& directory, const std::vector<Lab>& labs) : labs_(labs) {
+Intake::Intake(const std::string& directory, std::vector<ExpectedFile> expected) : expected_(std::move(expected)) {
   std::vector<Path> entries;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) entries.push_back(entry.path());
   std::ranges::sort(entries);
@@ -118,7 +119,7 @@ void Intake::take_root(const Path& entry) {
   }
   if (is_archive(name)) return unpack(student_called(name.substr(0, name.find('.')), ""), entry, name);
   for (std::size_t at = name.find_first_of("_- "); at != std::string::npos; at = name.find_first_of("_- ", at + 1))
-    if (at > 0 && lab_of(name.substr(at + 1)))
+    if (at > 0 && expected_of(name.substr(at + 1)))
       return take_file(student_called(name.substr(0, at), ""), entry, name.substr(at + 1));
   not_understood_.push_back(
       {"", "", name, "whose file it is is unknown; put it into a directory called as the student"});
@@ -139,15 +140,15 @@ void Intake::walk(const std::string& student, const Path& directory, const Path&
   }
 }
 
-/// The lab that a file's name means; null if it is none.
-const Lab* Intake::lab_of(const std::string& name) const {
+/// The expected file that a name means; null if it is none.
+const ExpectedFile* Intake::expected_of(const std::string& name) const {
   Path path(name);
   if (lower(path.extension()) == ".txt" && path.stem().has_extension()) path = path.stem();
   std::string extension = lower(path.extension());
   if (extension == ".hpp" || extension == ".hh") extension = ".h";
-  for (const Lab& lab : labs_) {
-    const bool same = plain_name_of(path.stem()) == lower(lab.name) || lower(path.stem()) == lower(lab.name);
-    if (same && extension == Path(lab.file()).extension()) return &lab;
+  for (const ExpectedFile& one : expected_) {
+    const bool same = plain_name_of(path.stem()) == lower(one.name) || lower(path.stem()) == lower(one.name);
+    if (same && extension == Path(one.file).extension()) return &one;
   }
   return nullptr;
 }
@@ -156,17 +157,19 @@ void Intake::take_file(const std::string& student, const Path& file, const Path&
   const std::string name = shown.filename();
   if (is_ignored(name)) return;
   if (is_archive(name) && !packed) return unpack(student, file, shown);
-  const auto offer = [&](const Lab& lab, int rank) { candidates_[student][lab.name].push_back({shown, file, rank}); };
+  const auto offer = [&](const ExpectedFile& one, int rank) {
+    candidates_[student][one.name].push_back({shown, file, rank});
+  };
   const std::string folder = shown.parent_path().filename();
-  if (const Lab* const lab = lab_of(name)) return offer(*lab, name != lab->file() ? 2 : folder == lab->name ? 0 : 1);
+  if (const ExpectedFile* const one = expected_of(name))
+    return offer(*one, name != one->file ? 2 : folder == one->name ? 0 : 1);
   // In a folder called as the lab is, another name will do.
-  for (const Lab& lab : labs_)
-    if (lower(folder) == lower(lab.name) && Path(name).extension() == Path(lab.file()).extension())
-      return offer(lab, 3);
+  for (const ExpectedFile& one : expected_)
+    if (lower(folder) == lower(one.name) && Path(name).extension() == Path(one.file).extension()) return offer(one, 3);
   const auto listed = std::ranges::count(not_understood_, student, &NotUnderstood::student);
   if (listed < 10)
     not_understood_.push_back(
-        {student, "", shown, "it is named as no lab's file is; expected LAB.h, LAB.py or LAB.toml"});
+        {student, "", shown, "it is named as no lab's file is; expected LAB.h, LAB.py, LAB.toml or a notebook"});
   else if (listed == 10)
     not_understood_.push_back({student, "", shown, "and more such files"});
 }
@@ -183,7 +186,7 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
     for (Index left = answer.integer(0, 300); left > 0; --left) {
       const Path path = Path(answer.text()).relative_path();
       const std::string place = unpacked_ / std::to_string(unpacked_count_++);
-      write_file(place, answer.text((1 << 20) + 1));
+      write_file(place, answer.text(largest_notebook + 1));
       const bool hidden = std::ranges::any_of(path, [](const Path& part) { return is_ignored(part); });
       if (!hidden) take_file(student, place, shown / path, true);
     }
@@ -193,12 +196,16 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
   }
 }
 
+void Intake::list_not_understood(std::ostream& out, const char* begin) const {
+  for (const NotUnderstood& one : not_understood_) out << begin << printable(one.file) << ": " << one.remedy << "\n";
+}
+
 /// Takes the candidate whose name is closest; lists the others unless they have its content.
 void Intake::choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates) {
   std::ranges::stable_sort(candidates, {}, &Candidate::rank);
   const auto content = [](const Candidate& candidate) {
     try {
-      return read_submission(candidate.file);
+      return read_submission(candidate.file, largest_notebook);
     } catch (const Error& error) {
       return std::string(error.what());
     }

@@ -1,15 +1,20 @@
 // The hand-ins of a class: the file of each student for each lab, however it is named or packed.
 #pragma once
 
-#include "heed/config/lab.h"
 #include "src/apps/grading/sandbox/confined.h"
 
 #include <filesystem>
+#include <iosfwd>
 #include <map>
 #include <string>
 #include <vector>
 
 namespace heed::cli {
+
+/// A file that students are to hand in, such as sima.h for the lab sima.
+struct ExpectedFile {
+  std::string name, file;
+};
 
 /// A file that was handed in and is not graded.
 struct NotUnderstood {
@@ -18,7 +23,7 @@ struct NotUnderstood {
   std::string file, remedy;
 };
 
-/// Files by student and lab. Accepted, where it is clear which lab is meant:
+/// Files by student and name: those of labs, and notebooks. Accepted, where it is clear which lab is meant:
 ///
 ///   STUDENT/LAB.h, STUDENT/LAB/LAB.h, and the same deeper down
 ///   Lab.h, lab_name.py, "lab-name (1).py", lab-1.h, "lab - Copy.h", lab.h.txt
@@ -30,7 +35,7 @@ struct NotUnderstood {
 /// Students whose names differ in case only are one.
 class Intake {
  public:
-  Intake(const std::string& directory, const std::vector<Lab>& labs);
+  Intake(const std::string& directory, std::vector<ExpectedFile> expected);
 
   /// Sorted.
   const std::vector<std::string>& students() const { return students_; }
@@ -39,9 +44,12 @@ class Intake {
   std::string number_of(const std::string& student) const;
 
   /// The file's path; empty if there is none.
-  std::string file_of(const std::string& student, const std::string& lab) const;
+  std::string file_of(const std::string& student, const std::string& name) const;
 
   const std::vector<NotUnderstood>& not_understood() const { return not_understood_; }
+
+  /// Prints them, a line each, which begins with `begin`.
+  void list_not_understood(std::ostream& out, const char* begin) const;
 
  private:
   using Path = std::filesystem::path;
@@ -56,10 +64,10 @@ class Intake {
   void walk(const std::string& student, const Path& directory, const Path& shown, int depth);
   void take_file(const std::string& student, const Path& file, const Path& shown, bool packed = false);
   void unpack(const std::string& student, const Path& file, const Path& shown);
-  const Lab* lab_of(const std::string& name) const;
+  const ExpectedFile* expected_of(const std::string& name) const;
   void choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates);
 
-  const std::vector<Lab>& labs_;
+  const std::vector<ExpectedFile> expected_;
   PrivateDirectory unpacked_;
   int unpacked_count_ = 0;
   std::vector<std::string> students_;

@@ -135,7 +135,7 @@ std::string read_bytes(const std::string& file, Index most) {
   return text;
 }
 
-std::string read_submission(const std::string& file) { return plain_text(read_bytes(file, megabyte)); }
+std::string read_submission(const std::string& file, Index most) { return plain_text(read_bytes(file, most)); }
 
 SharedHeaders::SharedHeaders() {
   copy_headers(headers_of_program(), headers_for(headers_of_program(), ""), include());

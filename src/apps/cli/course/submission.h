@@ -11,8 +11,10 @@ namespace heed::cli {
 /// The file's bytes. Throws Error unless it is a regular file, no symbolic link, of at most `most` bytes.
 std::string read_bytes(const std::string& file, Index most);
 
-/// The file's text, as plain_text() returns it; at most 1 MB.
-std::string read_submission(const std::string& file);
+inline constexpr Index largest_answer = 1 << 20, largest_notebook = 8 << 20;
+
+/// The file's text, as plain_text() returns it, of at most `most` bytes.
+std::string read_submission(const std::string& file, Index most = largest_answer);
 
 /// Throws Error unless the compiler and heed's headers are there.
 void require_compiler();

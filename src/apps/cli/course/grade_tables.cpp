@@ -1,0 +1,189 @@
+#include "grade_tables.h"
+
+#include "likeness.h"
+#include "src/apps/cli/shared/table.h"
+
+#include "heed/io/file.h"
+
+#include <fmt/format.h>
+
+#include <sys/stat.h>
+
+#include <iostream>
+#include <map>
+#include <sstream>
+
+namespace heed::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Returns the text so that no spreadsheet takes it for a formula.
+std::string no_formula(const std::string& text) { return (text.find_first_of("=+-@") == 0 ? "'" : "") + text; }
+
+/// Writes what reports a class.
+class Writer {
+ public:
+  explicit Writer(const GradedClass& graded) : class_(graded) {}
+
+  /// A row for each student and lab.
+  std::size_t write_table() {
+    find_flags();
+    ClassResults results{class_.labs, {}};
+    Table table;
+    table.data({"student", "lab", "marks", "of", "state", "points", "flags"});
+    std::size_t next = 0;
+    for (const std::string& student : class_.intake.students()) {
+      results.students.push_back({student, class_.intake.number_of(student), {}});
+      for (std::size_t i = 0; i < class_.labs.size(); ++i) {
+        const bool handed_in = next < class_.submissions.size() && class_.submissions[next].student == student &&
+                               class_.submissions[next].grader->lab().name == class_.labs[i].name;
+        std::string marks = "0", state = "missing", points, flags;
+        LabRow& row = results.students.back().rows.emplace_back();
+        if (handed_in) {
+          row = lab_row(class_.submissions[next], class_.labs[i]);
+          flags = flags_[&class_.submissions[next]];
+          read_row(class_.submissions[next++], marks, state, points);
+        } else {
+          read_missing(student, class_.labs[i].name, state, points);
+        }
+        row.state = points.empty() || handed_in ? state : state + "; " + points;
+        table.add({no_formula(student), class_.labs[i].name, marks, fmt::format("{:g}", class_.labs[i].marks()), state,
+                   no_formula(points), no_formula(flags)});
+      }
+    }
+    write_file(class_.output, table.csv());
+    write_books(results);
+    std::ostringstream list;
+    class_.intake.list_not_understood(list, "");
+    write_file(class_.feedback / "not-understood.txt", list.str());
+    std::cout << fmt::format("{}: {} students, {} submissions; feedback in {}\n", class_.output,
+                             class_.intake.students().size(), class_.submissions.size(), class_.feedback.string());
+    return failed_;
+  }
+
+ private:
+  /// Finds suspicious words and like pairs; writes the page of pairs.
+  void find_flags() {
+    std::string page;
+    for (std::size_t i = 0; i < class_.labs.size(); ++i) {
+      const Lab& lab = class_.labs[i];
+      const std::string handed_out = lab.directory + "/" + lab.file();
+      const std::string stub = fs::exists(handed_out) ? read_file(handed_out) : "";
+      std::vector<const Submission*> works;
+      std::vector<std::string> texts;
+      for (const Submission& one : class_.submissions)
+        if (one.grader->lab().name == lab.name) works.push_back(&one), texts.push_back(one.text());
+      for (std::size_t w = 0; w < works.size(); ++w)
+        if (const std::string words = suspicious_words(texts[w], stub, lab.kind); !words.empty())
+          add_flag(*works[w], "uses " + words);
+      for (const LikePair& pair : like_pairs(texts, stub, lab.kind)) {
+        const Submission &first = *works[pair.first], &second = *works[pair.second];
+        const bool identical = texts[pair.first] == texts[pair.second];
+        const std::string alike = identical ? "identical" : fmt::format("{:.0f} % alike", 100 * pair.alike);
+        add_flag(first, fmt::format("{}: {}", alike, second.student));
+        add_flag(second, fmt::format("{}: {}", alike, first.student));
+        page += pair_section(fmt::format("{}: {} and {}, {}", lab.name, first.student, second.student, alike),
+                             texts[pair.first], texts[pair.second]);
+      }
+    }
+    if (page.empty()) page = "<p>No two submissions are alike.</p>\n";
+    write_file(class_.feedback / "pairs.html",
+               "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Like pairs</title>\n" + page);
+  }
+
+  void add_flag(const Submission& one, const std::string& flag) {
+    std::string& flags = flags_[&one];
+    flags += (flags.empty() ? "" : "; ") + flag;
+  }
+
+  LabRow lab_row(const Submission& one, const Lab& lab) const {
+    LabRow row;
+    const std::optional<Json> json = one.result();
+    if (!json) return row;
+    row.marks = json->at("marks").number();
+    row.feedback = read_file(one.place + ".txt");
+    for (const Json& point : json->at("points").items())
+      row.points.emplace_back(point.at("name").text(), point.at("marks").number() > 0);
+    struct stat info {};
+    if (lstat(one.file.c_str(), &info) == 0)
+      row.late = late_days(class_.due, lab.name, static_cast<double>(info.st_mtime));
+    return row;
+  }
+
+  /// Writes the gradebook, a file of feedback for each student, and the summary.
+  void write_books(const ClassResults& results) const {
+    const auto beside = [&](const char* end) { return fs::path(class_.output).replace_extension(end).string(); };
+    CsvRows book = gradebook(results);
+    for (std::vector<std::string>& row : book) row[0] = no_formula(row[0]);
+    write_file(beside(".gradebook.csv"), csv_of(book));
+    if (!class_.roster.empty()) write_file(beside(".roster.csv"), csv_of(filled_roster(results, class_.roster)));
+    write_file(beside(".summary.txt"), summary_of(results));
+    for (const ClassResults::Student& student : results.students) {
+      fs::create_directories(class_.feedback / student.name);
+      write_file(class_.feedback / student.name / "feedback.txt",
+                 feedback_for(results, student) + answers_of(student.name));
+    }
+  }
+
+  /// The answers to questions in the student's notebooks.
+  std::string answers_of(const std::string& student) const {
+    std::string text;
+    for (const QuestionSheet& one : class_.questions) {
+      const std::string file = class_.intake.file_of(student, one.notebook);
+      if (!file.empty()) text += "\n----\n\n" + answers_to_mark(one, file);
+    }
+    return text;
+  }
+
+  /// Nothing that was handed in is missing without a word.
+  void read_missing(const std::string& student, const std::string& lab, std::string& state, std::string& points) {
+    for (const NotUnderstood& one : class_.intake.not_understood()) {
+      if (one.student != student || (!one.lab.empty() && one.lab != lab)) continue;
+      if (!one.lab.empty()) state = "not understood";
+      points += fmt::format("{}not understood: {}", points.empty() ? "" : "; ", one.file);
+    }
+  }
+
+  void read_row(const Submission& one, std::string& marks, std::string& state, std::string& points) {
+    const std::optional<Json> json = one.result();
+    if (!json) {
+      ++failed_;
+      marks = "", state = "not graded";
+      return;
+    }
+    marks = fmt::format("{:g}", json->at("marks").number());
+    state = json->at("problem").text().empty() ? "graded" : "refused";
+    for (const Json& point : json->at("points").items())
+      points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", point.at("name").text(),
+                            point.at("marks").number(), point.at("of").number());
+  }
+
+  const GradedClass& class_;
+  std::map<const Submission*, std::string> flags_;
+  std::size_t failed_ = 0;
+};
+
+}  // namespace
+
+std::string Submission::text() const {
+  try {
+    return read_submission(file);
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+std::optional<Json> Submission::result() const {
+  try {
+    Json result = take_json(place + ".json", std::identity());
+    if (result.at("graded").text() == mark) return result;
+  } catch (const Error&) {
+  }
+  return {};
+}
+
+std::size_t write_tables(const GradedClass& graded) { return Writer(graded).write_table(); }
+
+}  // namespace heed::cli

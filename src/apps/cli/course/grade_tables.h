@@ -1,0 +1,45 @@
+// The tables, the feedback and the page of like pairs that a graded class is reported in.
+#pragma once
+
+#include "gradebook.h"
+#include "intake.h"
+#include "lab_grading.h"
+#include "questions.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed::cli {
+
+/// A file of one student for one lab.
+struct Submission {
+  std::string student, file;
+  std::string identity;  ///< personal labs are derived from it
+  const LabGrader* grader = nullptr;
+  std::string place;  ///< path of its feedback, without the extension
+  std::string mark;   ///< checksum of the file and of the lab; a changed one is graded again
+
+  /// The text of the file, or why it cannot be read.
+  std::string text() const;
+
+  /// The stored result, unless the file or the lab has changed since.
+  std::optional<Json> result() const;
+};
+
+/// A class whose submissions are graded.
+struct GradedClass {
+  std::string output;              ///< the table of marks
+  std::filesystem::path feedback;  ///< the directory beside it
+  const Intake& intake;
+  const std::vector<Lab>& labs;
+  const std::vector<Submission>& submissions;  ///< by student and lab, in the order of both
+  const std::vector<QuestionSheet>& questions;
+  const CsvRows &roster, &due;
+};
+
+/// Writes all of them. Returns the number of submissions that are not graded.
+std::size_t write_tables(const GradedClass& graded);
+
+}  // namespace heed::cli
