@@ -24,6 +24,9 @@ class BugHunt : public MechanismBase<BugHunt> {
   }
   static std::vector<OptionValues> variants() { return {{}}; }
   MechanismTraits traits() const override { return {.cross = true}; }
+  void check(const AttentionShape& shape) const override {
+    require(shape.whole, "[bug_hunt] needs examples of one length: e and f have a column for each token");
+  }
 
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {
     const Initial initial = Initial::uniform(1 / std::sqrt(static_cast<double>(length)));

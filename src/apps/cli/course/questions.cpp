@@ -49,8 +49,9 @@ std::map<std::string, std::string> answers_of(const Json& notebook) {
 }
 
 /// Returns the lines of a text behind a title, indented; control characters become spaces.
-std::string paragraph(const std::string& title, const std::string& text) {
+std::string paragraph(const std::string& title, std::string text) {
   std::string lines = "  " + title + "\n";
+  while (text.ends_with('\n')) text.pop_back();
   for (std::string line : split(text, '\n')) {
     std::ranges::replace_if(
         line, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
@@ -82,7 +83,7 @@ std::string answers_to_mark(const QuestionSheet& questions, const std::string& f
   }
   for (const NotebookQuestion& question : questions.questions) {
     const std::string& answer = answers[question.id];
-    text += fmt::format("\n{}: ____ of {:g} marks\n", question.id, question.marks);
+    text += fmt::format("\nquestion {}: ____ of {:g} marks\n", question.id, question.marks);
     text += paragraph("answer", answer.empty() ? "none" : answer);
     text += paragraph("rubric", question.rubric) + paragraph("model answer", question.answer);
   }

@@ -393,4 +393,30 @@ BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::prec
   BOOST_TEST(read_file(target) == solution);
 }
 
+/// A person marks answers to questions: they are beside rubric and right answer, and change no marks.
+BOOST_FIXTURE_TEST_CASE(answers_to_questions, Classroom) {
+  write(directory / "solutions/questions/05-sima.toml",
+        "[[questions]]\nid = \"1\"\nmarks = 2\nrubric = \"1: why.\"\nanswer = \"Since it is.\"\n"
+        "[[questions]]\nid = \"2\"\nmarks = 1\nrubric = \"1: how.\"\nanswer = \"So.\"\n");
+  const std::string cells =
+      R"({"cells": [{"metadata": {}, "source": "text"}, {"metadata": {"tags": ["answer-1"]}, "source": )"
+      R"(["*Your answer to question 1:*\n", "\n", "It must be."]}]})";
+  for (const char* const student : {"plain", "browser", "broken"})
+    hand_in(student, "double.py", "def twice(x): return 2 * x\n");
+  hand_in("plain", "05-sima.ipynb", cells);
+  hand_in("browser", "week 5/05_Sima (1).ipynb", cells);
+  hand_in("broken", "05-sima.ipynb", "{\"cells\": 3}");
+  grade();
+  BOOST_TEST(run.status == 0, run.err);
+  for (const char* const student : {"plain", "browser"}) {
+    BOOST_TEST(rows[student] == "2,2,graded,twice 2/2");
+    check_contains(feedback(student, "feedback.txt"),
+                   {"05-sima: answers, marked by a person: ____ of 3 marks\n\nquestion 1: ____ of 2 marks\n  answer\n"
+                    "    It must be.\n  rubric\n    1: why.\n  model answer\n    Since it is.\n",
+                    "question 2: ____ of 1 marks\n  answer\n    none\n"});
+  }
+  check_contains(feedback("broken", "feedback.txt"), {"it cannot be read\n    JSON: expected a list"});
+  BOOST_TEST(run.err.find("not understood") == std::string::npos, run.err);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
