@@ -11,12 +11,19 @@ namespace heed {
 
 std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
                                         const AttentionCaseShape& s, CaseOperands given) {
-  const AttentionLayout layout = mechanism.layout(s.dim, s.heads);
+  AttentionLayout layout = mechanism.layout(s.dim, s.heads);
   const bool sequences = given == CaseOperands::sequences;
   AttentionShape shape =
       layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
   if (sequences) shape.grid_height = shape.grid_width = 0, shape.longest = s.queries;
   shape.keys = s.keys;
+  if (given == CaseOperands::apart && s.value_width > 0) try {
+      AttentionShape other = shape;
+      other.value_width = s.value_width;
+      mechanism.check(other);
+      layout.value_width = shape.value_width = s.value_width;
+    } catch (const Error&) {  // e = d
+    }
   std::vector<Index> starts{0};
   try {
     for (Index image = 0; image < (sequences ? s.images : 1); ++image) {

@@ -108,6 +108,32 @@ void check_against(const Mechanism& composed, const std::string& name, const Opt
   check_close(got.dv, expected.dv, name + " dv");
 }
 
+/// A mechanism whose backward pass divides by sqrt(e) in place of sqrt(d).
+class ByValueWidth : public MechanismBase<ByValueWidth> {
+ public:
+  static constexpr const char *mechanism_name = "by_value_width", *summary = "", *complexity = "";
+  template <class T>
+  Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return ReluByHand().saved(s, layout);
+  }
+  template <class T>
+  Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return ReluByHand().scratch(s, layout);
+  }
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> A, Matrix<T> dA) const {
+    ReluByHand().run_forward(in, out, A, dA);
+  }
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, Heads<T> A, Matrix<T> dA,
+                    const AttentionGradient<T>& to) const {
+    AttentionInput<T> wrong = in;
+    wrong.shape.width = in.shape.value_width;
+    ReluByHand().run_backward(wrong, out, dout, A, dA, to);
+  }
+  Cost cost(const AttentionShape& s) const override { return ReluByHand().cost(s); }
+};
+
 /// A mechanism whose composed form gives twice the hand-written result.
 class Halved : public MechanismBase<Halved>, public WithComposition<Halved> {
  public:
@@ -163,6 +189,16 @@ BOOST_AUTO_TEST_CASE(gradients_costs_and_memory_are_right) {
       BOOST_TEST(row.passed, row.operation << " " << row.tensor << ": " << row.got << ", expected " << row.expected);
     for (const CheckedCost& row : costcheck(c)) BOOST_TEST(row.passed(), row.operation << " " << row.pass);
     for (const std::string& fault : c.memory_faults()) BOOST_TEST(fault == "");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(the_wrong_width_is_found_where_widths_differ) {
+  const ByValueWidth mechanism;
+  AttentionCaseShape shape = case_shape;
+  for (const bool differ : {false, true}) {
+    shape.value_width = differ ? 3 : 0;
+    for (const CheckRow& row : gradcheck(*attention_case("by_value_width", mechanism, shape)))
+      BOOST_TEST(row.passed == (!differ || row.tensor == "v"), row.tensor << (differ ? ", e = 3" : ", e = d"));
   }
 }
 

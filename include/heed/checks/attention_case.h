@@ -15,6 +15,7 @@ struct AttentionCaseShape {
   Index images, heads, queries, keys, dim;
   Index grid_height, grid_width;
   bool class_token;
+  Index value_width = 0;  ///< e with separate operands, unless the mechanism needs e = d; 0: d
 };
 
 /// Form of a mechanism's operands: separate tensors, or packed as the output of a qkv projection, of images or of
