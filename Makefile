@@ -215,7 +215,7 @@ run: deps
 	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
 
 # The suites and the scripts of tests/, which their first lines describe.
-SCRIPTS := headers mechanism install examples core private_names cold web_sources
+SCRIPTS := headers mechanism install examples tutorials core private_names cold web_sources
 ifeq ($(SIMD)$(LAST),highway)
   SCRIPTS += registers
 endif
