@@ -90,7 +90,7 @@ struct DecodingStep {
 
 /// Execution mode of a pass.
 struct Execution {
-  bool recompute = false;               ///< blocks save only their input and run forward once more in the backward pass
+  bool recompute = false;               ///< blocks save only their input and run forward once more in a backward pass
   bool recomputing = false;             ///< this pass repeats another: running statistics are up to date
   bool deterministic = false;           ///< nothing is random, even in training
   bool dry_run = false;                 ///< shapes and costs only, with all gradients; nothing is computed
@@ -198,7 +198,7 @@ class Tape {
   /// Returns a buffer of the model, to be changed only by the operations that own it.
   View<T> buffer(ParameterId id) { return (*pass_.parameters)[id]; }
 
-  /// Returns f(x) and saves only x: the backward pass calls f once more ("checkpointing"; Chen et al., "Training deep
+  /// Returns f(x) and saves only x: a backward pass calls f once more ("checkpointing"; Chen et al., "Training deep
   /// nets with sublinear memory cost", arXiv:1604.06174). f is called with handles of the inner tape; its other
   /// operands must be parameters of the model. Results are bitwise equal to those of f(x). f is copied: its captures
   /// must outlive the pass. Operations must not change buffers if execution.recomputing is set. A profile counts both
@@ -453,7 +453,7 @@ void Tape<T>::push_step(Var<T> result, const char* operation, const Closure& clo
 template <class T>
 template <class F>
 Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
-  if (pass_.execution.dry_run || pass_.observers.trace || !pass_.gradients) return f(x);
+  if (pass_.execution.dry_run || pass_.observers.trace) return f(x);
   Pass<T> forward = pass_;
   forward.gradients = nullptr;
   inner().clear(forward);
@@ -463,7 +463,8 @@ Var<T> Tape<T>::recompute(Var<T> x, const F& f) {
   std::copy(once.data(), once.data() + once.size(), y);
   results_ = inner().results_;
 
-  const Var<T> result = append({.value = y, .shape = once.shape(), .wanted = true});
+  const Var<T> result = append({.value = y, .shape = once.shape(), .wanted = pass_.gradients != nullptr});
+  if (!pass_.gradients) return result;
   push_step(result, nullptr,
             [this, x, f, first_result, first = forward.examples.first, random = forward.random](const Adjoint<T>& dy) {
               Pass<T> pass = pass_;

@@ -60,7 +60,7 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
   row.label.push_back(site.mechanism.name());
   if (picture) {
     const PictureInfo& info = picture->info;
-    row.weights = weights_of(*picture, shape);
+    row.weights = std::move(picture->weights);
     row.over_image = info.axes != PictureAxes::matrix;
     draws_queries_ |= info.axes == PictureAxes::pairs;
     row.label.push_back(picture->label);
@@ -102,15 +102,18 @@ std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<
   for (const PictureInfo& info : pictures) offered_.insert(info.name);
   if (maps && (choice_.show.empty() || choice_.show == map_name)) {
     if (maps->map_traits().axes == MapAxes::tokens)
-      return Picture{{map_name, "Attention", PictureAxes::pairs}, map_of(site)};
+      return Picture{{map_name, "Attention", PictureAxes::pairs}, map_weights(site)};
     return Picture{{map_name, "Attention of each channel of the queries (row) to each channel of the keys (column)",
                     PictureAxes::matrix},
-                   map_of(site),
+                   matrix_weights(map_of(site).view()),
                    "channels"};
   }
   for (const PictureInfo& info : pictures)
     if (choice_.show.empty() || choice_.show == info.name)
-      return Picture{info, site.mechanism.pictures()->picture(info.name, site.inputs.front()), info.name};
+      return Picture{info,
+                     weights_of(info.axes, site.mechanism.pictures()->picture(info.name, site.inputs.front()).view(),
+                                site.inputs.front().shape),
+                     info.name};
   return {};
 }
 
@@ -119,15 +122,32 @@ DrawnLayers::Picture DrawnLayers::rollout_of(const AttentionSite<float>& site) {
   require(maps && maps->map_traits().axes == MapAxes::tokens,
           "--rollout: block {}, {}, has {}; expected maps of tokens, N x N, in all blocks", block_,
           site.mechanism.name(), maps ? "a map of channels" : "no attention map");
-  rollout_.add(map_of(site).view());
-  return {{map_name, "Attention through all blocks so far,", PictureAxes::pairs, "all heads"}, rollout_.product()};
+  const AttentionShape& shape = site.inputs.front().shape;
+  Tensor<float> mean(Shape{1, shape.queries, shape.keys});
+  for_each_map(site, [&](View<const float> maps) {
+    for (Index i = 0; i < maps.size(); ++i) mean[i % mean.size()] += maps[i] / static_cast<float>(shape.heads);
+  });
+  rollout_.add(mean.view());
+  return {{map_name, "Attention through all blocks so far,", PictureAxes::pairs, "all heads"},
+          is_chosen(block_) ? weights_of(PictureAxes::pairs, rollout_.product().view(), shape) : Tensor<float>()};
 }
 
-Tensor<float> DrawnLayers::weights_of(const Picture& picture, const AttentionShape& shape) const {
+/// Returns the map's weights of the patches, of each head.
+Tensor<float> DrawnLayers::map_weights(const AttentionSite<float>& site) const {
+  const AttentionShape& shape = site.inputs.front().shape;
+  std::vector<Tensor<float>> heads;
+  for_each_map(site, [&](View<const float> maps) { heads.push_back(weights_of(PictureAxes::pairs, maps, shape)); });
+  const Shape& first = heads.front().shape();
+  Tensor<float> weights(Shape{shape.heads, first[1], first[2]});
+  float* to = weights.data();
+  for (const Tensor<float>& head : heads) to = std::copy(head.begin(), head.end(), to);
+  return weights;
+}
+
+Tensor<float> DrawnLayers::weights_of(PictureAxes axes, View<const float> numbers, const AttentionShape& shape) const {
   const PatchGrid grid{shape.grid_height, shape.grid_width};
-  const View<const float> numbers = picture.numbers.view();
-  if (picture.info.axes == PictureAxes::matrix) return matrix_weights(numbers);
-  if (picture.info.axes == PictureAxes::tokens) return token_weights(numbers, grid, shape.class_token);
+  if (axes == PictureAxes::matrix) return matrix_weights(numbers);
+  if (axes == PictureAxes::tokens) return token_weights(numbers, grid, shape.class_token);
   std::optional<Patch> query;
   if (sheet_.query) query = patch_in(grid, sheet_.grid, *sheet_.query);
   return patch_weights(numbers, grid, query, shape.class_token > 0 ? choice_.token : -1);

@@ -39,16 +39,17 @@ class DrawnLayers {
   void finish();
 
  private:
-  /// Numbers to be drawn, and what they are.
+  /// Weights to be drawn, and their meaning.
   struct Picture {
     PictureInfo info;
-    Tensor<float> numbers;
+    Tensor<float> weights;  ///< of the patches, or matrices
     std::string label{};
   };
 
   std::optional<Picture> picture_of(const AttentionSite<float>& site);
   Picture rollout_of(const AttentionSite<float>& site);
-  Tensor<float> weights_of(const Picture& picture, const AttentionShape& shape) const;
+  Tensor<float> map_weights(const AttentionSite<float>& site) const;
+  Tensor<float> weights_of(PictureAxes axes, View<const float> numbers, const AttentionShape& shape) const;
   std::string title_of(const PictureInfo& info) const;
   void choose_heads(SheetRow& row, const PictureInfo& info);
   bool is_chosen(Index block) const;

@@ -16,6 +16,20 @@ Tensor<float> map_of(const AttentionSite<float>& site) {
   return map;
 }
 
+void for_each_map(const AttentionSite<float>& site, const std::function<void(View<const float>)>& f) {
+  const AttentionInput<float>& all = site.inputs.front();
+  const bool one_by_one = site.mechanism.traits().independent_heads && all.parameters.empty() && !all.prepared.data;
+  if (!one_by_one) return f(map_of(site).view());
+  AttentionInput<float> in = all;
+  in.shape.heads = 1;
+  Tensor<float> map(map_shape(site.mechanism, in.shape));
+  for (Index h = 0; h < all.shape.heads; ++h) {
+    in.q.first = all.q[h], in.k.first = all.k[h], in.v.first = all.v[h];
+    make_map(site.mechanism, in, map.data());
+    f(std::as_const(map).view());
+  }
+}
+
 LayerMap::LayerMap(const AttentionSite<float>& site, bool class_token) {
   const AttentionShape& shape = site.inputs.front().shape;
   grid_ = {shape.grid_height, shape.grid_width};

@@ -4,6 +4,7 @@
 #include "heed/draw/attention_sheet.h"
 #include "heed/nn/attention_site.h"
 
+#include <functional>
 #include <optional>
 
 namespace heed::cli {
@@ -13,6 +14,10 @@ Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch);
 
 /// The maps of the first image that a layer is given: map_shape().
 Tensor<float> map_of(const AttentionSite<float>& site);
+
+/// Calls `f` with the maps of the first image that a layer is given, in one buffer after the other: [1, N, M] of each
+/// head if the mechanism computes heads independently, otherwise all at once.
+void for_each_map(const AttentionSite<float>& site, const std::function<void(View<const float>)>& f);
 
 /// The attention maps of a layer over one image, all heads.
 class LayerMap {

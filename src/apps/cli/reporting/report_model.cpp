@@ -125,7 +125,7 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
     block["weights"] = packed.weights();
     block["largest"] = packed.largest();
   };
-  Tape<float> tape({.parameters = &study.trained.parameters});
+  Tape<float> tape({.parameters = &study.trained.parameters, .execution = {.recompute = true}});
   study.trained.model->logits(tape, {.images = input.view()}, &visit);
   json["blocks"] = std::move(blocks);
   return json;
