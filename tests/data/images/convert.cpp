@@ -66,4 +66,24 @@ BOOST_AUTO_TEST_CASE(the_middle_is_cut_out) {
              boost::test_tools::per_element());
 }
 
+// Pillow 9.4: Image.resize((7, 9), BICUBIC or BILINEAR).crop((0, 2, 6, 8)) of a grey image of 12 x 9. Pillow rounds
+// between rows and columns: one level.
+BOOST_AUTO_TEST_CASE(the_crop_is_pillows) {
+  Image image{{1, 12, 9}, {}};
+  for (int y = 0; y < 12; ++y)
+    for (int x = 0; x < 9; ++x) image.pixels.push_back(static_cast<std::uint8_t>(40 + 10 * y + 6 * x + x * y % 5 * 7));
+  const std::pair<const char*, Bytes> by_pillow[] = {
+      {"bicubic", {74,  95,  104, 106, 107, 126, 87,  109, 109, 109, 121, 139, 96,  107, 120, 131, 127, 139,
+                   111, 135, 142, 152, 143, 168, 128, 150, 158, 158, 162, 180, 139, 157, 158, 160, 172, 187}},
+      {"bilinear", {75,  94,  102, 106, 108, 124, 89,  108, 110, 112, 121, 137, 98,  109, 120, 131, 129, 140,
+                    113, 134, 140, 150, 145, 165, 129, 148, 156, 158, 162, 178, 141, 157, 159, 163, 172, 186}}};
+  for (const auto& [interpolation, expected] : by_pillow) {
+    DataConfig data;
+    data.resize = "crop", data.interpolation = interpolation;
+    const Image crop = fitted(image, {1, 6, 6}, data);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      BOOST_TEST(std::abs(crop.pixels[i] - expected[i]) <= 1, interpolation << ", " << i);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
