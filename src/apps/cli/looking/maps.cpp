@@ -15,7 +15,7 @@ namespace heed::cli {
 namespace {
 
 struct MapsArguments : ModelChoice, ImageChoice {
-  std::string file, output, token;
+  std::string file, output, token, beside;
   DrawnLayers::Choice drawn;
 };
 
@@ -76,6 +76,57 @@ void choose_token(const std::string& token, const ModelConfig& model, DrawnLayer
   require(std::ranges::find(names, token) != names.end(), "--token {}: expected {}", token, fmt::join(names, ", "));
 }
 
+/// Returns the maps of one model over the images.
+AttentionSheet sheet_of(const MapsArguments& a, TrainedModel& trained) {
+  require_images(a.run, trained);
+  const std::vector<NamedImage> read = read_images(a, trained);
+  DrawnLayers::Choice drawn = a.drawn;
+  choose_token(a.token, trained.experiment.model, drawn);
+  AttentionSheet sheet;
+  DrawnLayers layers(drawn, sheet);
+  const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) { layers.add(site); };
+  for (const auto& [name, image] : read) {
+    const Tensor<float> input = normalised(trained, {image});
+    if (read.size() > 1) layers.begin(image, name);
+    Tape<float> tape({.parameters = &trained.parameters, .execution = {.recompute = true}});
+    trained.model->logits(tape, {.images = input.view()}, &visit);
+  }
+  if (read.size() == 1) {
+    sheet.subtitle = fmt::format("{}", fmt::join(read.front().name, ", "));
+    sheet.image = read.front().image;
+  }
+  layers.finish();
+  return sheet;
+}
+
+/// Adds the columns of another model's maps of the same images.
+void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::string& name) {
+  require(sheet.rows.size() == other.rows.size(), "--beside {}: has {} maps to draw of each head; expected {}", name,
+          other.rows.size(), sheet.rows.size());
+  for (std::size_t i = 0; i < sheet.rows.size(); ++i) {
+    SheetRow& row = sheet.rows[i];
+    const SheetRow& added = other.rows[i];
+    const Shape a = row.weights.shape(), b = added.weights.shape();
+    require(a.rank() == 3 && b.rank() == 3 && a[1] == b[1] && a[2] == b[2] && row.over_image == added.over_image,
+            "--beside {}: its maps are of another grid, or one of both models has none", name);
+    Tensor<float> both(Shape{a[0] + b[0], a[1], a[2]});
+    std::copy(added.weights.begin(), added.weights.end(),
+              std::copy(row.weights.begin(), row.weights.end(), both.begin()));
+    row.weights = std::move(both);
+    if (added.label != row.label) row.label.push_back(fmt::format("and {}", added.label.back()));
+  }
+  for (std::string& column : sheet.columns) column = "1: " + column;
+  for (const std::string& column : other.columns) sheet.columns.push_back("2: " + column);
+}
+
+/// Returns the choice of the second model: --beside in the place of the run or of the weights.
+MapsArguments second_choice(const MapsArguments& a) {
+  MapsArguments second = a;
+  (a.model.empty() ? second.run : second.weights) = a.beside;
+  if (a.model.empty()) second.weights.clear();
+  return second;
+}
+
 int maps_command(MapsArguments& a) {
   use_threads(a.threads);
   if (!a.model.empty() && a.file.empty()) a.file = std::exchange(a.run, "");
@@ -85,23 +136,14 @@ int maps_command(MapsArguments& a) {
           a.indices.size(), most);
   const std::string output = output_of(a);
   TrainedModel trained(a, a.sets);
-  require_images(a.run, trained);
-  const std::vector<NamedImage> read = read_images(a, trained);
-  choose_token(a.token, trained.experiment.model, a.drawn);
-  AttentionSheet sheet;
-  DrawnLayers layers(a.drawn, sheet);
-  const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) { layers.add(site); };
-  for (const auto& [name, image] : read) {
-    const Tensor<float> input = normalised(trained, {image});
-    if (read.size() > 1) layers.begin(image, name);
-    Tape<float> tape({.parameters = &trained.parameters});
-    trained.model->logits(tape, {.images = input.view()}, &visit);
+  AttentionSheet sheet = sheet_of(a, trained);
+  if (!a.beside.empty()) {
+    const MapsArguments second = second_choice(a);
+    TrainedModel other(second, second.sets);
+    add_columns(sheet, sheet_of(second, other), a.beside);
+    const std::filesystem::path first = a.model.empty() ? a.run : a.weights, beside = a.beside;
+    sheet.title += fmt::format("; 1: {}, 2: {}", first.stem().string(), beside.stem().string());
   }
-  if (read.size() == 1) {
-    sheet.subtitle = fmt::format("{}", fmt::join(read.front().name, ", "));
-    sheet.image = read.front().image;
-  }
-  layers.finish();
   save_png(output, draw_attention(sheet));
   std::cout << printable(output) << "\n";
   return ok;
@@ -118,6 +160,8 @@ constexpr const char* maps_help =
     "size; its brightness shows through the colours. A map among channels is drawn as a matrix.\n\n"
     "--show draws another picture of a mechanism; `heed list NAME` lists them. By default a block without a map "
     "shows the first of these. A block without the named picture has an empty row.\n\n"
+    "--beside draws a second model's columns beside the first's: another run or, with --model, other weights, such as "
+    "those of a model with registers.\n\n"
     "--rollout draws attention rollout: the product of the maps up to each block, each the mean over its heads "
     "plus the identity, for the residual connection, with rows scaled so that magnitudes sum to 1. It shows how "
     "much each image patch contributes to the class token through all layers.";
@@ -142,6 +186,8 @@ void add_maps(Command program) {
                  {.value = "NAME"});
   command.option("--rollout", &a.drawn.rollout, "show attention rollout: the product of the maps up to each block",
                  {.excludes = "--show"});
+  command.option("--beside", &a.beside, "a second run, or with --model a second file of weights, beside the first",
+                 {.value = "RUN|FILE"});
   add_model_choice(command, a);
   command.footer(maps_help);
   command.action([] { return maps_command(a); });

@@ -107,6 +107,29 @@ BOOST_AUTO_TEST_CASE(maps_show_any_token_before_the_patches) {
       {"--head 2: block 1 has head 1 to 1"});
 }
 
+BOOST_AUTO_TEST_CASE(maps_of_two_models_stand_side_by_side) {
+  Downloaded given;
+  const std::string plain = given / "plain.safetensors", sheet = given / "sheet.png";
+  given.model.registers = 0;
+  given.write("", plain);
+  const auto drawn = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> command{"maps",      "--weights", plain, "--model",     "auto",
+                                     given.image, "-o",        sheet, "--mean-heads"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Finished run = heed_with(command);
+    BOOST_TEST(run.status == 0, run.err);
+    return read_file(sheet);
+  };
+  BOOST_TEST((drawn({"--beside", given.weights}) != drawn({})));
+  drawn({"--beside", plain, "--rollout"});
+  given.model.depth = 1;
+  given.write("", given / "shallow.safetensors");
+  check_contains(heed_with({"maps", "--weights", plain, "--model", "auto", given.image, "-o", sheet, "--beside",
+                            given / "shallow.safetensors"})
+                     .err,
+                 {"shallow.safetensors: has 1 maps to draw of each head; expected 2"});
+}
+
 BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
   const Downloaded given;
   const std::string wrapped = given / "wrapped.safetensors", both = given / "both.safetensors";
