@@ -1,5 +1,6 @@
 // heed cost from the command line and for scripts.
 #include "support/cli.h"
+#include "tests/apps/cli/measuring/made_up_machine.h"
 #include "support/command.h"
 
 #include "heed/attention/mechanism.h"
@@ -251,18 +252,6 @@ BOOST_AUTO_TEST_CASE(impossible_models_are_refused_as_by_train) {
   cost.insert(cost.end(), aft.begin(), aft.end());
   BOOST_TEST(heed_with(cost).err == heed_with(train).err);
   BOOST_TEST(heed_with(cost).status == 2);
-}
-
-// Returns a machine whose products take 1 ms per 10^9 multiply-adds and thread, and everything else no time.
-std::string made_up_machine() {
-  nlohmann::json json{{"cpu", "made up"}, {"threads", 1}};
-  for (const char* name : {"multiply-add", "gemm", "l1", "clamp", "exp", "L1 cache", "L2 cache", "L3 cache", "memory"})
-    json["limits"].push_back({{"name", name}, {"threads", 1}, {"rate", 2000}});
-  const nlohmann::json products{{"products", 1}}, steps{{"operations", 1}, {"lockstep", 1}, {"spread", 1}};
-  json["times"] = {{"l2_bytes", 1e6}, {"l3_bytes", 1e7}, {"watts", "none"}, {"training", steps}, {"inference", steps}};
-  json["times"]["operations"] = {
-      {{"kind", ""}, {"forward", products}, {"backward", products}, {"inference", products}}};
-  return json.dump();
 }
 
 BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
