@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* map_name = "map";
 
-/// "ROW,COLUMN", counted from 1.
+/// Parses "ROW,COLUMN", counted from 1.
 Patch parse_patch(const std::string& text, PatchGrid grid) {
   Patch patch;
   const char* const end = text.data() + text.size();
