@@ -132,7 +132,7 @@ DrawnLayers::Picture DrawnLayers::rollout_of(const AttentionSite<float>& site) {
           is_chosen(block_) ? weights_of(PictureAxes::pairs, rollout_.product().view(), shape) : Tensor<float>()};
 }
 
-/// Returns the map's weights of the patches, of each head.
+/// Returns each head's weights of the patches in the layer's map.
 Tensor<float> DrawnLayers::map_weights(const AttentionSite<float>& site) const {
   const AttentionShape& shape = site.inputs.front().shape;
   std::vector<Tensor<float>> heads;

@@ -1,4 +1,4 @@
-// The rows that heed maps draws of a model's attention layers.
+// Rows of heed maps for a model's attention layers.
 #pragma once
 
 #include "heed/attention/capabilities/pictures.h"
@@ -17,29 +17,29 @@ namespace heed::cli {
 class DrawnLayers {
  public:
   struct Choice {
-    std::string show;   ///< "map", or the name of a picture; empty: the map, or the first picture where there is none
+    std::string show;   ///< "map", or the name of a picture; empty: the map, or the first picture if there is no map
     std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; empty: `token`
-    Index token = 0;    ///< among those before the patches; -1: the mean over the patches
+    Index token = 0;    ///< index of a token before the patches; -1: the mean over the patches
     std::string token_name = "class token";
-    bool rollout = false;         ///< instead the product of the maps of all layers so far
+    bool rollout = false;         ///< shows the product of the maps of all layers so far
     std::vector<Index> blocks{};  ///< layers, counted from 1; empty: all
     std::vector<Index> heads{};   ///< counted from 1; empty: all
-    bool mean_heads = false;      ///< the mean over heads in their place
+    bool mean_heads = false;      ///< shows the mean over heads
   };
 
   DrawnLayers(Choice choice, AttentionSheet& sheet) : choice_(std::move(choice)), sheet_(sheet) {}
 
-  /// The next layers are at work on another image, one of several in the sheet. `name` is what its rows are labelled.
+  /// Starts the rows of another image, one of several in the sheet, labelled `name`.
   void begin(Image image, std::vector<std::string> name);
 
-  /// Draws the next layer, at work on one image. Throws Error where the choice does not fit it.
+  /// Draws the next layer's row for the current image. Throws Error if the choice does not fit the layer.
   void add(const AttentionSite<float>& site);
 
-  /// Writes what the sheet shows on top. Throws Error if that is nothing, or a layer was chosen that there is not.
+  /// Sets the sheet's title and description. Throws Error if nothing is shown, or if a chosen layer does not exist.
   void finish();
 
  private:
-  /// Weights to be drawn, and their meaning.
+  /// Weights to draw, and their meaning.
   struct Picture {
     PictureInfo info;
     Tensor<float> weights;  ///< of the patches, or matrices
@@ -56,13 +56,13 @@ class DrawnLayers {
 
   Choice choice_;
   AttentionSheet& sheet_;
-  SheetRow begun_;   ///< the common part of the present image's rows
-  Index block_ = 0;  ///< number of the last layer, from 1
+  SheetRow begun_;   ///< common part of the current image's rows
+  Index block_ = 0;  ///< index of the last layer, from 1
   AttentionRollout rollout_;
-  std::set<bool> have_token_;               ///< whether layers have the token; a pyramid's last stage alone may
+  std::set<bool> have_token_;               ///< whether layers have the token; pyramids may have both
   std::set<std::string> offered_;           ///< names that --show accepts
-  std::optional<PictureInfo> named_after_;  ///< the picture that the title names
-  bool draws_queries_ = false;              ///< a drawn picture differs from query to query
+  std::optional<PictureInfo> named_after_;  ///< picture named in the title
+  bool draws_queries_ = false;              ///< a drawn picture depends on the query
 };
 
 }  // namespace heed::cli

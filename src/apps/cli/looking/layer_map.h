@@ -9,20 +9,20 @@
 
 namespace heed::cli {
 
-/// The patch of a layer's grid that the middle of a patch of the first layer's lies in.
+/// Returns the patch of a layer's grid that contains the centre of a patch of the first layer's grid.
 Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch);
 
-/// The maps of the first image that a layer is given: map_shape().
+/// Returns the maps of the layer's first image: map_shape().
 Tensor<float> map_of(const AttentionSite<float>& site);
 
-/// Calls `f` with the maps of the first image that a layer is given, in one buffer after the other: [1, N, M] of each
-/// head if the mechanism computes heads independently, otherwise all at once.
+/// Calls `f` with the maps of the layer's first image, consecutively in one buffer: [1, N, M] of each head if the
+/// mechanism computes heads independently, otherwise all at once.
 void for_each_map(const AttentionSite<float>& site, const std::function<void(View<const float>)>& f);
 
-/// The attention maps of a layer over one image, all heads.
+/// Attention maps of a layer for one image, all heads.
 class LayerMap {
  public:
-  /// Takes the map of the first image in the layer's batch. `class_token`: the first token before the grid is one.
+  /// Computes the map of the batch's first image. `class_token`: the first token before the grid is a class token.
   LayerMap(const AttentionSite<float>& site, bool class_token);
 
   /// Returns true if the layer has maps.
@@ -30,12 +30,12 @@ class LayerMap {
   bool of_channels() const { return of_channels_; }
   bool class_token() const { return class_token_; }
 
-  /// The patches that the layer's queries are.
+  /// Returns the grid of the layer's queries.
   PatchGrid grid() const { return grid_; }
 
-  /// Returns the weights of all patches for the query whose patch contains the middle of `query`, a patch of `grid`;
-  /// without `query`, those of the class token, or the mean over all queries if there is none. Maps of channels are
-  /// returned whole; a layer without maps gives no weights. Throws Error if a weight is not finite.
+  /// Returns the weights of all patches for the query whose patch contains the centre of `query`, a patch of `grid`;
+  /// without `query`, those of the class token, or the mean over all queries if there is none. Maps over channels are
+  /// returned whole; a layer without maps has no weights. Throws Error if a weight is not finite.
   Tensor<float> weights(std::optional<Patch> query, PatchGrid grid) const;
 
  private:

@@ -119,7 +119,7 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
   for (const std::string& column : other.columns) sheet.columns.push_back("2: " + column);
 }
 
-/// Returns the choice of the second model: --beside in the place of the run or of the weights.
+/// Returns the choice of the second model: --beside replaces the run or the weights.
 MapsArguments second_choice(const MapsArguments& a) {
   MapsArguments second = a;
   (a.model.empty() ? second.run : second.weights) = a.beside;
