@@ -1,8 +1,7 @@
-"""What the notebooks share: they run heed, draw, and check labs with it. Standard library, matplotlib, and
-NumPy, which comes with it.
+"""Common code of the notebooks: runs heed, draws, and checks labs. Requires matplotlib, and NumPy, its dependency.
 
-heed is the program that `make` has built in this checkout, else the one that is installed; HEED names another. With
-HEED_QUICK=1 notebooks compute less: enough to see that they run, too little to see what they are about.
+heed is the program built by `make` in this checkout, else the installed one; HEED is the path of another. With
+HEED_QUICK=1 notebooks compute less: enough for a test that they run, too little for meaningful results.
 """
 
 import contextlib
@@ -22,10 +21,10 @@ import tensors
 HERE = Path(__file__).resolve().parent
 QUICK = os.environ.get("HEED_QUICK", "0") not in ("", "0")
 
-# Data that datasets/fetch.sh has downloaded lie in the checkout.
+# datasets/fetch.sh downloads data into the checkout.
 os.environ.setdefault("HEED_DATA", str(HERE.parent / "datasets"))
 
-# Okabe and Ito's colours, which the colour-blind tell apart.
+# Okabe and Ito's colours, distinguishable by the colour-blind.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
 pyplot.rcParams.update({"figure.figsize": (7, 3.6), "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left",
                         "axes.prop_cycle": pyplot.cycler(color=COLOURS), "axes.grid": True, "axes.axisbelow": True,
@@ -33,19 +32,19 @@ pyplot.rcParams.update({"figure.figsize": (7, 3.6), "font.size": 10, "axes.title
 
 
 class LabError(Exception):
-    """What stops a notebook, in one line."""
+    """An error that stops a notebook, reported in one line."""
 
-    def _render_traceback_(self):  # what Jupyter shows in place of a traceback
+    def _render_traceback_(self):  # replaces Jupyter's traceback
         return [str(self)]
 
 
 def quick(full, short):
-    """`full`, or with HEED_QUICK=1 `short`."""
+    """Returns `full`, or `short` with HEED_QUICK=1."""
     return short if QUICK else full
 
 
 def program():
-    """The heed that notebooks run."""
+    """Returns the path of the notebooks' heed."""
     built = HERE.parent / "build" / "heed"
     installed = HERE.parent.parent.parent / "bin" / "heed"
     found = os.environ.get("HEED") or next((str(p) for p in (built, installed) if p.exists()), shutil.which("heed"))
@@ -55,7 +54,7 @@ def program():
 
 
 def heed(*arguments, expected=(0,)):
-    """What `heed ARGUMENTS` prints. An exit status that is not expected is a LabError with heed's own line."""
+    """Returns the output of `heed ARGUMENTS`. Raises LabError with heed's line if the exit status is unexpected."""
     command = [program(), *map(str, arguments)]
     try:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -69,12 +68,12 @@ def heed(*arguments, expected=(0,)):
 
 
 def heed_json(*arguments, expected=(0,)):
-    """The same with --json, as Python's dicts, lists and numbers."""
+    """Returns the output of `heed ARGUMENTS --json` as dicts, lists and numbers."""
     return json.loads(heed(*arguments, "--json", expected=expected))
 
 
 def place(name):
-    """A path for what a notebook makes, runs/NAME, with nothing there yet."""
+    """Returns the path runs/NAME for a notebook's output, after removing existing files."""
     path = Path("runs") / name
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_dir():
@@ -85,7 +84,7 @@ def place(name):
 
 
 def setting(keys):
-    """{"data.limit": 100} as heed's options: --set data.limit=100."""
+    """Converts {"data.limit": 100} to heed's options: --set data.limit=100."""
     return [word for key, value in keys.items() for word in ("--set", f"{key}={value}")]
 
 
@@ -101,15 +100,15 @@ def train(experiment, name, keys={}, *options):
 
 
 def metrics(run, kind):
-    """The rows of one kind (step, train, valid, test) in a run's metrics.csv, as numbers by column."""
+    """Returns the rows of one kind (step, train, valid, test) in a run's metrics.csv, as numbers by column."""
     with open(Path(run) / "metrics.csv", newline="", encoding="utf-8") as file:
         return [{key: float(value) for key, value in row.items() if key != "kind" and value}
                 for row in csv.DictReader(file) if row["kind"] == kind]
 
 
 def plugin(header):
-    """Compiles a mechanism (`heed plugin`), prints the compiler's warnings, and returns what --plugin takes. LabError has
-    the compiler's first error."""
+    """Compiles a mechanism (`heed plugin`), prints the compiler's warnings, and returns the argument for --plugin.
+    Raises LabError with the compiler's first error."""
     shared = place(Path(header).stem + ".so")
     for line in heed("plugin", header, "-o", shared).splitlines():
         if line.startswith("warning: "):
@@ -118,7 +117,7 @@ def plugin(header):
 
 
 def report(mechanism, shared):
-    """What gradcheck says about a plugin's mechanism, without the table."""
+    """Returns gradcheck's output for a plugin's mechanism, without the table."""
     lines = heed("gradcheck", mechanism, "--plugin", shared, expected=(0, 1)).splitlines()
     begin = next(i for i, line in enumerate(lines) if line.startswith("operation "))
     end = next(i for i, line in enumerate(lines) if " gradients agree " in line)
@@ -126,7 +125,7 @@ def report(mechanism, shared):
 
 
 def probe(mechanism, given, *options):
-    """What `heed probe attention` makes of tensors: {name: (shape, numbers)}, computed in double; so is the result."""
+    """Runs `heed probe attention` in double on {name: (shape, numbers)}, and returns its results in the same form."""
     source, made = place("probe-in.safetensors"), place("probe-out.safetensors")
     tensors.write(source, {name: numpy.array(x, float).reshape(shape) for name, (shape, x) in given.items()})
     heed("probe", "attention", source, made, "--mechanism", mechanism, *options)
@@ -141,7 +140,7 @@ def picture(path, width=None):
 
 
 def graph(dot):
-    """Draws a graph in Graphviz's language, or shows its text where Graphviz is not installed."""
+    """Draws a graph in Graphviz's language, or prints its text if Graphviz is not installed."""
     if not shutil.which("dot"):
         print(dot)
         return None
@@ -151,7 +150,7 @@ def graph(dot):
 
 
 def table(header, *rows):
-    """Prints rows under a header: numbers to the right, words to the left."""
+    """Prints rows under a header: numbers right-aligned, words left-aligned."""
     lines = [[str(cell) for cell in line] for line in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*lines)]
     right = [all(isinstance(row[column], (int, float)) for row in rows) for column in range(len(header))]
@@ -161,7 +160,7 @@ def table(header, *rows):
 
 
 def student(name):
-    """What the student has written in labs/NAME/NAME.py, as a module, read anew."""
+    """Loads the student's labs/NAME/NAME.py as a module, always from the file."""
     spec = importlib.util.spec_from_file_location(name.replace("-", "_"), Path("labs") / name / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -170,7 +169,7 @@ def student(name):
 
 @contextlib.contextmanager
 def attempt():
-    """with lab.attempt(): ... goes as far as the student's work goes, and says so where that is not yet written."""
+    """with lab.attempt(): ... prints a note if the block needs a part of the lab that is not written yet."""
     try:
         yield
     except (NotImplementedError, LabError) as error:
@@ -180,5 +179,5 @@ def attempt():
 
 
 def check(name):
-    """Prints what heed says about labs/NAME, point by point. Inputs are drawn from a seed, here always the same."""
+    """Prints heed's verdict on each point of labs/NAME. Inputs are random, with a fixed seed."""
     print(heed("lab", "check", Path("labs") / name, "--seed", 1, expected=(0, 1)))

@@ -4,8 +4,8 @@
 //   A = softmax(S / sqrt(d_a))          row by row; d_a = 2 d (1 - 2/pi)
 //   out = (A + I) v                     [N, d]
 //
-// The derivative of |u| is sign(u), with sign(0) = 0. score_grad=hardtanh puts clamp(u, -1, 1) in its place, which is
-// the derivative of another function: a surrogate.
+// The derivative of |u| is sign(u), with sign(0) = 0. score_grad=hardtanh uses clamp(u, -1, 1) instead, the
+// derivative of another function: a surrogate gradient.
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/rows/softmax.h"
 
@@ -44,7 +44,7 @@ class MyAdder : public MechanismBase<MyAdder> {
   Heads<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     return lay_out_heads(shape.heads, shape.queries, shape.keys, layout);
   }
-  // Scratch: dA of one head, and dS in its place.
+  // Scratch: dA of one head, overwritten by dS.
   template <class T>
   Matrix<T> scratch(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     return layout.matrix(shape.queries, shape.keys);
@@ -56,7 +56,7 @@ class MyAdder : public MechanismBase<MyAdder> {
       const Matrix<T> A = saved[h];
       // 1. S = -|q - k|_1
       negative_distances<T>(in.q[h], in.k[h], A);
-      // 2. A = softmax(S / sqrt(d_a)), in its place
+      // 2. A = softmax(S / sqrt(d_a)), in place
       kernels::attention_softmax({scale(in.shape)}, A);
       // 3. out = A v
       kernels::gemm(A, in.v[h], out[h]);
@@ -65,8 +65,8 @@ class MyAdder : public MechanismBase<MyAdder> {
     }
   }
 
-  // Undo the steps in reverse, and write what you derive in lines like `// Undoing 3: dv += ..., dA = ....`: gradcheck
-  // quotes them where a gradient is wrong. kernels::attention_softmax_backward undoes 2 (heed/kernels/rows/softmax.h).
+  // Undo the steps in reverse, and write your equations in lines like `// Undoing 3: dv += ..., dA = ....`: gradcheck
+  // quotes them if a gradient is wrong. kernels::attention_softmax_backward undoes 2 (heed/kernels/rows/softmax.h).
   template <class T>
   void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, Heads<T>, Matrix<T>,
                     const AttentionGradient<T>&) const {
@@ -78,7 +78,7 @@ class MyAdder : public MechanismBase<MyAdder> {
     Cost cost;
     // Forward: 1. S; 2. A; 3. out; 4. v. Yours are 1 and 4.
     cost.forward = kernels::attention_softmax_counts(N, N * M) + product_counts(N, e, M);
-    // Backward: all of it is yours.
+    // Backward: yours.
     cost.attention_exp = N * M;
     return shape.heads * cost;
   }

@@ -24,7 +24,7 @@ class MyAft : public MechanismBase<MyAft> {
   }
 
   // Values saved for the backward pass, and scratch memory of one pass. Take matrices from the layout:
-  // layout.matrix(rows, columns) holds nothing of use before you have written it.
+  // layout.matrix(rows, columns) is uninitialised.
   template <class T>
   struct Saved {};
   template <class T>
@@ -41,11 +41,11 @@ class MyAft : public MechanismBase<MyAft> {
   // q, k and v are in.q[0], in.k[0] and in.v[0], the output is out[0]. Number your steps.
   template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const Saved<T>& saved, const Scratch<T>& scratch) const {
-    using std::exp;  // for numbers of all types
+    using std::exp;  // for all number types
     fail("not yet");
   }
 
-  // Write here what you derive, in lines like `// Undoing 3: ...`.
+  // Write your equations here, in lines like `// Undoing 3: ...`.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
@@ -53,7 +53,7 @@ class MyAft : public MechanismBase<MyAft> {
   }
 
   // Every operation counts: mul, add (and subtract), div, exp, cmp. A sum of n terms is n - 1 additions.
-  // forward_contractions and attention_exp are what papers count; left_out is where they differ (docs/gradcheck.md).
+  // forward_contractions and attention_exp are the counts of papers; left_out is the difference (docs/gradcheck.md).
   Cost cost(const AttentionShape& shape) const override {
     [[maybe_unused]] const auto [N, M, d, e] = shape.sizes();
     Cost cost;

@@ -3,7 +3,7 @@
 //   equation                     [shape]    Eq. number in the paper
 //
 // Time O(?), memory O(?), ? exponentials.
-// Differs: what you do otherwise than the paper, and why.
+// Differs: your differences from the paper, and the reasons.
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/products/gemm.h"
 
@@ -15,39 +15,39 @@ class MyAttention : public MechanismBase<MyAttention> {
   static constexpr const char* summary = "one line";
   static constexpr const char* complexity = "time O(?), memory O(?)";
 
-  // What users may set: visit("name", member, "meaning"). variants() together reach every branch of the code.
+  // Options of users: visit("name", member, "meaning"). variants() together reach every branch of the code.
   template <class Visitor>
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
 
-  // check(shape) refuses sizes that make no sense; parameters(shape) names tensors that are learned. Leave out what you
-  // do not need. docs/adding-a-mechanism.md has all parts.
+  // check(shape) rejects impossible sizes; parameters(shape) declares learned tensors. Omit unused parts.
+  // docs/adding-a-mechanism.md describes all parts.
 
-  // Saved: what the backward pass reads, each part with the step that it is for.
+  // Saved: for the backward pass; name the step that reads each part.
   template <class T>
   NoMemory saved(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
-  // Scratch: for one pass.
+  // Scratch: memory of one pass.
   template <class T>
   NoMemory scratch(const AttentionShape&, MemoryLayout<T>&) const {
     return {};
   }
 
-  // In numbered steps.
+  // The forward pass, in numbered steps.
   template <class T>
   void run_forward(const AttentionInput<T>&, Heads<T>, const NoMemory&, const NoMemory&) const {
     fail("not yet");
   }
 
-  // Undoes them in reverse, with a line `// Undoing 1: dq = ..., dk = ....` for each.
+  // The backward pass, in reverse, with a line `// Undoing 1: dq = ..., dk = ....` for each step.
   template <class T>
   void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, const NoMemory&, const NoMemory&,
                     const AttentionGradient<T>&) const {
     fail("not yet");
   }
 
-  // Step by step: forward and backward, executed; *_contractions, as papers count; attention_exp.
+  // Step by step: executed operations forward and backward; *_contractions, as counted in papers; attention_exp.
   Cost cost(const AttentionShape&) const override {
     return {};  // not yet
   }

@@ -1,10 +1,10 @@
-"""Runs the student's functions on functions that are made from numbers."""
+"""Runs the student's functions on test functions with given coefficients."""
 
 import math
 
 
 def polynomial(coefficients):
-    """x -> the sum over i of a x_i + b x_i^2 + c x_i^3, with a, b, c of each i."""
+    """x -> sum over i of a x_i + b x_i^2 + c x_i^3, with a, b, c for each i."""
     return lambda x: sum(a * t + b * t**2 + c * t**3 for (a, b, c), t in zip(coefficients, x))
 
 
@@ -20,7 +20,7 @@ def run_gradient(student, arguments):
 
 
 def squares(x):
-    """f_i = x_i^2 + x_i times the sum of x."""
+    """f_i = x_i^2 + x_i sum_j x_j."""
     total = sum(x)
     return [t * t + t * total for t in x]
 
@@ -32,7 +32,7 @@ def squares_backward(x, cotangent):
 
 
 def run_gradcheck(student, arguments):
-    """A backward pass that is right but in the places `wrong`, where it is `factor` times what it should be."""
+    """The backward pass is correct except at the indices `wrong`, where its result is multiplied by `factor`."""
     x, cotangent, wrong, factor = arguments
 
     def backward(x, cotangent):

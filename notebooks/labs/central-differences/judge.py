@@ -1,4 +1,4 @@
-"""Judges by what central differences must be: exact for parabolas, wrong by c h^2 for c x^3."""
+"""Judges by properties of central differences: exact for parabolas, with an error of c h^2 for c x^3."""
 
 import math
 
@@ -32,7 +32,7 @@ def judge_central_difference(arguments, result):
 
 
 def draw_gradient(random):
-    """One large element, whose step is longer than that of the others, and one near 0, whose step is not shorter."""
+    """One large element, with a larger step than the others, and one near 0, whose step is not smaller."""
     n = random.randint(2, 5)
     x = vector(random, n)
     large, small = random.sample(range(n), 2)
@@ -73,12 +73,12 @@ def judge_worst(arguments, result):
 
 
 def draw_gradcheck(random):
-    """One of the right elements is 0, where an error that is only relative means nothing."""
+    """One of the correct elements is 0, where a purely relative error is meaningless."""
     n = random.randint(4, 7)
     x = [random.choice([-1, 1]) * random.uniform(0.5, 2) for _ in range(n)]
     cotangent, zero = vector(random, n), random.randrange(n)
     others = [i for i in range(n) if i != zero]
-    slope = 3 * x[zero] + sum(x)  # of the element by its own cotangent, see calls.py
+    slope = 3 * x[zero] + sum(x)  # derivative of the element by its own cotangent, see calls.py
     if abs(slope) < 0.5:
         return draw_gradcheck(random)
     cotangent[zero] = -sum(cotangent[i] * x[i] for i in others) / slope

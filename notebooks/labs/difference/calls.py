@@ -1,4 +1,4 @@
-"""Calls what the student wrote, for many pairs of arms at once."""
+"""Calls the student's functions for many pairs of arms at once."""
 
 
 def run_interval(student, arguments):

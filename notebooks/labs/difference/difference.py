@@ -1,11 +1,11 @@
-"""Is a difference between two arms real? Values are a list per arm: an accuracy for each seed."""
+"""Is a difference between two arms real? Each arm is a list of values, e.g. one accuracy per seed."""
 
 import functools
 import math
 
 
 def tail(t, freedom):
-    """The probability that Student's t with so many degrees of freedom, which need not be whole, is beyond t or -t."""
+    """The probability that Student's t with `freedom` degrees of freedom (may be fractional) exceeds t in magnitude."""
     x = freedom / (freedom + t * t)
     a, b = freedom / 2, 1 / 2
     if x > (a + 1) / (a + b + 2):
@@ -32,7 +32,7 @@ def _beta(x, a, b):
 
 @functools.cache
 def quantile(probability, freedom):
-    """The t beyond which, or beyond -t, Student's t is with this probability: tail(t, freedom) = probability."""
+    """The t that Student's t exceeds in magnitude with this probability: tail(t, freedom) = probability."""
     low, high = 0.0, 1e4
     for _ in range(80):
         middle = (low + high) / 2
@@ -45,26 +45,26 @@ def mean(values):
 
 
 def deviation(values):
-    """The standard deviation, its square an unbiased estimate of the variance."""
+    """The standard deviation, from the unbiased estimate of the variance."""
     raise NotImplementedError("not yet")
 
 
 def interval(a, b):
-    """Half of the width of the 95 % interval of mean(b) - mean(a), where both arms have the same variance."""
+    """Half of the width of the 95 % interval of mean(b) - mean(a), if both arms have the same variance."""
     raise NotImplementedError("not yet")
 
 
 def welch(a, b):
-    """The probability of a difference of means as large as this one or larger, by chance alone. Each arm has a variance
-    of its own."""
+    """The p-value of the difference of means: its probability, or that of a larger one, without a true difference. Each
+    arm has its own variance."""
     raise NotImplementedError("not yet")
 
 
 def paired(a, b):
-    """The same from the differences seed by seed: a[i] and b[i] have the same seed."""
+    """The p-value of the differences seed by seed: a[i] and b[i] have the same seed."""
     raise NotImplementedError("not yet")
 
 
 def seeds_needed(deviation, difference):
-    """How many seeds each arm needs, so that a test at 5 % finds a true difference four times out of five."""
+    """The number of seeds per arm with which a test at 5 % finds a true difference in four of five cases."""
     raise NotImplementedError("not yet")

@@ -1,5 +1,5 @@
-"""Judges intervals and tests by what they promise: on many pairs of arms that are drawn with a known difference, 95 %
-of the intervals must hold it, and a test at 5 % must give a false alarm in 5 % of the cases where there is none."""
+"""Judges intervals and tests by their guarantees: on many pairs of arms with a known difference, 95 % of the intervals
+must contain it, and a test at 5 % must give a false alarm in 5 % of the cases without a difference."""
 
 import math
 
@@ -7,7 +7,7 @@ PAIRS, CALLS = 1500, 3
 
 
 def arms(random, sizes, deviations, difference=0.0, shared=0.0):
-    """Two arms of so many seeds. What the same seed has in common in both has the deviation `shared`."""
+    """Draws two arms with `sizes` seeds. `shared` is the standard deviation of each seed's effect on both arms."""
     common = [random.gauss(0, shared) for _ in range(max(sizes))]
     return [[centre + common[i] + random.gauss(0, deviation) for i in range(size)]
             for size, deviation, centre in zip(sizes, deviations, (0.0, difference))]
@@ -27,7 +27,7 @@ def share(flags):
 
 
 def far(found, wanted, count):
-    """Is a share of `count` cases further from what is wanted than five times its scatter?"""
+    """True if a fraction of `count` cases differs from `wanted` by more than five standard deviations."""
     return abs(found - wanted) > 5 * math.sqrt(wanted * (1 - wanted) / count)
 
 
@@ -59,7 +59,7 @@ def judge_deviation(arguments, result):
 
 
 def draw_interval(random):
-    """The last two pairs: only the arm of four scatters, with the variance 4/3; only that of two, with 2."""
+    """In the last two pairs one arm is constant; the other has four values of variance 4/3, or two of variance 2."""
     sizes = random.choice(((3, 3), (2, 4), (5, 3)))
     weights = [[[0, 0], [-1, 1, -1, 1]], [[-1, 1], [0, 0, 0, 0]]]
     return [[arms(random, sizes, (1, 1), 0.7) for _ in range(PAIRS)] + weights]
@@ -69,14 +69,14 @@ def judge_interval(arguments, result):
     if not numbers(result, PAIRS + 2):
         return "expected a number for each pair of arms"
     *halves, four, two = result
-    if not math.isclose(four**2 * 2, two**2 * 4, rel_tol=1e-9):  # by 3 and 1 degrees of freedom: 3 * 4/3 to 1 * 2
+    if not math.isclose(four**2 * 2, two**2 * 4, rel_tol=1e-9):  # with 3 and 1 degrees of freedom: 3 * 4/3 to 1 * 2
         return "an arm of four seeds and one of two have other weights in the pooled variance"
     held = share(abs(mean(b) - mean(a) - 0.7) <= half for (a, b), half in zip(arguments[0], halves))
     return f"{held:.1%} of the intervals hold the true difference; expected 95 %" if far(held, 0.95, PAIRS) else None
 
 
 def draw_welch(random):
-    """In one half there is no difference; in the other it is large."""
+    """Half of the pairs have no difference, the others a large one."""
     return [[arms(random, (4, 9), (1, 0.2), 0.0 if i % 2 == 0 else 4.0) for i in range(PAIRS)]]
 
 
@@ -89,7 +89,7 @@ def judge_welch(arguments, result):
 
 
 def draw_paired(random):
-    """Seeds matter ten times as much as what differs between the arms; in every other case there is no difference."""
+    """Seeds have ten times the effect of the arms' own noise; every other pair has no true difference."""
     return [[arms(random, (5, 5), (0.1, 0.1), 0.0 if i % 2 == 0 else 0.4, shared=1.0) for i in range(PAIRS)]]
 
 
@@ -107,7 +107,7 @@ def draw_seeds_needed(random):
 
 
 def judge_seeds_needed(arguments, result):
-    """The share of cases in which the difference of the means is beyond 1.96 of its scatter."""
+    """Compares the power, the probability of a difference of means above 1.96 standard errors, with 80 %."""
     deviation, difference = arguments
     if isinstance(result, bool) or not isinstance(result, (int, float)) or result != int(result) or result < 1:
         return "expected a whole number"

@@ -1,4 +1,4 @@
-"""Calls what the student wrote. The gradient of the iteration is judged by differences of the student's own newton."""
+"""Calls the student's functions. The gradient of the iteration is compared with differences of the student's newton."""
 
 H = 1e-5
 

@@ -1,4 +1,4 @@
-"""Judges the inverse by what it is, a formula by the recursion it solves, and gradients by central differences."""
+"""Judges the inverse by its definition, a formula by its recursion, and gradients by central differences."""
 
 import math
 
@@ -30,7 +30,7 @@ def is_matrix(X, size):
 
 
 def inverse(A):
-    """By Gauss and Jordan, with pivots."""
+    """Gauss-Jordan elimination with pivoting."""
     size = len(A)
     rows = [row + [float(i == j) for j in range(size)] for i, row in enumerate(A)]
     for c in range(size):
@@ -44,7 +44,7 @@ def inverse(A):
 
 
 def differs(gradient, expected, size):
-    """None, or what is wrong with a gradient of so many rows."""
+    """Returns an error message for a gradient with `size` rows, or None."""
     if not is_matrix(gradient, size):
         return f"expected a matrix of {size} rows of {size} numbers"
     largest = max(abs(x) for row in expected for x in row)
@@ -64,7 +64,7 @@ def matrix_product(X, Y):
 
 
 def judge_newton(arguments, X):
-    """Each step squares what is missing from the identity, I - A X_{k+1} = (I - A X_k)^2, from X_0 = a A on."""
+    """Each step squares the residual, I - A X_{k+1} = (I - A X_k)^2, beginning with X_0 = a A."""
     A, a, steps = arguments
     size = len(A)
     if not is_matrix(X, size):
@@ -108,7 +108,7 @@ def judge_steps(arguments, result):
         return "expected a whole number"
 
     def converged(steps):
-        """Are eigenvalues from 1 / condition to 1, where |A| is 1?"""
+        """True if eigenvalues 1 / condition and 1 have converged, for |A| = 1."""
         for l in (1 / condition, 1.0):
             x = 1.8 * l
             for _ in range(steps):

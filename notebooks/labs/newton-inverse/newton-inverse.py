@@ -16,18 +16,18 @@ def combined(a, X, b, Y):
 
 
 def newton(A, a, steps):
-    """X_steps of X_0 = a A, X_{k+1} = 2 X_k - X_k A X_k."""
+    """X_steps, with X_0 = a A, X_{k+1} = 2 X_k - X_k A X_k."""
     raise NotImplementedError("not yet")
 
 
 def residual(l, a, steps):
-    """1 - l x_steps, where x_k is the number that X_k has for an eigenvalue l of A: a formula, without a loop."""
+    """1 - l x_steps, where x_k is the eigenvalue of X_k for an eigenvalue l of A: a formula, without a loop."""
     raise NotImplementedError("not yet")
 
 
 def steps(condition, tolerance):
-    """How many steps it takes until |1 - l x| <= tolerance for all eigenvalues l from |A| / condition to |A|, if the
-    starting factor is a = 1.8 / |A|^2."""
+    """The number of steps until |1 - l x| <= tolerance for all eigenvalues l from |A| / condition to |A|, with the
+    starting factor a = 1.8 / |A|^2."""
     raise NotImplementedError("not yet")
 
 

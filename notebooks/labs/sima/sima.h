@@ -46,7 +46,7 @@ class MySima : public MechanismBase<MySima> {
     fail("not yet");
   }
 
-  // Write here what you derive, in lines like `// Undoing 3: ...`.
+  // Write your equations here, in lines like `// Undoing 3: ...`.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& to) const {
@@ -54,7 +54,7 @@ class MySima : public MechanismBase<MySima> {
   }
 
   // normalize_counts(tokens, channels) is the cost of normalize; product_counts(m, n, k) that of a product of an m x k
-  // and a k x n matrix; product_contractions the same as papers count.
+  // and a k x n matrix; product_contractions its cost as counted in papers.
   Cost cost(const AttentionShape& shape) const override {
     [[maybe_unused]] const auto [N, M, d, e] = shape.sizes();
     Cost cost;
@@ -63,7 +63,7 @@ class MySima : public MechanismBase<MySima> {
   }
 
  private:
-  /// xn = x / |x|_1, channel by channel. Where a norm is below 1e-12, 1e-12 is taken in its place.
+  /// xn = x / max(|x|_1, 1e-12), channel by channel.
   template <class T>
   static void normalize(Matrix<const T> x, Matrix<T> xn, Matrix<T> norms) {
     using std::abs;
@@ -74,12 +74,12 @@ class MySima : public MechanismBase<MySima> {
       for (Index i = 0; i < x.rows; ++i) xn(i, c) = x(i, c) / norms(0, c);
     }
   }
-  /// Per channel a magnitude for each token, their sum, the comparison with 1e-12, and the divisions.
+  /// Per channel: a magnitude for each token, their sum, the comparison with 1e-12, and the divisions.
   static Counts normalize_counts(Index tokens, Index channels) {
     return channels * Counts{.add = tokens - 1, .div = tokens, .cmp = tokens + 1};
   }
 
-  /// dx from dxn, written as `update` says: write(update, dx(i, c), value).
+  /// Computes dx from dxn. Use write(update, dx(i, c), value), which assigns or adds.
   template <class T>
   static void normalize_backward(Matrix<const T> x, Matrix<const T> xn, Matrix<const T> norms, Matrix<const T> dxn,
                                  Update update, Matrix<T> dx) {

@@ -5,10 +5,10 @@
 //   L = the first m tokens of q         [m, d]    (those after the class token)
 //   A = G(L, L), P = G(L, q)            [m, m], [m, N]
 //   X_0 = a A, a = 1.8 / |A|^2          [m, m]    |A| is the largest row sum
-//   X_{k+1} = 2 X_k - X_k A X_k         [m, m]    X is the last of them: about the inverse of A
+//   X_{k+1} = 2 X_k - X_k A X_k         [m, m]    X is the last one, near the inverse of A
 //   out = P^T X P v                     [N, e]
 //
-// Its gradient is that of these steps, converged or not.
+// The gradient is that of these steps, converged or not.
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/distances/gaussian.h"
 #include "heed/kernels/products/nystrom.h"
@@ -41,7 +41,7 @@ class MySoft : public MechanismBase<MySoft> {
     require(iterations >= 0 && iterations <= 64, "[my_soft] iterations is {}; expected 0 to 64", iterations);
   }
 
-  // Saved, of each head: A, P, all X_k one below the other, Z = P v and Y = X Z.
+  // Saved, for each head: A, P, all X_k stacked, Z = P v and Y = X Z.
   template <class T>
   struct Saved {
     Heads<T> A, P, iterates, Z, Y;
@@ -55,7 +55,7 @@ class MySoft : public MechanismBase<MySoft> {
     return {take(m, m), take(m, N), take((iterations + 1) * m, m), take(m, e), take(m, e)};
   }
 
-  // Scratch, of one head: U = X A; the gradients of what is saved; B and R for undoing 3.
+  // Scratch, for one head: U = X A; gradients of the saved tensors; B and R for undoing 3.
   template <class T>
   struct Scratch {
     Matrix<T> U, dL, dA, dP, dX, dZ, dY, B, R;
@@ -84,8 +84,8 @@ class MySoft : public MechanismBase<MySoft> {
 
   // Undoing 4: out = P^T Y, Y = X Z, Z = P v give dP, dX and dv (heed/kernels/products/nystrom.h).
   // Undoing 3: dA from dX, below.
-  // Undoing 2: dL and dq from P; dL from A, whose rows and columns both are landmarks (heed/kernels/distances/gaussian.h).
-  // Undoing 1: the rows of dL are added to those of dq.
+  // Undoing 2: dL and dq from P; dL from A, whose rows and columns are both landmarks
+  // (heed/kernels/distances/gaussian.h). Undoing 1: the rows of dL are added to those of dq.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& f,
                     const Scratch<T>& to, const AttentionGradient<T>& gradient) const {
@@ -111,7 +111,7 @@ class MySoft : public MechanismBase<MySoft> {
   Cost cost(const AttentionShape& shape) const override {
     const Index m = landmarks, N = shape.queries, d = shape.width, e = shape.value_width;
     Cost cost;
-    // 2. and 1. A and P; on the way back also dL, which is added to dq
+    // 2. and 1. A and P; in the backward pass also dL, added to dq
     cost += kernels::gaussian_gram_cost(m, d) + kernels::gaussian_cost(m, N, d);
     cost.backward.add += m * d;
     // 3. X
@@ -124,26 +124,26 @@ class MySoft : public MechanismBase<MySoft> {
  private:
   static double scale(const AttentionShape& shape) { return 1 / (2 * std::sqrt(static_cast<double>(shape.width))); }
 
-  /// Those of the landmarks.
+  /// Returns the rows of the landmarks.
   template <class T>
   Matrix<T> first_tokens(Matrix<T> tokens, const AttentionShape& shape) const {
     return tokens.middle_rows(shape.class_token, landmarks);
   }
 
-  /// All X_k of head h, f.X(h, 0) to f.X(h, iterations), from A. U [m, m] is for what you need on the way.
+  /// Computes all X_k of head h, f.X(h, 0) to f.X(h, iterations), from A. U [m, m] is scratch memory.
   template <class T>
   void invert(const Saved<T>&, Index, Matrix<T>) const {
     fail("not yet");
   }
 
-  /// to.dA from to.dX, which may be overwritten: undoes the steps, from the last to the first. Write what you derive in
-  /// a line `// Undoing 3: dA = ....` above run_backward: gradcheck quotes it where a gradient is wrong.
+  /// Computes to.dA from to.dX, which may be overwritten: undoes the steps, from the last to the first. Write your
+  /// equations in a line `// Undoing 3: dA = ....` above run_backward: gradcheck quotes it if a gradient is wrong.
   template <class T>
   void invert_backward(const Saved<T>&, Index, const Scratch<T>&) const {
     fail("not yet");
   }
 
-  /// Of invert() and invert_backward().
+  /// Returns the cost of invert() and invert_backward().
   Cost inverse_cost() const {
     return {};  // not yet
   }

@@ -1,4 +1,4 @@
-"""Calls what the student wrote. huber is called at several places, so that its slopes can be judged."""
+"""Calls the student's functions. huber is called at several points, to judge its slopes."""
 
 
 def run_huber(student, arguments):

@@ -1,4 +1,4 @@
-"""Judges functions by their slopes, a rank by what it promises, energies by loops that count."""
+"""Judges functions by their slopes, a rank by its definition, energies by counting loops."""
 
 import math
 
@@ -37,13 +37,13 @@ def judge_hardtanh(arguments, result):
 
 
 def draw_huber(random):
-    """Places on both sides of 0, and around 1 and -1."""
+    """Points on both sides of 0, 1 and -1."""
     centre = random.choice((0, 1, -1, random.uniform(-3, 3)))
     return [[0, centre - 2 * H, centre, centre + 2 * H]]
 
 
 def judge_huber(arguments, result):
-    """The slope at u is hardtanh(u), from below and from above."""
+    """The slope at u is hardtanh(u), from both sides."""
     (_, below, u, above), (zero, low, middle, high) = arguments[0], result
     if not all(map(number, result)):
         return "expected numbers"
@@ -72,7 +72,7 @@ def judge_equivalent_rank(arguments, result):
 
 
 class Priced:
-    """A number that adds up what is done to it costs, in `spent`. It has no value."""
+    """A number without a value that adds the cost of each operation to `spent`."""
 
     spent = mul = add = 0.0
 
@@ -97,7 +97,7 @@ def price(run):
 
 
 def sums(rows, columns, terms, term):
-    """rows x columns sums of so many terms, each added to what there is so far."""
+    """rows x columns sums with `terms` terms, each added to a running total."""
     for _ in range(rows * columns):
         total = Priced()
         for _ in range(terms):

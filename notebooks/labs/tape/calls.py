@@ -1,8 +1,8 @@
-"""Runs the student's operations, and hands back values and gradients."""
+"""Runs the student's operations, and returns values and gradients."""
 
 
 def run_operation(operation, student, arguments):
-    """The values and gradients of both operands, after undoing the operation alone from the cotangent."""
+    """Returns the gradients of both operands after the backward step of this operation alone, from the cotangent."""
     a, b, cotangent, there = arguments
     tape = student.Tape()
     a, b = tape.var(a), tape.var(b)
@@ -26,7 +26,7 @@ def run_matmul(student, arguments):
 
 
 def run_backward(student, arguments):
-    """The gradients of total(relu(x w) + x w + x w), in which x w is used three times."""
+    """Returns the gradients of total(relu(x w) + x w + x w), which uses x w three times."""
     x, w = arguments
     tape = student.Tape()
     x, w = tape.var(x), tape.var(w)

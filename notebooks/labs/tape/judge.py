@@ -1,4 +1,4 @@
-"""Judges gradients by central differences of what an operation computes."""
+"""Judges gradients by central differences of the operation."""
 
 import math
 
@@ -6,7 +6,7 @@ STEP = 6e-6
 
 
 def matrix(random, rows, columns):
-    """No element near 0, where relu has its kink."""
+    """No element is near 0, where relu has its kink."""
     return [[random.choice([-1, 1]) * random.uniform(0.3, 2) for _ in range(columns)] for _ in range(rows)]
 
 
@@ -19,7 +19,7 @@ def inner(a, b):
 
 
 def differences(g, operands, which):
-    """The gradient of g(operands), a number, by one of them."""
+    """Gradient of the scalar g(operands) with respect to one of them."""
 
     def at(i, j, h):
         moved = [[list(row) for row in operand] for operand in operands]
@@ -31,7 +31,7 @@ def differences(g, operands, which):
 
 
 def judge_gradients(g, operands, names, got, there):
-    """None, or which gradient is wrong. The first operand's must have been added to the number `there`."""
+    """Returns the error of a gradient, or None. The first one must be added to its initial value `there`."""
     for which, name in enumerate(names):
         expected = differences(g, operands, which)
         shape = [len(row) for row in expected]

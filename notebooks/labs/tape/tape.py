@@ -1,4 +1,4 @@
-"""Notebook 2: a tape. Operations compute, and record how to undo themselves; backward() runs that in reverse.
+"""Notebook 2: a tape. Operations compute, and record their backward steps; backward() runs these in reverse.
 
 A matrix is a list of rows, a row a list of floats.
 """
@@ -9,13 +9,13 @@ def zeros_like(matrix):
 
 
 class Var:
-    """A matrix, and the gradient of the result by it, which is zero until backward() has run."""
+    """A matrix, and the gradient of the result with respect to it, which is zero before backward()."""
 
     def __init__(self, tape, value):
         self.tape, self.value, self.grad = tape, value, zeros_like(value)
 
     def accumulate(self, gradient):
-        """grad += gradient. A matrix that is used twice gets two gradients, which add up."""
+        """grad += gradient. A matrix that is used twice gets two gradients, which are added."""
         for row, added in zip(self.grad, gradient):
             for j, number in enumerate(added):
                 row[j] += number
@@ -23,24 +23,24 @@ class Var:
 
 class Tape:
     def __init__(self):
-        self.steps = []  # functions that undo, in the order of what they undo
+        self.steps = []  # backward steps, in the order of the operations
 
     def var(self, value):
         return Var(self, value)
 
     def record(self, value, undo):
-        """A new Var; undo(dout) will get the gradient by it, and hands it on to the operands."""
+        """Returns a new Var; undo(dout) receives the gradient with respect to it and adds the operands' gradients."""
         out = Var(self, value)
         self.steps.append(lambda: undo(out.grad))
         return out
 
     def backward(self, result):
-        """Fills in all gradients of `result`, a matrix of one row and one column."""
+        """Computes all gradients of `result`, a matrix of one row and one column."""
         raise NotImplementedError("not yet")
 
 
 def add(a, b):
-    """a + b, element by element."""
+    """a + b, element-wise."""
 
     def undo(dout):
         raise NotImplementedError("not yet")
@@ -49,12 +49,12 @@ def add(a, b):
 
 
 def times(a, b):
-    """The product of two lists of rows, element by element."""
+    """The element-wise product of two lists of rows."""
     return [[x * y for x, y in zip(*rows)] for rows in zip(a, b)]
 
 
 def mul(a, b):
-    """a b, element by element."""
+    """a b, element-wise."""
 
     def undo(dout):
         raise NotImplementedError("not yet")
@@ -81,7 +81,7 @@ def matmul(a, b):
 
 
 def relu(a):
-    """max(a, 0), element by element. Its derivative is 1 where a > 0, else 0: an example, complete."""
+    """max(a, 0), element-wise. Its derivative is 1 where a > 0, else 0: a complete example."""
 
     def undo(dout):
         a.accumulate([[d if x > 0 else 0.0 for d, x in zip(*rows)] for rows in zip(dout, a.value)])
@@ -90,7 +90,7 @@ def relu(a):
 
 
 def total(a):
-    """The sum of all elements, [1, 1]. Each gets the gradient of the sum: an example, complete."""
+    """The sum of all elements, [1, 1]. Each element gets the gradient of the sum: a complete example."""
 
     def undo(dout):
         a.accumulate([[dout[0][0]] * len(row) for row in a.value])

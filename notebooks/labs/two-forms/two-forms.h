@@ -31,7 +31,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
   static std::vector<OptionValues> variants() { return {{}}; }
   MechanismTraits traits() const override { return {.cross = true}; }
 
-  /// The composed form: q [H, N, d], k [H, M, d], v [H, M, e]. The tape has its gradients.
+  /// The composed form: q [H, N, d], k [H, M, d], v [H, M, e]. The tape computes its gradients.
   template <class T>
   Var<T> compose(const ComposedInput<T>& in) const {
     const Var<T> S = step("S", matmul(in.q, transposed(in.k)) / std::sqrt(static_cast<double>(in.shape.width)));
@@ -46,7 +46,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
     return lay_out_heads(s.heads, s.queries, s.keys, layout);
   }
 
-  // Scratch: A or dA, and dS in its place.
+  // Scratch: A or dA, overwritten by dS.
   template <class T>
   Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return layout.matrix(s.queries, s.keys);
@@ -58,7 +58,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
     const T root(std::sqrt(static_cast<double>(d)));
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Matrix<T> positive = saved[h];
-      // 1. S = q k^T / sqrt(d), of which max(S, 0) is saved
+      // 1. S = q k^T / sqrt(d); saves max(S, 0)
       kernels::gemm(in.q[h], transposed(in.k[h]), positive);
       for (Index i = 0; i < N; ++i)
         for (Index j = 0; j < M; ++j) {
@@ -73,8 +73,8 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
     }
   }
 
-  // Undo the steps in reverse. Write what you derive in lines like `// Undoing 3: dv = ..., dA = ....`, and report dA and
-  // dS of each head by report_step.
+  // Undo the steps in reverse. Write your equations in lines like `// Undoing 3: dv = ..., dA = ....`, and report dA
+  // and dS of each head by report_step.
   template <class T>
   void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, Heads<T>, Matrix<T>,
                     const AttentionGradient<T>&) const {

@@ -1,10 +1,10 @@
-"""Judges by counting: a small Vision Transformer is run on numbers that count their products."""
+"""Judges by counting: runs a small Vision Transformer on numbers that count their products."""
 
 import math
 
 
 class Counted:
-    """A number that counts what is done to it. It has no value: counts must not depend on values."""
+    """A number without a value that counts operations: the counts must not depend on values."""
 
     products = exponentials = 0
 
@@ -21,7 +21,7 @@ class Counted:
 
 
 def counted(run, kind="products"):
-    """How many products, or exponentials, run() takes."""
+    """Number of products or exps in run()."""
     before = getattr(Counted, kind)
     run()
     return getattr(Counted, kind) - before
@@ -48,7 +48,7 @@ def run_attention(tokens, dim, heads):
 
 
 def run_layers(model):
-    """What each layer of the model takes, those of all blocks added up."""
+    """Products of each kind of layer, summed over blocks."""
     side = model["image"] // model["patch"]
     patches, tokens, dim = side * side, side * side + 1, model["dim"]
     blocks = {"attn.qkv": lambda: run_linear(matrix(tokens, dim), 3 * dim),
@@ -65,7 +65,7 @@ def run_layers(model):
 
 
 def made_tensors(model):
-    """The shapes of all that is learned."""
+    """Shapes of all learned tensors."""
     dim, hidden = model["dim"], model["hidden"]
     tokens = (model["image"] // model["patch"]) ** 2 + 1
 

@@ -1,6 +1,6 @@
-"""What a Vision Transformer costs: multiplications in the forward pass of one picture.
+"""The cost of a Vision Transformer: multiplications in the forward pass of one image.
 
-Counted are those of matrix products, as papers do. A model is a dictionary like the [model] of models/vit-micro.toml:
+Only matrix products count, as in papers. A model is a dictionary like the [model] of models/vit-micro.toml:
 image, channels, patch, dim, depth, heads, hidden, classes. It has a class token, a learned position for each token, and
 biases in all linear layers.
 """
@@ -12,25 +12,25 @@ def linear(rows, inputs, outputs):
 
 
 def attention(tokens, dim, heads):
-    """q k^T and A v, in all heads of one block. dim channels are divided among the heads."""
+    """q k^T and A v, in all heads of one block. The heads divide dim channels equally."""
     raise NotImplementedError("not yet")
 
 
 def exponentials(tokens, heads):
-    """How many exponentials the softmax of one block takes."""
+    """Number of exponentials in the softmax of one block."""
     raise NotImplementedError("not yet")
 
 
 def layers(model):
-    """Multiplications by layer, those of all blocks together: a dictionary with the keys "patch_embed.proj",
-    "attn.qkv", "attn", "attn.proj", "mlp.fc1", "mlp.fc2" and "head", as heed calls them."""
+    """Multiplications by layer, summed over all blocks: a dictionary with heed's layer names as keys,
+    "patch_embed.proj", "attn.qkv", "attn", "attn.proj", "mlp.fc1", "mlp.fc2" and "head"."""
     raise NotImplementedError("not yet")
 
 def parameters(model):
-    """How many numbers the model learns."""
+    """Number of learned values of the model."""
     raise NotImplementedError("not yet")
 
 
 def even(dim, hidden):
-    """The number of tokens at which attention() takes as many multiplications as the linear layers of a block."""
+    """The number of tokens at which attention() has as many multiplications as the linear layers of a block."""
     raise NotImplementedError("not yet")

@@ -1,7 +1,7 @@
 // Linformer, in plain loops. Wang, Li, Khabsa, Fang, Ma, "Linformer: Self-Attention with Linear Complexity", 2020,
 // arXiv:2006.04768, Eq. 7. Keys and values are projected, along the tokens, to m rows each.
 //
-//   kp = e k,  vp = f v                    [m, d], [m, d]; trained e, f [m, M], which all heads share
+//   kp = e k,  vp = f v                    [m, d], [m, d]; trained e, f [m, M], shared by all heads
 //   A = softmax(q kp^T / sqrt(d))          [N, m]
 //   out = A vp                             [N, d]
 #include "heed/attention/mechanism_base.h"
@@ -44,7 +44,7 @@ class BugHunt : public MechanismBase<BugHunt> {
             lay_out_heads(s.heads, s.queries, length, layout)};
   }
 
-  // Scratch: gradients of kp and vp; dA, and dS in its place.
+  // Scratch: gradients of kp and vp; dA, overwritten by dS.
   template <class T>
   struct Scratch {
     Matrix<T> dkp, dvp, dA;
@@ -96,7 +96,7 @@ class BugHunt : public MechanismBase<BugHunt> {
     }
   }
 
-  // Forward: 1. kp and vp; 2. A; 3. out. Backward: 3. dvp and dA; 2. dS, dq, dkp; 1. dk, dv, de, df, which are added.
+  // Forward: 1. kp and vp; 2. A; 3. out. Backward: 3. dvp and dA; 2. dS, dq, dkp; 1. dk, dv, and sums de, df.
   Cost cost(const AttentionShape& shape) const override {
     const auto [N, M, d, e] = shape.sizes();
     const Index m = length;
@@ -116,7 +116,7 @@ class BugHunt : public MechanismBase<BugHunt> {
  private:
   static double scale(const AttentionShape& shape) { return 1 / std::sqrt(static_cast<double>(shape.width)); }
 
-  /// e, f or a gradient of one of them.
+  /// Returns e, f or one of their gradients as a matrix.
   template <class T>
   static Matrix<T> projection(View<T> x) {
     return {x.data(), x.shape()[0], x.shape()[1]};

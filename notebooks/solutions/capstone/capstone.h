@@ -8,8 +8,7 @@
 //   pool(x, w) = sum_i a_i x_i,  a = softmax_i(x_i . w / sqrt(d));  wq, wk [H, d] are learned
 //
 // Time O(N d), memory O(N d), 2 N exponentials.
-// Differs: the paper transforms c v_i linearly before q_i is added; here the projection behind attention does it to
-// both.
+// Differs: the paper transforms c v_i linearly before adding q_i; here the output projection transforms the sum.
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/rows/softmax.h"
 
@@ -36,7 +35,7 @@ class MyAttention : public MechanismBase<MyAttention> {
     return {{"wq", {s.heads, s.width}, initial}, {"wk", {s.heads, s.width}, initial}};
   }
 
-  // Saved, of each head: the weights of both pools, a row each, for undoing 3 and 1; g and c; p.
+  // Saved, for each head: the weights of both pools, one row each, for undoing 3 and 1; g and c; p.
   template <class T>
   struct Saved {
     Heads<T> alpha, beta, g, c, p;
@@ -47,7 +46,7 @@ class MyAttention : public MechanismBase<MyAttention> {
     return {take(1, s.queries), take(1, s.queries), take(1, s.width), take(1, s.width), take(s.queries, s.width)};
   }
 
-  // Scratch, of one head: gradients of g, c and p, and of a pool's weights.
+  // Scratch, for one head: gradients of g, c and p, and of a pool's weights.
   template <class T>
   struct Scratch {
     Matrix<T> dg, dc, dp, da;
@@ -129,7 +128,7 @@ class MyAttention : public MechanismBase<MyAttention> {
   static Update after(Index terms) { return terms == 0 ? Update::assign : Update::accumulate; }
   static double scale(Index width) { return 1 / std::sqrt(static_cast<double>(width)); }
 
-  /// Head h's wq (which = 0) or wk (1), or its gradient, as a row.
+  /// Returns head h's wq (which = 0) or wk (1), or its gradient, as a row.
   template <class T>
   static Matrix<const T> weights(const AttentionInput<T>& in, std::size_t which, Index h) {
     return {in.parameters[which].data() + h * in.shape.width, 1, in.shape.width};

@@ -9,7 +9,7 @@ EPSILON = sys.float_info.epsilon  # 2.2e-16
 
 
 def central_difference(f, x, i, h):
-    """(f(x + h e_i) - f(x - h e_i)) / 2h: about the derivative of f, a number, by x[i]. x is left as it was."""
+    """(f(x + h e_i) - f(x - h e_i)) / 2h: approximates the derivative of the number f by x[i]. x is unchanged."""
     above, below = list(x), list(x)
     above[i] += h
     below[i] -= h
@@ -17,7 +17,7 @@ def central_difference(f, x, i, h):
 
 
 def gradient(f, x):
-    """The derivatives of f by each x[i], as a list; the step is cbrt(EPSILON) max(1, |x[i]|)."""
+    """The derivatives of f by each x[i], as a list; steps are cbrt(EPSILON) max(1, |x[i]|)."""
     return [central_difference(f, x, i, EPSILON ** (1 / 3) * max(1, abs(x[i]))) for i in range(len(x))]
 
 
@@ -28,17 +28,17 @@ def errors(got, expected):
 
 
 def worst(got, expected):
-    """(i, error): where `got` is most wrong, and how much. The error of an element is |got - expected| divided by
-    |expected|, or by 1e-3 of the largest |expected| if that is more."""
+    """(i, error): the index of the largest error of `got`, and that error. The error of an element is |got - expected|
+    divided by |expected|, or by 1e-3 of the largest |expected| if that is more."""
     all_errors = errors(got, expected)
     return all_errors.index(max(all_errors)), max(all_errors)
 
 
 def gradcheck(f, backward, x, cotangent):
-    """The places i where a hand-written backward pass is wrong, as a list in ascending order.
+    """The indices i at which a hand-written backward pass is wrong, as a list in ascending order.
 
-    f(x) is a list, and backward(x, cotangent) should be the gradient by x of sum_j cotangent[j] f(x)[j]. Wrong is what
-    `worst` would give an error above 1e-6.
+    f(x) is a list, and backward(x, cotangent) should be the gradient by x of sum_j cotangent[j] f(x)[j]. An element is
+    wrong if its error, as in `worst`, exceeds 1e-6.
     """
     expected = gradient(lambda x: sum(c * y for c, y in zip(cotangent, f(x))), x)
     return [i for i, error in enumerate(errors(backward(x, cotangent), expected)) if error > 1e-6]

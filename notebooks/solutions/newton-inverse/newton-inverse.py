@@ -16,7 +16,7 @@ def combined(a, X, b, Y):
 
 
 def newton(A, a, steps):
-    """X_steps of X_0 = a A, X_{k+1} = 2 X_k - X_k A X_k."""
+    """X_steps, with X_0 = a A, X_{k+1} = 2 X_k - X_k A X_k."""
     X = combined(a, A, 0, A)
     for _ in range(steps):
         X = combined(2, X, -1, product(product(X, A), X))
@@ -24,14 +24,14 @@ def newton(A, a, steps):
 
 
 def residual(l, a, steps):
-    """1 - l x_steps, where x_k is the number that X_k has for an eigenvalue l of A: a formula, without a loop."""
+    """1 - l x_steps, where x_k is the eigenvalue of X_k for an eigenvalue l of A: a formula, without a loop."""
     return (1 - a * l * l) ** 2**steps  # 1 - l (2 x - x l x) = (1 - l x)^2
 
 
 def steps(condition, tolerance):
-    """How many steps it takes until |1 - l x| <= tolerance for all eigenvalues l from |A| / condition to |A|, if the
-    starting factor is a = 1.8 / |A|^2."""
-    # At first 1 - l x is 1 - 1.8 / condition^2 for the smallest eigenvalue, and -0.8 for the largest.
+    """The number of steps until |1 - l x| <= tolerance for all eigenvalues l from |A| / condition to |A|, with the
+    starting factor a = 1.8 / |A|^2."""
+    # Initially 1 - l x is 1 - 1.8 / condition^2 for the smallest eigenvalue, and -0.8 for the largest.
     worst, count = max(abs(1 - 1.8 / condition**2), 0.8), 0
     while worst > tolerance:
         worst, count = worst * worst, count + 1

@@ -89,7 +89,7 @@ class MySima : public MechanismBase<MySima> {
   }
 
  private:
-  /// xn = x / |x|_1, channel by channel. Where a norm is below 1e-12, 1e-12 is taken in its place.
+  /// xn = x / max(|x|_1, 1e-12), channel by channel.
   template <class T>
   static void normalize(Matrix<const T> x, Matrix<T> xn, Matrix<T> norms) {
     using std::abs;
@@ -100,12 +100,12 @@ class MySima : public MechanismBase<MySima> {
       for (Index i = 0; i < x.rows; ++i) xn(i, c) = x(i, c) / norms(0, c);
     }
   }
-  /// Per channel a magnitude for each token, their sum, the comparison with 1e-12, and the divisions.
+  /// Per channel: a magnitude for each token, their sum, the comparison with 1e-12, and the divisions.
   static Counts normalize_counts(Index tokens, Index channels) {
     return channels * Counts{.add = tokens - 1, .div = tokens, .cmp = tokens + 1};
   }
 
-  /// dx from dxn. sign(0) counts as 1.
+  /// Computes dx from dxn. sign(0) counts as 1.
   template <class T>
   static void normalize_backward(Matrix<const T> x, Matrix<const T> xn, Matrix<const T> norms, Matrix<const T> dxn,
                                  Update update, Matrix<T> dx) {
@@ -116,7 +116,7 @@ class MySima : public MechanismBase<MySima> {
         write(update, dx(i, c), (x(i, c) < T(0) ? dxn(i, c) + inner : dxn(i, c) - inner) / norms(0, c));
     }
   }
-  /// Per channel an inner product, and for each token a sign, a subtraction and a division.
+  /// Per channel: an inner product, and for each token a sign, a subtraction and a division.
   static Counts normalize_backward_counts(Index tokens, Index channels) {
     return channels * Counts{.mul = tokens, .add = 2 * tokens - 1, .div = tokens, .cmp = tokens};
   }

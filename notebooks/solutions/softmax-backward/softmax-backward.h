@@ -25,7 +25,7 @@ class MySoftmax : public MechanismBase<MySoftmax> {
     return lay_out_heads(s.heads, s.queries, s.keys, layout);
   }
 
-  // Scratch: dA, and dS in its place.
+  // Scratch: dA, overwritten by dS.
   template <class T>
   Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return layout.matrix(s.queries, s.keys);
@@ -42,7 +42,7 @@ class MySoftmax : public MechanismBase<MySoftmax> {
       kernels::gemm(in.q[h], transposed(in.k[h]), A);
       for (Index i = 0; i < N; ++i)
         for (Index j = 0; j < M; ++j) A(i, j) = A(i, j) / root;
-      // 2. A = softmax(S), in its place
+      // 2. A = softmax(S), in place
       for (Index i = 0; i < N; ++i) {
         T most = A(i, 0);
         for (Index j = 1; j < M; ++j) most = A(i, j) > most ? A(i, j) : most;

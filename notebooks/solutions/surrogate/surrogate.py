@@ -1,4 +1,4 @@
-"""Derivatives that are none, ranks, and energies."""
+"""Surrogate derivatives, ranks, and energies."""
 
 
 def sign(u):
@@ -7,17 +7,17 @@ def sign(u):
 
 
 def hardtanh(u):
-    """u, but never below -1 or above 1."""
+    """u, clamped to [-1, 1]."""
     return max(-1, min(1, u))
 
 
 def huber(u):
-    """The function whose derivative hardtanh is, 0 at 0."""
+    """The function with derivative hardtanh, 0 at 0."""
     return u * u / 2 if abs(u) < 1 else abs(u) - 1 / 2
 
 
 def equivalent_rank(values, share):
-    """How many of the largest singular values it takes until their sum is at least `share` of the sum of all."""
+    """The number of largest singular values whose sum reaches `share` of the sum of all."""
     wanted, reached = share * sum(values), 0
     for count, value in enumerate(sorted(values, reverse=True), start=1):
         reached += value
@@ -27,8 +27,8 @@ def equivalent_rank(values, share):
 
 
 def energies(tokens, dim, mul, add):
-    """Energy of softmax attention and of adder attention in one block, (softmax, adder), where a multiplication takes
-    mul and an addition or subtraction add. Counted as papers do: a multiplication and an addition for each term of a
+    """Energy of softmax attention and of adder attention in one block, (softmax, adder), if a multiplication takes
+    mul and an addition or subtraction add. Counted as in papers: a multiplication and an addition for each term of a
     product, a subtraction and an addition for each term of a distance; no exponentials, no divisions."""
     terms = tokens * tokens * dim  # of the scores, and of A v
     return 2 * terms * (mul + add), terms * (2 * add) + terms * (mul + add)

@@ -31,7 +31,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
   static std::vector<OptionValues> variants() { return {{}}; }
   MechanismTraits traits() const override { return {.cross = true}; }
 
-  /// The composed form: q [H, N, d], k [H, M, d], v [H, M, e]. The tape has its gradients.
+  /// The composed form: q [H, N, d], k [H, M, d], v [H, M, e]. The tape computes its gradients.
   template <class T>
   Var<T> compose(const ComposedInput<T>& in) const {
     const Var<T> S = step("S", matmul(in.q, transposed(in.k)) / std::sqrt(static_cast<double>(in.shape.width)));
@@ -46,7 +46,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
     return lay_out_heads(s.heads, s.queries, s.keys, layout);
   }
 
-  // Scratch: A or dA, and dS in its place.
+  // Scratch: A or dA, overwritten by dS.
   template <class T>
   Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return layout.matrix(s.queries, s.keys);
@@ -58,7 +58,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
     const T root(std::sqrt(static_cast<double>(d)));
     for (Index h = 0; h < in.shape.heads; ++h) {
       const Matrix<T> positive = saved[h];
-      // 1. S = q k^T / sqrt(d), of which max(S, 0) is saved
+      // 1. S = q k^T / sqrt(d); saves max(S, 0)
       kernels::gemm(in.q[h], transposed(in.k[h]), positive);
       for (Index i = 0; i < N; ++i)
         for (Index j = 0; j < M; ++j) {
@@ -73,7 +73,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
     }
   }
 
-  // Undoing 3: dv = A^T dout, dA = dout v^T. A is computed once more, since only max(S, 0) is saved.
+  // Undoing 3: dv = A^T dout, dA = dout v^T. A is recomputed, since only max(S, 0) is saved.
   // Undoing 2: A = max(S, 0)^2 / M has the derivative 2 max(S, 0) / M by S, which is 0 where S is not positive, so
   //            dS = 2 max(S, 0) dA / M.
   // Undoing 1: dq = dS k / sqrt(d), dk = dS^T q / sqrt(d).
@@ -108,9 +108,9 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
     // Forward: 1. S; 2. A; 3. out.
     cost.forward = product_counts(N, M, d) + N * M * Counts{.div = 1, .cmp = 1} + squares + product_counts(N, e, M);
     cost.forward_contractions = product_contractions(N, M, d + e);
-    // Backward: A again; 3. dv and dA; 2. dS; 1. dq and dk.
-    cost.backward = squares + product_counts(M, e, N) + product_counts(N, M, e) +
-                    N * M * Counts{.mul = 2, .div = 2} + product_counts(N, d, M) + product_counts(M, d, N);
+    // Backward: A, recomputed; 3. dv and dA; 2. dS; 1. dq and dk.
+    cost.backward = squares + product_counts(M, e, N) + product_counts(N, M, e) + N * M * Counts{.mul = 2, .div = 2} +
+                    product_counts(N, d, M) + product_counts(M, d, N);
     cost.backward_contractions = 2 * cost.forward_contractions;
     return shape.heads * cost;
   }

@@ -1,6 +1,6 @@
-"""What a Vision Transformer costs: multiplications in the forward pass of one picture.
+"""The cost of a Vision Transformer: multiplications in the forward pass of one image.
 
-Counted are those of matrix products, as papers do. A model is a dictionary like the [model] of models/vit-micro.toml:
+Only matrix products count, as in papers. A model is a dictionary like the [model] of models/vit-micro.toml:
 image, channels, patch, dim, depth, heads, hidden, classes. It has a class token, a learned position for each token, and
 biases in all linear layers.
 """
@@ -12,13 +12,13 @@ def linear(rows, inputs, outputs):
 
 
 def attention(tokens, dim, heads):
-    """q k^T and A v, in all heads of one block. dim channels are divided among the heads."""
+    """q k^T and A v, in all heads of one block. The heads divide dim channels equally."""
     width = dim // heads
     return heads * 2 * tokens * tokens * width
 
 
 def exponentials(tokens, heads):
-    """How many exponentials the softmax of one block takes."""
+    """Number of exponentials in the softmax of one block."""
     return heads * tokens * tokens
 
 
@@ -27,8 +27,8 @@ def patches(model):
 
 
 def layers(model):
-    """Multiplications by layer, those of all blocks together: a dictionary with the keys "patch_embed.proj",
-    "attn.qkv", "attn", "attn.proj", "mlp.fc1", "mlp.fc2" and "head", as heed calls them."""
+    """Multiplications by layer, summed over all blocks: a dictionary with heed's layer names as keys,
+    "patch_embed.proj", "attn.qkv", "attn", "attn.proj", "mlp.fc1", "mlp.fc2" and "head"."""
     N, D, depth, hidden = patches(model) + 1, model["dim"], model["depth"], model["hidden"]
     return {"patch_embed.proj": linear(patches(model), model["channels"] * model["patch"] ** 2, D),
             "attn.qkv": depth * linear(N, D, 3 * D),
@@ -40,7 +40,7 @@ def layers(model):
 
 
 def parameters(model):
-    """How many numbers the model learns."""
+    """Number of learned values of the model."""
     def layer(inputs, outputs):
         return inputs * outputs + outputs
 
@@ -53,6 +53,6 @@ def parameters(model):
 
 
 def even(dim, hidden):
-    """The number of tokens at which attention() takes as many multiplications as the linear layers of a block."""
+    """The number of tokens at which attention() has as many multiplications as the linear layers of a block."""
     # 2 N^2 D = N D (3 D + D) + 2 N D hidden
     return 2 * dim + hidden
