@@ -58,36 +58,38 @@ void fields(Config& c, Visit&& visit) {
         one_of({"mnist", "fashion-mnist", "cifar10", "cifar100", "folder", "scenes", "text", "listops", "documents",
                 "pairs", "pixels"}),
         "the data set");
-  visit("path", c.path, anything(), "where it lies; empty: the usual places");
+  visit("path", c.path, anything(), "directory of the data; empty: the default directories");
   visit("validation", c.validation, at_least(0), "examples set aside from the training set");
   visit("limit", c.limit, at_least(0),
-        "train on the first n examples that are not set aside; text: the file is its first n bytes; 0: all");
-  visit("mean", c.mean, anything(), "subtracted from each channel (pixels from 0 to 1); one value: from all");
-  visit("std", c.std, more_than(0), "divides each channel after that; one value: all");
+        "train on the first n examples that are not for validation; text: use the file's first n bytes; 0: all");
+  visit("mean", c.mean, anything(),
+        "mean per channel, subtracted from pixels from 0 to 1; one value: for all channels");
+  visit("std", c.std, more_than(0), "standard deviation per channel, divides after that; one value: for all channels");
   visit("resize", c.resize, Rule{.choices = {"none", "squash", "crop"}, .if_true = "squash"},
-        "bring images to the model's size and channels; crop: cut out the middle; true: squash");
+        "resize images to the model's size and channels; crop: cut out the centre; true: squash");
   visit("crop_fraction", c.crop_fraction, Rule{.low = 0, .high = 1, .above_low = true},
-        "resize = \"crop\": fraction of the shorter side that stays");
+        "resize = \"crop\": fraction of the shorter side to keep");
   visit("interpolation", c.interpolation, one_of({"bicubic", "bilinear"}), "resize = \"crop\": with antialiasing");
-  visit("orientation", c.orientation, anything(), "folder: turn images as their EXIF orientation says");
+  visit("orientation", c.orientation, anything(), "folder: rotate images by their EXIF orientation");
   visit("skip_bad", c.skip_bad, anything(), "folder, documents: leave out files that cannot be read");
   visit("header", c.header, one_of({"auto", "yes", "no"}),
-        "documents in lines: leave out a first line whose label is that of no other; auto: refuse it");
-  visit("shuffle", c.shuffle, anything(), "a new order in every epoch");
+        "documents in lines: leave out a first line with a label of its own; auto: refuse it");
+  visit("shuffle", c.shuffle, anything(), "a new random order in each epoch");
   visit("augment", c.augment,
         one_of(
             {"crop", "flip", "shift", "mixup", "cutmix", "erase", "randaugment", "jitter", "grey", "blur", "solarise"}),
         "changes made to training images");
   visit("crop_padding", c.crop_padding, between(0, 1000), "crop: pixels added on each side before cutting");
-  visit("mixup_alpha", c.mixup_alpha, more_than(0), "mixup: the shares are drawn from Beta(alpha, alpha)");
-  visit("cutmix_alpha", c.cutmix_alpha, more_than(0), "cutmix: likewise, for the areas");
-  visit("erase_probability", c.erase_probability, between(0, 1), "erase: of an image losing a rectangle");
+  visit("mixup_alpha", c.mixup_alpha, more_than(0), "mixup: shares are sampled from Beta(alpha, alpha)");
+  visit("cutmix_alpha", c.cutmix_alpha, more_than(0), "cutmix: areas are sampled from Beta(alpha, alpha)");
+  visit("erase_probability", c.erase_probability, between(0, 1),
+        "erase: probability of erasing a rectangle of an image");
   visit("randaugment_ops", c.randaugment_ops, between(0, 1000), "randaugment: changes per image");
   visit("randaugment_magnitude", c.randaugment_magnitude, between(0, 10), "randaugment: strength of each change");
-  visit("stride", c.stride, at_least(0), "text: from one window of an evaluation to the next; 0: context");
-  visit("windows", c.windows, at_least(0), "text: drawn in an epoch; 0: as many as lie side by side in the text");
+  visit("stride", c.stride, at_least(0), "text: stride of the windows of an evaluation; 0: context");
+  visit("windows", c.windows, at_least(0), "text: windows sampled per epoch; 0: the number that fit side by side");
   visit("source", c.source, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100"}), "pixels, scenes: the images");
-  visit("side", c.side, at_least(0), "pixels: side length that images are brought to; 0: as they are");
+  visit("side", c.side, at_least(0), "pixels: side length to resize images to; 0: unchanged");
   visit("grey", c.grey, anything(), "pixels: one channel");
   visit("levels", c.levels, between(2, 256), "pixels: values of a pixel");
 }

@@ -40,15 +40,15 @@ void fields(Config& c, Visit&& visit) {
   const Rule temperature = at_least(least_temperature);
   visit("out_dim", c.out_dim, between(2, 1e6), "outputs of the head");
   visit("hidden", c.hidden, one_or_more(), "width of the head's two hidden layers");
-  visit("bottleneck", c.bottleneck, one_or_more(), "width of what is normalised before the head's last layer");
+  visit("bottleneck", c.bottleneck, one_or_more(), "width of the normalised layer before the head's last layer");
   visit("norm_last_layer", c.norm_last_layer, anything(), "rows of the last layer's weight have length 1");
-  visit("freeze_last_layer", c.freeze_last_layer, at_least(0), "epochs in which the last layer stays as it is");
-  visit("local_crops", c.local_crops, between(0, 100), "small views of an image, beside its two large ones");
-  visit("global_scale", c.global_scale, share, "a large view's share of the image's area, from and to");
-  visit("local_scale", c.local_scale, share, "a small view's share of the image's area, from and to");
+  visit("freeze_last_layer", c.freeze_last_layer, at_least(0), "epochs in which the last layer is not trained");
+  visit("local_crops", c.local_crops, between(0, 100), "small views per image, in addition to two large ones");
+  visit("global_scale", c.global_scale, share, "a large view's share of the image's area, minimum and maximum");
+  visit("local_scale", c.local_scale, share, "a small view's share of the image's area, minimum and maximum");
   visit("local_size", c.local_size, one_or_more(), "side length of a small view");
-  visit("student_temp", c.student_temp, temperature, "of the softmax over the student's outputs");
-  visit("teacher_temp", c.teacher_temp, temperature, "of the softmax over the teacher's outputs");
+  visit("student_temp", c.student_temp, temperature, "temperature of the softmax over the student's outputs");
+  visit("teacher_temp", c.teacher_temp, temperature, "temperature of the softmax over the teacher's outputs");
   visit("teacher_temp_start", c.teacher_temp_start, temperature, "teacher_temp in the first epoch of its warm-up");
   visit("teacher_temp_warmup", c.teacher_temp_warmup, at_least(0),
         "epochs in which teacher_temp rises from teacher_temp_start");

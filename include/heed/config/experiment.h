@@ -151,17 +151,17 @@ void fields(Config& c, Visit&& visit) {
   auto& s = c.stages;
   key(every_family, "family", c.family, anything(), "vit, xcit, cvt, soft-pyramid, or sequence: of tokens");
   key(sequence, "task", c.task, required_one_of({"lm", "classify", "pair"}),
-      "the next token, a label for a sequence, or one for two sequences");
-  key(sequence, "vocab", c.vocab, required_size(), "how many tokens there are");
+      "the next token, a label for a sequence, or for two sequences");
+  key(sequence, "vocab", c.vocab, required_size(), "number of distinct tokens");
   key(sequence, "context", c.context, required_size(), "tokens of the longest input");
   key(sequence, "start", c.start, anything(), "a trained first input, so that the first token is predicted too");
-  key(sequence, "tied", c.tied, anything(), "the head's weight is that of the token embedding");
+  key(sequence, "tied", c.tied, anything(), "the head shares the token embedding's weight");
   key(of_images, "image", c.image, required_side(), "side length of the images, or [height, width]");
   key(of_images, "channels", c.channels, required_size(), "1: grey, 3: colour");
   key(vit | xcit, "patch", c.patch, required_size(),
-      "side length of a patch, which becomes a token, or [height, width]");
+      "side length of a patch, or [height, width]; each patch becomes a token");
   key(cvt, "patch", s.patch, required_sizes(), "side length of the windows that become tokens, for each stage");
-  key(staged, "stride", s.stride, required_sizes(), "from one window to the next");
+  key(staged, "stride", s.stride, required_sizes(), "stride of the windows");
   key(cvt, "padding", s.padding, required_sizes(0), "zeros on each side");
   key(one_size, "dim", c.dim, required_size(), "width of a token");
   key(staged, "dim", s.dim, required_sizes(), "width of a token");
@@ -171,22 +171,23 @@ void fields(Config& c, Visit&& visit) {
   key(staged, "heads", s.heads, required_sizes(), "attention heads per block");
   key(one_size, "hidden", c.hidden, required_size(), "width of the feed-forward layer");
   key(staged, "hidden", s.hidden, required_sizes(), "width of the feed-forward layer");
-  key(every_family, "classes", c.classes, required_size(), "how many classes there are");
+  key(every_family, "classes", c.classes, required_size(), "number of classes");
   key(vit | staged, "pool", c.pool, one_of({"cls", "mean"}), "classify a class token, or the mean of all tokens");
   key(vit, "class_token", c.class_token, anything(), "a class token; default: true for pool = \"cls\"");
   key(vit, "registers", c.registers, between(0, 1e4), "learned tokens between the class token and the patches");
   key(vit, "distilled", c.distilled, anything(), "a second class token with a classifier; logits are means of both");
-  key(vit, "embed_prefix", c.embed_prefix, anything(), "tokens before the patches have positions, too");
-  key(vit, "pool_norm", c.pool_norm, one_of({"before", "after"}), "the final norm is before pooling, or after it");
+  key(vit, "embed_prefix", c.embed_prefix, anything(), "tokens before the patches have position embeddings");
+  key(vit, "pool_norm", c.pool_norm, one_of({"before", "after"}), "position of the final norm relative to pooling");
   key(vit, "layer_scale", c.block_scale, at_least(0), "initial factors of each block's branches; 0: none");
   key(vit, "qkv_bias", c.qkv_bias, anything(), "a bias in the projections to q, k and v");
   key(vit, "pre_norm", c.pre_norm, anything(), "a norm before the first block; the patch projection has no bias");
-  key(vit, "norm_eps", c.norm_eps, more_than(0), "eps of the layer norms, but those of qk_norm");
+  key(vit, "norm_eps", c.norm_eps, more_than(0), "eps of the layer norms other than qk_norm");
   key(vit, "output", c.output, one_of({"class", "tokens"}), "classify the image, or each of its patches");
   key(sequence, "pool", c.pool, one_of({"cls", "mean", "last"}),
       "classify a class token, the mean of all tokens, or the last");
   key(sequence, "head", c.head, one_of({"linear", "mlp"}), "the classifier: a layer, or two with ReLU between them");
-  key(sequence, "pair", c.pair, one_of({"nli", "concat"}), "what is classified of x and y: x, y, x y, x - y; or x, y");
+  key(sequence, "pair", c.pair, one_of({"nli", "concat"}),
+      "classifier input for the pair x, y: x, y, x y, x - y (nli); or x, y (concat)");
   key(vit | soft_pyramid | sequence, "pos_embed", c.pos_embed, anything(), "learned position embedding");
   key(xcit, "pos_embed", c.pos_embed, anything(), "a projection of sines and cosines of the position");
   key(every_family, "qk_norm", c.qk_norm, anything(), "layer norm on the queries and keys of each head");
@@ -206,23 +207,22 @@ void fields(Config& c, Visit&& visit) {
       "adder layers: derivative by the weight");
   key(vit | sequence, "weight_scale", c.weight_scale, one_of({"none", "adaptive"}),
       "adder layers: scale of the weights' gradients");
-  key(xcit, "layer_scale", c.layer_scale, anything(), "what branches are multiplied by at first");
-  key(xcit, "tokens_norm", c.tokens_norm, anything(), "class attention: the second norm is of all tokens");
+  key(xcit, "layer_scale", c.layer_scale, anything(), "initial factor of the branches");
+  key(xcit, "tokens_norm", c.tokens_norm, anything(), "class attention: the second norm applies to all tokens");
   key(xcit, "cls_depth", c.cls_depth, {.low = 1, .high = 1e4}, "blocks of class attention");
-  key(xcit, "cls_attention", c.cls_attention, one_of({"softmax", "sima"}), "their mechanism");
+  key(xcit, "cls_attention", c.cls_attention, one_of({"softmax", "sima"}), "mechanism of class attention");
   key(xcit, "lpi", c.lpi, anything(), "local patch interaction: depth-wise convolutions in each block");
   key(cvt, "kv_stride", s.kv_stride, {.low = 1, .high = 1e6, .per_block = true},
-      "of the convolutions that make keys and values; or a list, one per stage");
+      "stride of the convolutions for keys and values; or a list, one per stage");
   key(cvt, "qk_scale", c.qk_scale, one_of({"head", "width"}), "width: queries are divided by the root of the heads");
   key(soft_pyramid, "stem", c.stem, one_or_more(), "width of the first two convolutions");
-  key(xcit | staged, "bn_group", c.bn_group, at_least(0),
-      "images that are batch-normalised together; 0: all of a step");
+  key(xcit | staged, "bn_group", c.bn_group, at_least(0), "images per batch normalisation; 0: all of a step");
 }
 
 /// Lists the keys of [attention] that are not options.
 template <MaybeConst<AttentionConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
-  visit("mechanism", c.mechanism, per_block({}), "as `heed list` names them; or a list, one per block or stage");
+  visit("mechanism", c.mechanism, per_block({}), "a name in `heed list`; or a list, one per block or stage");
 }
 
 /// [optim]: optimiser and schedule. fields() below documents the keys.
@@ -248,17 +248,19 @@ template <MaybeConst<OptimConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("name", c.name, one_of({"adamw", "sgd"}), "the optimiser");
   visit("lr", c.lr, at_least(0), "learning rate after the warm-up");
-  visit("betas", c.betas, fraction(), "adamw: decay of the mean gradient and of the mean square");
-  visit("eps", c.eps, more_than(0), "adamw: keeps the step finite where gradients vanish");
-  visit("weight_decay", c.weight_decay, at_least(0), "not on biases, norms, cls_token, pos_embed, vectors");
-  visit("weight_decay_end", c.weight_decay_end, at_least(-1), "where it gets to by a cosine; -1: it stays");
-  visit("momentum", c.momentum, fraction(), "sgd");
-  visit("clip", c.clip, at_least(0), "largest global norm of the gradient, with dino of each tensor's; 0: none");
+  visit("betas", c.betas, fraction(), "adamw: decay rates of the gradient's mean and mean square");
+  visit("eps", c.eps, more_than(0), "adamw: term in the denominator, keeps steps finite if gradients vanish");
+  visit("weight_decay", c.weight_decay, at_least(0),
+        "weight decay; not for biases, norms, cls_token, pos_embed, vectors");
+  visit("weight_decay_end", c.weight_decay_end, at_least(-1), "final weight decay of a cosine schedule; -1: constant");
+  visit("momentum", c.momentum, fraction(), "sgd: momentum factor");
+  visit("clip", c.clip, at_least(0), "maximum global norm of the gradient, with dino of each tensor's; 0: no limit");
   visit("schedule", c.schedule, one_of({"cosine", "linear", "rsqrt", "constant"}),
-        "of the learning rate after the warm-up; rsqrt: lr min(1, s/w) / sqrt(max(s, w)) in step s of warm-up w");
-  visit("warmup_epochs", c.warmup_epochs, at_least(0), "the learning rate rises linearly for so long");
-  visit("warmup_steps", c.warmup_steps, at_least(0), "or for so many steps, where more than 0");
-  visit("min_lr", c.min_lr, at_least(0), "where the cosine or the line ends");
+        "learning rate after the warm-up; rsqrt: lr min(1, s/w) / sqrt(max(s, w)) in step s of warm-up w");
+  visit("warmup_epochs", c.warmup_epochs, at_least(0), "epochs of linear warm-up");
+  visit("warmup_steps", c.warmup_steps, at_least(0),
+        "steps of linear warm-up, in place of warmup_epochs if more than 0");
+  visit("min_lr", c.min_lr, at_least(0), "final learning rate of cosine and linear");
 }
 
 /// [train]: length and method of training. fields() below documents the keys.
@@ -302,34 +304,32 @@ constexpr Index microbatch_of(const TrainConfig& train) { return microbatch_of(t
 template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("method", c.method, one_of({"supervised", "dino"}),
-        "learn what the data say, or without labels from a teacher, as [dino] says");
+        "learn from labels, or without labels from a teacher ([dino])");
   visit("epochs", c.epochs, one_or_more(), "passes over the training set");
-  visit("max_steps", c.max_steps, at_least(0), "stop, with a checkpoint, after so many steps; 0: no limit");
-  visit("patience", c.patience, at_least(0),
-        "stop where validation has not become better for so many epochs; 0: never");
+  visit("max_steps", c.max_steps, at_least(0), "stop after this number of steps, with a checkpoint; 0: no limit");
+  visit("patience", c.patience, at_least(0), "epochs without improvement in validation before stopping; 0: never stop");
   visit("batch", c.batch, one_or_more(), "images per step");
   visit("microbatch", c.microbatch, at_least(0),
-        "images that go through the model at a time; with batch norm, a whole lane; 0: batch / 16, from 1 to 8");
-  visit("seed", c.seed, at_least(0), "of initial weights, order, augmentation and dropout");
-  visit("dtype", c.dtype, one_of({"f32", "bf16", "f64"}),
-        "number type; bf16: f32 that trains with products in bfloat16");
-  visit("label_smoothing", c.label_smoothing, fraction(), "share of each label spread over all classes");
+        "images per pass through the model; with batch norm, per lane; 0: batch / 16, from 1 to 8");
+  visit("seed", c.seed, at_least(0), "random seed of initial weights, order, augmentation and dropout");
+  visit("dtype", c.dtype, one_of({"f32", "bf16", "f64"}), "number type; bf16: f32 with training products in bfloat16");
+  visit("label_smoothing", c.label_smoothing, fraction(), "fraction of each label spread over all classes");
   visit("dropout", c.dropout, fraction(), "probability of dropping an activation");
-  visit("drop_path", c.drop_path, fraction(), "probability of skipping the last block; earlier ones less");
+  visit("drop_path", c.drop_path, fraction(), "probability of skipping the last block; lower for earlier blocks");
   visit("ema", c.ema, fraction(), "decay of the averaged weights; 0: no averaging");
-  visit("recompute", c.recompute, anything(), "compute blocks again for the backward pass: less memory, more time");
+  visit("recompute", c.recompute, anything(), "recompute blocks in the backward pass: less memory, more time");
   visit("on_nonfinite", c.on_nonfinite, one_of({"stop", "skip"}),
-        "where a loss or gradient is not finite: stop, or leave the step out and count it");
-  visit("checkpoint_steps", c.checkpoint_steps, at_least(0), "save every so many steps; 0: at the end of each epoch");
-  visit("log_steps", c.log_steps, anything(), "a line of metrics per step");
+        "if a loss or gradient is not finite: stop, or skip and count the step");
+  visit("checkpoint_steps", c.checkpoint_steps, at_least(0), "steps between checkpoints; 0: at the end of each epoch");
+  visit("log_steps", c.log_steps, anything(), "write a line of metrics per step");
   visit("init", c.init, one_of({"strict", "matching"}),
-        "with --init: every tensor must fit, or those are taken that do");
-  visit("init_head", c.init_head, anything(), "with --init: a new classifier where the file's has other classes");
+        "with --init: require all tensors to match, or load those that match");
+  visit("init_head", c.init_head, anything(), "with --init: a new classifier if the file's has other classes");
   visit("init_positions", c.init_positions, Rule{.choices = {"none", "plain", "antialias"}, .if_true = "plain"},
-        "with --init: bicubic interpolation of positions of another grid; true: plain");
-  visit("init_skip", c.init_skip, anything(), "matching: tensors that are not taken; * stands for any text");
-  visit("init_parts", c.init_parts, one_of({"q", "k", "v"}), "matching: what is taken of the qkv layers");
-  visit("init_mechanism", c.init_mechanism, anything(), "matching: the mechanism whose qkv layers the file has");
+        "with --init: interpolate positions of another grid bicubically; true: plain");
+  visit("init_skip", c.init_skip, anything(), "matching: tensors to leave out; * matches any text");
+  visit("init_parts", c.init_parts, one_of({"q", "k", "v"}), "matching: parts to load of the qkv layers");
+  visit("init_mechanism", c.init_mechanism, anything(), "matching: the mechanism of the file's qkv layers");
 }
 
 /// A training run; or a model, if everything but [model] and [attention] has its default.
