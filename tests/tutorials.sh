@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the commands of docs/tutorials.md in their order, with one epoch of training on few images in place of MNIST and
+# Runs the commands of docs/tutorials.md in order, with one epoch of training on few images instead of MNIST and
 # photographs. Files that the page shows are taken from it.
 #
 #   sh tests/tutorials.sh BUILD      BUILD: the directory of heed

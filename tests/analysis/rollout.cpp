@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   check_product(rollout, {0.75, 0.25, 0.5, 0.5});
 }
 
-// Three layers of two heads, against numpy and against a sum over all paths through the layers, whose edges are B's
+// Three layers of two heads, compared with numpy and with a sum over all paths through the layers, whose edges are B's
 // elements:
 //   w = ((7 * i + 3 * j + 5 * h + 11 * l) % 10 + 1); A += w / w.sum(1, keepdims=True) / 2      for h in (0, 1)
 //   B = A + np.eye(3); B /= B.sum(1, keepdims=True); R = B @ R                                 for l in (0, 1, 2)

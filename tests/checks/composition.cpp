@@ -108,7 +108,7 @@ void check_against(const Mechanism& composed, const std::string& name, const Opt
   check_close(got.dv, expected.dv, name + " dv");
 }
 
-/// A mechanism whose backward pass divides by sqrt(e) in place of sqrt(d).
+/// A mechanism whose backward pass divides by sqrt(e) instead of sqrt(d).
 class ByValueWidth : public MechanismBase<ByValueWidth> {
  public:
   static constexpr const char *mechanism_name = "by_value_width", *summary = "", *complexity = "";

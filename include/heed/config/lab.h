@@ -61,14 +61,14 @@ struct Lab {
 /// Reads DIRECTORY/lab.toml. Throws Error that names the file and, if known, the line.
 Lab load_lab(const std::string& directory);
 
-/// A question of a notebook that a person marks; its answer is in the cell with the tag answer-ID.
+/// A notebook's question, marked by a person; its answer is in the cell with the tag answer-ID.
 struct NotebookQuestion {
   std::string id;
   double marks = 1;
   std::string rubric, answer;  ///< answer: a right one
 };
 
-/// Reads the tables [[questions]] of a file. Throws Error, which names it and the line.
+/// Reads the tables [[questions]] of a file. Throws Error, naming the file and the line.
 std::vector<NotebookQuestion> load_questions(const std::string& path);
 
 /// An answer, a number or a text.

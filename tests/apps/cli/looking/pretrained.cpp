@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_keys_that_fit) {
       run.err);
 }
 
-// Files cut short at every tensor, with another header or of another format: one line that names the file.
+// Files truncated at every tensor, with another header or of another format: one line that names the file.
 BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   const Downloaded given;
   const std::string whole = read_file(given.weights), file = given / "damaged.safetensors", out = given / "out";

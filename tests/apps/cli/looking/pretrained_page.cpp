@@ -1,4 +1,4 @@
-// The commands of docs/pretrained.md, on small stand-ins for the files that they name.
+// The commands of docs/pretrained.md, run on small stand-ins for its files.
 #include "support/cli.h"
 
 #include "heed/data/images/image_write.h"
@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A directory with the tree's build, experiments, models and datasets, and files as they are downloaded.
+/// A directory with the tree's build, experiments, models and datasets, and stand-ins for downloaded files.
 struct Downloads : TemporaryDirectory {
   ModelConfig model = published_vit();
 
@@ -64,7 +64,7 @@ struct Downloads : TemporaryDirectory {
   }
 };
 
-/// Returns the lines of the page's blocks of shell, without comments; a line that ends in \ continues in the next.
+/// Returns the lines of the page's shell blocks, without comments; joins a line that ends in \ with the next.
 std::vector<std::string> commands_of(const std::string& page) {
   std::vector<std::string> commands;
   std::istringstream lines(read_text_file(page));

@@ -1,4 +1,4 @@
-// A stand-in for what heed bench --only times --json prints.
+// A stand-in for the output of heed bench --only times --json.
 #pragma once
 
 #include <nlohmann/json.hpp>
