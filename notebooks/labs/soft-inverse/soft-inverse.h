@@ -84,8 +84,8 @@ class MySoft : public MechanismBase<MySoft> {
 
   // Undoing 4: out = P^T Y, Y = X Z, Z = P v give dP, dX and dv (heed/kernels/products/nystrom.h).
   // Undoing 3: dA from dX, below.
-  // Undoing 2: dL and dq from P; dL from A, whose rows and columns are both landmarks
-  // (heed/kernels/distances/gaussian.h). Undoing 1: the rows of dL are added to those of dq.
+  // Undoing 2: dL and dq from P; dL from A, whose rows and columns are landmarks (heed/kernels/distances/gaussian.h).
+  // Undoing 1: the rows of dL are added to those of dq.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& f,
                     const Scratch<T>& to, const AttentionGradient<T>& gradient) const {

@@ -73,6 +73,6 @@ def paired(a, b):
 
 def seeds_needed(deviation, difference):
     """The number of seeds per arm with which a test at 5 % finds a true difference in four of five cases."""
-    # The standard error of a difference of two means of n is sqrt(2 / n) deviation. The test requires 1.96 of these, and
-    # in four of five cases the difference exceeds its true value minus 0.84 of them.
+    # The standard error of a difference of two means of n is sqrt(2 / n) deviation. The test requires 1.96 of it, and
+    # in four of five cases the difference exceeds its true value minus 0.84 of it.
     return math.ceil(2 * ((1.96 + 0.84) * deviation / difference) ** 2)

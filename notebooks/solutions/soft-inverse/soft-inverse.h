@@ -84,8 +84,8 @@ class MySoft : public MechanismBase<MySoft> {
 
   // Undoing 4: out = P^T Y, Y = X Z, Z = P v give dP, dX and dv (heed/kernels/products/nystrom.h).
   // Undoing 3: dA from dX, below.
-  // Undoing 2: dL and dq from P; dL from A, whose rows and columns are both landmarks
-  // (heed/kernels/distances/gaussian.h). Undoing 1: the rows of dL are added to those of dq.
+  // Undoing 2: dL and dq from P; dL from A, whose rows and columns are landmarks (heed/kernels/distances/gaussian.h).
+  // Undoing 1: the rows of dL are added to those of dq.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& f,
                     const Scratch<T>& to, const AttentionGradient<T>& gradient) const {
@@ -162,8 +162,8 @@ class MySoft : public MechanismBase<MySoft> {
     }
   }
 
-  /// Computes to.dA from to.dX, which is overwritten: undoes the steps, from the last to the first. With D =
-  /// d(loss)/dX_{k+1}, U = X_k A and B = D X_k^T, X_{k+1} = 2 X_k - U X_k gives
+  /// Computes to.dA from to.dX, which is overwritten: undoes the steps, from the last to the first. With
+  /// D = d(loss)/dX_{k+1}, U = X_k A and B = D X_k^T, X_{k+1} = 2 X_k - U X_k gives
   ///   dA -= X_k^T B,   dX_k = 2 D - U^T D - B A^T.
   /// X_0 = a A gives dA += a D and da = <D, A>; a = 1.8 / |A|^2 gives d|A| = -2 a da / |A|, for each element of the
   /// row whose sum |A| is.
