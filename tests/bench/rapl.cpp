@@ -32,7 +32,7 @@ struct Powercap {
 
 BOOST_AUTO_TEST_SUITE(package_energy)
 
-// Two packages; the second also counted by another interface, the cores inside the first, and the whole platform.
+// Two packages are added; the cores, the platform and a second interface to package 0 are ignored.
 BOOST_FIXTURE_TEST_CASE(packages_add_up_and_nothing_is_counted_twice, Powercap) {
   zone("intel-rapl:0", "package-0");
   zone("intel-rapl:0:0", "core");

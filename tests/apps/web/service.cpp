@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(an_image_has_probabilities_and_maps) {
 }
 
 BOOST_AUTO_TEST_CASE(every_mechanism_can_be_opened_and_looked_at) {
-  // Some options must divide the 16 patches.
+  // Values of a few options must divide the 16 patches.
   const std::map<std::string, std::string> smaller{
       {"chunk", "4"}, {"buckets", "4"}, {"length", "4"}, {"landmarks", "4"}};
   for (const MechanismEntry& entry : heed::mechanisms()) {

@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(names_and_parameters_are_checked) {
   check([](DataConfig& c) { c.randaugment_magnitude = 11; }, "data.randaugment_magnitude is 11");
 }
 
-// Of n = 400 images, 100 +- 8.7 are erased at probability 1/4; the bounds are six deviations. The changes must be a
+// At probability 1/4, 100 +- 8.7 of n = 400 images are erased; the bounds are six deviations. The changes must be a
 // full rectangle in all channels.
 BOOST_AUTO_TEST_CASE(erase_fills_one_rectangle) {
   int erased = 0;

@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(boxes_lie_anywhere) {
   const double sum = static_cast<double>(std::count(inside.begin(), inside.end(), true));
   check_z(z_of_successes(sum, static_cast<double>(inside.size()), likely / some), "boxes inside");
   check_z(z_of_correlation(down, right), "rows and columns");
-  // Their centres are on both sides of the middle.
+  // The centres are on either side of the middle with equal probability.
   for (const std::vector<double>* centres : {&down, &right}) {
     double above = 0;
     for (const double centre : *centres) above += centre > 0.5 ? 1 : centre == 0.5 ? 0.5 : 0;

@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(tails) {
   BOOST_TEST(forward<double>(Pointwise::softplus, 0) == std::log(2.0));
 }
 
-// Rows of 3 of 4 columns, causal from the first: nothing beyond the valid keys is written, and s is scaled only there.
+// Causal rows of 3 columns with a gap: only the elements of valid keys are written, and only their s is scaled.
 BOOST_AUTO_TEST_CASE(rows) {
   const kernels::PointwiseRows rule{Pointwise::relu2, 0.25, {0.5, true, 1}};
   const auto matrix = [](std::vector<double>& x) { return Matrix<double>(x.data(), 2, 3, 4); };

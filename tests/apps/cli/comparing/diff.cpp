@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
   check_contains(mistake(part), {"looks  like no number", "right  for rows 0 to 2; wrong for row 3", "inf"});
   const std::string whole = write("whole", {{"x", {4, 6}, drawn()}});
   check_contains(different({*this / "b", whole}, {"x: "}), {"looks  like numbers that should be NaN or infinite"});
-  // A mask in both files.
+  // Elements that are -inf in both files count as equal.
   Values masked = drawn(), twice = drawn(2);
   for (const std::size_t i : {1, 2, 3}) masked[i] = twice[i] = -INFINITY;
   check_contains(different({write("a", {{"x", {4, 6}, masked}}), write("b", {{"x", {4, 6}, twice}})}, {"x: 21 of 24"}),

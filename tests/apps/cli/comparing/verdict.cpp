@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   refuse({"--better", "b", "a", "--less"}, {"'b'", "accuracies", "--less"});
 }
 
-// Percentages would have a negative variance, and therefore no floor.
+// Percentages are rejected: p (1 - p) would give a negative variance, and so no lower bound of the deviation.
 BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   const std::string header = "claim,arm,seed,value,images\n", rows = "one,a,1,0.9,16\none,a,2,1,16\none,a,3,0,16\n";
   write(header + rows + "one,b,1,0.5,16\none,b,2,97,16\none,b,3,0.5,16\n");

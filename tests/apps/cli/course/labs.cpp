@@ -72,7 +72,7 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
   }
 }
 
-// Each passes an incomplete check: the gradient's reference is wrong, too; a non-default option is missing.
+// Each would pass a weaker judge: one that differentiates the wrong newton, or one that uses default options only.
 BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
   newton +=

@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
   check_contains(heed_with({"predict", "--weights", both + ":other", "--model", "auto", given.image}).err,
                  {"no name of its tensors begins with 'other.'"});
 
-  // Names of other wrappers.
+  // An unknown prefix of all names.
   given.write("tower.", wrapped);
   check_refusal({"predict", "--weights", wrapped, "--model", "auto", given.image},
                 {"holds a network with a prefix, 'tower.'; " + wrapped + ":tower takes it"});

@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(a_killed_sweep_goes_on) {
   check_cells(100);
 }
 
-// Opening a pipe without a reader would block with signals blocked, even Ctrl-C.
+// Opening a named pipe without a reader would block the sweep, also for Ctrl-C.
 BOOST_AUTO_TEST_CASE(logs_are_files_of_the_sweeps_own) {
   write_arms(1);
   const std::string place = cell("softmax", 1), log = place + "/train.log", dear = *this / "dear";
