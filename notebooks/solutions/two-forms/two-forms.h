@@ -109,8 +109,8 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
     cost.forward = product_counts(N, M, d) + N * M * Counts{.div = 1, .cmp = 1} + squares + product_counts(N, e, M);
     cost.forward_contractions = product_contractions(N, M, d + e);
     // Backward: A, recomputed; 3. dv and dA; 2. dS; 1. dq and dk.
-    cost.backward = squares + product_counts(M, e, N) + product_counts(N, M, e) + N * M * Counts{.mul = 2, .div = 2} +
-                    product_counts(N, d, M) + product_counts(M, d, N);
+    cost.backward = squares + product_counts(M, e, N) + product_counts(N, M, e) +
+                    N * M * Counts{.mul = 2, .div = 2} + product_counts(N, d, M) + product_counts(M, d, N);
     cost.backward_contractions = 2 * cost.forward_contractions;
     return shape.heads * cost;
   }
