@@ -213,7 +213,7 @@ MECHANISMS = {
                  "q-h r-h h-S S-A A-O v-O O-out"),
 }
 
-# Where a diagram is not of one head, or of one setting.
+# Notes on diagrams of several heads or of one setting among several.
 SCOPES = {"aft": "one head of all channels", "lambda": "all heads", "synthesizer": "one head, kind=dense",
           "cosformer": "one head, reweight=1d", "linear": "one head, not causal", "performer": "one head, not causal"}
 

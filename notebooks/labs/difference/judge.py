@@ -115,4 +115,4 @@ def judge_seeds_needed(arguments, result):
     power = 0.5 * math.erfc((1.96 - shift) / math.sqrt(2))
     if power < 0.79:
         return f"with so few seeds, the difference is found in {power:.0%} of the cases"
-    return f"with so many seeds, the difference is found in {power:.0%} of the cases" if power > 0.84 else None
+    return f"with this number of seeds, the difference is found in {power:.0%} of the cases" if power > 0.84 else None

@@ -87,11 +87,11 @@ async function ways(browser, base) {
   });
 
   await test("an address of nonsense is a page of what there is", async () => {
-    const page = await open(browser, `${base}#look?data=toString&image=1.5&patch=1000&left=nobody&picture=none`);
+    const page = await open(browser, `${base}#look?data=toString&image=1.5&patch=1000&left=unknown&picture=none`);
     await settle(page);
     const said = await page.locator(".image-side .note").first().textContent();
     expect(said.startsWith("Test image 1:") && said.includes("what the class token takes"), said);
-    await page.getByText("There is no model “nobody” here").waitFor();
+    await page.getByText("There is no model “unknown” here").waitFor();
     expect(!page.url().includes("patch="), page.url());
     await page.context().close();
   });

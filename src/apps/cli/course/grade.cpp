@@ -97,8 +97,8 @@ class Class {
     for (const std::string& name : options_.only)
       require(std::ranges::find(known, name) != known.end(), "grade: {} has no lab {}{}", place, in_quotes(name),
               suggestion(name, known));
-    require(!labs_.empty(), "{}: nobody has handed in a file of a lab in {}; expected DIR/STUDENT/{}",
-            options_.directory, place, file);
+    require(!labs_.empty(), "{}: no file of a lab in {} was handed in; expected DIR/STUDENT/{}", options_.directory,
+            place, file);
   }
 
   /// Given, or that of the run which was begun here, or a new one.
@@ -227,7 +227,7 @@ void add_grade(Command program) {
                  {.required = true});
   command.option("-o,--output", &options.output, "the table of marks; feedback lies beside it, in NAME.feedback",
                  {.value = "FILE", .required = true});
-  command.option("--lab", &options.only, "a lab to grade; repeatable; default: all that somebody has handed in",
+  command.option("--lab", &options.only, "a lab to grade; repeatable; default: all labs with submissions",
                  {.value = "NAME", .one_each = true});
   command.option("--labs", &options.labs, "the directory of labs; default: notebooks/labs", {.value = "DIR"});
   command.option("--roster", &options.roster,
@@ -235,7 +235,7 @@ void add_grade(Command program) {
                  {.value = "FILE"});
   command.option("--due", &options.due, "due dates, lines LAB,2026-11-30 18:00 (LAB may be *), for late days",
                  {.value = "FILE"});
-  command.option("--student", &options.student, "grade this one again, and nobody else", {.value = "NAME"});
+  command.option("--student", &options.student, "grade only this one, again", {.value = "NAME"});
   command.option("--jobs", &options.jobs, "submissions graded side by side; default: the number of cores",
                  {.value = "N", .range = {{1, 256}}});
   command.option("--seed", &options.seed, "of the hidden inputs; default: that of the run begun here, or a new one",

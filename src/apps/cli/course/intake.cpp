@@ -44,7 +44,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// Is the name one of a file that nobody hands in on purpose, or that belongs to a lab and is not marked?
+/// Returns true for a file that is handed in by accident, or that belongs to a lab and is not marked.
 bool is_ignored(const std::string& name) {
   static const std::set<std::string> known{"__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini",
                                            "lab.toml", "judge.py",    "calls.py",  "student.txt"};

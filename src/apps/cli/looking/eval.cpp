@@ -89,9 +89,8 @@ std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& imag
   std::vector<Index> drawn;
   for (std::size_t c = 0; c < of_classes.size(); ++c) {
     std::vector<Index>& own = of_classes[c];
-    require(static_cast<Index>(own.size()) >= count,
-            "{}: class {} has {} training images; --shots {} takes so many of each", set.name(),
-            in_quotes(set.class_names()[c]), own.size(), count);
+    require(static_cast<Index>(own.size()) >= count, "{}: class {} has {} training images; --shots {} needs as many of each",
+            set.name(), in_quotes(set.class_names()[c]), own.size(), count);
     shuffle(own, RandomStream(static_cast<std::uint64_t>(seed)).derive("shots").derive(c));
     drawn.insert(drawn.end(), own.begin(), own.begin() + count);
   }

@@ -88,7 +88,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
 /// Draws the predicted classes of test scenes' patches beside the true ones.
 int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
-          "predict: {} tells patches of scenes apart: expected --index N,... and -o FILE.png", a.run);
+          "predict: {} classifies the patches of scenes; expected --index N,... and -o FILE.png", a.run);
   require_png(a.out);
   const Experiment& x = trained.experiment;
   const Scenes scenes(x.data.source, x.data.path, Split::test, 0, x.model.patch);
@@ -129,9 +129,9 @@ int predict_command(PredictArguments& a) {
   require_images(a.run, trained);
   require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
   if (trained.experiment.model.output == "tokens") return predict_patches(a, trained);
-  require(a.out.empty(), "predict: -o draws what models of patches say; {} tells images apart", a.run);
+  require(a.out.empty(), "predict: -o draws the classes of patches; {} classifies images", a.run);
   const std::vector<std::string> classes = trained.task->class_names();
-  require(!classes.empty() && trained.experiment.model.classifier, "{}: its model does not tell classes apart",
+  require(!classes.empty() && trained.experiment.model.classifier, "{}: its model does not classify",
           a.run.empty() ? a.weights : a.run);
   const NamedImages read = read_pictures(a, trained);
   if (read.images.empty()) return read.status;

@@ -205,7 +205,7 @@ Json model_json(const std::string& run) {
     return obstacle(error.what());
   }
   const Study study{trained, *images, trained.task->class_names()};
-  if (study.classes.empty()) return obstacle(fmt::format("{}: its model does not tell classes apart", run));
+  if (study.classes.empty()) return obstacle(fmt::format("{}: its model does not classify", run));
   try {
     return study_json(study);
   } catch (const Diverged& error) {

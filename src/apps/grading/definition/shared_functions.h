@@ -18,7 +18,7 @@ inline constexpr const char* shared_functions = R"(
       for (Index c = 0; c < x.columns; ++c) y(i, c) = y(i, c) * function(x(i, c));
   }
 
-  /// Of z = y function(x): dx = dz y slope(x), dy = dz function(x), which may lie where dz did.
+  /// Computes the gradients of z = y function(x): dx = dz y slope(x), dy = dz function(x), which may lie where dz did.
   template <class T, class Function, class Slope>
   static void undo_gate(Matrix<const T> x, Matrix<const T> y, Matrix<const T> dz, const Function& function,
                         const Slope& slope, Update update, Matrix<T> dx, Matrix<T> dy) {

@@ -341,7 +341,7 @@ BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
   check_refusal({"grade", directory / "in", "-o", ""}, {"-o ''", "table of marks"});
   check_refusal({"grade", directory / "in", "-o", directory / "in"}, {"table of marks"});
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs"},
-                {"nobody has handed in", "DIR/STUDENT/double.py"});
+                {"was handed in", "DIR/STUDENT/double.py"});
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs", "--lab", "dubble"},
                 {"no lab 'dubble'", "did you mean 'double'"});
 }

@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   const std::string headless = given / "headless.safetensors", toml = given / "model.toml";
   writer.write(headless);
   output_of({"maps", "--weights", headless, "--model", toml, given.image, "-o", given / "sheet.png"});
-  check_refusal({"predict", "--weights", headless, "--model", toml, given.image}, {"does not tell classes apart"});
+  check_refusal({"predict", "--weights", headless, "--model", toml, given.image}, {"does not classify"});
 
   write_file(given / "names", "cat\ndog\r\ncow\n");
   const Finished named =

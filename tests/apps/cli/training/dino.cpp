@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(a_run_without_labels) {
   check_contains(output_of({"features", run, "--blocks", "2", "-o", workshop / "f"}), {"32 features of 30 images"});
   check_contains(output_of({"spectrum", run, "--images", "4"}), {"4 test images"});
   check_refusal({"eval", run}, {"learnt without labels and has no head", "--knn"});
-  check_refusal({"predict", run, "--index", "0"}, {"does not tell classes apart"});
+  check_refusal({"predict", run, "--index", "0"}, {"does not classify"});
   check_refusal({"train", write_experiment(workshop, x), "--run", workshop / "b", "--set", "attention.mechanism=aft"},
                 {"[dino] local_size = 4", "blocks.0.attn", "only pos_embed can be interpolated"});
   check_refusal({"train", write_experiment(workshop, x), "--run", workshop / "b", "--set", "train.method=supervised"},
