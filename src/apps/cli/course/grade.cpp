@@ -161,6 +161,7 @@ class Class {
     const Lab& lab = one.grader->lab();
     Json json = json_of(lab, result);
     json["student"] = one.student;
+    json["calls"] = result.calls;
     json["graded"] = one.mark;
     fs::create_directories(feedback_ / one.student);
     write_file(one.place + ".txt", text_of(lab, result));

@@ -78,6 +78,8 @@ class Writer {
       for (std::size_t w = 0; w < works.size(); ++w)
         if (const std::string words = suspicious_words(texts[w], stub, lab.kind); !words.empty())
           add_flag(*works[w], "uses " + words);
+      for (const Submission* const work : works)
+        if (const std::string calls = calls_of(*work); !calls.empty()) add_flag(*work, "calls " + calls);
       for (const LikePair& pair : like_pairs(texts, stub, lab.kind)) {
         const Submission &first = *works[pair.first], &second = *works[pair.second];
         const bool identical = texts[pair.first] == texts[pair.second];
@@ -91,6 +93,14 @@ class Writer {
     if (page.empty()) page = "<p>No two submissions are alike.</p>\n";
     write_file(class_.feedback / "pairs.html",
                "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Like pairs</title>\n" + page);
+  }
+
+  static std::string calls_of(const Submission& one) {
+    std::string names;
+    const std::optional<Json> result = one.result();
+    if (!result || !result->contains("calls")) return names;
+    for (const Json& name : result->at("calls").items()) names += (names.empty() ? "" : ", ") + name.text();
+    return names;
   }
 
   void add_flag(const Submission& one, const std::string& flag) {

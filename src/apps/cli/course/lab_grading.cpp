@@ -252,7 +252,8 @@ LabResult LabGrader::grade_mechanism(const std::string& source, const std::strin
   write_file(header, source);
   const std::string stub = handed_out(student);
   compile_submission(header, lab_->file(), stub, place, object, shared_);
-  require_own_work(read_file(object), stub);
+  const std::string compiled = read_file(object);
+  require_own_work(compiled, stub);
   if (lab_->kind == LabKind::personal) {
     const auto own = mechanism_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write));
     const RandomStream random = RandomStream(seed_).derive(lab_->name).derive(student);
@@ -261,9 +262,9 @@ LabResult LabGrader::grade_mechanism(const std::string& source, const std::strin
                              .reference = own.get(),
                              .slack = lab_->slack,
                              .cases = draw_cases(own.get(), true, random)};
-    return {"", mark_plugin(task, {}, source, place, object)};
+    return {"", mark_plugin(task, {}, source, place, object), system_calls_in(compiled)};
   }
-  LabResult result{"", std::vector<Mark>(lab_->points.size())};
+  LabResult result{"", std::vector<Mark>(lab_->points.size()), system_calls_in(compiled)};
   for (const Setting& setting : settings_) {
     const MechanismTask task{.name = lab_->mechanism,
                              .options = joined(lab_->options, setting.own),

@@ -26,8 +26,9 @@ std::vector<Lab> labs_in(const std::string& place);
 
 /// The marks of one submission.
 struct LabResult {
-  std::string problem;      ///< why nothing of it could be graded; empty if it was
-  std::vector<Mark> marks;  ///< in the order of the points
+  std::string problem;               ///< why nothing of it could be graded; empty if it was
+  std::vector<Mark> marks;           ///< in the order of the points
+  std::vector<std::string> calls{};  ///< system functions that a compiled submission calls
 
   double sum(const Lab& lab) const;
 };

@@ -41,6 +41,9 @@ void compile_submission(const std::string& header, const std::string& shown, con
 /// function of heed that no header in `stub` declares.
 void require_own_work(const std::string& object, const std::string& stub);
 
+/// The system functions that a compiled submission calls although no computation needs them, such as fork and socket.
+std::vector<std::string> system_calls_in(const std::string& object);
+
 /// Throws Error if the text has one of these words, or can put one together.
 void require_no_forbidden_word(const std::string& source, const std::vector<std::string>& forbidden);
 

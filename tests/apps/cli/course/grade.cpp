@@ -346,7 +346,8 @@ BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
                 {"no lab 'dubble'", "did you mean 'double'"});
 }
 
-// Five compiled submissions: code before main, copies of heed's own mechanisms, hangs in each of their parts.
+// Compiled submissions: code before main, copies of heed's own mechanisms, hangs in each of their parts, bombs for the
+// compiler.
 BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::precondition(without_sanitizer)) {
   fs::create_directories(directory / "labs/softmax-backward");
   fs::copy_file("notebooks/labs/softmax-backward/lab.toml", directory / "labs/softmax-backward/lab.toml");
@@ -376,6 +377,11 @@ BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::prec
   hand_in("spies", file, solution + "\n#include \"" + target + "\"\n");
   hand_in("broken", file, with(solution, "const Matrix<T> A = saved[h];", "const Matrix<T> A = saved[h]"));
   hand_in("nothing", file, "passed\n");
+  hand_in("endless", file, solution + "\ntemplate <int N> struct A { A<N + 1> a; };\ninline A<0> bomb;\n");
+  hand_in("swollen", file,
+          solution + "\n#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(x))))\nB(B(B(int f();)))\n");
+  hand_in("zero", file, solution + "\n#include \"/dev/zero\"\n");
+  hand_in("assembler", file, solution + "\nasm(\"nonsense 1\");\n");
   grade({"--jobs", "2"});
   BOOST_TEST(run.status == 0, run.err);
   const std::string full = "10,10,graded,gradient v 2/2; gradient q 3/3; gradient k 3/3; cost backward 2/2";
@@ -383,8 +389,12 @@ BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::prec
   BOOST_TEST(rows["wild"] == full, feedback("wild", "softmax-backward.txt"));
   BOOST_TEST(rows["hangs"] == "0,10,graded,gradient v 0/2; gradient q 0/3; gradient k 0/3; cost backward 0/2");
   BOOST_TEST(rows["forges"].starts_with("0,10,graded"));
-  for (const char* const student : {"copies", "broken", "nothing"})
+  BOOST_TEST(flags["wild"].find("calls fork, kill, open, setsid, unlink") != std::string::npos, flags["wild"]);
+  for (const char* const student : {"copies", "broken", "nothing", "endless", "swollen", "zero", "assembler"})
     BOOST_TEST(rows[student].starts_with("0,10,refused"), student);
+  check_contains(feedback("endless", "softmax-backward.txt"), {"template instantiation depth exceeds"});
+  check_contains(feedback("swollen", "softmax-backward.txt"), {"the compiler was stopped: it takes more than 3 GB"});
+  check_contains(feedback("assembler", "softmax-backward.txt"), {"the assembler says: no such instruction"});
   check_contains(feedback("copies", "softmax-backward.txt"), {"make_mechanism", "may not"});
   check_contains(feedback("broken", "softmax-backward.txt"), {"softmax-backward.h:", "expected"});
   check_contains(feedback("nothing", "softmax-backward.txt"), {"\nsoftmax-backward.h: does not say which class"});
