@@ -202,7 +202,7 @@ judge() {
     mv "$table.part" "$table"
     rm "$rows"
   fi
-  # Status 1 is a claim that does not hold, 4 an undecided one: results as well.
+  # Status 1 (the claim does not hold) and 4 (undecided) are results, too.
   # shellcheck disable=SC2086  # options are words
   "$heed" verdict "$table" --claim "$claim" "$@" $verdict_options || { code=$?; [ $code = 1 ] || [ $code = 4 ] || exit $code; }
 }

@@ -15,7 +15,7 @@ class MyAttention : public MechanismBase<MyAttention> {
   static constexpr const char* summary = "one line";
   static constexpr const char* complexity = "time O(?), memory O(?)";
 
-  // Options of users: visit("name", member, "meaning"). variants() together reach every branch of the code.
+  // User options: visit("name", member, "meaning"). variants() together reach every branch of the code.
   template <class Visitor>
   void options(Visitor&) {}
   static std::vector<OptionValues> variants() { return {{}}; }
