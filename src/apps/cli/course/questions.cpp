@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A notebook's text: one text, or a list of lines with their ends.
-std::string joined(const Json& source) {
+std::string source_text(const Json& source) {
   return source.visit([](const auto& value) {
     using Value = std::decay_t<decltype(value)>;
     std::string text;
@@ -43,7 +43,7 @@ std::map<std::string, std::string> answers_of(const Json& notebook) {
     if (!metadata.contains("tags")) continue;
     for (const Json& tag : metadata.at("tags").items())
       if (tag.text().starts_with("answer-"))
-        answers[tag.text().substr(7)] = without_invitation(joined(cell.at("source")));
+        answers[tag.text().substr(7)] = without_invitation(source_text(cell.at("source")));
   }
   return answers;
 }
