@@ -43,7 +43,7 @@ export class CheckView {
     this.all = make("button", { onclick: () => this.checkAll() }, "Check every element");
     this.rows = make("div", { "aria-live": "polite" });
     this.surrogates = new Chart({
-      title: "Derivatives of -|w - x| (sign), and what adder layers put in their place",
+      title: "Derivatives of -|w - x| (sign), and the surrogates in adder layers",
       x: "u = w - x",
     });
     this.#show = latest(() => this.#showNow());
@@ -76,7 +76,7 @@ export class CheckView {
       make(
         "p",
         {},
-        "Every mechanism has a forward and a backward pass, both written by hand. Here is one number that it is given, and what the backward pass says of it: the slope of a random sum of the outputs. Differences of the forward pass must say the same.",
+        "Every mechanism has a forward and a backward pass, both written by hand. For one element of an input, the backward pass gives the slope of a random weighted sum of the outputs. Finite differences of the forward pass must give the same slope.",
       ),
       field("Mechanism", this.mechanism),
       field("Setting", this.setting),
@@ -95,7 +95,7 @@ export class CheckView {
       make(
         "p",
         { class: "note" },
-        "An adder layer takes -|w - x| for each product x w. With the derivative proper, the sign, it hardly learns: so its backward pass gives x the clamped difference (hardtanh) and w the whole difference (full). These numbers come out of the layer's own backward pass.",
+        "An adder layer replaces each product x w by -|w - x|. With the exact derivative, the sign, it hardly learns. Its backward pass therefore uses the clamped difference (hardtanh) for x and the full difference for w. The curves are values of the layer's backward pass.",
       ),
     );
   }

@@ -231,10 +231,10 @@ export class ImageChoice {
     const place = `row ${Math.floor(this.query / this.side) + 1}, column ${(this.query % this.side) + 1}`;
     const shown =
       this.query >= 0
-        ? `what the patch in ${place} takes from each`
+        ? `attention of the patch in ${place} to each patch`
         : model.class_token
-          ? "what the class token takes from each patch; click a patch to see what that takes"
-          : "what all patches take from each, on average; click a patch to see what that takes";
+          ? "attention of the class token to each patch; click a patch to see its attention"
+          : "mean attention of all patches to each; click a patch to see its attention";
     const taken = answers.map((answer) => {
       const best = Math.max(...answer.look.probabilities);
       const by = answers.length > 1 ? ` by ${answer.name}` : "";

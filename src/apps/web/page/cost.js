@@ -21,8 +21,8 @@ export class CostTable {
     this.pass = make(
       "select",
       { onchange: () => this.show(this.last) },
-      make("option", { value: "forward" }, "to answer for an image"),
-      make("option", { value: "step" }, "to learn from an image"),
+      make("option", { value: "forward" }, "inference, per image"),
+      make("option", { value: "step" }, "training, per image"),
     );
     this.place = make("div");
     this.failed = make("p", { class: "failed", role: "alert" });
@@ -36,7 +36,7 @@ export class CostTable {
       make(
         "p",
         { class: "note" },
-        "Counts as the textbook computes them, every one proven by a run that counts. Energies are those of arithmetic alone, by a published table for 45 nm; they are not measured here.",
+        "Counts follow the textbook algorithm, and tests compare each with an instrumented run. Energies are for arithmetic alone, from a published table for 45 nm; they are not measured.",
       ),
     );
     this.show = latest((plan) => this.#show(plan));

@@ -37,11 +37,11 @@ export class Keeping {
       make(
         "p",
         { class: "note" },
-        "What is kept stands under Look, after a reload too. The run, unpacked, is what ",
+        "Saved models are listed under Look, also after a reload. ",
         make("code", {}, "heed eval DIRECTORY"),
-        " takes; the weights alone are for ",
+        " reads the unpacked run, ",
         make("code", {}, "heed eval RUN --weights FILE"),
-        ".",
+        " the weights alone.",
       ),
     );
     this.element = make("div", {}, this.buttons, this.said, this.mine);
@@ -84,7 +84,7 @@ export class Keeping {
     this.#library.own = [...this.#library.own.filter((one) => one.id !== id), kept];
     this.said.textContent = stored
       ? `“${name}” is kept in this browser.`
-      : `“${name}” is kept until the page is closed: this browser's store does not take it.`;
+      : `“${name}” is kept until the page is closed: this browser cannot store it.`;
     this.#list();
     this.#changed();
   }

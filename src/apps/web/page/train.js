@@ -130,7 +130,7 @@ export class TrainView {
         make(
           "p",
           { class: "note" },
-          "The first test image. At first all patches look alike to a model; after some hundred steps they do not. Click a patch of a map, or use the arrow keys, to see what that takes from each.",
+          "Maps of the first test image. An untrained model attends to all patches alike; after some hundred steps it does not. Click a patch of a map, or use the arrow keys, to see its attention to each patch.",
         ),
         this.maps.element,
       ),
