@@ -40,7 +40,7 @@ Json block_json(const AttentionSite<float>& site, Reply& reply) {
   if (const MapCapability* const maps = site.mechanism.maps()) {
     const MapTraits traits = maps->map_traits();
     const bool tokens = traits.axes == MapAxes::tokens;
-    const PictureInfo info{"map", tokens ? "what each token takes from each" : "what each channel takes from each",
+    const PictureInfo info{"map", tokens ? "attention of each token to each" : "attention of each channel to each",
                            tokens ? PictureAxes::pairs : PictureAxes::matrix};
     Tensor<float> map(map_shape(site.mechanism, site.inputs.front().shape));
     make_map(site.mechanism, site.inputs.front(), map.data());
