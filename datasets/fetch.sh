@@ -84,7 +84,7 @@ download() {
       elif command -v wget >/dev/null 2>&1; then
         wget --quiet --tries 3 --output-document "$2" -- "$1"
       else
-        die "neither curl nor wget is installed"
+        die "neither curl nor wget is installed; run apt-get install curl ca-certificates"
       fi ;;
     *) die "HEED_MIRROR must begin with http://, https:// or file://, not '$1'" ;;
   esac

@@ -73,6 +73,13 @@ Description: attention mechanisms on an ordinary computer
  the program, its models and experiments, course notebooks and labs, and
  headers and library for programs and mechanisms of your own.
 END
+# Python leaves compiled modules beside the scripts that root runs.
+cat >"$deb/DEBIAN/prerm" <<'END'
+#!/bin/sh
+set -e
+find /usr/share/heed -name __pycache__ -prune -exec rm -rf {} +
+END
+chmod 755 "$deb/DEBIAN/prerm"
 (cd "$deb" && find usr -type f -print0 | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 dpkg-deb --root-owner-group -Zxz -z1 --build "$deb" "$packed/heed_${version}_amd64.deb" >/dev/null
 ls -sh "$packed/heed_${version}_amd64.deb" "$packed/$name.tar.xz"

@@ -87,8 +87,13 @@ std::set<std::string> headers_for(const std::string& include, const std::string&
   return found;
 }
 
-/// Copies headers from one folder to another.
+/// Copies headers from one folder to another, with those of libraries that lie beside them.
 void copy_headers(const std::string& from, const std::set<std::string>& headers, const std::string& to) {
+  for (const char* name : {"fmt", "hwy"})
+    if (const fs::path library = fs::path(from) / name; fs::exists(library)) {
+      fs::create_directories(to);
+      fs::copy(library, fs::path(to) / name, fs::copy_options::recursive);
+    }
   for (const std::string& path : headers) {
     fs::create_directories((fs::path(to) / path).parent_path());
     fs::copy_file(fs::path(from) / path, fs::path(to) / path);

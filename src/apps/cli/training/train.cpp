@@ -10,6 +10,7 @@
 #include "taken_weights.h"
 
 #include "heed/analysis/resident_memory.h"
+#include "heed/attention/plugin.h"
 #include "heed/base/math.h"
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
@@ -40,6 +41,7 @@
 #include <mutex>
 #include <numbers>
 #include <optional>
+#include <set>
 
 namespace heed::cli {
 
@@ -398,7 +400,11 @@ void print_next(const Experiment& x, const std::string& run) {
     lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
     lines.emplace_back(fmt::format("{} report {}", heed, run), "all of it in one page");
   }
-  lines.emplace_back(fmt::format("{} {}", plot, run), "training curves");
+  std::set<std::string> plugins;
+  for (const std::string& name : x.attention.mechanism)
+    if (const PluginOrigin* const plugin = plugin_of(name)) plugins.insert(" --plugin " + shell_word(plugin->file));
+  for (auto& [command, meaning] : lines) command += fmt::format("{}", fmt::join(plugins, ""));
+  lines.emplace_back(fmt::format("{} {}", shell_word(plot), run), "training curves");
   std::size_t width = 0;
   for (const auto& [command, meaning] : lines) width = std::max(width, std::strlen(meaning));
   std::cout << "next:\n";
