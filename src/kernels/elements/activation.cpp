@@ -32,12 +32,21 @@ class Pieces {
     Vector number, r;
   };
   Place operator()(Vector t) const {
-    t = hn::Min(end_, t);
+    t = at_most_end(t);
     const Vector shifted = hn::MulAdd(t, per_unit_, rounder_);
     return {shifted, hn::MulSub(t, per_unit_, hn::Sub(shifted, rounder_))};
   }
 
  private:
+  /// Returns the lesser of t and end_; NaN stays NaN. The minimum of arm64 would return end_.
+  Vector at_most_end(Vector t) const {
+#if HWY_ARCH_X86
+    return hn::Min(end_, t);
+#else
+    return hn::IfThenElse(hn::Lt(end_, t), end_, t);
+#endif
+  }
+
   Vector end_ = constant(5.6f), per_unit_ = constant(per_unit), rounder_ = constant(0x1.8p23f);
 };
 
