@@ -90,8 +90,7 @@ download() {
   esac
 }
 
-# make_scratch: a directory that nobody else has put anything into, on the target's disk. What is made in it gets its
-# name when it is complete.
+# make_scratch: a new private directory on the target's disk; a complete result is renamed to its place.
 make_scratch() {
   scratch=$(mktemp -d -- "$target/fetching.XXXXXX") || die "$target: cannot write here"
   trap 'rm -rf -- "$scratch"; rmdir -- "$target" 2>/dev/null || true' EXIT
@@ -117,7 +116,7 @@ fetch() {
   changed=yes
 }
 
-# What unpack writes beside the members: their checksums, as they came out of the archive.
+# The file that unpack writes beside the members: their checksums, as unpacked.
 list=checksums.md5
 
 # unpack ARCHIVE: takes the known members out of it, nothing else, wherever the archive would put things. The

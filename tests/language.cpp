@@ -49,12 +49,13 @@ bool is_text(const fs::path& file) {
 }
 
 std::vector<fs::path> texts() {
-  std::vector<fs::path> list{"Makefile", "README.md", "CONTRIBUTING.md"};
+  std::vector<fs::path> list{"Makefile", "README.md", "CONTRIBUTING.md", "datasets/fetch.sh"};
   for (const char* folder : {"src", "include", "tests", "docs", "examples", "experiments", "models", "mk", "notebooks"})
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       const std::string path = entry.path().generic_string();
-      // Written by earlier versions: the page's models, and what notebooks and experiments leave behind.
-      const bool recorded = path.starts_with("src/apps/web/trained/") || path.find("/runs/") != std::string::npos;
+      // Recorded by other versions: the browser page's models, and runs of notebooks and experiments.
+      const bool recorded = path.starts_with("src/apps/web/trained/") || path.starts_with("notebooks/runs/") ||
+                            path.starts_with("experiments/runs/");
       if (entry.is_regular_file() && is_text(entry.path()) && !recorded && path != "tests/language.cpp")
         list.push_back(entry.path());
     }

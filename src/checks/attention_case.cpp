@@ -17,13 +17,16 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
       layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
   if (sequences) shape.grid_height = shape.grid_width = 0, shape.longest = s.queries;
   shape.keys = s.keys;
-  if (given == CaseOperands::apart && s.value_width > 0) try {
-      AttentionShape other = shape;
-      other.value_width = s.value_width;
+  if (given == CaseOperands::apart && s.value_width > 0) {
+    AttentionShape other = shape;
+    other.value_width = s.value_width;
+    try {
       mechanism.check(other);
       layout.value_width = shape.value_width = s.value_width;
-    } catch (const Error&) {  // e = d
+    } catch (const Error&) {
+      // The mechanism requires values as wide as keys, so the case keeps e = d.
     }
+  }
   std::vector<Index> starts{0};
   try {
     for (Index image = 0; image < (sequences ? s.images : 1); ++image) {

@@ -56,7 +56,7 @@ void add_change(std::string& text, const char* what, const std::vector<std::stri
 }  // namespace
 
 DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
-  // Some tasks have no files.
+  // The path is empty for data without files.
   const fs::path path = facts.files.empty() ? fs::path() : place_of(data);
   DataRecord record{data.name, data.source, path, {facts.classes, {}}, facts.background, {}};
   for (const std::string& file : facts.validation) record.recorded.validation.push_back(name_below(path, file));

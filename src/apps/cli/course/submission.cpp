@@ -87,17 +87,18 @@ std::set<std::string> headers_for(const std::string& include, const std::string&
   return found;
 }
 
-/// Copies headers from one folder to another, with those of libraries that lie beside them.
+/// Copies headers from one folder to another.
 void copy_headers(const std::string& from, const std::set<std::string>& headers, const std::string& to) {
-  for (const char* name : {"fmt", "hwy"})
-    if (const fs::path library = fs::path(from) / name; fs::exists(library)) {
-      fs::create_directories(to);
-      fs::copy(library, fs::path(to) / name, fs::copy_options::recursive);
-    }
   for (const std::string& path : headers) {
     fs::create_directories((fs::path(to) / path).parent_path());
     fs::copy_file(fs::path(from) / path, fs::path(to) / path);
   }
+}
+
+/// Copies the formatting library, which heed's headers include, if it is in the same folder, as in the tar file.
+void copy_library(const std::string& from, const std::string& to) {
+  const fs::path library = fs::path(from) / "fmt";
+  if (fs::exists(library)) fs::copy(library, fs::path(to) / "fmt", fs::copy_options::recursive);
 }
 
 /// Throws Error if the compiler has read headers of heed outside the folders, such as those installed in /usr/include.
@@ -152,6 +153,7 @@ std::string read_submission(const std::string& file, Index most) { return plain_
 
 SharedHeaders::SharedHeaders() {
   copy_headers(headers_of_program(), headers_for(headers_of_program(), ""), include());
+  copy_library(headers_of_program(), include());
   write_file(header(), std::string(base_headers) + "#include <cmath>\n#include <vector>\n");
   std::vector<std::string> words = compiler_words(include());
   words.insert(words.end(), {"-x", "c++-header", "-o", header() + ".gch", header()});
@@ -172,6 +174,7 @@ void compile_submission(const std::string& header, const std::string& shown, con
     if (shared)
       for (const std::string& base : headers_for(all, "")) headers.erase(base);
     copy_headers(all, headers, include);
+    if (!shared) copy_library(all, include);
   }
   std::vector<std::string> words = compiler_words(include), readable{include};
   write_file(unit, plugin_unit(header, mechanism_classes(header, shown)));

@@ -122,8 +122,12 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
 /// Returns the choice of the second model: --beside replaces the run or the weights.
 MapsArguments second_choice(const MapsArguments& a) {
   MapsArguments second = a;
-  (a.model.empty() ? second.run : second.weights) = a.beside;
-  if (a.model.empty()) second.weights.clear();
+  if (a.model.empty()) {
+    second.run = a.beside;
+    second.weights.clear();
+  } else {
+    second.weights = a.beside;
+  }
   return second;
 }
 
