@@ -1,4 +1,6 @@
-// A run interrupted after every single step has the same files as an uninterrupted one, in every task and family.
+// A run interrupted after every single step has the same files as an uninterrupted one, and so do runs with different
+// numbers of threads, in every task and family.
+#include "heed/kernels/products/gemm_bf16.h"
 #include "support/families.h"
 #include "support/tasks.h"
 
@@ -30,6 +32,29 @@ void check_cut_after_every_step(const TaskData& data, const std::string& name, c
   }
 }
 
+/// Returns an experiment of the task cases' images with a small model of a host family.
+Experiment of_family(const TaskData& data, const std::string& family) {
+  const Experiment of_images = data.cases().front().x;
+  Experiment x = small_experiment(family, {"model.channels=1", "model.classes=10", "model.image=8"});
+  x.data = of_images.data, x.train = of_images.train;
+  return x;
+}
+
+/// Runs two steps of 24 examples in sixteen lanes, validation and, except for scenes, the test.
+void check_threads(const TaskData& data, const std::string& name, Experiment x) {
+  BOOST_TEST_CONTEXT(name) {
+    x.train.batch = 24, x.train.microbatch = 1;
+    const auto with = [&](int count) {
+      const WithThreads threads(count);
+      const std::string directory = data.path(fmt::format("{} {}", name, count));
+      run_until(x.data.name == "scenes" ? 2 : 3, x, directory);
+      return directory;
+    };
+    const std::string alone = with(1);
+    for (const int count : {2, 3, 5, 8, 16, 64}) check_same_run(alone, with(count));
+  }
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(train_resume_tasks)
@@ -45,13 +70,41 @@ BOOST_AUTO_TEST_CASE(every_task_is_cut_after_every_step) {
 
 BOOST_AUTO_TEST_CASE(every_family_is_cut_after_every_step) {
   const TaskData data;
-  const Experiment of_images = data.cases().front().x;
   Index which = 0;
   for (const std::string family : {"xcit", "cvt", "soft"}) {
-    Experiment x = small_experiment(family, {"model.channels=1", "model.classes=10", "model.image=8"});
-    x.data = of_images.data, x.train = of_images.train;
+    Experiment x = of_family(data, family);
     keep_states(x, which++);
     check_cut_after_every_step(data, family, x);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(threads_leave_no_trace_in_any_task) {
+  const TaskData data;
+  for (TaskCase& c : data.cases()) {
+    c.x.train.dropout = 0.1;
+    check_threads(data, c.name, c.x);
+  }
+}
+
+// Batch norm: lanes in lockstep.
+BOOST_AUTO_TEST_CASE(threads_leave_no_trace_in_any_family) {
+  const TaskData data;
+  for (const std::string family : {"xcit", "cvt", "soft"}) check_threads(data, family, of_family(data, family));
+  Experiment dino = of_family(data, "xcit");
+  for (const TaskCase& c : data.cases())
+    if (c.name == "dino") dino.train = c.x.train, dino.dino = c.x.dino, dino.optim = c.x.optim, dino.data = c.x.data;
+  check_threads(data, "dino with batch norm", dino);
+}
+
+// Layers of 65536 weights, which idle threads share.
+BOOST_AUTO_TEST_CASE(threads_leave_no_trace_in_shared_operations) {
+  const TaskData data;
+  Experiment x = data.cases().front().x;
+  x.model.dim = 128, x.model.hidden = 512, x.model.depth = 1, x.model.patch = 2;
+  for (const std::string dtype : {"f32", "f64", "bf16"}) {
+    if (dtype == "bf16" && kernels::bf16_obstacle()) continue;
+    x.train.dtype = dtype;
+    check_threads(data, dtype, x);
   }
 }
 
