@@ -284,15 +284,21 @@ class Patterns {
   }
 
   ErrorPattern unknown() const {
+    double largest = 0;
+    for (const double g : p_.got) largest = std::max(largest, std::abs(g));
     double gg = 0, ge = 0, ee = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      gg += p_.got[i] * p_.got[i], ge += p_.got[i] * p_.expected[i], ee += p_.expected[i] * p_.expected[i];
+      const double g = p_.got[i] / largest;  // whose square cannot overflow
+      const double e = p_.expected[i];
+      gg += g * g, ge += g * e, ee += e * e;
     }
+    const double ratio = largest * std::sqrt(gg / ee);
     return {
         ErrorKind::unknown,
-        fmt::format(
-            "like no simple mistake: {:.3g} times as long as it should be, and the cosine between the two is {:.3f}",
-            std::sqrt(gg / ee), ge / std::sqrt(gg * ee))};
+        fmt::format("like no simple mistake: {:.3g} times as long as it should be{}, and the cosine between the two "
+                    "is {:.3f}",
+                    ratio, ratio > 1e10 ? " (is it read from memory that was never written?)" : "",
+                    ge / std::sqrt(gg * ee))};
   }
 
   const ErrorPart& p_;

@@ -174,6 +174,9 @@ BOOST_AUTO_TEST_CASE(one_part_right) {
 BOOST_AUTO_TEST_CASE(noise_is_nothing_simple) {
   const auto noise = [](const Numbers&, Index i, const Place&) { return RandomStream(9).uniform(i, -1, 1); };
   check_found(diagnosis_of(noise), ErrorKind::unknown, "cosine");
+  // Memory that was never written may hold numbers whose squares overflow.
+  const auto garbage = [](const Numbers&, Index i, const Place&) { return RandomStream(9).uniform(i, -1e300, 1e300); };
+  check_found(diagnosis_of(garbage), ErrorKind::unknown, "e+300 times as long as it should be (is it read from memory");
 }
 
 // A single number is a multiple of any other: only common factors are reported.

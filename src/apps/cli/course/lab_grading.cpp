@@ -157,7 +157,7 @@ std::string text_of(const Lab& lab, const LabResult& result) {
     for (const Json& line : point.at("says").items()) {
       const auto [at, is_new] = said.try_emplace(line.text(), point.at("name").text());
       text += is_new || line.text() == "not yet" ? fmt::format("       {}\n", line.text())
-                                                 : fmt::format("       as for {}\n", at->second);
+                                                 : fmt::format("       the same as for {}\n", at->second);
     }
   }
   return text;
