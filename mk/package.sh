@@ -9,6 +9,9 @@ version=$2
 name=heed-$version-x86-64
 deb=$packed/deb
 tar=$packed/tar/$name
+# The time of the last commit, which dpkg-deb, too, gives all files: two builds of a commit are the same bytes.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
 
 strip --strip-debug "$deb/usr/lib/libheed.a"
 gzip -9n "$deb"/usr/share/man/man1/*.1
@@ -43,13 +46,13 @@ for library in "$blas" $(ldd "$deb/usr/lib/heed/libheed.so" "$blas" | sed -n 's/
 done
 cp /usr/share/common-licenses/GPL-3 "$tar/share/doc/heed/libraries"
 sed -i 's|^prefix=.*|prefix=${pcfiledir}/../..|' "$tar/lib/pkgconfig/heed.pc"
-tar -C "$packed/tar" --sort=name --owner=0 --group=0 --numeric-owner -cf - "$name" | xz -T0 -1 >"$packed/$name.tar.xz"
+tar -C "$packed/tar" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner -cf - "$name" | xz -T0 -1 >"$packed/$name.tar.xz"
 
 # ---- The Debian package ----
 mkdir -p "$packed/debian" "$deb/DEBIAN"
 maintainer='The heed authors <heed@packages.invalid>'
 printf 'heed (%s) bookworm; urgency=medium\n\n  * See /usr/share/heed/docs.\n\n -- %s  %s\n' \
-  "$version" "$maintainer" "$(date -R)" | gzip -9n >"$licences/changelog.gz"
+  "$version" "$maintainer" "$(date -R -u -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$licences/changelog.gz"
 printf 'Source: heed\n\nPackage: heed\nArchitecture: amd64\n' >"$packed/debian/control"
 depends=$(cd "$packed" && dpkg-shlibdeps -O -ldeb/usr/lib/heed \
   deb/usr/bin/heed deb/usr/lib/heed/glibc-hwcaps/*/libheed.so | sed 's/^shlibs:Depends=//')

@@ -123,4 +123,15 @@ for library in $libraries; do
   in_system "$bare" env HEED_DATA=/root/data "$heed" train experiments/fashion-mnist.toml --run "tar-$library" $short &&
     cmp "$bare/root/tar-$library/last.safetensors" "$full/root/$run/last.safetensors" || die "the tar file trains other weights"
 done
+# The course from the tar file: a compiler, but no headers of libraries.
+tunables=
+in_system "$bare" apt-get -q update && in_system "$bare" apt-get -q install -y --no-install-recommends g++ ||
+  die "g++ cannot be installed"
+[ ! -e "$bare/usr/include/fmt" ] || die "the bare system has the formatting library's headers"
+cp -r "$full/root/class" "$full/root/hydra.h" "$bare/root"
+in_system "$bare" "$heed" plugin hydra.h && in_system "$bare" "$heed" gradcheck hydra --plugin hydra.so ||
+  die "the tar file: no plugin"
+in_system "$bare" "$heed" grade class --labs "heed-$version-x86-64/share/heed/notebooks/labs" -o marks.csv ||
+  die "the tar file grades nothing"
+cmp "$bare/root/marks.csv" "$full/root/marks-$library.csv" || die "the tar file gives other marks"
 echo "package: installs in $((installed - began)) s, works with $libraries, and is removed whole; the tar file works without libraries"

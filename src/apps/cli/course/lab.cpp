@@ -86,6 +86,12 @@ int new_command(const std::string& name, const std::string& student, const std::
 /// The students' page in the directory of notebooks, which a bundle has in the place of the instructor's.
 constexpr const char* student_page = "for-students.md";
 
+/// Copies a file, and lets its owner write to the copy: an installed file may be read-only.
+void copy_writable(const fs::path& from, const fs::path& to) {
+  fs::copy_file(from, to);
+  fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
+}
+
 /// Everything in a directory that students get: no solutions, no instructor's page, nothing hidden, and nothing that
 /// running the notebooks has left.
 void copy_for_students(const fs::path& from, const fs::path& to) {
@@ -97,7 +103,7 @@ void copy_for_students(const fs::path& from, const fs::path& to) {
         name == "__pycache__" || entry.is_symlink())
       continue;
     if (entry.is_directory()) copy_for_students(entry.path(), to / name);
-    if (entry.is_regular_file()) fs::copy_file(entry.path(), to / name);
+    if (entry.is_regular_file()) copy_writable(entry.path(), to / name);
   }
 }
 
@@ -139,13 +145,13 @@ void copy_course(const fs::path& notebooks, const fs::path& to) {
   const fs::path above = notebooks / "..";
   copy_for_students(notebooks, to / "notebooks");
   for (const char* const part : {"docs", "models"}) copy_for_students(above / part, to / part);
-  if (fs::exists(notebooks / student_page)) fs::copy_file(notebooks / student_page, to / "notebooks/README.md");
+  if (fs::exists(notebooks / student_page)) copy_writable(notebooks / student_page, to / "notebooks/README.md");
   std::set<std::string> linked = linked_files(notebooks);
   linked.merge(linked_files(above / "docs"));
   for (const std::string& file : linked) {
     if (!fs::is_regular_file(above / file) || file.starts_with("notebooks/")) continue;
     fs::create_directories((to / file).parent_path());
-    fs::copy_file(above / file, to / file, fs::copy_options::skip_existing);
+    if (!fs::exists(to / file)) copy_writable(above / file, to / file);
   }
   for (const char* const pages : {"docs", "notebooks"}) drop_dead_links(to / pages);
 }

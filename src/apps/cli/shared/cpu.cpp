@@ -95,8 +95,8 @@ __attribute__((constructor(101), target("general-regs-only,no-bmi,no-bmi2"))) vo
   const char* const name = lacking();
   if (name == nullptr) return;
   std::fprintf(stderr,
-               "heed: this CPU has no %s, which heed was compiled for (ARCH=" HEED_ARCH
-               "); compile it on this machine, after make clean, or for another ARCH\n",
+               "heed: this CPU has no %s, which this program was compiled for (ARCH=" HEED_ARCH
+               "); heed runs here if it is built from source on this machine, after make clean\n",
                name);
   _exit(2);
 }
