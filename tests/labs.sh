@@ -1,7 +1,6 @@
 #!/bin/sh
-# Every lab of the course: its solution gets full marks, its stub none. Every question of a notebook is answered. The
-# students' files contain no solution.
-# Committed notebooks have output of all cells in order.
+# Every lab of the course: its solution gets full marks and no flag, its stub no marks. Every question of a notebook is
+# answered. The students' files contain no solution. Committed notebooks have output of all cells in order.
 #
 #   sh tests/labs.sh BUILD      BUILD: the directory of the complete build
 set -eu
@@ -25,13 +24,18 @@ for lab in notebooks/labs/*/; do
   stub=$(find "$lab" -name "$name.*")
   solution=notebooks/solutions/$name/$(basename "$stub")
   [ -s "$solution" ] && [ -s "notebooks/solutions/$name/solution.md" ] || die "$name has no solution, or no page about it"
-  "$heed" lab check "$name" --file "$solution" >"$place/marks" || die "$name's solution is wrong: $(cat "$place/marks")"
-  status=0
-  "$heed" lab check "$name" --file "$stub" >"$place/marks" || status=$?
-  [ $status = 1 ] && grep -q '^0 of' "$place/marks" || die "$name's stub: status $status, $(cat "$place/marks")"
+  install -D -t "$place/class/solution" "$solution"
+  install -D -t "$place/class/stub" "$stub"
   count=$((count + 1))
 done
 [ $count -gt 0 ] || die "there are no labs"
+"$heed" grade "$place/class" -o "$place/marks.csv" >/dev/null 2>"$place/err" || die "heed grade: $(cat "$place/err")"
+awk -F, -v labs=$count '
+  $1 == "solution" && ($3 != $4 || $5 != "graded") { print $2 "\047s solution is wrong: " $0 }
+  $1 == "solution" && !/,$/ { print $2 "\047s solution has flags: " $0 }
+  $1 == "stub" && ($3 != 0 || $5 != "graded") { print $2 "\047s stub: " $0 }
+  END { if (NR != 2 * labs + 1) print "the table has " NR " rows" }' "$place/marks.csv" >"$place/wrong"
+[ -s "$place/wrong" ] && die "$(cat "$place/wrong")"
 
 for notebook in notebooks/*.ipynb; do
   grep -q '"execution_count": null' "$notebook" && die "$notebook has a cell that did not run; make notebooks"
@@ -55,4 +59,4 @@ done
 "$heed" lab bundle -o "$place/students" >/dev/null || die "heed lab bundle fails"
 [ -z "$(find "$place/students" -path '*solution*')" ] || die "students get solutions: $(find "$place/students" -path '*solution*')"
 grep -rq '^rubric = ' "$place/students/notebooks" && die "students get rubrics and answers to questions"
-echo "labs: $count solutions get all marks, and their stubs none; $questions questions are answered"
+echo "labs: $count solutions get all marks and no flag, their stubs no marks; $questions questions are answered"

@@ -117,6 +117,8 @@ class Class {
     use_threads(1);  // what computes on several cannot be copied
     if (!has_landlock())
       std::cerr << "heed: this kernel has no Landlock: submissions can read files of others, but not write any\n";
+    if (!Confined({"/bin/true"}, {.directory = work_.path()}).is_recorded())
+      std::cerr << "heed: this kernel does not report refused system calls: the flags do not name them\n";
     const bool compiled = std::ranges::any_of(
         labs_, [](const Lab& lab) { return lab.kind == LabKind::mechanism || lab.kind == LabKind::personal; });
     if (compiled) headers_ = std::make_unique<SharedHeaders>();
@@ -162,6 +164,7 @@ class Class {
     Json json = json_of(lab, result);
     json["student"] = one.student;
     json["calls"] = result.calls;
+    json["refused"] = std::vector<std::string>(result.refused.begin(), result.refused.end());
     json["graded"] = one.mark;
     fs::create_directories(feedback_ / one.student);
     write_file(one.place + ".txt", text_of(lab, result));

@@ -79,7 +79,8 @@ class Writer {
         if (const std::string words = suspicious_words(texts[w], stub, lab.kind); !words.empty())
           add_flag(*works[w], "uses " + words);
       for (const Submission* const work : works)
-        if (const std::string calls = calls_of(*work); !calls.empty()) add_flag(*work, "calls " + calls);
+        for (const auto& [key, verb] : {std::pair{"calls", "calls "}, std::pair{"refused", "was refused "}})
+          if (const std::string names = listed(*work, key); !names.empty()) add_flag(*work, verb + names);
       for (const LikePair& pair : like_pairs(texts, stub, lab.kind)) {
         const Submission &first = *works[pair.first], &second = *works[pair.second];
         const bool identical = texts[pair.first] == texts[pair.second];
@@ -95,11 +96,11 @@ class Writer {
                "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Like pairs</title>\n" + page);
   }
 
-  static std::string calls_of(const Submission& one) {
+  static std::string listed(const Submission& one, const std::string& key) {
     std::string names;
     const std::optional<Json> result = one.result();
-    if (!result || !result->contains("calls")) return names;
-    for (const Json& name : result->at("calls").items()) names += (names.empty() ? "" : ", ") + name.text();
+    if (!result || !result->contains(key)) return names;
+    for (const Json& name : result->at(key).items()) names += (names.empty() ? "" : ", ") + name.text();
     return names;
   }
 

@@ -207,7 +207,7 @@ LabResult LabGrader::grade(const std::string& file, const std::string& student) 
     const std::string source = read_submission(file);
     switch (lab_->kind) {
       case LabKind::python:
-        result.marks = python_->marks(source);
+        result.marks = python_->marks(source, result.refused);
         break;
       case LabKind::answers:
         result = grade_answers(source);
@@ -262,7 +262,9 @@ LabResult LabGrader::grade_mechanism(const std::string& source, const std::strin
                              .reference = own.get(),
                              .slack = lab_->slack,
                              .cases = draw_cases(own.get(), true, random)};
-    return {"", mark_plugin(task, {}, source, place, object), system_calls_in(compiled)};
+    LabResult result{"", {}, system_calls_in(compiled)};
+    result.marks = mark_plugin(task, {}, source, place, object, result.refused);
+    return result;
   }
   LabResult result{"", std::vector<Mark>(lab_->points.size()), system_calls_in(compiled)};
   for (const Setting& setting : settings_) {
@@ -271,7 +273,7 @@ LabResult LabGrader::grade_mechanism(const std::string& source, const std::strin
                              .reference = setting.reference.get(),
                              .slack = lab_->slack,
                              .cases = setting.cases};
-    std::vector<Mark> marks = mark_plugin(task, setting.own, source, place, object);
+    std::vector<Mark> marks = mark_plugin(task, setting.own, source, place, object, result.refused);
     std::size_t next = 0;
     for (std::size_t i = 0; i < lab_->points.size(); ++i)
       if (parts_of(lab_->points[i].name).options == setting.own) result.marks[i] = std::move(marks[next++]);
@@ -280,13 +282,14 @@ LabResult LabGrader::grade_mechanism(const std::string& source, const std::strin
 }
 
 std::vector<Mark> LabGrader::mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,
-                                         const PrivateDirectory& place, const std::string& object) const {
+                                         const PrivateDirectory& place, const std::string& object,
+                                         std::set<std::string>& refused) const {
   const StartProcess start = [&](const Message& question) {
     Message message;
     message.put(object);
     message.put(question.bytes());
     auto process = std::make_unique<Confined>(std::vector<std::string>{program_file(), "lab", "serve"},
-                                              Confinement{.directory = place.path()});
+                                              Confinement{.directory = place.path(), .refused = &refused});
     process->send(message);
     return process;
   };

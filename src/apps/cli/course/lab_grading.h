@@ -29,6 +29,7 @@ struct LabResult {
   std::string problem;               ///< why nothing of it could be graded; empty if it was
   std::vector<Mark> marks;           ///< in the order of the points
   std::vector<std::string> calls{};  ///< system functions that a compiled submission calls
+  std::set<std::string> refused{};   ///< kinds of forbidden system calls that it made while it ran
 
   double sum(const Lab& lab) const;
 };
@@ -60,7 +61,8 @@ class LabGrader {
 
   void make_settings(const RandomStream& random);
   std::vector<Mark> mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,
-                                const PrivateDirectory& place, const std::string& object) const;
+                                const PrivateDirectory& place, const std::string& object,
+                                std::set<std::string>& refused) const;
   LabResult grade_answers(const std::string& source) const;
 
   std::unique_ptr<const Lab> lab_;

@@ -137,10 +137,11 @@ give(1, answer)
 )";
 
 /// Returns a program's answer to texts. Throws Error with its message, or with how it ended.
-std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds) {
+std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds,
+                    std::set<std::string>* refused = nullptr) {
   const PrivateDirectory place;
   Confined process({"/usr/bin/python3", "-I", "-S", "-B", "-c", fmt::format("{}{}", exchange, program)},
-                   {.seconds = seconds, .memory = Index{512} << 20, .directory = place.path()});
+                   {.seconds = seconds, .memory = Index{512} << 20, .directory = place.path(), .refused = refused});
   // Sent without a total length, since the programs read a fixed number of texts.
   Message message;
   for (const std::string& text : texts) message.put(text);
@@ -165,11 +166,12 @@ PythonTask::PythonTask(const Lab& lab, std::uint64_t seed, double seconds) : lab
     }
 }
 
-Mark PythonTask::mark(const std::string& point, const std::string& arguments, const std::string& source) const {
+Mark PythonTask::mark(const std::string& point, const std::string& arguments, const std::string& source,
+                      std::set<std::string>& refused) const {
   std::string result, verdict;
   try {
-    result =
-        said_by(fmt::format("{}{}", frame_gate, call_program).c_str(), {point, arguments, source, calls_}, seconds_);
+    result = said_by(fmt::format("{}{}", frame_gate, call_program).c_str(), {point, arguments, source, calls_},
+                     seconds_, &refused);
   } catch (const Error& error) {
     return {false, {error.what()}};
   }
@@ -181,10 +183,10 @@ Mark PythonTask::mark(const std::string& point, const std::string& arguments, co
   return verdict.empty() ? Mark{true} : Mark{false, {verdict}};
 }
 
-std::vector<Mark> PythonTask::marks(const std::string& source) const {
+std::vector<Mark> PythonTask::marks(const std::string& source, std::set<std::string>& refused) const {
   std::vector<Mark> marks;
   for (std::size_t i = 0; i < lab_.points.size(); ++i)
-    marks.push_back(mark(lab_.points[i].name, arguments_[i], source));
+    marks.push_back(mark(lab_.points[i].name, arguments_[i], source, refused));
   return marks;
 }
 

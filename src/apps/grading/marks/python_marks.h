@@ -14,11 +14,13 @@ class PythonTask {
   /// them is wrong.
   PythonTask(const Lab& lab, std::uint64_t seed, double seconds = 10);
 
-  /// Returns the marks of the file's text by point. Each point's function runs in a separate process.
-  std::vector<Mark> marks(const std::string& source) const;
+  /// Returns the marks of the file's text by point. Each point's function runs in a separate process; `refused`
+  /// receives its forbidden system calls.
+  std::vector<Mark> marks(const std::string& source, std::set<std::string>& refused) const;
 
  private:
-  Mark mark(const std::string& point, const std::string& arguments, const std::string& source) const;
+  Mark mark(const std::string& point, const std::string& arguments, const std::string& source,
+            std::set<std::string>& refused) const;
 
   const Lab& lab_;
   double seconds_;

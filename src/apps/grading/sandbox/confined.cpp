@@ -1,13 +1,13 @@
 #include "confined.h"
 
 #include "landlock.h"
-#include "syscall_filter.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -38,10 +38,10 @@ struct Start {
   std::vector<char*> words, environment;
   const char *directory, *log;
   const Confinement& confinement;
-  SyscallFilter filter;
+  SyscallFilter& filter;
   FileRules files;
   int requests, answers;
-  int failure;  ///< receives a byte if exec fails; closed by exec
+  int failure;  ///< socket: receives the filter's listener, and a byte if exec fails; closed by exec
   pid_t parent;
 };
 
@@ -62,6 +62,34 @@ void set_limits(const Confinement& c) {
 #ifndef HEED_SANITIZED  // sanitizers reserve terabytes of addresses
   limit(RLIMIT_AS, c.memory);
 #endif
+}
+
+/// Sends a file over a socket.
+bool send_file(int socket, int file) {
+  char byte = '!';
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)]{};
+  msghdr message{};
+  message.msg_iov = &data, message.msg_iovlen = 1;
+  message.msg_control = control, message.msg_controllen = sizeof control;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof file);
+  std::memcpy(CMSG_DATA(header), &file, sizeof file);
+  return sendmsg(socket, &message, 0) == 1;
+}
+
+/// Receives one byte, and the file that send_file() sends with it. Returns 0 if the other side is closed first.
+ssize_t receive_file(int socket, int& file) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)]{};
+  msghdr message{};
+  message.msg_iov = &data, message.msg_iovlen = 1;
+  message.msg_control = control, message.msg_controllen = sizeof control;
+  ssize_t got = 0;
+  while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
+  if (const cmsghdr* const header = CMSG_FIRSTHDR(&message)) std::memcpy(&file, CMSG_DATA(header), sizeof file);
+  return got;
 }
 
 /// Runs in the child between fork and exec.
@@ -96,7 +124,9 @@ void set_limits(const Confinement& c) {
   step(dup2(answers, 3) == 3 && dup3(failure, 4, O_CLOEXEC) == 4);
   start.failure = 4;
   step(syscall(SYS_close_range, 5u, ~0u, 0u) == 0);
-  step(start.filter.install());
+  int listener = -1;
+  step(start.filter.install(listener));
+  step(listener < 0 || send_file(4, listener));
   execve(start.words[0], start.words.data(), start.environment.data());
   step(false);
   std::abort();
@@ -119,16 +149,19 @@ double busy_seconds(pid_t process) {
 
 struct Pipe {
   int read = -1, write = -1;
-  Pipe() {
+  /// A pipe, or a pair of sockets, which also transfers files.
+  explicit Pipe(bool sockets = false) {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) throw SystemError(fmt::format("a pipe cannot be made: {}", std::strerror(errno)));
+    if ((sockets ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) : pipe2(ends, O_CLOEXEC)) != 0)
+      throw SystemError(fmt::format("a pipe cannot be made: {}", std::strerror(errno)));
     read = ends[0], write = ends[1];
   }
 };
 
 }  // namespace
 
-Confined::Confined(std::vector<std::string> words, const Confinement& confinement) : confinement_(confinement) {
+Confined::Confined(std::vector<std::string> words, const Confinement& confinement)
+    : confinement_(confinement), filter_(confinement.programs, confinement.file > 0) {
   std::signal(SIGPIPE, SIG_IGN);
   std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "OMP_NUM_THREADS=1",
                                        "OPENBLAS_NUM_THREADS=1", "CCACHE_DISABLE=1"};
@@ -143,14 +176,14 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   readable.insert(readable.end(), {programs, programs.parent_path() / "lib"});
   std::vector<std::string> writable{"/dev/null"};
   if (confinement.file > 0) writable.push_back(confinement.directory);
-  const Pipe requests, answers, failure;
+  const Pipe requests, answers, failure(true);
   const std::string log = confinement.directory + "/log";
   Start start{pointers(words),
               pointers(environment),
               confinement_.directory.c_str(),
               confinement.file > 0 ? log.c_str() : nullptr,
               confinement_,
-              SyscallFilter(confinement.programs, confinement.file > 0),
+              filter_,
               FileRules(readable, writable),
               requests.read,
               answers.write,
@@ -173,12 +206,18 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
     last_started = process_;
     handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
   }
-  char byte = 0;
   if (confinement.programs) {  // the end of standard input
     close(requests_);
     requests_ = -1;
   }
-  const bool started = process_ > 0 && handle_ >= 0 && read(failure.read, &byte, 1) == 0;
+  ssize_t said = process_ > 0 ? receive_file(failure.read, listener_) : -1;
+  recorded_ = listener_ >= 0;
+  if (recorded_) {
+    while (!wait_for(failure.read, POLLIN, -1)) continue;
+    char byte = 0;
+    said = read(failure.read, &byte, 1);
+  }
+  const bool started = said == 0 && handle_ >= 0;
   close(failure.read);
   if (started) return;
   end();
@@ -195,7 +234,7 @@ void Confined::end() {
     while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
     process_ = -1;
   }
-  for (int* file : {&handle_, &requests_, &answers_}) {
+  for (int* file : {&handle_, &requests_, &answers_, &listener_}) {
     if (*file >= 0) close(*file);
     *file = -1;
   }
@@ -212,15 +251,27 @@ void Confined::extend_deadline() {
   deadline_ = now + milliseconds(static_cast<Index>(1000 * (confinement_.seconds - idle)) + 10);
 }
 
+bool Confined::wait_for(int file, short events, Index milliseconds) {
+  pollfd polled[]{{listener_, POLLIN, 0}, {file, events, 0}};
+  const int ready = poll(polled, 2, static_cast<int>(milliseconds));
+  require(ready >= 0 || errno == EINTR, "it cannot be waited for: {}", std::strerror(errno));
+  if (ready <= 0) return false;
+  if (polled[0].revents & POLLIN) {
+    const char* const refused = filter_.answer(listener_);
+    if (refused && confinement_.refused) confinement_.refused->insert(refused);
+  } else if (polled[0].revents) {  // no process is left
+    close(listener_);
+    listener_ = -1;
+  }
+  return polled[1].revents != 0;
+}
+
 void Confined::await(int file, short events) {
   using namespace std::chrono;
   for (;;) {
     extend_deadline();
     const auto left = duration_cast<milliseconds>(deadline_ - steady_clock::now()).count();
-    pollfd polled{file, events, 0};
-    const int ready = poll(&polled, 1, static_cast<int>(std::max<Index>(left, 0)) + 1);
-    if (ready > 0) return;
-    require(ready == 0 || errno == EINTR, "it cannot be waited for: {}", std::strerror(errno));
+    if (wait_for(file, events, std::max<Index>(left, 0) + 1)) return;
   }
 }
 

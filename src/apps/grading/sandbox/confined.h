@@ -2,10 +2,12 @@
 #pragma once
 
 #include "message.h"
+#include "syscall_filter.h"
 
 #include <sys/types.h>
 
 #include <chrono>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,12 +21,13 @@ struct SystemError : std::runtime_error {
 
 /// Limits and permissions of a confined process.
 struct Confinement {
-  double seconds = 10;                  ///< limit of CPU time and of idle time
-  Index memory = Index{1} << 30;        ///< bytes of address space
-  Index file = 0;                       ///< maximum size of a written file; 0: none may be written
-  bool programs = false;                ///< may start other programs, as a compiler does
-  std::string directory{};              ///< working directory, the only writable one
-  std::vector<std::string> readable{};  ///< files and directories readable in addition to the system's
+  double seconds = 10;                       ///< limit of CPU time and of idle time
+  Index memory = Index{1} << 30;             ///< bytes of address space
+  Index file = 0;                            ///< maximum size of a written file; 0: none may be written
+  bool programs = false;                     ///< may start other programs, as a compiler does
+  std::string directory{};                   ///< working directory, the only writable one
+  std::vector<std::string> readable{};       ///< files and directories readable in addition to the system's
+  std::set<std::string>* refused = nullptr;  ///< receives the kinds of forbidden calls; null: they are not recorded
 };
 
 /// A process in its own group, killed with all its children by the destructor. It runs with
@@ -33,8 +36,8 @@ struct Confinement {
 ///   messages from here on standard input, messages to here on file descriptor 3, and no other open file; its output is
 ///   discarded, or written to the file `log` of its directory if it may write;
 ///   a filter of system calls (seccomp): no signals to others, no sockets, no change of group, and, unless allowed, no
-///   processes or threads and no changes to any file; if the kernel has Landlock, access only to the system's programs
-///   and libraries, its directory, and `readable`.
+///   processes or threads, no second program, and no changes to any file; forbidden calls are recorded; if the kernel
+///   has Landlock, access only to the system's programs and libraries, its directory, and `readable`.
 ///
 /// Linux only. Throws SystemError if it cannot be started this way. The first of `words` is the program's path.
 class Confined {
@@ -43,6 +46,9 @@ class Confined {
   Confined(const Confined&) = delete;
   Confined& operator=(const Confined&) = delete;
   ~Confined();
+
+  /// Returns true if the kernel reports forbidden calls.
+  bool is_recorded() const { return recorded_; }
 
   /// Sends a message, or bytes without their length. Throws Error if the process has ended or reads too slowly.
   void send(const Message& message);
@@ -58,6 +64,8 @@ class Confined {
  private:
   void read_some(char* bytes, std::size_t count);
   void await(int file, short events);
+  /// Answers a forbidden call if there is one. Returns false unless the file is ready.
+  bool wait_for(int file, short events, Index milliseconds);
   void extend_deadline();
   [[noreturn]] void fail_ended();
   int reap();
@@ -66,7 +74,9 @@ class Confined {
   Confinement confinement_;
   std::chrono::steady_clock::time_point start_, deadline_;
   pid_t process_ = -1;
-  int handle_ = -1, requests_ = -1, answers_ = -1;
+  bool recorded_ = false;
+  SyscallFilter filter_;
+  int handle_ = -1, requests_ = -1, answers_ = -1, listener_ = -1;
 };
 
 /// Makes SIGTERM and SIGINT end this process and the most recently started confined one with its children.

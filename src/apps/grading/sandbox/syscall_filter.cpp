@@ -2,10 +2,12 @@
 
 #include <linux/audit.h>
 #include <linux/seccomp.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -48,75 +50,127 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   // x32 has separate call numbers.
   add({unless(BPF_JGE, 0x40000000, 1), give(SECCOMP_RET_KILL_PROCESS)});
 #endif
-  // Other processes.
-  deny({SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_pidfd_open, SYS_pidfd_getfd,
-        SYS_pidfd_send_signal, SYS_rt_sigqueueinfo, SYS_tkill, SYS_kcmp, SYS_setpriority, SYS_sched_setattr,
-        SYS_sched_setparam, SYS_ioprio_set, SYS_migrate_pages, SYS_move_pages, SYS_sched_setscheduler},
-       EPERM);
-  // Leaving the process group.
-  deny({SYS_setsid, SYS_setpgid, SYS_unshare, SYS_setns}, EPERM);
-  // The network, and objects that outlive the process.
-  deny({SYS_socket, SYS_socketpair, SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_memfd_create, SYS_add_key,
-        SYS_request_key, SYS_keyctl},
-       EPERM);
+  deny("ptrace", {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_kcmp,
+                  SYS_pidfd_open, SYS_pidfd_getfd, SYS_migrate_pages, SYS_move_pages});
+  deny("kill", {SYS_pidfd_send_signal, SYS_rt_sigqueueinfo, SYS_tkill});
+  deny("setpriority", {SYS_setpriority, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler, SYS_ioprio_set});
+  deny("setsid", {SYS_setsid, SYS_setpgid, SYS_unshare, SYS_setns});  // these leave the process group
+  deny("socket", {SYS_socket, SYS_socketpair});
+  // Objects that outlive the process.
+  deny("shmget", {SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_memfd_create});
+  deny("keyctl", {SYS_add_key, SYS_request_key, SYS_keyctl});
   // The host, privileges, and calls that execute others unfiltered.
-  deny({SYS_mount,        SYS_umount2,         SYS_pivot_root,    SYS_chroot,
-        SYS_open_tree,    SYS_move_mount,      SYS_fsopen,        SYS_open_by_handle_at,
-        SYS_bpf,          SYS_perf_event_open, SYS_userfaultfd,   SYS_io_uring_setup,
-        SYS_init_module,  SYS_finit_module,    SYS_delete_module, SYS_kexec_load,
-        SYS_reboot,       SYS_swapon,          SYS_swapoff,       SYS_sethostname,
-        SYS_settimeofday, SYS_clock_settime,   SYS_clock_adjtime, SYS_adjtimex,
-        SYS_setuid,       SYS_setgid,          SYS_setresuid,     SYS_setresgid,
-        SYS_setgroups,    SYS_capset,          SYS_personality,   SYS_quotactl,
-        SYS_acct,         SYS_fanotify_init},
-       EPERM);
+  deny("mount", {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount, SYS_fsopen,
+                 SYS_open_by_handle_at, SYS_quotactl, SYS_swapon, SYS_swapoff, SYS_fanotify_init});
+  deny("bpf", {SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup});
+  deny("reboot", {SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_acct});
+  deny("settimeofday", {SYS_sethostname, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex});
+  deny("setuid", {SYS_setuid, SYS_setgid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_capset, SYS_personality});
   signals({SYS_kill, SYS_tgkill, SYS_rt_tgsigqueueinfo});
   // The process may query and set its own limits: pid 0.
   add({unless_is(SYS_prlimit64, 3), load_argument(0), unless_is(0, 1), give(SECCOMP_RET_ALLOW)});
-  add({load_call(), unless_is(SYS_prlimit64, 1), give_error(EPERM)});
+  add({load_call()});
+  deny("prlimit", {SYS_prlimit64});
   if (!programs) {
-    deny({SYS_clone3}, ENOSYS);
-    deny({SYS_clone}, EPERM);
+    deny("fork or thread", {SYS_clone3}, ENOSYS);
+    deny("fork or thread", {SYS_clone});
 #ifdef __x86_64__
-    deny({SYS_fork, SYS_vfork}, EPERM);
+    deny("fork or thread", {SYS_fork, SYS_vfork});
 #endif
   }
   if (!files) {
-    deny({SYS_openat2}, ENOSYS);
-    deny({SYS_mkdirat, SYS_renameat, SYS_renameat2, SYS_unlinkat, SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_truncate,
+    constexpr const char *changed = "changed file", *opened = "open for writing";
+    deny(opened, {SYS_openat2}, ENOSYS);
+    deny(changed,
+         {SYS_mkdirat, SYS_renameat, SYS_renameat2, SYS_unlinkat, SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_truncate,
           SYS_fchmodat, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
           SYS_fchmod, SYS_fchown, SYS_fsetxattr, SYS_fremovexattr},
          EACCES);
-    constexpr std::uint32_t writing = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
-    add({unless_is(SYS_openat, 4), load_argument(2), unless(BPF_JSET, writing, 1), give_error(EACCES), load_call()});
+    writing(SYS_openat, 2);
 #ifdef __x86_64__
-    add({unless_is(SYS_open, 4), load_argument(1), unless(BPF_JSET, writing, 1), give_error(EACCES), load_call()});
-    deny({SYS_creat, SYS_mkdir, SYS_rename, SYS_unlink, SYS_rmdir, SYS_link, SYS_symlink, SYS_mknod, SYS_chmod,
-          SYS_chown, SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat},
+    writing(SYS_open, 1);
+    deny(opened, {SYS_creat}, EACCES);
+    deny(changed,
+         {SYS_mkdir, SYS_rename, SYS_unlink, SYS_rmdir, SYS_link, SYS_symlink, SYS_mknod, SYS_chmod, SYS_chown,
+          SYS_lchown, SYS_utime, SYS_utimes, SYS_futimesat},
          EACCES);
 #endif
   }
   add({give(SECCOMP_RET_ALLOW)});
+  if (programs) return;
+  reporting_ = program_;
+  for (sock_filter& instruction : reporting_)
+    if (instruction.code == (BPF_RET | BPF_K) && (instruction.k & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)
+      instruction = give(SECCOMP_RET_USER_NOTIF);
+  reporting_.pop_back();
+  for (const long call : {SYS_execve, SYS_execveat}) {
+    refusals_[call] = {"execve", EPERM};
+    reporting_.insert(reporting_.end(), {unless_is(call, 1), give(SECCOMP_RET_USER_NOTIF)});
+  }
+  reporting_.push_back(give(SECCOMP_RET_ALLOW));
 }
 
-void SyscallFilter::deny(std::initializer_list<long> calls, int error) {
-  for (const long call : calls) add({unless_is(call, 1), give_error(error)});
+void SyscallFilter::deny(const char* name, std::initializer_list<long> calls, int error) {
+  for (const long call : calls) {
+    refusals_[call] = {name, error};
+    add({unless_is(call, 1), give_error(error)});
+  }
+}
+
+/// Denies opening a file for writing; `i` is the index of the call's flags.
+void SyscallFilter::writing(long call, std::size_t i) {
+  constexpr std::uint32_t flags = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
+  refusals_[call] = {"open for writing", EACCES};
+  add({unless_is(call, 4), load_argument(i), unless(BPF_JSET, flags, 1), give_error(EACCES), load_call()});
 }
 
 void SyscallFilter::signals(std::initializer_list<long> calls) {
   for (const long call : calls) {
+    refusals_[call] = {"kill", EPERM};
     add({unless_is(call, 4), load_argument(0), unless_is(0, 1), give(SECCOMP_RET_ALLOW), give_error(EPERM)});
     selves_.push_back(program_.size() - 3);
   }
 }
 
 void SyscallFilter::set_self(pid_t self) {
-  for (const std::size_t at : selves_) program_[at].k = static_cast<std::uint32_t>(self);
+  for (const std::size_t at : selves_)
+    for (std::vector<sock_filter>* const program : {&program_, &reporting_})
+      if (at < program->size()) (*program)[at].k = static_cast<std::uint32_t>(self);
 }
 
-bool SyscallFilter::install() {
+bool SyscallFilter::install(int& listener) {
+  listener = -1;
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
+  if (!reporting_.empty()) {
+    const sock_fprog reporting{static_cast<unsigned short>(reporting_.size()), reporting_.data()};
+    listener =
+        static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &reporting));
+    if (listener >= 0) return true;
+  }
   const sock_fprog program{static_cast<unsigned short>(program_.size()), program_.data()};
-  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+  return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+const char* SyscallFilter::answer(int listener) {
+  // The kernel's structures can be longer than the headers'; their additions must be zero.
+  union {
+    seccomp_notif call;
+    char bytes[512];
+  } asked{.bytes = {}};
+  union {
+    seccomp_notif_resp verdict;
+    char bytes[512];
+  } answer{.bytes = {}};
+  if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) return nullptr;
+  const bool starts = !started_ && asked.call.data.nr == SYS_execve;
+  const auto refusal = refusals_.find(asked.call.data.nr);
+  answer.verdict.id = asked.call.id;
+  answer.verdict.error = starts ? 0 : refusal == refusals_.end() ? -EPERM : -refusal->second.error;
+  answer.verdict.flags = starts ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
+  ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+  if (!starts) return refusal == refusals_.end() ? nullptr : refusal->second.name;
+  started_ = true;
+  return nullptr;
 }
 
 }  // namespace heed

@@ -5,13 +5,16 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
+#include <map>
 #include <vector>
 
 namespace heed {
 
 /// A seccomp filter that makes forbidden calls fail: those that affect other processes, the network or the host and,
 /// optionally, those that start processes or change files. Signals may be sent only to the process `self`, set by
-/// set_self().
+/// set_self(). If the kernel supports it, each forbidden call of a process without programs is reported to a listener,
+/// which the process cannot influence; then a second execve is forbidden, too.
 class SyscallFilter {
  public:
   SyscallFilter(bool programs, bool files);
@@ -19,17 +22,30 @@ class SyscallFilter {
   /// Must be called in the process itself, between its fork and install(). Allocates nothing.
   void set_self(pid_t self);
 
-  /// Applies the filter permanently to this process and its children; false if the kernel refuses. Allocates nothing.
-  bool install();
+  /// Applies the filter permanently to this process and its children; false if the kernel refuses. `listener` receives
+  /// the file that reports forbidden calls, to be sent to the process that answers them, or -1. Allocates nothing.
+  bool install(int& listener);
+
+  /// Reads a call from the listener, and makes it fail. Returns its kind, such as "socket"; null for the first execve,
+  /// which continues, and for a caller that has ended.
+  const char* answer(int listener);
 
  private:
-  void deny(std::initializer_list<long> calls, int error);
+  struct Refusal {
+    const char* name;
+    int error;
+  };
+
+  void deny(const char* name, std::initializer_list<long> calls, int error = EPERM);
+  void writing(long call, std::size_t i);
   void signals(std::initializer_list<long> calls);
   void add(std::initializer_list<sock_filter> instructions) {
     program_.insert(program_.end(), instructions.begin(), instructions.end());
   }
 
-  std::vector<sock_filter> program_;
+  std::vector<sock_filter> program_, reporting_;  ///< without and with a listener
+  std::map<long, Refusal> refusals_;
+  bool started_ = false;
   std::vector<std::size_t> selves_;  ///< instructions that compare with its process id
 };
 

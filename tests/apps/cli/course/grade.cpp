@@ -128,6 +128,10 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   for (const char* const student : {"wrong", "stub", "hangs", "exits", "quits", "forges", "eats", "floods", "deep",
                                     "kills", "bomb", "writes", "error", "caller", "trace", "hidden"})
     BOOST_TEST(rows[student] == none, student);
+  BOOST_TEST(flags["good"] == "");
+  for (const auto& [student, call] :
+       {std::pair{"kills", "kill"}, std::pair{"bomb", "fork or thread"}, std::pair{"writes", "open for writing"}})
+    BOOST_TEST(flags[student].find(std::string("was refused ") + call) != std::string::npos, flags[student]);
   for (const char* const student : {"linked", "pipe", "large"}) BOOST_TEST(rows[student] == refused, student);
   if (has_landlock()) BOOST_TEST(rows["reads"] == none);
   BOOST_TEST(rows["empty"] == "0,2,missing,");
@@ -389,6 +393,8 @@ BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::prec
   BOOST_TEST(rows["wild"] == full, feedback("wild", "softmax-backward.txt"));
   BOOST_TEST(rows["hangs"] == "0,10,graded,gradient v 0/2; gradient q 0/3; gradient k 0/3; cost backward 0/2");
   BOOST_TEST(rows["forges"].starts_with("0,10,graded"));
+  BOOST_TEST(flags["good"].find("refused") == std::string::npos, flags["good"]);
+  check_contains(flags["wild"], {"was refused changed file, fork or thread, kill, open for writing, setsid"});
   BOOST_TEST(flags["wild"].find("calls fork, kill, open, setsid, unlink") != std::string::npos, flags["wild"]);
   for (const char* const student : {"copies", "broken", "nothing", "endless", "swollen", "zero", "assembler"})
     BOOST_TEST(rows[student].starts_with("0,10,refused"), student);

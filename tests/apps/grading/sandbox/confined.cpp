@@ -5,6 +5,7 @@
 #include "support/command.h"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/ranges.h>
 
 #include <fcntl.h>
 
@@ -77,6 +78,31 @@ BOOST_AUTO_TEST_CASE(what_is_denied) {
   BOOST_TEST(said("import resource\ntried(lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1)))") ==
              "PermissionError");
   BOOST_TEST(!std::filesystem::exists("/tmp/heed-was-here"));
+}
+
+// Each forbidden call is recorded by its kind; the process cannot prevent it. What Python itself does is allowed.
+BOOST_AUTO_TEST_CASE(what_is_denied_is_recorded) {
+  const TemporaryDirectory place;
+  if (!Confined({"/bin/true"}, {.directory = place.path()}).is_recorded()) return;
+  const auto refused = [](const std::string& program) {
+    std::set<std::string> kinds;
+    BOOST_TEST(said(program + "\nsay('end')", {.refused = &kinds}) == "end");
+    return fmt::format("{}", fmt::join(kinds, ", "));
+  };
+  const std::string attempt =
+      "def attempt(what, *arguments):\n"
+      "  try: what(*arguments)\n"
+      "  except (OSError, RuntimeError): pass\n";
+  BOOST_TEST(refused("import random, json, math, collections, re, decimal, fractions, statistics, itertools\n"
+                     "a = [bytearray(1 << 20) for _ in range(64)]\nsorted(os.environ)\nprint('x' * 100000)\n"
+                     "signal.signal(signal.SIGTERM, signal.SIG_IGN)\nos.kill(os.getpid(), signal.SIGTERM)") == "");
+  BOOST_TEST(refused(attempt + "import _socket, _thread\nsignal.signal(signal.SIGSYS, signal.SIG_IGN)\n"
+                               "attempt(os.fork)\nattempt(_thread.start_new_thread, print, ())\n"
+                               "attempt(_socket.socket)\nattempt(os.kill, os.getppid(), 0)\nattempt(os.setsid)\n"
+                               "attempt(open, 'here', 'w')\nattempt(os.mkdir, 'here')\n"
+                               "attempt(os.setpriority, 0, 0, 1)\nattempt(os.execv, '/bin/true', ['true'])\n"
+                               "for _ in range(20000): attempt(os.setuid, 0)") ==
+             "changed file, execve, fork or thread, kill, open for writing, setpriority, setsid, setuid, socket");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_hidden) {
