@@ -246,7 +246,7 @@ void add_grade(Command program) {
                  {.value = "N", .range = {{0, 9e15}}});
   command.footer(
       "Each submission runs in separate processes with limits. Graded submissions are not graded again. The exit "
-      "status is 0 if all submissions were graded, whatever their marks (docs/labs.md).");
+      "status is 0 if all submissions were graded, whatever their marks (docs/grading.md).");
   command.action([] { return Class(options)(); });
 }
 

@@ -237,7 +237,7 @@ void add_check(Command lab) {
   command.option("--seed", &options.seed, "of the hidden inputs; default: another one each time",
                  {.value = "N", .range = {{0, 9e15}}});
   command.option("--json", &options.json, "print the result as JSON");
-  command.footer("The exit status is 0 if everything is right, 1 if something is wrong (docs/labs.md).");
+  command.footer("The exit status is 0 if everything is right, 1 if something is wrong (docs/lab-format.md).");
   command.action([] { return check_command(options); });
 }
 
