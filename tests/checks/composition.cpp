@@ -2,6 +2,7 @@
 // comparison of the two forms of one mechanism.
 #include "heed/ops/composed_attention.h"
 
+#include "examples/cosine.h"
 #include "examples/relu_by_blocks.h"
 #include "heed/checks/attention_case.h"
 #include "heed/checks/costcheck.h"
@@ -214,6 +215,12 @@ BOOST_AUTO_TEST_CASE(a_map_in_blocks) {
     check_close(got.dk, expected.dk, "dk");
     check_close(got.dv, expected.dv, "dv");
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_composed_mechanism_with_a_parameter_passes) {
+  const Cosine mechanism;
+  for (const CheckRow& row : gradcheck(*attention_case("cosine", mechanism, case_shape)))
+    BOOST_TEST(row.relative < gradcheck_tolerance, row.tensor);
 }
 
 BOOST_AUTO_TEST_CASE(the_two_forms_are_compared_step_by_step) {
