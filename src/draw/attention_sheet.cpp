@@ -122,8 +122,7 @@ class Drawing {
     number(signed_ ? "-max" : "0", 0);
     if (signed_) number("0", 1);
     number("max", 2);
-    canvas_.text(y + height + 6 + line_height, at_.header_text,
-                 signed_ ? "max: the largest magnitude, below each" : "max: the largest number, below each", pale_ink);
+    canvas_.text(y + height + 6 + line_height, at_.header_text, "max: the number below each map", pale_ink);
   }
 
   void row(const SheetRow& row, Index y) {

@@ -296,4 +296,21 @@ BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
   BOOST_TEST(error_of([&] { patch_weights(plain.view(), {2, 2}, {}); }) == "an attention map holds nan");
 }
 
+// A sheet with one head is as narrow as its header's text, which must end before the margin.
+BOOST_AUTO_TEST_CASE(text_leaves_the_margin_free) {
+  AttentionSheet sheet{"Attention through all blocks so far, of the class token to each patch",
+                       "drawing.png",
+                       ramp({1, 28, 28}, 0),
+                       {2, 2},
+                       {},
+                       {}};
+  for (const float least : {0.0F, -1.0F})
+    sheet.rows.push_back({{"block 1", "softmax"}, Tensor<float>(Shape{1, 2, 2}, {least, 1, 2, 3})});
+  const Image drawn = draw_attention(sheet);
+  constexpr Index margin = 28;
+  for (Index y = 0; y < drawn.size.height; ++y)
+    for (Index x = drawn.size.width - margin + 2; x < drawn.size.width; ++x)
+      BOOST_REQUIRE((pixel(drawn, y, x) == white));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
