@@ -53,6 +53,21 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
   return test;
 }
 
+/// Returns true if the smoothed loss falls, from the mean of the first `span` losses to its minimum, by more than five
+/// standard errors of a smoothed loss, s sqrt((1 - keep) / (1 + keep)) with s the scatter of the losses around it, in
+/// the first half of the test or up to the minimum. Five, since the minimum is the least of many smoothed losses.
+bool falls(const std::vector<RatePoint>& points, std::size_t least, std::size_t span) {
+  const std::size_t count = std::max(least + 1, points.size() / 2);
+  double start = 0, squares = 0;
+  for (std::size_t i = 0; i < span; ++i) start += points[i].loss / static_cast<double>(span);
+  for (std::size_t i = 0; i < count; ++i) {
+    const double beside = points[i].loss - points[i].smoothed;
+    squares += beside * beside;
+  }
+  const double scatter = std::sqrt(squares / static_cast<double>(count));
+  return start - points[least].smoothed > 5 * scatter * std::sqrt((1 - keep) / (1 + keep));
+}
+
 }  // namespace
 
 RateTest test_rates(const Experiment& experiment, const RateRange& range) {
@@ -67,9 +82,10 @@ std::optional<RateAdvice> advice(const std::vector<RatePoint>& points) {
   const auto least = std::min_element(points.begin(), points.end(), lower);
   // Over a few steps the slope reflects the batches, not the rate.
   const std::size_t span = std::max<std::size_t>(points.size() / 10, 1);
+  if (!falls(points, least - points.begin(), span)) return std::nullopt;
   std::optional<RateAdvice> found;
   double steepest = 0;
-  for (std::size_t i = 0; i + span < points.size() && points.begin() + static_cast<Index>(i + span) <= least; ++i) {
+  for (std::size_t i = span; i + span < points.size() && points.begin() + static_cast<Index>(i + span) <= least; ++i) {
     const RatePoint &a = points[i], &b = points[i + span];
     const double slope = (b.smoothed - a.smoothed) / math::log(b.lr / a.lr);
     if (slope >= steepest) continue;

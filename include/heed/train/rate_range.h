@@ -32,13 +32,13 @@ struct RateTest {
 RateTest test_rates(const Experiment& experiment, const RateRange& range);
 
 /// Learning rate suggested by a test: the lesser of the rate where the smoothed loss falls fastest in the logarithm of
-/// the rate, over a tenth of the test, and a tenth of the rate where it is minimal.
+/// the rate, over a tenth of the test and after the first tenth, and a tenth of the rate where it is minimal.
 struct RateAdvice {
   double steepest, least;  ///< rates
   double suggested() const { return std::min(steepest, least / 10); }
 };
 
-/// Returns the suggestion; none if the loss does not fall.
+/// Returns the suggestion; none if the loss falls by no more than the scatter of the batches explains.
 std::optional<RateAdvice> advice(const std::vector<RatePoint>& points);
 
 }  // namespace heed

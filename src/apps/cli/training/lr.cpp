@@ -41,7 +41,8 @@ void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) 
                               : fmt::format("\ndid not diverge in {} steps; --to a larger rate may show more\n",
                                             test.points.size()));
   if (!found) {
-    std::cout << "the smoothed loss does not fall at these rates: no suggestion\n";
+    std::cout << "the smoothed loss falls by no more than the scatter of the batches explains: no suggestion;\n"
+                 "--steps 1000 or a larger train.batch shows smaller falls\n";
     return;
   }
   std::cout << fmt::format(
@@ -68,7 +69,9 @@ int lr_command(const LrArguments& a) {
   const Experiment experiment = load_experiment(a.file, a.sets);
   std::string output = a.output;
   if (output.empty()) {
-    output = "runs/" + std::filesystem::path(a.file).stem().string() + "-lr.svg";
+    const std::filesystem::path file(a.file);  // a run's configuration has the name of its directory
+    const bool recorded = file.filename() == "config.toml" && file.has_parent_path();
+    output = "runs/" + (recorded ? file.parent_path().filename() : file.stem()).string() + "-lr.svg";
     std::error_code error;  // reported if the picture cannot be written
     std::filesystem::create_directories("runs", error);
   }
@@ -91,8 +94,9 @@ constexpr const char* lr_help =
     "Trains from the start with a learning rate that grows exponentially with the steps, in place of the "
     "schedule, and stops when the smoothed loss exceeds four times its minimum or is not finite. The suggestion "
     "is the smaller of two rates: the one at which the smoothed loss falls fastest with the logarithm of the "
-    "rate, over a tenth of the steps, and a tenth of the rate at its minimum. It is a starting point, not the "
-    "best rate: heed sweep compares several. Writes the picture and no run.";
+    "rate, over a tenth of the steps and after the first tenth, and a tenth of the rate at its minimum. If the loss "
+    "falls by no more than the scatter of the batches explains, there is none. It is a starting point, not the best "
+    "rate: heed sweep compares several. Writes the picture and no run.";
 
 }  // namespace
 

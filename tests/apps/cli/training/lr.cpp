@@ -71,6 +71,21 @@ BOOST_AUTO_TEST_CASE(the_suggestion_follows_its_rule) {
   BOOST_TEST(!advice(points));
 }
 
+// Losses that fall by 1 within 100 steps, with batches that scatter: none is suggested if the fall may be chance, and a
+// low first batch is no minimum.
+BOOST_AUTO_TEST_CASE(a_fall_within_the_scatter_suggests_nothing) {
+  for (const double scatter : {0.5, 3.0}) {
+    std::vector<RatePoint> points;
+    for (int i = 0; i < 100; ++i) {
+      const double smoothed = 10 - 0.01 * i;
+      points.push_back({std::exp(0.1 * i), smoothed + (i % 2 ? scatter : -scatter), smoothed});
+    }
+    BOOST_TEST(advice(points).has_value() == (scatter < 1));
+    points[0].smoothed = 1;
+    if (scatter > 1) BOOST_TEST(!advice(points));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(divergence_ends_the_test_and_leaves_no_numbers) {
   const Workshop workshop;
   const RateTest test = test_rates(workshop.experiment(), {1e-2, 1e30, 60});
