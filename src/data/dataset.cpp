@@ -89,7 +89,8 @@ data::Directory find_usual(const Format& format, Split split, const std::string&
                                    ? ""
                                    : fmt::format("run `{} {}{}` to download it, or ", script.string(), format.name,
                                                  installed ? " datasets/" + format.name : "");
-  fail("{}: not found in {}; {}say where it lies: {}", format.name, looked, download, path_key);
+  fail("{}: not found in {}; {}name its directory: {}", format.name, looked, download,
+       path_key == "--path" ? "--path DIRECTORY" : "--set " + path_key + "=DIRECTORY");
 }
 
 }  // namespace

@@ -196,7 +196,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   check_refusal({"eval", *this / "good", "--data", "mnst"}, {"'mnst'; did you mean 'mnist'?"});
   check_refusal({"generate", *this / "good", "--temperature", "nan"}, {"'nan'; expected a number from 0 to 1000000"});
   check_refusal({"lr", file, "--from", "0"}, {"--from: '0'; expected a number from 1e-30"});
-  check_refusal({"eval", *this / "good", "--data", "cifar100"}, {"say where it lies: --path"});
+  check_refusal({"eval", *this / "good", "--data", "cifar100"}, {"name its directory: --path DIRECTORY"});
   check_refusal({"eval", *this / "good", "--path", "2024"}, {"2024: there is no such directory (--path of mnist)"});
   check_refusal({"eval", *this / "good", "--split", "tset"}, {"--split"});
 

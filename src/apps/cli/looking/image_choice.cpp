@@ -128,7 +128,7 @@ Image ImageReader::from_file(const std::string& file) const {
   if (!found.empty()) {
     std::cout.flush();
     std::cerr << fmt::format("heed: {}: {}; {}\n", printable(file), found,
-                             invert_ ? "without --invert it is not" : "--invert turns dark and bright around");
+                             invert_ ? "leave out --invert" : "--invert exchanges dark and bright");
   }
   return fitted(image, model_input(trained_), trained_.experiment.data);
 }

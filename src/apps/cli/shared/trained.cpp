@@ -148,7 +148,7 @@ void move_run_to(ModelChoice& choice, std::vector<std::string>& images) {
 
 void add_model_choice(Command command, ModelChoice& choice) {
   command.option("--weights", &choice.weights,
-                 "weights, default best.safetensors; FILE:PREFIX selects one of several networks", {.value = "FILE"});
+                 "weights, default RUN/best.safetensors; FILE:PREFIX selects one of several networks", {.value = "FILE"});
   command.option("--model", &choice.model,
                  "without RUN: the model of --weights, a TOML file, or auto: derived from the tensors",
                  {.value = "FILE|auto", .needs = "--weights"});

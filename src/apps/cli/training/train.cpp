@@ -360,14 +360,15 @@ void warn_of_init_keys(const TrainConfig& train) {
   say("init_positions", train.init_positions, usual.init_positions);
 }
 
-/// Prints settings to change after a training without success.
-void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress) {
+/// Prints settings to change after a training without success. With `derived`, mean and deviation are those of the
+/// images.
+void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress, bool derived) {
   std::string text = fmt::format(
       "\n{}\nto try:\n"
       "  optim.lr             another rate than {:.6g}; {} lr {}/config.toml suggests one\n"
       "  train.epochs         more than {}; this run made {} steps\n",
       progress.remark(), x.optim.lr, program_name(), run, x.train.epochs, grouped(progress.last().step));
-  if (!holds_sequences(x.data))
+  if (!holds_sequences(x.data) && !derived)
     text += fmt::format("  data.mean, data.std  those of these images, pixels from 0 to 1; {:.4g} and {:.4g} here\n",
                         fmt::join(x.data.mean, ","), fmt::join(x.data.std, ","));
   std::cout << fitted(text);
@@ -475,7 +476,7 @@ int train_command(const TrainArguments& a) {
   switch (outcome) {
     case Outcome::finished:
       progress.summary();
-      if (!progress.remark().empty()) print_remedies(experiment, shell_word(a.run), progress);
+      if (!progress.remark().empty()) print_remedies(experiment, shell_word(a.run), progress, a.file.empty() && !a.resume);
       std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", printable(a.run));
       print_next(experiment, shell_word(a.run));
       return ok;

@@ -86,12 +86,13 @@ BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
   };
   const std::string script = std::filesystem::current_path() / "datasets/fetch.sh";
   const std::string missing = said("image --data cifar100 -o x.png");
-  check_contains(missing, {"run `" + script + " cifar100 datasets/cifar100`", "or say where it lies: --path"});
+  check_contains(missing,
+                 {"run `" + script + " cifar100 datasets/cifar100`", "or name its directory: --path DIRECTORY"});
   BOOST_TEST(missing.find("data.path") == std::string::npos);
   check_contains(said("image --data folder -o x.png"), {"folder needs --path"});
   check_contains(said("image --data mnist --path nowhere -o x.png"), {"nowhere: there is no such directory (--path"});
   check_contains(said("train experiments/mnist.toml --run r --set data.name=cifar100"),
-                 {script, "or say where it lies: data.path"});
+                 {script, "or name its directory: --set data.path=DIRECTORY"});
 }
 
 BOOST_FIXTURE_TEST_CASE(images_of_a_directory_are_predicted_in_order, Trained) {
@@ -264,7 +265,7 @@ BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages
   const std::string inverted = output_of({"predict", run, paper, "--invert"}),
                     plain = output_of({"predict", run, like});
   BOOST_TEST(inverted.substr(inverted.rfind(": ")) == plain.substr(plain.rfind(": ")));
-  check_contains(heed_with({"maps", run, like, "--invert"}).err, {"its background is bright", "without --invert"});
+  check_contains(heed_with({"maps", run, like, "--invert"}).err, {"its background is bright", "leave out --invert"});
 }
 
 // Transparent pixels get the training set's dark background: dark objects become invisible unless inverted.
@@ -287,12 +288,12 @@ BOOST_FIXTURE_TEST_CASE(things_as_dark_as_the_background_behind_them_are_said, O
   save_png(black, square(20, 0, 0));
   const Finished said = heed_with({"predict", run, drawing, empty, black, same});
   BOOST_TEST(said.status == 0);
-  BOOST_TEST(said.err ==
-             "heed: " + drawing +
-                 ": what it shows is as dark as the background that its transparency is given; --invert turns "
-                 "dark and bright around\n");
+  BOOST_TEST(said.err == "heed: " + drawing +
+                             ": what it shows is as dark as the background that its transparency is given; --invert "
+                             "exchanges dark and bright\n");
   output_of({"predict", run, drawing, "--invert"});
-  check_contains(heed_with({"predict", run, same, "--invert"}).err, {"as dark as the background", "without --invert"});
+  check_contains(heed_with({"predict", run, same, "--invert"}).err,
+                 {"as dark as the background", "leave out --invert"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
