@@ -264,18 +264,20 @@ std::vector<std::string> files_below(const fs::path& directory, const TreeKind& 
   return files;
 }
 
+std::string BadFiles::list() const {
+  return fmt::format("{}{}", fmt::join(reasons, "; "), unlisted > 0 ? fmt::format("; and {} more", unlisted) : "");
+}
+
 void BadFiles::leave_out(std::size_t count, const TreeKind& kind, bool skip) const {
-  if (reasons.empty()) return;
-  if (!skip || reasons.size() == count) throw *this;
-  warn(fmt::format("{} of {} {}s are left out, which cannot be read: {}", reasons.size(), count, kind.example,
-                   fmt::join(reasons, "; ")));
+  if (size() == 0) return;
+  if (!skip || size() == count) throw *this;
+  warn(fmt::format("{} of {} {}s are left out, which cannot be read: {}", size(), count, kind.example, list()));
 }
 
 void fail_for(const BadFiles& bad, const TreeKind& kind, bool skip) {
-  const bool one = bad.reasons.size() == 1;
-  const std::string count = one ? "" : fmt::format("{} {}s cannot be read: ", bad.reasons.size(), kind.example);
-  fail("{}{}{}", count, fmt::join(bad.reasons, "; "),
-       skip ? "" : fmt::format("; data.skip_bad=true leaves {} out", one ? "it" : "them"));
+  const bool one = bad.size() == 1;
+  const std::string count = one ? "" : fmt::format("{} {}s cannot be read: ", bad.size(), kind.example);
+  fail("{}{}{}", count, bad.list(), skip ? "" : fmt::format("; data.skip_bad=true leaves {} out", one ? "it" : "them"));
 }
 
 LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& kind,

@@ -50,9 +50,15 @@ const TreeKind& image_kind();
 std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,
                               const std::string& where);
 
-/// Unreadable files of a split, with the reason for each.
+/// Unreadable files, or lines of a file, of a split.
 struct BadFiles {
-  std::vector<std::string> reasons;
+  std::vector<std::string> reasons;  ///< for each
+  std::size_t unlisted = 0;          ///< further ones, whose reasons are not kept
+
+  std::size_t size() const { return reasons.size() + unlisted; }
+
+  /// Returns the reasons as one line.
+  std::string list() const;
 
   /// Warns that the bad files among `count` are skipped. Throws *this unless `skip`, or if all are bad.
   void leave_out(std::size_t count, const TreeKind& kind, bool skip) const;
@@ -71,6 +77,7 @@ auto open_readable(const std::filesystem::path& root, Split split, const TreeKin
         if (other != split && (other != Split::validation || has_part(root, other))) open(other);
       } catch (const BadFiles& more) {
         bad.reasons.insert(bad.reasons.end(), more.reasons.begin(), more.reasons.end());
+        bad.unlisted += more.unlisted;
       } catch (const Error&) {
         continue;  // no such split
       }

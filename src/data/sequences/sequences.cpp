@@ -55,19 +55,42 @@ struct Line {
   std::string where;  ///< "FILE:12"
 };
 
-/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there is none.
+const data::TreeKind line_kind{nullptr, "line", "", "", false};
+
+/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there is none, and BadFiles with all
+/// lines for which f throws Error, and the reasons for the first 20; with `skip`, unless all are bad, these are left
+/// out with a warning.
 template <class F>
-void for_each_line(const fs::path& path, const F& f) {
+void for_each_line(const fs::path& path, bool skip, const F& f) {
   const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
   const std::string_view text = data::text_of(bytes, path.string());
   require(!text.empty(), "{}: is empty", path.string());
-  Index number = 0;
+  data::BadFiles bad;
+  std::size_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t stop = std::min(text.find('\n', at), text.size());
     std::string_view line = text.substr(at, stop - at);
     if (line.ends_with('\r')) line.remove_suffix(1);
-    f(Line{line, fmt::format("{}:{}", path.string(), ++number)});
+    try {
+      f(Line{line, fmt::format("{}:{}", path.string(), ++number)});
+    } catch (const Error& error) {
+      if (bad.reasons.size() < 20)
+        bad.reasons.emplace_back(error.what());
+      else
+        ++bad.unlisted;
+    }
     at = stop + 1;
+  }
+  bad.leave_out(number, line_kind, skip);
+}
+
+/// The same for generated files, whose lines are all good: throws Error that lists the bad ones.
+template <class F>
+void for_each_generated_line(const fs::path& path, const F& f) {
+  try {
+    for_each_line(path, false, f);
+  } catch (const data::BadFiles& bad) {
+    data::fail_for(bad, line_kind, true);
   }
 }
 
@@ -140,11 +163,13 @@ Document document_of(const Line& line) {
 
 using Counts = std::map<std::string, Index>;
 
-/// Counts the labels of a file, and returns the label of its first line.
+/// Counts the labels of a file, and returns the first one. Ignores lines without a tab.
 std::string count_labels(const fs::path& file, Counts& counts) {
   std::string first;
-  for_each_line(file, [&](const Line& line) {
-    const std::string label = document_of(line).label;
+  for_each_line(file, false, [&](const Line& line) {
+    const std::size_t tab = line.text.find('\t');
+    if (tab == std::string_view::npos) return;
+    const std::string label(line.text.substr(0, tab));
     if (counts.empty()) first = label;
     ++counts[label];
   });
@@ -164,7 +189,7 @@ std::vector<std::string> line_classes(const fs::path& root, const std::string& h
   Counts counts;
   const std::string first = count_labels(root / "train.tsv", counts);
   std::vector<std::string> names;
-  const bool alone = counts[first] == 1 && counts.size() > 1 && header != "no";
+  const bool alone = counts.contains(first) && counts[first] == 1 && counts.size() > 1 && header != "no";
   if (alone && header == "auto") {
     Counts others;
     for (const fs::path& file : {validation_lines(root), root / "test.tsv"}) {
@@ -190,10 +215,10 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
   const fs::path file =
       part == Part::validation ? validation_lines(root) : root / choose(part, "train.tsv", "", "test.tsv");
   bool first = true;
-  for_each_line(file, [&](const Line& line) {
+  for_each_line(file, data.skip_bad, [&](const Line& line) {
+    const bool may_be_header = std::exchange(first, false);
     const Document document = document_of(line);
     const auto label = std::ranges::find(classes, document.label);
-    const bool may_be_header = std::exchange(first, false);
     if (may_be_header && label == classes.end() && data.header == "yes") return;
     require(label != classes.end(), "{}: label {} is not among those of train.tsv{}", line.where,
             in_quotes(document.label), may_be_header ? "; data.header=yes leaves a header out" : "");
@@ -213,7 +238,7 @@ std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, In
   const fs::path file =
       generated_directory_of(data) / choose(part, "basic_train.tsv", "basic_val.tsv", "basic_test.tsv");
   bool first = true;
-  for_each_line(file, [&](const Line& line) {
+  for_each_generated_line(file, [&](const Line& line) {
     const auto fields = fields_of(line, 2, "Source<TAB>Target");
     if (std::exchange(first, false)) {
       require(fields[0] == "Source" && fields[1] == "Target", "{}: is {}; expected Source<TAB>Target", line.where,
@@ -237,7 +262,7 @@ std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Inde
   const std::string name = std::string("new_aan_pairs.") + choose(part, "train", "eval", "test") + ".tsv";
   const fs::path file = generated_directory_of(data) / name;
   set->add_file(file.string());
-  for_each_line(file, [&](const Line& line) {
+  for_each_generated_line(file, [&](const Line& line) {
     const auto fields = fields_of(line, 5, "label, id, id, text, text");
     require(fields[0] == "0.0" || fields[0] == "1.0", "{}: the label is {}; expected 0.0 or 1.0", line.where,
             in_quotes(std::string(fields[0])));
@@ -257,11 +282,18 @@ bool data::documents_have_validation(const DataConfig& data) {
 
 std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, Part part) {
   const fs::path root = directory_of(data);
-  if (fs::exists(root / "train.tsv")) return open_lines(root, context, part, data);
+  const Split split = part == Part::validation ? Split::validation : split_of(part);
+  if (fs::exists(root / "train.tsv"))
+    return open_readable(root, split, line_kind, data.skip_bad, [&](Split of) {
+      return open_lines(root, context,
+                        of == Split::train  ? Part::train
+                        : of == Split::test ? Part::test
+                                            : Part::validation,
+                        data);
+    });
   const bool any = std::any_of(fs::directory_iterator(root), fs::directory_iterator(),
                                [](const fs::directory_entry& entry) { return entry.is_directory(); });
   require(any, "{}: has neither train.tsv nor directories of texts by class", root.string());
-  const Split split = part == Part::validation ? Split::validation : split_of(part);
   return open_readable(root, split, text_kind, data.skip_bad,
                        [&](Split of) { return open_folder(root, context, of, data); });
 }

@@ -253,7 +253,8 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   BOOST_TEST(open_sequences(data, 7, Part::validation, 1).examples.size() == 1u);
   BOOST_TEST(refusal_of(data, Part::test) ==
              (directory / "test.tsv").string() +
-                 ":1: label 'fair' is not among those of train.tsv; data.header=yes leaves a header out");
+                 ":1: label 'fair' is not among those of train.tsv; data.header=yes leaves a header out; "
+                 "data.skip_bad=true leaves it out");
 }
 
 // Uses the reader of images: ignores hidden files, accepts a validation directory.
@@ -303,6 +304,38 @@ BOOST_AUTO_TEST_CASE(bad_texts_are_listed_together_and_left_out) {
   BOOST_TEST(train.set->label(0) == 0);
   BOOST_TEST(train.set->label(1) == 1);
   BOOST_TEST(train.set->files().size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(bad_lines_are_listed_together_and_left_out) {
+  const TemporaryDirectory directory;
+  const std::string train = directory / "train.tsv", test = directory / "test.tsv";
+  write_file(train, "0\tx\nno tab\n1\ty\n0\t\n0\tx\n1\ty\n");
+  write_file(test, "0\tx\n2\ty\n");
+  DataConfig data = data_of("documents", directory.path());
+  const std::string said = refusal_of(data, Part::train);
+  BOOST_TEST(said == "3 lines cannot be read: " + train + ":2: has no tab; expected label<TAB>text; " + train +
+                         ":4: has no text; " + test +
+                         ":2: label '2' is not among those of train.tsv; data.skip_bad=true leaves them out");
+  data.skip_bad = true;
+  take_warnings();
+  const SequenceExamples examples = open_sequences(data, 7, Part::train, 1);
+  BOOST_TEST(examples.set->class_names().size() == 2u);
+  BOOST_TEST(examples.set->size() == 4);
+  BOOST_TEST(examples.set->label(1) == 1);
+  const std::vector<std::string> lines = take_warnings();
+  BOOST_REQUIRE(lines.size() == 1u);
+  BOOST_TEST(lines[0].find("2 of 6 lines are left out, which cannot be read: " + train + ":2: has no tab") !=
+                 std::string::npos,
+             lines[0]);
+  write_file(train, "no tab\nno tab\n");  // nothing is left if these are left out
+  write_file(test, "0\tx\n");
+  const std::string all = refusal_of(data, Part::train);
+  BOOST_TEST(all.starts_with("3 lines cannot be read: " + train + ":1: has no tab"), all);
+  data.skip_bad = false;
+  write_file(train, "0\tx\n" + std::string(100, '\n'));
+  const std::string many = refusal_of(data, Part::train);
+  BOOST_TEST(many.starts_with("100 lines cannot be read: " + train + ":2: has no tab"), many);
+  BOOST_TEST(many.ends_with("; and 80 more; data.skip_bad=true leaves them out"), many);
 }
 
 // Byte order marks are not part of the text, and UTF-16 is an error.
