@@ -128,7 +128,7 @@ class Loader<T>::Pipeline {
         order_(subset_),
         config_(config),
         input_(loading.input),
-        batch_(loading.batch),
+        batch_(loading.training ? loading.batch : std::min(loading.batch, std::max<Index>(std::ssize(subset_), 1))),
         random_(loading.seed),
         training_(loading.training),
         normalise_(config, input_.channels),

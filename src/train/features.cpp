@@ -13,10 +13,16 @@ namespace heed {
 
 namespace {
 
-/// Calls f(first, batch) for batches of images in their order.
+/// Returns the number of images, at most `most`, that have no more than `elements` elements; at least 1.
+Index images_of(Index elements, const ImageSize& size, Index most) {
+  return std::clamp<Index>(elements / size.elements(), 1, most);
+}
+
+/// Calls f(first, batch) for batches of images in their order. The loader holds three batches.
 template <class T, class F>
 std::vector<int> for_batches(const ImageSelection& selection, const F& f) {
-  const std::unique_ptr<Loader<T>> loader = plain_images<T>(selection, 256);
+  constexpr Index elements = Index{1} << 25;
+  const std::unique_ptr<Loader<T>> loader = plain_images<T>(selection, images_of(elements, selection.size, 256));
   loader->start(0);
   std::vector<int> labels;
   while (const Batch<T>* batch = loader->next()) {
@@ -68,7 +74,8 @@ template <class T>
 Features<T> features_of(const Model& model, Parameters<T>& parameters, const ImageSelection& images, Index blocks,
                         Index microbatch) {
   model.require_features(blocks);
-  const Inference<T> inference(model, parameters, microbatch);
+  constexpr Index elements = Index{1} << 21;  // of the images of a microbatch: limits the activations of large images
+  const Inference<T> inference(model, parameters, images_of(elements, images.size, microbatch));
   const Index width = model.feature_sizes().width;
   Features<T> features{Tensor<T>(Shape{static_cast<Index>(images.images.size()), blocks * width}), {}};
   features.labels = for_batches<T>(images, [&](Index first, View<const T> batch) {

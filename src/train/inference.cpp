@@ -22,7 +22,7 @@ Tape<T>& Inference<T>::begin(Index tape) const {
                        .packed = &packed_,
                        .prepared = true,
                        .training = statistics_ == Statistics::of_pass,
-                       .execution = {.deterministic = true}},
+                       .execution = {.recompute = statistics_ == Statistics::running, .deterministic = true}},
                       tape);
 }
 

@@ -357,6 +357,15 @@ BOOST_AUTO_TEST_CASE(images_are_converted_only_when_asked_for) {
     BOOST_REQUIRE(batch.images[i] == static_cast<float>(expected.pixels[static_cast<std::size_t>(i)] / 255.0));
 }
 
+BOOST_AUTO_TEST_CASE(batches_for_evaluation_are_no_larger_than_the_set) {
+  const MemoryDataset data = pattern_dataset(4, size, 4);
+  Loader<float> loader(data, {0, 2, 3}, {}, {size, 256, 1, false});
+  loader.start(0);
+  const Batch<float>& batch = *loader.next();
+  BOOST_TEST(batch.size == 3);
+  BOOST_TEST(batch.images.shape()[0] == 3);
+}
+
 BOOST_AUTO_TEST_CASE(bad_values_are_refused) {
   const MemoryDataset data = pattern_dataset(4, size, 4);
   const auto make = [&](const DataConfig& config, Index batch = 2) {

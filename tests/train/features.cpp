@@ -1,6 +1,7 @@
 // Features: the classifier's input, for one block or several, and the linear classifier on them.
 #include "heed/train/features.h"
 #include "heed/nn/families.h"
+#include "heed/train/inference.h"
 #include "support/training.h"
 
 using namespace heed;
@@ -124,6 +125,24 @@ BOOST_AUTO_TEST_CASE(of_a_data_set) {
     for (Index d = 0; d < 32; ++d)
       BOOST_TEST(std::abs(found[0][i * 32 + d] - blocks[static_cast<std::size_t>(d / 16)].data()[d % 16]) < 1e-5);
   }
+}
+
+// The fault is a tape that holds the activations of all blocks, six times those of a sixth.
+BOOST_AUTO_TEST_CASE(a_pass_holds_the_activations_of_one_block) {
+  const auto reserved = [](Index depth) {
+    Experiment x = Workshop().experiment();
+    x.model.depth = depth, x.model.dim = 64, x.model.hidden = 512;
+    const std::unique_ptr<Model> model = make_model(x);
+    Parameters<double> parameters(model->parameters());
+    const Tensor<double> images = random_images(*model, 16);
+    Index bytes = 0;
+    Inference<double>(*model, parameters, 16).for_microbatches({0, 16}, [&](Tape<double>& tape, ExampleRange) {
+      model->logits(tape, ModelInput<double>{.images = images.view()});
+      bytes = tape.reserved();
+    });
+    return bytes;
+  };
+  BOOST_TEST(reserved(12) < 2 * reserved(2));
 }
 
 // The corners of a triangle are linearly separable; the result does not depend on threads.
