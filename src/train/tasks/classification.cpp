@@ -77,21 +77,30 @@ std::unique_ptr<TaskBatch<T>> batch_of(Tensor<T> images, const Tensor<int>& labe
   return std::make_unique<OwnImages<T>>(std::move(images), std::move(targets), std::move(list));
 }
 
-/// Returns the fraction of a class's examples that are classified correctly; 0 without examples.
-double recall(const std::vector<double>& counts, Index classes, Index c) {
+/// Returns the number of a class's examples.
+double examples_of(const std::vector<double>& counts, Index classes, Index c) {
   const double* const row = counts.data() + confusion_count(classes, c, 0);
-  const double total = std::accumulate(row, row + classes, 0.0);
-  return total == 0 ? 0 : row[c] / total;
+  return std::accumulate(row, row + classes, 0.0);
 }
 
-/// Returns the ten classes with the lowest recall, each with its most frequent wrong prediction.
+/// Returns the fraction of a class's examples that are classified correctly; 0 without examples.
+double recall(const std::vector<double>& counts, Index classes, Index c) {
+  const double total = examples_of(counts, classes, c);
+  return total == 0 ? 0 : counts[confusion_count(classes, c, c)] / total;
+}
+
+/// Returns the ten classes with the lowest recall, each with its most frequent wrong prediction. Classes without
+/// examples are left out.
 std::string hardest_text(const std::vector<double>& counts, Index classes, const std::vector<std::string>& labels) {
-  constexpr Index shown = 10;
-  std::vector<Index> order(labels.size());
-  std::iota(order.begin(), order.end(), Index{0});
+  std::vector<Index> order;
+  for (Index c = 0; c < classes; ++c)
+    if (examples_of(counts, classes, c) > 0) order.push_back(c);
+  const auto with_examples = static_cast<Index>(order.size()), shown = std::min<Index>(with_examples, 10);
   std::stable_sort(order.begin(), order.end(),
                    [&](Index a, Index b) { return recall(counts, classes, a) < recall(counts, classes, b); });
-  std::string text = fmt::format("\n{} classes; the {} with the lowest accuracy:\n", classes, shown);
+  std::string text =
+      fmt::format("\n{} classes{}; the {} with the lowest accuracy:\n", classes,
+                  with_examples < classes ? fmt::format(", {} with examples", with_examples) : "", shown);
   for (Index i = 0; i < shown; ++i) {
     const Index c = order[static_cast<std::size_t>(i)];
     std::vector<double> row(&counts[confusion_count(classes, c, 0)], &counts[confusion_count(classes, c, 0)] + classes);
@@ -176,10 +185,7 @@ std::vector<std::string> numbered(Index classes) {
 
 double commonest_share(const Evaluation& evaluation, Index classes) {
   double most = 0;
-  for (Index c = 0; c < classes; ++c) {
-    const double* const row = evaluation.counts.data() + confusion_count(classes, c, 0);
-    most = std::max(most, std::accumulate(row, row + classes, 0.0));
-  }
+  for (Index c = 0; c < classes; ++c) most = std::max(most, examples_of(evaluation.counts, classes, c));
   return most / evaluation.score.terms;
 }
 

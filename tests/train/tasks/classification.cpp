@@ -60,4 +60,14 @@ BOOST_AUTO_TEST_CASE(the_hardest_of_many_classes) {
   BOOST_TEST(text.find("name-28") == std::string::npos);
 }
 
+// Weights of 1,000 classes may be evaluated on a folder of ten.
+BOOST_AUTO_TEST_CASE(classes_without_examples_are_not_hard) {
+  const std::string text =
+      classification_report(evaluation_of(30, {{17, 4, 1}, {17, 17, 3}, {21, 21, 2}}), "images", 30, numbered(30));
+  BOOST_TEST(text.ends_with("30 classes, 2 with examples; the 2 with the lowest accuracy:\n"
+                            " 75.00 %  17, taken for 4 1 times\n"
+                            "100.00 %  21\n"),
+             text);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
