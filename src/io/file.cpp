@@ -91,7 +91,9 @@ InputFile::InputFile(std::string path)
     : path_(std::move(path)), file_(::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (file_ < 0) fail_system(path_, "open");
   struct stat status {};
-  require(::fstat(file_, &status) == 0 && S_ISREG(status.st_mode), "{}: cannot read: not a regular file", path_);
+  const bool known = ::fstat(file_, &status) == 0;
+  require(!known || !S_ISDIR(status.st_mode), "{}: cannot read: a directory; expected a file", path_);
+  require(known && S_ISREG(status.st_mode), "{}: cannot read: not a regular file", path_);
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 

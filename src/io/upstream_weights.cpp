@@ -158,7 +158,11 @@ void convert_weights(const std::string& in, const std::string& out) {
   const SafetensorsFile& file = opened.file;
   file.check();
   bool doubles = false;
-  for (const std::string& name : file.names()) doubles |= file.info(name).dtype == DType::F64;
+  for (const std::string& name : file.names()) {
+    require(name.find("embeddings.patch_embeddings.projection.") == name.npos,
+            "{}: has names of Hugging Face's transformers; expected hf-vit, hf-deit or hf-dinov2 before IN", in);
+    doubles |= file.info(name).dtype == DType::F64;
+  }
   doubles ? convert_file<double>(file, out) : convert_file<float>(file, out);
 }
 

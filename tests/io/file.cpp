@@ -161,9 +161,9 @@ BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
   BOOST_TEST(error_of([&] { write_file(path, ""); }, path) == ": cannot write: No such file or directory");
   fs::create_directory(directory / "none");
   BOOST_TEST(error_of([&] { read_file(directory / "none"); }, directory / "none") ==
-             ": cannot read: not a regular file");
+             ": cannot read: a directory; expected a file");
   BOOST_TEST(error_of([&] { InputFile{directory / "none"}; }, directory / "none") ==
-             ": cannot read: not a regular file");
+             ": cannot read: a directory; expected a file");
   BOOST_TEST(error_of([&] { write_file("/dev/null", "x"); }) == "/dev/null: cannot write: not a regular file");
 }
 

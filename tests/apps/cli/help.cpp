@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(bash_completes) {
   BOOST_TEST(offered("heed list softm", 2) == "softmax\n");
   BOOST_TEST(offered("heed probe mo", 2) == "model\n");
   BOOST_TEST(offered("heed probe attention --mechanism sim", 4) == "sima\n");
-  BOOST_TEST(offered("heed eval runs/x --split va", 4) == "validation valid\n");
+  BOOST_TEST(offered("heed eval runs/x --split va", 4) == "validation valid val\n");
   // Bash splits KEY=VALUE into three words, or one if "=" is not in COMP_WORDBREAKS.
   BOOST_TEST(offered("heed train x.toml --set attention.mechanism = perf", 6) == "performer\n");
   BOOST_TEST(offered("heed train x.toml --set attention.mechanism=perf", 4) == "attention.mechanism=performer\n");
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(bash_completes) {
   BOOST_TEST(offered("heed lr x.toml --set optim.schedule = ", 5) ==
              offered("heed lr x.toml --set optim.schedule = \"\"", 6));
   BOOST_TEST(offered("heed lr x.toml --set optim.schedule = ", 5) == "cosine linear rsqrt constant\n");
-  BOOST_TEST(offered("heed eval runs/x --split = va", 5) == "validation valid\n");
+  BOOST_TEST(offered("heed eval runs/x --split = va", 5) == "validation valid val\n");
   BOOST_TEST(offered("heed image --data cif", 3) == "cifar10 cifar100\n");
   BOOST_TEST(offered("heed eval r --data pix", 4) == "pixels\n");
   check_refusal({"completion", "fish"}, {"fish", "bash"});

@@ -26,7 +26,7 @@ int eval_model(const EvalArguments& a) {
   require(
       !trained.experiment.self_supervised(),
       "{}: the model learnt without labels and has no head that answers; --knn, --linear or --shots judge its features",
-      a.run);
+      a.source());
   require(trained.experiment.model.classifier, "{}: has no classifier; --knn, --linear or --shots judge its features",
           a.weights);
   const Part part = part_of(a.split);
@@ -34,7 +34,8 @@ int eval_model(const EvalArguments& a) {
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
     dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
-  require(source != nullptr, "{}: no images of {} are set aside for validation", a.run, trained.experiment.data.name);
+  require(source != nullptr, "{}: no images of {} are set aside for validation; --split test, or data.validation=N",
+          a.source(), trained.experiment.data.name);
   Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
                                       microbatch_of(trained.experiment.train), {.ranks = &started_processes()});
   trained.task->conclude(result);
@@ -89,8 +90,9 @@ std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& imag
   std::vector<Index> drawn;
   for (std::size_t c = 0; c < of_classes.size(); ++c) {
     std::vector<Index>& own = of_classes[c];
-    require(static_cast<Index>(own.size()) >= count, "{}: class {} has {} training images; --shots {} needs as many of each",
-            set.name(), in_quotes(set.class_names()[c]), own.size(), count);
+    require(static_cast<Index>(own.size()) >= count,
+            "{}: class {} has {} training images; --shots {} needs as many of each", set.name(),
+            in_quotes(set.class_names()[c]), own.size(), count);
     shuffle(own, RandomStream(static_cast<std::uint64_t>(seed)).derive("shots").derive(c));
     drawn.insert(drawn.end(), own.begin(), own.begin() + count);
   }

@@ -20,7 +20,8 @@ void add_frozen_options(Command command, FrozenArguments& a) {
 }
 
 void add_split_option(Command command, std::string& split, const std::string& meaning) {
-  command.option("--split", &split, meaning + "; default: test", {.one_of = {"test", "validation", "valid", "train"}});
+  command.option("--split", &split, meaning + "; default: test",
+                 {.one_of = {"test", "validation", "valid", "val", "train"}});
 }
 
 Part part_of(const std::string& split) {
@@ -57,15 +58,17 @@ DataConfig FrozenFeatures::judged_data() const {
 
 const Dataset& FrozenFeatures::set(Part part) {
   require(!holds_sequences(data()) && data().name != "scenes",
-          "{}: features are of images, each of a class; data.name = {} {}; --data takes another set", arguments_.run,
-          in_quotes(data().name), data().name == "scenes" ? "has a class for each patch" : "holds sequences of tokens");
+          "{}: features are of images, each of a class; data.name = {} {}; --data takes another set",
+          arguments_.source(), in_quotes(data().name),
+          data().name == "scenes" ? "has a class for each patch" : "holds sequences of tokens");
   return sets_.set(part);
 }
 
 std::vector<Index> FrozenFeatures::images(Part part) {
   set(part);  // throws an error if data are missing
   std::vector<Index> images = sets_.images(part);
-  require(!images.empty(), "{}: no images of {} are set aside for validation", arguments_.run, data().name);
+  require(!images.empty(), "{}: no images of {} are set aside for validation; --split test, or data.validation=N",
+          arguments_.source(), data().name);
   return images;
 }
 

@@ -88,7 +88,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
 /// Draws the predicted classes of test scenes' patches beside the true ones.
 int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
-          "predict: {} classifies the patches of scenes; expected --index N,... and -o FILE.png", a.run);
+          "predict: {} classifies the patches of scenes; expected --index N,... and -o FILE.png", a.source());
   require_png(a.out);
   const Experiment& x = trained.experiment;
   const Scenes scenes(x.data.source, x.data.path, Split::test, 0, x.model.patch);
@@ -105,7 +105,7 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   }
   const Tensor<float> batch = normalised(trained, images);
   const Index patches = trained.model->outputs()[0], classes = trained.model->outputs()[1];
-  require(patches == scenes.patches() && classes == scenes.classes(), "{}: its model is not one of scenes", a.run);
+  require(patches == scenes.patches() && classes == scenes.classes(), "{}: its model is not one of scenes", a.source());
   Tensor<float> logits(Shape{batch.shape()[0], patches, classes});
   Inference<float>(*trained.model, trained.parameters, microbatch_of(x.train, batch.shape()[0]))
       .run({.images = batch.view()}, logits.data());
@@ -126,13 +126,13 @@ int predict_command(PredictArguments& a) {
   use_threads(a.threads);
   move_run_to(a, a.files);
   TrainedModel trained(a, a.sets);
-  require_images(a.run, trained);
+  require_images(a.source(), trained);
   require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
   if (trained.experiment.model.output == "tokens") return predict_patches(a, trained);
-  require(a.out.empty(), "predict: -o draws the classes of patches; {} classifies images", a.run);
+  require(a.out.empty(), "predict: -o draws the classes of patches; {} classifies images", a.source());
   const std::vector<std::string> classes = trained.task->class_names();
-  require(!classes.empty() && trained.experiment.model.classifier, "{}: its model does not classify",
-          a.run.empty() ? a.weights : a.run);
+  require(!classes.empty() && trained.experiment.model.classifier,
+          "{}: its model does not classify; maps, features and eval --knn use its features", a.source());
   const NamedImages read = read_pictures(a, trained);
   if (read.images.empty()) return read.status;
   const Tensor<float> images = normalised(trained, read.images);

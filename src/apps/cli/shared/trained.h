@@ -19,6 +19,9 @@ struct ModelChoice {
   std::string names{};   ///< file of class names
   std::vector<std::string> sets{};
   int threads = 0;
+
+  /// Returns the run or, without one, the weights, for error messages.
+  const std::string& source() const { return run.empty() ? weights : run; }
 };
 
 /// Returns the model inferred from a weights file for --model auto, and warns of undetermined keys. `sets` may give

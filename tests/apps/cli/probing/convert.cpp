@@ -53,6 +53,15 @@ BOOST_AUTO_TEST_CASE(weights_that_cannot_be_written_leave_no_table) {
   BOOST_TEST(given.files() == 2u);
 }
 
+// Copied under these names, the weights would fit no model.
+BOOST_AUTO_TEST_CASE(their_names_need_the_kind_of_their_model) {
+  const Published given;
+  given.write(64);
+  check_refusal({"convert", given.in, given.out}, {given.in, "expected hf-vit, hf-deit or hf-dinov2 before IN"});
+  check_refusal({"convert", "hf-vit", given / "", given.out}, {"a directory; expected a file"});
+  BOOST_TEST(given.files() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(another_table_is_not_replaced) {
   const Published given;
   given.write(64);
