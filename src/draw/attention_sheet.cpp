@@ -97,7 +97,7 @@ class Drawing {
     if (!at_.images) picture(margin, sheet_.image);
     Index y = margin;
     for (const std::string& line : at_.title) {
-      canvas_.text(y, at_.header_text, line, ink);
+      canvas_.text(y, at_.header_text, shorten_text(line, at_.text_width), ink);
       y += line_height;
     }
     if (!sheet_.subtitle.empty()) {

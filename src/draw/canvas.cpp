@@ -3,6 +3,7 @@
 #include "font.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace heed {
 
@@ -80,11 +81,12 @@ Index text_width(std::string_view line) {
 
 std::vector<std::string> wrap_text(std::string_view text, Index width) {
   std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
+  for (bool starts_line = true; !text.empty();) {
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
     const std::string word(text.substr(0, end));
+    const bool line_ends = end < text.size() && text[end] == '\n';
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (!lines.empty() && text_width(lines.back() + " " + word) <= width)
+    if (!std::exchange(starts_line, line_ends) && text_width(lines.back() + " " + word) <= width)
       lines.back() += " " + word;
     else
       lines.push_back(word);

@@ -41,7 +41,7 @@ inline constexpr Index capital_height = 14, line_height = 24;
 /// Returns the width of a line of text in pixels.
 Index text_width(std::string_view line);
 
-/// Splits the text into lines of at most `width` pixels; longer words stay whole.
+/// Splits the text at each '\n' and into lines of at most `width` pixels; longer words stay whole.
 std::vector<std::string> wrap_text(std::string_view text, Index width);
 
 /// Returns the text, or the longest prefix that with "..." fits `width` pixels.

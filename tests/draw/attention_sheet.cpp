@@ -95,6 +95,7 @@ BOOST_AUTO_TEST_CASE(long_text_is_wrapped_or_shortened) {
   const Index width = text_width("one two three");
   BOOST_TEST(wrap_text(text, width) == (std::vector<std::string>{"one two three", "four"}));
   BOOST_TEST(wrap_text(text, 1) == (std::vector<std::string>{"one", "two", "three", "four"}));
+  BOOST_TEST(wrap_text("one\ntwo three", width) == (std::vector<std::string>{"one", "two three"}));
   BOOST_TEST(shorten_text(text, text_width(text)) == text);
   const std::string shorter = shorten_text(text, width);
   BOOST_TEST(shorter.ends_with("..."));

@@ -157,7 +157,7 @@ std::string DrawnLayers::title_of(const PictureInfo& info) const {
   if (info.axes != PictureAxes::pairs) return info.meaning;
   if (!choice_.query.empty()) return fmt::format("{} of patch {} to each patch", info.meaning, choice_.query);
   if (!have_token_.contains(true)) return info.meaning + " to each patch, mean over all queries";
-  const std::string title = fmt::format("{} of the {} to each patch", info.meaning, choice_.token_name);
+  const std::string title = fmt::format("{} of {} to each patch", info.meaning, choice_.token_name);
   return have_token_.contains(false) ? title + "; of stages without one, mean over all queries" : title;
 }
 

@@ -20,7 +20,7 @@ class DrawnLayers {
     std::string show;   ///< "map", or the name of a picture; empty: the map, or the first picture if there is no map
     std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; empty: `token`
     Index token = 0;    ///< index of a token before the patches; -1: the mean over the patches
-    std::string token_name = "class token";
+    std::string token_name = "the class token";
     bool rollout = false;         ///< shows the product of the maps of all layers so far
     std::vector<Index> blocks{};  ///< layers, counted from 1; empty: all
     std::vector<Index> heads{};   ///< counted from 1; empty: all

@@ -55,8 +55,8 @@ std::string output_of(const MapsArguments& a) {
 /// Returns the names of the tokens before the patches, for --token and in words.
 std::vector<std::pair<std::string, std::string>> tokens_of(const ModelConfig& model) {
   std::vector<std::pair<std::string, std::string>> tokens;
-  if (model.has_class_token()) tokens.emplace_back("cls", "class token");
-  if (model.distilled) tokens.emplace_back("dist", "distillation token");
+  if (model.has_class_token()) tokens.emplace_back("cls", "the class token");
+  if (model.distilled) tokens.emplace_back("dist", "the distillation token");
   for (Index i = 1; i <= model.registers; ++i)
     tokens.emplace_back(fmt::format("reg{}", i), fmt::format("register {}", i));
   return tokens;
@@ -78,7 +78,7 @@ void choose_token(const std::string& token, const ModelConfig& model, DrawnLayer
 
 /// Returns the maps of one model over the images.
 AttentionSheet sheet_of(const MapsArguments& a, TrainedModel& trained) {
-  require_images(a.run, trained);
+  require_images(a.source(), trained);
   const std::vector<NamedImage> read = read_images(a, trained);
   DrawnLayers::Choice drawn = a.drawn;
   choose_token(a.token, trained.experiment.model, drawn);
@@ -107,8 +107,11 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
     SheetRow& row = sheet.rows[i];
     const SheetRow& added = other.rows[i];
     const Shape a = row.weights.shape(), b = added.weights.shape();
-    require(a.rank() == 3 && b.rank() == 3 && a[1] == b[1] && a[2] == b[2] && row.over_image == added.over_image,
-            "--beside {}: its maps are of another grid, or one of both models has none", name);
+    require(a.rank() == 3 && b.rank() == 3 && row.over_image == added.over_image,
+            "--beside {}: one of the models has no map over the image in {}", name, row.label.front());
+    require(a[1] == b[1] && a[2] == b[2],
+            "--beside {}: its maps have {} x {} patches; expected {} x {}, as in the other model", name, b[1], b[2],
+            a[1], a[2]);
     Tensor<float> both(Shape{a[0] + b[0], a[1], a[2]});
     std::copy(added.weights.begin(), added.weights.end(),
               std::copy(row.weights.begin(), row.weights.end(), both.begin()));
@@ -145,8 +148,8 @@ int maps_command(MapsArguments& a) {
     const MapsArguments second = second_choice(a);
     TrainedModel other(second, second.sets);
     add_columns(sheet, sheet_of(second, other), a.beside);
-    const std::filesystem::path first = a.model.empty() ? a.run : a.weights, beside = a.beside;
-    sheet.title += fmt::format("; 1: {}, 2: {}", first.stem().string(), beside.stem().string());
+    const std::filesystem::path first = a.source(), beside = a.beside;
+    sheet.title += fmt::format("\n1: {}\n2: {}", first.stem().string(), beside.stem().string());
   }
   save_png(output, draw_attention(sheet));
   std::cout << printable(output) << "\n";
