@@ -60,7 +60,8 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     require(iterations >= 0 && iterations <= 64, "[nystrom] iterations is {}; expected 0 to 64", iterations);
     require(landmarks >= 0, "[nystrom] landmarks is {}; expected 1 or more", landmarks);
     require(ratio >= 0, "[nystrom] ratio is {}; expected 1 or more", ratio);
-    require((landmarks > 0) != (ratio > 0), "[nystrom] landmarks is {}, ratio is {}; expected one of them", landmarks,
+    require((landmarks > 0) != (ratio > 0),
+            "[nystrom] landmarks is {}, ratio is {}; expected one of them, such as attention.landmarks=49", landmarks,
             ratio);
     if (ratio > 0) {
       require_image_grid(s, name(), fmt::format("ratio is {}", ratio), "landmarks");

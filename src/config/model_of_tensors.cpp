@@ -84,6 +84,11 @@ ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::str
   m.registers = shapes.size_if("reg_token", 3, 1);
   m.pool_norm = shapes.has("fc_norm.weight") ? "after" : "before";
   m.pool = *m.class_token && m.pool_norm == "before" ? "cls" : "mean";
+  require(!m.distilled || (m.pool == "cls" && m.registers == 0),
+          "{}: has 'dist_token' {}; a model with model.distilled has pool = \"cls\" and no registers", file,
+          m.registers > 0  ? "with 'reg_token'"
+          : *m.class_token ? "with 'fc_norm.weight'"
+                           : "without 'cls_token'");
   m.pre_norm = shapes.has("norm_pre.weight");
   if (m.pre_norm) {
     m.norm_eps = 1e-5;
@@ -100,8 +105,8 @@ ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::str
   m.embed_prefix = side_of(rows - prefix) > 0;
   const Index side = m.embed_prefix ? side_of(rows - prefix) : side_of(rows);
   require(side > 0,
-          "{}: 'pos_embed' has {} rows, which are no square grid with or without {} tokens before it; give a "
-          "model file",
+          "{}: 'pos_embed' has {} rows; expected a square number of patches, with or without {} more for the tokens "
+          "before them; give a model file with model.image = [height, width]",
           file, rows, prefix);
   m.image = {side * m.patch.height, side * m.patch.width};
   return result;

@@ -154,9 +154,10 @@ BOOST_AUTO_TEST_CASE(bad_options) {
                              .grid_height = 3,
                              .grid_width = 4,
                              .class_token = true};
-  BOOST_TEST(refusal("nystrom", {}, shape) == "[nystrom] landmarks is 0, ratio is 0; expected one of them");
+  BOOST_TEST(refusal("nystrom", {}, shape) ==
+             "[nystrom] landmarks is 0, ratio is 0; expected one of them, such as attention.landmarks=49");
   BOOST_TEST(refusal("nystrom", {{"landmarks", "4"}, {"ratio", "1"}}, shape) ==
-             "[nystrom] landmarks is 4, ratio is 1; expected one of them");
+             "[nystrom] landmarks is 4, ratio is 1; expected one of them, such as attention.landmarks=49");
   BOOST_TEST(refusal("nystrom", {{"landmarks", "4"}}, shape) ==
              "[nystrom] landmarks is 4; it must divide the 13 queries and 13 keys");
   BOOST_TEST(refusal("nystrom", {{"ratio", "2"}}, shape) == "[nystrom] ratio is 2; it must divide the grid, 3 x 4");

@@ -41,7 +41,8 @@ void AftOptions::check(const AttentionShape& shape) const {
           "[aft] {} keys and {} queries; they must be as many unless variant is full or simple and not causal",
           shape.keys, shape.queries);
   if (!conv()) return;
-  require(!shape.class_token, "[aft] variant=conv has no place for a class token; use mean pooling");
+  require(!shape.class_token,
+          "[aft] variant=conv works on patches alone; expected pool = \"mean\" without class token and registers");
   if (dims == 2) require_image_grid_alone(shape, "aft", "variant is conv and dims is 2", "dims=1");
 }
 

@@ -17,11 +17,11 @@ inline void require_image_grid(const AttentionShape& s, const char* owner, std::
           s.queries, s.keys, s.grid_height, s.grid_width);
 }
 
-/// Throws Error in the same cases, and if there is a class token.
+/// Throws Error in the same cases, and if there are tokens before the patches.
 inline void require_image_grid_alone(const AttentionShape& s, const char* owner, std::string_view setting,
                                      const char* instead) {
   require_image_grid(s, owner, setting, instead);
-  require(!s.class_token, "[{}] {}; a class token has no place on the grid: expected {}", owner, setting, instead);
+  require(!s.class_token, "[{}] {}; a class token or register has no place on the grid: expected {}", owner, setting, instead);
 }
 
 /// Throws Error unless option `name`, the side of square cells, divides the grid's height and width.

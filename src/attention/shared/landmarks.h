@@ -48,7 +48,8 @@ struct LandmarkOptions {
       require(!shape.sequence(), "[{}] sampling is conv; a sequence has no grid", owner);
       require(landmarks == 0, "[{}] landmarks is {}; sampling=conv takes ratio", owner, landmarks);
     }
-    require((ratio > 0) != (landmarks != 0), "[{}] ratio is {}, landmarks is {}; expected one of them", owner, ratio,
+    require((ratio > 0) != (landmarks != 0),
+            "[{}] ratio is {}, landmarks is {}; expected one of them, such as attention.landmarks=49", owner, ratio,
             landmarks);
     constexpr Index most = 16'384;  // the matrix of their distances is inverted
     const Index count = landmarks != 0 ? landmarks : tokens / ratio / (dims == 1 ? 1 : ratio);

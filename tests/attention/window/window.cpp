@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(bad_options) {
                std::string("[window] shift is ") + shift + "; expected 0 to 1, less than window");
   BOOST_TEST(refusal("window", {{"window", "1"}, {"dims", "2"}},
                      {.queries = 5, .keys = 5, .grid_height = 2, .grid_width = 2, .class_token = true}) ==
-             "[window] dims is 2; a class token has no place on the grid: expected dims=1");
+             "[window] dims is 2; a class token or register has no place on the grid: expected dims=1");
   BOOST_TEST(refusal("window", {{"window", "1"}, {"dims", "2"}}, {.queries = 4, .keys = 4}) ==
              "[window] dims is 2; expected an image grid of the tokens, but 4 queries and 4 keys are not 0 x 0");
   BOOST_TEST(refusal("window", {{"window", "2"}}, {.queries = 7, .keys = 5}) ==
