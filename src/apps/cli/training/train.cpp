@@ -317,6 +317,7 @@ std::vector<std::string> all_sets(const TrainArguments& a) {
     require(!a.init.empty(), "train: --model auto reads the tensors of --init, which is not given");
     const std::vector<std::string> own = sets_of_tensors(automatic_model(a.init, a.sets).model);
     sets.insert(sets.end(), own.begin(), own.end());
+    sets.push_back("train.init_positions=plain");
   }
   sets.insert(sets.end(), a.sets.begin(), a.sets.end());
   return sets;

@@ -73,7 +73,8 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   const std::string headless = given / "headless.safetensors", toml = given / "model.toml";
   writer.write(headless);
   output_of({"maps", "--weights", headless, "--model", toml, given.image, "-o", given / "sheet.png"});
-  check_refusal({"predict", "--weights", headless, "--model", toml, given.image}, {"does not classify"});
+  check_refusal({"predict", "--weights", headless, "--model", toml, given.image},
+                {"does not classify; maps, features and eval --knn use its features"});
 
   write_file(given / "names", "cat\ndog\r\ncow\n");
   const Finished named =
@@ -128,6 +129,29 @@ BOOST_AUTO_TEST_CASE(maps_of_two_models_stand_side_by_side) {
                             given / "shallow.safetensors"})
                      .err,
                  {"shallow.safetensors: has 1 maps to draw of each head; expected 2"});
+  given.model.depth = 2, given.model.image = 16;
+  given.write("", given / "larger.safetensors");
+  check_refusal({"maps", "--weights", plain, "--model", "auto", given.image, "-o", sheet, "--beside",
+                 given / "larger.safetensors"},
+                {"larger.safetensors: its maps have 4 x 4 patches; expected 3 x 3"});
+}
+
+// --model auto interpolates positions in training as it does in evaluation.
+BOOST_AUTO_TEST_CASE(training_at_another_size_keeps_the_positions) {
+  const Downloaded given;
+  const std::string run = given / "run";
+  const Finished trained = heed_with({"train",   write_experiment(given, given.experiment()),
+                                      "--run",   run,
+                                      "--init",  given.weights,
+                                      "--model", "auto",
+                                      "--set",   "model.image=8",
+                                      "--set",   "model.channels=3",
+                                      "--set",   "model.classes=10",
+                                      "--set",   "data.resize=true",
+                                      "--set",   "train.init=matching",
+                                      "--set",   "train.max_steps=1"});
+  BOOST_TEST(trained.status == 0, trained.err);
+  check_contains(trained.out, {"1 interpolated ('pos_embed')"});
 }
 
 BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
@@ -170,6 +194,27 @@ BOOST_AUTO_TEST_CASE(errors_name_the_keys_that_fit) {
       run.err.ends_with("; --set model.registers=2 --set model.embed_prefix=false --set model.qkv_bias=true --set "
                         "model.layer_scale=1e-05 fits the file\n"),
       run.err);
+}
+
+BOOST_AUTO_TEST_CASE(contradictory_tensors_are_named) {
+  const Downloaded given;
+  const std::string file = given / "odd.safetensors";
+  const SafetensorsFile whole(given.weights);
+  const auto refused = [&](const std::string& name, const Shape& shape, const std::string& problem) {
+    std::map<std::string, Tensor<float>> tensors;
+    for (const std::string& tensor : whole.names()) tensors[tensor] = whole.read<float>(tensor);
+    tensors[name] = Tensor<float>(shape);
+    SafetensorsWriter writer;
+    for (const auto& [tensor, values] : tensors) writer.add(tensor, values.view());
+    writer.write(file);
+    check_refusal({"predict", "--weights", file, "--model", "auto", given.image}, {file, problem});
+  };
+  refused("dist_token", {1, 1, 64}, "has 'dist_token' with 'reg_token'");
+  refused("pos_embed", {1, 11, 64}, "'pos_embed' has 11 rows; expected a square number of patches");
+  check_refusal({"train", write_experiment(given, given.experiment()), "--run", given / "run", "--init", given.weights,
+                 "--model", "auto", "--set", "attention.mechanism=aft", "--set", "attention.variant=conv", "--set",
+                 "model.class_token=false", "--set", "model.pool=mean", "--set", "model.channels=1"},
+                {"without class token and registers"});
 }
 
 // Files truncated at every tensor, with another header or of another format: one line that names the file.
