@@ -15,11 +15,12 @@ function confusionTable(model) {
     return make("tr", {}, make("th", {scope: "row"}, model.classes[of]), cells,
       make("td", {}, total === 0 ? "-" : `${(100 * counts[of] / total).toFixed(1)} %`));
   });
-  return make("div", {class: "wide"}, make("table", {class: "confusion"},
-    make("caption", {}, "Rows: what the images show. Columns: what they were taken for."),
+  const long = model.classes.join("").length > 60;  // the names would widen the columns
+  return make("div", {}, make("p", {class: "note"}, "Rows: true classes. Columns: predicted classes."),
+    make("div", {class: "wide"}, make("table", {class: long ? "confusion upright" : "confusion"},
     make("thead", {}, make("tr", {}, make("td"), model.classes.map((name) =>
       make("th", {scope: "col", title: name}, name)), make("th", {scope: "col"}, "right"))),
-    make("tbody", {}, rows)));
+    make("tbody", {}, rows))));
 }
 
 /** Draws the matrix of many classes: a dot for each pair that occurs. */

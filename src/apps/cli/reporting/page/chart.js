@@ -44,7 +44,7 @@ class Chart {
 
   draw() {
     const width = this.svg.clientWidth || 420, height = this.svg.clientHeight || 250;
-    const [left, right, top, bottom] = [54, 10, 12, 36];
+    const [left, right, top, bottom] = [68, 10, 12, 36];
     const lines = linesOf(this.curve, this.hidden);
     const ys = lines.flatMap((line) => line.points.map((point) => point[1])).filter((y) => y !== null);
     let low = Math.min(...ys), high = Math.max(...ys);
