@@ -91,8 +91,11 @@ BOOST_AUTO_TEST_CASE(every_command_works) {
   const Downloads given;
   const std::vector<std::string> commands = commands_of("docs/pretrained.md");
   BOOST_TEST(commands.size() >= 15u);
-  for (const std::string& command : commands) {
+  for (std::string command : commands) {
     if (command.starts_with("build/heed bench")) continue;  // takes minutes; bench.json is there
+    constexpr std::string_view landmarks = "landmarks=49";  // the stand-ins have 9 patches
+    if (const std::size_t at = command.find(landmarks); at != command.npos)
+      command.replace(at, landmarks.size(), "landmarks=9");
     const CommandResult result = run_command(command, given.path());
     BOOST_TEST(result.status == 0, command << ": " << result.errors);
   }
