@@ -3,6 +3,7 @@
 #include "likeness.h"
 #include "src/apps/cli/shared/table.h"
 
+#include "heed/base/printable.h"
 #include "heed/io/file.h"
 
 #include <fmt/format.h>
@@ -100,7 +101,7 @@ class Writer {
     std::string names;
     const std::optional<Json> result = one.result();
     if (!result || !result->contains(key)) return names;
-    for (const Json& name : result->at(key).items()) names += (names.empty() ? "" : ", ") + name.text();
+    for (const Json& name : result->at(key).items()) names += (names.empty() ? "" : ", ") + printable(name.text());
     return names;
   }
 

@@ -213,13 +213,14 @@ LabResult LabGrader::grade(const std::string& file, const std::string& student) 
         result = grade_answers(source);
         break;
       default:
-        result = grade_mechanism(source, student);
+        grade_mechanism(source, student, result);
     }
   } catch (const Error& error) {
     result.problem = error.what();
   } catch (const Refused& refusal) {
     result.problem = refusal.what();
   }
+  if (!result.problem.empty()) result.marks.clear();
   result.problem = one_line(result.problem);
   for (Mark& mark : result.marks)
     for (std::string& line : mark.says) line = one_line(line);
@@ -245,7 +246,7 @@ std::string LabGrader::handed_out(const std::string& student) const {
   return lab_->reference.empty() || !fs::exists(file) ? "" : read_file(file);
 }
 
-LabResult LabGrader::grade_mechanism(const std::string& source, const std::string& student) const {
+void LabGrader::grade_mechanism(const std::string& source, const std::string& student, LabResult& result) const {
   require_no_forbidden_word(source, lab_->forbidden);
   const PrivateDirectory place;
   const std::string header = place / lab_->file(), object = place / "submission.so";
@@ -253,6 +254,7 @@ LabResult LabGrader::grade_mechanism(const std::string& source, const std::strin
   const std::string stub = handed_out(student);
   compile_submission(header, lab_->file(), stub, place, object, shared_);
   const std::string compiled = read_file(object);
+  result.calls = system_calls_in(compiled);
   require_own_work(compiled, stub);
   if (lab_->kind == LabKind::personal) {
     const auto own = mechanism_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write));
@@ -262,11 +264,10 @@ LabResult LabGrader::grade_mechanism(const std::string& source, const std::strin
                              .reference = own.get(),
                              .slack = lab_->slack,
                              .cases = draw_cases(own.get(), true, random)};
-    LabResult result{"", {}, system_calls_in(compiled)};
     result.marks = mark_plugin(task, {}, source, place, object, result.refused);
-    return result;
+    return;
   }
-  LabResult result{"", std::vector<Mark>(lab_->points.size()), system_calls_in(compiled)};
+  result.marks.resize(lab_->points.size());
   for (const Setting& setting : settings_) {
     const MechanismTask task{.name = lab_->mechanism,
                              .options = joined(lab_->options, setting.own),
@@ -278,7 +279,6 @@ LabResult LabGrader::grade_mechanism(const std::string& source, const std::strin
     for (std::size_t i = 0; i < lab_->points.size(); ++i)
       if (parts_of(lab_->points[i].name).options == setting.own) result.marks[i] = std::move(marks[next++]);
   }
-  return result;
 }
 
 std::vector<Mark> LabGrader::mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,

@@ -50,7 +50,8 @@ class LabGrader {
   LabResult grade(const std::string& file, const std::string& student) const;
 
  private:
-  LabResult grade_mechanism(const std::string& source, const std::string& student) const;
+  /// Throws Error or Refused if nothing can be marked; `result` still names the submission's system calls.
+  void grade_mechanism(const std::string& source, const std::string& student, LabResult& result) const;
   std::string handed_out(const std::string& student) const;
   /// A setting that points are marked with: the lab's options and those in the points' names.
   struct Setting {

@@ -90,6 +90,66 @@ std::map<std::string, int> common(const std::map<std::string, int>& a, const std
   return both;
 }
 
+/// Words of a text by which code differs between number types, or reaches out of its process.
+std::set<std::string> suspicious_words_in(const std::string& text, bool python) {
+  static const std::set<std::string> cpp_words{"is_same",
+                                               "is_same_v",
+                                               "same_as",
+                                               "is_floating_point",
+                                               "is_floating_point_v",
+                                               "Counted",
+                                               "float",
+                                               "typeid",
+                                               "sizeof",
+                                               "numeric_limits",
+                                               "requires",
+                                               "concept",
+                                               "tally",
+                                               "fork",
+                                               "execve",
+                                               "system",
+                                               "popen",
+                                               "socket",
+                                               "kill",
+                                               "ptrace",
+                                               "open",
+                                               "fopen",
+                                               "ifstream",
+                                               "ofstream",
+                                               "syscall",
+                                               "dlopen",
+                                               "asm",
+                                               "__asm",
+                                               "__asm__",
+                                               "__attribute__",
+                                               "extern",
+                                               "mmap",
+                                               "_exit",
+                                               "unlink",
+                                               "pthread_create"};
+  static const std::set<std::string> python_words{
+      "os",        "sys",    "subprocess", "socket",       "ctypes",  "inspect", "gc",        "multiprocessing",
+      "threading", "open",   "eval",       "exec",         "compile", "globals", "_getframe", "__import__",
+      "importlib", "signal", "pathlib",    "__traceback__"};
+  std::set<std::string> found;
+  const std::vector<std::string> words = tokens_of(text, python);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto follow = [&](const std::string& first, const std::string& second) {
+      return words[i] == first && i + 1 < words.size() && words[i + 1] == second;
+    };
+    const std::string third = i + 2 < words.size() ? words[i + 2] : "";
+    if ((python ? python_words : cpp_words).contains(words[i])) found.insert(words[i]);
+    if (python) continue;
+    if (follow("if", "constexpr")) found.insert("if constexpr");
+    if (follow("long", "double")) found.insert("long double");
+    if (follow("template", "<") && third == ">") found.insert("template <>");
+    if (words[i] == "pragma" && !follow("pragma", "once")) found.insert("pragma");
+    // write(update, ...) is heed's own; write(3, ...) is the system's.
+    if (follow("write", "(") && std::isdigit(static_cast<unsigned char>(third[0]))) found.insert("write");
+  }
+  return found;
+}
+
 std::string html(const std::string& text) {
   std::string safe;
   for (const char c : text) safe += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
@@ -129,56 +189,9 @@ std::vector<LikePair> like_pairs(const std::vector<std::string>& texts, const st
 }
 
 std::string suspicious_words(const std::string& text, const std::string& stub, LabKind kind) {
-  static const std::set<std::string> cpp{"is_same",
-                                         "is_same_v",
-                                         "same_as",
-                                         "is_floating_point",
-                                         "is_floating_point_v",
-                                         "Counted",
-                                         "typeid",
-                                         "sizeof",
-                                         "numeric_limits",
-                                         "requires",
-                                         "concept",
-                                         "constexpr",
-                                         "long",
-                                         "tally",
-                                         "fork",
-                                         "execve",
-                                         "system",
-                                         "popen",
-                                         "socket",
-                                         "kill",
-                                         "ptrace",
-                                         "open",
-                                         "fopen",
-                                         "ifstream",
-                                         "ofstream",
-                                         "syscall",
-                                         "dlopen",
-                                         "asm",
-                                         "__asm__",
-                                         "mmap",
-                                         "_exit",
-                                         "unlink",
-                                         "write",
-                                         "pthread_create"},
-      python{"os",        "sys",    "subprocess", "socket",       "ctypes",  "inspect", "gc",        "multiprocessing",
-             "threading", "open",   "eval",       "exec",         "compile", "globals", "_getframe", "__import__",
-             "importlib", "signal", "pathlib",    "__traceback__"};
   if (kind == LabKind::answers) return "";
-  const bool in_python = kind == LabKind::python;
-  const std::vector<std::string> words = tokens_of(text, in_python), known = tokens_of(stub, in_python);
-  std::set<std::string> found;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (!(in_python ? python : cpp).contains(words[i]) || std::ranges::find(known, words[i]) != known.end()) continue;
-    if (words[i] == "constexpr" && (i == 0 || words[i - 1] != "if")) continue;
-    if (words[i] == "long" && (i + 1 == words.size() || words[i + 1] != "double")) continue;
-    // write(update, ...) is heed's own; write(3, ...) is the system's.
-    if (words[i] == "write" && (i + 2 >= words.size() || !std::isdigit(static_cast<unsigned char>(words[i + 2][0]))))
-      continue;
-    found.insert(words[i] == "constexpr" ? "if constexpr" : words[i] == "long" ? "long double" : words[i]);
-  }
+  std::set<std::string> found = suspicious_words_in(text, kind == LabKind::python);
+  for (const std::string& word : suspicious_words_in(stub, kind == LabKind::python)) found.erase(word);
   return fmt::format("{}", fmt::join(found, ", "));
 }
 

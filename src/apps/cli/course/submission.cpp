@@ -224,10 +224,12 @@ void require_own_work(const std::string& object, const std::string& stub) {
 
 std::vector<std::string> system_calls_in(const std::string& object) {
   static const std::set<std::string> known{
-      "clone",          "connect", "creat",  "execl",   "execlp", "execv",  "execve",      "execvp",
-      "fopen",          "fopen64", "fork",   "kill",    "mmap",   "open",   "open64",      "openat",
-      "openat64",       "popen",   "ptrace", "raise",   "rename", "remove", "posix_spawn", "posix_spawnp",
-      "pthread_create", "setsid",  "socket", "syscall", "system", "unlink", "vfork",       "write"};
+      "_Exit",   "_exit",  "clone",     "close",      "connect",     "creat",        "dup",           "dup2",
+      "dup3",    "execl",  "execlp",    "execv",      "execve",      "execvp",       "exit",          "fopen",
+      "fopen64", "fork",   "kill",      "mmap",       "open",        "open64",       "openat",        "openat64",
+      "pause",   "popen",  "ptrace",    "quick_exit", "raise",       "read",         "remove",        "rename",
+      "setenv",  "setsid", "sigaction", "signal",     "sleep",       "socket",       "syscall",       "system",
+      "unlink",  "usleep", "vfork",     "write",      "posix_spawn", "posix_spawnp", "pthread_create"};
   std::vector<std::string> calls;
   for (const std::string& name : undefined_symbols(object))
     if (known.contains(name)) calls.push_back(name);

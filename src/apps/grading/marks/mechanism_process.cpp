@@ -57,7 +57,7 @@ constexpr Put puts[] = {put_memory, put_output, put_gradients, put_differences, 
 /// Returns the answer that `make` computes, or its error.
 template <class Make>
 Message answer_of(const Make& make) {
-  std::string problem = "it throws what is no exception of the standard library";
+  std::string problem = "it throws a value that is no std::exception";
   try {
     Message answer;
     answer.put(Index{1});

@@ -28,38 +28,56 @@ def give(ok, text):
 // The code that they run can neither read nor write messages.
 
 /// Defines refused(source): returns a text's first access to its caller's frames, which hold the arguments of all
-/// calls; None if there is none.
+/// calls, or to a module or function by which code or names that are not in the text get there; None if there is none.
 constexpr const char* frame_gate = R"(
 import ast, re
 BARRED = re.compile(r'(f|tb|gi|cr|ag|co)_[a-z]+$|_getframe|_current_frames|_current_exceptions|settrace|setprofile|'
-                    r'modules$|attrgetter$|methodcaller$|cell_contents$|'
+                    r'addaudithook|monitoring$|modules$|attrgetter$|methodcaller$|cell_contents$|'
                     r'__(traceback|closure|globals|code|dict|builtins|getattribute|subclasses|self|import|main|context|'
-                    r'cause|func|wrapped|loader|spec)__$')
+                    r'cause|func|wrapped|loader|spec|annotations|match_args)__$|'
+                    r'(Formatter|vformat|get_field|get_type_hints|ForwardRef|_evaluate|singledispatch(method)?|'
+                    r'make_dataclass|update_wrapper|assigned|(Code|Function|Lambda)Type)$')
 MODULES = {'gc', 'inspect', 'ctypes', 'importlib', 'traceback', 'builtins', 'calls', 'judge', '__main__', 'pickle',
            'marshal', 'code', 'codeop', 'runpy', 'pdb', 'bdb', 'trace', 'pkgutil', 'imp', 'logging', 'types'}
+IMPORTS = {'__future__', 'abc', 'array', 'bisect', 'cmath', 'collections', 'contextlib', 'copy', 'dataclasses',
+           'datetime', 'decimal', 'enum', 'fractions', 'functools', 'heapq', 'io', 'itertools', 'json', 'math', 'numbers',
+           'operator', 'os', 'pprint', 'random', 're', 'statistics', 'string', 'struct', 'sys', 'textwrap', 'time',
+           'typing', 'warnings'}
 CALLS = {'eval', 'exec', 'compile', '__import__', 'vars', 'globals', 'locals', 'breakpoint', 'delattr', 'setattr'}
+BUILTIN = {'bool', 'bytes', 'bytearray', 'dict', 'float', 'frozenset', 'int', 'list', 'set', 'str', 'tuple'}
 def refused(source):
+    checked = set()
     for node in ast.walk(ast.parse(source, 'student.py')):
         names = []
         if isinstance(node, (ast.Import, ast.ImportFrom)):
-            names = [alias.name for alias in node.names] + [getattr(node, 'module', None) or '']
-            names = [name for name in names if name.split('.')[0] in MODULES or BARRED.match(name)]
+            modules = [node.module or '.'] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
+            names = [name for name in modules if name.split('.')[0] not in IMPORTS]
+            names += [alias.name for alias in node.names if BARRED.match(alias.name) or alias.name in MODULES]
         elif isinstance(node, ast.Attribute):
             names = [node.attr] if BARRED.match(node.attr) or node.attr in MODULES - {'code', 'trace', 'types'} else []
             if node.attr in ('format', 'format_map') and not isinstance(node.value, ast.Constant):
                 names = [node.attr + ' of a text that is not written out']
         elif isinstance(node, ast.Name):
-            names = [node.id] if node.id in CALLS or BARRED.match(node.id) else []
+            by_name = node.id in ('getattr', 'hasattr') and node not in checked
+            names = [node.id] if by_name or node.id in CALLS or BARRED.match(node.id) else []
+        elif isinstance(node, ast.keyword):
+            names = [node.arg] if BARRED.match(node.arg or '') else []
         elif isinstance(node, ast.MatchClass):
             names = [name for name in node.kwd_attrs if BARRED.match(name)]
+            if node.patterns and getattr(node.cls, 'id', '') not in BUILTIN:
+                names = ['a class pattern without names']
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             names = re.findall(r'[{.](?:\w+[.])*?(__\w+__|tb_frame|f_back|f_locals)', node.value)
         elif isinstance(node, ast.Call) and getattr(node.func, 'id', '') in ('getattr', 'hasattr'):
             constant = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)
             names = [] if constant and not BARRED.match(str(node.args[1].value)) else [node.func.id]
+            checked.add(node.func)
         if names:
             return '%s, in line %d' % (names[0], getattr(node, 'lineno', 0))
 )";
+
+/// Begin of the message with what refused() returns, up to a colon.
+constexpr std::string_view uses = "it uses ";
 
 /// Calls the student's function for each of the arguments; texts: point, arguments, the student's file, calls.py.
 constexpr const char* call_program = R"(
@@ -83,7 +101,7 @@ try:
     arguments = json.loads(arguments)
     barred = refused(source)
     if barred:
-        give(0, 'it uses %s, by which it could read how it is called; an answer may not' % barred)
+        give(0, 'it uses %s: an answer may use modules that compute, such as math, and may not look at its caller' % barred)
     student = module('student', source)
     run = getattr(module('calls', calls), 'run_' + point, None)
     results = [run(student, each) if run else getattr(student, point)(*each) for each in arguments]
@@ -173,7 +191,9 @@ Mark PythonTask::mark(const std::string& point, const std::string& arguments, co
     result = said_by(fmt::format("{}{}", frame_gate, call_program).c_str(), {point, arguments, source, calls_},
                      seconds_, &refused);
   } catch (const Error& error) {
-    return {false, {error.what()}};
+    const std::string problem = error.what();
+    if (problem.starts_with(uses)) refused.insert(problem.substr(uses.size(), problem.find(':') - uses.size()));
+    return {false, {problem}};
   }
   try {
     verdict = said_by(judge_program, {"judge", arguments, point, judge_, result}, seconds_);

@@ -325,7 +325,8 @@ int Confined::wait() {
   const int signal = WTERMSIG(status);
   if (signal == SIGXCPU) fail("it computed for more than {:g} s", confinement_.seconds);
   if (signal == SIGXFSZ) fail("it wrote a file of more than {} MB", confinement_.file >> 20);
-  fail("it crashed: {}", strsignal(signal));
+  const bool stack = signal == SIGSEGV && confinement_.file == 0;
+  fail("it crashed: {}{}", strsignal(signal), stack ? " (an index out of range, or recursion without end)" : "");
 }
 
 void Confined::fail_ended() {
