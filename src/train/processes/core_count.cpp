@@ -1,5 +1,7 @@
 #include "heed/train/processes/core_count.h"
 
+#include "heed/base/error.h"
+
 #include <fmt/format.h>
 
 #if defined(_OPENMP)
@@ -13,6 +15,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -24,11 +27,15 @@ namespace {
 
 std::string cores(int count) { return fmt::format("{} core{}", count, count == 1 ? "" : "s"); }
 
-/// Returns the first number of OMP_NUM_THREADS, which may be a list for nested loops.
+/// Returns the first number of OMP_NUM_THREADS, which may be a list for nested loops. Throws Error for other text.
 std::optional<int> asked_for() {
   const char* const text = std::getenv("OMP_NUM_THREADS");
+  if (!text || !*text) return {};
   int count = 0;
-  if (!text || std::from_chars(text, text + std::strlen(text), count).ec != std::errc() || count < 1) return {};
+  const char* const end = text + std::strlen(text);
+  const auto [rest, error] = std::from_chars(text, end, count);
+  require(error == std::errc() && (rest == end || *rest == ',') && count >= 1 && count <= max_threads,
+          "OMP_NUM_THREADS: '{}'; expected a whole number from 1 to {}", text, max_threads);
   return count;
 }
 
@@ -45,27 +52,32 @@ int bound_cores(int all) {
 #endif
 }
 
-/// Returns the CPU quota of the process's control groups: the minimum over its group and all parents.
-double paid_cores(const std::string& root) {
-  double least = std::numeric_limits<double>::infinity();
-  const auto take = [&](double quota, double period) {
-    if (quota > 0 && period > 0) least = std::min(least, quota / period);
-  };
-  const std::string groups = root + "/sys/fs/cgroup";
-  std::string group;  // version 2: a line 0::/GROUP
-  std::ifstream own(root + "/proc/self/cgroup");
-  for (std::string line; std::getline(own, line);)
-    if (line.starts_with("0::/")) group = line.substr(3);
-  while (true) {
-    double quota = 0, period = 0;  // "max", not a number, means no quota
-    if (std::ifstream(groups + group + "/cpu.max") >> quota >> period) take(quota, period);
-    if (group.empty()) break;
-    group.erase(group.rfind('/'));
+/// Returns the CPU quota of a control group in cores; infinity if it has none.
+double quota_of(const std::string& group) {
+  double quota = 0, period = 0;                          // "max" and -1 mean no quota
+  std::ifstream(group + "/cpu.max") >> quota >> period;  // version 2
+  if (period == 0) {                                     // version 1
+    std::ifstream(group + "/cpu.cfs_quota_us") >> quota;
+    std::ifstream(group + "/cpu.cfs_period_us") >> period;
   }
-  double quota = 0, period = 0;  // version 1
-  if (std::ifstream(groups + "/cpu/cpu.cfs_quota_us") >> quota &&
-      std::ifstream(groups + "/cpu/cpu.cfs_period_us") >> period)
-    take(quota, period);
+  return quota > 0 && period > 0 ? quota / period : std::numeric_limits<double>::infinity();
+}
+
+/// Returns the CPU quota of the process's control groups: the minimum over its groups and all parents.
+double paid_cores(const std::string& root) {
+  const std::string mount = root + "/sys/fs/cgroup";
+  double least = std::min(quota_of(mount), quota_of(mount + "/cpu"));
+  std::ifstream own(root + "/proc/self/cgroup");
+  for (std::string line; std::getline(own, line);) {
+    // ID:CONTROLLERS:GROUP. Version 2 has no controllers.
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (!controllers.empty() && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
+    const std::string hierarchy = mount + (controllers.empty() ? "" : "/cpu");
+    for (std::filesystem::path group = line.substr(second + 1); group.has_relative_path(); group = group.parent_path())
+      least = std::min(least, quota_of(hierarchy + group.string()));
+  }
   return least;
 }
 

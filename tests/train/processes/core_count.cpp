@@ -55,9 +55,12 @@ BOOST_AUTO_TEST_CASE(what_was_asked_for_comes_first) {
   const Asked five("5,2");
   BOOST_TEST(count().count == 5);
   BOOST_TEST(count().reason == "OMP_NUM_THREADS");
-  for (const char* none : {"", "many", "0", "-3"}) {
-    const Asked nonsense(none);
-    BOOST_TEST(count().count == 1, none);
+  const Asked empty("");
+  BOOST_TEST(count().count == 1);
+  for (const std::string nonsense : {"many", "0", "-3", "3x", "4.5", " 4", "1025", "99999999999"}) {
+    const Asked asked(nonsense.c_str());
+    BOOST_TEST(error_of([&] { count(); }) ==
+               "OMP_NUM_THREADS: '" + nonsense + "'; expected a whole number from 1 to 1024");
   }
 }
 
@@ -92,6 +95,17 @@ BOOST_AUTO_TEST_CASE(version_1_of_control_groups_has_files_of_its_own) {
   write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "70000\n");
   write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   BOOST_TEST(count().reason == "a quota of 0.7 cores");
+}
+
+BOOST_AUTO_TEST_CASE(groups_of_version_1_are_nested) {
+  write("/proc/self/cgroup", "4:memory:/other\n2:cpu,cpuacct:/slice/unit\n0::/\n");
+  write("/sys/fs/cgroup/cpu/other/cpu.cfs_quota_us", "10000\n");
+  write("/sys/fs/cgroup/cpu/other/cpu.cfs_period_us", "100000\n");
+  write("/sys/fs/cgroup/cpu/slice/cpu.cfs_quota_us", "40000\n");
+  write("/sys/fs/cgroup/cpu/slice/cpu.cfs_period_us", "100000\n");
+  write("/sys/fs/cgroup/cpu/slice/unit/cpu.cfs_quota_us", "-1\n");
+  write("/sys/fs/cgroup/cpu/slice/unit/cpu.cfs_period_us", "100000\n");
+  BOOST_TEST(count().reason == "a quota of 0.4 cores");
 }
 
 BOOST_AUTO_TEST_CASE(a_process_bound_to_one_core_has_one_thread) {

@@ -5,6 +5,9 @@
 
 namespace heed {
 
+/// Maximum number of threads, above the core count of any host; the system may refuse to start more.
+inline constexpr int max_threads = 1024;
+
 /// A number of threads and its origin.
 struct ThreadCount {
   int count;
@@ -12,7 +15,8 @@ struct ThreadCount {
 };
 
 /// Returns OMP_NUM_THREADS if it is set. Otherwise returns the number of available cores: those the process is bound to
-/// (taskset), or the CPU quota of its container, rounded up, if smaller. `root` is the file system's root.
+/// (taskset), or the CPU quota of its container, rounded up, if smaller. `root` is the file system's root. Throws Error
+/// if OMP_NUM_THREADS is not a number from 1 to max_threads.
 ThreadCount default_threads(const std::string& root = "");
 
 }  // namespace heed

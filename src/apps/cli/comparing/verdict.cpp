@@ -9,6 +9,7 @@
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/io/json.h"
+#include "heed/train/processes/core_count.h"
 
 #include <fmt/ranges.h>
 

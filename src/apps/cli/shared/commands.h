@@ -46,9 +46,6 @@ std::vector<std::string> mechanism_names();
 /// Returns the values of --set OPTION=VALUE by name; a value may be in quotes.
 std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets);
 
-/// Maximum number of threads, above the core count of any host; the system may refuse to start more.
-inline constexpr int max_threads = 1024;
-
 /// Adds --threads N; 0 means all cores or, with several processes, this one's part of its host's cores.
 void add_threads(Command command, int& threads);
 Place use_threads(int threads);

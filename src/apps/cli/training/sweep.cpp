@@ -6,6 +6,7 @@
 #include "heed/base/parallel.h"
 #include "heed/base/printable.h"
 #include "heed/nn/families.h"
+#include "heed/train/processes/core_count.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
