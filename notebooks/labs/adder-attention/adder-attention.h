@@ -66,7 +66,8 @@ class MyAdder : public MechanismBase<MyAdder> {
   }
 
   // Undo the steps in reverse, and write your equations in lines like `// Undoing 3: dv += ..., dA = ....`: gradcheck
-  // quotes them if a gradient is wrong. kernels::attention_softmax_backward undoes 2 (heed/kernels/rows/softmax.h).
+  // quotes them if a gradient is wrong. kernels::attention_softmax_backward({scale(in.shape)}, A, dA) undoes 2, in place;
+  // kernels::attention_softmax_backward_counts(N, N * M) counts it.
   template <class T>
   void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, Heads<T>, Matrix<T>,
                     const AttentionGradient<T>&) const {

@@ -163,6 +163,11 @@ void Intake::take_file(const std::string& student, const Path& file, const Path&
   const std::string folder = shown.parent_path().filename();
   if (const ExpectedFile* const one = expected_of(name))
     return offer(*one, name != one->file ? 2 : folder == one->name ? 0 : 1);
+  const auto is_notebook = [](const ExpectedFile& one) { return one.file.ends_with(".ipynb"); };
+  if (name.ends_with(".ipynb") && std::ranges::none_of(expected_, is_notebook)) {
+    ++notebooks_;
+    return;
+  }
   // In a folder called as the lab is, another name will do.
   for (const ExpectedFile& one : expected_)
     if (lower(folder) == lower(one.name) && Path(name).extension() == Path(one.file).extension()) return offer(one, 3);
@@ -198,6 +203,9 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
 
 void Intake::list_not_understood(std::ostream& out, const char* begin) const {
   for (const NotUnderstood& one : not_understood_) out << begin << printable(one.file) << ": " << one.remedy << "\n";
+  if (notebooks_ > 0)
+    out << begin << "notebooks, " << notebooks_
+        << ": no notebooks/solutions/questions beside the labs; grade from a checkout of the repository\n";
 }
 
 /// Takes the candidate whose name is closest; lists the others unless they have its content.

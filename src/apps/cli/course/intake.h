@@ -75,6 +75,7 @@ class Intake {
   std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
   std::map<std::string, std::map<std::string, std::string>> files_;
   std::vector<NotUnderstood> not_understood_;
+  int notebooks_ = 0;  ///< notebooks whose questions are unknown
 };
 
 }  // namespace heed::cli

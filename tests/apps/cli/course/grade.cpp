@@ -246,6 +246,7 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
                          directory / "pack")
                  .status == 0);
   write(directory / "in/broken/answer.zip", "PK");
+  hand_in("two", "05-sima.ipynb", "{}");
   grade();
   BOOST_TEST(run.status == 0, run.err);
   const std::string full = "2,2,graded,twice 2/2";
@@ -259,7 +260,8 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
   const std::string list = read_file(directory / "out/marks.feedback/not-understood.txt");
   check_contains(list, {"\nlost/homework.py: ", "LAB.py", "two/double (1).py: two/double.py is graded", "hand in one",
                         "broken/answer.zip: it cannot be unpacked", "double.py: whose file it is is unknown"});
-  check_contains(run.err, {"heed: not understood: lost/homework.py"});
+  check_contains(run.err,
+                 {"heed: not understood: lost/homework.py", "not understood: notebooks, 1: no notebooks/solutions"});
   // Names that differ in capitals are the same student.
   hand_in("s1234", "double.py", wrong);
   grade();
