@@ -24,8 +24,8 @@ QUICK = os.environ.get("HEED_QUICK", "0") not in ("", "0")
 # datasets/fetch.sh downloads data into the checkout.
 os.environ.setdefault("HEED_DATA", str(HERE.parent / "datasets"))
 
-# Okabe and Ito's colours, distinguishable by the colour-blind.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+# Colours of lines, those of all heed's charts (include/heed/draw/line_style.h).
+COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b0508a", "#2e9bd6", "#a87400", "#6b4fbb", "#6d6d6d")
 pyplot.rcParams.update({"figure.figsize": (7, 3.6), "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left",
                         "axes.prop_cycle": pyplot.cycler(color=COLOURS), "axes.grid": True, "axes.axisbelow": True,
                         "grid.color": "#e5e5e5", "axes.spines.top": False, "axes.spines.right": False})

@@ -1,6 +1,7 @@
 #include "heed/draw/line_chart.h"
 
 #include "heed/base/error.h"
+#include "heed/draw/line_style.h"
 
 #include <fmt/format.h>
 
@@ -13,13 +14,8 @@ namespace heed {
 
 namespace {
 
-constexpr double width = 860, height = 460, left = 70, right = 640, top = 44, bottom = 400;
-
-/// Okabe and Ito, "Color universal design", 2008: distinguishable by colour-blind readers.
-constexpr std::array<const char*, 8> colours{"#000000", "#0072b2", "#d55e00", "#009e73",
-                                             "#cc79a7", "#e69f00", "#56b4e9", "#999999"};
-/// The dash pattern changes each time the colours repeat.
-constexpr std::array<const char*, 4> dashes{"none", "6 3", "2 3", "8 3 2 3"};
+/// Pixels. Text of 15 pixels can still be read on a phone, where the chart is 400 pixels wide.
+constexpr double width = 640, left = 68, right = 610, top = 62, bottom = 362, text_size = 15, legend_line = 22;
 
 std::string escaped(const std::string& text) {
   std::string result;
@@ -77,25 +73,64 @@ std::string straight(double x1, double y1, double x2, double y2, const char* sty
   return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, style);
 }
 
-std::string drawn(const ChartLine& line, std::size_t number, const Axis& x, const Axis& y) {
-  const char* const colour = colours[number % colours.size()];
-  const char* const dash = dashes[number / colours.size() % dashes.size()];
-  std::string path;
-  bool pen_down = false;
-  for (const auto& [a, b] : line.points) {
-    if (std::isfinite(b)) path += fmt::format("{}{:.1f} {:.1f}", pen_down ? " L" : " M", x(a), y(b));
-    pen_down = std::isfinite(b);
-  }
-  const std::string style =
-      fmt::format("fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" stroke-dasharray=\"{}\"", colour, dash);
-  const double legend = top + 8 + 18 * static_cast<double>(number);
-  return fmt::format("<path d=\"{}\" {}/>\n", path, style) +
-         straight(right + 16, legend, right + 40, legend, style.c_str()) +
-         text(right + 46, legend + 4, "start", line.name);
+/// Returns text that is squeezed if it would be wider than `room`; a character takes about 0.56 of the text's size.
+std::string fitted(double x, double y, const std::string& content, double room, const char* style = "") {
+  const double size = 0.56 * text_size * static_cast<double>(content.size());
+  const std::string squeezed =
+      size > room ? fmt::format(" textLength=\"{:.0f}\" lengthAdjust=\"spacingAndGlyphs\"", room) : "";
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\"{}{}>{}</text>\n", x, y, style, squeezed, escaped(content));
 }
 
+std::string stroke(const LineStyle& style) {
+  return fmt::format("stroke=\"{}\" stroke-width=\"1.8\"", line_colours[static_cast<std::size_t>(style.colour)]);
+}
+
+std::string dashed(const LineStyle& style) {
+  return fmt::format("{} stroke-dasharray=\"{}\"", stroke(style), line_dashes[static_cast<std::size_t>(style.dashes)]);
+}
+
+std::string marker(double x, double y, const LineStyle& style) {
+  const auto colour = static_cast<std::size_t>(style.colour);
+  return fmt::format("<path transform=\"translate({:.1f} {:.1f})\" d=\"{}\" fill=\"{}\" {}/>\n", x, y,
+                     line_markers[colour].path, line_colours[colour], stroke(style));
+}
+
+/// Returns a line with about ten markers.
+std::string drawn(const ChartLine& line, const LineStyle& style, const Axis& x, const Axis& y) {
+  const std::size_t step = (line.points.size() + 9) / 10;
+  std::string path, markers;
+  bool pen_down = false;
+  for (std::size_t i = 0; i < line.points.size(); ++i) {
+    const auto& [a, b] = line.points[i];
+    const double at = y(std::min(b, y.high));
+    if (std::isfinite(b)) path += fmt::format("{}{:.1f} {:.1f}", pen_down ? " L" : " M", x(a), at);
+    if (std::isfinite(b) && i % step == step / 2) markers += marker(x(a), at, style);
+    pen_down = std::isfinite(b);
+  }
+  return fmt::format("<path d=\"{}\" fill=\"none\" {}/>\n", path, dashed(style)) + markers;
+}
+
+/// Columns of the legend, which is below the chart, and its entries.
+struct Legend {
+  std::size_t columns, rows;
+  explicit Legend(const std::vector<ChartLine>& lines) {
+    std::size_t longest = 1;
+    for (const ChartLine& line : lines) longest = std::max(longest, line.name.size());
+    const double entry = 60 + 0.56 * text_size * static_cast<double>(longest);
+    columns = std::clamp<std::size_t>(static_cast<std::size_t>((width - 20) / entry), 1, 4);
+    rows = (lines.size() + columns - 1) / columns;
+  }
+  std::string entry(const std::string& name, std::size_t number, const LineStyle& style) const {
+    const double room = (width - 20) / static_cast<double>(columns);
+    const double x = 10 + room * static_cast<double>(number % columns);
+    const double y = bottom + 70 + legend_line * static_cast<double>(number / columns);
+    return straight(x, y, x + 36, y, dashed(style).c_str()) + marker(x + 18, y, style) +
+           fitted(x + 44, y + 5, name, room - 48);
+  }
+};
+
 double height_of(const LineChart& chart) {
-  return std::max(height, top + 26 + 18 * static_cast<double>(chart.lines.size()));
+  return bottom + 66 + legend_line * static_cast<double>(Legend(chart.lines).rows);
 }
 
 }  // namespace
@@ -107,29 +142,35 @@ std::string svg(const LineChart& chart) {
     for (const auto& [a, b] : line.points) {
       if (!std::isfinite(b)) continue;
       x_low = std::min(x_low, a), x_high = std::max(x_high, a);
-      y_low = std::min(y_low, b), y_high = std::max(y_high, b);
+      y_low = std::min(y_low, b), y_high = std::max(y_high, std::min(b, chart.y_most));
     }
   HEED_ASSERT(x_low <= x_high);
   const Axis x = axis(x_low, x_high, left, right, chart.log_x), y = axis(y_low, y_high, bottom, top, chart.log_y);
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
-      width, height_of(chart));
-  out += text((left + right) / 2, top - 18, "middle", chart.title);
-  out += text((left + right) / 2, bottom + 40, "middle", chart.x_title);
-  out += text(left, top - 18, "end", chart.y_title);
+      "font-family=\"sans-serif\" font-size=\"{2}\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      width, height_of(chart), text_size);
+  out += fitted(10, 22, chart.title, 0.9 * (width - 20), " font-weight=\"bold\"");
+  out += fitted(10, 46, chart.y_title, width - 20);
+  out += text((left + right) / 2, bottom + 44, "middle", chart.x_title);
   for (const double tick : x.ticks()) {
     out += straight(x(tick), top, x(tick), bottom, "stroke=\"#dddddd\"");
-    out += text(x(tick), bottom + 18, "middle", fmt::format("{:g}", tick));
+    out += text(x(tick), bottom + 20, "middle", fmt::format("{:g}", tick));
   }
   for (const double tick : y.ticks()) {
     out += straight(left, y(tick), right, y(tick), "stroke=\"#dddddd\"");
-    out += text(left - 8, y(tick) + 4, "end", fmt::format("{:g}", tick));
+    out += text(left - 8, y(tick) + 5, "end", fmt::format("{:g}", tick));
   }
-  for (std::size_t i = 0; i < chart.lines.size(); ++i) out += drawn(chart.lines[i], i, x, y);
+  std::vector<std::string> names;
+  for (const ChartLine& line : chart.lines) names.push_back(line.name);
+  const std::vector<LineStyle> styles = line_styles(names);
+  const Legend legend(chart.lines);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out += drawn(chart.lines[i], styles[i], x, y) + legend.entry(names[i], i, styles[i]);
   for (const ChartMark& mark : chart.marks) {
-    out += straight(x(mark.x), top, x(mark.x), bottom, "stroke=\"#d55e00\" stroke-dasharray=\"3 3\"");
-    out += text(x(mark.x) + 4, top + 12, "start", mark.name);
+    out += straight(x(mark.x), top, x(mark.x), bottom, "stroke=\"#222222\" stroke-dasharray=\"3 3\"");
+    const bool before = x(mark.x) > (left + right) / 2;
+    out += text(x(mark.x) + (before ? -5 : 5), top + 14, before ? "end" : "start", mark.name);
   }
   return out + "</svg>\n";
 }

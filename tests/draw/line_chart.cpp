@@ -17,22 +17,22 @@ BOOST_AUTO_TEST_SUITE(draw_line_chart)
 
 BOOST_AUTO_TEST_CASE(points_lie_between_the_ends_of_the_axes) {
   const std::string picture = svg({"title", "x", "y", false, {{"a", {{0, 0}, {5, 1}, {10, 0.25}}}}, {}});
-  BOOST_TEST(has(picture, "<path d=\" M70.0 400.0 L355.0 44.0 L640.0 311.0\""), picture);
+  BOOST_TEST(has(picture, "<path d=\" M68.0 362.0 L339.0 62.0 L610.0 287.0\""), picture);
   for (const char* label : {">title<", ">x<", ">y<", ">a<", ">10<", ">0.2<"}) BOOST_TEST(has(picture, label), label);
 }
 
 BOOST_AUTO_TEST_CASE(a_logarithmic_axis_has_powers_of_ten) {
   const std::string picture = svg({"", "", "", true, {{"a", {{1e-3, 0}, {1e-2, 1}, {1e-1, 2}}}}, {{1e-2, "here"}}});
-  BOOST_TEST(has(picture, "M70.0 400.0 L355.0 222.0 L640.0 44.0"));
+  BOOST_TEST(has(picture, "M68.0 362.0 L339.0 212.0 L610.0 62.0"));
   for (const char* label : {">0.001<", ">0.01<", ">0.1<", ">here<"}) BOOST_TEST(has(picture, label), label);
-  BOOST_TEST(has(picture, "<line x1=\"355.0\" y1=\"44.0\" x2=\"355.0\" y2=\"400.0\" stroke=\"#d55e00\""));
+  BOOST_TEST(has(picture, "<line x1=\"339.0\" y1=\"62.0\" x2=\"339.0\" y2=\"362.0\" stroke=\"#222222\""));
 }
 
 BOOST_AUTO_TEST_CASE(a_logarithmic_axis_of_less_than_two_decades_has_multiples) {
   LineChart chart{"", "", "", true, {{"a", {{10, 1}, {20, 10}, {40, 100}}}}, {}};
   chart.log_y = true;
   const std::string picture = svg(chart);
-  BOOST_TEST(has(picture, "M70.0 400.0 L355.0 222.0 L640.0 44.0"), picture);
+  BOOST_TEST(has(picture, "M68.0 362.0 L339.0 212.0 L610.0 62.0"), picture);
   for (const char* label : {">10<", ">20<", ">1<", ">100<"}) BOOST_TEST(has(picture, label), label);
   BOOST_TEST(!has(picture, ">50<"));
 }
@@ -41,14 +41,14 @@ BOOST_AUTO_TEST_CASE(charts_one_below_the_other) {
   const LineChart first{"first", "", "", false, {{"a", {{0, 0}, {1, 1}}}}, {}},
       second{"second", "", "", false, first.lines, {}};
   const std::string picture = svg(std::vector<LineChart>{first, second});
-  BOOST_TEST(has(picture, "viewBox=\"0 0 860 920\""), picture);
-  BOOST_TEST(picture.find(">first<") < picture.find("translate(0 460)"));
-  BOOST_TEST(picture.find("translate(0 460)") < picture.find(">second<"));
+  BOOST_TEST(has(picture, "viewBox=\"0 0 640 900\""), picture);
+  BOOST_TEST(picture.find(">first<") < picture.find("translate(0 450)"));
+  BOOST_TEST(picture.find("translate(0 450)") < picture.find(">second<"));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_finite_breaks_the_line) {
   const std::string picture = svg({"", "", "", false, {{"a", {{0, 0}, {1, NAN}, {2, 1}, {3, INFINITY}, {4, 1}}}}, {}});
-  BOOST_TEST(has(picture, "d=\" M70.0 400.0 M355.0 44.0 M640.0 44.0\""), picture);
+  BOOST_TEST(has(picture, "d=\" M68.0 362.0 M339.0 62.0 M610.0 62.0\""), picture);
   BOOST_TEST(!has(picture, "nan"));
   BOOST_TEST(!has(picture, "inf"));
 }
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_breaks_the_line) {
 BOOST_AUTO_TEST_CASE(a_single_point_has_room_around_it) {
   for (const bool log : {false, true}) {
     const std::string picture = svg({"", "", "", log, {{"a", {{3, 7}}}}, {}});
-    BOOST_TEST(has(picture, " M355.0 222.0"), picture);
+    BOOST_TEST(has(picture, " M339.0 212.0"), picture);
     BOOST_TEST(!has(picture, "nan"));
   }
 }
@@ -71,14 +71,33 @@ BOOST_AUTO_TEST_CASE(values_that_differ_by_a_last_digit_have_room_around_them) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(values_above_the_limit_are_at_the_upper_edge) {
+  LineChart chart{"", "", "", false, {{"a", {{0, 0}, {1, 900}, {2, 4}}}}, {}};
+  chart.y_most = 4;
+  BOOST_TEST(has(svg(chart), "d=\" M68.0 362.0 L339.0 62.0 L610.0 62.0\""));
+}
+
+BOOST_AUTO_TEST_CASE(long_titles_and_names_are_squeezed_into_the_chart) {
+  const std::string narrow(30, 'i'), wide(200, 'w');
+  const auto squeezed = [&](const std::string& title, const std::string& name) {
+    const std::string picture = svg({title, "", "", false, {{name, {{0, 0}, {1, 1}}}}, {}});
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = picture.find("textLength", at)) != std::string::npos; ++at) ++count;
+    return count;
+  };
+  BOOST_TEST(squeezed(narrow, narrow) == 0U);
+  BOOST_TEST(squeezed(wide, narrow) == 1U);
+  BOOST_TEST(squeezed(wide, wide) == 2U);
+}
+
 BOOST_AUTO_TEST_CASE(many_lines_are_told_apart_and_names_are_text) {
   LineChart chart{"a & b", "", "", false, {}, {}};
   for (int i = 0; i < 40; ++i) chart.lines.push_back({"<" + std::to_string(i) + ">", {{0, 0}, {1, i}}});
   const std::string picture = svg(chart);
   BOOST_TEST(has(picture, "a &amp; b"));
   BOOST_TEST(has(picture, ">&lt;39&gt;<"));
-  BOOST_TEST(has(picture, "height=\"790\""));
-  BOOST_TEST(has(picture, "stroke=\"#0072b2\" stroke-width=\"1.6\" stroke-dasharray=\"6 3\""));
+  BOOST_TEST(has(picture, "height=\"648\""));
+  BOOST_TEST(has(picture, "stroke=\"#0072b2\" stroke-width=\"1.8\" stroke-dasharray=\"6 3\""));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,7 @@
 // Line charts as SVG.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,10 +25,11 @@ struct LineChart {
   std::vector<ChartLine> lines;
   std::vector<ChartMark> marks;
   bool log_y = false;
+  double y_most = std::numeric_limits<double>::infinity();  ///< greater values are drawn at the upper edge
 };
 
-/// Returns the chart as an SVG file with axes and a legend. Requires a finite point, and positive x or y for log_x or
-/// log_y.
+/// Returns the chart as an SVG file with axes, a legend, and the styles of line_styles(). Requires a finite point, and
+/// positive x or y for log_x or log_y.
 std::string svg(const LineChart& chart);
 
 /// Returns an SVG file with the charts below each other.

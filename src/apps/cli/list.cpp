@@ -7,6 +7,7 @@
 #include "heed/attention/plugin.h"
 #include "heed/checks/backward_steps.h"
 #include "heed/config/installed.h"
+#include "heed/draw/line_style.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -142,11 +143,21 @@ int list_settings() {
   return ok;
 }
 
+/// Prints for scripts: colour, marker and dashes of a chart's line for each name, separated by tabs.
+int list_styles(const std::vector<std::string>& names) {
+  for (const LineStyle& style : line_styles(names)) {
+    const auto colour = static_cast<std::size_t>(style.colour), dashes = static_cast<std::size_t>(style.dashes);
+    std::cout << fmt::format("{}\t{}\t{}\n", line_colours[colour], line_markers[colour].name, line_dashes[dashes]);
+  }
+  return ok;
+}
+
 }  // namespace
 
 void add_list(Command program) {
   static bool settings = false;
   static std::string name;
+  static std::vector<std::string> styled;
   Command command = program.command("list", "Show the attention mechanisms and their options");
   command.option("NAME", &name, "one mechanism, in full", {.offered = mechanism_names()});
   command.option(
@@ -154,7 +165,13 @@ void add_list(Command program) {
       "list comparable settings, one per line: label; growth of time with tokens, or matrix where parameters "
       "are tokens x tokens; NAME:OPTION=VALUE...",
       {.excludes = "NAME"});
-  command.action([] { return settings ? list_settings() : name.empty() ? list_command() : list_one(name); });
+  command.option("--style", &styled,
+                 "list the colour, marker and dashes of lines with these names in a chart, one per line; repeatable",
+                 {.value = "LINE", .excludes = "NAME"});
+  command.action([] {
+    if (!styled.empty()) return list_styles(styled);
+    return settings ? list_settings() : name.empty() ? list_command() : list_one(name);
+  });
 }
 
 }  // namespace heed::cli

@@ -204,14 +204,17 @@ Json to_json(const Arms& arms, const FigureName& figure, Index test_images) {
 }
 
 void draw(const Arms& arms, const CurveName& curve, const std::string& path) {
-  LineChart chart{"mean over seeds", "epoch", curve.key, false, {}, {}};
+  std::string name = curve.key;
+  std::ranges::replace(name, '_', ' ');
+  const double unit = curve.share ? 0.01 : 1;
+  LineChart chart{name + " by epoch, mean over seeds", "epoch", name + (curve.share ? ", %" : ""), false, {}, {}};
   bool any = false;
   for (const ComparedArm& arm : arms) {
     ChartLine& line = chart.lines.emplace_back(ChartLine{arm.name, {}});
     double epoch = 0;
     for (const Sample& sample : samples_of(arm, curve)) {
       ++epoch;
-      if (sample.count > 0) line.points.emplace_back(epoch, sample.mean);
+      if (sample.count > 0) line.points.emplace_back(epoch, sample.mean / unit);
       any = any || sample.count > 0;
     }
   }

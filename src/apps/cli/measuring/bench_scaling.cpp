@@ -126,7 +126,12 @@ void print_threads(const std::vector<Setup>& setups) {
 
 /// Returns the chart of the speed-up with threads.
 LineChart growth_chart(const BenchArguments& a, const std::vector<Setup>& setups) {
-  LineChart chart{fmt::format("{}, training", a.model), "threads", "times as fast as one thread", true, {}, {}};
+  LineChart chart{fmt::format("speed of training with more threads: {}", a.model),
+                  "threads",
+                  "speed relative to one thread",
+                  true,
+                  {},
+                  {}};
   chart.log_y = true;
   ChartLine measured{"measured", {}}, expected{"expected", {}}, even{"as many as threads", {}};
   for (const Setup& s : setups) {

@@ -125,7 +125,8 @@ std::string to_csv(const Json::List& rows) {
 /// Returns charts of the time of each pass and the memory of both against the tokens, with a line for each mechanism.
 std::string to_svg(const ScalingArguments& a, const Json::List& rows) {
   const auto chart = [&](const std::string& title, const char* pass, const char* key, const char* unit, double one) {
-    LineChart chart{fmt::format("{}; {} channels, heads: {}", title, a.dim, a.heads), "tokens", unit, true, {}, {}};
+    LineChart chart{
+        fmt::format("{}; one image, {} channels, heads: {}", title, a.dim, a.heads), "tokens", unit, true, {}, {}};
     chart.log_y = true;
     for (const Json& row : rows) {
       if (row.at("pass").text() != pass || row.at("runs").integer() == 0) continue;
@@ -137,9 +138,9 @@ std::string to_svg(const ScalingArguments& a, const Json::List& rows) {
             a.drawing);
     return chart;
   };
-  return svg({chart("forward pass", "forward", "seconds", "ms", 1e-3),
-              chart("backward pass", "backward", "seconds", "ms", 1e-3),
-              chart("memory of both passes", "backward", "bytes", "MB", 1 << 20)});
+  return svg({chart("time of the forward pass", "forward", "seconds", "time, ms", 1e-3),
+              chart("time of the backward pass", "backward", "seconds", "time, ms", 1e-3),
+              chart("memory of both passes", "backward", "bytes", "memory, MB", 1 << 20)});
 }
 
 void print(const ScalingArguments& a, const MeasuredMechanism& one) {

@@ -3,6 +3,7 @@
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/analysis/model_cost.h"
+#include "heed/draw/line_style.h"
 
 #include <filesystem>
 #include <functional>
@@ -116,6 +117,14 @@ Json runs_json(const std::vector<ComparedArm>& arms) {
   for (const FigureName& figure : figure_names)
     names.add({figure.key, figure.title ? Json(figure.title) : Json(), figure.share, figure.decimals});
   json["figure_names"] = names.json();
+  std::vector<std::string> arm_names;
+  for (const ComparedArm& arm : arms) arm_names.push_back(arm.name);
+  Table styles;  // of the arms' lines
+  styles.data({"colour", "marker", "dashes"});
+  for (const auto& [colour, dashes] : line_styles(arm_names))
+    styles.add(
+        {colour, line_markers[static_cast<std::size_t>(colour)].path, line_dashes[static_cast<std::size_t>(dashes)]});
+  json["styles"] = styles.json();
   json["curves"] = curves_json(arms);
   json["runs"] = runs.json();
   return json;

@@ -53,12 +53,15 @@ void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) 
 
 void draw(const RateTest& test, const std::optional<RateAdvice>& found, const std::string& title,
           const std::string& path) {
-  LineChart chart{title, "learning rate", "loss", true, {{"smoothed", {}}, {"batch", {}}}, {}};
+  LineChart chart{"loss while the learning rate grows: " + title, "learning rate", "", true, {}, {}};
+  chart.y_most = 1.25 * test.points.front().loss;  // without the divergence, which would hide the fall
+  chart.y_title = fmt::format("loss, greater values at {:.3g}", chart.y_most);
+  chart.lines = {{"loss of each batch", {}}, {"smoothed loss", {}}};
   for (const RatePoint& point : test.points) {
-    chart.lines[0].points.emplace_back(point.lr, point.smoothed);
-    chart.lines[1].points.emplace_back(point.lr, point.loss);
+    chart.lines[0].points.emplace_back(point.lr, point.loss);
+    chart.lines[1].points.emplace_back(point.lr, point.smoothed);
   }
-  if (found) chart.marks = {{found->suggested(), fmt::format("{:.1e}", found->suggested())}};
+  if (found) chart.marks = {{found->suggested(), fmt::format("suggested: {:.1e}", found->suggested())}};
   write_file(path, svg(chart));
 }
 

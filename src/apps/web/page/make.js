@@ -76,9 +76,3 @@ export function joules(pj) {
   while (pj >= 999.5 && power < units.length - 1) ((pj /= 1000), ++power);
   return `${pj === 0 ? "0" : pj.toPrecision(3)} ${units[power]}`;
 }
-
-/** Returns the style of a line: eight colours, with other dashes for each repetition. */
-export function lineStyle(i) {
-  const dashes = ["none", "6 3", "2 3", "8 3 2 3"];
-  return { stroke: `var(--s${i % 8})`, "stroke-dasharray": dashes[Math.floor(i / 8) % 4] };
-}

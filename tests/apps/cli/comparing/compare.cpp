@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(two_seeds_are_said_to_decide_little) {
 BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   const std::string a = make("a", 0.5, 1, 1e-3), b = make("b<", 0.7, 1, 3e-3), picture = *this / "curves.svg";
   output_of({"compare", a, b, "-o", picture});
-  check_contains(read_file(picture), {"<svg ", "validation_accuracy", ">b&lt;</text>", "<path d=\" M", "</svg>\n"});
+  check_contains(read_file(picture), {"<svg ", ">validation accuracy, %<", ">b&lt;</text>", "<path d=\" M", "</svg>\n"});
 }
 
 // A file may contain any finite number.

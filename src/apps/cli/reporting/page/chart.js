@@ -1,5 +1,17 @@
 // Curves over epochs, drawn as SVG; the pointer or the arrow keys show the values.
 
+/** Returns the attributes of an arm's line. */
+function lineStyle(arm) {
+  const {colour, dashes} = report.styles[arm];
+  return {stroke: `var(--s${colour})`, "stroke-dasharray": dashes};
+}
+
+/** Creates an arm's marker, which distinguishes it in grey, too. */
+function markerAt(arm, x, y) {
+  const {stroke} = lineStyle(arm);
+  return makeSvg("path", {class: "marker", transform: `translate(${x} ${y})`, d: report.styles[arm].marker, stroke, fill: stroke});
+}
+
 /** Returns the points of a list with a value for each epoch. */
 const byEpoch = (values) => values.map((value, i) => [i + 1, value]);
 
@@ -67,8 +79,11 @@ class Chart {
       makeSvg("text", {x: width - right, y: height - 4, "text-anchor": "end"}, "epoch"),
       ...lines.map((line) =>
         makeSvg("path", {class: line.thin ? "thin" : "mean", d: pathOf(line.points, this.x, this.y), ...lineStyle(line.arm)})),
-      ...lines.filter((line) => !line.thin && line.points.length === 1 && line.points[0][1] !== null).map((line) =>
-        makeSvg("circle", {cx: this.x(1), cy: this.y(line.points[0][1]), r: 3.5, fill: lineStyle(line.arm).stroke})),
+      ...lines.filter((line) => !line.thin).flatMap((line) => {
+        const step = Math.ceil(line.points.length / 8);
+        return line.points.filter((point, i) => point[1] !== null && i % step === Math.floor(step / 2))
+          .map(([a, b]) => markerAt(line.arm, this.x(a), this.y(b)));
+      }),
       this.over);
   }
 
@@ -102,7 +117,7 @@ class Chart {
     const spread = (arm) => (arm.sd[epoch - 1] === null ? "" :
       ` ± ${this.curve.share ? (100 * arm.sd[epoch - 1]).toFixed(2) : shown(arm.sd[epoch - 1])}`);
     this.tip.replaceChildren(make("strong", {}, `Epoch ${epoch}`),
-      ...arms.slice(0, most).map((arm) => make("div", {}, make("i", {style: `background: ${lineStyle(arm.i).stroke}`}),
+      ...arms.slice(0, most).map((arm) => make("div", {}, swatch(arm.i),
         make("span", {}, report.arms[arm.i].arm), make("b", {}, shown(arm.mean[epoch - 1], this.curve.share) + spread(arm)))),
       arms.length > most ? `and ${arms.length - most} more` : "");
     const room = this.svg.clientWidth - this.tip.offsetWidth;

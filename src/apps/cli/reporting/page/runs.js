@@ -23,7 +23,8 @@ function figuresSection() {
 }
 
 function swatch(i) {
-  return make("i", {class: "swatch", style: `background: ${lineStyle(i).stroke}`, "aria-hidden": "true"});
+  return makeSvg("svg", {class: "swatch", width: 26, height: 10, "aria-hidden": "true"},
+    makeSvg("line", {x1: 1, x2: 25, y1: 5, y2: 5, "stroke-width": 2, ...lineStyle(i)}), markerAt(i, 13, 5));
 }
 
 /** Creates the table of settings that differ between arms; nothing if there are none. */
@@ -48,8 +49,7 @@ function curvesSection() {
         chart.show(null);
         chart.draw();
       }
-    }}, makeSvg("svg", {width: 26, height: 8, "aria-hidden": "true"},
-      makeSvg("line", {x1: 1, x2: 25, y1: 4, y2: 4, "stroke-width": 3, ...lineStyle(i)})), arm.arm)));
+    }}, swatch(i), arm.arm)));
   const seeds = report.arms.some((arm) => arm.runs.length > 1), steps = report.runs.find((run) => run.steps);
   return section("Curves", report.arms.length > 1 ? legend : null,
     make("div", {class: "charts"}, charts.map((chart) => chart.element)),

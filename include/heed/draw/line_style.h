@@ -1,0 +1,45 @@
+// Colours, markers and dashes of lines: the one list for charts, reports and plotting scripts (`heed list --style`).
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace heed {
+
+/// Okabe and Ito, "Color universal design", 2008, darkened where pale on white: distinguishable by colour-blind
+/// readers. src/apps/web/page/colours.css and notebooks/lab.py have the same colours.
+inline constexpr std::array<const char*, 8> line_colours{"#0072b2", "#d55e00", "#008a64", "#b0508a",
+                                                         "#2e9bd6", "#a87400", "#6b4fbb", "#6d6d6d"};
+
+struct LineMarker {
+  const char *name, *path;  ///< an SVG path around 0
+};
+
+/// The marker of each colour: lines of different colours differ in grey, too.
+inline constexpr std::array<LineMarker, line_colours.size()> line_markers{{
+    {"circle", "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z"},
+    {"square", "M-3.2-3.2h6.4v6.4h-6.4z"},
+    {"up", "M0-4.4L4 3.2H-4z"},
+    {"diamond", "M0-4.6L4.2 0L0 4.6L-4.2 0z"},
+    {"down", "M0 4.4L4-3.2H-4z"},
+    {"cross", "M-3.5-3.5L3.5 3.5M-3.5 3.5L3.5-3.5"},
+    {"left", "M-4.4 0L3.2-4V4z"},
+    {"plus", "M0-4.4V4.4M-4.4 0H4.4"},
+}};
+
+/// SVG dash patterns, for lines of equal colour.
+inline constexpr std::array<const char*, 4> line_dashes{"none", "6 3", "2 3", "8 3 2 3"};
+
+struct LineStyle {
+  int colour, dashes;  ///< indices in line_colours and line_markers, and in line_dashes
+
+  bool operator==(const LineStyle&) const = default;
+};
+
+/// Returns a style for each name, all different for up to 32 names. A name with a mechanism as a word, such as "sima",
+/// "mnist-sima" or "sima:norm=l2", has the colour of that mechanism in every chart; the mechanism's name alone always
+/// has the same dashes, too.
+std::vector<LineStyle> line_styles(const std::vector<std::string>& names);
+
+}  // namespace heed

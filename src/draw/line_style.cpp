@@ -1,0 +1,55 @@
+#include "heed/draw/line_style.h"
+
+#include "heed/attention/mechanism.h"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+namespace heed {
+
+namespace {
+
+constexpr int colours = line_colours.size(), count = colours * static_cast<int>(line_dashes.size());
+
+/// Returns the position, in the list of mechanisms, of the first word that names one.
+std::optional<int> mechanism_in(const std::string& name) {
+  const auto in_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  for (auto begin = name.begin(); begin != name.end();) {
+    const auto end = std::find_if_not(begin, name.end(), in_word);
+    const auto found = std::ranges::find(mechanisms(), std::string(begin, end), &MechanismEntry::name);
+    if (found != mechanisms().end()) return static_cast<int>(found - mechanisms().begin());
+    begin = std::find_if(end, name.end(), in_word);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<LineStyle> line_styles(const std::vector<std::string>& names) {
+  std::vector<LineStyle> styles(names.size());
+  std::array<bool, count> used{};
+  std::array<int, colours> lines{};
+  /// Takes a style, or the next free one of its colour.
+  const auto take = [&](std::size_t name, int style) {
+    for (std::size_t i = 0; i < line_dashes.size() && used[static_cast<std::size_t>(style)]; ++i)
+      style = (style + colours) % count;
+    used[static_cast<std::size_t>(style)] = true;
+    ++lines[static_cast<std::size_t>(style % colours)];
+    styles[name] = {style % colours, style / colours};
+  };
+  std::vector<std::size_t> variants, others;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::optional<int> mechanism = mechanism_in(names[i]);
+    if (mechanism && names[i] == mechanisms()[static_cast<std::size_t>(*mechanism)].name)
+      take(i, *mechanism % count);
+    else
+      (mechanism ? variants : others).push_back(i);
+  }
+  for (const std::size_t i : variants) take(i, *mechanism_in(names[i]) % count);
+  for (const std::size_t i : others)
+    take(i, static_cast<int>(std::min_element(lines.begin(), lines.end()) - lines.begin()));
+  return styles;
+}
+
+}  // namespace heed
