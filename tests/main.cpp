@@ -1,2 +1,19 @@
 #define BOOST_TEST_MODULE heed
 #include <boost/test/unit_test.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace {
+
+/// Scripts that need heed run the program built with these tests.
+struct ProgramOfScripts {
+  ProgramOfScripts() {
+    const std::filesystem::path tests = std::filesystem::read_symlink("/proc/self/exe");
+    setenv("HEED", (tests.parent_path().parent_path() / "heed").c_str(), 1);
+  }
+};
+
+}  // namespace
+
+BOOST_TEST_GLOBAL_FIXTURE(ProgramOfScripts);

@@ -1,14 +1,15 @@
-"""Common code of the plotting scripts: tables, command line, colours, and saving of figures."""
+"""Common code of the plotting scripts: tables, command line, styles of lines, and saving of figures."""
 
 import argparse
 import csv
 import math
 import os
+import subprocess
 import sys
 from pathlib import Path
 
-# Okabe and Ito's colours, distinguishable by the colour-blind, without the yellow, which is pale on white paper.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+MARKERS = {"circle": "o", "square": "s", "up": "^", "diamond": "D", "down": "v", "cross": "x", "left": "<", "plus": "+"}
+WIDTH = 7  # inches of a figure; its text can still be read on a phone
 
 
 class BadInput(Exception):
@@ -54,10 +55,40 @@ def read_table(path, texts, numbers, may_be_empty=()):
 
 
 def heed_program():
-    """The program of this build, or the one installed with these scripts."""
+    """The program of $HEED, of this build, or the one installed with these scripts."""
+    if os.environ.get("HEED"):
+        return os.environ["HEED"]
     root = Path(__file__).resolve().parents[2]
     built = root / "build" / "heed"
     return str(built if built.exists() else root.parent.parent / "bin" / "heed")
+
+
+def line_styles(names, program=None):
+    """Colour, marker and dashes of a line for each name, as in heed's charts: `heed list --style`."""
+    program = program or heed_program()
+    try:
+        lines = subprocess.run([program, "list", *(f"--style={name}" for name in names)], check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise BadInput(f"{program}: cannot list styles: {error}; HEED names the program") from None
+    styles = []
+    for line in lines.stdout.splitlines():
+        colour, marker, dashes = line.split("\t")
+        pattern = "-" if dashes == "none" else (0, [float(length) / 2 for length in dashes.split()])
+        styles.append(dict(color=colour, marker=MARKERS[marker], linestyle=pattern, linewidth=1.6, markersize=5))
+    return styles
+
+
+def mark_some(count):
+    """Draws a marker at about ten of `count` points."""
+    return dict(markevery=(0, max(1, count // 10)))
+
+
+def legend_below(figure, handles, columns=1, title=None):
+    """Puts a legend below all panels of a figure, and takes its height from theirs. The handles have labels."""
+    lines = math.ceil(sum(handle.get_label().count("\n") + 1 for handle in handles) / columns)
+    height = (0.24 * lines + (0.3 if title else 0.1)) / figure.get_figheight()
+    figure.get_layout_engine().set(rect=(0, height, 1, 1 - height))
+    figure.legend(handles=handles, loc="lower left", ncols=columns, title=title, frameon=False, alignment="left", fontsize=11)
 
 
 def load_pyplot():
@@ -69,7 +100,7 @@ def load_pyplot():
     from matplotlib import pyplot
 
     # Makes files reproducible: no date, no random names.
-    pyplot.rcParams.update({"font.size": 11, "svg.hashsalt": "heed", "axes.titlesize": 12, "axes.titlelocation": "left"})
+    pyplot.rcParams.update({"font.size": 12, "svg.hashsalt": "heed", "axes.titlesize": 12, "axes.titlelocation": "left"})
     return pyplot
 
 

@@ -6,9 +6,9 @@ import statistics
 from pathlib import Path
 
 import figures
-from figures import COLOURS, BadInput
+from figures import BadInput
 
-TITLES = {"cifar10": "CIFAR-10, ten epochs", "mnist": "MNIST, eight epochs"}
+TITLES = {"cifar10": "CIFAR-10, 10 epochs", "mnist": "MNIST, 8 epochs"}
 
 
 def read(path):
@@ -29,14 +29,15 @@ def read(path):
 def draw(tables, output):
     pyplot = figures.load_pyplot()
     order = sorted(tables["cifar10"], key=lambda arm: statistics.mean(tables["cifar10"][arm]))
-    figure, panels = pyplot.subplots(1, len(tables), figsize=(11, 0.26 * len(order) + 1), sharey=True, layout="constrained")
-    for axes, colour, (data, arms) in zip(panels, COLOURS, tables.items()):
-        for y, arm in enumerate(order):
+    figure, panels = pyplot.subplots(1, len(tables), figsize=(figures.WIDTH, 0.26 * len(order) + 1), sharey=True, layout="constrained")
+    styles = figures.line_styles(order)
+    for axes, (data, arms) in zip(panels, tables.items()):
+        for y, (arm, style) in enumerate(zip(order, styles)):
             if arm not in arms:
                 continue
             deviation = statistics.stdev(arms[arm]) if len(arms[arm]) > 1 else None
-            axes.errorbar(statistics.mean(arms[arm]), y, xerr=deviation, color=colour, marker="o", markersize=5, capsize=3)
-            axes.plot(arms[arm], [y] * len(arms[arm]), linestyle="none", marker="|", markersize=8, color=colour, alpha=0.5)
+            axes.errorbar(statistics.mean(arms[arm]), y, xerr=deviation, color=style["color"], marker=style["marker"], markersize=5, capsize=3)
+            axes.plot(arms[arm], [y] * len(arms[arm]), linestyle="none", marker="|", markersize=8, color=style["color"], alpha=0.5)
         axes.set_yticks(range(len(order)), order)
         axes.set_xlabel("test accuracy, %")
         axes.set_title(TITLES[data])

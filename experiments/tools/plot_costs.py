@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import figures
-from figures import COLOURS, BadInput
+from figures import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -70,18 +70,18 @@ def crossing(x, a, b):
     return None
 
 
-def draw_panel(axes, labels, table, x, y, title):
-    for i, (mechanism, label) in enumerate(labels.items()):
+def draw_panel(axes, labels, styles, table, x, y, title, unit):
+    for (mechanism, label), style in zip(labels.items(), styles):
         if mechanism not in table:
             continue
         points = [(p, q) for p, q in zip(table[mechanism][x], table[mechanism][y]) if q > 0]
         if points:
-            axes.plot(*zip(*points), color=COLOURS[i % len(COLOURS)], linestyle=("-", "--", ":")[i // len(COLOURS) % 3],
-                      linewidth=1.8, label=label)
+            axes.plot(*zip(*points), **style, **figures.mark_some(len(points)), label=label)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.set_title(title)
+    axes.set_ylabel(unit)
     figures.tidy(axes)
 
 
@@ -95,18 +95,20 @@ def mark_crossings(axes, labels, table, x):
         print(f"{labels[other]} crosses {labels[first]} at {x} = {cross[0]:.1f}")
 
 
-def draw(labels, tokens, dims, output):
+def draw(labels, styles, tokens, dims, output):
     pyplot = figures.load_pyplot()
-    figure, (operations, exponentials, width) = pyplot.subplots(1, 3, figsize=(14, 4.8), layout="constrained")
+    figure, (operations, exponentials, width) = pyplot.subplots(3, 1, figsize=(figures.WIDTH, 16), layout="constrained")
     count = next(iter(dims.values()))["tokens"][0]
-    draw_panel(operations, labels, tokens, "tokens", "operations", "multiplications and additions")
-    draw_panel(exponentials, labels, tokens, "tokens", "exp", "exponentials, where there are any")
-    draw_panel(width, labels, dims, "dim", "operations", f"multiplications and additions, {count} tokens")
+    counted, unit = "multiplications and additions of attention", "operations per image"
+    draw_panel(operations, labels, styles, tokens, "tokens", "operations", counted, unit)
+    draw_panel(exponentials, labels, styles, tokens, "tokens", "exp", "exponentials of attention, where there are any",
+               "exponentials per image")
+    draw_panel(width, labels, styles, dims, "dim", "operations", f"{counted}, {count} tokens", unit)
     mark_crossings(operations, labels, tokens, "tokens")
     mark_crossings(width, labels, dims, "dim")
     for axes, label in ((operations, "tokens"), (exponentials, "tokens"), (width, "width of a token")):
         axes.set_xlabel(label)
-    width.legend(loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+    figures.legend_below(figure, width.get_legend_handles_labels()[0], columns=3)
     figures.save(figure, output, dpi=110)
 
 
@@ -122,7 +124,7 @@ def main():
     figures.check_name(arguments.output)
     program = str(Path(arguments.heed).resolve())
     labels = {name: name for name in arguments.attention.split(",")} if arguments.attention else settings(program)
-    draw(labels, *curves(program, arguments.model, labels), arguments.output)
+    draw(labels, figures.line_styles(labels, program), *curves(program, arguments.model, labels), arguments.output)
     print(arguments.output)
 
 

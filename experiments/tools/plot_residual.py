@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import figures
-from figures import COLOURS, BadInput
+from figures import BadInput
 
 STARTS = {
     "damped": "damped: a = 1.8 / |A|²",
@@ -29,46 +29,47 @@ def read(path):
     return curves
 
 
-def draw_block(axes, heads, kind, colour):
+def draw_block(axes, heads, kind, style):
     """The median of each head, and the worst of the block."""
     clip = lambda rows, name: [max(row[f"{kind}_{name}"], LEAST) for row in rows]
     for rows in heads.values():
-        axes.plot([row["iteration"] for row in rows], clip(rows, "median"), color=colour, linewidth=1, alpha=0.8)
+        axes.plot([row["iteration"] for row in rows], clip(rows, "median"), **style | dict(linewidth=1, alpha=0.8),
+                  **figures.mark_some(len(rows)))
     worst = [max(at) for at in zip(*(clip(rows, "worst") for rows in heads.values()))]
-    axes.plot(range(len(worst)), worst, color=colour, linewidth=1.6, linestyle="--")
+    axes.plot(range(len(worst)), worst, **style | dict(linestyle="--", marker=""))
 
 
 def draw(curves, dtype, output):
     pyplot = figures.load_pyplot()
     from matplotlib.lines import Line2D
 
-    figure, grid = pyplot.subplots(len(RESIDUALS), len(STARTS), figsize=(12, 6.6), sharex=True, sharey=True, layout="constrained")
+    figure, grid = pyplot.subplots(len(STARTS), len(RESIDUALS), figsize=(figures.WIDTH, 9), sharex=True, sharey=True, layout="constrained")
     blocks = sorted({block for _, _, block in curves})
-    for row, (kind, symbol) in zip(grid, RESIDUALS.items()):
-        for axes, (start, title) in zip(row, STARTS.items()):
+    styles = figures.line_styles([f"block {block}" for block in blocks])
+    for row, (start, title) in zip(grid, STARTS.items()):
+        for axes, (kind, symbol) in zip(row, RESIDUALS.items()):
             axes.set_yscale("log")
             axes.axhline(1e-3, color="#666666", linewidth=0.8)
             axes.axvline(20, color="#666666", linewidth=0.8)
-            for i, block in enumerate(blocks):
-                draw_block(axes, curves.get((start, dtype, block), {}), kind, COLOURS[i % len(COLOURS)])
+            for block, style in zip(blocks, styles):
+                draw_block(axes, curves.get((start, dtype, block), {}), kind, style)
             figures.tidy(axes)
-            if kind == "relative":
-                axes.set_title(title)
-        row[0].set_ylabel(symbol)
+            axes.set_title(symbol if start != next(iter(STARTS)) else f"residual {symbol}")
+        row[0].set_ylabel(title)
     grid[0, 0].set_ylim(LEAST, 10)
     for axes in grid[-1]:
         axes.set_xlabel("iteration k")
-    entries = [Line2D([], [], color=COLOURS[i % len(COLOURS)], linewidth=3, label=f"block {block}") for i, block in enumerate(blocks)]
+    entries = [Line2D([], [], **style, label=f"block {block}") for block, style in zip(blocks, styles)]
     entries += [Line2D([], [], color="#666666", label="median, each head"),
                 Line2D([], [], color="#666666", linestyle="--", linewidth=1.6, label="worst of the block")]
-    grid[0, -1].legend(handles=entries, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+    figures.legend_below(figure, entries, columns=3)
     figures.save(figure, output, dpi=96)
 
 
 def main():
     parser = figures.Parser(
-        description="Draw the residuals of SOFT's Newton-Raphson inverse by iteration, for each start: above the paper's, below "
-        "that of the inverse. The lines are at 0.001 and at 20 iterations.")
+        description="Draw the residuals of SOFT's Newton-Raphson inverse by iteration, a row for each start: on the left the "
+        "paper's, on the right that of the inverse. The lines are at 0.001 and at 20 iterations.")
     parser.add_argument("file", metavar="FILE.csv", type=Path, help="what heed residual wrote")
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f32", help="what the iteration ran in; default: f32")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: residual.png beside FILE.csv")

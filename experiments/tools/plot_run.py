@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import figures
-from figures import COLOURS, BadInput
+from figures import BadInput
 
 KINDS = ("step", "train", "valid", "test")
 COLUMNS = ("kind", "epoch", "step", "loss", "accuracy")
@@ -51,37 +51,30 @@ def distinct_names(runs):
     return names
 
 
-def style(kind, colour):
-    return {
-        "step": dict(color=colour, alpha=0.3, linewidth=0.8, zorder=1),
-        "train": dict(color=colour, linestyle="--", marker="o", markersize=4, linewidth=1.6, zorder=2),
-        "valid": dict(color=colour, marker="o", markersize=4, linewidth=1.6, zorder=3),
-        "test": dict(color=colour, linestyle="", marker="D", markersize=9, markerfacecolor="none", markeredgewidth=2, zorder=4),
-    }[kind]
+def style(kind, line):
+    """The style of a run's or kind's line for the values of a kind; `line` is of figures.line_styles."""
+    return {**line, **{
+        "step": dict(marker="", alpha=0.3, linewidth=0.8, zorder=1),
+        "train": dict(linestyle="--", zorder=2),
+        "valid": dict(linestyle="-", zorder=3),
+        "test": dict(linestyle="", markersize=10, markerfacecolor="none", markeredgewidth=2, zorder=4),
+    }[kind]}
 
 
-def colour_of(run_number, kind, several):
-    """A colour for each run; for a single run, a colour for each kind."""
-    return COLOURS[run_number % len(COLOURS) if several else {"valid": 1, "test": 2}.get(kind, 0)]
-
-
-def draw_curves(axes, runs, column, factor):
+def draw_curves(axes, runs, lines, column, factor):
     in_epochs = all(run.steps_per_epoch() for run in runs)
-    for number, run in enumerate(runs):
+    for run, line in zip(runs, lines):
         for kind in KINDS:
             x, y = run.points(kind, column, in_epochs)
-            look = style(kind, colour_of(number, kind, len(runs) > 1))
-            if len(x) > 40:
-                look.pop("marker", None)
-            axes.plot(x, [factor * value for value in y], **look)
+            axes.plot(x, [factor * value for value in y], **style(kind, line[kind]), **figures.mark_some(len(x)))
     axes.set_xlabel("epoch" if in_epochs else "step")
     axes.set_xlim(left=0)
     axes.xaxis.get_major_locator().set_params(integer=True)
     figures.tidy(axes)
 
 
-def legend_entries(line, runs, names):
-    """(handle, label) of each kind in the plot, and of each run if there are several. Test accuracies are included."""
+def legend_entries(handle, runs, names, lines):
+    """Handles of each kind in the plot, and of each run if there are several. Test accuracies are in the labels."""
 
     def tested(run):
         return f"{100 * run.rows['test'][-1]['accuracy']:.2f} %" if run.rows["test"] else ""
@@ -89,14 +82,15 @@ def legend_entries(line, runs, names):
     several = len(runs) > 1
     entries = []
     if several:
-        for number, (run, name) in enumerate(zip(runs, names)):
+        for run, name, line in zip(runs, names, lines):
             score = f"\ntest {tested(run)}" if tested(run) else ""
-            entries.append((line([], [], color=colour_of(number, "", True), linewidth=3), name + score))
+            entries.append(handle([], [], **line["valid"], label=name + score))
     for kind in KINDS:
         if any(run.rows[kind] for run in runs):
-            colour = "#666666" if several else colour_of(0, kind, False)
+            line = dict(color="#666666", marker="", linewidth=1.6) if several else lines[0][kind]
+            look = style(kind, line) | (dict(marker="o") if several and kind == "test" else {})
             score = f" {tested(runs[0])}" if kind == "test" and not several else ""
-            entries.append((line([], [], **style(kind, colour)), NAMES[kind] + score))
+            entries.append(handle([], [], **look, label=NAMES[kind] + score))
     return entries
 
 
@@ -104,22 +98,27 @@ def draw(runs, output):
     pyplot = figures.load_pyplot()
     from matplotlib.lines import Line2D
 
-    figure, (loss, accuracy) = pyplot.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+    figure, (loss, accuracy) = pyplot.subplots(2, 1, figsize=(figures.WIDTH, 8), layout="constrained")
     names = distinct_names(runs)
-    draw_curves(loss, runs, "loss", 1)
-    draw_curves(accuracy, runs, "accuracy", 100)
-    loss.set_title("loss")
-    accuracy.set_title("accuracy, %")
-    handles, labels = zip(*legend_entries(Line2D, runs, names))
-    accuracy.legend(handles, labels, title=names[0] if len(runs) == 1 else None, alignment="left", loc="upper left",
-                    bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+    # A run has one style; in the plot of a single run, each kind has one.
+    if len(runs) > 1:
+        lines = [dict.fromkeys(KINDS, line) for line in figures.line_styles(names)]
+    else:
+        train, valid, test = figures.line_styles(["training", "validation", "test"])
+        lines = [{"step": train, "train": train, "valid": valid, "test": test}]
+    title = "" if len(runs) > 1 else f" of {names[0]}"
+    for axes, column, factor, unit in ((loss, "loss", 1, ""), (accuracy, "accuracy", 100, ", %")):
+        draw_curves(axes, runs, lines, column, factor)
+        axes.set_title(f"{column}{title}")
+        axes.set_ylabel(f"{column}{unit}")
+    figures.legend_below(figure, legend_entries(Line2D, runs, names, lines), columns=2)
     figures.save(figure, output)
 
 
 def main():
     parser = figures.Parser(
         description="Draw training curves of heed's runs: loss and accuracy in training, validation and test, and of each "
-        "step if the run logged its steps (train.log_steps). Several runs are drawn over each other, a colour each.",
+        "step if the run logged its steps (train.log_steps). Several runs are drawn over each other, a colour and marker each.",
         epilog="A training point is the mean over an epoch and stands in its middle; validation and test are measured at "
         "ends of epochs.",
     )

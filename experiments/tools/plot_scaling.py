@@ -5,13 +5,13 @@ import math
 from pathlib import Path
 
 import figures
-from figures import COLOURS, BadInput
+from figures import BadInput
 
 PASSES = ("forward", "backward")
-PANELS = (  # pass, column, unit of it, title
-    ("forward", "seconds", 1e-3, "forward pass, ms"),
-    ("backward", "seconds", 1e-3, "backward pass, ms"),
-    ("backward", "bytes", 2**20, "memory for both passes, MB"),
+PANELS = (  # pass, column, unit of it, title, name of the unit
+    ("forward", "seconds", 1e-3, "time of the forward pass", "ms"),
+    ("backward", "seconds", 1e-3, "time of the backward pass", "ms"),
+    ("backward", "bytes", 2**20, "memory for both passes", "MB"),
 )
 
 
@@ -53,7 +53,7 @@ def label_of(mechanism, passes):
 
 
 def groups(curves):
-    """Groups of curves, one per row of the picture: linear and quadratic time, by their exponents."""
+    """Groups of curves, one per column of the picture: linear and quadratic time, by their exponents."""
     def is_square(passes):
         return any(passes[name] and (passes[name][0]["time_exponent"] or 0) > 1.5 for name in PASSES)
 
@@ -61,31 +61,38 @@ def groups(curves):
     return [group for group in split if group]
 
 
-def draw_row(panels, curves):
-    for axes, (name, column, unit, title) in zip(panels, PANELS):
-        for i, (mechanism, passes) in enumerate(curves.items()):
+def draw_column(panels, curves, styles, title):
+    for axes, (name, column, unit, _, _) in zip(panels, PANELS):
+        for mechanism, passes in curves.items():
             rows = passes[name]
-            axes.plot([row["tokens"] for row in rows], [row[column] / unit for row in rows], marker="o", markersize=3, linewidth=1.6,
-                      color=COLOURS[i % len(COLOURS)], linestyle=("-", "--", ":")[i // len(COLOURS) % 3], label=label_of(mechanism, passes))
+            axes.plot([row["tokens"] for row in rows], [row[column] / unit for row in rows], **styles[mechanism])
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
-        axes.set_xticks(sorted({row["tokens"] for passes in curves.values() for row in passes[name]})[::2])
+        tokens = sorted({row["tokens"] for passes in curves.values() for row in passes[name]})
+        axes.set_xticks(tokens[:: math.ceil(len(tokens) / 4)])
         axes.xaxis.set_major_formatter("{x:.0f}")
-        axes.set_xlabel("tokens")
-        axes.set_title(title)
         figures.tidy(axes)
-    panels[-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.05), frameon=False, borderaxespad=0, fontsize=10,
-                      title="exponents of N: time forward,\nbackward, memory", alignment="left")
+    panels[0].set_title(title)
+    panels[-1].set_xlabel("tokens")
 
 
 def draw(curves, left_out, output):
     pyplot = figures.load_pyplot()
-    rows = groups(curves)
-    figure, panels = pyplot.subplots(len(rows), len(PANELS), figsize=(15, 5.2 * len(rows)), layout="constrained", squeeze=False)
-    for row, group in zip(panels, rows):
-        draw_row(row, group)
+    from matplotlib.lines import Line2D
+
+    columns = groups(curves)
+    styles = dict(zip(curves, figures.line_styles(curves)))
+    figure, panels = pyplot.subplots(len(PANELS), len(columns), figsize=(figures.WIDTH, 3.2 * len(PANELS) + 0.24 * (len(curves) + len(left_out))),
+                                     layout="constrained", squeeze=False)
+    for column, group in zip(panels.T, columns):
+        square = any(e > 1.5 for p in group.values() for n in PASSES for e in [p[n][0]["time_exponent"] or 0] if p[n])
+        draw_column(column, group, styles, "quadratic time" if square else "linear time")
+    for row, (_, _, _, title, unit) in zip(panels, PANELS):
+        row[0].set_ylabel(f"{title}, {unit}")
+    handles = [Line2D([], [], **styles[mechanism], label=label_of(mechanism, curves[mechanism])) for group in columns for mechanism in group]
     if left_out:
-        figure.supxlabel("not measured: " + ";\n".join(left_out), fontsize=9)
+        handles.append(Line2D([], [], linestyle="", label="not measured: " + ";\n".join(left_out)))
+    figures.legend_below(figure, handles, title="exponents of N: time forward, backward, memory")
     figures.save(figure, output, dpi=96)
 
 

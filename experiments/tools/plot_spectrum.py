@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import figures
-from figures import COLOURS, BadInput
+from figures import BadInput
 
 SHARE = 0.9  # share of the sum of all singular values that defines the equivalent rank
 
@@ -47,43 +47,47 @@ def read(argument):
 
 def draw(curves, output):
     pyplot = figures.load_pyplot()
+    from matplotlib.lines import Line2D
+
     blocks = sorted({block for c in curves for block in c.blocks})
-    figure, panels = pyplot.subplots(1, len(blocks) + 1, figsize=(3 * len(blocks) + 3, 3.9), layout="constrained", squeeze=False)
-    *cumulative, ranks = panels[0]
+    height = len(blocks) // 2 + 1
+    figure, panels = pyplot.subplots(height, 2, figsize=(figures.WIDTH, 3.2 * height + 0.8), layout="constrained", squeeze=False)
+    cumulative, ranks = panels.flat[: len(blocks)], panels.flat[len(blocks)]
+    for axes in panels.flat[len(blocks) + 1 :]:
+        axes.set_visible(False)
+    styles = figures.line_styles([c.label for c in curves])
     for axes, block in zip(cumulative, blocks):
         axes.axhline(SHARE, color="#666666", linewidth=0.8)
-        for i, c in enumerate(curves):
+        for c, style in zip(curves, styles):
             if block in c.blocks:
                 y = c.mean(block)
-                axes.plot(range(1, len(y) + 1), y, color=COLOURS[i % len(COLOURS)], linestyle="-" if c.used else "--", linewidth=1.8)
+                axes.plot(range(1, len(y) + 1), y, **style, **figures.mark_some(len(y)))
         axes.set_title(f"block {block}")
         axes.set_xlabel("singular values")
         axes.set_xlim(left=0)
         axes.set_ylim(0, 1.02)
         figures.tidy(axes)
-    cumulative[0].set_ylabel("part of their sum")
-    for axes in cumulative[1:]:
-        axes.tick_params(labelleft=False)
+    for axes in cumulative[::2]:
+        axes.set_ylabel("share of their sum")
     handles = []
-    for i, c in enumerate(curves):
+    for i, (c, style) in enumerate(zip(curves, styles)):
         shift = 0.12 * (i - (len(curves) - 1) / 2)
         points = [(block + shift, rank) for block in c.blocks for rank in c.ranks(block)]
-        face = COLOURS[i % len(COLOURS)] if c.used else "none"
-        handles += ranks.plot(*zip(*points), linestyle="", marker="o", markersize=4, color=COLOURS[i % len(COLOURS)],
-                              markerfacecolor=face, label=c.label)
+        ranks.plot(*zip(*points), **style | dict(linestyle=""))
+        handles.append(Line2D([], [], **style, label=c.label))
     ranks.set_title(f"equivalent rank at {SHARE}")
     ranks.set_xlabel("block; a point for each head")
     ranks.set_xticks(blocks)
     ranks.set_ylim(bottom=0)
     figures.tidy(ranks)
-    ranks.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1), frameon=False, borderaxespad=0)
+    figures.legend_below(figure, handles)
     figures.save(figure, output, dpi=96)
 
 
 def main():
     parser = figures.Parser(
         description="Draw the normalised cumulative singular values of attention maps, a panel for each block with the mean "
-        "over its heads, and the equivalent rank of each head. Each file is a colour; where a model adds the identity to its "
+        "over its heads, and the equivalent rank of each head. Each file has a colour or dashes; where a model adds the identity to its "
         "map, the map by itself is drawn too.")
     parser.add_argument("files", metavar="[NAME=]FILE.csv", nargs="+", help="what heed spectrum wrote, and what to call it")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: spectrum.png beside the first FILE.csv")

@@ -12,13 +12,17 @@ namespace {
 
 constexpr int colours = line_colours.size(), count = colours * static_cast<int>(line_dashes.size());
 
-/// Returns the position, in the list of mechanisms, of the first word that names one.
+/// Returns the position, in the list of mechanisms, of the first word that names one or one of its settings.
 std::optional<int> mechanism_in(const std::string& name) {
   const auto in_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   for (auto begin = name.begin(); begin != name.end();) {
     const auto end = std::find_if_not(begin, name.end(), in_word);
-    const auto found = std::ranges::find(mechanisms(), std::string(begin, end), &MechanismEntry::name);
-    if (found != mechanisms().end()) return static_cast<int>(found - mechanisms().begin());
+    const std::string word(begin, end);
+    for (std::size_t i = 0; i < mechanisms().size(); ++i) {
+      const std::vector<MechanismSetting> settings = mechanisms()[i].settings();
+      if (word == mechanisms()[i].name || std::ranges::count(settings, word, &MechanismSetting::label) > 0)
+        return static_cast<int>(i);
+    }
     begin = std::find_if(end, name.end(), in_word);
   }
   return std::nullopt;

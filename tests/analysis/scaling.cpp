@@ -167,7 +167,8 @@ BOOST_FIXTURE_TEST_CASE(several_mechanisms_share_a_file_and_a_drawing, Runs) {
     for (std::size_t at = 0; (at = picture.find(">" + name + "<", at)) != std::string::npos; ++at) ++count;
     BOOST_TEST(count == 3);
   }
-  for (const char* title : {">forward pass; 8 channels, heads: 4<", ">backward pass; ", ">memory of both passes; "})
+  for (const char* title : {">time of the forward pass; one image, 8 channels, heads: 4<",
+                            ">time of the backward pass; ", ">memory of both passes; "})
     BOOST_TEST(picture.find(title) != std::string::npos, title);
   const Finished bounded =
       heed_with(command({"sima", "aft:param=dense", "--tokens", "64,256,1024", "--memory-below", "1.3"}));

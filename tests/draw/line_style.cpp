@@ -30,16 +30,17 @@ BOOST_AUTO_TEST_CASE(every_mechanism_has_a_style_of_its_own) {
 }
 
 BOOST_AUTO_TEST_CASE(variants_of_a_mechanism_have_its_colour) {
-  const std::vector<LineStyle> styles = line_styles({"mnist-sima", "sima", "seven", "sima l2", "simax", "runs/aft/1"});
-  const std::vector<LineStyle> expected{{1, 1}, {1, 0}, {0, 0}, {1, 2}, {3, 0}, {2, 0}};
+  const std::vector<LineStyle> styles =
+      line_styles({"mnist-sima", "sima", "seven", "sima l2", "simax", "runs/aft/1", "relu"});
+  const std::vector<LineStyle> expected{{1, 1}, {1, 0}, {0, 0}, {1, 2}, {4, 0}, {2, 0}, {3, 0}};
   BOOST_TEST(styles == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(other_names_have_colours_in_order) {
-  const std::vector<LineStyle> styles = line_styles(std::vector<std::string>(40, "a"));
-  for (std::size_t i = 0; i < 32; ++i) {
+  const std::vector<LineStyle> styles = line_styles(std::vector<std::string>(50, "a"));
+  for (std::size_t i = 0; i < 48; ++i) {
     BOOST_TEST(styles[i].colour == static_cast<int>(i % 8));
-    BOOST_TEST(std::ranges::count(styles.begin(), styles.begin() + 32, styles[i]) == 1);
+    BOOST_TEST(std::ranges::count(styles.begin(), styles.begin() + 48, styles[i]) == 1);
   }
 }
 

@@ -29,7 +29,7 @@ inline constexpr std::array<LineMarker, line_colours.size()> line_markers{{
 }};
 
 /// SVG dash patterns, for lines of equal colour.
-inline constexpr std::array<const char*, 4> line_dashes{"none", "6 3", "2 3", "8 3 2 3"};
+inline constexpr std::array<const char*, 6> line_dashes{"none", "6 3", "2 3", "8 3 2 3", "12 3", "8 3 2 3 2 3"};
 
 struct LineStyle {
   int colour, dashes;  ///< indices in line_colours and line_markers, and in line_dashes
@@ -37,9 +37,9 @@ struct LineStyle {
   bool operator==(const LineStyle&) const = default;
 };
 
-/// Returns a style for each name, all different for up to 32 names. A name with a mechanism as a word, such as "sima",
-/// "mnist-sima" or "sima:norm=l2", has the colour of that mechanism in every chart; the mechanism's name alone always
-/// has the same dashes, too.
+/// Returns a style for each name, all different for up to 48 names. A name with a mechanism or one of its settings as a
+/// word, such as "sima", "mnist-sima" or "sima:norm=l2", has the colour of that mechanism in every chart; the
+/// mechanism's name alone always has the same dashes, too.
 std::vector<LineStyle> line_styles(const std::vector<std::string>& names);
 
 }  // namespace heed

@@ -3,7 +3,7 @@ import { make, makeSvg, shown } from "./make.js";
 import { pathOf, ticks } from "./plot.js";
 
 /** Margins around the lines. */
-const margin = { left: 52, right: 12, top: 12, bottom: 34 };
+const margin = { left: 52, right: 20, top: 12, bottom: 34 };
 
 /** A named line: points [x, y] from left to right; a null y interrupts it. `series` selects its colour.
     @typedef {{name: string, series: number, points: (number|null)[][], dashed?: boolean, dots?: boolean}} Line */

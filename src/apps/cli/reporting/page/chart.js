@@ -9,7 +9,8 @@ function lineStyle(arm) {
 /** Creates an arm's marker, which distinguishes it in grey, too. */
 function markerAt(arm, x, y) {
   const {stroke} = lineStyle(arm);
-  return makeSvg("path", {class: "marker", transform: `translate(${x} ${y})`, d: report.styles[arm].marker, stroke, fill: stroke});
+  return makeSvg("path", {class: "marker", transform: `translate(${x} ${y})`, d: report.styles[arm].marker, stroke,
+    style: `fill: ${stroke}; stroke-width: 1.5`});
 }
 
 /** Returns the points of a list with a value for each epoch. */
@@ -56,7 +57,7 @@ class Chart {
 
   draw() {
     const width = this.svg.clientWidth || 420, height = this.svg.clientHeight || 250;
-    const [left, right, top, bottom] = [68, 10, 12, 36];
+    const [left, right, top, bottom] = [68, 20, 12, 36];
     const lines = linesOf(this.curve, this.hidden);
     const ys = lines.flatMap((line) => line.points.map((point) => point[1])).filter((y) => y !== null);
     let low = Math.min(...ys), high = Math.max(...ys);
