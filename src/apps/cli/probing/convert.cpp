@@ -42,7 +42,7 @@ std::string model_table(const std::string& file, const std::map<std::string, Sha
   x.model.classifier = found.model.classifier;
   require_parameters(file, x, shapes);
   const std::string text = to_toml(x);
-  std::string comments;
+  std::string comments = fmt::format("# Images: --preset {}\n", kind == "hf-vit" ? "inception" : "imagenet");
   for (const std::string& assumed : found.assumed) comments += "# Not in the file: " + assumed + "\n";
   return comments + text.substr(0, text.find("\n[data]"));
 }

@@ -82,6 +82,10 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
   Experiment x = choice.model.empty() ? load(choice.run, sets)
                  : automatic          ? load_tensors(choice.weights, sets)
                                       : load_experiment(choice.model, sets);
+  if (!choice.model.empty() && preset.empty() && x.model.channels == 3 && x.data.mean == DataConfig{}.mean)
+    warn(fmt::format(
+        "{}: gives no data.mean, so images are normalised as MNIST's; --preset selects published models' values",
+        choice.model));
   if (!choice.model.empty() && x.model.family == "vit")
     x.model.classifier = open_weights(choice.weights).file.contains("head.weight");
   if (choice.names.empty()) return x;
@@ -148,7 +152,8 @@ void move_run_to(ModelChoice& choice, std::vector<std::string>& images) {
 
 void add_model_choice(Command command, ModelChoice& choice) {
   command.option("--weights", &choice.weights,
-                 "weights, default RUN/best.safetensors; FILE:PREFIX selects one of several networks", {.value = "FILE"});
+                 "weights, default RUN/best.safetensors; FILE:PREFIX selects one of several networks",
+                 {.value = "FILE"});
   command.option("--model", &choice.model,
                  "without RUN: the model of --weights, a TOML file, or auto: derived from the tensors",
                  {.value = "FILE|auto", .needs = "--weights"});

@@ -63,6 +63,10 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   BOOST_TEST(by_file.status == 0, by_file.err);
   BOOST_TEST(by_file.out == predicted.out);
 
+  const Finished without_preset = heed_with({"predict", "--weights", given.weights, "--model", given / "model.toml",
+                                             "--set", "data.resize=true", "--set", "data.name=folder", given.image});
+  check_contains(without_preset.err, {"model.toml: gives no data.mean"});
+
   // Weights without a classifier have maps but no classes.
   const SafetensorsFile whole(given.weights);
   std::map<std::string, Tensor<float>> tensors;
@@ -72,7 +76,9 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   for (const auto& [name, tensor] : tensors) writer.add(name, tensor.view());
   const std::string headless = given / "headless.safetensors", toml = given / "model.toml";
   writer.write(headless);
-  output_of({"maps", "--weights", headless, "--model", toml, given.image, "-o", given / "sheet.png"});
+  const Finished drawn =
+      heed_with({"maps", "--weights", headless, "--model", toml, given.image, "-o", given / "sheet.png"});
+  BOOST_TEST(drawn.status == 0, drawn.err);
   check_refusal({"predict", "--weights", headless, "--model", toml, given.image},
                 {"does not classify; maps, features and eval --knn use its features"});
 
