@@ -1,40 +1,40 @@
 # heed: attention mechanisms on an ordinary computer.
 #
-#   make run         install what is missing, build, train a Vision Transformer on Fashion-MNIST
-#   make test        install what is missing, build, run the tests
-#   make test-thorough      the same with everything that takes long (docs/testing.md)
+#   make run         install missing packages, build, train a Vision Transformer on Fashion-MNIST
+#   make test        install missing packages, build, run the tests
+#   make test-thorough      also the tests that take long (docs/testing.md)
 #   make             build/libheed.a and build/heed
-#   make deps        install what is missing (Debian packages)
-#   make bench       the machine's limits; kernels and two standard models held against them
-#   make notebooks   run the course's notebooks and put what they show into them; HEED_QUICK=1 for a quick try
-#   make fuzz SECONDS=60    feed the readers of files what libFuzzer thinks of
-#   make coverage           which lines the tests run
-#   make mutants            which planted faults the tests see
-#   make report-test        the report in a browser, where Chromium is installed
+#   make deps        install missing packages (Debian)
+#   make bench       measure the machine's limits, kernels and two standard models
+#   make notebooks   run the course's notebooks and store their output; HEED_QUICK=1: short runs
+#   make fuzz SECONDS=60    fuzz the file readers with libFuzzer
+#   make coverage           measure the lines run by the tests
+#   make mutants            measure the planted faults detected by the tests
+#   make report-test        test the report in Chromium, if installed
 #   make web | make web-run         heed in a browser: build-web, or served on this machine (docs/web.md)
-#   make web-test | make web-check  the page in Chromium held against the program | its JavaScript held against linters
-#   make arm64              compile for arm64, and run the tests under qemu
-#   make compile_commands.json      how each file is compiled, for clangd and clang-tidy
-#   make tidy               clang-tidy over src and include (.clang-tidy)
-#   make docs               the reference of include/heed as HTML, in build/docs/html
+#   make web-test | make web-check  compare the page in Chromium with the program | lint its JavaScript
+#   make arm64              compile for arm64 and run the tests under qemu
+#   make compile_commands.json      compile commands of each file, for clangd and clang-tidy
+#   make tidy               run clang-tidy on src and include (.clang-tidy)
+#   make docs               build the reference of include/heed as HTML in build/docs/html
 #   make install PREFIX=/usr/local
-#   make package            a Debian package and a tar file for all x86-64 with AVX2, in build-package
-#   make package-test       install, use and remove them in fresh systems
+#   make package            build a Debian package and a tar file for x86-64 with AVX2, in build-package
+#   make package-test       test them in fresh systems: install, use, remove
 #   make format | make clean | make help
 #
 # Choices:
 #   BLAS=none           plain loops for products of doubles and for singular values; default: openblas
 #   SIMD=none           plain loops for floats; default: highway
-#   THREADS=none        one thread computes; std: threads of C++; default: openmp
-#   WEB=1               of deps: what `make web` needs
-#   MPI=1               trains in several processes, on one host or many (docs/processes.md; built in build-mpi)
+#   THREADS=none        single-threaded; std: C++ threads; default: openmp
+#   WEB=1               with deps: also the packages for `make web`
+#   MPI=1               training in several processes, on one or more hosts (docs/processes.md; built in build-mpi)
 #   SANITIZE=address,undefined    GCC's sanitizers, or thread (built in build-address-undefined and so on)
-#   KERNELS=reference   all three of them none (built in build-reference; others in build-no-blas and so on)
+#   KERNELS=reference   BLAS, SIMD and THREADS none (built in build-reference; single choices in build-no-blas and so on)
 #   V=1                 show whole commands
 #   ARCH=x86-64-v3      the CPU to compile for; default: this one, on arm64 armv8-a+crypto
-#   CXXFLAGS='-O0 -g'   further flags for the compiler, which gets them last
-#   PREFIX, DESTDIR     where `make install` puts things
-#   HEED_MIRROR         where datasets/fetch.sh downloads from
+#   CXXFLAGS='-O0 -g'   further compiler flags, appended last
+#   PREFIX, DESTDIR     directories of `make install`
+#   HEED_MIRROR         address from which datasets/fetch.sh downloads
 
 VERSION := 0.3.0
 
@@ -197,7 +197,7 @@ MAKE_ALL = +@$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(s
 
 deps:
 	@if ! command -v dpkg-query >/dev/null; then \
-	  echo 'make: not a Debian system; if the build fails, install what these packages hold: $(PACKAGES)' >&2; exit 0; fi; \
+	  echo 'make: not a Debian system; if the build fails, install the equivalents of these packages: $(PACKAGES)' >&2; exit 0; fi; \
 	missing=; \
 	for package in $(PACKAGES); do \
 	  dpkg-query -W -f='$${db:Status-Status}\n' $$package 2>/dev/null | grep -qx installed || missing="$$missing $$package"; \

@@ -9,14 +9,14 @@ usage() {
 usage: datasets/fetch.sh NAME [DIRECTORY]
 
 Downloads mnist, fashion-mnist, cifar10 or cifar100 into DIRECTORY (default: NAME beside this script) and
-checks every file against datasets/checksums.md5. What is there already, intact, is not downloaded again.
-bible is a text, 4.3 MB of English in the public domain; it is written out by the program of Debian's package
-bible-kjv, which `make deps` installs, unless HEED_MIRROR says where to download it from.
+checks every file against datasets/checksums.md5. Intact existing files are not downloaded again.
+bible is a text, 4.3 MB of English in the public domain, written by the program of Debian's package bible-kjv,
+which `make deps` installs, or downloaded if HEED_MIRROR is set.
 
-HEED_MIRROR   where to download from instead of the original sites: an http://, https:// or file:// address
-              under which NAME/FILE lies, e.g. file:///srv/datasets for /srv/datasets/mnist/...
+HEED_MIRROR   address to download from instead of the original sites: http://, https:// or file://, followed
+              by NAME/FILE, e.g. file:///srv/datasets for /srv/datasets/mnist/...
 
-Exit status: 0 all is in place; 2 wrong usage, a failed download, or a file that is not what it should be
+Exit status: 0 all files are complete; 2 wrong usage, a failed download, or a file with a wrong checksum
 (which is removed).
 END
 }
@@ -46,7 +46,7 @@ case $name in
     unpacked=cifar-100-binary
     members="train.bin test.bin" ;;
   bible) origin=bible-kjv ;;
-  *) die "unknown data set '$name'; it must be mnist, fashion-mnist, cifar10, cifar100 or bible" ;;
+  *) die "unknown data set '$name'; expected mnist, fashion-mnist, cifar10, cifar100 or bible" ;;
 esac
 if [ -n "${HEED_MIRROR-}" ]; then origin=${HEED_MIRROR%/}/$name; fi
 
@@ -74,7 +74,7 @@ decoded() {
 download() {
   case $1 in
     bible-kjv/*)
-      command -v bible >/dev/null 2>&1 || die "the program bible is missing; make deps installs it (Debian's bible-kjv)"
+      command -v bible >/dev/null 2>&1 || die "the program bible is missing; install it with make deps (Debian's bible-kjv)"
       # Lines are as long as in a terminal of 80 columns, wherever this runs.
       bible -l 79 gen1:1-rev22:21 </dev/null >"$2" ;;
     file://*) cp -- "$(decoded "${1#file://}")" "$2" ;;
@@ -86,7 +86,7 @@ download() {
       else
         die "neither curl nor wget is installed; run apt-get install curl ca-certificates"
       fi ;;
-    *) die "HEED_MIRROR must begin with http://, https:// or file://, not '$1'" ;;
+    *) die "HEED_MIRROR is '$1'; expected an address that begins with http://, https:// or file://" ;;
   esac
 }
 

@@ -9,12 +9,12 @@ cd "$(dirname "$0")/.."
 shift
 
 die() {
-  echo "tests/cold.sh: compiled once for several architectures, but depends on one: $*" >&2
+  echo "tests/cold.sh: compiled once for several architectures, but depends on one of them: $*" >&2
   exit 1
 }
 
 files=$(printf '%s\n' "$@" | sed 's/o$/d/' | xargs cat | tr -s ' \\' '\n' | grep -E '^(src|include)/[^:]*$' | sort -u)
-[ "$(echo "$files" | wc -l)" -gt 100 ] || die "nothing was looked at"
+[ "$(echo "$files" | wc -l)" -gt 100 ] || die "no sources were searched"
 # shellcheck disable=SC2086
 ! grep -nE 'HEED_ARCH|__AVX512|<hwy/' $files || die "the lines above"
 echo "cold: $# objects do not depend on the architecture"

@@ -30,7 +30,7 @@ foreign=$(echo "$files" | grep -E "$libraries") && die "the core was compiled wi
 system='#include <((unistd|fcntl|dirent|spawn|dlfcn|pthread|poll|signal|ucontext|(sys|linux)/[a-z_]*)\.h|filesystem|fstream)>'
 own=$(echo "$files" | grep -E '^(include/heed|src)/' | grep -vxE 'src/base/(memory|fiber)\.cpp')
 # shellcheck disable=SC2086
-found=$(grep -nE "$system" $own) && die "the core asks the system: $found"
+found=$(grep -nE "$system" $own) && die "the core calls the system: $found"
 
 "$build/tests/core" || die "the core's program does not learn"
-echo "core: compiled with no system around it, it makes a model that learns"
+echo "core: compiled without an operating system, its model learns"

@@ -15,6 +15,6 @@ awk -F, -v percent="$percent" '
   NR > 1 { all += $2; run += $3; if ($2 > $3) print $2 - $3 " of " $2 " lines not run: " $1 | sorted }
   END {
     close(sorted)
-    printf "%.2f %% of %d lines were run; each of them: '"$build"'/coverage.html\n", 100 * run / all, all
+    printf "%.2f %% of %d lines were run; all lines: '"$build"'/coverage.html\n", 100 * run / all, all
     exit 100 * run < percent * all
   }' "$build/coverage.csv"

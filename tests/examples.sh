@@ -59,7 +59,7 @@ check() {
   [ -s "$place/stated" ] || die "examples/$name.cpp does not state what it prints"
   if ! grep -qx '\.\.\.' "$place/stated"; then
     [ "$(wc -l <"$place/squeezed")" = "$(wc -l <"$place/stated")" ] ||
-      die "examples/$name.cpp prints other lines than it states: $(cat "$place/output")"
+      die "examples/$name.cpp prints lines that it does not state: $(cat "$place/output")"
   fi
   grep -vx '\.\.\.' "$place/stated" | sed 's/[][().*^$+?{}|\\]/\\&/g; s/\<X\>/[-0-9.e+]+/g' >"$place/patterns"
   while read -r pattern; do
@@ -67,7 +67,7 @@ check() {
   done <"$place/patterns"
 }
 
-"$place/calls" || die "the calls that compile compute something wrong"
+"$place/calls" || die "the calls that compile compute wrong values"
 check own_operation
 check attention
 check regression

@@ -31,4 +31,4 @@ LC_ALL=C comm -23 "$work/all" "$work/begun_with" | xargs -P "$(nproc)" -I{} sh -
   file=$work/$(echo {} | tr / -).cpp
   echo "#include \"{}\"" >"$file"
   $compile -O0 -c -o "$file.o" "$file" || { echo "tests/headers.sh: {} cannot be included alone" >&2; exit 1; }'
-echo "headers: all can be included, together and alone"
+echo "headers: all can be included, together and each alone"

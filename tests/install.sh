@@ -16,7 +16,7 @@ die() {
 "${MAKE:-make}" --silent --no-print-directory install PREFIX="$place/usr"
 sed -n '/^\/\/ learn.cpp:/,/^```$/p' "$page" | sed '$d' >"$place/learn.cpp"
 sed -n '/^\/\/ hydra.h$/,/^```$/p' docs/adding-a-mechanism.md | sed '$d' >"$place/hydra.h"
-[ -s "$place/learn.cpp" ] || die "$page holds no program that begins with '// learn.cpp:'"
+[ -s "$place/learn.cpp" ] || die "$page has no program that begins with '// learn.cpp:'"
 
 cd "$place"
 PKG_CONFIG_PATH=$place/usr/lib/pkgconfig
@@ -30,7 +30,7 @@ awk '$3 == "loss" { last = $4; if (!seen++) first = last }
 
 usr/bin/heed list >list || die "the installed program fails"
 grep -q '^softmax' list || die "the installed program lists no softmax: $(cat list)"
-usr/bin/heed plugin hydra.h >/dev/null || die "the installed program compiles no plugin"
+usr/bin/heed plugin hydra.h >/dev/null || die "the installed program cannot compile a plugin"
 usr/bin/heed list --plugin hydra.so | grep -q '^hydra' || die "the installed program does not list its plugin's mechanism"
 # A build of plain loops cannot measure models, and says so.
 if usr/bin/heed bench --only models --match 'vit-micro sima infer' --seconds 0.001 >speed 2>refusal; then
@@ -43,18 +43,18 @@ for model in usr/share/heed/models/*.toml; do
 done
 # It trains when installed, from any directory, and on the user's images.
 usr/bin/heed cost models/vit-micro.toml >cost || die "the installed program does not find its models"
-usr/bin/heed train experiments/images.toml --check >/dev/null 2>refusal && die "there are no images to train on"
+usr/bin/heed train experiments/images.toml --check >/dev/null 2>refusal && die "training without images succeeds"
 grep -q 'data.path' refusal || die "the installed program does not find its experiments: $(cat refusal)"
 printf 'base = "models/vit-micro.toml"\n' >mine.toml
 usr/bin/heed cost mine.toml | sed 's/^mine/models\/vit-micro/' | cmp -s - cost || die "a base is not found among the installed models"
 if [ -d /usr/share/datasets/fashion-mnist ]; then
   usr/bin/heed train experiments/fashion-mnist.toml --run run --set data.limit=256 --set data.validation=64 \
     --set train.epochs=1 >trained || die "the installed program does not train"
-  grep -q '^test accuracy' trained || die "the installed program says nothing of a test: $(cat trained)"
-  usr/bin/heed predict run usr/share/heed/experiments/pictures/sneaker.png >/dev/null || die "nothing is predicted"
+  grep -q '^test accuracy' trained || die "the installed program prints no test accuracy: $(cat trained)"
+  usr/bin/heed predict run usr/share/heed/experiments/pictures/sneaker.png >/dev/null || die "heed predict fails"
 fi
 # The students' course has no links to files outside.
-usr/bin/heed lab bundle -o course >/dev/null || die "the installed program bundles no course"
+usr/bin/heed lab bundle -o course >/dev/null || die "heed lab bundle fails"
 for link in $(grep -oh '](\.\./[^)#]*' course/notebooks/*.ipynb | cut -c6-); do
   [ -s "course/$link" ] || die "notebooks link to $link, which is not in the bundle"
 done
@@ -62,11 +62,11 @@ for file in experiments/tools/plot_run.py experiments/tools/figures.py datasets/
   [ -s "usr/share/heed/$file" ] || die "$file is not installed"
 done
 usr/share/heed/experiments/tools/scaling --help >/dev/null || die "an installed script fails"
-usr/share/heed/experiments/claims/soft-memory --judge >/dev/null || die "an installed claim is not judged"
-bash -n usr/share/bash-completion/completions/heed || die "the completion is no bash"
+usr/share/heed/experiments/claims/soft-memory --judge >/dev/null || die "the script of an installed claim fails"
+bash -n usr/share/bash-completion/completions/heed || die "the completion script is not valid bash"
 for command in $(usr/bin/heed help | sed -n '/^Subcommands:$/,/^$/s/^  \([a-z_]*\) .*/\1/p'); do
   page=usr/share/man/man1/heed-$command.1
-  grep -q '^\.SH SYNOPSIS' "$page" && grep -q "^heed $command" "$page" || die "there is no man page of heed $command"
+  grep -q '^\.SH SYNOPSIS' "$page" && grep -q "^heed $command" "$page" || die "the man page of heed $command is missing"
 done
 
 echo "installed library: the program of $page compiles and learns"

@@ -23,12 +23,12 @@ for lab in notebooks/labs/*/; do
   if grep -q '^kind = "personal"' "$lab/lab.toml"; then continue; fi
   stub=$(find "$lab" -name "$name.*")
   solution=notebooks/solutions/$name/$(basename "$stub")
-  [ -s "$solution" ] && [ -s "notebooks/solutions/$name/solution.md" ] || die "$name has no solution, or no page about it"
+  [ -s "$solution" ] && [ -s "notebooks/solutions/$name/solution.md" ] || die "$name lacks a solution or its page"
   install -D -t "$place/class/solution" "$solution"
   install -D -t "$place/class/stub" "$stub"
   count=$((count + 1))
 done
-[ $count -gt 0 ] || die "there are no labs"
+[ $count -gt 0 ] || die "no labs were found"
 "$heed" grade "$place/class" -o "$place/marks.csv" >/dev/null 2>"$place/err" || die "heed grade: $(cat "$place/err")"
 awk -F, -v labs=$count '
   $1 == "solution" && ($3 != $4 || $5 != "graded") { print $2 "\047s solution is wrong: " $0 }
@@ -50,13 +50,13 @@ for notebook in notebooks/*.ipynb; do
   [ -s "$file" ] || die "$notebook has questions, and $file is missing"
   grep -o '"answer-[a-z0-9]*"$' "$notebook" | tr -d '"' | sort >"$place/cells"
   sed -n 's/^id = "\(.*\)"$/answer-\1/p' "$file" | sort >"$place/answers"
-  cmp -s "$place/cells" "$place/answers" || die "$file: the answers are not those to the cells of $notebook"
+  cmp -s "$place/cells" "$place/answers" || die "$file: the answers do not match the cells of $notebook"
   asked=$(grep -c '[*][*]Question [0-9]*[.]*[*][*]' "$notebook")
   [ "$asked" = "$(grep -c 'answer-[0-9]*$' "$place/cells")" ] || die "$notebook: a question has no cell for its answer"
   questions=$((questions + asked))
 done
 
 "$heed" lab bundle -o "$place/students" >/dev/null || die "heed lab bundle fails"
-[ -z "$(find "$place/students" -path '*solution*')" ] || die "students get solutions: $(find "$place/students" -path '*solution*')"
-grep -rq '^rubric = ' "$place/students/notebooks" && die "students get rubrics and answers to questions"
+[ -z "$(find "$place/students" -path '*solution*')" ] || die "the students' files contain solutions: $(find "$place/students" -path '*solution*')"
+grep -rq '^rubric = ' "$place/students/notebooks" && die "the students' files contain rubrics and answers"
 echo "labs: $count solutions get all marks and no flag, their stubs no marks; $questions questions are answered"

@@ -20,7 +20,7 @@ die() {
 # Writes the block of the page whose first line is a comment with the file's name to that file.
 extract() {
   sed -n "\|^// $1\$|,/^\`\`\`\$/p" "$page" | sed '1d; $d' >"$place/$1"
-  [ -s "$place/$1" ] || die "$page holds no file that begins with '// $1'"
+  [ -s "$place/$1" ] || die "$page has no file that begins with '// $1'"
 }
 
 # The build is copied with its times, so that make compiles only the new files and the list.
@@ -30,7 +30,7 @@ cp -a Makefile mk include src tests examples "$build" "$place"
 extract hydra.h
 extract tests/attention/hydra.cpp
 line='mechanism_entry<class Hydra>,'
-grep -qF "$line" "$page" || die "$page does not say where '$line' goes"
+grep -qF "$line" "$page" || die "$page does not state the place of '$line'"
 sed -i "/MechanismEntry (\*list\[\])() = {/a $line" "$place/src/attention/mechanisms.cpp"
 
 cd "$place"
@@ -40,9 +40,9 @@ cp hydra.h src/attention/hydra.cpp
 "${MAKE:-make}" --no-print-directory V=1 "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"
 # commit.o is recompiled without a repository.
 compiled=$(grep -- ' -c -o ' make.out | grep -vc 'commit.o') || true
-[ "$compiled" -le 3 ] || die "$compiled files were compiled again, not three"
+[ "$compiled" -le 3 ] || die "$compiled files were recompiled; expected at most 3"
 "$build/heed" list >list || die "heed list fails"
-grep -q '^hydra' list || die "heed list does not show it: $(cat list)"
+grep -q '^hydra' list || die "heed list does not show the mechanism: $(cat list)"
 "$build/heed" gradcheck hydra >check || die "heed gradcheck hydra: $(cat check)"
 "$build/tests/run" --run_test=hydra:check_cases/stated_costs_are_what_runs,float_agrees_with_double \
   >tests.out 2>&1 || die "$(cat tests.out)"

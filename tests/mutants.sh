@@ -63,7 +63,7 @@ mkdir -p "$tree/build"
 build || die "the copy of the source does not build: $(tail -n 5 "$place/build.log")"
 all=$(suites_of '*')
 echo "$all" | tr , '\n' | sed 's/$/ 1e9/' >"$place/times"
-run_tests "$all" || die "the tests fail without a fault: $(tail -n 5 "$place/tests.log")"
+run_tests "$all" || die "the tests fail without a planted fault: $(tail -n 5 "$place/tests.log")"
 sed -n 's/.*Leaving test suite "\(.*\)"; testing time: \([0-9]*\)us/\1 \2/p' "$place/tests.log" >"$place/times"
 quick=$(awk '$2 < 2e6 { print $1 }' "$place/times" | paste -sd, -)
 
@@ -104,5 +104,5 @@ while [ "$done" -lt "$count" ] && IFS=$tab read -r file number changed; do
 done <"$place/drawn"
 
 survivors=$(grep -c '^survived' "$results") || true
-echo "$((done - survivors)) of $done faults were caught"
+echo "$((done - survivors)) of $done faults were detected"
 [ $((100 * survivors)) -le $((5 * done)) ]

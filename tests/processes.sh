@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 heed=$PWD/$1/heed
 if ! command -v mpirun >/dev/null; then
-  echo "processes: skipped: there is no mpirun; \`make deps MPI=1\` installs it"
+  echo "processes: skipped: mpirun is missing; \`make deps MPI=1\` installs it"
   exit 0
 fi
 place=$(mktemp -d)
@@ -46,10 +46,10 @@ rows() {
 # same RUN OTHER: checks that both have the same files.
 same() {
   for file in last.safetensors best.safetensors gradients.csv; do
-    cmp -s "$place/$1/$file" "$place/$2/$file" || die "$file of $2 is not that of $1"
+    cmp -s "$place/$1/$file" "$place/$2/$file" || die "$file of $2 differs from that of $1"
   done
   rows "$place/$1" >"$place/rows"
-  rows "$place/$2" | cmp -s - "$place/rows" || die "metrics.csv of $2 is not that of $1"
+  rows "$place/$2" | cmp -s - "$place/rows" || die "metrics.csv of $2 differs from that of $1"
 }
 
 # Writes the first images of Fashion-MNIST as MNIST's files, with a header of two numbers for labels, four for images.
@@ -78,7 +78,7 @@ compare() {
   train 1 "$name" "$@" || die "$name: $(cat "$place/err")"
   for count in $counts; do
     train "$count" "$name-$count" "$@" || die "$name in $count processes: $(cat "$place/err")"
-    grep -q "^$count processes on 1 host" "$place/out" || die "$name does not say that there are $count processes"
+    grep -q "^$count processes on 1 host" "$place/out" || die "$name does not print that there are $count processes"
     same "$name" "$name-$count"
   done
   train "${counts##* }" "$name-resumed" "$@" --set train.max_steps=1 || die "$name: $(cat "$place/err")"
@@ -136,42 +136,42 @@ end
 
   if [ "$(id -u)" = 0 ] && ip netns add "ada-$$" 2>/dev/null; then
     hosts softmax-hosts $mnist $small --set "data.augment=['crop','mixup','cutmix']" || die "hosts: $(cat "$place/err")"
-    grep -q "^2 processes on 2 hosts" "$place/out" || die "two hosts are not seen: $(cat "$place/out")"
+    grep -q "^2 processes on 2 hosts" "$place/out" || die "two hosts are not recognised: $(cat "$place/out")"
     same softmax softmax-hosts
     echo "  two hosts: the files of 1 and of 2 processes are the same"
   else
-    echo "  two hosts: skipped: they are network namespaces, which may not be made here"
+    echo "  two hosts: skipped: network namespaces cannot be created here"
   fi
 
   # Errors are one line and list the possible numbers.
-  train 3 refused $mnist $small && die "three processes are not refused"
-  [ "$(cat "$place/err")" = "heed: [train] batch = 64 in microbatches of 8 can be shared by 1, 2, 4 or 8 processes, not by 3" ] ||
-    die "three processes are told: $(cat "$place/err")"
-  train 2 softmax $mnist $small && die "a run is begun where there is one"
-  [ "$(wc -l <"$place/err")" = 1 ] || die "a run in the way is more than one line: $(cat "$place/err")"
+  train 3 refused $mnist $small && die "three processes are accepted"
+  [ "$(cat "$place/err")" = "heed: [train] batch = 64 in microbatches of 8: expected 1, 2, 4 or 8 processes, found 3" ] ||
+    die "unexpected error of three processes: $(cat "$place/err")"
+  train 2 softmax $mnist $small && die "a run is started in the directory of another"
+  [ "$(wc -l <"$place/err")" = 1 ] || die "the error for an existing run has several lines: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
-  [ "$(wc -l <"$place/err")" = 1 ] || die "list in two processes is told: $(cat "$place/err")"
+  [ "$(wc -l <"$place/err")" = 1 ] || die "the error of list in two processes has several lines: $(cat "$place/err")"
   # The results of all processes are printed once, whichever is first.
   for count in 1 2 4; do
-    train $count diverged experiments/cvt-mnist.toml $small --set optim.lr=1e12 && die "the rate is not too large"
+    train $count diverged experiments/cvt-mnist.toml $small --set optim.lr=1e12 && die "training with a large rate succeeds"
     rm -r "$place/diverged"
     [ "$count" = 1 ] && cp "$place/err" "$place/diverged-alone"
-    cmp -s "$place/err" "$place/diverged-alone" || die "$count processes diverge otherwise: $(cat "$place/err")"
+    cmp -s "$place/err" "$place/diverged-alone" || die "$count processes report another divergence: $(cat "$place/err")"
   done
   cp "$heed" "$place/other"
   echo >>"$place/other"
   mpirun -q -np 1 "$heed" train --check $mnist $small : -np 1 "$place/other" train --check $mnist $small \
     >"$place/out" 2>"$place/err" && die "two builds train together"
   host=$(uname -n)
-  [ "$(cat "$place/err")" = "heed: process 1 on $host is of another build than process 0 on $host; all must run the \
-same program" ] || die "two builds are told: $(cat "$place/err")"
+  [ "$(cat "$place/err")" = "heed: process 1 on $host runs another build than process 0 on $host; all must run the \
+same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" eval "$place/softmax" --knn >"$place/out" 2>"$place/err" && die "eval --knn runs twice"
-  [ "$(cat "$place/err")" = "heed: eval: --knn, --linear and --shots are for one process; 2 were started" ] ||
-    die "eval --knn in two processes is told: $(cat "$place/err")"
+  [ "$(cat "$place/err")" = "heed: eval: --knn, --linear and --shots run in one process; 2 were started" ] ||
+    die "unexpected error of eval --knn in two processes: $(cat "$place/err")"
   "$heed" bench models/vit-micro.toml --batch 32 --scaling --seconds 0.1 >"$place/out" || die "bench --scaling fails"
   [ "$(grep -cE '^ *[124] +[124] ' "$place/out")" = 5 ] || die "bench --scaling: $(cat "$place/out")"
   mpirun -q -np 2 "$heed" eval "$place/softmax" >"$place/out" 2>&1 || die "eval: $(cat "$place/out")"
-  "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes evaluate otherwise than one"
+  "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes print another evaluation than one"
 
   # Ctrl-C to mpirun, a signal to one process, and a process killed at any time.
   long="$mnist $small $micro --set train.epochs=200 --set train.checkpoint_steps=2"
@@ -183,7 +183,7 @@ same program" ] || die "two builds are told: $(cat "$place/err")"
     mpirun -q -np "$processes" "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err" &
     mpirun=$!
     until [ -e "$run/metrics.csv" ] && [ "$(wc -l <"$run/metrics.csv")" -gt 3 ]; do
-      kill -0 $mpirun 2>/dev/null || die "$run has not begun: $(cat "$place/err")"
+      kill -0 $mpirun 2>/dev/null || die "$run has not started: $(cat "$place/err")"
       sleep 0.1
     done
   }
@@ -195,8 +195,8 @@ same program" ] || die "two builds are told: $(cat "$place/err")"
     status=0
     wait $mpirun || status=$?
     [ $status = "$3" ] || die "$1 ends with status $status: $(cat "$place/err")"
-    grep -q '^interrupted and saved' "$place/out" || die "$1 does not say that it was saved: $(cat "$place/out")"
-    train "$2" "$1" --resume || die "$1 does not go on: $(cat "$place/err")"
+    grep -q '^interrupted and saved' "$place/out" || die "$1 does not print that it was saved: $(cat "$place/out")"
+    train "$2" "$1" --resume || die "$1 cannot be resumed: $(cat "$place/err")"
     same whole "$1"
   }
   begin 2 signalled $long
@@ -205,7 +205,7 @@ same program" ] || die "two builds are told: $(cat "$place/err")"
   begin 4 told $long
   kill -TERM "$(children | cut -d ' ' -f 4)"
   after_signal told 1 130
-  echo "  stopped by mpirun and by one process: saved, and went on to the byte"
+  echo "  stopped by mpirun and by one process: saved, and resumed to equal bytes"
 
   number=${HEED_KILL_SEED:-1}
   for _ in $(seq "${HEED_KILLS:-3}"); do
@@ -217,15 +217,15 @@ same program" ] || die "two builds are told: $(cat "$place/err")"
     victim=$(echo "$all" | cut -d ' ' -f $((number / 65536 % 4 + 1)))
     kill -KILL "$victim" || continue # all were done
     killed=$(date +%s)
-    wait $mpirun && die "a killed run is a success"
+    wait $mpirun && die "a killed run exits with status 0"
     [ $(($(date +%s) - killed)) -le 10 ] || die "the others took $(($(date +%s) - killed)) s to end"
-    [ "$(grep -c 'has died' "$place/err")" -le 1 ] || die "several tell of one death: $(cat "$place/err")"
+    [ "$(grep -c 'has died' "$place/err")" -le 1 ] || die "several processes report one death: $(cat "$place/err")"
     for process in $all; do
-      grep -qs "$place/killed" "/proc/$process/cmdline" && die "process $process has survived"
+      grep -qs "$place/killed" "/proc/$process/cmdline" && die "process $process is still running"
     done
-    train 2 killed --resume || die "a killed run does not go on: $(cat "$place/err")"
+    train 2 killed --resume || die "a killed run cannot be resumed: $(cat "$place/err")"
     same whole killed
     echo "  killed: $(grep -h 'has died' "$place/err" || echo 'by mpirun alone')"
   done
 }
-echo "processes: all is well"
+echo "processes: all checks passed"

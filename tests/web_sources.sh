@@ -7,9 +7,9 @@ set -eu
 
 cd "$(dirname "$0")/.."
 shift
-[ $# -gt 50 ] || { echo "tests/web_sources.sh: only $# files were given" >&2; exit 1; }
+[ $# -gt 50 ] || { echo "tests/web_sources.sh: expected more than 50 files, found $#" >&2; exit 1; }
 if grep -n 'std::ranges::' "$@" >&2; then
-  echo 'tests/web_sources.sh: emscripten lacks std::ranges; use the algorithms of std' >&2
+  echo 'tests/web_sources.sh: emscripten lacks std::ranges; use algorithms of std::' >&2
   exit 1
 fi
-echo "web: $# sources, none of which needs std::ranges"
+echo "web: $# sources without std::ranges"

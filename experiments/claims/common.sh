@@ -8,12 +8,12 @@ usage() {
 usage: experiments/claims/$claim [--out DIRECTORY] [--jobs N] [--seeds N]
        experiments/claims/$claim --judge [TABLE] [OPTION...]
 
-Trains what is not yet there of the claim's runs in DIRECTORY (default: runs/claims), N side by side (default: 2), puts
-what they measured into DIRECTORY/claims.csv, and judges the claim. --seeds N trains all its arms with the seeds 1 to N,
-3 or more, where its sweeps say otherwise. With --judge it judges alone, by TABLE (default:
-experiments/claims/claims.csv) and with further options of heed verdict, such as --json.
+Trains the claim's missing runs in DIRECTORY (default: runs/claims), N in parallel (default: 2), writes their results to
+DIRECTORY/claims.csv, and judges the claim. --seeds N trains all arms with the seeds 1 to N, N at least 3, instead of
+those of the sweeps. --judge trains nothing and judges by TABLE (default: experiments/claims/claims.csv), with further
+options of heed verdict, such as --json.
 
-Data are looked for in datasets/ and in \$HEED_DATA; datasets/fetch.sh gets them, the text too.
+The data is expected in datasets/ or \$HEED_DATA; datasets/fetch.sh downloads it, including the text.
 END
 }
 
@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
     -h | --help) usage; exit 0 ;;
     --out | --jobs | --seeds)
       if [ $# -lt 2 ]; then
-        echo "$claim: $1 wants a value" >&2
+        echo "$claim: $1 requires a value" >&2
         exit 2
       fi
       case $1 in --out) out=$2 ;; --jobs) jobs=$2 ;; --seeds) wanted=$2 ;; esac
@@ -47,7 +47,7 @@ if [ -n "$judging" ]; then
     *) table=$1; shift ;;
   esac
   if [ -s "$table" ] && ! grep -q "^$claim," "$table"; then
-    echo "$claim: $table has no run of this claim yet; experiments/claims/$claim without --judge makes them" >&2
+    echo "$claim: $table has no runs of this claim; train them with experiments/claims/$claim, without --judge" >&2
     exit 2
   fi
 fi
@@ -56,7 +56,7 @@ verdict_options=$*
 case $wanted in
   '' | [3-9] | [1-9][0-9] | [1-9][0-9][0-9]) ;;
   *)
-    echo "$claim: --seeds is '$wanted'; expected a whole number of at least 3: fewer agree by luck" >&2
+    echo "$claim: --seeds is '$wanted'; expected a whole number of at least 3: fewer may agree by chance" >&2
     exit 2 ;;
 esac
 
@@ -146,7 +146,7 @@ measure() {
     state=finished
     if grep -qE '^bits per [a-z]+ -?(nan|inf)' "$run/$key.txt"; then value=$chance state=diverged; fi
     if [ -z "$value" ]; then
-      echo "$claim: $run/$key.txt holds no accuracy and no bits" >&2
+      echo "$claim: $run/$key.txt has neither an accuracy nor bits" >&2
       exit 2
     fi
     row "$arm" "$seed" "$value" "$state" "$images" "$run"
@@ -171,7 +171,7 @@ take() {
 fact() {
   [ -z "$judging" ] || return 0
   if [ -z "$3" ]; then
-    echo "$claim: $1 of seed $2 was not found" >&2
+    echo "$claim: no value of $1 for seed $2" >&2
     exit 2
   fi
   row "$1" "$2" "$3" "${5-finished}" '' "${4-}"

@@ -143,7 +143,7 @@ def export(name, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--row", type=json.loads, help="what to measure, as JSON")
+    what.add_argument("--row", type=json.loads, help="row to measure, as JSON")
     what.add_argument("--export", nargs=2, metavar=("NAME", "FILE"), help="write a Vision Transformer as ONNX")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()

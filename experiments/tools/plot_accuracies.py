@@ -22,7 +22,7 @@ def read(path):
             tables[row["data"]].setdefault(row["arm"], []).append(100 * row["test_accuracy"])
     for data, arms in tables.items():
         if not arms:
-            raise BadInput(f"{path}: holds no finished run on {data}")
+            raise BadInput(f"{path}: has no finished run on {data}")
     return tables
 
 

@@ -113,11 +113,11 @@ def draw(labels, styles, tokens, dims, output):
 
 
 def main():
-    parser = figures.Parser(description=__doc__, epilog="Counted are all operations of the mechanisms themselves, in all "
+    parser = figures.Parser(description=__doc__, epilog="Counts all operations of the mechanisms themselves, in all "
                             "blocks of a forward pass, without the projections around them.")
     parser.add_argument("model", nargs="?", default="models/deit-tiny.toml", help="default: models/deit-tiny.toml")
     parser.add_argument("--attention", metavar="NAME[:OPTION=VALUE]...,...",
-                        help="what to draw; default: the settings that `heed list --settings` shows")
+                        help="mechanisms to draw; default: the settings of `heed list --settings`")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, default=Path("costs.png"), help="FILE.png or FILE.svg")
     parser.add_argument("--heed", default=figures.heed_program(), help="the program; default: build/heed, or the installed one")
     arguments = parser.parse_args()

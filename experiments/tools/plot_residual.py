@@ -25,7 +25,7 @@ def read(path):
             raise BadInput(f"{path}:{line}: init is '{row['init']}'; expected one of {', '.join(STARTS)}")
         curves.setdefault((row["init"], row["dtype"], int(row["block"])), {}).setdefault(int(row["head"]), []).append(row)
     if not curves:
-        raise BadInput(f"{path}: holds no residuals")
+        raise BadInput(f"{path}: has no residuals")
     return curves
 
 
@@ -70,8 +70,8 @@ def main():
     parser = figures.Parser(
         description="Draw the residuals of SOFT's Newton-Raphson inverse by iteration, a row for each start: on the left the "
         "paper's, on the right that of the inverse. The lines are at 0.001 and at 20 iterations.")
-    parser.add_argument("file", metavar="FILE.csv", type=Path, help="what heed residual wrote")
-    parser.add_argument("--dtype", choices=("f32", "f64"), default="f32", help="what the iteration ran in; default: f32")
+    parser.add_argument("file", metavar="FILE.csv", type=Path, help="output of heed residual")
+    parser.add_argument("--dtype", choices=("f32", "f64"), default="f32", help="number type of the iteration; default: f32")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: residual.png beside FILE.csv")
     arguments = parser.parse_args()
     output = arguments.output or arguments.file.with_name("residual.png")

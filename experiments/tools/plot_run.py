@@ -23,10 +23,10 @@ class Run:
             if row["kind"] not in KINDS:
                 raise BadInput(f"{self.path}:{line}: kind is '{row['kind']}'; expected one of {', '.join(KINDS)}")
             if row["kind"] == "train" and not (row["epoch"] >= 1 and row["step"] >= 1):
-                raise BadInput(f"{self.path}:{line}: epoch {row['epoch']:g}, step {row['step']:g}; both count from 1")
+                raise BadInput(f"{self.path}:{line}: epoch {row['epoch']:g}, step {row['step']:g}; expected both to be at least 1")
             self.rows[row["kind"]].append(row)
         if not any(self.rows.values()):
-            raise BadInput(f"{self.path}: holds no metrics yet")
+            raise BadInput(f"{self.path}: has no metrics yet")
 
     def steps_per_epoch(self):
         """None until an epoch is complete."""
@@ -118,13 +118,13 @@ def draw(runs, output):
 def main():
     parser = figures.Parser(
         description="Draw training curves of heed's runs: loss and accuracy in training, validation and test, and of each "
-        "step if the run logged its steps (train.log_steps). Several runs are drawn over each other, a colour and marker each.",
-        epilog="A training point is the mean over an epoch and stands in its middle; validation and test are measured at "
+        "step if the run logged its steps (train.log_steps). Several runs are drawn in one figure, each with one colour and marker.",
+        epilog="A training point is the mean over an epoch, drawn at its middle; validation and test are measured at the "
         "ends of epochs.",
     )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help="run directory, as heed train --run made it")
+    parser.add_argument("runs", metavar="RUN", nargs="+", help="run directory of heed train --run")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path,
-                        help="FILE.png or FILE.svg; default: curves.png in the run directory, of several runs beside the first")
+                        help="FILE.png or FILE.svg; default: curves.png in the run directory; for several runs, beside the first")
     arguments = parser.parse_args()
     runs = [Run(directory) for directory in arguments.runs]
     directory = runs[0].directory

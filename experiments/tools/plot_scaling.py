@@ -41,7 +41,7 @@ def read(path):
             row[name] = number(row[name], f"{path}:{line}: {name}") if row[name] else None
         curves.setdefault(row["mechanism"], {name: [] for name in PASSES})[row["pass"]].append(row)
     if not curves:
-        raise BadInput(f"{path}: holds no sizes that were measured")
+        raise BadInput(f"{path}: has no measured sizes")
     return curves, list(dict.fromkeys(left_out))
 
 
@@ -98,7 +98,7 @@ def draw(curves, left_out, output):
 
 def main():
     parser = figures.Parser(description=__doc__)
-    parser.add_argument("file", metavar="FILE.csv", type=Path, help="what heed scaling or experiments/tools/scaling wrote")
+    parser.add_argument("file", metavar="FILE.csv", type=Path, help="output of heed scaling or experiments/tools/scaling")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: scaling.png beside FILE.csv")
     arguments = parser.parse_args()
     output = arguments.output or arguments.file.with_name("scaling.png")

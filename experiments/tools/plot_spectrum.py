@@ -41,7 +41,7 @@ def read(argument):
         label = f"{name or row['mechanism']}: {matrix}" if used else f"{name or row['mechanism']}: {matrix} alone"
         curves.setdefault((row["matrix"], used), Curves(label, used)).add(row)  # blocks may use different ones
     if not curves:
-        raise BadInput(f"{path}: holds no spectrum")
+        raise BadInput(f"{path}: has no spectrum")
     return [c for (matrix, used), c in sorted(curves.items(), reverse=True) if used or matrix == "A"]
 
 
@@ -87,9 +87,9 @@ def draw(curves, output):
 def main():
     parser = figures.Parser(
         description="Draw the normalised cumulative singular values of attention maps, a panel for each block with the mean "
-        "over its heads, and the equivalent rank of each head. Each file has a colour or dashes; where a model adds the identity to its "
-        "map, the map by itself is drawn too.")
-    parser.add_argument("files", metavar="[NAME=]FILE.csv", nargs="+", help="what heed spectrum wrote, and what to call it")
+        "over its heads, and the equivalent rank of each head. Each file has its own colour or dashes; if a model adds the identity to its "
+        "map, the map without it is also drawn.")
+    parser.add_argument("files", metavar="[NAME=]FILE.csv", nargs="+", help="output of heed spectrum, with an optional label")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: spectrum.png beside the first FILE.csv")
     arguments = parser.parse_args()
     output = arguments.output or Path(arguments.files[0].rpartition("=")[2]).with_name("spectrum.png")

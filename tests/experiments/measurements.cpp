@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_CASE(ratios_has_a_row_for_each_model) {
              "aft-conv forward 256 alone\naft-conv backward 256 alone\n");
   const CommandResult none = run_command("experiments/peers/ratios --match nothing");
   BOOST_TEST(none.status == 2);
-  BOOST_TEST(none.errors.find("no row has this in its name") != std::string::npos, none.errors);
+  BOOST_TEST(none.errors.find("no row matches") != std::string::npos, none.errors);
   const CommandResult lost = run_command("experiments/peers/ratios --table /nowhere.csv");
   BOOST_TEST(lost.status == 2);
   BOOST_TEST(lost.errors.find("ratios: /nowhere.csv: ") == 0u, lost.errors);

@@ -71,12 +71,12 @@ BOOST_FIXTURE_TEST_CASE(bad_tables, Tables) {
   write_file(directory / "start.csv", residual + "quick,f32,1,1,0,1,1,1,1,1,1\n");
   write_file(directory / "matrix.csv", spectrum + "adder,B,true,1,1,1,1,1,1\n");
   write_file(directory / "none.csv", spectrum);
-  refused("plot_residual.py", "empty.csv", "empty.csv: holds no residuals");
+  refused("plot_residual.py", "empty.csv", "empty.csv: has no residuals");
   refused("plot_residual.py", "start.csv", "start.csv:2: init is 'quick'");
   refused("plot_residual.py", "none.csv", "none.csv: has no column 'init'");
   refused("plot_residual.py", "empty.csv -o x.jpg", "x.jpg: expected a name that ends in .png or .svg");
   refused("plot_spectrum.py", "matrix.csv", "matrix.csv:2: matrix is 'B'");
-  refused("plot_spectrum.py", "none.csv", "none.csv: holds no spectrum");
+  refused("plot_spectrum.py", "none.csv", "none.csv: has no spectrum");
   refused("plot_spectrum.py", "absent.csv", "absent.csv: No such file");
   BOOST_TEST(!std::filesystem::exists(directory / "x.jpg"));
 }

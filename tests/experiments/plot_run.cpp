@@ -82,7 +82,7 @@ BOOST_FIXTURE_TEST_CASE(plotting_bad_input_is_one_line_and_status_2, Runs) {
   };
   refused("nowhere -o x.png", "nowhere/metrics.csv: No such file");
   refused("empty -o x.png", "empty/metrics.csv: has no column 'kind'");
-  refused("begun -o x.png", "begun/metrics.csv: holds no metrics yet");
+  refused("begun -o x.png", "begun/metrics.csv: has no metrics yet");
   refused("three words -o x.png", "words/metrics.csv:2: loss is 'high'; expected a number");
   refused("kinds -o x.png", "kinds/metrics.csv:3: kind is 'guess'");
   refused("short -o x.png", "short/metrics.csv:2: loss is ''; expected a number");

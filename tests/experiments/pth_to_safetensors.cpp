@@ -52,25 +52,26 @@ BOOST_AUTO_TEST_CASE(tensors_are_those_of_the_file) {
 BOOST_AUTO_TEST_CASE(other_files_are_refused_and_nothing_runs) {
   const StandIns files;
   const std::pair<const char*, const char*> refused[] = {
-      {"code.pth", "its pickle asks for posix.system, which is no tensor, container or number; nothing was run"},
+      {"code.pth",
+       "its pickle refers to posix.system, which is not a tensor, container or number; nothing was executed"},
       {"beyond.pth", "exceeds its storage of 6 elements"},
       {"repeated.pth", "repeats the elements of its storage"},
       {"missing.pth", "'archive/data/7' is missing"},
       {"longer.pth", "has 24 bytes; expected 7 elements of 4 bytes"},
-      {"list.pth", "holds no dictionary but list"},
-      {"compressed.pth", "is compressed, which torch.save does not do"},
-      {"half.pth", "it may be incomplete"},
+      {"list.pth", "contains list; expected a dictionary"},
+      {"compressed.pth", "is compressed, so it was not written by torch.save"},
+      {"half.pth", "a download may be incomplete"},
       {"old.pth", "PyTorch"},
-      {"cycle.pth", "its containers nest deeper than 64"},
-      {"inner_cycle.pth", "its containers nest deeper than 64"},
-      {"laughs.pth", "or are more than 100000"},
-      {"views.pth", "its tensors take 4000000 bytes, more than 4 times the file"},
+      {"cycle.pth", "it has containers nested deeper than 64"},
+      {"inner_cycle.pth", "it has containers nested deeper than 64"},
+      {"laughs.pth", "or more than 100000 containers"},
+      {"views.pth", "its tensors need 4000000 bytes, more than 4 times the file size"},
       {"namespace.pth",
-       "its pickle asks for argparse.Namespace, which is no tensor, container or number; nothing was run; if "
+       "its pickle refers to argparse.Namespace, which is not a tensor, container or number; nothing was executed; if "
        "you trust the file, load it in PyTorch and save its state_dict()"},
       {"bomb.pth", "is compressed"},
-      {"pipe.pth", "is no regular file"},
-      {"control.pth", "its pickle asks for \\x1b[31mos.system"},
+      {"pipe.pth", "is not a regular file"},
+      {"control.pth", "its pickle refers to \\x1b[31mos.system"},
       {"none.pth", "No such file"}};
   for (const auto& [name, message] : refused) {
     const CommandResult result = files.convert(name);

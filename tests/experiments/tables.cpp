@@ -226,7 +226,7 @@ BOOST_AUTO_TEST_CASE(the_picture, *boost::unit_test::precondition(with_matplotli
   BOOST_TEST(both.output == "accuracies.png\n");
   BOOST_TEST(load_image(*this / "accuracies.png").size.width > 600);
   for (const auto& [rows, said] :
-       {std::pair("mnist,a,1,finished,0.9\n", "holds no finished run on cifar10"),
+       {std::pair("mnist,a,1,finished,0.9\n", "has no finished run on cifar10"),
         {"imagenet,a,1,finished,0.9\n", "some.csv:2: data is 'imagenet'; expected cifar10 or mnist"},
         {"mnist,a,1,finished,many\n", "some.csv:2: test_accuracy is 'many'; expected a number"}}) {
     const CommandResult refused = drawn(rows);
