@@ -31,7 +31,7 @@ class ClaimReader {
   explicit ClaimReader(const std::string& path)
       : path_(path), lines_(split(read_text_file(path, longest_table), '\n')) {
     if (lines_.back().empty()) lines_.pop_back();
-    require(lines_.size() > 1, "{}: holds no runs; expected a header with claim,arm,seed,value and a row for each run",
+    require(lines_.size() > 1, "{}: has no runs; expected a header with claim,arm,seed,value and a row for each run",
             path);
     names_ = split(lines_[0], ',');
     for (const char* needed : {"claim", "arm", "seed", "value"})
@@ -52,7 +52,7 @@ class ClaimReader {
     require(!claim.empty() || claims.size() == 1, "{}: holds {} claims: {}; choose one with --claim", path_,
             claims.size(), quoted_list(claims));
     if (claim.empty()) claim = claims[0];
-    require(known.contains(claim), "{}: there is no claim {}{}", path_, in_quotes(claim), suggestion(claim, claims));
+    require(known.contains(claim), "{}: unknown claim {}{}", path_, in_quotes(claim), suggestion(claim, claims));
     ClaimArms arms;
     for (at_ = 1; at_ < lines_.size(); ++at_)
       if (field("claim") == claim) add(arms);
@@ -80,20 +80,21 @@ class ClaimReader {
     require(seed && *seed >= 0, "{}: seed is {}; expected a whole number", where(), in_quotes(field("seed")));
     const std::optional<double> value = claim_number(field("value"));
     require(value.has_value(),
-            "{}: value is {}; expected a number of at most {}: a run that diverged counts as chance, and its state is "
-            "'diverged'",
+            "{}: value is {}; expected a number of at most {}; for a diverged run, give the value of random guessing "
+            "and the state 'diverged'",
             where(), in_quotes(field("value")), largest_claim_number);
     require(state.empty() || state == "finished" || state == "diverged",
             "{}: state is {}; expected 'finished' or 'diverged'", where(), in_quotes(state));
     ClaimArm& arm = arms[name];
-    require(arm.values.emplace(*seed, *value).second, "{}: {} has seed {} twice", where(), in_quotes(name), *seed);
+    require(arm.values.emplace(*seed, *value).second, "{}: arm {} has seed {} twice", where(), in_quotes(name), *seed);
     arm.lines[*seed] = static_cast<Index>(at_) + 1;
     if (state == "diverged") arm.diverged.push_back(*seed);
     const std::optional<Index> count = images.empty() ? 0 : number_of<Index>(images);
-    require(images.empty() || (count && *count >= 1), "{}: images is {}; expected how many there are", where(),
-            in_quotes(images));
-    const auto said = [](Index n) { return n == 0 ? "not said" : fmt::format("{}", n); };
-    require(arm.values.size() == 1 || arm.images == *count, "{}: images is {}, but {} for another seed of {}", where(),
+    require(images.empty() || (count && *count >= 1), "{}: images is {}; expected the number of test images, 1 or more",
+            where(), in_quotes(images));
+    const auto said = [](Index n) { return n == 0 ? "missing" : fmt::format("{}", n); };
+    require(arm.values.size() == 1 || arm.images == *count,
+            "{}: images is {}, but {} for another seed of {}; expected the same number for all seeds", where(),
             said(*count), said(arm.images), in_quotes(name));
     arm.images = *count;
   }
@@ -120,8 +121,8 @@ Sample ClaimArm::sample() const {
 
 void require_accuracies(const ClaimArm& arm, const std::string& path) {
   for (const auto& [seed, value] : arm.values)
-    require(value >= 0 && value <= 1, "{}:{}: value is {}, but an accuracy counted on images is from 0 to 1", path,
-            arm.lines.at(seed), value);
+    require(value >= 0 && value <= 1, "{}:{}: value is {}; expected an accuracy from 0 to 1, since images is given",
+            path, arm.lines.at(seed), value);
 }
 
 std::optional<double> claim_number(const std::string& text) {

@@ -95,8 +95,7 @@ void solve_ridge(Tensor<double> system, double l2, Tensor<double>& right) {
   const Matrix<double> m = rows_of(system);
   for (Index i = 0; i < m.rows; ++i) m(i, i) += l2;
   require(kernels::solve_positive(m, rows_of(right)),
-          "ridge regression with l2 = {}: its system of {} unknowns is singular; a larger l2 makes it regular", l2,
-          m.rows);
+          "ridge regression, l2 = {}: the system of {} unknowns is singular; set a larger l2", l2, m.rows);
 }
 
 /// Returns W [width, classes] for rows X [n, width] and targets Y [n, classes].
@@ -138,7 +137,8 @@ Neighbours<T>::Neighbours(Features<T> teachers, Index classes, const NeighbourRu
           teachers_.count());
   const double most = static_cast<double>(rule.k) * math::exp(1 / rule.temperature);
   require(rule.temperature > 0 && std::isfinite(static_cast<T>(most)),
-          "temperature = {} of nearest neighbours; expected more than 0 and a finite {} exp(1 / temperature)",
+          "nearest neighbours, temperature = {}: expected more than 0, and large enough that {} exp(1 / temperature) "
+          "is finite",
           rule.temperature, rule.k);
   normalise(rows_of(teachers_.values));
 }

@@ -112,7 +112,7 @@ std::string counted(Convention convention) {
   const std::string what = convention == Convention::contractions
                                ? "matrix products, convolutions, distances and weighted sums"
                                : "every floating-point operation";
-  return what + ", as the textbook computes them; float may take a faster way";
+  return what + ", by the textbook algorithm; float may use a faster one";
 }
 
 BlockName::BlockName(const std::string& layer) : stem(layer) {
@@ -126,7 +126,7 @@ BlockName::BlockName(const std::string& layer) : stem(layer) {
 }
 
 ModelCost cost_of(const Model& model) {
-  require(model.most_operations() < 9e18, "[cost] a pass may take {:.0e} operations, more than 64 bits count",
+  require(model.most_operations() < 9e18, "[cost] a pass may execute {:.0e} operations, too many for a 64-bit counter",
           model.most_operations());
   ModelCost cost;
   cost.example = model.example_name();

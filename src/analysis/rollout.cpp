@@ -30,9 +30,10 @@ Tensor<float> with_residual(View<const float> maps) {
 void AttentionRollout::add(View<const float> maps) {
   const Index N = maps.shape()[1], M = maps.shape()[2], before = product_.size() > 0 ? product_.shape()[1] : N;
   require(N == M && N == before,
-          "[rollout] an attention map is {} x {}; expected {} x {}, to multiply the maps of all blocks", N, M, before,
-          before);
-  for (const float weight : maps) require(std::isfinite(weight), "[rollout] an attention map holds {}", weight);
+          "[rollout] an attention map is {} x {}; expected {} x {}, since the maps of all blocks are multiplied", N, M,
+          before, before);
+  for (const float weight : maps)
+    require(std::isfinite(weight), "[rollout] an attention map contains {}; expected finite numbers", weight);
   Tensor<float> mixed = with_residual(maps);
   if (product_.size() > 0) {
     const auto matrix = [N](Tensor<float>& t) { return Matrix<float>(t.data(), N, N); };

@@ -14,7 +14,7 @@ Spectrum spectrum_of(std::vector<double> matrix, Index rows) {
   const Index columns = static_cast<Index>(matrix.size()) / rows;
   HEED_ASSERT(rows * columns == static_cast<Index>(matrix.size()));
   require(std::all_of(matrix.begin(), matrix.end(), [](double x) { return std::isfinite(x); }),
-          "a map is not finite; expected finite numbers, to take singular values of");
+          "an attention map contains inf or NaN; its singular values are not defined");
   const auto n = static_cast<std::size_t>(std::min(rows, columns));
   Spectrum spectrum{std::vector<double>(n), std::vector<double>(n, 1.0), 0};
   kernels::singular_values(Matrix(matrix.data(), rows, columns), spectrum.values.data());

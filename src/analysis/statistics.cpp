@@ -128,7 +128,7 @@ double counting_variance(std::span<const Sample> samples, Index images) {
   double p = 0;
   for (const Sample& sample : samples) {
     require(sample.mean >= 0 && sample.mean <= 1 + rounding,
-            "a mean is {}, but an accuracy counted on images is from 0 to 1", sample.mean);
+            "a mean is {}; expected an accuracy from 0 to 1, since images is given", sample.mean);
     p += sample.mean / static_cast<double>(samples.size());
   }
   return p * (1 - p) / static_cast<double>(images);

@@ -32,7 +32,7 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("identity", identity, "add the identity to the map; needs as many keys as queries");
+    visit("identity", identity, "add the identity to the map; requires equal numbers of queries and keys");
     visit("score_grad", score_grad, {"sign", "hardtanh"}, "derivative of the distance |u|: sign(u) or clamp(u, -1, 1)");
   }
 
@@ -45,13 +45,14 @@ class Adder : public MechanismBase<Adder>, public WithMap<Adder> {
     const bool exact_gradient = score_grad == DistanceGradient::sign;
     return {.cross = !identity,
             .independent_heads = true,
-            .surrogate = exact_gradient ? "" : "the Huber function's derivative in place of that of |q - k|"};
+            .surrogate = exact_gradient ? "" : "the Huber function's derivative instead of that of |q - k|"};
   }
   MapTraits map_traits() const override { return {.identity = identity}; }
 
   void check(const AttentionShape& shape) const override {
     require(!identity || shape.queries == shape.keys,
-            "[adder] identity = true needs as many keys as queries, not {} and {}", shape.keys, shape.queries);
+            "[adder] identity = true requires equal numbers of keys and queries, found {} and {}", shape.keys,
+            shape.queries);
   }
 
   // Saved: A, or the row sums from which the backward pass recomputes it, as in softmax.cpp.

@@ -34,8 +34,8 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("key_dim", key_dim, "c, channels of a head of queries and of the keys (required in a model)");
-    visit("positions", positions, "lambdas by position too, not by content alone");
+    visit("key_dim", key_dim, "c, channels of the keys and of each head of queries (required in a model)");
+    visit("positions", positions, "add position lambdas to the content lambda");
   }
 
   static std::vector<OptionValues> variants() {
@@ -55,7 +55,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     require(key_dim >= 1 && key_dim <= 65'536, "[lambda] key_dim is {}; expected 1 to 65536", option_text(key_dim));
     require(shape.width == key_dim, "[lambda] q has {} channels; expected key_dim, {}", shape.width, key_dim);
     require(!positions || shape.queries == shape.keys,
-            "[lambda] there are {} queries and {} keys; positions=true is for as many keys as queries", shape.queries,
+            "[lambda] there are {} queries and {} keys; positions=true requires equal numbers", shape.queries,
             shape.keys);
   }
 

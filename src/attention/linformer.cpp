@@ -24,7 +24,7 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("length", length, "rows that keys and values are projected to (required)");
+    visit("length", length, "number of projected keys and values (required)");
   }
 
   MechanismTraits traits() const override { return {.cross = true}; }

@@ -41,8 +41,8 @@ std::span<const MechanismEntry> mechanisms() { return entries(); }
 void add_mechanism(const MechanismEntry& entry, const PluginOrigin& origin) {
   for (const MechanismEntry& other : entries()) {
     const PluginOrigin* const before = plugin_of(other.name);
-    require(std::string_view(other.name) != entry.name, "{}: there is a mechanism '{}' already, {}", origin.file,
-            entry.name, before ? "from " + before->file : "heed's own");
+    require(std::string_view(other.name) != entry.name, "{}: mechanism '{}' already exists, {}; choose another name",
+            origin.file, entry.name, before ? "from " + before->file : "built into heed");
   }
   entries().push_back(entry);
   origins()[entry.name] = origin;

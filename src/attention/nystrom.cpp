@@ -33,16 +33,17 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
  public:
   static constexpr const char* mechanism_name = "nystrom";
   static constexpr const char* summary =
-      "softmax maps of queries to m landmarks and of these to keys, the landmarks' own map inverted between them";
+      "softmax maps from queries to m landmarks and from landmarks to keys, with the inverse of the landmarks' map "
+      "between them";
   static constexpr const char* complexity = "time O(N m d + m^3), memory O(N m)";
 
   Index landmarks = 0, ratio = 0, iterations = 6;
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("landmarks", landmarks, "segments of tokens whose means are landmarks; divides their number");
-    visit("ratio", ratio, "instead: side of the cells of the image grid whose means are landmarks");
-    visit("iterations", iterations, "steps towards the inverse, 0 to 64");
+    visit("landmarks", landmarks, "number of landmarks, means of equal segments; must divide the number of tokens");
+    visit("ratio", ratio, "instead of landmarks: side of the cells of the image grid whose means are the landmarks");
+    visit("iterations", iterations, "iterations for the inverse, 0 to 64");
   }
 
   MechanismTraits traits() const override { return {.independent_heads = true}; }
@@ -61,8 +62,8 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
     require(landmarks >= 0, "[nystrom] landmarks is {}; expected 1 or more", landmarks);
     require(ratio >= 0, "[nystrom] ratio is {}; expected 1 or more", ratio);
     require((landmarks > 0) != (ratio > 0),
-            "[nystrom] landmarks is {}, ratio is {}; expected one of them, such as attention.landmarks=49", landmarks,
-            ratio);
+            "[nystrom] landmarks is {}, ratio is {}; set exactly one of them, such as attention.landmarks=49",
+            landmarks, ratio);
     if (ratio > 0) {
       require_image_grid(s, name(), fmt::format("ratio is {}", ratio), "landmarks");
       require_cells(s, name(), "ratio", ratio);

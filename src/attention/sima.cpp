@@ -32,9 +32,9 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("norm", norm, {"l1", "l2", "none"}, "what each channel of q and k is divided by");
+    visit("norm", norm, {"l1", "l2", "none"}, "norm that divides each channel of q and k");
     visit("order", order, {"auto", "qk_first", "kv_first"},
-          "the product made first; auto: q k^T where N < d, else k^T v");
+          "the product computed first; auto: q k^T if N < d, else k^T v");
   }
 
   MechanismTraits traits() const override { return {.cross = true, .independent_heads = true}; }
@@ -158,8 +158,8 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
 
   // Figures 3 and 4: a token with a long vector has a large weight in qn kn^T.
   std::vector<PictureInfo> picture_infos() const override {
-    return {{"queries", "Importance of each query: its length, once channels are normalised", PictureAxes::tokens},
-            {"keys", "Importance of each key: its length, once channels are normalised", PictureAxes::tokens}};
+    return {{"queries", "Importance of each query: its norm after channel normalisation", PictureAxes::tokens},
+            {"keys", "Importance of each key: its norm after channel normalisation", PictureAxes::tokens}};
   }
   Tensor<float> picture(const std::string& name, const AttentionInput<float>& in) const override {
     const Heads<const float>& x = name == "keys" ? in.k : in.q;

@@ -32,7 +32,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
                     public WithDecoding<Synthesizer> {
  public:
   static constexpr const char* mechanism_name = "synthesizer";
-  static constexpr const char* summary = "softmax of learned scores times v, made from q alone or from nothing";
+  static constexpr const char* summary = "softmax of learned scores times v; scores depend on q alone or on nothing";
   static constexpr const char* complexity = "time O(N^2 d); memory O(N d) dense, O(N^2) random";
 
   enum class Kind { dense, random };
@@ -41,7 +41,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("kind", kind, {"dense", "random"}, "scores by two layers from each query, or learned numbers");
+    visit("kind", kind, {"dense", "random"}, "scores from two layers applied to each query, or learned parameters");
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 
@@ -61,8 +61,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
   }
   void check(const AttentionShape& s) const override {
     require(dense() || s.queries == s.keys,
-            "[synthesizer] there are {} queries and {} keys; kind=random has none, so they must be the same", s.queries,
-            s.keys);
+            "[synthesizer] there are {} queries and {} keys; kind=random requires equal numbers", s.queries, s.keys);
   }
   std::vector<ParameterSpec> parameters(const AttentionShape& s) const override {
     const Initial weight = Initial::truncated_normal(0.02), bias = Initial::constant(0);

@@ -38,7 +38,7 @@ class Xca : public MechanismBase<Xca>, public WithMap<Xca> {
   void check(const AttentionShape& shape) const override {
     require(
         shape.queries == shape.keys,
-        "[xca] there are {} queries and {} keys; their channels are compared token by token, so they must be the same",
+        "[xca] there are {} queries and {} keys; the numbers must be equal, since channels are compared token by token",
         shape.queries, shape.keys);
     require(shape.width == shape.value_width, "[xca] k has {} channels, v {}; they must match", shape.width,
             shape.value_width);

@@ -8,7 +8,7 @@ namespace heed {
 
 struct Fiber::State {};
 
-Fiber::Fiber() { fail("this build has no stacks to switch between"); }
+Fiber::Fiber() { fail("fibers: this build does not support them"); }
 Fiber::~Fiber() = default;
 void Fiber::prepare(std::function<void()>) {}
 void Fiber::resume() {}
@@ -43,7 +43,7 @@ class Stack {
     memory_ = mmap(nullptr, size + guard, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     const bool mapped = memory_ != MAP_FAILED, guarded = mapped && mprotect(memory_, guard, PROT_NONE) == 0;
     if (mapped && !guarded) munmap(memory_, size + guard);
-    require(guarded, "memory: there is none for a stack of {} bytes", size);
+    require(guarded, "memory: cannot allocate a stack of {} bytes", size);
   }
   ~Stack() { munmap(memory_, size + guard); }
   Stack(const Stack&) = delete;

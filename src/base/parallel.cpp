@@ -24,9 +24,7 @@ namespace heed {
 
 // Builds without threads run pieces sequentially on the calling thread.
 
-void set_threads(int count, std::string) {
-  require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
-}
+void set_threads(int count, std::string) { require(count >= 1, "threads: {}; expected 1 or more", count); }
 int threads() { return 1; }
 const std::string& threads_reason() {
   static const std::string reason = "a build without threads";
@@ -74,7 +72,7 @@ thread_local OpenPieces* counted_pieces = nullptr;
 
 /// Throws Error: the system refuses thread `index` of a team of `count`.
 [[noreturn]] void refuse(int index, int count, const std::string& reason) {
-  fail("threads: the system refuses thread {} of {} ({}): too little memory, or too many processes", index, count,
+  fail("threads: the system cannot start thread {} of {} ({}): too little memory, or too many processes", index, count,
        reason);
 }
 
@@ -242,7 +240,7 @@ class Team {
 }  // namespace
 
 void set_threads(int count, std::string reason) {
-  require(count >= 1, "threads: {} is not a number of threads; 1 or more are needed", count);
+  require(count >= 1, "threads: {}; expected 1 or more", count);
   thread_count = count;
   thread_count.notify_all();
   reason_of_count = std::move(reason);

@@ -73,7 +73,7 @@ std::vector<double> detail::draw_orthogonal(const RandomStream& stream, Index ro
 }
 
 ParameterId ParameterList::add(ParameterSpec spec) {
-  require(ids_.emplace(spec.name, size()).second, "[parameters] two tensors are called '{}'", spec.name);
+  require(ids_.emplace(spec.name, size()).second, "[parameters] two tensors have the name '{}'", spec.name);
   specs_.push_back(std::move(spec));
   return size() - 1;
 }

@@ -186,7 +186,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
     if (!of || candidate.name.find(match) == std::string::npos) continue;
     samples.push_back({&candidate, std::move(of), Workload(candidate.experiment, candidate.batch)});
   }
-  require(!samples.empty(), "bench: --match '{}': no model of --only times has this in its name", match);
+  require(!samples.empty(), "bench: --match '{}': no model of --only times has a name that contains it", match);
   // Sweeps over all models, so that a period of other load affects each model at most once.
   constexpr int sweeps = 3;
   for (int sweep = 1; sweep <= sweeps; ++sweep)

@@ -49,8 +49,8 @@ std::vector<std::string> narrow_parts() {
   if (const int bits = bits_of_blas(core); bits < cpu) {
     const char* const chosen = std::getenv("OPENBLAS_CORETYPE");
     lines.push_back(fmt::format(
-        "OpenBLAS uses its {} kernels, of {} bits; this CPU has {}; {}", core, bits, cpu,
-        chosen ? fmt::format("unset OPENBLAS_CORETYPE, which is {}", chosen) : "install an OpenBLAS that knows it"));
+        "OpenBLAS uses its {} kernels with vectors of {} bits; this CPU has {}; {}", core, bits, cpu,
+        chosen ? fmt::format("unset OPENBLAS_CORETYPE, which is {}", chosen) : "install an OpenBLAS that supports it"));
   }
 #endif
 #ifndef HEED_NO_SIMD

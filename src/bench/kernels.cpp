@@ -65,30 +65,32 @@ struct Expectation {
 // Reasons were determined on a Zen 4 with AVX-512, where a vector of 16 exps takes 8 cycles.
 constexpr Expectation expectations[] = {
     {"l1 distance", 0.8,
-     "maxima and products keep all units busy: whatever else needs one, such as a broadcast of an operand that the CPU "
-     "does not make while loading it, costs a cycle"},
+     "maxima and products occupy all execution units: any other instruction, such as a broadcast that the CPU does not "
+     "fuse with the load of its operand, costs a cycle"},
     {"l1 scores", 0.8,
-     "exact where rows are close: difference, magnitude and sum are three steps to the maxima's two; short rows"},
+     "exact for close rows: three instructions (difference, magnitude, sum) instead of two (maximum, sum); short rows"},
     {"clamped gradient", 0.75, "without AVX-512 a clamp is two instructions and registers are few"},
     {"softmax forward", 0.6,
-     "a row is 4 or 5 vectors, the last nearly empty; its maximum and its sum go across lanes, and what follows waits"},
-    {"softmax again", 0.6, "a row is 4 or 5 vectors, the last nearly empty, each scaled twice"},
+     "a row has 4 or 5 vectors, the last nearly empty; its maximum and sum are reductions across lanes, for which the "
+     "next instructions wait"},
+    {"softmax again", 0.6, "a row has 4 or 5 vectors, the last nearly empty, each scaled twice"},
     {"gelu forward", 0.6,
-     "a polynomial whose coefficients are looked up takes as long as the exponential; without AVX-512 one of degree 10 "
-     "and the exponential"},
-    {"gelu backward", 0.6,
-     "a choice by sign and three arrays beside a polynomial whose coefficients are looked up; without AVX-512 one of "
+     "a polynomial with coefficients from a table takes as long as the exponential; without AVX-512, a polynomial of "
      "degree 10 and the exponential"},
-    {"sigmoid gate forward", 0.6, "a division beside the exponential"},
+    {"gelu backward", 0.6,
+     "a choice by sign, three arrays and a polynomial with coefficients from a table; without AVX-512, a polynomial of "
+     "degree 10 and the exponential"},
+    {"sigmoid gate forward", 0.6, "a division in addition to the exponential"},
     {"sigmoid gate backward", 0.6,
-     "a division and three products beside the exponential; three arrays read, two written"},
+     "a division and three products in addition to the exponential; three arrays read, two written"},
     {"conv 3 x 3 forward", 0.6, "windows are gathered before they are multiplied"},
     {"conv 3 x 3 forward and back", 0.6, "windows are gathered three times"},
-    {"depth-wise 3 x 3 forward", 0.5, "a row's ends, and what four columns leave over, wait for sums of nine products"},
+    {"depth-wise 3 x 3 forward", 0.5,
+     "the ends of a row, and columns beyond a multiple of four, wait for sums of nine products"},
     {"depth-wise 3 x 3 input gradient", 0.5, "as forward"},
-    {"depth-wise 3 x 3 weight gradient", 0.5, "nine sums, each added to a total once for four places"},
+    {"depth-wise 3 x 3 weight gradient", 0.5, "nine sums, each added to its total once per four positions"},
     {"exp sums", 0.6, "a pass for the maxima"},
-    {"exp of columns", 0.6, "a pass for the maxima; two results written for each number"},
+    {"exp of columns", 0.6, "a pass for the maxima; two results written per element"},
 };
 
 }  // namespace
@@ -103,8 +105,8 @@ std::vector<std::string> shortfalls(const std::vector<KernelResult>& results) {
         least = std::min(least, reached), most = std::max(most, reached);
     if (most == 0) continue;
     const std::string low = fmt::format("{:.0f}", 100 * least), high = fmt::format("{:.0f}", 100 * most);
-    lines.push_back(fmt::format("{}: {}{} % of the limit, not {:.0f} %: {}", e.kernel, low == high ? "" : low + " to ",
-                                high, 100 * e.least, e.reason));
+    lines.push_back(fmt::format("{}: {}{} % of the limit, below {:.0f} %: {}", e.kernel,
+                                low == high ? "" : low + " to ", high, 100 * e.least, e.reason));
   }
   return lines;
 }

@@ -165,7 +165,7 @@ Limit exp_limit(int workers, double seconds) {
     for (Index i = 0; i < rounds; ++i) exp_of(n, x[w].data(), y[w].data());
   });
   return limit_of(Resource::exp, workers, static_cast<double>(n * rounds), times, "",
-                  "a polynomial of degree 6, 2048 numbers");
+                  "a polynomial of degree 6, 2048 elements");
 }
 
 /// Measures the bandwidth of a memory with three quarters of a private cache, a quarter of a shared cache, or three
@@ -238,7 +238,7 @@ Resource Limits::memory_for(double bytes) const {
 #else
 
 Limits::Limits(double, const std::function<void(const std::string&)>&) {
-  fail("bench: no MODEL was given; a build of plain loops (KERNELS=reference or SIMD=none) can measure nothing else");
+  fail("bench: no MODEL is given; a build of plain loops (KERNELS=reference or SIMD=none) can measure models only");
 }
 
 Resource Limits::memory_for(double) const { return Resource::memory; }

@@ -59,7 +59,7 @@ PackageEnergy::PackageEnergy(const std::string& root) {
       const int reason = errno;
       unavailable_ =
           fmt::format("{} cannot be read{}", path, reason != 0 ? std::string(": ") + std::strerror(reason) : "");
-      if (reason == EACCES) unavailable_ += " (Linux lets only root read it, unless told otherwise)";
+      if (reason == EACCES) unavailable_ += " (by default, Linux lets only root read it)";
       break;
     }
     counters_.push_back({path, range.value_or(0), *now});
@@ -73,7 +73,7 @@ void PackageEnergy::update() {
   for (Counter& counter : counters_) {
     const std::optional<std::uint64_t> now = read_number(counter.path);
     if (!now || (*now < counter.last && counter.range == 0)) {
-      unavailable_ = fmt::format("{} {}", counter.path, now ? "ran backwards" : "could not be read any more");
+      unavailable_ = fmt::format("{} {}", counter.path, now ? "decreased" : "became unreadable");
       counters_.clear();
       return;
     }

@@ -125,7 +125,7 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
 Workload::Workload(const Experiment& experiment, Index batch)
     : batch(batch), microbatch(microbatch_of(experiment.train, batch)) {
   require(!experiment.self_supervised() && experiment.train.dtype == "f32" && !experiment.train.recompute,
-          "cost: --time knows supervised training in float32 without recompute; not [train] {}",
+          "cost: --time predicts supervised training in float32 without recompute, not [train] {}",
           experiment.self_supervised()      ? "method = 'dino'"
           : experiment.train.dtype != "f32" ? "dtype = '" + experiment.train.dtype + "'"
                                             : "recompute = true");
@@ -298,7 +298,7 @@ TimeModel::TimeModel(const Json& bench) {
     backward[entry.at("kind").text()] = coefficients_in(entry.at("backward"), amount_names);
     still[entry.at("kind").text()] = coefficients_in(entry.at("inference"), amount_names);
   }
-  require(forward.contains(""), "operations of no kind are missing");
+  require(forward.contains(""), "the coefficients of an unnamed kind of operation are missing");
 }
 
 }  // namespace heed::bench

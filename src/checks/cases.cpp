@@ -218,7 +218,7 @@ void add_mechanisms(CheckCases& cases) {
       if (auto accepted = attention_case(label + ", sequences", mechanism, sequences_shape, CaseOperands::sequences))
         cases.push_back(*std::move(accepted));
       if (mechanism.penalty_term()) add_penalty(cases, label, mechanism);
-      require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked in", label);
+      require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked with", label);
     }
   }
 }

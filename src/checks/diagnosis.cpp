@@ -124,10 +124,10 @@ Diagnosis diagnose(View<const double> got, View<const double> expected, std::spa
   if (wrong.empty()) return d;
   const std::vector<std::set<Index>> indices = wrong_indices(shape, wrong);
   const std::string side = side_of_diagonal(shape, indices, wrong);
-  d.right = side.empty() ? right_part(shape, axes, indices) : "everywhere but " + side;
+  d.right = side.empty() ? right_part(shape, axes, indices) : "everywhere except " + side;
   if (!finite || !expected_finite) {
     d.kind = ErrorKind::not_finite;
-    d.looks = finite ? "like numbers that should be NaN or infinite" : "like no number: there are NaN or infinite ones";
+    d.looks = finite ? "finite where NaN or infinity is expected" : "NaN or infinite in places";
     return d;
   }
   const Likeness alike{10 * same.relative, same.floor};

@@ -22,8 +22,8 @@ class Patterns {
   ErrorPattern first() const {
     // From the most to the least specific pattern. A single number is always a multiple of another.
     if (all([](double g, double) { return g; }, [](double, double) { return 0.0; }))
-      return {ErrorKind::missing, "like nothing: all are 0, as if never written"};
-    if (weighty_ == 0) return {ErrorKind::superfluous, "like something else: all should be 0"};
+      return {ErrorKind::missing, "missing: all elements are 0, as if never written"};
+    if (weighty_ == 0) return {ErrorKind::superfluous, "superfluous: all elements should be 0"};
     if (all([](double g, double) { return g; }, [](double, double e) { return -e; }))
       return {ErrorKind::negative, "like the negative of what it should be"};
     if (const Found found = factor()) return *found;
@@ -103,7 +103,7 @@ class Patterns {
 
   Found signs() const {
     if (!all([](double g, double) { return std::abs(g); }, [](double, double e) { return std::abs(e); })) return {};
-    return ErrorPattern{ErrorKind::signs, "like what it should be, but some have the wrong sign"};
+    return ErrorPattern{ErrorKind::signs, "like what it should be, except that some elements have the wrong sign"};
   }
 
   // ---- Places ----
@@ -144,8 +144,8 @@ class Patterns {
     const std::size_t rows = size(last - 1), columns = size(last), matrix = rows * columns;
     const auto by_columns = [&](std::size_t i) { return i - i % matrix + i % rows * columns + i % matrix / rows; };
     if (!comes_from(by_columns)) return {};
-    return ErrorPattern{ErrorKind::transposed, fmt::format("transposed: what should stand in {0}s stands in {1}s",
-                                                           p_.axes[last - 1], p_.axes[last])};
+    return ErrorPattern{ErrorKind::transposed,
+                        fmt::format("transposed: stored by {1}s instead of by {0}s", p_.axes[last - 1], p_.axes[last])};
   }
 
   /// Returns true if got's slice i and expected's slice j of an axis are equal and not 0.
@@ -176,7 +176,7 @@ class Patterns {
       for (std::size_t i = 1; i < n; ++i) repeated &= same_slice(p_.got, axis, i, 0);
       if (repeated && from[0] != none)
         return ErrorPattern{ErrorKind::repeated,
-                            fmt::format("like that of {0} {1} for every {0}", p_.axes[axis], from[0])};
+                            fmt::format("repeated: every {0} has the values of {0} {1}", p_.axes[axis], from[0])};
     }
     return {};
   }
@@ -194,8 +194,8 @@ class Patterns {
       }
       if (inside >= 2 && fits == inside)
         return ErrorPattern{ErrorKind::shifted,
-                            fmt::format("shifted by {}: what belongs to {} i stands at {} i {} {}", std::abs(by), name,
-                                        name, by > 0 ? "+" : "-", std::abs(by))};
+                            fmt::format("shifted by {}: the values of {} i are at {} i {} {}", std::abs(by), name, name,
+                                        by > 0 ? "+" : "-", std::abs(by))};
     }
     std::vector<bool> used(n, false);
     bool reversed = true;
@@ -205,10 +205,10 @@ class Patterns {
       reversed &= from[i] == n - 1 - i;
     }
     if (reversed && n > 2)
-      return ErrorPattern{ErrorKind::reversed, fmt::format("reversed: its {}s stand in the reverse order", name)};
+      return ErrorPattern{ErrorKind::reversed, fmt::format("reversed: its {}s are in reverse order", name)};
     return ErrorPattern{ErrorKind::permuted,
-                        n == 2 ? fmt::format("exchanged: the two {}s stand in each other's place", name)
-                               : fmt::format("permuted: its {}s stand in the order {}", name, fmt::join(from, ", "))};
+                        n == 2 ? fmt::format("exchanged: the two {}s are swapped", name)
+                               : fmt::format("permuted: its {}s are in the order {}", name, fmt::join(from, ", "))};
   }
 
   // ---- Along one axis ----
@@ -235,7 +235,7 @@ class Patterns {
       for (const auto& [factor, what] : {std::pair{1.0, "sum"}, std::pair{1 / n, "mean"}})
         if (same_numbers(p_.got, sum, factor))
           return ErrorPattern{ErrorKind::summed,
-                              fmt::format("like the {} over all {}s, for each of them", what, p_.axes[axis])};
+                              fmt::format("like the {} over all {}s, repeated for each of them", what, p_.axes[axis])};
     }
     return {};
   }
@@ -253,7 +253,7 @@ class Patterns {
       std::string list;
       for (std::size_t i = 0; i < std::min<std::size_t>(n, 5); ++i)
         list += fmt::format("{}{:.4g}", i ? ", " : "", c[i]);
-      return ErrorPattern{ErrorKind::factors, fmt::format("right up to a factor for each {}: {}{}", p_.axes[axis], list,
+      return ErrorPattern{ErrorKind::factors, fmt::format("right up to one factor per {}: {}{}", p_.axes[axis], list,
                                                           n > 5 ? ", ..." : "")};
     }
     return {};
@@ -262,7 +262,7 @@ class Patterns {
   Found offset() const {
     const double c = difference(0);
     if (!all([](double g, double) { return g; }, [=](double, double e) { return e + c; })) return {};
-    return ErrorPattern{ErrorKind::offset, fmt::format("like what it should be and {:.6g} more, everywhere", c)};
+    return ErrorPattern{ErrorKind::offset, fmt::format("like what it should be plus {:.6g}, everywhere", c)};
   }
 
   double difference(std::size_t i) const { return p_.got[i] - p_.expected[i]; }
@@ -278,7 +278,7 @@ class Patterns {
       }
       if (fits)
         return ErrorPattern{ErrorKind::offsets,
-                            fmt::format("right but for a term, which is the same for all {}s", p_.axes[axis])};
+                            fmt::format("right except for a term that is the same for all {}s", p_.axes[axis])};
     }
     return {};
   }
@@ -295,10 +295,9 @@ class Patterns {
     const double ratio = largest * std::sqrt(gg / ee);
     return {
         ErrorKind::unknown,
-        fmt::format("like no simple mistake: {:.3g} times as long as it should be{}, and the cosine between the two "
-                    "is {:.3f}",
-                    ratio, ratio > 1e10 ? " (is it read from memory that was never written?)" : "",
-                    ge / std::sqrt(gg * ee))};
+        fmt::format(
+            "like no simple mistake: its norm is {:.3g} times the expected one{}, the cosine of the two is {:.3f}",
+            ratio, ratio > 1e10 ? " (is it read from memory that was never written?)" : "", ge / std::sqrt(gg * ee))};
   }
 
   const ErrorPart& p_;

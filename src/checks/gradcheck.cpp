@@ -247,7 +247,7 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
           diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, same);
       if (right_alone)
         row.diagnosis.kind = ErrorKind::overwritten,
-        row.diagnosis.looks = "right by itself, but not added to what is there already, where `update` asks for that";
+        row.diagnosis.looks = "right when assigned, but not added to the existing gradient when `update` is accumulate";
     }
     rows.push_back(row);
   }

@@ -79,12 +79,13 @@ class MemoryCheck {
       unwritten += is_signalling(x);
       wrong += !is_signalling(x) && !std::isfinite(*x);
     });
-    if (unwritten > 0) fault("{} leaves {} numbers of {} unwritten", pass, unwritten, name);
-    if (wrong > 0) fault("{} makes {} of what it never wrote: {} numbers are not finite", pass, name, wrong);
+    if (unwritten > 0) fault("{} leaves {} elements of {} unwritten", pass, unwritten, name);
+    if (wrong > 0)
+      fault("{} computes {} from memory that it never wrote: {} elements are not finite", pass, name, wrong);
   }
   void check_heads(const char* pass, const char* name, WatchedHeads<T>& heads) {
     check_result(pass, name, heads);
-    if (!heads.guards_intact()) fault("{} writes beside the rows of {}", pass, name);
+    if (!heads.guards_intact()) fault("{} writes outside the rows of {}", pass, name);
   }
 
   AttentionInput<T> input(WatchedMemory<T>& prepared) {
@@ -147,7 +148,7 @@ class MemoryCheck {
     Index differ = 0;
     b.each([&](const T* x) { differ += std::memcmp(x, &numbers[i++], sizeof(T)) != 0; });
     if (differ > 0 && faults_.empty())
-      fault("{} makes {} of what it never wrote: {} numbers differ", pass, name, differ);
+      fault("{} computes {} from memory that it never wrote: {} elements differ", pass, name, differ);
   }
 
   void map() {
@@ -191,10 +192,10 @@ class MemoryCheck {
         if (is_signalling(x)) unwritten.emplace_back(next, own_[i][next]);
         ++next;
       });
-      if (overwritten > 0) fault("{} overwrites {} numbers of the gradient of its tensor {}", pass, overwritten, name);
+      if (overwritten > 0) fault("{} overwrites {} elements of the gradient of its tensor {}", pass, overwritten, name);
       for (const auto& [at, value] : unwritten) own_[i][at] = std::numeric_limits<T>::quiet_NaN();
       if (!unwritten.empty() && !finite())
-        fault("{} leaves {} numbers of the gradient of its tensor {} unwritten", pass, unwritten.size(), name);
+        fault("{} leaves {} elements of the gradient of its tensor {} unwritten", pass, unwritten.size(), name);
       for (const auto& [at, value] : unwritten) own_[i][at] = value;
     }
   }
@@ -251,7 +252,8 @@ class MemoryCheck {
     if (update == Update::accumulate) {
       Index overwritten = 0;
       g.prepared.each([&](const T* x) { overwritten += !std::isnan(*x); });
-      if (overwritten > 0) fault("backward overwrites {} numbers of the gradient of what it prepared", overwritten);
+      if (overwritten > 0)
+        fault("backward overwrites {} elements of the gradient of the prepared tensors", overwritten);
       g.prepared.fill(T(1));  // not NaN, so that effects show in the other gradients
     }
     m_.preparation()->prepare_backward(
@@ -264,7 +266,7 @@ class MemoryCheck {
     const std::vector<char> before = saved_.bytes();
     Gradients assigned = gradients(Update::assign, start);
     check_memory("backward", saved_);
-    if (saved_.bytes() != before) fault("backward changes what forward saved");
+    if (saved_.bytes() != before) fault("backward changes the memory saved by forward");
     check_heads("backward", "the gradient of q", assigned.q);
     check_heads("backward", "the gradient of k", assigned.k);
     check_heads("backward", "the gradient of v", assigned.v);
@@ -304,8 +306,8 @@ class MemoryCheck {
       wrong += !(std::abs(static_cast<double>(*x) - expected) <= tolerance * std::max(1.0, std::abs(expected)));
       ++i;
     });
-    if (wrong > 0) fault("backward ignores `update`: {} numbers of the gradient of {} were not added", wrong, name);
-    if (!added.guards_intact()) fault("backward writes beside the rows of the gradient of {}", name);
+    if (wrong > 0) fault("backward ignores `update`: {} elements of the gradient of {} were not added", wrong, name);
+    if (!added.guards_intact()) fault("backward writes outside the rows of the gradient of {}", name);
   }
 
   const Mechanism& m_;

@@ -113,7 +113,7 @@ void print_gradient(std::ostream& out, const WrongGradient& wrong, bool numbers)
 
 void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
   const Index right = std::ranges::count_if(costs, &CheckedCost::passed);
-  out << fmt::format("{} of {} stated costs are what runs\n", right, costs.size());
+  out << fmt::format("{} of {} stated costs equal the executed operations\n", right, costs.size());
   for (const CostError& e : cost_errors(costs)) {
     const bool of_pass = e.pass == "forward" || e.pass == "backward";
     out << fmt::format("\n{}: {}{} is wrong in {}\n  stated {}, executed {}: {} too {}\n", e.operation,
@@ -151,7 +151,7 @@ void print_table(std::ostream& out, const std::vector<CheckRow>& rows) {
   if (of_composed > 0)
     out << fmt::format("{} of {} gradients and steps agree with the composed form to {:.0e}\n", agree_composed,
                        of_composed, composition_tolerance);
-  if (noted > 0) out << fmt::format("{} are surrogates, as noted; tests of their own check them\n", noted);
+  if (noted > 0) out << fmt::format("{} are surrogate gradients, as noted; separate tests check them\n", noted);
 }
 
 }  // namespace
@@ -168,7 +168,7 @@ std::vector<BackwardStep> steps_of(const CheckRow& row) {
 std::string subject_of(const std::string& operation) { return operation.substr(0, operation.find(',')); }
 
 void print_findings(std::ostream& out, const CheckFindings& found, bool numbers) {
-  if (!found.faults.empty()) out << "Gradients and costs are checked once memory is used as it should be.\n";
+  if (!found.faults.empty()) out << "Gradients and costs are checked after these faults are mended.\n";
   print_table(out, found.gradients);
   print_costs(out, found.costs);
   const std::vector<WrongGradient> wrong = wrong_gradients(found.gradients);
@@ -178,7 +178,7 @@ void print_findings(std::ostream& out, const CheckFindings& found, bool numbers)
     const std::string subject = subject_of(w.shown->operation);
     const std::vector<std::string> right = right_tensors(found.gradients, subject);
     if (subjects.insert(subject).second && !right.empty())
-      out << fmt::format("\n{}: right are the gradients of {}\n", subject, fmt::join(right, ", "));
+      out << fmt::format("\n{}: the gradients of {} are right\n", subject, fmt::join(right, ", "));
   }
 }
 

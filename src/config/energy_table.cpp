@@ -32,7 +32,7 @@ class Reader {
              suggestion(key.str(), {"name", "number_bytes", "operations", "memory"}));
     }
     require(!table.name.empty(), "{}: lacks a 'name'", path_);
-    require(!table.operations.empty(), "{}: [operations] lists no energy", path_);
+    require(!table.operations.empty(), "{}: [operations] has no energies", path_);
     return table;
   }
 
@@ -52,8 +52,8 @@ class Reader {
     std::vector<EnergyFigure> list;
     for (const auto& [key, value] : *node.as_table()) {
       const std::string name(key.str());
-      require(known.empty() || std::find(known.begin(), known.end(), name) != known.end(),
-              "{}: no operation is called {}{}", at(key), in_quotes(name), suggestion(name, known));
+      require(known.empty() || std::find(known.begin(), known.end(), name) != known.end(), "{}: unknown operation {}{}",
+              at(key), in_quotes(name), suggestion(name, known));
       list.push_back(figure(key, value));
     }
     return list;
@@ -73,7 +73,7 @@ class Reader {
     }
     require(std::isfinite(figure.pj) && figure.pj >= 0, "{}: {}: pj is {}; expected a number of at least 0", at(key),
             in_quotes(key.str()), values->contains("pj") ? fmt::format("{}", figure.pj) : "missing");
-    require(!figure.source.empty(), "{}: {}: lacks a source; expected one for every figure", at(key),
+    require(!figure.source.empty(), "{}: {}: source is missing; expected one for every figure", at(key),
             in_quotes(key.str()));
     return figure;
   }

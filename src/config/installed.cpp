@@ -50,11 +50,9 @@ std::string find_base(const std::string& file, const std::string& base) {
 
 void require_base(const std::string& where, const std::string& base) {
   std::error_code error;
-  require(
-      std::filesystem::exists(base, error),
-      "{}: base {} does not exist: not beside the file, in the working directory, or among the files that came with "
-      "heed",
-      where, in_quotes(base));
+  require(std::filesystem::exists(base, error),
+          "{}: base {} does not exist beside the file, in the working directory or among the files installed with heed",
+          where, in_quotes(base));
 }
 
 }  // namespace heed

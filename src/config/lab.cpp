@@ -73,8 +73,8 @@ class LabReader {
     if (!place.has_filename()) place = place.parent_path();
     lab_.name = place.filename();
     if (!is_plain_name(lab_.name)) lab_.name = std::filesystem::weakly_canonical(place).filename();
-    require(is_plain_name(lab_.name), "{}: the lab's directory is called {}; expected letters, digits, - and _", path_,
-            in_quotes(lab_.name));
+    require(is_plain_name(lab_.name), "{}: the lab's directory has the name {}; expected letters, digits, - and _",
+            path_, in_quotes(lab_.name));
   }
 
   Lab read() {
@@ -113,7 +113,7 @@ class LabReader {
     read_texts(keys, "options", lab_.options);
     read_texts(keys, "reference_options", lab_.reference_options);
     keys.take("slack", lab_.slack);
-    require(lab_.slack >= 1 && lab_.slack <= 1e6, "{}: mechanism.slack is {}; expected a number from 1 on", path_,
+    require(lab_.slack >= 1 && lab_.slack <= 1e6, "{}: mechanism.slack is {}; expected a number of at least 1", path_,
             lab_.slack);
     keys.take("forbidden", lab_.forbidden);
     keys.finish();
@@ -154,13 +154,14 @@ class LabReader {
     const toml::node* const node = keys_.node_of("points");
     const toml::array* const list = node ? node->as_array() : nullptr;
     require(list != nullptr && !list->empty() && list->size() <= 100 && list->is_array_of_tables(),
-            "{}: needs tables [[points]], a hundred at most", path_);
+            "{}: expected tables [[points]], at most 100", path_);
     std::set<std::string> names;
     for (const toml::node& item : *list) {
       Keys keys(path_, *item.as_table(), "points");
       LabPoint& point = lab_.points.emplace_back();
       keys.need("name", point.name);
-      require(names.insert(point.name).second, "{}: two points are called {}", keys_.at(item), in_quotes(point.name));
+      require(names.insert(point.name).second, "{}: two points have the name {}", keys_.at(item),
+              in_quotes(point.name));
       keys.need("marks", point.marks);
       require(point.marks > 0 && point.marks <= 1000, "{}: points.marks is {}; expected a number above 0",
               keys_.at(item), point.marks);
@@ -204,7 +205,7 @@ std::vector<NotebookQuestion> load_questions(const std::string& path) {
   Keys keys(path, document, "");
   const toml::node* const node = keys.node_of("questions");
   const toml::array* const list = node ? node->as_array() : nullptr;
-  require(list != nullptr && list->is_array_of_tables(), "{}: needs tables [[questions]]", path);
+  require(list != nullptr && list->is_array_of_tables(), "{}: expected tables [[questions]]", path);
   std::vector<NotebookQuestion> questions;
   for (const toml::node& item : *list) {
     Keys own(path, *item.as_table(), "questions");
@@ -238,7 +239,7 @@ std::map<std::string, Answer> read_answers(const std::string& text, const std::s
     } else {
       require(assign(node, text) && text.size() <= longest,
               "{}:{}: {}: expected a number or a text of at most {} bytes, found {}", path, node.source().begin.line,
-              in_quotes(name), longest, node.is_string() ? "a longer one" : found(node));
+              in_quotes(name), longest, node.is_string() ? "a longer text" : found(node));
       answers[name] = text;
     }
   }

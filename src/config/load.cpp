@@ -32,10 +32,10 @@ std::string present_name(const Source& source, std::string_view table, const tom
   for (std::size_t i = 0; i < std::size(renamed_keys); ++i) {
     const RenamedKey& renamed = renamed_keys[i];
     if (table != renamed.table || key.str() != renamed.former) continue;
-    require(!values.contains(renamed.name), "{}: '{}.{}' and '{}.{}' are the same key; expected one of them",
+    require(!values.contains(renamed.name), "{}: '{}.{}' and '{}.{}' are the same key; set only one of them",
             source.at(key), table, renamed.former, table, renamed.name);
     std::call_once(announced[i], [&] {
-      fmt::print(stderr, "heed: {}.{} is called {}.{} since {}\n", table, renamed.former, table, renamed.name,
+      fmt::print(stderr, "heed: {}.{} was renamed to {}.{} in {}\n", table, renamed.former, table, renamed.name,
                  renamed.since);
     });
     return std::string(renamed.name);
@@ -175,7 +175,7 @@ void Loader::apply_table(const Source& source, std::string_view table, Config& c
     if constexpr (std::is_same_v<Config, AttentionConfig>)
       read_option(source, key, value, experiment);
     else if (table == "model" && is_model_key(key.str()))
-      fail("{}: [model] {} is no key of family = {}{}", source.at(key), key.str(), toml_text(family),
+      fail("{}: [model] {} is not a key of family = {}{}", source.at(key), key.str(), toml_text(family),
            suggestion_of(table, keys_of(experiment.model), key.str()));
     else
       fail("{}: unknown key {}{}", source.at(key), in_quotes(full), key_suggestion(experiment, table, key.str()));
@@ -229,7 +229,7 @@ void Loader::drop_unused() {
   for (const Document& document : documents_)
     for_mechanism_tables(document.table, [&](const toml::key& key) {
       require(document.may_hold_unused || has(document.mechanisms, key.str()) || has(used, key.str()),
-              "{}: {}: no block has this mechanism{}", document.source.at(key),
+              "{}: {}: no block uses this mechanism{}", document.source.at(key),
               in_quotes(fmt::format("attention.{}", key.str())), suggestion(key.str(), used));
     });
   std::erase_if(experiment.attention.per_mechanism, [&](const auto& own) { return !has(used, own.first); });
@@ -246,8 +246,8 @@ void Loader::require_complete(const std::string& path, bool recorded) const {
               absent ? "" : at->second, table, toml_text(std::string(table)), toml_text(experiment.train.method));
       if (use.known && use.required && absent) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", key);
       const bool left_behind = recorded && table == "data" && !absent && at->second.starts_with(path + ':');
-      require(use.known || absent || left_behind, "{}: [{}] {} is no key of {}", absent ? "" : at->second, table, key,
-              kind_of(experiment, table));
+      require(use.known || absent || left_behind, "{}: [{}] {} is not a key of {}", absent ? "" : at->second, table,
+              key, kind_of(experiment, table));
     });
     require(missing.empty(), "{}: [{}] lacks {}", path, table, missing);
   });
@@ -286,7 +286,7 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
     chain.push_back(std::filesystem::canonical(path, error));
     const std::string canonical = std::filesystem::canonical(next, error);
     require(std::find(chain.begin(), chain.end(), canonical) == chain.end(),
-            "{}: base {} leads back to a file that is based on it", where, in_quotes(next));
+            "{}: base {} depends on this file; expected no cycle", where, in_quotes(next));
     read(next, chain, nullptr, "");
   }
   add({source, &document});

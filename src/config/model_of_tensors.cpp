@@ -19,8 +19,9 @@ class Shapes {
 
   /// Returns the size of an axis. Throws Error if no tensor has this name and rank.
   Index size(const std::string& name, int rank, int axis) const {
-    require(has(name), "{}: is not the file of a Vision Transformer with timm's names: it lacks '{}'{}", file_, name,
-            has_hugging_face_names() ? "; heed convert hf-vit, hf-deit or hf-dinov2 renames Hugging Face's" : "");
+    require(
+        has(name), "{}: expected a Vision Transformer with timm's tensor names, but '{}' is missing{}", file_, name,
+        has_hugging_face_names() ? "; for Hugging Face's names, use heed convert hf-vit, hf-deit or hf-dinov2" : "");
     const Shape& shape = shapes_.at(name);
     require(shape.rank() == rank && shape[axis] > 0, "{}: tensor '{}' has shape {}; expected {} axes", file_, name,
             shape, rank);
@@ -57,8 +58,8 @@ ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads) {
 
 ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::string, Shape>& tensors, Index heads) {
   const Shapes shapes(file, tensors);
-  require(!shapes.has("register_tokens"), "{}: has DINOv2's own names; `heed convert {} OUT` writes timm's", file,
-          file);
+  require(!shapes.has("register_tokens"),
+          "{}: the tensors have DINOv2's own names; `heed convert {} OUT` writes timm's", file, file);
   ModelOfTensors result;
   ModelConfig& m = result.model;
   const std::string projection = "patch_embed.proj.weight";
@@ -74,10 +75,10 @@ ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::str
   constexpr Index usual_width = 64;
   const Index width = m.qk_norm ? shapes.size("blocks.0.attn.q_norm.weight", 1, 0) : usual_width;
   m.heads = heads > 0 ? heads : m.dim / width;
-  require(heads > 0 || m.dim % width == 0, "{}: {} channels a head do not divide the width of {}; give {}", file, width,
-          m.dim, "the number of heads (--set model.heads=N, or convert --heads N)");
+  require(heads > 0 || m.dim % width == 0, "{}: {} channels per head do not divide the width of {}; give {}", file,
+          width, m.dim, "the number of heads (--set model.heads=N, or convert --heads N)");
   if (!m.qk_norm && heads == 0)
-    result.assumed.push_back(fmt::format("heads = {} ({} channels a head)", m.heads, width));
+    result.assumed.push_back(fmt::format("heads = {} ({} channels per head)", m.heads, width));
 
   m.class_token = shapes.has("cls_token");
   m.distilled = shapes.has("dist_token");
@@ -93,14 +94,14 @@ ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::str
   if (m.pre_norm) {
     m.norm_eps = 1e-5;
     m.act = "quick_gelu";
-    result.assumed.push_back("norm_eps = 1e-5 and act = \"quick_gelu\" (as CLIP has them)");
+    result.assumed.push_back("norm_eps = 1e-5 and act = \"quick_gelu\" (as in CLIP)");
   }
   m.classes = std::max<Index>(shapes.size_if("head.weight", 2, 0), 1);
   m.classifier = shapes.has("head.weight");
-  if (!m.classifier) result.assumed.push_back("no classifier, features alone");
+  if (!m.classifier) result.assumed.push_back("no classifier, only features");
 
   m.pos_embed = shapes.has("pos_embed");
-  require(m.pos_embed, "{}: has no 'pos_embed', which says how large the images are; give a model file", file);
+  require(m.pos_embed, "{}: 'pos_embed' is missing, which determines the image size; give a model file", file);
   const Index rows = shapes.size("pos_embed", 3, 1), prefix = m.prefix_tokens();
   m.embed_prefix = side_of(rows - prefix) > 0;
   const Index side = m.embed_prefix ? side_of(rows - prefix) : side_of(rows);

@@ -83,7 +83,8 @@ class SweepReader {
         fail("{}: unknown key {}; did you mean '{}'?", source_.at(key), in_quotes(key.str()), near);
     for (const std::string& set : sets) {
       sets_.push_back(parse_set(set));
-      require(!sets_.back().contains("base"), "--set {}: a sweep has the base that its file names", in_quotes(set));
+      require(!sets_.back().contains("base"), "--set {}: the base of a sweep can be set in its file only",
+              in_quotes(set));
     }
     read_arms();
     if (const toml::node* grid = document_.get("grid")) read_grid(table_of("grid", *grid), {});
@@ -95,10 +96,10 @@ class SweepReader {
     std::size_t count = arms_.size() * std::max<std::size_t>(seeds_.size(), 1);
     for (const Axis& axis : axes_) {
       count *= axis.values->size();
-      require(count <= most_cells, "{}: has {} experiments or more; expected at most {}", source_.name, count,
+      require(count <= most_cells, "{}: defines {} experiments or more; expected at most {}", source_.name, count,
               most_cells);
     }
-    require(count <= most_cells, "{}: has {} experiments; expected at most {}", source_.name, count, most_cells);
+    require(count <= most_cells, "{}: defines {} experiments; expected at most {}", source_.name, count, most_cells);
     std::vector<SweepCell> cells;
     std::vector<KeyEffect> effects;
     for (const Arm& arm : arms_) {
@@ -151,7 +152,7 @@ class SweepReader {
     if (document_.contains("arm_files")) read_arm_files();
     if (arms_.empty()) arms_.push_back({"", base, base_where, {}});
     for (const Arm& arm : arms_) {
-      require(!arm.base.empty(), "{}: has no 'base'; expected the experiment that it begins with", arm.where);
+      require(!arm.base.empty(), "{}: 'base' is missing; expected an experiment's file", arm.where);
       require_base(arm.where, arm.base);
     }
   }
@@ -163,8 +164,7 @@ class SweepReader {
     const std::string names = std::filesystem::path(pattern).filename();
     const std::size_t star = names.find('*');
     require(star != std::string::npos && pattern.find('*') == pattern.rfind('*'),
-            "{}: 'arm_files': {} has no * in the name of the file, or more than one", where("arm_files"),
-            in_quotes(pattern));
+            "{}: 'arm_files': {}; expected exactly one *, in the file's name", where("arm_files"), in_quotes(pattern));
     const std::string start = names.substr(0, star), end = names.substr(star + 1);
     std::vector<std::filesystem::path> directories = search_places(folder);
     directories.insert(directories.begin(), std::filesystem::path(source_.name).parent_path() / folder);
@@ -175,7 +175,7 @@ class SweepReader {
         if (const std::string name = entry.path().filename();
             name.size() > start.size() + end.size() && name.starts_with(start) && name.ends_with(end))
           files[name.substr(star, name.size() - start.size() - end.size())] = *directory / name;
-    require(!files.empty(), "{}: 'arm_files': no file is called {}", where("arm_files"), in_quotes(pattern));
+    require(!files.empty(), "{}: 'arm_files': no file matches {}", where("arm_files"), in_quotes(pattern));
     for (const auto& [name, file] : files) {
       const auto given =
           std::find_if(arms_.begin(), arms_.end(), [&name = name](const Arm& arm) { return arm.name == name; });
@@ -190,15 +190,15 @@ class SweepReader {
       std::vector<toml::key> full = path;
       full.push_back(key);
       const toml::node& node = *table.get(key.str());
-      require(!path.empty() || key.str() != "base", "{}: 'grid.base': expected keys of an experiment; arms have bases",
-              source_.at(key));
+      require(!path.empty() || key.str() != "base",
+              "{}: 'grid.base': a grid has keys of the experiment; set a base in an arm", source_.at(key));
       if (const toml::table* inner = node.as_table()) {
         read_grid(*inner, full);
         continue;
       }
       const Axis axis{full, node.as_array()};
       require(axis.values != nullptr && !axis.values->empty(),
-              "{}: 'grid.{}': expected a list of the values that {} takes, found {}", source_.at(key), axis.full_name(),
+              "{}: 'grid.{}': expected a list of values for {}, found {}", source_.at(key), axis.full_name(),
               axis.full_name(), axis.values == nullptr ? found(node) : "an empty list");
       axes_.push_back(axis);
     }
@@ -218,10 +218,10 @@ class SweepReader {
     const bool whole = list != nullptr && std::all_of(list->begin(), list->end(), [](const toml::node& item) {
                          return item.is_integer() && item.as_integer()->get() >= 0;
                        });
-    require(whole && !list->empty(), "{}: 'seeds': expected a list of numbers, or how many, found {}", where("seeds"),
+    require(whole && !list->empty(), "{}: 'seeds': expected a list of seeds or their number, found {}", where("seeds"),
             list == nullptr ? found(*node)
             : list->empty() ? "an empty list"
-                            : "something else in the list");
+                            : "another value in the list");
     for (const toml::node& item : *list) seeds_.push_back(item.as_integer()->get());
   }
 
@@ -281,7 +281,7 @@ class SweepReader {
         const std::vector<std::string>& names = cell.experiment.attention.mechanism;
         return std::find(names.begin(), names.end(), key.str()) != names.end();
       });
-      require(used, "{}: {}: no experiment of this sweep has this mechanism", source.at(key),
+      require(used, "{}: {}: no experiment of this sweep uses this mechanism", source.at(key),
               in_quotes(fmt::format("attention.{}", key.str())));
     });
   }

@@ -84,7 +84,7 @@ std::string moved_away(std::string_view text) {
     const bool surrogate = a == 0xed && b >= 0xa0, overlong = a == 0xe0 && b < 0xa0;
     const bool three = a >> 4 == 0xe && b >> 6 == 2 && c >> 6 == 2 && !surrogate && !overlong;
     if (a == moved_lead || text.substr(at).starts_with("\\U0010"))
-      throw NoToml{"", "a character for private use, from U+100000 on"};
+      throw NoToml{"", "a private-use character, U+100000 or above"};
     if (two)
       put({moved_lead, 0x80, 0x80 | (a & 0x1f), b});
     else if (three)
@@ -151,7 +151,7 @@ toml::table parse_toml(std::string_view text) {
     std::replace(reason.begin(), reason.end(), '\n', ' ');
     throw NoToml{fmt::format(":{}", error.source().begin.line), reason};
   } catch (const std::logic_error&) {
-    throw NoToml{"", "a key or value is cut short"};
+    throw NoToml{"", "a key or value is incomplete"};
   }
 }
 

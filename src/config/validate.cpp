@@ -71,10 +71,10 @@ Index checked_grid(Index stage, Index before, Index kernel, Index stride, Index 
   require(before + 2 * padding >= kernel,
           "[model] stage {}: no window of {} x {} fits a grid of {} x {} with padding = {}; the stage has no tokens",
           stage, kernel, kernel, before, before, padding);
-  require(
-      padding < kernel,
-      "[model] stage {}: padding = {} on a grid of {} x {}; expected less than patch = {}, or windows see nothing else",
-      stage, padding, before, before, kernel);
+  require(padding < kernel,
+          "[model] stage {}: padding = {} on a grid of {} x {}; expected less than patch = {}, since larger padding "
+          "gives windows without input",
+          stage, padding, before, before, kernel);
   return (before + 2 * padding - kernel) / stride + 1;
 }
 
@@ -120,11 +120,11 @@ void check_prefix(const ModelConfig& model) {
 
 void check_model(const ModelConfig& model) {
   require(model.image.square() || family_called(model.family) == vit,
-          "[model] image = {}; family = {} takes square images", text_of(model.image), in_quotes(model.family));
+          "[model] image = {}; family = {} requires square images", text_of(model.image), in_quotes(model.family));
   if (model.is_staged()) return check_stages(model);
   if (family_called(model.family) == sequence) return check_heads(model);
   const bool is_xcit = family_called(model.family) == xcit;
-  require(model.patch.square() || !is_xcit, "[model] patch = {}; family = \"xcit\" has square patches",
+  require(model.patch.square() || !is_xcit, "[model] patch = {}; family = \"xcit\" requires square patches",
           text_of(model.patch));
   require(!is_xcit || model.patch == 2 || model.patch == 4 || model.patch == 8 || model.patch == 16,
           "[model] patch = {}; expected 2, 4, 8 or 16", text_of(model.patch));
@@ -133,8 +133,8 @@ void check_model(const ModelConfig& model) {
   check_prefix(model);
   check_heads(model);
   require(!is_xcit || model.dim % (model.patch.height / 2) == 0,
-          "[model] dim = {}; patch = {} halves it from convolution to convolution and expects a multiple of {}",
-          model.dim, model.patch.height, model.patch.height / 2);
+          "[model] dim = {}; expected with patch = {}, whose convolutions halve it, a multiple of {}", model.dim,
+          model.patch.height, model.patch.height / 2);
 }
 
 template <class T>
@@ -145,10 +145,10 @@ void check_length(const std::string& key, const std::vector<T>& values, const Ru
   const auto count = static_cast<Index>(values.size());
   const bool stages = model.is_staged();
   const Index most = stages ? model.stages.count() : model.depth;
-  require(!rule.per_stage || (count == most && count > 0), "{} lists {} values; dim lists {}, one for each stage", key,
-          count, most);
+  require(!rule.per_stage || (count == most && count > 0), "{} has {} values, dim has {}; expected one for each stage",
+          key, count, most);
   require(!rule.per_block || count == 1 || count == most,
-          "{} lists {} values; expected one, or one for each of the {} {}", key, count, most,
+          "{} has {} values; expected one, or one for each of the {} {}", key, count, most,
           stages ? "stages" : "blocks");
 }
 
@@ -162,67 +162,67 @@ void check_sequences(const DataConfig& data) {
   check_augment_once(data);
   for (const std::string& change : data.augment)
     require(data.name == "pixels" && (change == "flip" || change == "shift"),
-            "[data] augment = {} is not for name = {}{}", in_quotes(change), in_quotes(data.name),
-            data.name == "pixels" ? "; expected flip or shift" : ", whose examples are taken as they are");
+            "[data] augment = {} is not defined for name = {}{}", in_quotes(change), in_quotes(data.name),
+            data.name == "pixels" ? "; expected flip or shift" : ", whose examples are not augmented");
 }
 
 void check_images(const Experiment& x) {
   const std::vector<std::string> of_views{"flip", "jitter", "grey", "blur", "solarise"};
   check_augment_once(x.data);
   for (const std::string& change : x.data.augment) {
-    require(change != "shift", "[data] augment = \"shift\" is for name = \"pixels\"");
+    require(change != "shift", "[data] augment = \"shift\" is defined for name = \"pixels\" only");
     const bool of_view = std::find(of_views.begin(), of_views.end(), change) != of_views.end();
     require(x.self_supervised() ? of_view : !of_view || change == "flip",
-            "[data] augment = {} is not for method = {}{}", in_quotes(change), in_quotes(x.train.method),
-            x.self_supervised() ? "; expected flip, jitter, grey, blur or solarise, beside the crops of [dino]"
-                                : ", but for \"dino\"");
+            "[data] augment = {} is not defined for method = {}{}", in_quotes(change), in_quotes(x.train.method),
+            x.self_supervised() ? "; expected flip, jitter, grey, blur or solarise, in addition to the crops of [dino]"
+                                : ", only for \"dino\"");
     require(x.model.channels == 3 || (change != "jitter" && change != "grey"),
-            "[data] augment = {} is for images in colour; [model] channels = {}", in_quotes(change), x.model.channels);
+            "[data] augment = {} requires colour images, [model] channels = 3, found {}", in_quotes(change),
+            x.model.channels);
   }
 }
 
 void check_scale(const char* key, const std::vector<double>& scale) {
-  require(scale.size() == 2 && scale[0] <= scale[1], "[dino] {} expects two shares, the smaller first; found {}", key,
-          fmt::join(scale, ", "));
+  require(scale.size() == 2 && scale[0] <= scale[1], "[dino] {}: expected two fractions, the smaller first; found {}",
+          key, fmt::join(scale, ", "));
 }
 
 void check_dino(const Experiment& x) {
   if (!x.self_supervised()) return;
   const ModelConfig& model = x.model;
   require(model.family == "vit" || model.family == "xcit",
-          "[train] method = \"dino\" is for family = vit or xcit, not {}", in_quotes(model.family));
-  require(model.output == "class", "[train] method = \"dino\" has a head of its own; [model] output = {}",
+          "[train] method = \"dino\" requires family = vit or xcit, found {}", in_quotes(model.family));
+  require(model.output == "class", "[train] method = \"dino\" has its own head; remove [model] output = {}",
           in_quotes(model.output));
   require(!holds_sequences(x.data) && x.data.name != "scenes",
-          "[train] method = \"dino\" learns from images; [data] name = {}", in_quotes(x.data.name));
+          "[train] method = \"dino\" requires images; [data] name = {}", in_quotes(x.data.name));
   require(x.train.ema == 0,
-          "[train] ema = {}: with method = \"dino\" the teacher is the average; [dino] ema says its decay",
+          "[train] ema = {}: with method = \"dino\" the teacher is the average; set its decay in [dino] ema",
           x.train.ema);
   require(x.train.label_smoothing == 0, "[train] label_smoothing = {}, but method = \"dino\" has no labels",
           x.train.label_smoothing);
   check_scale("global_scale", x.dino.global_scale);
   check_scale("local_scale", x.dino.local_scale);
   require(model.image.square() && model.patch.square(),
-          "[train] method = \"dino\" crops squares; [model] image = {}, patch = {}", text_of(model.image),
-          text_of(model.patch));
+          "[train] method = \"dino\" requires square images and patches; [model] image = {}, patch = {}",
+          text_of(model.image), text_of(model.patch));
   require(x.dino.local_crops == 0 || x.dino.local_size <= model.image,
-          "[dino] local_size = {} of a small view; expected at most [model] image = {}", x.dino.local_size,
-          model.image.height);
+          "[dino] local_size = {}; expected at most [model] image = {}", x.dino.local_size, model.image.height);
   require(x.dino.local_crops == 0 || x.dino.local_size % model.patch == 0,
           "[dino] local_size = {}; [model] patch = {} does not divide it", x.dino.local_size, model.patch.height);
 }
 
 void check_dense(const Experiment& x) {
   const bool scenes = x.data.name == "scenes", tokens = x.model.output == "tokens";
-  require(!scenes || tokens, "[data] name = \"scenes\" has a label for each patch: set model.output=\"tokens\"");
+  require(!scenes || tokens, "[data] name = \"scenes\" has one label per patch; set model.output=\"tokens\"");
   require(!tokens || x.train.label_smoothing == 0,
-          "[train] label_smoothing = {} is for one label an image; [model] output = \"tokens\" has one a patch",
+          "[train] label_smoothing = {} requires one label per image; [model] output = \"tokens\" has one per patch",
           x.train.label_smoothing);
 }
 
 void check_per_channel(const std::string& key, std::size_t items, Index channels) {
   require(items == 1 || static_cast<Index>(items) == channels,
-          "{} lists {} values; expected one, or one for each of the {} channels", key, items, channels);
+          "{} has {} values; expected one, or one for each of the {} channels", key, items, channels);
 }
 
 }  // namespace
@@ -250,12 +250,11 @@ void validate(const Experiment& experiment) {
   const OptimConfig& optim = experiment.optim;
   require(optim.weight_decay_end >= 0 || optim.weight_decay_end == -1,
           "[optim] weight_decay_end = {}; expected at least 0, or -1 for none", optim.weight_decay_end);
-  require(optim.betas.size() == 2, "[optim] betas lists {} values; expected 2", optim.betas.size());
+  require(optim.betas.size() == 2, "[optim] betas has {} values; expected 2", optim.betas.size());
   require(optim.schedule == "constant" || optim.schedule == "rsqrt" || optim.min_lr <= optim.lr,
           "[optim] min_lr = {} is more than lr = {}", optim.min_lr, optim.lr);
   require(experiment.train.patience == 0 || experiment.data.validation > 0,
-          "[train] patience = {} waits for validation, but [data] validation = 0 sets no images aside",
-          experiment.train.patience);
+          "[train] patience = {} needs validation images; set [data] validation above 0", experiment.train.patience);
 }
 
 }  // namespace heed

@@ -24,7 +24,7 @@ MemoryDataset::MemoryDataset(std::string name, std::vector<std::string> class_na
       pixels_(std::move(pixels)),
       labels_(std::move(labels)) {
   const std::size_t expected = labels_.size() * static_cast<std::size_t>(size_.elements());
-  require(pixels_.size() == expected, "{}: {} labels and images of {} make {} bytes, {} were given", this->name(),
+  require(pixels_.size() == expected, "{}: {} labels and images of {} need {} bytes, found {}", this->name(),
           labels_.size(), to_string(size_), expected, pixels_.size());
   for (const std::uint8_t label : labels_)
     require(label < this->class_names().size(), "{}: label {} among {} classes", this->name(), label,
@@ -64,7 +64,7 @@ const std::vector<Format>& formats() {
 
 const Format& format_called(const std::string& name) {
   const auto format = std::find_if(formats().begin(), formats().end(), [&](const Format& f) { return f.name == name; });
-  require(format != formats().end(), "no data set of images is called {}{}", in_quotes(name),
+  require(format != formats().end(), "unknown data set of images {}{}", in_quotes(name),
           suggestion(name, dataset_names()));
   return *format;
 }
@@ -109,7 +109,7 @@ std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const
     const std::vector<std::string>& known = data.recorded.classes;
     if (!known.empty() && set->class_names() != known) {
       data::labels_among(known, set->class_names(), directory);
-      fail("{}: has {} of the model's {} classes; expected all in their order", directory.string(),
+      fail("{}: has {} of the model's {} classes; expected all, in the same order", directory.string(),
            set->class_names().size(), known.size());
     }
     return set;
@@ -150,7 +150,7 @@ std::filesystem::path dataset_directory(const std::string& name, const std::stri
   std::error_code error;
   // A directory may hold several sets of MNIST's family; the path then ends with the file-name prefix of one set.
   const bool is_prefix = name.ends_with("mnist") && data::has_idx(name, directory, split);
-  require(is_prefix || std::filesystem::is_directory(directory, error), "{}: there is no such directory ({} of {})",
+  require(is_prefix || std::filesystem::is_directory(directory, error), "{}: the directory does not exist ({} of {})",
           directory.string(), path_key, name);
   return directory;
 }

@@ -42,9 +42,10 @@ void keep_limit(std::vector<Index>& images, Index limit) {
 }  // namespace
 
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed) {
-  require(config.limit >= 0, "data.limit is {}; it must not be negative", config.limit);
+  require(config.limit >= 0, "data.limit is {}; expected 0 or more", config.limit);
   require(config.validation >= 0 && config.validation < size,
-          "data.validation sets {} of {} training images aside; it must leave at least one", config.validation, size);
+          "data.validation sets aside {} of {} training images; expected at least one to remain", config.validation,
+          size);
   std::vector<Index> images = all_images(size);
   shuffle(images, RandomStream(seed).derive("validation"));
   const auto cut = images.begin() + config.validation;
@@ -77,7 +78,7 @@ std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part
     (is_aside ? subsets.validation : subsets.train).push_back(i);
   }
   require(!subsets.validation.empty() && !subsets.train.empty(),
-          "{}: {} of {} examples are among those that the run has set aside to validate with", config.path,
+          "{}: {} of {} examples are the run's validation examples; expected some, but not all", config.path,
           subsets.validation.size(), size);
   keep_limit(subsets.train, config.limit);
   return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
@@ -135,17 +136,17 @@ class Loader<T>::Pipeline {
         classes_(static_cast<Index>(dataset.class_names().size())) {
     for (const Index image : subset_)
       require(image >= 0 && image < dataset.size(), "{}: image {} of {}", dataset.name(), image, dataset.size());
-    require(batch_ >= 1, "the batch size is {}; it must be at least 1", batch_);
+    require(batch_ >= 1, "the batch size is {}; expected at least 1", batch_);
     if (loading.views)
       views_.emplace(config, *loading.views, input_);
     else if (const Augmentations which = parse_augmentations(config); training_)
       which_ = which;
     if (config.resize == "none") {
       const ImageSize found = dataset.image_size();
-      require(found == input_,
-              "{}: its images are {} (channels, height, width), the model takes {}; set data.resize=true "
-              "to convert them",
-              dataset.name(), to_string(found), to_string(input_));
+      require(
+          found == input_,
+          "{}: the images are {} (channels, height, width), the model expects {}; set data.resize=true to convert them",
+          dataset.name(), to_string(found), to_string(input_));
     }
     const Index images = static_cast<Index>(subset_.size());
     batches_ = training_ ? images / batch_ : (images + batch_ - 1) / batch_;
@@ -184,7 +185,7 @@ class Loader<T>::Pipeline {
   }
 
   void start(Index epoch, Index first_batch) {
-    require(first_batch >= 0 && first_batch <= batches_, "an epoch of {} batches cannot begin at batch {}", batches_,
+    require(first_batch >= 0 && first_batch <= batches_, "an epoch of {} batches cannot start at batch {}", batches_,
             first_batch);
     std::unique_lock lock(mutex_);
     made_.wait(lock, [&] { return !making_; });

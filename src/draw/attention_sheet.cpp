@@ -188,7 +188,8 @@ class Drawing {
 };
 
 void require_finite(View<const float> map) {
-  for (const float weight : map) require(std::isfinite(weight), "an attention map holds {}", weight);
+  for (const float weight : map)
+    require(std::isfinite(weight), "an attention map contains {}; expected finite numbers", weight);
 }
 
 /// Returns the grid of a map's keys: the queries' or a coarser one with the same proportions.
@@ -198,8 +199,8 @@ PatchGrid key_grid(Index keys, PatchGrid queries, Index prefix) {
   while (grid.rows > 0 && grid.patches() > patches)
     --grid.rows, grid.columns = grid.rows * queries.columns / queries.rows;
   require(grid.rows > 0 && grid.patches() == patches && grid.rows * queries.columns == grid.columns * queries.rows,
-          "an attention map has {} keys; expected a grid of patches like that of the queries, {} x {}", keys,
-          queries.rows, queries.columns);
+          "an attention map has {} keys; expected the grid of patches of the queries, {} x {}", keys, queries.rows,
+          queries.columns);
   return grid;
 }
 

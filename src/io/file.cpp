@@ -58,7 +58,7 @@ std::string read_file(const std::string& path, std::uint64_t limit) {
   char piece[65536];
   while (const std::size_t count = file.read_some(content.size(), piece, sizeof piece)) {
     content.append(piece, count);
-    require(content.size() <= limit, "{}: is longer than {} bytes", path, limit);
+    require(content.size() <= limit, "{}: the file has more than {} bytes", path, limit);
   }
   return content;
 }
@@ -77,7 +77,7 @@ void write_file(const std::string& path, std::string_view content) {
 bool make_directory(const std::string& path) {
   std::error_code error;
   const bool made = std::filesystem::create_directories(path, error);
-  require(!error, "{}: cannot be made: {}", path, error.message());
+  require(!error, "{}: cannot be created: {}", path, error.message());
   return made;
 }
 
@@ -205,7 +205,7 @@ void AppendedFile::sync() {
   }, named{};
   const bool same = ::fstat(file_, &open) == 0 && ::stat(path_.c_str(), &named) == 0 && open.st_ino == named.st_ino &&
                     open.st_dev == named.st_dev;
-  require(same, "{}: was removed or replaced while it was being written", path_);
+  require(same, "{}: removed or replaced during writing", path_);
 }
 
 DirectoryLock::DirectoryLock(const std::string& directory, Holders holders, std::chrono::milliseconds patience)
@@ -218,7 +218,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Holders holders, std:
     if (patience <= std::chrono::milliseconds::zero()) break;
     std::this_thread::sleep_for(between);
   }
-  fail("{}: another process is using this directory; wait until it has ended", directory);
+  fail("{}: another process is using this directory; wait until it ends", directory);
 }
 
 }  // namespace heed

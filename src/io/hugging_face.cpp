@@ -83,12 +83,13 @@ class Conversion {
     std::string_view rest = own;
     if (own.starts_with(block)) {
       const std::size_t dot = own.find('.', block.size());
-      require(dot != own.npos, "{}: tensor '{}' is none of Hugging Face's ViT, DeiT and DINOv2", file_.path(), name);
+      require(dot != own.npos, "{}: tensor '{}' is unknown in Hugging Face's ViT, DeiT and DINOv2", file_.path(), name);
       before = fmt::format("blocks.{}.", own.substr(block.size(), dot - block.size()));
       rest = own.substr(dot + 1);
       renaming = renaming_of(in_blocks, rest);
     }
-    require(renaming != nullptr, "{}: tensor '{}' is none of Hugging Face's ViT, DeiT and DINOv2", file_.path(), name);
+    require(renaming != nullptr, "{}: tensor '{}' is unknown in Hugging Face's ViT, DeiT and DINOv2", file_.path(),
+            name);
     std::string ours = before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
     // Without a classifier, the distillation token is a register.
     if (ours == "dist_token" && has("classifier.weight") && !has("distillation_classifier.weight")) ours = "reg_token";
@@ -122,7 +123,8 @@ class Conversion {
 std::vector<std::string> convert_hugging_face(const std::string& in, const std::string& out,
                                               const BeforeWriting& before) {
   std::error_code none;
-  require(!std::filesystem::equivalent(in, out, none), "{}: is what is read, and cannot be what is written", out);
+  require(!std::filesystem::equivalent(in, out, none), "{}: output and input are the same file; give another output",
+          out);
   const SafetensorsFile file(in);
   file.check();
   bool doubles = false;

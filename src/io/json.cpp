@@ -33,7 +33,7 @@ struct Json::Text {
   static Library converted(const auto& value, std::string_view) { return value; }
 
   static Library converted(double number, std::string_view key) {
-    require(std::isfinite(number), "{} is {}, which is no result", in_quotes(std::string(key)), number);
+    require(std::isfinite(number), "{} is {}; expected a finite number", in_quotes(std::string(key)), number);
     return number;
   }
 
@@ -54,7 +54,7 @@ struct Json::Text {
 class Json::Text::Reader final : public nlohmann::json_sax<Library> {
  public:
   Json read(const std::string& text) {
-    require(Library::sax_parse(text, this), "this is not JSON");
+    require(Library::sax_parse(text, this), "not valid JSON");
     return std::move(root_);
   }
 
@@ -97,14 +97,14 @@ class Json::Text::Reader final : public nlohmann::json_sax<Library> {
   }
 
   bool open(Json container) {
-    require(open_.size() < deepest, "this nests deeper than {} levels", deepest);
+    require(open_.size() < deepest, "values are nested more than {} levels deep", deepest);
     open_.push_back(&put(std::move(container)));
     return true;
   }
 
   /// Adds to the innermost list or object. Only that one grows, so references to the outer ones stay valid.
   Json& put(Json value) {
-    require(++count_ <= most_values, "this holds more than {} values", most_values);
+    require(++count_ <= most_values, "more than {} values", most_values);
     if (open_.empty()) return root_ = std::move(value);
     Json& parent = *open_.back();
     if (auto* const entries = std::get_if<Object>(&parent.value_))
@@ -166,7 +166,7 @@ const Json::Object& Json::entries() const { return as<Object>(value_, "an object
 
 const Json& Json::at(std::string_view key) const {
   const Json* const found = find(entries(), key);
-  require(found != nullptr, "JSON: an object has no '{}'", key);
+  require(found != nullptr, "JSON: an object lacks '{}'", key);
   return *found;
 }
 

@@ -61,7 +61,7 @@ void match_parts(const ParameterSpec& spec, const MatchingRules& rules, Match& m
       match.taken.rows += part.rows;
     } else {
       left += fmt::format("{}{} ({})", left.empty() ? "" : ", ", part.name,
-                          from ? "not asked for" : "the file has none of as many rows");
+                          from ? "not asked for" : "the file's has another number of rows");
     }
     to += part.rows;
   }
@@ -96,7 +96,7 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
     match.taken.status = Status::interpolated;
     match.taken.rows = wanted[0];
   } else {
-    match.taken.reason = fmt::format("of shape {} in the file, {} here", found, wanted);
+    match.taken.reason = fmt::format("shape {} in the file, {} in the model", found, wanted);
   }
   return match;
 }
@@ -107,7 +107,7 @@ void require_patterns_match(const SafetensorsFile& file, const ParameterList& li
   for (const ParameterSpec& spec : list) names.push_back(spec.name);
   for (const std::string& pattern : rules.skip)
     require(std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(name, pattern); }),
-            "train.init_skip: {} is no tensor of the model or of {}{}", in_quotes(pattern), file.path(),
+            "train.init_skip: {} matches no tensor of the model or of {}{}", in_quotes(pattern), file.path(),
             nearest(pattern, names).empty() ? "" : suggestion(pattern, names));
 }
 
@@ -139,7 +139,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
       std::copy_n(values.data() + copy.from * width, copy.rows * width, changed[id].data() + copy.to * width);
   }
   if (used.empty()) require_no_wrapper(file);
-  require(!used.empty(), "{}: no tensor of the file fits the model: nothing would be loaded", file.path());
+  require(!used.empty(), "{}: no tensor of the file matches the model; nothing would be loaded", file.path());
   for (const std::string& name : file.names())
     if (!contains(used, name) && !is_no_weight(name)) taken.unused.push_back(name);
   std::copy(changed.data(), changed.data() + changed.size(), parameters.data());

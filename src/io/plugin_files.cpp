@@ -28,8 +28,8 @@ std::vector<std::string> mechanism_classes(const std::string& header, const std:
       classes.push_back((*match)[1]);
   }
   require(!classes.empty(),
-          "{}: does not say which class the mechanism is; expected a line `template MechanismEntry "
-          "mechanism_entry<CLASS>();` behind the class, in namespace heed",
+          "{}: the mechanism's class is not named; expected a line `template MechanismEntry mechanism_entry<CLASS>();` "
+          "after the class, in namespace heed",
           shown);
   return classes;
 }
@@ -45,7 +45,7 @@ void require_whole(const std::string& file, const std::string& name) {
     const bool there = at < object.size() && object.size() - at >= sizeof part;
     if (there) object.read(at, &part, sizeof part);
     const bool whole = part.p_offset <= object.size() && part.p_filesz <= object.size() - part.p_offset;
-    require(there && (part.p_type != PT_LOAD || whole), "{}: cannot be loaded as a plugin: the file is cut short",
+    require(there && (part.p_type != PT_LOAD || whole), "{}: cannot be loaded as a plugin: the file is truncated",
             name);
   }
 }

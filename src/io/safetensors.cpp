@@ -11,7 +11,7 @@
 namespace heed {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are read and written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "tensors are read and written in memory order");
 
 constexpr std::string_view no_checksum = "00000000";
 
@@ -98,7 +98,7 @@ void SafetensorsFile::take_prefix(const std::string& prefix, const std::vector<s
     const bool begins = name.starts_with(prefix);
     if (!begins && std::find(others.begin(), others.end(), name) == others.end()) continue;
     const std::string& own = names.emplace_back(begins ? name.substr(prefix.size()) : name);
-    require(kept.emplace(own, tensors_.at(name)).second, "{}: has {} with and without the prefix {}", path(),
+    require(kept.emplace(own, tensors_.at(name)).second, "{}: tensor {} exists with and without the prefix {}", path(),
             in_quotes(own), in_quotes(prefix));
   }
   names_ = std::move(names);
@@ -132,12 +132,12 @@ void SafetensorsFile::check() const {
   file_.read(sizeof length, part.data(), part.size());
   const std::size_t place = checksum_place(part);
   require(place != std::string::npos && part.compare(place, no_checksum.size(), entry->second) == 0,
-          "{}: its checksum {} cannot be verified: the header is not as heed writes it", path(),
+          "{}: its checksum {} cannot be verified: the header was not written by heed", path(),
           in_quotes(entry->second));
   part.replace(place, no_checksum.size(), no_checksum);
   const std::uint32_t checksum = crc32(0, part.data(), part.size());
   const std::string found = fmt::format("{:08x}", crc_from(file_, sizeof length + length, checksum));
-  require(found == entry->second, "{}: is damaged: its checksum is {}, that of what it holds {}", path(),
+  require(found == entry->second, "{}: the file is damaged: its recorded checksum is {}, its content has {}", path(),
           in_quotes(entry->second), found);
 }
 

@@ -48,7 +48,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   void read(const std::string& text) {
     // The parser would treat a NUL as the end.
-    require(text.find('\0') == std::string::npos, "{}: the header has a NUL at its byte {}; expected JSON and spaces",
+    require(text.find('\0') == std::string::npos, "{}: the header has a NUL at byte {}; expected JSON and spaces",
             path_, text.find('\0'));
     require(!text.empty() && text[0] == '{', "{}: the header does not begin with '{{'; this is not a safetensors file",
             path_);
@@ -77,15 +77,15 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     }
     if (!open_.back()->emplace(key, nullptr).second) fail_twice(key);
     if (open_.back()->size() > most_items)
-      fail("{}: member {} has more than {} keys", path_, in_quotes(name_), most_items);
+      fail("{}: the header's member {} has more than {} keys", path_, in_quotes(name_), most_items);
     key_ = key;
     return true;
   }
 
   bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& error) override {
     if (const auto* fault = dynamic_cast<const nlohmann::json::parse_error*>(&error))
-      fail("{}: the header is not valid JSON at its byte {}", path_, fault->byte);
-    fail("{}: the header holds a number out of range", path_);
+      fail("{}: the header is not valid JSON at byte {}", path_, fault->byte);
+    fail("{}: the header has a number out of range", path_);
   }
 
  private:
@@ -101,12 +101,12 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   nlohmann::json* put(nlohmann::json value) {
-    require(open_.size() <= 2, "{}: the header nests deeper than a tensor's shape", path_);
+    require(open_.size() <= 2, "{}: the header has values nested deeper than a tensor's shape", path_);
     if (open_.empty()) return &(member_ = std::move(value));
     nlohmann::json& parent = *open_.back();
     if (parent.is_object()) return &(parent[key_] = std::move(value));
     if (parent.size() >= most_items)
-      fail("{}: member {} has a list of more than {} items", path_, in_quotes(name_), most_items);
+      fail("{}: the header's member {} has a list of more than {} items", path_, in_quotes(name_), most_items);
     parent.push_back(std::move(value));
     return &parent.back();
   }
@@ -155,8 +155,7 @@ DType parse_dtype(const Where& where, const nlohmann::json& value) {
       std::find_if(std::begin(dtypes), std::end(dtypes), [&](const DTypeRow& r) { return r.name == name; });
   if (found == std::end(dtypes))
     where.fail(
-        "dtype {} is not supported; expected F32, F64, F16, BF16, I64 or another integer type of at most 64 bits but "
-        "U64",
+        "dtype {} is not supported; expected F32, F64, F16, BF16, or an integer type of at most 64 bits except U64",
         in_quotes(name));
   return found->dtype;
 }
@@ -208,8 +207,7 @@ std::pair<TensorInfo, Extent> parse_tensor(const Where& where, const nlohmann::j
   info.shape = parse_shape(where, value["shape"], size_of(info.dtype), bytes);
   const Extent extent = parse_extent(where, value["data_offsets"]);
   where.require(extent.begin <= extent.end && extent.end <= length,
-                "data_offsets [{}, {}] do not lie within the {} bytes of data that the file holds", extent.begin,
-                extent.end, length);
+                "data_offsets [{}, {}] exceed the {} bytes of data in the file", extent.begin, extent.end, length);
   if (extent.end - extent.begin != bytes)
     where.fail("data_offsets [{}, {}] span {} bytes; {} {} takes {}", extent.begin, extent.end,
                extent.end - extent.begin, to_string(info.dtype), to_string(info.shape), bytes);
@@ -238,12 +236,12 @@ namespace {
 void require_no_other_format(const std::string& path, std::uint64_t first) {
   const std::string_view bytes(reinterpret_cast<const char*>(&first), sizeof first);
   const char* other = nullptr;
-  const char* remedy = "in Python, safetensors.torch.save_file writes one of a dictionary of tensors";
-  constexpr const char* script = "experiments/scripts/pth-to-safetensors IN OUT converts it";
-  if (bytes.starts_with("PK\3\4")) other = "a zip archive, as torch.save writes", remedy = script;
+  const char* remedy = "in Python, save a dictionary of tensors with safetensors.torch.save_file";
+  constexpr const char* script = "convert it with experiments/scripts/pth-to-safetensors IN OUT";
+  if (bytes.starts_with("PK\3\4")) other = "a zip archive, as written by torch.save", remedy = script;
   if (bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5)
-    other = "a pickle, as old versions of torch.save write", remedy = script;
-  if (bytes.starts_with("\x89HDF")) other = "an HDF5 file, as Keras writes";
+    other = "a pickle, as written by old versions of torch.save", remedy = script;
+  if (bytes.starts_with("\x89HDF")) other = "an HDF5 file, as written by Keras";
   if (bytes.starts_with("GGUF")) other = "a GGUF file";
   require(other == nullptr, "{}: is {}, not a safetensors file; {}", path, other ? other : "", remedy);
 }
@@ -252,11 +250,12 @@ void require_no_other_format(const std::string& path, std::uint64_t first) {
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   std::uint64_t length = 0;
-  require(file_.size() >= sizeof length, "{}: {} bytes long; a safetensors file has at least 8", path, file_.size());
+  require(file_.size() >= sizeof length, "{}: the file has {} bytes; a safetensors file has at least 8", path,
+          file_.size());
   file_.read(0, &length, sizeof length);
   require_no_other_format(path, length);
   require(length <= longest_header,
-          "{}: the header claims {} bytes, at most {} are allowed; this is not a safetensors file", path, length,
+          "{}: the header claims {} bytes; at most {} are allowed, so this is not a safetensors file", path, length,
           longest_header);
   require(length <= file_.size() - sizeof length,
           "{}: the header claims {} bytes, but only {} follow; the file is truncated", path, length,
@@ -285,14 +284,13 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path) {
   std::uint64_t covered = 0;
   for (const Extent& extent : extents) {
     Where{path, extent.name}.require(extent.begin == covered,
-                                     "begins at byte {} of the data; expected {}, where the one "
-                                     "before it ends",
+                                     "begins at byte {} of the data; expected {}, the end of the preceding tensor",
                                      extent.begin, covered);
     covered = extent.end;
     names_.push_back(extent.name);
   }
-  require(covered == data_length, "{}: the tensors end at byte {} of the data, the file {} bytes later", path, covered,
-          data_length - covered);
+  require(covered == data_length, "{}: the tensors end at byte {} of the data; the file has {} more bytes", path,
+          covered, data_length - covered);
 }
 
 }  // namespace heed

@@ -15,7 +15,7 @@ Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
     require_finite(file.path(), spec.name, std::as_const(numbers).view());
     if (spec.nonnegative)
       for (const T x : numbers)
-        require(x >= 0, "{}: tensor '{}' holds {}; a variance is 0 or more", file.path(), spec.name, x);
+        require(x >= 0, "{}: tensor '{}' contains {}; expected variances of 0 or more", file.path(), spec.name, x);
     return numbers;
   }
   const Tensor<std::int64_t> integers = file.read<std::int64_t>(spec.name);
@@ -73,8 +73,7 @@ void require_no_wrapper(const SafetensorsFile& file) {
   const std::string prefix = wrapper_prefix(file);
   require(
       prefix.empty(),
-      "{}: all names of its tensors begin with '{}', which a wrapper of the model adds; `heed convert {} OUT` writes "
-      "a file without",
+      "{}: all tensor names begin with '{}', the prefix of a wrapper of the model; `heed convert {} OUT` removes it",
       file.path(), prefix, file.path());
 }
 

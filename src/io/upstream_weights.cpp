@@ -138,13 +138,13 @@ OpenedWeights open_weights(const std::string& source) {
     if (!prefix.ends_with('.')) prefix += '.';
     const std::vector<std::string> names = file.names();
     require(std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(prefix); }),
-            "{}: no name of its tensors begins with {}", file.path(), in_quotes(prefix));
+            "{}: no tensor name begins with {}", file.path(), in_quotes(prefix));
     take(prefix, {});
   }
   for (std::string prefix; prefix = wrapper_of(file.names()), !prefix.empty();) take(prefix, classifier_names(file));
   std::vector<std::string> networks = wrappers_of(file.names());
   if (networks.size() < 2 || !cover(networks, file.names())) networks = unknown_prefixes(file);
-  require(networks.empty(), "{}: holds {}, {}; {}:{} takes {}", file.path(),
+  require(networks.empty(), "{}: contains {}, {}; {}:{} selects {}", file.path(),
           networks.size() > 1 ? "several networks" : "a network with a prefix", quoted_list(networks), file.path(),
           networks.empty() ? "" : opened.prefix + networks.front().substr(0, networks.front().size() - 1),
           networks.size() > 1 ? "one of them" : "it");
@@ -153,7 +153,8 @@ OpenedWeights open_weights(const std::string& source) {
 
 void convert_weights(const std::string& in, const std::string& out) {
   std::error_code none;
-  require(!std::filesystem::equivalent(in, out, none), "{}: is what is read, and cannot be what is written", out);
+  require(!std::filesystem::equivalent(in, out, none), "{}: output and input are the same file; give another output",
+          out);
   const OpenedWeights opened = open_weights(in);
   const SafetensorsFile& file = opened.file;
   file.check();

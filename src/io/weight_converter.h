@@ -42,8 +42,8 @@ class WeightConverter {
   void cut(const std::string& theirs, const std::array<std::string, 3>& ours) {
     const Tensor<T> all = read(theirs);
     const Index rows = all.shape().rank() > 0 ? all.shape()[0] : 0;
-    require(rows > 0 && rows % 3 == 0, "{}: tensor '{}' has shape {}; its rows are not those of q, k and v",
-            file_.path(), theirs, all.shape());
+    require(rows > 0 && rows % 3 == 0, "{}: tensor '{}' has shape {}; expected the rows of q, k and v", file_.path(),
+            theirs, all.shape());
     for (Index i = 0; i < 3; ++i) {
       const View<const T> third = all.view().part(i * rows / 3, rows / 3);
       Tensor<T> values(third.shape());
@@ -58,7 +58,7 @@ class WeightConverter {
     if (!added("reg_token") || !cls || !positions) return;
     const Shape& shape = positions->shape();
     require(shape.rank() == 3 && shape[1] > 1 && shape[2] == cls->size(),
-            "{}: the positions have shape {}; expected rows of {} values, for the class token and the patches",
+            "{}: the position embedding has shape {}; expected rows of {} values, for the class token and the patches",
             file_.path(), shape, cls->size());
     const Index rows = shape[1], width = cls->size();
     for (Index d = 0; d < width; ++d) (*cls)[d] += (*positions)[d];
@@ -70,7 +70,7 @@ class WeightConverter {
   /// Calls `before` with the shapes of the tensors and writes them.
   void write(
       const std::string& path, const BeforeWriting& before = [](const auto&) {}) {
-    require(!parts_.empty(), "{}: holds no tensors", file_.path());
+    require(!parts_.empty(), "{}: has no tensors", file_.path());
     SafetensorsWriter writer;
     std::map<std::string, Shape> shapes;
     for (const Rows<T>& rows : parts_) {
@@ -81,7 +81,7 @@ class WeightConverter {
     }
     for (const Rows<T>& rows : parts_)
       require(rows.place == 0 || find(rows.name, 0),
-              "{}: '{}' has the later rows of '{}'; the tensor with the first ones is missing", file_.path(),
+              "{}: '{}' has the last rows of '{}'; the tensor with the first rows is missing", file_.path(),
               rows.theirs, rows.name);
     before(shapes);
     writer.write(path);
@@ -102,8 +102,8 @@ class WeightConverter {
 
   void push(Rows<T> rows) {
     const Rows<T>* const same = find(rows.name, rows.place);
-    require(!same, "{}: '{}' and '{}' are both '{}' here", file_.path(), same ? same->theirs : "", rows.theirs,
-            rows.name);
+    require(!same, "{}: '{}' and '{}' are both renamed '{}'; expected one of them", file_.path(),
+            same ? same->theirs : "", rows.theirs, rows.name);
     Rows<T>& kept = parts_.emplace_back(std::move(rows));
     known_[{kept.name, kept.place}] = &kept;
   }
@@ -121,11 +121,11 @@ class WeightConverter {
     std::vector<const Tensor<T>*> parts{&first.values};
     for (int place = 1; place < first.of; ++place) {
       const Rows<T>* const next = find(first.name, place);
-      require(next != nullptr, "{}: '{}' has the first rows of '{}'; the tensor with the later ones is missing",
+      require(next != nullptr, "{}: '{}' has the first rows of '{}'; the tensor with the last rows is missing",
               file_.path(), first.theirs, first.name);
       const Shape& b = next->values.shape();
       require(a.rank() == b.rank() && a.rank() <= 2 && a.rank() >= 1 && (a.rank() == 1 || a[1] == b[1]),
-              "{}: '{}' is to be joined of shapes {} and {}; they do not fit", file_.path(), first.name, a, b);
+              "{}: '{}' cannot be joined from shapes {} and {}", file_.path(), first.name, a, b);
       rows += b[0];
       parts.push_back(&next->values);
     }

@@ -10,7 +10,7 @@ namespace {
 
 bool belongs_to_head(const std::string& name) { return name.starts_with("head."); }
 
-constexpr const char* new_head_cure = "; --set train.init_head=true trains a new head";
+constexpr const char* new_head_cure = "; for a new head, add --set train.init_head=true";
 
 /// Returns the remedy for a tensor of another shape.
 std::string cure_of(const std::string& name, bool other_grid, const WeightChanges& changes) {
@@ -47,16 +47,16 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
       present.push_back(id);
       continue;
     }
-    tensor.reason = fmt::format("of shape {} in the file, {} here", found, wanted);
-    require(optional, "{}: tensor '{}' has shape {}; the model's has {}{}", file.path(), name, found, wanted,
+    tensor.reason = fmt::format("shape {} in the file, {} in the model", found, wanted);
+    require(optional, "{}: tensor '{}' has shape {}; the model expects {}{}", file.path(), name, found, wanted,
             cure_of(name, other_grid, changes));
   }
   for (const std::string& name : file.names())
     if (list.find(name) < 0 && !is_no_weight(name)) taken.unused.push_back(name);
   if (!missing.empty()) require_no_wrapper(file);
-  require(missing.empty(), "{}: the model has tensors that the file lacks: {}{}", file.path(), quoted_list(missing),
+  require(missing.empty(), "{}: tensors of the model are missing in the file: {}{}", file.path(), quoted_list(missing),
           std::all_of(missing.begin(), missing.end(), belongs_to_head) ? new_head_cure : changes.cure.c_str());
-  require(taken.unused.empty(), "{}: the file has tensors that the model lacks: {}{}", file.path(),
+  require(taken.unused.empty(), "{}: tensors of the file are missing in the model: {}{}", file.path(),
           quoted_list(taken.unused), changes.cure);
 
   file.check();

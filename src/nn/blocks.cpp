@@ -50,11 +50,12 @@ bool is_causal(const AttentionConfig& attention, const std::string& mechanism) {
 AttentionConfig made_causal(AttentionConfig attention) {
   for (const std::string& name : attention.mechanism) {
     require(has_causal_form(find_mechanism(name)),
-            "[attention] mechanism = {} has no causal form, which task = \"lm\" needs; expected one of {}",
+            "[attention] mechanism = {} has no causal form, which task = \"lm\" requires; expected one of {}",
             in_quotes(name), fmt::join(with_causal_form(), ", "));
     const std::string* const causal = causal_option(attention, name);
     require(!causal || *causal == "true",
-            "[attention] causal = {}; task = \"lm\" needs causal attention: expected true", causal ? *causal : "");
+            "[attention] causal = {}; expected true, since task = \"lm\" requires causal attention",
+            causal ? *causal : "");
   }
   attention.options["causal"] = {"true", "task = \"lm\""};
   return attention;

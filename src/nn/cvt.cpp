@@ -131,7 +131,7 @@ class ConvAttention {
   static std::unique_ptr<Mechanism> checked(std::unique_ptr<Mechanism> mechanism, const CvtStageSizes& sizes) {
     const AttentionShape shape = sizes.shape();
     require(sizes.kv_stride == 1 || mechanism->traits().cross,
-            "kv_stride = {} gives N = {} queries and M = {} keys; {}, as it is set, takes as many keys as queries",
+            "kv_stride = {} gives N = {} queries and M = {} keys; {} with these options requires equal numbers",
             sizes.kv_stride, shape.queries, shape.keys, mechanism->name());
     return mechanism;
   }

@@ -25,8 +25,9 @@ Decoder<T>::Decoder(const Model& model, Parameters<T>& parameters)
 
 template <class T>
 std::span<const T> Decoder<T>::next(int token) {
-  require(position_ < config().context, "[model] context = {}; there is no room for another input", config().context);
-  require(token < config().vocab && (token >= 0 || config().start), "a token is {}; expected 0 to {}", token,
+  require(position_ < config().context, "[model] context = {}: the input is full; no token can be added",
+          config().context);
+  require(token < config().vocab && (token >= 0 || config().start), "token {}; expected 0 to {}", token,
           config().vocab - 1);
   DecodingStep<T> step{position_, state_.data(), sums_.data()};
   tape_.clear({.parameters = &parameters_, .packed = &packed_, .examples = {.decoding = &step}});

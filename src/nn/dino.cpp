@@ -111,11 +111,9 @@ DinoModel::DinoModel(const Experiment& experiment) : config_(experiment.dino), l
     fail("[dino] local_size = {}: {}", config_.local_size, error.what());
   }
   const std::string tied = tensor_of_one_size(large_->parameters(), small_->parameters());
-  require(
-      tied.empty(),
-      "[dino] local_size = {}: tensor {} belongs to the tokens of an image of {}; of such tensors only pos_embed can "
-      "be interpolated",
-      config_.local_size, in_quotes(tied), experiment.model.image);
+  require(tied.empty(),
+          "[dino] local_size = {}: the size of tensor {} depends on the image, {}; only pos_embed can be interpolated",
+          config_.local_size, in_quotes(tied), experiment.model.image);
 }
 
 ModelInput<float> DinoModel::example() const {

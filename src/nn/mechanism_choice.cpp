@@ -30,7 +30,7 @@ const MechanismEntry& entry_of(const AttentionConfig& attention, std::size_t i, 
 void check_options(const AttentionConfig& attention, Index stages, Index first_stage) {
   const auto check_length = [=](const std::string& name, const OptionValue& value) {
     const auto count = static_cast<Index>(value.list.size());
-    require(count == 0 || count == stages, "{}: '{}' lists {} values; expected one, or one for each of the {} stages",
+    require(count == 0 || count == stages, "{}: '{}' has {} values; expected one, or one for each of the {} stages",
             value.where, name, count, stages);
   };
   std::vector<std::string> known;

@@ -14,8 +14,8 @@ constexpr double token_deviation = 0.02;
 void check_pooling(const ModelConfig& model, const AttentionConfig& attention) {
   for (const std::string& mechanism : attention.mechanism)
     require(model.task == "lm" || model.pool != "cls" || !is_causal(attention, mechanism),
-            "[attention] causal = true; with [model] pool = \"cls\" the class token, which comes first, would see "
-            "itself alone: expected pool = \"mean\" or \"last\"");
+            "[attention] causal = true; with [model] pool = \"cls\" the class token, which is first, sees only itself: "
+            "expected pool = \"mean\" or \"last\"");
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ std::vector<TokenRows> SequenceModel::rows_of(const ModelInput<float>& examples)
     rows.push_back({tokens ? tokens + b * most : nullptr, first, rows_of(length)});
     first += rows.back().count;
   };
-  require(examples.sequences.tokens.shape().rank() == 2, "[model] this model takes sequences of tokens, [B, T]");
+  require(examples.sequences.tokens.shape().rank() == 2, "[model] this model expects sequences of tokens, [B, T]");
   const bool pairs = examples.partners.tokens.shape().rank() == 2;
   require(pairs == is("pair"), "[model] task = \"{}\" takes {}", config_.task,
           is("pair") ? "pairs of sequences" : "single sequences");

@@ -13,10 +13,11 @@ Var<T> attention_step(const Mechanism& mechanism, const AttentionOperands<T>& of
   const Index width = layout.heads * layout.value_width;
   Tape<T>& tape = of.tape();
   DecodingStep<T>* const step = tape.pass().examples.decoding;
-  require(step && of.images() == 1 && of.queries() == 1, "[{}] {} tokens of {} images; expected one that is decoded",
-          mechanism.name(), of.queries(), of.images());
+  require(step && of.images() == 1 && of.queries() == 1,
+          "[{}] decoding {} tokens of {} images; expected one token of one image", mechanism.name(), of.queries(),
+          of.images());
   if constexpr (std::is_same_v<T, Counted>) {
-    fail("[{}] decoding is not counted", mechanism.name());
+    fail("[{}] operations of decoding cannot be counted", mechanism.name());
   } else {
     AttentionDecoding<T> call;
     call.in.shape = layout.among(1, shape);

@@ -90,7 +90,7 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
   using std::sqrt;
   Tape<T>& tape = tape_of("batch_norm", x, gamma, beta);
   const Shape& xs = x.shape();
-  require(xs.rank() >= 2 && xs[0] > 0, "[batch_norm] x has shape {}; expected [B, ..., C] of 1 image and more", xs);
+  require(xs.rank() >= 2 && xs[0] > 0, "[batch_norm] x has shape {}; expected [B, ..., C] with at least 1 image", xs);
   const bool training = tape.training(),
              first_in_process = !tape.pass().examples.batch || tape.pass().examples.batch->first;
   const bool update_running = training && !tape.pass().execution.recomputing && first_in_process;
@@ -100,7 +100,7 @@ Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, Vie
   for (const Shape& shape : {gamma.shape(), beta.shape(), running_mean.shape(), running_variance.shape()})
     require(shape == Shape{channels}, "[batch_norm] a parameter has shape {}; expected [{}]", shape, channels);
   require(!training || groups.rows() > 1 || tape.pass().execution.dry_run,
-          "[batch_norm] a single value per channel has no variance to train with");
+          "[batch_norm] training needs at least two values per channel");
 
   Cost cost;
   cost.forward = channels * Counts{.mul = rows + count, .add = 2 * rows + count, .div = count, .sqrt = count};

@@ -192,7 +192,7 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
     try {
       return compose(mechanism, identity);
     } catch (const Error& error) {
-      fail("[{}] the composed form has no map, since v cannot be the identity: {}; let maps() return null",
+      fail("[{}] the composed form has no map, since it rejects the identity as v: {}; let maps() return null",
            mechanism.name(), error.what());
     }
   };

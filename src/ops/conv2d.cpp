@@ -20,7 +20,8 @@ kernels::Windows checked_windows(const char* name, Var<T> x, Var<T> weight, Var<
   require(ws.rank() == 4 && ws[2] == ws[3] && ws[1] == inputs, "[{}] weight has shape {}; expected [O, {}, K, K]", name,
           ws, inputs);
   require(g.stride >= 1 && g.padding >= 0 && g.padding < ws[2],
-          "[{}] stride {}, padding {}; expected at least 1, and 0 to {}", name, g.stride, g.padding, ws[2] - 1);
+          "[{}] stride {}, padding {}; expected a stride of at least 1, a padding from 0 to {}", name, g.stride,
+          g.padding, ws[2] - 1);
   require(g.out_height(ws[2]) > 0 && g.out_width(ws[2]) > 0,
           "[{}] a {}x{} window does not fit a grid of {}x{} with padding {}", name, ws[2], ws[2], g.height, g.width,
           g.padding);

@@ -64,7 +64,8 @@ Var<T> dino_loss(Var<T> logits, ViewFor<T> q, double temperature, Index divisor)
   require(ls.rank() == 2 && qs.rank() == 3 && qs[1] == 2 && ls[1] == qs[2] && ls[0] >= 2 * qs[0] &&
               (qs[0] == 0 || ls[0] % qs[0] == 0),
           "[dino_loss] logits have shape {}, q {}; expected [V B, K] and [B, 2, K]", ls, qs);
-  require(temperature > 0 && divisor >= 1, "[dino_loss] temperature {}, divisor {}; expected more than 0, at least 1",
+  require(temperature > 0 && divisor >= 1,
+          "[dino_loss] temperature {}, divisor {}; expected a temperature above 0, a divisor of at least 1",
           temperature, divisor);
   const Index B = qs[0], K = qs[2], rows = ls[0], views = B == 0 ? 2 : rows / B, pairs = B * (2 * views - 2);
   const T inverse(1 / temperature);

@@ -29,7 +29,7 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, Var<T> resi
     cost.backward +=
         kernels::layer_norm_backward_counts(rows, width) + kernels::layer_norm_parameter_counts(rows, width);
   }
-  require(first[list.size()] == n, "[layer_norm_parts] x has rows of {}, the parts make up {}; they must match", n,
+  require(first[list.size()] == n, "[layer_norm_parts] x has rows of {}, the parts add up to {}; they must match", n,
           first[list.size()]);
 
   const Matrix<T> all_statistics(tape.memory(2 * count * rows), rows, 2 * count);  // mean and 1 / deviation per part

@@ -10,7 +10,7 @@ LinearSizes linear_sizes(const char* operation, Var<T> x, Var<T> weight, Var<T> 
           "[{}] x has shape {}, weight {}; expected [..., inputs] and [outputs, inputs]", operation, x.shape(),
           weight.shape());
   const Index rows = x.shape().rows(), in = x.shape().row_size(), out = weight.shape()[0];
-  require(weight.shape()[1] == in, "[{}] x has {} channels, weight {} takes {}; they must match", operation, in,
+  require(weight.shape()[1] == in, "[{}] x has {} channels, weight {} expects {}; they must match", operation, in,
           weight.shape(), weight.shape()[1]);
   require_shape(operation, "bias", bias, {out});
   Index sizes[Shape::max_rank];

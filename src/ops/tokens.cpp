@@ -121,8 +121,8 @@ template <class T>
 Var<T> skip_tokens(Var<T> x, Index count) {
   Tape<T>& tape = tape_of("skip_tokens", x);
   const Shape& xs = x.shape();
-  require(xs.rank() == 3 && count >= 0 && count <= xs[1], "[skip_tokens] x has shape {}; {} tokens cannot be left out",
-          xs, count);
+  require(xs.rank() == 3 && count >= 0 && count <= xs[1], "[skip_tokens] x has shape {}; cannot skip {} tokens", xs,
+          count);
   const Index images = xs[0], from = xs[1] * xs[2], to = (xs[1] - count) * xs[2];
   Cost cost;
   cost.joins = images * to;

@@ -235,8 +235,7 @@ std::vector<NamedHash> selftest_hashes(const std::string& part, const std::strin
   } else if (part == "wide") {
     for_wide_cases([&](const CheckCase& c) { hash_operation(c, hashes); });
   } else {
-    require(run != selftest_runs().end(), "selftest: no part is called '{}'{}", part,
-            suggestion(part, selftest_parts()));
+    require(run != selftest_runs().end(), "selftest: unknown part '{}'{}", part, suggestion(part, selftest_parts()));
     hash_run(*run, directory, hashes);
   }
   return std::move(hashes).list();
@@ -257,7 +256,7 @@ SelftestHashes parse_hashes(std::string_view text, const std::string& file) {
     std::uint32_t hash = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), hash, 16);
     require(list && error == std::errc() && end == word.data() + word.size() && word.size() == 8,
-            "{}: '{}' is no hash; `heed selftest --write FILE` writes such files", file, word);
+            "{}: '{}' is not a hash; `heed selftest --write FILE` writes such files", file, word);
     list->push_back(hash);
   }
   return hashes;

@@ -46,8 +46,8 @@ void release_tape_slot(TapeSlot* slot) {
 
 template <class T>
 Tape<T>& Var<T>::tape() const {
-  require(slot_ != nullptr, "[tape] this variable was never assigned a value");
-  require(slot_->generation == generation_, "[tape] this variable belongs to a tape that was cleared or destroyed");
+  require(slot_ != nullptr, "[tape] the variable has no value; assign one first");
+  require(slot_->generation == generation_, "[tape] the variable belongs to a tape that was cleared or destroyed");
   return *static_cast<Tape<T>*>(slot_->tape);
 }
 
@@ -68,7 +68,7 @@ typename Tape<T>::Node& Tape<T>::node(Var<T> x) {
 
 template <class T>
 Var<T> Tape<T>::append(const Node& node) {
-  require(!backward_done_, "[tape] backward has already run; clear the tape before recording anew");
+  require(!backward_done_, "[tape] backward has already run; clear the tape before recording another pass");
   Var<T> x;
   x.slot_ = slot_;
   x.generation_ = slot_->generation;
@@ -176,7 +176,7 @@ Var<T> Tape<T>::parameter(ParameterId id) {
   require(pass_.parameters, "[tape] parameter {} is used, but the pass has no parameters; start it by begin(weights)",
           id);
   require(id >= 0 && id < pass_.parameters->list().size(),
-          "[tape] parameter {} is used, but the pass has {} parameters, from 0 on", id,
+          "[tape] parameter {} is used, but the pass has {} parameters, counted from 0", id,
           pass_.parameters->list().size());
   const View<const T> value = std::as_const(*pass_.parameters)[id];
   const ParameterSpec& spec = pass_.parameters->list()[id];
@@ -266,13 +266,12 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
 
 template <class T>
 void Tape<T>::start_backward(Var<T> y, View<const T> cotangent) {
-  require(&y.tape() == this, "[tape] backward was asked for a variable of another tape");
+  require(&y.tape() == this, "[tape] backward from a variable of another tape");
   require(!backward_done_, "[tape] backward has already run; clear the tape and run the forward pass again");
   require(y.shape() == cotangent.shape(),
-          "[tape] backward from a variable of shape {} needs a cotangent of that "
-          "shape, not {}",
-          y.shape(), cotangent.shape());
-  require(wanted(y), "[tape] backward: the variable does not depend on anything that takes a gradient");
+          "[tape] backward from a variable of shape {} with a cotangent of shape {}; the shapes must match", y.shape(),
+          cotangent.shape());
+  require(wanted(y), "[tape] backward: the variable depends on no parameter or input with a gradient");
   backward_done_ = true;
   const Target seed = target(y);
   write_all(seed.update, cotangent.size(), cotangent.data(), seed.data);
@@ -304,8 +303,8 @@ void Tape<T>::backward(Var<T> loss) {
 
 template <class T>
 View<const T> Tape<T>::gradient(Var<T> x) {
-  require(&x.tape() == this && node(x).input, "[tape] gradients are kept for inputs of this tape only");
-  require(backward_done_, "[tape] the gradient was asked for before backward");
+  require(&x.tape() == this && node(x).input, "[tape] gradients exist for inputs of this tape only");
+  require(backward_done_, "[tape] the gradient is read before backward; run backward first");
   Node& n = node(x);
   if (!n.gradient) std::fill_n(target(x).data, x.size(), T(0));
   return {n.gradient, n.shape};

@@ -55,10 +55,10 @@ bool all_finite(const Parameters<T>& parameters) {
                                   ? fmt::format("; {} of {} steps of the epoch were left out (train.on_nonfinite)",
                                                 progress.skipped, progress.batch)
                                   : "";
-  throw Diverged(fmt::format(
-      "training diverged {}{}{}; a smaller optim.lr ({:.6g} here) or a longer optim.warmup_epochs may help, in another "
-      "run",
-      what, skipped, saved, lr));
+  throw Diverged(
+      fmt::format("training diverged {}{}{}; start another run with a smaller optim.lr ({:.6g} here) or a longer "
+                  "optim.warmup_epochs",
+                  what, skipped, saved, lr));
 }
 
 }  // namespace heed

@@ -13,7 +13,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
                     Index microbatch, const EvaluationPartners<T>& partners) {
   Ranks& ranks = *partners.ranks;
   require(std::has_single_bit(static_cast<unsigned>(ranks.count())),
-          "1, 2, 4, 8 processes and so on can share an evaluation, not {}", ranks.count());
+          "{} processes cannot share an evaluation; expected 1, 2, 4, 8 and so on", ranks.count());
   const Inference<T> inference(model, parameters, microbatch);
   Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(counts))};
   // Counts are integers, so their sum does not depend on the order of threads.
@@ -44,7 +44,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
     std::transform(of_thread.begin(), of_thread.end(), result.counts.begin(), result.counts.begin(), std::plus<>());
   ranks.sum(result.counts);
   if (!std::isfinite(result.score.loss))
-    throw Diverged(fmt::format("the model's answers are not finite: the loss of {:.0f} examples is {}",
+    throw Diverged(fmt::format("the model's outputs are not finite: the loss of {:.0f} examples is {}",
                                result.score.terms, std::fabs(result.score.loss)));  // removes the sign of a NaN
   return result;
 }
@@ -53,7 +53,7 @@ template <class T>
 void require_finite_answers(std::span<const T> answers, const char* kind) {
   const auto found = std::find_if(answers.begin(), answers.end(), [](T x) { return !std::isfinite(x); });
   if (found != answers.end())
-    throw Diverged(fmt::format("the model's answers are not finite: a {} is {}", kind, *found));
+    throw Diverged(fmt::format("the model's outputs are not finite: a {} is {}", kind, *found));
 }
 
 template void require_finite_answers(std::span<const float>, const char*);

@@ -104,7 +104,7 @@ Features<T> pixels_of(const ImageSelection& images) {
 template <class T>
 Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Index classes, const LinearRule& rule) {
   const Index width = teachers.width(), count = teachers.count(), microbatch = 16;
-  require(count >= rule.batch, "a linear classifier of {} training examples; expected {}, a batch, or more", count,
+  require(count >= rule.batch, "a linear classifier with {} training examples; expected at least {}, one batch", count,
           rule.batch);
   const LinearClassifier model(width, classes);
   Parameters<T> parameters(model.parameters());

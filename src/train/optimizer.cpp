@@ -34,7 +34,7 @@ Optimizer<T>::Optimizer(const OptimConfig& config, const Parameters<T>& paramete
   if (config.name == "sgd") {
     state_.push_back({"momentum", Tensor<T>(shape)});
   } else {
-    require(config.name == "adamw", "[optim] name is '{}'; expected adamw or sgd", config.name);
+    require(config.name == "adamw", "[optim] name = '{}'; expected adamw or sgd", config.name);
     require(config.betas.size() == 2, "[optim] betas has {} values; expected 2", config.betas.size());
     state_.push_back({"mean", Tensor<T>(shape)});
     state_.push_back({"square", Tensor<T>(shape)});

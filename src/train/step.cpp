@@ -14,7 +14,7 @@ namespace {
 Products products_of(const TrainConfig& train) {
   if (train.dtype != "bf16") return Products::exact;
   const char* const obstacle = kernels::bf16_obstacle();
-  require(obstacle == nullptr, "[train] dtype = \"bf16\": {}; f32 works everywhere", obstacle ? obstacle : "");
+  require(obstacle == nullptr, "[train] dtype = \"bf16\" {}; f32 works everywhere", obstacle ? obstacle : "");
   return Products::bf16;
 }
 
@@ -44,8 +44,8 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
   const Index count = share_.own(lanes).count();
   if (share_.dependent) {
     require(count == 1 || Lockstep::has_stacks(),
-            "[model] batch norm in training: this build has no stacks for {} lanes; [train] microbatch = {}, the whole "
-            "batch, makes one",
+            "[model] batch norm in training: this build does not support {} lanes; set [train] microbatch = {}, the "
+            "whole batch, for one lane",
             count, batch);
     lockstep_ = std::make_unique<LanesInLockstep<T>>(ranks, count);
   }

@@ -151,7 +151,7 @@ class Run {
     if (x_.train.log_steps)
       files_.record({"step", progress_.epoch + 1, progress_.step, -1, -1, lr_of(progress_.step - 1)});
     if (progress_.skipped == train_->batches())
-      diverged(fmt::format("in epoch {}, no step of which had a finite loss and gradient", progress_.epoch + 1));
+      diverged(fmt::format("in epoch {}: no step had a finite loss and gradient", progress_.epoch + 1));
   }
 
   /// Validates, records the results and starts the next epoch. Returns false if interrupted.
@@ -294,8 +294,8 @@ Outcome train(const Experiment& experiment, const TrainOptions& options, TrainOb
               Task<T>& task) {
   require(options.check || !options.run.empty(), "the run directory's name is empty");
   if (!options.run.empty() && options.ranks->writes()) require_startable(RunPaths(options.run), options);
-  require(!options.resume || options.init.empty(), "--init {}: a resumed run goes on from its own weights",
-          options.init);
+  require(!options.resume || options.init.empty(),
+          "--init {}: a resumed run continues from its own weights; drop one of --init and --resume", options.init);
   if (!options.check) return Run<T>(experiment, options, observer, model, task).train();
   Experiment checked = experiment;
   checked.train.log_steps = false;

@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(neighbours_that_cannot_be) {
   const auto with = [&](const NeighbourRule& rule) { return error_of([&] { Neighbours<double>(teachers, 3, rule); }); };
   BOOST_TEST(with({5}) == "k = 5 nearest neighbours of 4 training examples; expected 1 to 4");
   BOOST_TEST(with({0}).starts_with("k = 0 "));
-  BOOST_TEST(with({2, 0.001}).starts_with("temperature = 0.001 "));
+  BOOST_TEST(with({2, 0.001}).starts_with("nearest neighbours, temperature = 0.001: "));
   BOOST_TEST(with({2, 0.002}) == "no error");
 }
 
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(ridge_without_a_solution) {
   const auto with = [&](double l2) {
     return error_of([&] { ridge_scores(teachers, random_rows(1, 2, 2), 2, {l2, 1}); });
   };
-  BOOST_TEST(with(0).starts_with("ridge regression with l2 = 0: its system of 3 unknowns is singular"));
+  BOOST_TEST(with(0).starts_with("ridge regression, l2 = 0: the system of 3 unknowns is singular"));
   BOOST_TEST(with(-1).starts_with("ridge regression with l2 = -1 and bias = 1; expected"));
   BOOST_TEST(with(1) == "no error");
 }

@@ -183,27 +183,28 @@ BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
       {"aft", "--set", "param=dense", "--tokens", "128,256,512", "--max-memory", "2", "--memory-below", "1.15"}));
   BOOST_TEST(run.status == 1);
   check_contains(run.err, {"heed: aft:param=dense: memory of the backward pass grows as N^1.", "less than N^1.15"});
-  check_contains(run.out, {"512 tokens: takes 4 MB or more; --max-memory is 2"});
+  check_contains(run.out, {"512 tokens: needs at least 4 MB; --max-memory is 2"});
   const auto rows = table(file);
   BOOST_REQUIRE(rows.size() == 1 + 2 * 3u);
   BOOST_TEST(rows[3][1] == "512");
   BOOST_TEST(rows[3][6] == "");
-  BOOST_TEST(rows[3].back() == "takes 4 MB or more; --max-memory is 2");
+  BOOST_TEST(rows[3].back() == "needs at least 4 MB; --max-memory is 2");
   const Finished linear = heed_with(command({"sima", "--tokens", "8192,16384,32768", "--memory-below", "1.15"}));
   BOOST_TEST(linear.status == 0, linear.err);
 }
 
 BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
-  refuse({"softmax", "--tokens", "64,32"}, {"--tokens is 64,32; expected numbers that increase"});
+  refuse({"softmax", "--tokens", "64,32"}, {"--tokens is 64,32; expected ascending numbers"});
   refuse({"softmax", "--tokens", "0"}, {"--tokens"});
   refuse({"softmax", "--heads", "3"}, {"--dim is 8; expected a multiple of the 3 heads"});
   refuse({"sofmax"}, {"unknown mechanism 'sofmax'", "softmax"});
   refuse({"softmax", "--set", "window=3"}, {"window"});
   refuse({"soft", "--set", "landmarks=50"}, {"[soft] landmarks is 50; expected a square number"});
-  refuse({"nystrom"}, {"[nystrom] landmarks is 0, ratio is 0; expected one of them"});
+  refuse({"nystrom"}, {"[nystrom] landmarks is 0, ratio is 0; set exactly one of them"});
   refuse({"reformer"}, {"[reformer] rounds is not set; expected 1 to 1024"});
   refuse({"linformer", "--set", "length=-5"}, {"[linformer] length is '-5'; expected a whole number from 0"});
-  refuse({"softmax", "--tokens", "16", "--time-below", "1.15"}, {"there are 1; expected two or more"});
+  refuse({"softmax", "--tokens", "16", "--time-below", "1.15"},
+         {"fitted to at least two sizes; --max-memory allows 1"});
   refuse({"softmax", "--set", "causal"}, {"expected OPTION=VALUE"});
   refuse({"softmax", "sima", "softmax"}, {"'softmax' is given twice"});
   refuse({"sima", "softmax:causal"}, {"'softmax:causal': expected NAME:OPTION=VALUE"});
@@ -221,14 +222,14 @@ BOOST_FIXTURE_TEST_CASE(the_plot, Runs, *boost::unit_test::precondition(with_mat
   BOOST_TEST(image_file_size(directory / "scaling.png").width >= 500);
   BOOST_TEST(run_command(script + file + " -o x.svg", directory / "").status == 0);
   const std::string svg = read_file(directory / "x.svg");
-  for (const char* const text : {"aft:param=dense", "512 tokens: takes 4 MB or more"})
+  for (const char* const text : {"aft:param=dense", "512 tokens: needs at least 4 MB"})
     BOOST_TEST(svg.find(text) != std::string::npos, text);
   std::string header = read_file(file);
   header.resize(header.find('\n') + 1);
   write_file(directory / "empty.csv", header);
   write_file(directory / "pass.csv", header + "sima,64,64,4,sideways,3,1,1,1,1,1,1,1,1,\n");
   for (const auto& [arguments, piece] : std::vector<std::pair<std::string, std::string>>{
-           {"empty.csv", "empty.csv: holds no sizes that were measured"},
+           {"empty.csv", "empty.csv: has no measured sizes"},
            {"pass.csv", "pass.csv:2: pass is 'sideways'; expected forward or backward"},
            {"absent.csv", "absent.csv: No such file"}}) {
     const CommandResult refused = run_command(script + arguments + " -o y.png", directory / "");

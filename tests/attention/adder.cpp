@@ -80,7 +80,8 @@ BOOST_AUTO_TEST_CASE(identical_tokens) {
 
 BOOST_AUTO_TEST_CASE(refusals_say_why) {
   const AttentionShape cross{.queries = 4, .keys = 5};
-  BOOST_TEST(refusal("adder", {}, cross) == "[adder] identity = true needs as many keys as queries, not 5 and 4");
+  BOOST_TEST(refusal("adder", {}, cross) ==
+             "[adder] identity = true requires equal numbers of keys and queries, found 5 and 4");
   BOOST_TEST(refusal("adder", {{"identity", "false"}}, cross) == "");
 }
 

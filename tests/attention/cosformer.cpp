@@ -105,10 +105,9 @@ BOOST_AUTO_TEST_CASE(bad_options) {
   const OptionValues two{{"reweight", "2d"}};
   BOOST_TEST(
       refusal("cosformer", two, {.queries = 5, .keys = 5, .grid_height = 2, .grid_width = 2, .class_token = true}) ==
-      "[cosformer] reweight is 2d; a class token or register has no place on the grid: expected none or 1d");
-  BOOST_TEST(
-      refusal("cosformer", two, {.queries = 4, .keys = 4}) ==
-      "[cosformer] reweight is 2d; expected an image grid of the tokens, but 4 queries and 4 keys are not 0 x 0");
+      "[cosformer] reweight is 2d; a class token or register has no position on the image grid: expected none or 1d");
+  BOOST_TEST(refusal("cosformer", two, {.queries = 4, .keys = 4}) ==
+             "[cosformer] reweight is 2d; 4 queries and 4 keys do not form an image grid of 0 x 0");
   BOOST_TEST(refusal("cosformer", {{"reweight", "3d"}}).starts_with("[cosformer] reweight is '3d'"));
 }
 

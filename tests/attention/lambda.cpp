@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(refused) {
   BOOST_TEST(refusal("lambda", {}, shape) == "[lambda] key_dim is not set; expected 1 to 65536");
   BOOST_TEST(refusal("lambda", {{"key_dim", "4"}}, shape) == "[lambda] q has 3 channels; expected key_dim, 4");
   BOOST_TEST(refusal("lambda", {{"key_dim", "3"}}, shape) ==
-             "[lambda] there are 5 queries and 4 keys; positions=true is for as many keys as queries");
+             "[lambda] there are 5 queries and 4 keys; positions=true requires equal numbers");
   BOOST_TEST(refusal("lambda", {{"key_dim", "3"}, {"positions", "false"}}, shape) == "");
 }
 

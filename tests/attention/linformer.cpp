@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(bad_lengths) {
                std::string("[linformer] length is ") + length + "; expected 1 to 65536");
   BOOST_TEST(refusal("linformer", {}) == "[linformer] length is not set; expected 1 to 65536");
   BOOST_TEST(refusal("linformer", {{"causal", "true"}, {"length", "2"}}) ==
-             "[linformer] causal is 'true'; expected false, since it has no causal form");
+             "[linformer] causal is 'true'; expected false, since the mechanism has no causal form");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

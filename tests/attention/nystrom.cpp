@@ -155,17 +155,18 @@ BOOST_AUTO_TEST_CASE(bad_options) {
                              .grid_width = 4,
                              .class_token = true};
   BOOST_TEST(refusal("nystrom", {}, shape) ==
-             "[nystrom] landmarks is 0, ratio is 0; expected one of them, such as attention.landmarks=49");
+             "[nystrom] landmarks is 0, ratio is 0; set exactly one of them, such as attention.landmarks=49");
   BOOST_TEST(refusal("nystrom", {{"landmarks", "4"}, {"ratio", "1"}}, shape) ==
-             "[nystrom] landmarks is 4, ratio is 1; expected one of them, such as attention.landmarks=49");
+             "[nystrom] landmarks is 4, ratio is 1; set exactly one of them, such as attention.landmarks=49");
   BOOST_TEST(refusal("nystrom", {{"landmarks", "4"}}, shape) ==
              "[nystrom] landmarks is 4; it must divide the 13 queries and 13 keys");
-  BOOST_TEST(refusal("nystrom", {{"ratio", "2"}}, shape) == "[nystrom] ratio is 2; it must divide the grid, 3 x 4");
+  BOOST_TEST(refusal("nystrom", {{"ratio", "2"}}, shape) ==
+             "[nystrom] ratio is 2; it must divide both sides of the image grid, 3 x 4");
   BOOST_TEST(refusal("nystrom", {{"landmarks", "13"}, {"iterations", "65"}}, shape) ==
              "[nystrom] iterations is 65; expected 0 to 64");
   BOOST_TEST(refusal("nystrom", {{"landmarks", "-1"}}, shape) == "[nystrom] landmarks is -1; expected 1 or more");
   BOOST_TEST(refusal("nystrom", {{"ratio", "2"}}, {.queries = 4, .keys = 4}) ==
-             "[nystrom] ratio is 2; expected an image grid of the tokens, but 4 queries and 4 keys are not 0 x 0");
+             "[nystrom] ratio is 2; 4 queries and 4 keys do not form an image grid of 0 x 0");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

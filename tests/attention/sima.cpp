@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(identical_tokens_and_large_numbers) {
 BOOST_AUTO_TEST_CASE(options_are_refused_with_a_reason) {
   BOOST_TEST(refusal("sima", {{"norm", "l3"}}) == "[sima] norm is 'l3'; did you mean 'l1'?");
   BOOST_TEST(refusal("sima", {{"causal", "true"}}) ==
-             "[sima] causal is 'true'; expected false, since it has no causal form");
+             "[sima] causal is 'true'; expected false, since the mechanism has no causal form");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

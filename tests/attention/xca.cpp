@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(what_papers_count) {
 BOOST_AUTO_TEST_CASE(refused) {
   BOOST_TEST(
       refusal("xca", {}, {.queries = 5, .keys = 4, .width = 3, .value_width = 3}) ==
-      "[xca] there are 5 queries and 4 keys; their channels are compared token by token, so they must be the same");
+      "[xca] there are 5 queries and 4 keys; the numbers must be equal, since channels are compared token by token");
   BOOST_TEST(refusal("xca", {}, {.queries = 5, .keys = 5, .width = 3, .value_width = 4}) ==
              "[xca] k has 3 channels, v 4; they must match");
 }

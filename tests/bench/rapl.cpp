@@ -77,7 +77,7 @@ BOOST_FIXTURE_TEST_CASE(why_nothing_is_measured, Powercap) {
   std::filesystem::remove(energy_file);
   BOOST_TEST(PackageEnergy(root()).report() ==
              "unavailable: " + energy_file + " cannot be read: No such file or directory");
-  BOOST_TEST(lost.report() == "unavailable: " + energy_file + " could not be read any more");
+  BOOST_TEST(lost.report() == "unavailable: " + energy_file + " became unreadable");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_stated_cost_is_named) {
   const AttentionCaseShape shape{"8 tokens", 2, 3, 8, 8, 12, 0, 0, false};
   std::ostringstream out;
   BOOST_TEST(!print_gradcheck(out, *attention_case("relu", mechanism, shape)));
-  BOOST_TEST(out.str().find("4 of 5 stated costs are what runs") != std::string::npos, out.str());
+  BOOST_TEST(out.str().find("4 of 5 stated costs equal the executed operations") != std::string::npos, out.str());
   BOOST_TEST(out.str().find("relu, 8 tokens: forward_contractions is wrong in mul\n"
                             "  stated 6144, executed 3072: 3072 too many\n") != std::string::npos,
              out.str());

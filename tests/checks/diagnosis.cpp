@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(factors_by_name) {
 }
 
 BOOST_AUTO_TEST_CASE(missing_and_superfluous) {
-  check_found(diagnosis_of([](const Numbers&, Index, const Place&) { return 0.0; }), ErrorKind::missing, "all are 0");
+  check_found(diagnosis_of([](const Numbers&, Index, const Place&) { return 0.0; }), ErrorKind::missing,
+              "all elements are 0");
   const Tensor<double> zero(Shape{2, 2}), some = drawn({2, 2});
   check_found(diagnose(some.view(), zero.view(), of_matrix, {1e-6, 1e-3}), ErrorKind::superfluous, "should be 0");
 }
@@ -103,61 +104,61 @@ BOOST_AUTO_TEST_CASE(transposed) {
   // [3, 5], stored as [5, 3].
   const auto by_columns = [](const Numbers& e, Index i, const Place&) { return e[i % 3 * 5 + i / 3]; };
   check_found(diagnosis_of(by_columns, {3, 5}, of_matrix), ErrorKind::transposed,
-              "what should stand in rows stands in columns");
+              "stored by columns instead of by rows");
 }
 
 BOOST_AUTO_TEST_CASE(shifted_by_one) {
   const auto shifted = [](const Numbers& e, Index, const Place& at) {
     return at[2] == 0 ? 0.0 : element_at(e, at[0], at[1], at[2] - 1, at[3]);
   };
-  check_found(diagnosis_of(shifted), ErrorKind::shifted, "shifted by 1: what belongs to token i stands at token i + 1");
+  check_found(diagnosis_of(shifted), ErrorKind::shifted, "shifted by 1: the values of token i are at token i + 1");
   const auto back = [](const Numbers& e, Index, const Place& at) {
     return element_at(e, at[0], at[1], at[2], (at[3] + 1) % 4);
   };
-  check_found(diagnosis_of(back), ErrorKind::shifted, "what belongs to channel i stands at channel i - 1");
+  check_found(diagnosis_of(back), ErrorKind::shifted, "the values of channel i are at channel i - 1");
 }
 
 BOOST_AUTO_TEST_CASE(in_another_order) {
   const auto reversed = [](const Numbers& e, Index, const Place& at) {
     return element_at(e, at[0], at[1], 4 - at[2], at[3]);
   };
-  check_found(diagnosis_of(reversed), ErrorKind::reversed, "tokens stand in the reverse order",
+  check_found(diagnosis_of(reversed), ErrorKind::reversed, "tokens are in reverse order",
               "for token 2; wrong for tokens 0, 1, 3 and 4");
   const auto exchanged = [](const Numbers& e, Index, const Place& at) {
     return element_at(e, at[0], at[1] == 2 ? 2 : 1 - at[1], at[2], at[3]);
   };
-  check_found(diagnosis_of(exchanged), ErrorKind::permuted, "its heads stand in the order 1, 0, 2",
+  check_found(diagnosis_of(exchanged), ErrorKind::permuted, "its heads are in the order 1, 0, 2",
               "for head 2; wrong for heads 0 and 1");
 }
 
 BOOST_AUTO_TEST_CASE(one_for_all) {
   const auto repeated = [](const Numbers& e, Index, const Place& at) { return element_at(e, at[0], 0, at[2], at[3]); };
-  check_found(diagnosis_of(repeated), ErrorKind::repeated, "like that of head 0 for every head",
+  check_found(diagnosis_of(repeated), ErrorKind::repeated, "repeated: every head has the values of head 0",
               "for head 0; wrong for heads 1 and 2");
   const auto summed = [](const Numbers& e, Index, const Place& at) {
     double sum = 0;
     for (Index head = 0; head < 3; ++head) sum += element_at(e, at[0], head, at[2], at[3]);
     return sum;
   };
-  check_found(diagnosis_of(summed), ErrorKind::summed, "the sum over all heads");
+  check_found(diagnosis_of(summed), ErrorKind::summed, "the sum over all heads, repeated for each of them");
 }
 
 BOOST_AUTO_TEST_CASE(a_factor_for_each_token) {
   const auto scaled = [](const Numbers& e, Index i, const Place& at) {
     return (2.0 + static_cast<double>(at[2])) * e[i];
   };
-  check_found(diagnosis_of(scaled), ErrorKind::factors, "a factor for each token: 2, 3, 4, 5, 6");
+  check_found(diagnosis_of(scaled), ErrorKind::factors, "right up to one factor per token: 2, 3, 4, 5, 6");
 }
 
 BOOST_AUTO_TEST_CASE(terms_too_much) {
   check_found(diagnosis_of([](const Numbers& e, Index i, const Place&) { return e[i] + 0.25; }), ErrorKind::offset,
-              "0.25 more");
+              "plus 0.25, everywhere");
   const auto mean = [](const Numbers& e, Index i, const Place& at) {
     double sum = 0;
     for (Index channel = 0; channel < 4; ++channel) sum += element_at(e, at[0], at[1], at[2], channel);
     return e[i] - sum / 4;
   };
-  check_found(diagnosis_of(mean), ErrorKind::offsets, "a term, which is the same for all channels");
+  check_found(diagnosis_of(mean), ErrorKind::offsets, "a term that is the same for all channels");
 }
 
 BOOST_AUTO_TEST_CASE(one_part_right) {
@@ -166,9 +167,9 @@ BOOST_AUTO_TEST_CASE(one_part_right) {
   const auto channel = [](const Numbers& e, Index i, const Place& at) { return at[3] == 2 ? 2 * e[i] : e[i]; };
   check_found(diagnosis_of(channel), ErrorKind::factor, "2 times", "for channels 0, 1 and 3; wrong for channel 2");
   const auto above = [](const Numbers& e, Index i, const Place& at) { return at[1] > at[0] ? e[i] + 1 : e[i]; };
-  BOOST_TEST(diagnosis_of(above, {4, 4}, of_matrix).right == "everywhere but above the diagonal");
+  BOOST_TEST(diagnosis_of(above, {4, 4}, of_matrix).right == "everywhere except above the diagonal");
   const auto diagonal = [](const Numbers& e, Index i, const Place& at) { return at[1] == at[0] ? e[i] + 1 : e[i]; };
-  BOOST_TEST(diagnosis_of(diagonal, {4, 4}, of_matrix).right == "everywhere but on the diagonal");
+  BOOST_TEST(diagnosis_of(diagonal, {4, 4}, of_matrix).right == "everywhere except on the diagonal");
 }
 
 BOOST_AUTO_TEST_CASE(noise_is_nothing_simple) {
@@ -176,7 +177,7 @@ BOOST_AUTO_TEST_CASE(noise_is_nothing_simple) {
   check_found(diagnosis_of(noise), ErrorKind::unknown, "cosine");
   // Memory that was never written may hold numbers whose squares overflow.
   const auto garbage = [](const Numbers&, Index i, const Place&) { return RandomStream(9).uniform(i, -1e300, 1e300); };
-  check_found(diagnosis_of(garbage), ErrorKind::unknown, "e+300 times as long as it should be (is it read from memory");
+  check_found(diagnosis_of(garbage), ErrorKind::unknown, "e+300 times the expected one (is it read from memory");
 }
 
 // A single number is a multiple of any other: only common factors are reported.

@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(a_program_prints_the_diagnosis_and_the_costs) {
   std::ostringstream out;
   BOOST_TEST(!print_gradcheck(out, c));
   BOOST_TEST(out.str().find("looks  like 0.5 times what it should be") != std::string::npos, out.str());
-  BOOST_TEST(out.str().find("1 of 2 stated costs are what runs") != std::string::npos, out.str());
+  BOOST_TEST(out.str().find("1 of 2 stated costs equal the executed operations") != std::string::npos, out.str());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -202,21 +202,21 @@ BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
   BOOST_TEST(faults_of(Fault::before_saved) == "[faulty] forward writes outside part 1 of its saved memory\n");
   BOOST_TEST(faults_of(Fault::far_past_saved) == "[faulty] forward writes outside part 2 of its saved memory\n");
   BOOST_TEST(faults_of(Fault::unread_hidden) ==
-             "[faulty] forward makes out of what it never wrote: 1 numbers differ\n");
+             "[faulty] forward computes out from memory that it never wrote: 1 elements differ\n");
   BOOST_TEST(faults_of(Fault::unsized) == "[faulty] forward writes outside part 1 of its scratch memory\n");
   BOOST_TEST(faults_of(Fault::unread) ==
-             "[faulty] forward makes out of what it never wrote: 1 numbers are not finite\n");
+             "[faulty] forward computes out from memory that it never wrote: 1 elements are not finite\n");
   for (const Fault fault : {Fault::unread_in_backward, Fault::unread_saved})
     BOOST_TEST(faults_of(fault) ==
-               "[faulty] backward makes the gradient of v of what it never wrote: 15 numbers differ\n");
+               "[faulty] backward computes the gradient of v from memory that it never wrote: 15 elements differ\n");
   BOOST_TEST(faults_of(Fault::unread_in_map) ==
-             "[faulty] map makes the map of what it never wrote: 5 numbers differ\n");
+             "[faulty] map computes the map from memory that it never wrote: 5 elements differ\n");
   BOOST_TEST(faults_of(Fault::ignores_update) ==
-             "[faulty] backward ignores `update`: 15 numbers of the gradient of v were not added\n");
-  BOOST_TEST(faults_of(Fault::unwritten) == "[faulty] backward leaves 1 numbers of the gradient of v unwritten\n");
-  BOOST_TEST(faults_of(Fault::unwritten_out) == "[faulty] forward leaves 3 numbers of out unwritten\n");
-  BOOST_TEST(faults_of(Fault::changes_saved) == "[faulty] backward changes what forward saved\n");
-  BOOST_TEST(faults_of(Fault::beside) == "[faulty] forward writes beside the rows of out\n");
+             "[faulty] backward ignores `update`: 15 elements of the gradient of v were not added\n");
+  BOOST_TEST(faults_of(Fault::unwritten) == "[faulty] backward leaves 1 elements of the gradient of v unwritten\n");
+  BOOST_TEST(faults_of(Fault::unwritten_out) == "[faulty] forward leaves 3 elements of out unwritten\n");
+  BOOST_TEST(faults_of(Fault::changes_saved) == "[faulty] backward changes the memory saved by forward\n");
+  BOOST_TEST(faults_of(Fault::beside) == "[faulty] forward writes outside the rows of out\n");
 }
 
 BOOST_AUTO_TEST_CASE(faults_with_own_tensors_are_told_by_name) {
@@ -224,20 +224,21 @@ BOOST_AUTO_TEST_CASE(faults_with_own_tensors_are_told_by_name) {
   BOOST_TEST(faults_of(Of::past_prepared_in_training) ==
              "[faulty] prepare writes outside part 1 of its prepared memory, in training\n");
   BOOST_TEST(faults_of(Of::unwritten_in_training) ==
-             "[faulty] forward makes out of what it never wrote: 5 numbers are not finite, in training\n");
-  BOOST_TEST(faults_of(Of::unread_hidden) == "[faulty] prepare makes out of what it never wrote: 15 numbers differ\n");
+             "[faulty] forward computes out from memory that it never wrote: 5 elements are not finite, in training\n");
+  BOOST_TEST(faults_of(Of::unread_hidden) ==
+             "[faulty] prepare computes out from memory that it never wrote: 15 elements differ\n");
   BOOST_TEST(faults_of(Of::overwrites_prepared) ==
-             "[faulty] backward overwrites 3 numbers of the gradient of what it prepared\n");
+             "[faulty] backward overwrites 3 elements of the gradient of the prepared tensors\n");
   BOOST_TEST(faults_of(Of::past_gradient) == "[faulty] prepare_backward writes outside the gradient of its tensor w\n");
   BOOST_TEST(faults_of(Of::overwrites_gradient) ==
-             "[faulty] prepare_backward overwrites 3 numbers of the gradient of its tensor w\n");
+             "[faulty] prepare_backward overwrites 3 elements of the gradient of its tensor w\n");
   BOOST_TEST(faults_of(Of::leaves_out_gradient) ==
-             "[faulty] prepare_backward leaves 1 numbers of the gradient of its tensor w unwritten\n");
+             "[faulty] prepare_backward leaves 1 elements of the gradient of its tensor w unwritten\n");
   BOOST_TEST(faults_of(Of::past_penalty) == "[faulty] penalty writes outside the gradient of its tensor w\n");
   BOOST_TEST(faults_of(Of::overwrites_penalty) ==
-             "[faulty] penalty overwrites 3 numbers of the gradient of its tensor w\n");
+             "[faulty] penalty overwrites 3 elements of the gradient of its tensor w\n");
   BOOST_TEST(faults_of(Of::leaves_out_penalty) ==
-             "[faulty] penalty leaves 1 numbers of the gradient of its tensor w unwritten\n");
+             "[faulty] penalty leaves 1 elements of the gradient of its tensor w unwritten\n");
 }
 
 BOOST_AUTO_TEST_CASE(mechanisms_use_their_memory_soundly) {

@@ -32,11 +32,11 @@ void check_refused(const std::string& file, const std::vector<std::string>& sets
 BOOST_AUTO_TEST_SUITE(config_families)
 
 BOOST_AUTO_TEST_CASE(a_family_has_its_own_keys) {
-  check_refused("xcit-micro", {"model.kv_stride=2"}, {"--set: [model] kv_stride is no key of family = \"xcit\""});
-  check_refused("xcit-micro", {"model.pool=cls"}, {"--set: [model] pool is no key of family = \"xcit\""});
-  check_refused("cvt-micro", {"model.pos_embed=true"}, {"[model] pos_embed is no key of family = \"cvt\""});
-  check_refused("soft-micro", {"model.patch=[1,1,1]"}, {"[model] patch is no key of family = \"soft-pyramid\""});
-  check_refused("vit-micro", {"model.bn_group=0"}, {"[model] bn_group is no key of family = \"vit\""});
+  check_refused("xcit-micro", {"model.kv_stride=2"}, {"--set: [model] kv_stride is not a key of family = \"xcit\""});
+  check_refused("xcit-micro", {"model.pool=cls"}, {"--set: [model] pool is not a key of family = \"xcit\""});
+  check_refused("cvt-micro", {"model.pos_embed=true"}, {"[model] pos_embed is not a key of family = \"cvt\""});
+  check_refused("soft-micro", {"model.patch=[1,1,1]"}, {"[model] patch is not a key of family = \"soft-pyramid\""});
+  check_refused("vit-micro", {"model.bn_group=0"}, {"[model] bn_group is not a key of family = \"vit\""});
   check_refused("cvt-micro", {"model.kv_strid=2"}, {"unknown key 'model.kv_strid'; did you mean 'model.kv_stride'?"});
   // The last family counts, whichever file has it.
   check_refused("cvt-micro", {"model.family=xcit"},
@@ -45,17 +45,18 @@ BOOST_AUTO_TEST_CASE(a_family_has_its_own_keys) {
   check_refused("xcit-micro", {"model.family=resnet"}, {"--set: [model] family = 'resnet'; expected one of vit, xcit"});
   // A stride of [data] is not suggested: it is not what the user means here.
   check_refused("xcit-micro", {"model.stride=2"},
-                {"stride is no key of family = \"xcit\"; expected one of family, image"});
+                {"stride is not a key of family = \"xcit\"; expected one of family, image"});
 }
 
 BOOST_AUTO_TEST_CASE(lists_have_an_item_for_each_stage) {
-  check_refused("cvt-micro", {"model.heads=[2,4]"}, {"[model] heads lists 2 values; dim lists 3, one for each stage"});
+  check_refused("cvt-micro", {"model.heads=[2,4]"},
+                {"[model] heads has 2 values, dim has 3; expected one for each stage"});
   check_refused("cvt-micro", {"model.heads=2"}, {"'model.heads': expected a list of integers", "found an integer"});
   check_refused("xcit-micro", {"model.dim=[64]"}, {"'model.dim': expected an integer, found a list"});
   check_refused("cvt-micro", {"model.act=[\"gelu\",\"relu\"]"},
-                {"[model] act lists 2 values; expected one, or one for each of the 3 stages"});
+                {"[model] act has 2 values; expected one, or one for each of the 3 stages"});
   check_refused("soft-micro", {"attention.landmarks=[16,16]"},
-                {"--set: 'landmarks' lists 2 values; expected one, or one for each of the 3 stages"});
+                {"--set: 'landmarks' has 2 values; expected one, or one for each of the 3 stages"});
   check_refused("xcit-micro", {"attention.mechanism=aft", "attention.rank=[3,4,5,6]"},
                 {"'attention.rank': expected a string, number or boolean, found a list"});
   check_refused("xcit-micro", {"attention.mechanism=[\"xca\",\"sima\"]"}, {"one for each of the 4 blocks"});
@@ -127,7 +128,7 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_name_their_stage) {
   check_refused("soft-micro", {"attention.landmarks=[15,16,1]"},
                 {"[model] stage 1, on a grid of 14 x 14", "landmarks is 15"});
   check_refused("soft-tiny", {"attention.ratio=[9,4,2,1]"},
-                {"stage 1, on a grid of 56 x 56", "ratio is 9; it must divide the grid"});
+                {"stage 1, on a grid of 56 x 56", "ratio is 9; it must divide both sides of the image grid"});
 }
 
 BOOST_AUTO_TEST_CASE(fewer_keys_than_queries_are_not_for_every_mechanism) {

@@ -115,34 +115,33 @@ BOOST_AUTO_TEST_CASE(options_of_a_mechanism_that_some_experiment_has) {
   BOOST_TEST(names(files() + "[attention.sima]\nscale = 2\n") == "plain 1, sima 1");
   BOOST_TEST(load(files() + "[attention.sima]\nscale = 2\n")[0].experiment.attention.per_mechanism.empty());
   BOOST_TEST(error(files() + "[attention.soft]\nratio = 2\n") ==
-             ":2: 'attention.soft': no experiment of this sweep has this mechanism");
+             ":2: 'attention.soft': no experiment of this sweep uses this mechanism");
   BOOST_TEST(error(base() + "[grid]\nattention.sima.scale = [1, 2]\n") ==
-             ":3: 'attention.sima': no experiment of this sweep has this mechanism");
+             ":3: 'attention.sima': no experiment of this sweep uses this mechanism");
   BOOST_TEST(names(base() + "[grid]\nattention.mechanism = [\"sima\", \"softmax\"]\nattention.sima.scale = [2]\n") ==
              "mechanism=sima:scale=2 1, mechanism=softmax:scale=2 1");
   BOOST_TEST(error(base() + "[arms.a]\nattention.sima.scale = 2\n") ==
-             ":3: 'attention.sima': no block has this mechanism; expected one of softmax");
+             ":3: 'attention.sima': no block uses this mechanism; expected one of softmax");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_refused) {
-  BOOST_TEST(error("seeds = 2\n") == ": has no 'base'; expected the experiment that it begins with");
-  BOOST_TEST(
-      error("base = \"none.toml\"\n") ==
-      ":1: base 'none.toml' does not exist: not beside the file, in the working directory, or among the files that "
-      "came with heed");
+  BOOST_TEST(error("seeds = 2\n") == ": 'base' is missing; expected an experiment's file");
+  BOOST_TEST(error("base = \"none.toml\"\n") ==
+             ":1: base 'none.toml' does not exist beside the file, in the working directory or among the files "
+             "installed with heed");
   BOOST_TEST(error(base() + "seeds = []\n") ==
-             ":2: 'seeds': expected a list of numbers, or how many, found an empty list");
+             ":2: 'seeds': expected a list of seeds or their number, found an empty list");
   BOOST_TEST(error(base() + "seeds = 0\n") == ":2: 'seeds' = 0; expected 1 to 4096");
   BOOST_TEST(error(base() + "seeds = [1, -1]\n").starts_with(":2: 'seeds': expected a list of numbers"));
   BOOST_TEST(error(base() + "seed = [1]\n") == ":2: unknown key 'seed'; did you mean 'seeds'?");
   BOOST_TEST(error(base() + "[optim]\nlearning_rate = 1\n") ==
              ":3: unknown key 'optim.learning_rate'; did you mean 'optim.lr'?");
-  BOOST_TEST(error(base() + "[grid]\nbase = [\"a.toml\"]\n").find("'grid.base': expected keys of an experiment") !=
+  BOOST_TEST(error(base() + "[grid]\nbase = [\"a.toml\"]\n").find("'grid.base': a grid has keys of the experiment") !=
              std::string::npos);
   BOOST_TEST(error(base() + "[grid]\noptim.lr = []\n") ==
-             ":3: 'grid.optim.lr': expected a list of the values that optim.lr takes, found an empty list");
+             ":3: 'grid.optim.lr': expected a list of values for optim.lr, found an empty list");
   BOOST_TEST(error(base() + "[grid]\noptim.lr = 1\n") ==
-             ":3: 'grid.optim.lr': expected a list of the values that optim.lr takes, found an integer");
+             ":3: 'grid.optim.lr': expected a list of values for optim.lr, found an integer");
   BOOST_TEST(error(base() + "[grid]\noptim.lr = [\"x\"]\n") == ":3: 'optim.lr': expected a number, found a string");
   BOOST_TEST(error(base() + "[grid]\noptim.rate = [1]\n").starts_with(":3: unknown key 'optim.rate'"));
   BOOST_TEST(error(base() + "[arms.a]\nmodel.widths = 2\n").starts_with(":3: unknown key 'model.widths'"));
@@ -153,14 +152,14 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(error(base() + "[grid]\nmodel.heads = [2, 3]\n") ==
              ": heads=3: [model] heads = 3 does not divide dim = 8");
   BOOST_TEST(error("arm_files = \"x.toml\"\n").starts_with(":1: 'arm_files': 'x.toml' has no *"));
-  BOOST_TEST(error("arm_files = \"none-*.toml\"\n") == ":1: 'arm_files': no file is called 'none-*.toml'");
+  BOOST_TEST(error("arm_files = \"none-*.toml\"\n") == ":1: 'arm_files': no file matches 'none-*.toml'");
   std::string many = base() + "[grid]\n";
   for (const char* key : {"train.batch", "train.microbatch", "train.epochs", "model.hidden"})
     many += fmt::format("{} = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n", key);
-  BOOST_TEST(error(many) == ": has 6561 experiments or more; expected at most 4096");
+  BOOST_TEST(error(many) == ": defines 6561 experiments or more; expected at most 4096");
   write_file(path(), base());
   BOOST_TEST(error_of([&] { load_sweep(path(), {"base=x.toml"}); }) ==
-             "--set 'base=x.toml': a sweep has the base that its file names");
+             "--set 'base=x.toml': the base of a sweep can be set in its file only");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -49,8 +49,7 @@ BOOST_AUTO_TEST_CASE(skipped_blocks_need_a_second_block) {
   };
   const auto line = [](const char* rate) {
     return fmt::format(
-        "--set: train.drop_path = {} has no effect; it needs a block after the first, which is skipped with "
-        "probability 0",
+        "--set: train.drop_path = {} has no effect; it needs more than one block, since the first is never skipped",
         rate);
   };
   const std::string one = small.substr(0, small.find("depth")) + "depth = 1\n" + small.substr(small.find("heads"));
@@ -71,7 +70,7 @@ BOOST_AUTO_TEST_CASE(skipped_blocks_need_a_second_block) {
 
 BOOST_AUTO_TEST_CASE(a_constant_rate_has_no_warm_up) {
   BOOST_TEST(said_of({"optim.schedule=constant", "optim.warmup_epochs=3"}) ==
-             "--set: optim.warmup_epochs = 3.0 has no effect; it needs another optim.schedule than \"constant\"");
+             "--set: optim.warmup_epochs = 3.0 has no effect; it needs an optim.schedule other than \"constant\"");
   BOOST_TEST(said_of({"optim.warmup_steps=7", "optim.warmup_epochs=4"}) ==
              "--set: optim.warmup_epochs = 4.0 has no effect; it needs optim.warmup_steps = 0");
 }

@@ -214,7 +214,8 @@ BOOST_AUTO_TEST_CASE(matrices_are_drawn_without_the_image) {
   BOOST_TEST((pixel(image, top + 151 - 38, left + 151) == over_grey(sequential_colour(0.25), 255)));
   Tensor<float> infinite(Shape{1, 1, 1});
   infinite[0] = std::numeric_limits<float>::infinity();
-  BOOST_TEST(error_of([&] { matrix_weights(infinite.view()); }) == "an attention map holds inf");
+  BOOST_TEST(error_of([&] { matrix_weights(infinite.view()); }) ==
+             "an attention map contains inf; expected finite numbers");
 }
 
 // Without a common image, each row has an image in the first column, whose brightness shows through its maps.
@@ -264,7 +265,7 @@ BOOST_AUTO_TEST_CASE(token_weights_are_those_of_the_patches) {
   BOOST_TEST(coarse[1] == 7);
   BOOST_TEST(error_of([&] {
                token_weights(numbers.view(), {2, 4}, false);
-             }) == "an attention map has 9 keys; expected a grid of patches like that of the queries, 2 x 4");
+             }) == "an attention map has 9 keys; expected the grid of patches of the queries, 2 x 4");
 }
 
 BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
@@ -286,7 +287,7 @@ BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
   for (Index i = 0; i < 15; ++i) fewer[i] = static_cast<float>(10 * (i / 3) + i % 3);
   BOOST_TEST(error_of([&] {
                patch_weights(fewer.view(), {1, 4}, {});
-             }) == "an attention map has 3 keys; expected a grid of patches like that of the queries, 1 x 4");
+             }) == "an attention map has 3 keys; expected the grid of patches of the queries, 1 x 4");
   // Sixteen patches as queries, four as keys.
   Tensor<float> coarse(Shape{1, 16, 4});
   for (Index i = 0; i < 64; ++i) coarse[i] = static_cast<float>(10 * (i / 4) + i % 4);
@@ -294,7 +295,9 @@ BOOST_AUTO_TEST_CASE(patch_weights_are_those_of_the_query) {
   BOOST_TEST((weights.shape() == Shape{1, 2, 2}));
   BOOST_TEST(values(weights) == (std::vector<float>{60, 61, 62, 63}));
   plain[3] = std::numeric_limits<float>::quiet_NaN();
-  BOOST_TEST(error_of([&] { patch_weights(plain.view(), {2, 2}, {}); }) == "an attention map holds nan");
+  BOOST_TEST(error_of([&] {
+               patch_weights(plain.view(), {2, 2}, {});
+             }) == "an attention map contains nan; expected finite numbers");
 }
 
 // A sheet with one head is as narrow as its header's text, which must end before the margin.

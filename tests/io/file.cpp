@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(a_limit_counts_what_is_read) {
   const std::string path = directory / "a";
   write_file(path, "four");
   BOOST_TEST(read_file(path, 4) == "four");
-  BOOST_TEST(error_of([&] { read_file(path, 3); }, path) == ": is longer than 3 bytes");
+  BOOST_TEST(error_of([&] { read_file(path, 3); }, path) == ": the file has more than 3 bytes");
   BOOST_TEST(!read_file("/proc/self/maps").empty());
 }
 

@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(heads_are_given_where_64_channels_do_not_fit) {
   BOOST_TEST(model_of_tensors(SafetensorsFile(file), 3).model.heads == 3);
   BOOST_TEST(model_of_tensors(SafetensorsFile(file), 3).assumed.empty());
   BOOST_CHECK_EXCEPTION(model_of_tensors(SafetensorsFile(file)), Error, [&](const Error& error) {
-    return std::string(error.what()).find("64 channels a head do not divide the width of 24") != std::string::npos;
+    return std::string(error.what()).find("64 channels per head do not divide the width of 24") != std::string::npos;
   });
   BOOST_TEST(heads_given({"model.dim=3", "model.heads=4", "model.heads=6"}) == 6);
   BOOST_TEST(heads_given({"model.dim=3"}) == 0);
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(other_tensors_are_refused) {
     return std::string("no error");
   };
   for (const char* name : {"vit.encoder.layer.0.mlp.weights_in.weight", "vit.encoder.layer.0", "bert.embeddings.word"})
-    BOOST_TEST(refusal(name) == in + ": tensor '" + name + "' is none of Hugging Face's ViT, DeiT and DINOv2");
+    BOOST_TEST(refusal(name) == in + ": tensor '" + name + "' is unknown in Hugging Face's ViT, DeiT and DINOv2");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

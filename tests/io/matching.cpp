@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(positions_of_another_grid) {
   Experiment to = with_mechanism("softmax");
   to.model.image = 16;
   Given given(with_mechanism("softmax"), to);
-  BOOST_TEST(find(given.take({}), "pos_embed").reason == "of shape [1, 5, 16] in the file, [1, 17, 16] here");
+  BOOST_TEST(find(given.take({}), "pos_embed").reason == "shape [1, 5, 16] in the file, [1, 17, 16] in the model");
   BOOST_TEST(same(given.in_model("pos_embed"), given.in_before("pos_embed")));
   BOOST_TEST((find(given.take({.positions = true}), "pos_embed").status == Status::interpolated));
   const View<const float> rows = given.in_model("pos_embed"), from = given.in_source("pos_embed");
@@ -136,9 +136,9 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   wide.model.patch = 2;
   Given given(with_mechanism("softmax"), wide);
   BOOST_TEST(error_of([&] { given.take({}); }, given.path) ==
-             ": no tensor of the file fits the model: nothing would be loaded");
+             ": no tensor of the file matches the model; nothing would be loaded");
   BOOST_TEST(error_of([&] { given.take({.skip = {"pos_embd"}}); }) ==
-             "train.init_skip: 'pos_embd' is no tensor of the model or of " + given.path +
+             "train.init_skip: 'pos_embd' matches no tensor of the model or of " + given.path +
                  "; did you mean 'pos_embed'?");
   BOOST_TEST(std::equal(given.before.data(), given.before.data() + given.before.size(), given.model.data()));
 }
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
   x.attention.options["variant"].text = "full";
   BOOST_TEST(error_of([&] {
                run(x, workshop / "aft", false, workshop / "softmax");
-             }).ends_with("; --set train.init=matching takes what fits"));
+             }).ends_with("; to load only matching tensors, add --set train.init=matching"));
   x.train.init = "matching";
   x.train.init_skip = {"head.*"};
   run(x, workshop / "aft", false, workshop / "softmax");
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
   BOOST_TEST(json.at("tensors").at("head.bias").at("status").text() == "new");
   BOOST_TEST(json.at("tensors").at(qkv).at("status").text() == "loaded");
   BOOST_TEST(json.at("unused").items().size() == 2u);
-  BOOST_TEST(error_of([&] { run(x, workshop / "other", false, workshop / "data"); }).ends_with("or a file"));
+  BOOST_TEST(error_of([&] { run(x, workshop / "other", false, workshop / "data"); }).ends_with("or a file of weights"));
 
   // When resumed, it keeps them, whatever the keys.
   x.train.init = "strict";
@@ -183,10 +183,10 @@ BOOST_AUTO_TEST_CASE(cures_are_named) {
   };
   Experiment other = x;
   other.model.patch = 2;
-  BOOST_TEST(refusal(other).ends_with("; --set train.init_positions=true interpolates it"));
+  BOOST_TEST(refusal(other).ends_with("; to interpolate it, add --set train.init_positions=true"));
   other = x;
   other.model.hidden = 25;
-  BOOST_TEST(refusal(other).ends_with("; --set train.init=matching takes what fits"));
+  BOOST_TEST(refusal(other).ends_with("; to load only matching tensors, add --set train.init=matching"));
   BOOST_TEST(!std::filesystem::exists(workshop / "next"));
 }
 

@@ -106,12 +106,13 @@ BOOST_AUTO_TEST_CASE(a_checksum_in_another_spelling_is_not_passed_over) {
     write_file(path, changed);
     return error_of([&] { SafetensorsFile(path).check(); }, path + ": ");
   };
-  const std::string unknown = " cannot be verified: the header is not as heed writes it";
+  const std::string unknown = " cannot be verified: the header was not written by heed";
   for (const char* after : {R"("heed.checksum" :")", R"("heed.checksum": ")", R"("heed\u002echecksum":")"})
     BOOST_TEST(refusal(R"("heed.checksum":")", after) == "its checksum '" + digits + "'" + unknown);
   BOOST_TEST(refusal(digits, digits + "0") == "its checksum '" + digits + "0'" + unknown);
   BOOST_TEST(refusal("\"" + digits + "\"", "\"\"" + std::string(8, ' ')) == "its checksum ''" + unknown);
-  BOOST_TEST(refusal(R"("key":)", R"("key": )").starts_with("is damaged: its checksum is '" + digits));
+  BOOST_TEST(
+      refusal(R"("key":)", R"("key": )").starts_with("the file is damaged: its recorded checksum is '" + digits));
   write_file(path, bytes);
   SafetensorsFile(path).check();
 }
@@ -169,16 +170,16 @@ BOOST_AUTO_TEST_CASE(integers_of_every_width) {
 
 BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   const std::string eight(8, '\0');
-  BOOST_TEST(error_in("") == "0 bytes long; a safetensors file has at least 8");
+  BOOST_TEST(error_in("") == "the file has 0 bytes; a safetensors file has at least 8");
   BOOST_TEST(
       error_in(std::string(8, '\xff')) ==
-      "the header claims 18446744073709551615 bytes, at most 100000000 are allowed; this is not a safetensors file");
+      "the header claims 18446744073709551615 bytes; at most 100000000 are allowed, so this is not a safetensors file");
   BOOST_TEST(error_in(file_of("{}").substr(0, 9)) ==
              "the header claims 2 bytes, but only 1 follow; the file is truncated");
   BOOST_TEST(error_in_header("") == "the header does not begin with '{'; this is not a safetensors file");
-  BOOST_TEST(error_in_header("{} x") == "the header is not valid JSON at its byte 4");
-  BOOST_TEST(error_in_header("{\"a\":1e999}") == "the header holds a number out of range");
-  BOOST_TEST(error_in_header("{\"a\":[[[[1]]]]}") == "the header nests deeper than a tensor's shape");
+  BOOST_TEST(error_in_header("{} x") == "the header is not valid JSON at byte 4");
+  BOOST_TEST(error_in_header("{\"a\":1e999}") == "the header has a number out of range");
+  BOOST_TEST(error_in_header("{\"a\":[[[[1]]]]}") == "the header has values nested deeper than a tensor's shape");
   BOOST_TEST(error_in_header("{\"a\":3}") == "tensor 'a': expected an object, found number");
   BOOST_TEST(error_in_header("{\"__metadata__\":{\"a\":3}}") == "__metadata__ 'a' must be a string, found number");
   BOOST_TEST(error_in_header("{" + entry("a", "U8", "[8]", 0, 8) + "," + entry("a", "U8", "[8]", 0, 8) + "}", eight) ==
@@ -199,8 +200,9 @@ BOOST_AUTO_TEST_CASE(long_members_of_the_header_are_refused) {
     texts += fmt::format(",\"{}\":\"\"", i);
   }
   BOOST_TEST(error_in_header("{" + entry("a", "U8", "[" + axes + "]", 0, 1) + "}", "x") ==
-             "member 'a' has a list of more than 10000 items");
-  BOOST_TEST(error_in_header("{\"__metadata__\":{" + texts + "}}") == "member '__metadata__' has more than 10000 keys");
+             "the header's member 'a' has a list of more than 10000 items");
+  BOOST_TEST(error_in_header("{\"__metadata__\":{" + texts + "}}") ==
+             "the header's member '__metadata__' has more than 10000 keys");
 }
 
 // Four times as many take four times as long; a linear search for each would take sixteen times.
@@ -235,13 +237,11 @@ BOOST_AUTO_TEST_CASE(impossible_tensors_are_refused) {
   };
   BOOST_TEST(error("F32", "[2]", 0, 8) == "no error");
   BOOST_TEST(error("F32", "[3]", 0, 8) == "tensor 'a': data_offsets [0, 8] span 8 bytes; F32 [3] takes 12");
-  BOOST_TEST(error("F32", "[3]", 0, 12) ==
-             "tensor 'a': data_offsets [0, 12] do not lie within the 8 bytes of data that the file holds");
-  BOOST_TEST(error("F32", "[2]", 8, 0) ==
-             "tensor 'a': data_offsets [8, 0] do not lie within the 8 bytes of data that the file holds");
+  BOOST_TEST(error("F32", "[3]", 0, 12) == "tensor 'a': data_offsets [0, 12] exceed the 8 bytes of data in the file");
+  BOOST_TEST(error("F32", "[2]", 8, 0) == "tensor 'a': data_offsets [8, 0] exceed the 8 bytes of data in the file");
   BOOST_TEST(error("F32", "[1]", 4, 8) ==
-             "tensor 'a': begins at byte 4 of the data; expected 0, where the one before it ends");
-  BOOST_TEST(error("F32", "[1]", 0, 4) == "the tensors end at byte 4 of the data, the file 4 bytes later");
+             "tensor 'a': begins at byte 4 of the data; expected 0, the end of the preceding tensor");
+  BOOST_TEST(error("F32", "[1]", 0, 4) == "the tensors end at byte 4 of the data; the file has 4 more bytes");
   BOOST_TEST(error("F32", "[-1]", 0, 8) == "tensor 'a': size '-1' of axis 0 is not a non-negative integer");
   BOOST_TEST(error("F32", "[2.0]", 0, 8) == "tensor 'a': size '2.0' of axis 0 is not a non-negative integer");
   BOOST_TEST(error("F32", "[4294967296,0,4294967296]", 0, 0) ==
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(impossible_tensors_are_refused) {
   BOOST_TEST(error("F32", "[2]", -8, 0) == "tensor 'a': data_offsets must be two non-negative integers");
   BOOST_TEST(error("U64", "[1]", 0, 8).starts_with("tensor 'a': dtype 'U64' is not supported; expected F32, "));
   BOOST_TEST(error_in_header("{" + entry("a", "U8", "[8]", 0, 8) + "," + entry("b", "U8", "[4]", 4, 8) + "}", eight) ==
-             "tensor 'b': begins at byte 4 of the data; expected 8, where the one before it ends");
+             "tensor 'b': begins at byte 4 of the data; expected 8, the end of the preceding tensor");
 }
 
 BOOST_AUTO_TEST_CASE(reading_what_is_not_there) {
@@ -312,13 +312,14 @@ BOOST_AUTO_TEST_CASE(random_damage_is_harmless) {
 // The JSON parser would treat a NUL as the end and ignore the rest.
 BOOST_AUTO_TEST_CASE(a_nul_in_the_header_is_refused) {
   BOOST_TEST(error_in_header(std::string("{}\0{\"x\":1}", 10)) ==
-             "the header has a NUL at its byte 2; expected JSON and spaces");
+             "the header has a NUL at byte 2; expected JSON and spaces");
 }
 
 BOOST_AUTO_TEST_CASE(other_formats_of_weights_are_called_by_their_names) {
   BOOST_TEST(
-      error_in(std::string("PK\3\4\0\0\0\0\0\0", 10)).starts_with("is a zip archive, as torch.save writes, not a"));
-  BOOST_TEST(error_in(std::string("\x80\2\x8a\nl\xfc\x9c\x46", 8)).starts_with("is a pickle, as old versions of"));
+      error_in(std::string("PK\3\4\0\0\0\0\0\0", 10)).starts_with("is a zip archive, as written by torch.save, not a"));
+  BOOST_TEST(
+      error_in(std::string("\x80\2\x8a\nl\xfc\x9c\x46", 8)).starts_with("is a pickle, as written by old versions of"));
   BOOST_TEST(error_in(std::string("\x89HDF\r\n\x1a\n", 8)).starts_with("is an HDF5 file"));
 }
 

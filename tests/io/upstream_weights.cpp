@@ -267,21 +267,20 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
     return "";
   };
   BOOST_TEST(refusal("cls_attn_blocks.0.attn.qkv.weight") ==
-             theirs +
-                 ": tensor 'cls_attn_blocks.0.attn.qkv.weight' has shape [4, 2]; its rows are not those of q, k and v");
+             theirs + ": tensor 'cls_attn_blocks.0.attn.qkv.weight' has shape [4, 2]; expected the rows of q, k and v");
   BOOST_TEST(refusal("block1.0.att.mha.W_q.weight") ==
              theirs +
                  ": 'block1.0.att.mha.W_q.weight' has the first rows of 'block1.0.attn.qkv.weight'; the tensor with "
-                 "the later ones is missing");
+                 "the last rows is missing");
   BOOST_TEST(refusal("block1.0.att.mha.W_v.weight") ==
              theirs +
-                 ": 'block1.0.att.mha.W_v.weight' has the later rows of 'block1.0.attn.qkv.weight'; the tensor with "
-                 "the first ones is missing");
+                 ": 'block1.0.att.mha.W_v.weight' has the last rows of 'block1.0.attn.qkv.weight'; the tensor with the "
+                 "first rows is missing");
   BOOST_TEST(refusal("anything") == "");
 
   const std::string before = read_file(theirs);
   BOOST_CHECK_EXCEPTION(convert_weights(theirs, directory / "./theirs.safetensors"), Error, [](const Error& error) {
-    return std::string(error.what()).ends_with("is what is read, and cannot be what is written");
+    return std::string(error.what()).ends_with("output and input are the same file; give another output");
   });
   BOOST_TEST((read_file(theirs) == before));
   Upstream twice;
@@ -290,8 +289,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   twice.write(theirs);
   BOOST_CHECK_EXCEPTION(convert_weights(theirs, ours), Error, [&](const Error& error) {
     return error.what() == theirs +
-                               ": 'block1.0.att.mha.ff.weight' and 'block1.0.attn.proj.weight' are both "
-                               "'block1.0.attn.proj.weight' here";
+                               ": 'block1.0.att.mha.ff.weight' and 'block1.0.attn.proj.weight' are both renamed "
+                               "'block1.0.attn.proj.weight'; expected one of them";
   });
 }
 
@@ -307,9 +306,9 @@ BOOST_AUTO_TEST_CASE(prefixes_of_wrappers_are_named_and_removed) {
     upstream.add("module.model." + drawn.list()[id].name, std::as_const(drawn)[id]);
   upstream.write(wrapped);
   const std::string expected = wrapped +
-                               ": all names of its tensors begin with 'module.model.', which a wrapper of the "
-                               "model adds; `heed convert " +
-                               wrapped + " OUT` writes a file without";
+                               ": all tensor names begin with 'module.model.', the prefix of a wrapper of the "
+                               "model; `heed convert " +
+                               wrapped + " OUT` removes it";
   BOOST_TEST(error_of([&] { load_weights(SafetensorsFile(wrapped), read); }) == expected);
   BOOST_TEST(error_of([&] { load_matching(SafetensorsFile(wrapped), read, {}); }) == expected);
   convert_weights(wrapped, plain);

@@ -148,16 +148,16 @@ BOOST_AUTO_TEST_CASE(every_float_type_loads) {
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
   BOOST_TEST(refusal([](std::vector<Entry>&) {}) == "no error");
   BOOST_TEST(refusal([](std::vector<Entry>& e) { e.erase(e.begin() + 2); }) ==
-             ": the model has tensors that the file lacks: 'patch_embed.proj.weight'");
+             ": tensors of the model are missing in the file: 'patch_embed.proj.weight'");
   BOOST_TEST(refusal([](std::vector<Entry>& e) { e.clear(); }) ==
-             ": the model has tensors that the file lacks: 'cls_token', 'pos_embed', 'patch_embed.proj.weight', "
+             ": tensors of the model are missing in the file: 'cls_token', 'pos_embed', 'patch_embed.proj.weight', "
              "'patch_embed.proj.bias' and 28 more");
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                e.push_back({"dist_token", "F32", {1}, std::string(4, '\0')});
-             }) == ": the file has tensors that the model lacks: 'dist_token'");
+             }) == ": tensors of the file are missing in the model: 'dist_token'");
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                entry_named(e, "blocks.1.attn.qkv.weight").shape = {16, 48};
-             }) == ": tensor 'blocks.1.attn.qkv.weight' has shape [16, 48]; the model's has [48, 16]");
+             }) == ": tensor 'blocks.1.attn.qkv.weight' has shape [16, 48]; the model expects [48, 16]");
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                const float nan = std::nanf("");
                std::memcpy(entry_named(e, "norm.bias").bytes.data() + 12, &nan, 4);
@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_variance_is_not_below_zero) {
   add_weights(file, parameters);
   file.write(path);
   BOOST_CHECK_EXCEPTION(load_weights(SafetensorsFile(path), parameters, {}), Error, [&](const Error& error) {
-    return error.what() == path + ": tensor 'bn.running_var' holds -1; a variance is 0 or more";
+    return error.what() == path + ": tensor 'bn.running_var' contains -1; expected variances of 0 or more";
   });
 }
 
@@ -200,8 +200,8 @@ BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
   Parameters<float> ten = small_model(10);
   const Parameters<float> before = ten;
   BOOST_TEST(error_of([&] { load_weights(SafetensorsFile(path), ten); }, path) ==
-             ": tensor 'head.weight' has shape [7, 16]; the model's has [10, 16]; --set train.init_head=true trains a "
-             "new head");
+             ": tensor 'head.weight' has shape [7, 16]; the model expects [10, 16]; for a new head, add --set "
+             "train.init_head=true");
   load_weights(SafetensorsFile(path), ten, {.new_head = true});
   for (ParameterId id = 0; id < ten.list().size(); ++id) {
     const bool head = ten.list()[id].name.starts_with("head.");
@@ -227,7 +227,7 @@ BOOST_AUTO_TEST_CASE(a_run_begins_with_given_weights) {
   x.model.dim = 32;
   BOOST_TEST(error_of([&] {
                run(x, workshop / "third", false, workshop / "first/last.safetensors");
-             }).find("tensor 'cls_token' has shape [1, 1, 16]; the model's has [1, 1, 32]") != std::string::npos);
+             }).find("tensor 'cls_token' has shape [1, 1, 16]; the model expects [1, 1, 32]") != std::string::npos);
   BOOST_TEST(!std::filesystem::exists(workshop / "third"));
 }
 

@@ -101,9 +101,9 @@ BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused) {
   attention.options["causal"] = {"false", "--set"};
   BOOST_CHECK_NO_THROW(VisionTransformer(model, attention));
   attention.options["causal"] = {"true", "--set"};
-  check_refused(model, attention, "[sima] causal is 'true'; expected false, since it has no causal form");
+  check_refused(model, attention, "[sima] causal is 'true'; expected false, since the mechanism has no causal form");
   attention.mechanism = {"softmax", "sima"};
-  check_refused(model, attention, "[sima] causal is 'true'; expected false, since it has no causal form");
+  check_refused(model, attention, "[sima] causal is 'true'; expected false, since the mechanism has no causal form");
   attention = {};
   attention.mechanism = {"pointwise"};
   attention.options["alpha"] = {"2", "--set"};

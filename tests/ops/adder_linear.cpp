@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(adaptive_scale_makes_the_root_mean_square_a_fifth) {
 }
 
 BOOST_AUTO_TEST_CASE(refusals_name_both_shapes) {
-  BOOST_TEST(refused("[adder_linear] x has 4 channels, weight [2, 3] takes 3; they must match", {5, 4}, {2, 3}, {2}));
+  BOOST_TEST(refused("[adder_linear] x has 4 channels, weight [2, 3] expects 3; they must match", {5, 4}, {2, 3}, {2}));
   BOOST_TEST(refused("[adder_linear] bias has shape [3]; expected [2]", {5, 3}, {2, 3}, {3}));
   BOOST_TEST(refused("[adder_linear] x has shape [5, 3], weight [6]; expected [..., inputs] and [outputs, inputs]",
                      {5, 3}, {6}, {2}));

@@ -94,7 +94,7 @@ inline std::string output_of_unfinished(const std::vector<std::string>& argument
   const Finished run = heed_with(arguments);
   BOOST_TEST(run.status == 0, run.err);
   BOOST_TEST(run.err.starts_with("heed: warning: "));
-  BOOST_TEST(run.err.find("its training is not finished: ") != std::string::npos, run.err);
+  BOOST_TEST(run.err.find("training is not finished: ") != std::string::npos, run.err);
   BOOST_TEST(std::count(run.err.begin(), run.err.end(), '\n') == 1);
   return run.out;
 }

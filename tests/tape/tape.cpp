@@ -38,7 +38,7 @@ bool equal(const Values& a, const std::vector<double>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end());
 }
 
-const std::string stale = "[tape] this variable belongs to a tape that was cleared or destroyed";
+const std::string stale = "[tape] the variable belongs to a tape that was cleared or destroyed";
 
 }  // namespace
 
@@ -107,18 +107,18 @@ BOOST_AUTO_TEST_CASE(a_variable_does_not_outlive_its_pass) {
   tape.emplace();  // another tape, perhaps at the same address
   BOOST_TEST(error_of([&] { fresh.shape(); }) == stale);
   BOOST_TEST(error_of([&] { add(tape->input(value.view()), fresh); }) == stale);
-  BOOST_TEST(error_of([] { D().shape(); }) == "[tape] this variable was never assigned a value");
+  BOOST_TEST(error_of([] { D().shape(); }) == "[tape] the variable has no value; assign one first");
 }
 
 BOOST_AUTO_TEST_CASE(one_backward_per_pass) {
   const Tensor<double> value(Shape{}, {1.0});
   Tape<double> tape;
   const D x = tape.input(value.view()), y = scale(x, 2);
-  BOOST_TEST(error_of([&] { tape.gradient(x); }) == "[tape] the gradient was asked for before backward");
+  BOOST_TEST(error_of([&] { tape.gradient(x); }) == "[tape] the gradient is read before backward; run backward first");
   tape.backward(y);
   BOOST_TEST(error_of([&] { tape.backward(y); }) ==
              "[tape] backward has already run; clear the tape and run the forward pass again");
-  const std::string recording = "[tape] backward has already run; clear the tape before recording anew";
+  const std::string recording = "[tape] backward has already run; clear the tape before recording another pass";
   BOOST_TEST(error_of([&] { scale(x, 3); }) == recording);
   BOOST_TEST(error_of([&] { tape.input(value.view()); }) == recording);
   BOOST_TEST(error_of([&] { tape.constant(value.view()); }) == recording);
@@ -130,9 +130,9 @@ BOOST_AUTO_TEST_CASE(tapes_do_not_mix) {
   Tape<double> a, b;
   const D x = a.input(value.view()), y = b.input(value.view());
   BOOST_TEST(error_of([&] { add(x, y); }) == "[add] the operands belong to different tapes");
-  BOOST_TEST(error_of([&] { a.backward(y); }) == "[tape] backward was asked for a variable of another tape");
+  BOOST_TEST(error_of([&] { a.backward(y); }) == "[tape] backward from a variable of another tape");
   a.backward(x);
-  BOOST_TEST(error_of([&] { a.gradient(y); }) == "[tape] gradients are kept for inputs of this tape only");
+  BOOST_TEST(error_of([&] { a.gradient(y); }) == "[tape] gradients exist for inputs of this tape only");
 }
 
 BOOST_AUTO_TEST_CASE(backward_needs_a_scalar_or_a_cotangent_and_something_to_differentiate) {
@@ -142,12 +142,12 @@ BOOST_AUTO_TEST_CASE(backward_needs_a_scalar_or_a_cotangent_and_something_to_dif
   BOOST_TEST(error_of([&] { tape.backward(y); }) ==
              "[tape] backward starts from a scalar loss, not from shape [2, 3]; give a cotangent");
   BOOST_TEST(error_of([&] { tape.backward(y, wrong.view()); }) ==
-             "[tape] backward from a variable of shape [2, 3] needs a cotangent of that shape, not [3, 2]");
+             "[tape] backward from a variable of shape [2, 3] with a cotangent of shape [3, 2]; the shapes must match");
   BOOST_TEST(error_of([&] { tape.backward(fixed, values.view()); }) ==
-             "[tape] backward: the variable does not depend on anything that takes a gradient");
+             "[tape] backward: the variable depends on no parameter or input with a gradient");
   tape.backward(y, values.view());  // the errors have not affected the pass
   BOOST_TEST(tape.gradient(x)[4] == 2 * values[4]);
-  BOOST_TEST(error_of([&] { tape.gradient(y); }) == "[tape] gradients are kept for inputs of this tape only");
+  BOOST_TEST(error_of([&] { tape.gradient(y); }) == "[tape] gradients exist for inputs of this tape only");
 }
 
 // A buffer on the tape is a constant, without memory in Gradients.
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(parameters_that_the_pass_does_not_have) {
   tape.begin(parameters);
   for (const ParameterId id : {-1, 3})
     BOOST_TEST(error_of([&] { tape.parameter(id); }) ==
-               fmt::format("[tape] parameter {} is used, but the pass has 3 parameters, from 0 on", id));
+               fmt::format("[tape] parameter {} is used, but the pass has 3 parameters, counted from 0", id));
 }
 
 // A loop with begin() uses the gradients of each step alone: from w = 4, steps of 1/4 against the gradient of w^2 halve
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(parameters_lie_side_by_side_and_names_are_unique) {
   ParameterList list = small_list();
   BOOST_TEST(error_of([&] {
                list.add({"weight", {1}, Initial::constant(0)});
-             }) == "[parameters] two tensors are called 'weight'");
+             }) == "[parameters] two tensors have the name 'weight'");
 }
 
 // Initial values depend on seed and name, not on declaration order or number type.
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(without_gradients_nothing_is_recorded) {
   const D y = scale(tape.parameter(0), 2);
   BOOST_TEST(!tape.wanted(y));
   BOOST_TEST(error_of([&] { tape.backward(y, parameters[0]); }) ==
-             "[tape] backward: the variable does not depend on anything that takes a gradient");
+             "[tape] backward: the variable depends on no parameter or input with a gradient");
 }
 
 // Kept elements are divided by the probability of keeping. Of 10,000, 30 % are dropped, within five standard deviations

@@ -85,10 +85,11 @@ BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
       for (Index i = 0; i < last.size(); ++i) BOOST_TEST(std::abs(all[depth - 1][i] - last[i]) < 1e-13);
     }
     BOOST_TEST(error_of([&] { model->require_features(4); }) ==
-               "[model] features of the last 4 blocks; this model has those of 1 to 3");
+               "[model] features of the last 4 blocks; expected 1 to 3 blocks");
   }
   const std::unique_ptr<Model> text = make_model(load_experiment("models/text-micro.toml"));
-  BOOST_TEST(error_of([&] { text->require_features(1); }) == "[model] this model has no features: it takes no images");
+  BOOST_TEST(error_of([&] { text->require_features(1); }) ==
+             "[model] this model has no features: it does not accept images");
 }
 
 // In the order of the images, for any number of threads; an image's two blocks are concatenated. More images than the
@@ -165,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
     right += std::max_element(found[0].data() + 3 * i, found[0].data() + 3 * i + 3) - found[0].data() - 3 * i == i % 3;
   BOOST_TEST(right >= 57);
   BOOST_TEST(error_of([&] { linear_logits(teachers, teachers.values, 3, {.batch = 61}); }) ==
-             "a linear classifier of 60 training examples; expected 61, a batch, or more");
+             "a linear classifier with 60 training examples; expected at least 61, one batch");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(bfloat16_learns_as_float_does) {
   x.train.dtype = "bf16";
   if (kernels::bf16_obstacle()) {
     BOOST_CHECK_EXCEPTION(record(x, workshop / "bf16"), Error, [](const Error& e) {
-      return std::string(e.what()).find("[train] dtype = \"bf16\": it needs a CPU with AVX512-BF16") == 0;
+      return std::string(e.what()).find("[train] dtype = \"bf16\" requires a CPU with AVX512-BF16") == 0;
     });
     return;
   }

@@ -248,11 +248,10 @@ BOOST_FIXTURE_TEST_CASE(processes_that_have_no_subtree_are_refused, Batch11) {
     for (const std::string& error : errors) BOOST_TEST(error == errors[0]);
     return errors[0];
   };
-  BOOST_TEST(error_with(4, 11, 4) ==
-             "[train] batch = 11 in microbatches of 4 can be shared by 1 or 2 processes, not by 4");
+  BOOST_TEST(error_with(4, 11, 4) == "[train] batch = 11 in microbatches of 4: expected 1 or 2 processes, found 4");
   BOOST_TEST(error_with(3, 128, 8) ==
-             "[train] batch = 128 in microbatches of 8 can be shared by 1, 2, 4, 8 or 16 processes, not by 3");
-  BOOST_TEST(error_with(2, 8, 8) == "[train] batch = 8 in microbatches of 8 can be shared by 1 process, not by 2");
+             "[train] batch = 128 in microbatches of 8: expected 1, 2, 4, 8 or 16 processes, found 3");
+  BOOST_TEST(error_with(2, 8, 8) == "[train] batch = 8 in microbatches of 8: expected 1 process, found 2");
   BOOST_TEST(error_with(8, 64, 8) == "no error");
 }
 

@@ -20,7 +20,7 @@ class BugHunt : public MechanismBase<BugHunt> {
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("length", length, "m, the rows that keys and values are projected to");
+    visit("length", length, "m, number of projected keys and values");
   }
   static std::vector<OptionValues> variants() { return {{}}; }
   MechanismTraits traits() const override { return {.cross = true}; }

@@ -35,9 +35,11 @@ class MySoft : public MechanismBase<MySoft> {
 
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, dim / heads, 0, dim / heads}; }
   void check(const AttentionShape& shape) const override {
-    require(shape.queries == shape.keys, "[my_soft] {} queries and {} keys; q serves as k", shape.queries, shape.keys);
-    require(landmarks >= 1 && landmarks <= shape.body(), "[my_soft] landmarks is {}; expected 1 to {}, the tokens",
-            landmarks, shape.body());
+    require(shape.queries == shape.keys,
+            "[my_soft] {} queries and {} keys; the numbers must be equal, since q is also the key", shape.queries,
+            shape.keys);
+    require(landmarks >= 1 && landmarks <= shape.body(),
+            "[my_soft] landmarks is {}; expected 1 to {}, the number of tokens", landmarks, shape.body());
     require(iterations >= 0 && iterations <= 64, "[my_soft] iterations is {}; expected 0 to 64", iterations);
   }
 

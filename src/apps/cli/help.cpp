@@ -20,25 +20,26 @@ constexpr const char* of_runs =
     "What is in a run directory (heed train --run DIR):\n\n"
     "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
     "  environment.json   version and commit, date, compiler, CPU, BLAS, threads; are subnormal numbers kept?\n"
-    "  init.json          where the run began with given weights: their file, its CRC-32, and what each tensor got\n"
-    "  plugins.json       where mechanisms came from plugins: the files of these\n"
+    "  init.json          for a run started from given weights: their file, its CRC-32, and what each tensor got\n"
+    "  plugins.json       for mechanisms from plugins: the plugins' files\n"
     "  cost.json          operations and energy of the model, by layer\n"
     "  metrics.csv        a row for each epoch, and each step with train.log_steps:\n"
     "                     kind,epoch,step,loss,accuracy,lr,images_per_s; kind is step, train, valid or test\n"
     "  gradients.csv      norms of gradients before clipping, for the same steps and epochs\n"
     "  best.safetensors   the weights with the best validation accuracy, once an epoch is complete; eval, predict\n"
     "                     and maps use them, and before that last.safetensors\n"
-    "  last.safetensors   the weights and all else that going on takes\n\n"
-    "What commands make of a run, such as the sheets of heed maps, goes there too, unless -o names another place.\n";
+    "  last.safetensors   the weights and all other state that --resume needs\n\n"
+    "Output of other commands, such as the pictures of heed maps, is written there too, unless -o names another "
+    "file.\n";
 
 constexpr const char* of_status =
     "Exit status:\n\n"
-    "  0    all is well\n"
+    "  0    success\n"
     "  1    a check has failed: a gradient, a bound, a comparison\n"
-    "  2    bad input, said in one line on stderr; or output that could not be written\n"
+    "  2    bad input, described in one line on stderr; or output that could not be written\n"
     "  3    training diverged: a loss or weight is not finite\n"
-    "  130  interrupted; the run is saved, and heed train --resume goes on with it (interrupted once more, two\n"
-    "       seconds later, it ends at once, with what the last checkpoint has)\n";
+    "  130  interrupted; the run is saved, and heed train --resume continues it (a second interrupt, two seconds\n"
+    "       later, ends it at once with the state of the last checkpoint)\n";
 
 /// Returns the tables of self-supervised training.
 std::string dino_table() {
@@ -89,16 +90,15 @@ std::string of_experiments() {
   Experiment shown;
   shown.model.class_token = true;
   const std::string usual = to_toml(shown);
-  return "An experiment file is TOML: a model as its `base`, and what should differ. `base` is looked up beside the\n"
-         "file, then in the working directory, then among the files that came with heed. --set TABLE.KEY=VALUE\n"
-         "overrides a key. A key that changes nothing beside the others, such as optim.momentum beside\n"
-         "optim.name = \"adamw\", is said in a line. These are all keys, with their defaults; sizes of 0 have none\n"
-         "and must be given:\n\n" +
+  return "An experiment file is TOML: a model as its `base`, and the keys that differ. `base` is looked up beside\n"
+         "the file, then in the working directory, then among the files installed with heed. --set TABLE.KEY=VALUE\n"
+         "overrides a key. A key without effect, such as optim.momentum with optim.name = \"adamw\", causes a\n"
+         "warning. These are all keys, with their defaults; sizes of 0 have no default and must be given:\n\n" +
          usual + model_tables() +
-         "\nWith data sets of scenes and of sequences, which refuse what means nothing to them:\n\n" +
-         data_table(usual) + "\nWith train.method = \"dino\":\n\n" + dino_table() +
-         "\nKeys that take one of some words:\n\n" + words_of_keys() +
-         "\n`heed list` shows the mechanisms; their options stand in [attention] or in [attention.NAME].\n";
+         "\nWith data sets of scenes and of sequences, which reject keys that do not apply:\n\n" + data_table(usual) +
+         "\nWith train.method = \"dino\":\n\n" + dino_table() + "\nKeys with a fixed set of values:\n\n" +
+         words_of_keys() +
+         "\n`heed list` shows the mechanisms; their options are keys of [attention] or [attention.NAME].\n";
 }
 
 struct Topic {
@@ -108,8 +108,8 @@ struct Topic {
 };
 
 constexpr Topic topics[] = {
-    {"experiment", "what an experiment file may hold: all keys", of_experiments},
-    {"run", "what is in a run directory", [] { return std::string(of_runs); }},
+    {"experiment", "all keys of an experiment file", of_experiments},
+    {"run", "files of a run directory", [] { return std::string(of_runs); }},
     {"status", "exit status", [] { return std::string(of_status); }},
 };
 
@@ -129,7 +129,7 @@ int help_command(const CommandLine& line, const std::vector<std::string>& words)
     }
   if (!words.empty()) {
     const std::vector<std::string> known = subjects(line);
-    require(std::ranges::find(known, words[0]) != known.end(), "help: there is no topic or command {}{}",
+    require(std::ranges::find(known, words[0]) != known.end(), "help: unknown topic or command {}{}",
             in_quotes(words[0]), suggestion(words[0], known));
   }
   std::cout << line.help(words);

@@ -66,8 +66,8 @@ void print_pictures(const MechanismEntry& entry) {
   for (const OptionValues& options : entry.variants()) {
     const auto mechanism = entry.make(options);
     if (const MapCapability* const maps = mechanism->maps())
-      add("map", fmt::format("the attention map, {}which is drawn if no other is asked for",
-                             maps->map_traits().axes == MapAxes::channels ? "of channels by channels, " : ""));
+      add("map", fmt::format("the attention map, {}drawn by default",
+                             maps->map_traits().axes == MapAxes::channels ? "channels by channels, " : ""));
     for (const PictureInfo& picture : picture_infos(*mechanism)) add(picture.name, picture.meaning);
   }
   std::cout << fitted(
@@ -95,8 +95,8 @@ int list_one(const std::string& name) {
                                   "", entry.complexity, options.empty() ? " none" : ""));
   print_options(options);
   if (std::ranges::none_of(options, [](const OptionInfo& option) { return option.name == "causal"; }))
-    std::cout << fitted(fmt::format("{:14}it has no causal form\n", ""));
-  std::cout << "\nsettings that are compared with other mechanisms:\n";
+    std::cout << fitted(fmt::format("{:14}no causal form\n", ""));
+  std::cout << "\nsettings for comparisons with other mechanisms:\n";
   for (const MechanismSetting& setting : entry.settings())
     std::cout << fitted(setting.options.empty()
                             ? fmt::format("  {}\n", setting.label)
@@ -112,7 +112,7 @@ int list_one(const std::string& name) {
       entry.name, options_text(first, " --set attention."), plugin ? plugin->source : mechanism_page(entry.name)));
   if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
   if (const std::string why = misfit(*mechanism); !why.empty())
-    std::cout << fitted(fmt::format("models/vit-micro.toml has 50 tokens, and needs other numbers: {}\n", why));
+    std::cout << fitted(fmt::format("models/vit-micro.toml has 50 tokens and needs other sizes: {}\n", why));
   const std::string experiment = fmt::format("experiments/mnist-{}.toml", entry.name);
   if (std::filesystem::exists(find_installed(experiment))) std::cout << fmt::format("in use:        {}\n", experiment);
   return ok;
@@ -160,11 +160,10 @@ void add_list(Command program) {
   static std::vector<std::string> styled;
   Command command = program.command("list", "Show the attention mechanisms and their options");
   command.option("NAME", &name, "one mechanism, in full", {.offered = mechanism_names()});
-  command.option(
-      "--settings", &settings,
-      "list comparable settings, one per line: label; growth of time with tokens, or matrix where parameters "
-      "are tokens x tokens; NAME:OPTION=VALUE...",
-      {.excludes = "NAME"});
+  command.option("--settings", &settings,
+                 "list comparable settings, one per line: label; growth of time with tokens, or matrix for parameters "
+                 "of size tokens x tokens; NAME:OPTION=VALUE...",
+                 {.excludes = "NAME"});
   command.option("--style", &styled,
                  "list the colour, marker and dashes of lines with these names in a chart, one per line; repeatable",
                  {.value = "LINE", .excludes = "NAME"});

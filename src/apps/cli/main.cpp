@@ -147,7 +147,7 @@ int run(int argc, char** argv) {
   return line.run(argc, argv, [](const std::string& command) {
     const bool shared = command == "train" || command == "eval" || command == "bench";
     require(shared || started_processes().count() == 1,
-            "{}: {} processes were started; this command is for one, and train, eval and bench are for several",
+            "{}: {} processes were started; this command runs in one process; only train, eval and bench use several",
             command, started_processes().count());
     if (command != "plugin") load_plugins(plugins);  // `plugin` may be about to rebuild one
   });

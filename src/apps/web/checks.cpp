@@ -37,8 +37,8 @@ struct Cases {
   }
 
   const CheckCase& operator[](Index number) const {
-    require(number >= 0 && number < static_cast<Index>(list.size()), "[check] there is no case {} of {}", number,
-            list.size());
+    require(number >= 0 && number < static_cast<Index>(list.size()), "[check] unknown case {}; there are {} cases",
+            number, list.size());
     return list[static_cast<std::size_t>(number)];
   }
 };

@@ -39,7 +39,7 @@ const char* heed_ask(const char* request) {
     result["answer"] = std::move(reply.json);
     e.text = result.dump();
   } catch (const std::bad_alloc&) {
-    e.text = R"({"error":"there is too little memory"})";
+    e.text = R"({"error":"not enough memory"})";
   } catch (const std::exception& error) {
     e.text = heed::Json::object({{"error", error.what()}}).dump();
   }

@@ -16,9 +16,9 @@ namespace {
 Experiment load(const std::string& config, const std::vector<std::string>& sets) {
   Experiment x = load_recorded(config, sets);
   require(x.model.family == "vit" && x.model.output == "class" && !x.self_supervised(),
-          "{}: the page takes Vision Transformers that classify images", config);
+          "{}: the page supports only Vision Transformers that classify images", config);
   require(x.data.name.ends_with("mnist") && x.model.classes == 10,
-          "{}: the page takes models of mnist and of fashion-mnist; data.name is {}", config, x.data.name);
+          "{}: the page supports only models of mnist and fashion-mnist; data.name is {}", config, x.data.name);
   return x;
 }
 
@@ -40,8 +40,9 @@ Json block_json(const AttentionSite<float>& site, Reply& reply) {
   if (const MapCapability* const maps = site.mechanism.maps()) {
     const MapTraits traits = maps->map_traits();
     const bool tokens = traits.axes == MapAxes::tokens;
-    const PictureInfo info{"map", tokens ? "attention of each token to each" : "attention of each channel to each",
-                           tokens ? PictureAxes::pairs : PictureAxes::matrix};
+    const PictureInfo info{
+        "map", tokens ? "attention of each token to each token" : "attention of each channel to each channel",
+        tokens ? PictureAxes::pairs : PictureAxes::matrix};
     Tensor<float> map(map_shape(site.mechanism, site.inputs.front().shape));
     make_map(site.mechanism, site.inputs.front(), map.data());
     pictures.push_back(picture_json(info, traits.identity, reply.keep(std::move(map))));

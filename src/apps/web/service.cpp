@@ -30,7 +30,7 @@ Image image_of(const Json& request, Service::Bytes bytes) {
   const bool fits = (size.channels == 1 || size.channels == 3) && size.height > 0 && size.width > 0 &&
                     size.height <= max_image_side && size.width <= max_image_side &&
                     size.elements() == static_cast<Index>(bytes.size());
-  require(fits, "an image of {} was announced, {} bytes were given", to_string(size), bytes.size());
+  require(fits, "expected an image of {}, found {} bytes", to_string(size), bytes.size());
   image.pixels.assign(bytes.begin(), bytes.end());
   return image;
 }
@@ -117,7 +117,7 @@ Reply Service::operator()(const Json& request, Bytes bytes) {
   } else if (ask == "surrogates") {
     surrogate_gradients(reply);
   } else {
-    fail("there is no request {}", in_quotes(ask));
+    fail("unknown request {}", in_quotes(ask));
   }
   return reply;
 }
@@ -130,7 +130,7 @@ Member& Service::member(const Json& request) {
 
 Training& Service::training(const Json& request) {
   const auto found = trainings_.find(request.at("model").integer());
-  require(found != trainings_.end(), "there is no such model {}", request.at("model").integer());
+  require(found != trainings_.end(), "unknown model {}", request.at("model").integer());
   return *found->second;
 }
 

@@ -25,8 +25,8 @@ ImageSets image_sets(const std::string& name, Index classes, ImageSize size, Ind
   const Index all = trained + tested;
   const auto pixels = static_cast<std::size_t>(all * size.elements());
   require(trained > 0 && tested > 0 && bytes.size() == pixels + static_cast<std::size_t>(all),
-          "{}: {} images of {} to train on and {} to test with were announced, {} bytes were given", name, trained,
-          to_string(size), tested, bytes.size());
+          "{}: expected {} images of {} for training and {} for test, found {} bytes", name, trained, to_string(size),
+          tested, bytes.size());
   std::vector<std::string> names;
   for (Index c = 0; c < classes; ++c) names.push_back(fmt::format("{}", c));
   const auto set_of = [&](Index first, Index count) {
@@ -64,7 +64,7 @@ Json Training::step() {
   const BatchResult result = gradient_.run(batch, random);
   const Clipping clipping = clip(gradient_.gradients(), x.optim.clip, false);
   require(std::isfinite(result.loss) && std::isfinite(clipping.norm),
-          "training diverged at step {}; a smaller learning rate than {} may help", step_ + 1, x.optim.lr);
+          "training diverged at step {}; try a learning rate smaller than {}", step_ + 1, x.optim.lr);
   const Rates rates = rates_of(x.optim, step_, per_epoch, x.train.epochs * per_epoch);
   optimizer_.step(member_->parameters(), gradient_.gradients(), rates, clipping.factor);
   ++step_;

@@ -36,9 +36,9 @@ void AftOptions::check(const AttentionShape& shape) const {
   require(std::isfinite(coefficient), "[aft] coef is {}; expected a finite number", coefficient);
   require(shape.width == shape.value_width, "[aft] q has {} channels, v has {}; they must match", shape.width,
           shape.value_width);
-  require(conv() || shape.heads == 1, "[aft] {} heads; all variants but conv have one", shape.heads);
+  require(conv() || shape.heads == 1, "[aft] {} heads; expected 1, since only variant=conv has several", shape.heads);
   require(shape.keys == shape.queries || (!conv() && !local && !causal),
-          "[aft] {} keys and {} queries; they must be as many unless variant is full or simple and not causal",
+          "[aft] {} keys and {} queries; the numbers must be equal unless variant is full or simple and not causal",
           shape.keys, shape.queries);
   if (!conv()) return;
   require(!shape.class_token,

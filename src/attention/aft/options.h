@@ -18,7 +18,7 @@ struct AftOptions {
   void options(Visitor& visit) {
     visit("variant", variant, {"full", "local", "simple", "conv"}, "where keys have a position bias");
     visit("param", param, {"factored", "dense"}, "full, local: the bias is u p^T, or a matrix w");
-    visit("rank", rank, "full, local: columns of u and p");
+    visit("rank", rank, "full, local: number of columns of u and p");
     visit("window", window, "local (required): keys with |t - s| < window have a bias");
     visit("size", size, "conv: side of the window, odd");
     visit("dims", dims, "conv: 2, a window on the image's grid, or 1, along the tokens");
@@ -28,7 +28,7 @@ struct AftOptions {
     visit("query", query, "sigma(q) gates the result");
     visit("causal", causal, "all but conv: a query sees the keys up to its own position only");
     visit("sparsity", sparsity, {"none", "entropy", "gumbel"},
-          "conv: what makes the biases of a head sparse in training");
+          "conv: method that makes the biases of a head sparse in training");
     visit("coef", coefficient, "conv, sparsity=entropy: factor of the entropies in the loss");
     visit("tau", tau, "conv, sparsity=gumbel: temperature of the samples");
   }

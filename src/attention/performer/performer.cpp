@@ -41,7 +41,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("features", features, "m, how many random features (required in a model)");
+    visit("features", features, "m, number of random features (required in a model)");
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 

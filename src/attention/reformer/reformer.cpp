@@ -38,10 +38,10 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("rounds", rounds, "of hashing (required in a model)");
+    visit("rounds", rounds, "number of hash rounds (required in a model)");
     visit("buckets", buckets,
-          "of a round's hash, an even number (required in a model); 0: as many as chunks, made even");
-    visit("chunk", chunk, "tokens of a chunk (required); it must divide their number");
+          "number of buckets in a round, even (required in a model); 0: the number of chunks, rounded to even");
+    visit("chunk", chunk, "tokens per chunk (required); must divide the number of tokens");
   }
 
   static std::vector<OptionValues> variants() {
@@ -64,16 +64,18 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
 
   void check(const AttentionShape& shape) const override {
     const Index N = shape.queries;
-    require(N == shape.keys, "[reformer] there are {} queries and {} keys; q serves as k, so they must be the same", N,
+    require(N == shape.keys,
+            "[reformer] there are {} queries and {} keys; the numbers must be equal, since keys are computed from q", N,
             shape.keys);
     require(rounds >= 1 && rounds <= 1024, "[reformer] rounds is {}; expected 1 to 1024", option_text(rounds));
-    require(shape.full_length(), "[reformer] a sequence has {} tokens; expected {}, of which its chunks are made", N,
+    require(shape.full_length(),
+            "[reformer] a sequence has {} tokens; expected {}, the full length, which is divided into chunks", N,
             shape.longest);
     require(chunk >= 1 && N % chunk == 0, "[reformer] chunk is {}; it must divide the {} tokens", option_text(chunk),
             N);
     require(buckets >= 0 && buckets % 2 == 0,
             "[reformer] buckets is {}; expected an even number, or 0 for one per chunk", option_text(buckets));
-    require(bucket_count(shape) <= N, "[reformer] buckets is {}; expected at most {}, the tokens there are",
+    require(bucket_count(shape) <= N, "[reformer] buckets is {}; expected at most {}, the number of tokens",
             bucket_count(shape), N);
   }
 

@@ -11,23 +11,25 @@ namespace heed {
 /// `setting` is the option that requires it, `instead` one that does not.
 inline void require_image_grid(const AttentionShape& s, const char* owner, std::string_view setting,
                                const char* instead) {
-  require(!s.sequence(), "[{}] {}; a sequence has no grid: expected {}", owner, setting, instead);
+  require(!s.sequence(), "[{}] {}; a sequence has no image grid: expected {}", owner, setting, instead);
   require(s.queries == s.keys && s.grid_height > 0 && s.grid_height * s.grid_width + s.class_token == s.queries,
-          "[{}] {}; expected an image grid of the tokens, but {} queries and {} keys are not {} x {}", owner, setting,
-          s.queries, s.keys, s.grid_height, s.grid_width);
+          "[{}] {}; {} queries and {} keys do not form an image grid of {} x {}", owner, setting, s.queries, s.keys,
+          s.grid_height, s.grid_width);
 }
 
 /// Throws Error in the same cases, and if there are tokens before the patches.
 inline void require_image_grid_alone(const AttentionShape& s, const char* owner, std::string_view setting,
                                      const char* instead) {
   require_image_grid(s, owner, setting, instead);
-  require(!s.class_token, "[{}] {}; a class token or register has no place on the grid: expected {}", owner, setting, instead);
+  require(!s.class_token, "[{}] {}; a class token or register has no position on the image grid: expected {}", owner,
+          setting, instead);
 }
 
 /// Throws Error unless option `name`, the side of square cells, divides the grid's height and width.
 inline void require_cells(const AttentionShape& s, const char* owner, const char* name, Index side) {
-  require(s.grid_height % side == 0 && s.grid_width % side == 0, "[{}] {} is {}; it must divide the grid, {} x {}",
-          owner, name, side, s.grid_height, s.grid_width);
+  require(s.grid_height % side == 0 && s.grid_width % side == 0,
+          "[{}] {} is {}; it must divide both sides of the image grid, {} x {}", owner, name, side, s.grid_height,
+          s.grid_width);
 }
 
 }  // namespace heed

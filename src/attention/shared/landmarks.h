@@ -16,10 +16,11 @@ struct LandmarkOptions {
   template <class Visitor>
   void options(Visitor& visit) {
     visit("sampling", sampling, {"pool", "conv", "random", "first"},
-          "landmarks: means of cells, a convolution, tokens");
+          "landmarks are cell means, outputs of a convolution, random tokens or the first tokens");
     visit("ratio", ratio, "side of a cell (pool, conv)");
-    visit("landmarks", landmarks, "how many (random, first; pool instead of ratio: a square, as many adaptive cells)");
-    visit("dims", dims, "2: cells of the image grid; 1: of consecutive tokens (pool by ratio, sequences)");
+    visit("landmarks", landmarks,
+          "number of landmarks (random, first; pool, instead of ratio: a square number of adaptive cells)");
+    visit("dims", dims, "2: cells of the image grid; 1: cells of consecutive tokens (pool with ratio; sequences)");
   }
 
   /// Sets sizes that were not given from the shapes of the tensors that hold landmarks.
@@ -35,38 +36,38 @@ struct LandmarkOptions {
     require(dims == 1 || dims == 2, "[{}] dims is {}; expected 1 or 2", owner, dims);
     require(ratio >= 0, "[{}] ratio is {}; expected 1 or more", owner, ratio);
     if (sampling == Sampling::random || sampling == Sampling::first) {
-      require(ratio == 0, "[{}] ratio is {}; sampled tokens are counted by landmarks", owner, ratio);
+      require(ratio == 0, "[{}] ratio is {}; sampling=random and sampling=first use landmarks instead", owner, ratio);
       require(landmarks >= 1 && (landmarks <= tokens || shape.sequence()),
-              "[{}] landmarks is {}; expected 1 to {}, the tokens there are", owner, landmarks, tokens);
+              "[{}] landmarks is {}; expected 1 to {}, the number of tokens", owner, landmarks, tokens);
       require(sampling == Sampling::first || shape.full_length(),
-              "[{}] a sequence has {} tokens; expected {}, among which sampling = random draws its landmarks", owner,
-              shape.queries, shape.longest);
+              "[{}] a sequence has {} tokens; expected {}, the full length, from which sampling=random draws landmarks",
+              owner, shape.queries, shape.longest);
       return;
     }
     if (sampling == Sampling::conv) {
-      require(dims == 2, "[{}] dims is 1; sampling=conv works on the image grid", owner);
-      require(!shape.sequence(), "[{}] sampling is conv; a sequence has no grid", owner);
-      require(landmarks == 0, "[{}] landmarks is {}; sampling=conv takes ratio", owner, landmarks);
+      require(dims == 2, "[{}] dims is 1; sampling=conv needs the image grid, dims=2", owner);
+      require(!shape.sequence(), "[{}] sampling is conv; a sequence has no image grid", owner);
+      require(landmarks == 0, "[{}] landmarks is {}; sampling=conv uses ratio instead", owner, landmarks);
     }
     require((ratio > 0) != (landmarks != 0),
-            "[{}] ratio is {}, landmarks is {}; expected one of them, such as attention.landmarks=49", owner, ratio,
+            "[{}] ratio is {}, landmarks is {}; set exactly one of them, such as attention.landmarks=49", owner, ratio,
             landmarks);
     constexpr Index most = 16'384;  // the matrix of their distances is inverted
     const Index count = landmarks != 0 ? landmarks : tokens / ratio / (dims == 1 ? 1 : ratio);
     require(count <= most, "[{}] there are {} landmarks; expected at most {}", owner, count, most);
     if (shape.sequence()) {
-      require(dims == 1, "[{}] dims is 2; a sequence has no grid: expected dims=1", owner);
+      require(dims == 1, "[{}] dims is 2; a sequence has no image grid: expected dims=1", owner);
       require(landmarks >= 0, "[{}] landmarks is {}; expected 1 or more", owner, landmarks);
       return;
     }
     if (dims == 1) {
-      require(landmarks == 0, "[{}] landmarks is {}; dims=1 takes ratio", owner, landmarks);
+      require(landmarks == 0, "[{}] landmarks is {}; dims=1 uses ratio instead", owner, landmarks);
       require(tokens > 0 && tokens % ratio == 0, "[{}] ratio is {}; it must divide the {} tokens", owner, ratio,
               tokens);
       return;
     }
     require(shape.grid_height * shape.grid_width == tokens && tokens > 0,
-            "[{}] {} tokens on a grid of {} x {}; sampling needs an image grid", owner, tokens, shape.grid_height,
+            "[{}] {} tokens, image grid {} x {}; sampling needs a grid of all tokens", owner, tokens, shape.grid_height,
             shape.grid_width);
     if (ratio > 0)
       require_cells(shape, owner, "ratio", ratio);

@@ -79,9 +79,10 @@ void OptionReader::finish() const {
   for (const auto& [name, text] : values_) {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     if (name == causal && text == "false") continue;
-    if (name == causal) fail("[{}] causal is {}; expected false, since it has no causal form", owner_, in_quotes(text));
+    if (name == causal)
+      fail("[{}] causal is {}; expected false, since the mechanism has no causal form", owner_, in_quotes(text));
     fail("[{}] has no option '{}'{}", owner_, name,
-         known_.empty() ? std::string("; it takes none") : suggestion(name, known_));
+         known_.empty() ? std::string("; it has none") : suggestion(name, known_));
   }
 }
 

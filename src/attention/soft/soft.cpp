@@ -62,8 +62,8 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     visit("iterations", iterations, "Newton-Raphson steps, 0 to 64; in float, rounding may show above 30");
     visit("init", init, {"damped", "plain", "backtrack"}, "starting factor: 1.8, 2 or 2 b^n over |A|^2");
     visit("inverse_grad", inverse_grad, {"unrolled", "implicit"}, "gradient of the iteration or of the true inverse");
-    visit("kernel", kernel, {"nystrom", "exact"}, "by landmarks, or between all tokens");
-    visit("normalize", normalize, {"none", "map", "inverse"}, "what is divided by the roots of its row sums");
+    visit("kernel", kernel, {"nystrom", "exact"}, "with landmarks, or between all tokens");
+    visit("normalize", normalize, {"none", "map", "inverse"}, "matrix normalised by the square roots of its row sums");
     visit("landmark_act", landmark_act, "layer norm and gelu on landmarks");
     visit("vconv", vconv, "side of a depth-wise convolution of v that is added, odd; 0: none");
   }
@@ -124,10 +124,10 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
 
   void check(const AttentionShape& shape) const override {
     require(shape.queries == shape.keys,
-            "[soft] there are {} queries and {} keys; q serves as k, so they must be the same", shape.queries,
-            shape.keys);
+            "[soft] there are {} queries and {} keys; the numbers must be equal, since q is also the key",
+            shape.queries, shape.keys);
     require(iterations >= 0 && iterations <= 64, "[soft] iterations is {}; expected 0 to 64", iterations);
-    require(ridge >= 0 && std::isfinite(ridge), "[soft] ridge is {}; expected a finite number, not below 0", ridge);
+    require(ridge >= 0 && std::isfinite(ridge), "[soft] ridge is {}; expected a finite number, 0 or more", ridge);
     require(kernel == Kernel::nystrom || normalize != Normalize::inverse,
             "[soft] normalize is inverse; expected none or map, since kernel=exact has no inverse");
     require(kernel == Kernel::nystrom || !landmark_act, "[soft] landmark_act is true; kernel=exact has no landmarks");
@@ -135,7 +135,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
             "[soft] vconv is {}; expected an odd number up to 999, or 0", vconv);
     require(vconv == 0 ||
                 (shape.grid_height > 0 && shape.grid_height * shape.grid_width + shape.class_token == shape.queries),
-            "[soft] vconv is {}; {} tokens on a grid of {} x {} are no image to convolve", vconv,
+            "[soft] vconv is {}; its convolution needs an image grid, but {} tokens do not fill {} x {}", vconv,
             shape.queries - shape.class_token, shape.grid_height, shape.grid_width);
     if (kernel == Kernel::nystrom) landmark.check(mechanism_name, shape);
   }
@@ -250,7 +250,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
   }
 
   std::vector<PictureInfo> picture_infos() const override {
-    return {{"landmarks", "How near each landmark (row) is to each token (column)", PictureAxes::matrix}};
+    return {{"landmarks", "Similarity of each landmark (row) to each token (column)", PictureAxes::matrix}};
   }
 
   /// Returns P of each head.

@@ -27,7 +27,7 @@ namespace heed {
 class Window : public MechanismBase<Window>, public WithMap<Window> {
  public:
   static constexpr const char* mechanism_name = "window";
-  static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v among tokens near each other, or of the same cell";
+  static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v among nearby tokens, or tokens of the same cell";
   static constexpr const char* complexity = "time O(N w d) for w keys in a window, memory O(N)";
 
   Index window = not_set, dims = 1, shift = 0;
@@ -35,7 +35,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
   template <class Visitor>
   void options(Visitor& visit) {
     visit("window", window,
-          "w: a token sees those less than w away, w - 1 on each side; dims=2: side of a cell (required)");
+          "w: a token sees tokens less than w away, w - 1 on each side; dims=2: side of a cell (required)");
     visit("dims", dims, "1: along the tokens; 2: cells of the image grid");
     visit("shift", shift, "dims=2: rows and columns that the cells are shifted by, less than window");
   }
@@ -55,7 +55,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
     if (dims == 1) {
       require(shift == 0, "[window] shift is {}; expected 0, since dims=1 has no cells", shift);
       require(s.queries - s.keys < window,
-              "[window] window is {}; the last of {} queries sees none of {} keys: expected {} or more", window,
+              "[window] window is {}; the last of {} queries sees none of the {} keys: expected {} or more", window,
               s.queries, s.keys, s.queries - s.keys + 1);
       return;
     }

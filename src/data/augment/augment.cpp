@@ -24,17 +24,17 @@ Augmentations parse_augmentations(const DataConfig& config) {
     *known->second = true;
   }
   require(config.crop_padding >= 0 && config.crop_padding <= max_image_side,
-          "data.crop_padding is {}; it must be 0 to {}", config.crop_padding, max_image_side);
+          "data.crop_padding is {}; expected 0 to {}", config.crop_padding, max_image_side);
   require(config.mixup_alpha > 0 && config.mixup_alpha <= 1e6,
           "data.mixup_alpha is {}; expected more than 0, and at most 1e6", config.mixup_alpha);
   require(config.cutmix_alpha > 0 && config.cutmix_alpha <= 1e6,
           "data.cutmix_alpha is {}; expected more than 0, and at most 1e6", config.cutmix_alpha);
   require(config.erase_probability >= 0 && config.erase_probability <= 1,
-          "data.erase_probability is {}; it must be between 0 and 1", config.erase_probability);
-  require(config.randaugment_ops >= 0 && config.randaugment_ops <= 100,
-          "data.randaugment_ops is {}; it must be 0 to 100", config.randaugment_ops);
+          "data.erase_probability is {}; expected 0 to 1", config.erase_probability);
+  require(config.randaugment_ops >= 0 && config.randaugment_ops <= 100, "data.randaugment_ops is {}; expected 0 to 100",
+          config.randaugment_ops);
   require(config.randaugment_magnitude >= 0 && config.randaugment_magnitude <= 10,
-          "data.randaugment_magnitude is {}; it must be between 0 and 10", config.randaugment_magnitude);
+          "data.randaugment_magnitude is {}; expected 0 to 10", config.randaugment_magnitude);
   return which;
 }
 

@@ -62,7 +62,7 @@ Image fitted(Image image, ImageSize target, const DataConfig& data) {
 
 Image convert(Image image, ImageSize target) {
   require(target.channels == 1 || target.channels == 3, "an image can have 1 or 3 channels, not {}", target.channels);
-  require(target.height >= 1 && target.width >= 1, "an image cannot be {}", to_string(target));
+  require(target.height >= 1 && target.width >= 1, "an image of {} is empty", to_string(target));
   // Resampling runs on whichever format has fewer channels.
   if (image.size.channels == 3 && target.channels == 1) image = to_grey(image);
   if (image.size.height != target.height || image.size.width != target.width)

@@ -67,7 +67,7 @@ static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int 
   std::free(rows);
   return stbi__err(stream.avail_out == 0 ? "more data than pixels"
                    : stream.msg          ? stream.msg
-                                         : "its data end early",
+                                         : "its data is incomplete",
                    ""),
          nullptr;
 }
@@ -148,25 +148,24 @@ ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>
   if (size.channels > 0) return size;
   require(!bytes.empty(), "{}: not a readable image: the file is empty", path);
   require(!data::jpeg_demands(bytes).cmyk_without_mark,
-          "{}: a JPEG in CMYK without Adobe's marker, whose colours are unknown; `mogrify -colorspace sRGB` of "
-          "ImageMagick converts it",
+          "{}: a CMYK JPEG without Adobe's marker, so its colours are unknown; convert it with ImageMagick: mogrify "
+          "-colorspace sRGB",
           path);
   const char* const other = other_format(bytes);
   require(other == nullptr,
-          "{}: not a readable image: it is {}, whatever its name; `mogrify -format png` of ImageMagick "
-          "converts images",
-          path, other ? other : "");
-  fail("{}: not a readable PNG or JPEG image, nor BMP or GIF", path);
+          "{}: not a readable image: the content is {}; convert it with ImageMagick: mogrify -format png", path,
+          other ? other : "");
+  fail("{}: not a readable PNG, JPEG, BMP or GIF image", path);
 }
 
 void require_allowed(const std::string& path, const ImageSize& size) {
   require(size.height >= 1 && size.width >= 1 && size.height <= max_image_side && size.width <= max_image_side &&
               size.pixels() <= max_image_pixels,
-          "{}: the image is {}x{}; at most {} pixels along a side and {} altogether are read", path, size.width,
-          size.height, max_image_side, max_image_pixels);
+          "{}: the image is {}x{}; expected at most {} pixels per side and {} in total", path, size.width, size.height,
+          max_image_side, max_image_pixels);
   if (std::getenv("HEED_READ_LIMIT") == nullptr) return;
   require(size.pixels() <= data::read_limit() / bytes_per_pixel,
-          "{}: the image is {}x{}, and {} bytes to decode it make {} pixels; {}", path, size.width, size.height,
+          "{}: the image is {}x{}; the limit of {} bytes allows {} pixels; {}", path, size.width, size.height,
           data::read_limit(), data::read_limit() / bytes_per_pixel, data::raising_read_limit);
 }
 
@@ -209,7 +208,7 @@ Image load_image(const std::string& path, std::uint8_t background, bool oriented
   require(chunks_fit(bytes), "{}: the image cannot be decoded: the file ends within a chunk", path);
   const Index scans = data::jpeg_demands(bytes).scans;
   require(scans <= max_scans && scans * image.size.pixels() <= max_scanned_pixels,
-          "{}: {} scans of {}x{} pixels; at most {} scans and {} pixels in all scans are decoded", path, scans,
+          "{}: {} scans of {}x{} pixels; expected at most {} scans, and {} pixels in all scans", path, scans,
           image.size.width, image.size.height, max_scans, max_scanned_pixels);
   const bool alpha = bytes[0] != 0xff;  // JPEG has no alpha channel, other formats may
   const int channels = static_cast<int>(image.size.channels), decoded = channels + alpha;
@@ -219,13 +218,13 @@ Image load_image(const std::string& path, std::uint8_t background, bool oriented
     interleaved.reset(
         stbi_load_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components, decoded));
   } catch (const Inconsistent&) {
-    fail("{}: the image cannot be decoded: its data contradict each other", path);
+    fail("{}: the image cannot be decoded: its data is inconsistent", path);
   }
   if (interleaved == nullptr) {
     const char* const reason = stbi_failure_reason();
     fail("{}: the image cannot be decoded: {}", path, reason && *reason ? reason : "the file ends early");
   }
-  require(width == image.size.width && height == image.size.height, "{}: the header says {}x{}, the image is {}x{}",
+  require(width == image.size.width && height == image.size.height, "{}: the header states {}x{}, the image is {}x{}",
           path, image.size.width, image.size.height, width, height);
   image.pixels.resize(static_cast<std::size_t>(image.size.elements()));
   const Index pixels = image.size.pixels();

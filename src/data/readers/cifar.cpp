@@ -43,15 +43,15 @@ std::vector<std::string> class_names(int classes) {
 /// Throws Error if the directory holds CIFAR in another format.
 void require_no_other_archive(int classes, const Directory& directory) {
   const std::string number = classes == 100 ? "100" : "10",
-                    fetch = "`datasets/fetch.sh cifar" + number + "` fetches it";
+                    fetch = "`datasets/fetch.sh cifar" + number + "` downloads it";
   for (const std::string& python :
        {std::string(classes == 100 ? "cifar-100-python" : "cifar-10-batches-py"),
         std::string(classes == 100 ? "train" : "data_batch_1"), "cifar-" + number + "-python.tar.gz"})
     require(!std::filesystem::exists(directory / python),
-            "{}: is CIFAR-{}'s archive for Python; expected the binary version, {}", (directory / python).string(),
-            number, fetch);
+            "{}: CIFAR-{}'s Python version; expected the binary version, {}", (directory / python).string(), number,
+            fetch);
   const Directory packed = directory / ("cifar-" + number + "-binary.tar.gz");
-  require(!std::filesystem::exists(packed), "{}: is packed; `tar -xzf {} -C {}` unpacks it", packed.string(),
+  require(!std::filesystem::exists(packed), "{}: the archive is not unpacked; run `tar -xzf {} -C {}`", packed.string(),
           packed.string(), directory.string());
 }
 
@@ -73,7 +73,7 @@ std::unique_ptr<Dataset> open_cifar(int classes, const Directory& directory, Spl
     const std::vector<std::uint8_t> bytes = read_file(path, read_limit() - static_cast<Index>(pixels.size()));
     const Index length = static_cast<Index>(bytes.size()), count = length / record;
     require(count > 0 && length % record == 0,
-            "{}: expected records of {} bytes, found {} bytes, which is {} and {} over", path, record, length, count,
+            "{}: expected records of {} bytes, found {} bytes, {} records and {} bytes", path, record, length, count,
             length % record);
     for (Index i = 0; i < count; ++i) {
       const std::uint8_t* at = bytes.data() + i * record;

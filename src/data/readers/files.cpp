@@ -33,7 +33,7 @@ Index read_limit() {
 
 Index file_length(const std::filesystem::path& path) {
   std::error_code error;
-  require(std::filesystem::exists(path, error), "{}: there is no such file", path.string());
+  require(std::filesystem::exists(path, error), "{}: the file does not exist", path.string());
   require(std::filesystem::is_regular_file(path, error), "{}: not a regular file", path.string());
   const auto length = std::filesystem::file_size(path, error);
   require(!error, "{}: {}", path.string(), error.message());
@@ -58,7 +58,8 @@ std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string&
   constexpr std::string_view utf16_marks[] = {"\xff\xfe", "\xfe\xff"};
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (const std::string_view mark : utf16_marks)
-    require(!text.starts_with(mark), "{}: is UTF-16; expected UTF-8, which `iconv -f UTF-16 -t UTF-8` writes", path);
+    require(!text.starts_with(mark),
+            "{}: the text is UTF-16; expected UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`", path);
   if (text.starts_with(utf8_mark)) text.remove_prefix(utf8_mark.size());
   return text;
 }

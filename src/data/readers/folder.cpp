@@ -27,7 +27,7 @@ class Folder : public Dataset {
     sizes_.resize(files_.size());
     offsets_.resize(files_.size());
     reasons_.resize(files_.size());
-    for_readable("looking at images", [&](std::size_t i) { sizes_[i] = image_file_size(files_[i], orientation_); });
+    for_readable("checking images", [&](std::size_t i) { sizes_[i] = image_file_size(files_[i], orientation_); });
     Index pixels = 0;
     for (std::size_t i = 0; i < files_.size(); ++i) offsets_[i] = std::exchange(pixels, pixels + sizes_[i].elements());
     const bool small = pixels <= memory_limit;
@@ -55,8 +55,9 @@ class Folder : public Dataset {
   ImageSize image_size() const override {
     const auto other = std::find_if(sizes_.begin(), sizes_.end(), [&](const ImageSize& s) { return s != sizes_[0]; });
     if (other != sizes_.end())
-      fail("{} is {} (channels, height, width), {} is {}; set data.resize=true to use images of mixed size", files_[0],
-           to_string(sizes_[0]), files_[static_cast<std::size_t>(other - sizes_.begin())], to_string(*other));
+      fail("{} is {} (channels, height, width), {} is {}; expected one size; set data.resize=true to convert them",
+           files_[0], to_string(sizes_[0]), files_[static_cast<std::size_t>(other - sizes_.begin())],
+           to_string(*other));
     return sizes_[0];
   }
 
@@ -81,7 +82,7 @@ class Folder : public Dataset {
   /// Decodes an image, into pixels_ if all are held in memory.
   void decode(std::size_t i) {
     const Image image = load_image(files_[i], white, orientation_);
-    require(image.size == sizes_[i], "{}: the file changed while it was read", files_[i]);
+    require(image.size == sizes_[i], "{}: the file changed during reading", files_[i]);
     if (in_memory()) std::copy(image.pixels.begin(), image.pixels.end(), pixels_.begin() + offsets_[i]);
   }
 
@@ -111,7 +112,7 @@ class Folder : public Dataset {
 
 const TreeKind& image_kind() {
   static const TreeKind kind{has_image_name, "image", ".png, .jpg, .jpeg, .bmp, .gif",
-                             "; ImageMagick converts images: mogrify -format png FILE...", false};
+                             "; convert them with ImageMagick: mogrify -format png FILE...", false};
   return kind;
 }
 

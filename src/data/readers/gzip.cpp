@@ -10,7 +10,7 @@ UnpackedFile::UnpackedFile(const std::string& path) : file_(path), packed_(1 << 
   compressed_ = refill() && stream_.avail_in >= 2 && packed_[0] == 0x1f && packed_[1] == 0x8b;
   if (!compressed_) offset_ = 0;
   // 16 selects the gzip format.
-  require(inflateInit2(&stream_, 16 + MAX_WBITS) == Z_OK, "{}: not enough memory to uncompress it", path);
+  require(inflateInit2(&stream_, 16 + MAX_WBITS) == Z_OK, "{}: cannot be uncompressed: not enough memory", path);
 }
 
 Index UnpackedFile::capacity() const { return static_cast<Index>(file_.size()) * (compressed_ ? 1032 : 1); }
@@ -41,7 +41,7 @@ Index UnpackedFile::read(std::uint8_t* to, Index count) {
       // gzip ignores zeros after a member, which pad it on tapes and block devices.
       while (stream_.avail_in > 0 && *stream_.next_in == 0) ++stream_.next_in, --stream_.avail_in, zeros_ = true;
       if (stream_.avail_in == 0) continue;
-      require(!zeros_, "{}: cannot be uncompressed: something follows the zeros behind its data", file_.path());
+      require(!zeros_, "{}: cannot be uncompressed: unexpected bytes after the padding of zeros", file_.path());
       inflateReset(&stream_);
     }
     const Index wanted = std::min(most, count - done);
@@ -49,7 +49,7 @@ Index UnpackedFile::read(std::uint8_t* to, Index count) {
     stream_.avail_out = static_cast<unsigned>(wanted);
     const int result = inflate(&stream_, Z_NO_FLUSH);
     require(result == Z_OK || result == Z_STREAM_END, "{}: cannot be uncompressed: {}", file_.path(),
-            stream_.msg ? stream_.msg : "its data contradict each other");
+            stream_.msg ? stream_.msg : "its data is inconsistent");
     between_ = result == Z_STREAM_END;
     done += wanted - stream_.avail_out;
   }

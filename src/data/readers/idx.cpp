@@ -47,10 +47,10 @@ Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) 
   for (int axis = 0; axis < axes; ++axis) {
     const Index size = word("header's end");
     require(size > 0, "{}: axis {} has size 0", name, axis);
-    require(size <= capacity / count, "{}: axis {} has size {}, but the file holds at most {} bytes", name, axis, size,
+    require(size <= capacity / count, "{}: axis {} has size {}, but the file has at most {} bytes", name, axis, size,
             capacity);
-    require(size <= read_limit() / count, "{}: axis {} has size {}, which makes more than {} bytes; {}", name, axis,
-            size, read_limit(), raising_read_limit);
+    require(size <= read_limit() / count, "{}: axis {} has size {}; the tensor exceeds {} bytes; {}", name, axis, size,
+            read_limit(), raising_read_limit);
     count *= size;
     idx.sizes.push_back(size);
   }
@@ -120,7 +120,7 @@ struct Place {
   /// Returns the prefix of the only set among the files. Throws Error if there are several.
   std::string choose(const FilesByPrefix& found) const {
     if (!prefix.empty() || found.empty() || found.contains("")) return prefix;
-    require(found.size() == 1, "{}: holds several sets; data.path={} takes one of them", directory.string(),
+    require(found.size() == 1, "{}: contains several sets; choose one, for example data.path={}", directory.string(),
             (directory / found.begin()->first.substr(0, found.begin()->first.size() - 1)).string());
     return found.begin()->first;
   }
@@ -139,7 +139,7 @@ std::map<int, std::string> mapping_of(const Directory& path) {
     fields >> label;
     for (int code = 0; fields >> code;) name += static_cast<char>(code);
     const bool next = label == (names.empty() ? label : names.rbegin()->first + 1);
-    require(label >= 0 && next && !name.empty(), "{}: line {}; expected the next label and codes of characters",
+    require(label >= 0 && next && !name.empty(), "{}: line {}; expected the next label and its character codes",
             path.string(), in_quotes(line));
     names[label] = name;
   }
@@ -186,7 +186,7 @@ std::unique_ptr<Dataset> open_idx(const Directory& directory, Split split, const
   };
   const auto find_required = [&](const Names& names) {
     const Directory path = find(names);
-    require(!path.empty(), "{}: there is no {}{}-{}-{} here, plain or with .gz", place.directory.string(), prefix,
+    require(!path.empty(), "{}: {}{}-{}-{} is missing, plain or with .gz", place.directory.string(), prefix,
             names.splits()[0], names.what, names.type);
     return path;
   };
@@ -194,7 +194,7 @@ std::unique_ptr<Dataset> open_idx(const Directory& directory, Split split, const
   const Directory labels_path = wide.empty() ? find_required({split, "labels", labels_type}) : wide;
   Idx images = read_idx(images_path, 3);
   Idx labels = wide.empty() ? read_idx(labels_path, 1) : first_columns(read_idx(labels_path, 2, big_endian_int));
-  require(labels.sizes[0] == images.sizes[0], "{}: expected {} labels, as many as images in {}, found {}",
+  require(labels.sizes[0] == images.sizes[0], "{}: expected {} labels, one per image of {}, found {}",
           labels_path.string(), images.sizes[0], images_path.filename().string(), labels.sizes[0]);
   std::vector<std::string> classes = mnist_class_names(data.name);
   int first = 0;  // label

@@ -35,7 +35,7 @@ class LeftOut {
   void add_other(const std::string& path) {
     const std::string ending = lower(fs::path(path).extension().string());
     other_endings_ = true;
-    add(ending.empty() ? "without an ending" : ending, path);
+    add(ending.empty() ? "without an extension" : ending, path);
   }
 
   /// Warns, e.g., "DIR: 3 files are not read: 2 .webp (cat/a.webp, cat/b.webp), 1 hidden (cat/.x)"; names at most 5.
@@ -75,8 +75,8 @@ std::vector<std::string> directories_in(const fs::path& directory) {
 template <class F>
 void for_files_below(const fs::path& top, const F& f, const fs::path& below = {}, int depth = 0) {
   constexpr int deepest = 32;
-  require(depth < deepest, "{}: directories lie {} deep; a link may lead back to one above", (top / below).string(),
-          deepest);
+  require(depth < deepest, "{}: directories are nested {} deep; a link may point to a parent directory",
+          (top / below).string(), deepest);
   for (const std::string& name : names_in(top / below)) {
     if (fs::is_directory(top / below / name) && !is_hidden(name))
       for_files_below(top, f, below / name, depth + 1);
@@ -107,7 +107,7 @@ std::optional<fs::path> part_in(const fs::path& root, Split split) {
   const std::vector<std::string>& names = names_of[static_cast<std::size_t>(split)];
   std::vector<std::string> found = directories_in(root);
   std::erase_if(found, [&](const std::string& name) { return std::ranges::count(names, lower(name)) == 0; });
-  require(found.size() <= 1, "{}: has {} for one part of the data; expected one of them", root.string(),
+  require(found.size() <= 1, "{}: {} are the same part of the data; expected one of them", root.string(),
           quoted_list(found));
   return found.empty() ? std::nullopt : std::optional(root / found[0]);
 }
@@ -137,9 +137,9 @@ std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) 
   const std::vector<std::string> names = names_in(part);
   const auto loose = std::ranges::count_if(names, [&](const std::string& name) { return kind.wanted(name); });
   require(!classes.empty(), "{}: there are no class directories{}", part.string(),
-          loose == 0 ? ""
-                     : fmt::format("; {} {}s lie in it, without a class: expected a directory for each class", loose,
-                                   kind.example));
+          loose == 0
+              ? ""
+              : fmt::format("; {} {}s are directly in it: expected a directory for each class", loose, kind.example));
   return classes;
 }
 
@@ -147,7 +147,7 @@ std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) 
 void require_classes(const std::vector<std::string>& a, const fs::path& where_a, const std::vector<std::string>& b,
                      const fs::path& where_b) {
   for (const std::string& name : b)
-    require(std::ranges::binary_search(a, name), "{}: class '{}' of {} is missing", where_a.string(), name,
+    require(std::ranges::binary_search(a, name), "{}: class '{}', which {} has, is missing", where_a.string(), name,
             where_b.string());
 }
 
@@ -167,7 +167,7 @@ std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, co
       continue;
     }
     const auto leave_out = [](const fs::path& from, const std::string& name, const fs::path& without) {
-      warn(fmt::format("{}: is not read: {} has no such directory", (from / name).string(), without.string()));
+      warn(fmt::format("{}: not read: {} has no such directory", (from / name).string(), without.string()));
     };
     for (const std::string& name : others)
       if (!std::ranges::binary_search(classes, name)) leave_out(*other, name, first);
@@ -177,8 +177,7 @@ std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, co
       return lacks;
     });
   }
-  require(!classes.empty(), "{}: train/ and test/ have no directory in common; expected one for each class",
-          root.string());
+  require(!classes.empty(), "{}: train/ and test/ have no class directory in common", root.string());
   return classes;
 }
 
@@ -189,25 +188,24 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
     if (!fs::is_directory(directory)) continue;  // absent classes are allowed for validation
     const std::optional<fs::path> train = part_in(directory, Split::train);
     require(!train || directories_in(*train).empty(),
-            "{}: has {}/, so it is no class; give {} as the directory of the data", directory.string(),
+            "{}: contains {}/, so it is not a class; give {} as the directory of the data", directory.string(),
             train ? train->filename().string() : "", directory.string());
   }
   const fs::path only = part / classes[0];
   if (classes.size() > 1 || !fs::is_directory(only)) return;
   const std::vector<std::string> names = names_in(only);
   const bool has_examples = std::ranges::any_of(names, [&](const std::string& name) { return kind.wanted(name); });
-  require(
-      has_examples || directories_in(only).size() < 2,
-      "{}: holds one class, {}, with {} directories and no {}s of its own; if these are the classes, give {} as the "
-      "directory of the data",
-      part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
+  require(has_examples || directories_in(only).size() < 2,
+          "{}: contains one class, {}, with {} directories and no {}s; if these directories are the classes, give {} "
+          "as the directory of the data",
+          part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
 }
 
 /// If training and test examples share a directory, removes the names outside the split. Throws Error if it cannot be
 /// divided.
 void keep_share(const fs::path& directory, const TreeKind& kind, Split split, std::vector<std::string>& names) {
   constexpr std::size_t every = 5;
-  require(names.size() > 1, "{}: this class has one {}; expected two or more, to train with and to test with",
+  require(names.size() > 1, "{}: this class has one {}; expected two or more, for training and test",
           directory.string(), kind.example);
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -230,7 +228,7 @@ void add_other_directories(const fs::path& root, const Parts& parts, const TreeK
     const fs::path directory = root / name;
     if (directory == parts.train || directory == parts.validation || directory == parts.test) continue;
     for_files_below(directory, [&](const std::string& path) {
-      if (kind.wanted(path)) left_out.add("in a directory of no part", name + "/" + path);
+      if (kind.wanted(path)) left_out.add("in a directory that is not a part of the data", name + "/" + path);
     });
   }
 }
@@ -250,7 +248,7 @@ std::vector<int> labels_among(const std::vector<std::string>& known, const std::
   std::vector<int> labels;
   for (const std::string& name : found) {
     const auto at = std::ranges::find(known, name);
-    require(at != known.end(), "{}: the model has no class {}; the data's are '{}'; the model's are '{}'", where,
+    require(at != known.end(), "{}: the model has no class {}; the data has classes '{}', the model '{}'", where,
             in_quotes(name), fmt::join(found, "', '"), fmt::join(known, "', '"));
     labels.push_back(static_cast<int>(at - known.begin()));
   }
@@ -271,7 +269,7 @@ std::string BadFiles::list() const {
 void BadFiles::leave_out(std::size_t count, const TreeKind& kind, bool skip) const {
   if (size() == 0) return;
   if (!skip || size() == count) throw *this;
-  warn(fmt::format("{} of {} {}s are left out, which cannot be read: {}", size(), count, kind.example, list()));
+  warn(fmt::format("{} of {} {}s cannot be read and are left out: {}", size(), count, kind.example, list()));
 }
 
 void fail_for(const BadFiles& bad, const TreeKind& kind, bool skip) {
@@ -285,7 +283,7 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
   const Parts parts(root);
   const std::optional<fs::path>& part = parts.of(split);
   require(part.has_value(),
-          "{}: there is no such directory; expected train/ and perhaps val/ and test/, or class directories alone",
+          "{}: the directory does not exist; expected train/, optionally val/ and test/, or only class directories",
           (root / (split == Split::train  ? "train"
                    : split == Split::test ? "test"
                                           : "val"))

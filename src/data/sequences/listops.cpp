@@ -70,8 +70,8 @@ void check(const ListOpsSetting& s) {
   require(s.args >= 2 && s.args <= 1000, "listops: args is {}; expected 2 to 1000", s.args);
   require(s.min >= 1, "listops: min is {}; expected 1 or more, so that expressions have an operator", s.min);
   require(s.max > s.min + 1, "listops: max is {}; expected more than min + 1 = {}", s.max, s.min + 1);
-  require(s.train >= 1 && s.valid >= 1 && s.test >= 1, "listops: {}, {} and {} expressions; expected one or more each",
-          s.train, s.valid, s.test);
+  require(s.train >= 1 && s.valid >= 1 && s.test >= 1,
+          "listops: {}, {} and {} expressions; expected at least 1 of each", s.train, s.valid, s.test);
 }
 
 /// Returns two hashes. Different expressions agree in both with probability 2^-128, which would drop one of them.
@@ -116,7 +116,8 @@ class Expressions {
 
   void draw_block() {
     require(failures_ < most_failures(setting_),
-            "listops: there seem to be no more than {} different expressions of depth {}, args {} and {} < length < {}",
+            "listops: found only {} different expressions of depth {}, args {} and {} < length < {}; generate fewer, "
+            "or allow longer ones",
             known_.size(), setting_.depth, setting_.args, setting_.min, setting_.max);
     parallel_ranges(block_, 16, [this](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
@@ -190,12 +191,12 @@ std::vector<int> parse_listops(std::string_view text, const std::string& where) 
     at = stop + 1;
     if (part.empty() || part == "(" || part == ")") continue;
     const auto found = std::find(names.begin(), names.end(), part);
-    require(found != names.end(), "{}: {} is no digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]", where,
-            in_quotes(std::string(part)));
+    require(found != names.end(), "{}: {} is not a digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]",
+            where, in_quotes(std::string(part)));
     tokens.push_back(static_cast<int>(found - names.begin()));
   }
   require(tokens.empty() || is_expression(tokens),
-          "{}: is no expression; expected a digit, or an operator with arguments and ]", where);
+          "{}: not an expression; expected a digit, or an operator with arguments and ]", where);
   return tokens;
 }
 

@@ -51,7 +51,7 @@ void write_part(AtomicFile& file, Index count, const RandomStream& random) {
 }  // namespace
 
 void write_pairs(const PairsSetting& s, const std::string& directory) {
-  require(s.train >= 1 && s.valid >= 1 && s.test >= 1, "pairs: {}, {} and {} examples; expected one or more each",
+  require(s.train >= 1 && s.valid >= 1 && s.test >= 1, "pairs: {}, {} and {} examples; expected at least 1 of each",
           s.train, s.valid, s.test);
   make_directory(directory);
   const RandomStream random = RandomStream(static_cast<std::uint64_t>(s.seed)).derive("pairs");

@@ -100,23 +100,23 @@ std::vector<std::string_view> fields_of(const Line& line, std::size_t count, con
   for (std::size_t stop; (stop = line.text.find('\t', at)) != std::string_view::npos; at = stop + 1)
     fields.push_back(line.text.substr(at, stop - at));
   fields.push_back(line.text.substr(at));
-  require(fields.size() == count, "{}: has {} fields between tabs; expected {}: {}", line.where, fields.size(), count,
-          expected);
+  require(fields.size() == count, "{}: has {} fields separated by tabs; expected {}: {}", line.where, fields.size(),
+          count, expected);
   return fields;
 }
 
 /// Returns data.path. Throws Error, ending with `hint`, if it is not a directory.
 fs::path directory_of(const DataConfig& data, const std::string& hint = "") {
-  require(!data.path.empty(), "data.name={} needs data.path, a directory", data.name);
-  require(fs::is_directory(data.path), "{}: there is no such directory (data.path of {}){}", data.path, data.name,
+  require(!data.path.empty(), "data.name={} requires data.path, a directory", data.name);
+  require(fs::is_directory(data.path), "{}: the directory does not exist (data.path of {}){}", data.path, data.name,
           hint);
   return data.path;
 }
 
 /// Returns the directory of data that the heed command of the same name generates.
 fs::path generated_directory_of(const DataConfig& data) {
-  return directory_of(data,
-                      fmt::format("; `heed {} --out {}` writes one, as long as its options say", data.name, data.path));
+  return directory_of(data, fmt::format("; `heed {} --out {}` generates it, with the sequence lengths of its options",
+                                        data.name, data.path));
 }
 
 void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }
@@ -199,7 +199,7 @@ std::vector<std::string> line_classes(const fs::path& root, const std::string& h
     }
     require(
         others.contains(first),
-        "{}:1: label {} is that of no other line; set data.header=yes if the line is a header, data.header=no if not",
+        "{}:1: label {} occurs in no other line; set data.header=yes if the line is a header, data.header=no if not",
         (root / "train.tsv").string(), in_quotes(first));
   }
   for (const auto& [name, count] : counts)
@@ -220,8 +220,8 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
     const Document document = document_of(line);
     const auto label = std::ranges::find(classes, document.label);
     if (may_be_header && label == classes.end() && data.header == "yes") return;
-    require(label != classes.end(), "{}: label {} is not among those of train.tsv{}", line.where,
-            in_quotes(document.label), may_be_header ? "; data.header=yes leaves a header out" : "");
+    require(label != classes.end(), "{}: label {} does not occur in train.tsv{}", line.where, in_quotes(document.label),
+            may_be_header ? "; if the line is a header, set data.header=yes" : "");
     set->add(document.text, context);
     set->add_label(static_cast<int>(label - classes.begin()));
   });
@@ -241,18 +241,18 @@ std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, In
   for_each_generated_line(file, [&](const Line& line) {
     const auto fields = fields_of(line, 2, "Source<TAB>Target");
     if (std::exchange(first, false)) {
-      require(fields[0] == "Source" && fields[1] == "Target", "{}: is {}; expected Source<TAB>Target", line.where,
-              in_quotes(std::string(line.text)));
+      require(fields[0] == "Source" && fields[1] == "Target", "{}: the header is {}; expected Source<TAB>Target",
+              line.where, in_quotes(std::string(line.text)));
       return;
     }
     const std::vector<int> tokens = parse_listops(fields[0], line.where);
-    require(!tokens.empty(), "{}: has no expression", line.where);
+    require(!tokens.empty(), "{}: the expression is empty", line.where);
     const bool digit = fields[1].size() == 1 && fields[1][0] >= '0' && fields[1][0] <= '9';
     require(digit, "{}: the answer is {}; expected 0 to 9", line.where, in_quotes(std::string(fields[1])));
     set->add(tokens, context);
     set->add_label(fields[1][0] - '0');
   });
-  require(set->size() > 0, "{}: holds no expression", file.string());
+  require(set->size() > 0, "{}: has no expressions", file.string());
   set->add_file(file.string());
   return set;
 }
@@ -313,7 +313,7 @@ SequenceExamples open_sequences(const DataConfig& data, Index context, Part part
   } catch (const fs::filesystem_error& error) {
     fail("{}: {}", error.path1().string(), error.code().message());
   }
-  require(set != nullptr, "data.name={} holds no labelled sequences", data.name);
+  require(set != nullptr, "data.name={} has no labelled sequences", data.name);
   DataConfig split = data;
   if (!divides) split.validation = 0;
   // A separate validation file is read whole, like a test file.
@@ -324,10 +324,10 @@ SequenceExamples open_sequences(const DataConfig& data, Index context, Part part
 
 void require_fit(const SequenceExamples& examples, Index context, Index vocabulary) {
   const SequenceSet& set = *examples.set;
-  require(vocabulary >= set.vocabulary(), "[model] vocab = {}; the data have tokens 0 to {}: expected {}", vocabulary,
+  require(vocabulary >= set.vocabulary(), "[model] vocab = {}; the data has tokens 0 to {}: expected {}", vocabulary,
           set.vocabulary() - 1, set.vocabulary());
   require(set.fixed_length() == 0 || set.fixed_length() == context,
-          "[model] context = {}; the sequences have {} tokens", context, set.fixed_length());
+          "[model] context = {}; the sequences have {} tokens; they must match", context, set.fixed_length());
 }
 
 }  // namespace heed

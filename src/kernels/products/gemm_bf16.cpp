@@ -19,7 +19,7 @@ float round_to_bf16(float x) {
 
 #ifndef HEED_NO_SIMD
 static constexpr char no_instructions[] =
-    "it needs a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
+    "requires a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
 #endif
 
 #if defined(HEED_NO_SIMD)

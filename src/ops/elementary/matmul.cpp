@@ -54,7 +54,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
   const Shape batch = common_batch();
   Strides sizes{};
   std::copy(batch.begin(), batch.end(), sizes.begin());
-  require(batch.rank() + 2 <= Shape::max_rank, "[matmul] shapes {} and {}", as, bs);
+  require(batch.rank() + 2 <= Shape::max_rank, "[matmul] shapes {} and {}; the product has too many axes", as, bs);
   sizes.data()[batch.rank()] = m, sizes.data()[batch.rank() + 1] = n;
   const Shape shape(sizes.data(), batch.rank() + 2);
   // Loop over the indices of the matrices of y, a and b.

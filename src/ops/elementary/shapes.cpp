@@ -95,8 +95,8 @@ Var<T> slice(Var<T> x, int axis, Index begin, Index end) {
   Tape<T>& tape = tape_of("slice", x);
   const Shape& from = x.shape();
   const std::size_t at = axis_of("slice", from, axis);
-  require(0 <= begin && begin <= end && end <= from[axis], "[slice] indices {} to {} of axis {}, which has {}", begin,
-          end, axis, from[axis]);
+  require(0 <= begin && begin <= end && end <= from[axis],
+          "[slice] indices {} to {} of axis {}; the axis has {} elements", begin, end, axis, from[axis]);
   const Shape shape = with_size(from, at, end - begin);
   const Index offset = begin * strides_of(from)[at];
   // Loop over y and the part of x from `begin` on.
@@ -124,7 +124,7 @@ Var<T> join(std::span<const Var<T>> parts, int axis) {
   for (const Var<T>& part : parts) {
     tape_of("join", parts[0], part);
     require(part.shape().rank() == first.rank() && with_size(part.shape(), at, first[axis]) == first,
-            "[join] shapes {} and {} differ beside axis {}", first, part.shape(), axis);
+            "[join] shapes {} and {} differ in an axis other than {}", first, part.shape(), axis);
     size += part.shape()[axis];
   }
   const Shape shape = with_size(first, at, size);
@@ -165,7 +165,8 @@ Var<T> stack(std::span<const Var<T>> parts, int axis) {
   const Shape one = parts[0].shape();
   require(axis >= -one.rank() - 1 && axis <= one.rank(), "[stack] tensors of shape {} cannot be stacked along axis {}",
           one, axis);
-  require(one.rank() < Shape::max_rank, "[stack] tensors of shape {} have {} axes already", one, Shape::max_rank);
+  require(one.rank() < Shape::max_rank, "[stack] tensors of shape {} already have {} axes, the maximum", one,
+          Shape::max_rank);
   const int at = axis < 0 ? axis + one.rank() + 1 : axis;
   std::array<Index, Shape::max_rank> sizes{};
   std::copy(one.begin(), one.begin() + at, sizes.begin());

@@ -45,7 +45,7 @@ void require_one_program(Ranks& ranks) {
   const std::vector<std::string> programs = ranks.texts(own), hosts = ranks.texts(host_name());
   for (std::size_t i = 1; i < programs.size(); ++i)
     require(programs[i] == programs[0],
-            "process {} on {} is of another build than process 0 on {}; all must run the same program", i, hosts[i],
+            "process {} on {} runs another build than process 0 on {}; all must run the same program", i, hosts[i],
             hosts[0]);
 }
 
@@ -76,8 +76,9 @@ class Neighbours {
     const bool speaks = std::none_of(others_.begin(), others_.end(),
                                      [&](const Other& o) { return o.rank < rank_ && o.rank != first.rank; });
     if (found.size() == 1 && speaks)
-      fmt::print(stderr, "heed: process {} (pid {} on {}) has died, so all end; --resume continues a run\n", first.rank,
-                 first.id, host_name());
+      fmt::print(stderr,
+                 "heed: process {} (pid {} on {}) has died, so all processes end; continue the run with --resume\n",
+                 first.rank, first.id, host_name());
     else
       std::this_thread::sleep_for(std::chrono::milliseconds(500));  // lets another process report it first
     _exit(1);
@@ -202,7 +203,7 @@ Ranks& started_processes() {
     int threads = 0, size = 0;
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &threads);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    require(size == launched(), "{} processes were started, but MPI knows of {}; under Slurm, try srun --mpi=pmix",
+    require(size == launched(), "{} processes were started, but MPI reports {}; under Slurm, try srun --mpi=pmix",
             launched(), size);
     exchanges.emplace();
     exchanges->working.watch();
@@ -258,8 +259,8 @@ const ProcessFunctions* with_mpi() {
 Ranks& started_processes() {
   if (launched() > 1 && with_mpi()) return with_mpi()->started();
   require(launched() <= 1,
-          "{} processes were started, but this build has no MPI; `make deps MPI=1 && make MPI=1` makes "
-          "build-mpi/heed, which has",
+          "{} processes were started, but this build has no MPI; `make deps MPI=1 && make MPI=1` builds "
+          "build-mpi/heed, which has MPI",
           launched());
   return one_process();
 }

@@ -35,7 +35,8 @@ std::vector<std::string> Ranks::texts(const std::string& own) {
 void Ranks::require_same(const std::string& own) {
   const std::vector<std::string> all = texts(own);
   for (std::size_t i = 1; i < all.size(); ++i)
-    require(all[i] == all[0], "train: process 0 has checksum {}; process {} has {}", all[0], i, all[i]);
+    require(all[i] == all[0], "train: processes differ: process 0 has checksum {}, process {} has {}", all[0], i,
+            all[i]);
 }
 
 Ranks& one_process() {
@@ -56,7 +57,7 @@ void require_shareable(const Lanes& lanes, int processes) {
   const bool fits = std::find(possible.begin(), possible.end(), processes) != possible.end();
   const Index last = possible.back();
   possible.pop_back();
-  require(fits, "[train] batch = {} in microbatches of {} can be shared by {}{}{} process{}, not by {}", lanes.examples,
+  require(fits, "[train] batch = {} in microbatches of {}: expected {}{}{} process{}, found {}", lanes.examples,
           lanes.microbatch, fmt::join(possible, ", "), possible.empty() ? "" : " or ", last, last == 1 ? "" : "es",
           processes);
 }

@@ -17,8 +17,8 @@ constexpr const char* format_name = "heed-run-1";
 template <class Number>
 Number number(const SafetensorsFile& file, const std::string& key) {
   const auto found = file.metadata().find(key);
-  require(found != file.metadata().end(), "{}: metadata lacks '{}'; expected a checkpoint of heed train", file.path(),
-          key);
+  require(found != file.metadata().end(), "{}: metadata '{}' is missing; expected a checkpoint of heed train",
+          file.path(), key);
   Number value{};
   const std::string& text = found->second;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -96,30 +96,30 @@ void load_checkpoint(const std::string& path, RunState<T>& state) {
   const auto format = file.metadata().find("heed.format");
   require(format != file.metadata().end() && format->second == format_name,
           "{}: expected a checkpoint of heed train ({}), found other weights", path, format_name);
-  require(file.metadata().contains(checksum_key), "{}: has no checksum; a run is not resumed from such a file", path);
+  require(file.metadata().contains(checksum_key), "{}: has no checksum; a run is resumed only from a file with one",
+          path);
   load_weights(file, state.model_weights());
   for_state_tensors(state, [&](const std::string& name, View<T> tensor) {
     file.read(name, tensor);
     require_finite(path, name, View<const T>(tensor));
   });
   const auto configuration = file.metadata().find("heed.configuration");
-  require(
-      configuration == file.metadata().end() || configuration->second == state.configuration,
-      "{}: was written under another configuration than the config.toml beside it has now; undo the change, or begin "
-      "another run with these weights (--init)",
-      path);
+  require(configuration == file.metadata().end() || configuration->second == state.configuration,
+          "{}: the config.toml beside it has changed since it was written; undo the change, or start another run with "
+          "these weights (--init)",
+          path);
   for_numbers(state.progress,
               [&](const char* key, auto& value) { value = number<std::decay_t<decltype(value)>>(file, key); });
   const Index updates = number<Index>(file, "heed.updates"), step = state.progress.step;
-  require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the steps made", path,
-          updates, step);
+  require(updates >= 0 && updates <= step, "{}: metadata 'heed.updates' is {}; expected 0 to {}, the number of steps",
+          path, updates, step);
   state.optimizer.set_steps(updates);
   std::vector<Index>& left_out = state.optimizer.left_out();
   for (std::size_t id = 0; id < left_out.size(); ++id) {
     const std::string key = left_out_key(state.parameters.list(), id);
     left_out[id] = file.metadata().contains(key) ? number<Index>(file, key) : 0;
-    require(left_out[id] >= 0 && left_out[id] <= updates, "{}: metadata '{}' is {}; expected 0 to {}, the updates made",
-            path, key, left_out[id], updates);
+    require(left_out[id] >= 0 && left_out[id] <= updates,
+            "{}: metadata '{}' is {}; expected 0 to {}, the number of updates", path, key, left_out[id], updates);
   }
 }
 

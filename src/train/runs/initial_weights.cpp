@@ -15,7 +15,7 @@ namespace {
 std::string file_of(const std::string& source) {
   if (!std::filesystem::is_directory(source)) return source;
   require(RunPaths(source).exists(),
-          "--init {}: holds no run; expected a directory that heed train has filled, or a file", source);
+          "--init {}: not a run; expected a directory written by heed train, or a file of weights", source);
   return RunPaths(source).weights();
 }
 
@@ -42,12 +42,13 @@ InitialWeights take_initial_weights(const std::string& source, const Experiment&
   if (x.train.init == "matching")
     weights.taken = load_matching(file, parameters, matching_rules(x));
   else
-    weights.taken = load_weights(file, parameters,
-                                 {.new_head = x.train.init_head,
-                                  .positions = x.train.init_positions != "none",
-                                  .antialias = x.train.init_positions == "antialias",
-                                  .cure = keys.empty() ? "; --set train.init=matching takes what fits" : keys,
-                                  .positions_cure = "; --set train.init_positions=true interpolates it"});
+    weights.taken =
+        load_weights(file, parameters,
+                     {.new_head = x.train.init_head,
+                      .positions = x.train.init_positions != "none",
+                      .antialias = x.train.init_positions == "antialias",
+                      .cure = keys.empty() ? "; to load only matching tensors, add --set train.init=matching" : keys,
+                      .positions_cure = "; to interpolate it, add --set train.init_positions=true"});
   weights.taken.prefix = opened.prefix;
   return weights;
 }

@@ -35,8 +35,8 @@ std::string cpu_name() {
 }
 
 [[noreturn]] void refuse_missing(const std::string& path, const char* what, Index number) {
-  fail("{}: the row of {} {} is missing: the file was changed; the run can be begun again from its weights (--init)",
-       path, what, number);
+  fail("{}: the row of {} {} is missing: the file was changed; start another run from its weights (--init)", path, what,
+       number);
 }
 
 /// Throws Error unless the epoch or step `found` is the successor of `before`.
@@ -78,10 +78,9 @@ void check_same_version(const RunPaths& paths) {
   const SafetensorsFile last(paths.last());
   const auto found = last.metadata().find("heed.version");
   const std::string version = found == last.metadata().end() ? "0.1.0" : found->second;  // not recorded by 0.1.0
-  require(
-      version == HEED_VERSION,
-      "{}: was written by heed {}; heed {} evaluates it, or begins another run with it (--init), but cannot resume it",
-      paths.last(), version, HEED_VERSION);
+  require(version == HEED_VERSION,
+          "{}: written by heed {}; heed {} can evaluate it or start another run from it (--init), but not resume it",
+          paths.last(), version, HEED_VERSION);
 }
 
 namespace {
@@ -113,10 +112,10 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
   for (const auto& [key, value] : now) before.try_emplace(key, "(nothing)");
   for (const auto& [key, value] : before) {
     const std::string& asked = now.try_emplace(key, "(nothing)").first->second;
-    require(value == asked, "{}: the run was begun with {} = {}, not {}; a resumed run keeps its configuration",
+    require(value == asked, "{}: the run was started with {} = {}, not {}; a resumed run keeps its configuration",
             paths.config(), key, value, asked);
   }
-  fail("{}: the run was begun with another configuration; a resumed run keeps it", paths.config());
+  fail("{}: the run was started with another configuration; a resumed run keeps its own", paths.config());
 }
 
 /// Returns the name of a plugin's copy in the run's directory.
@@ -170,8 +169,8 @@ void check_plugins(const RunPaths& paths) {
     const std::string own = paths.directory + "/" + copy;
     require(std::any_of(mechanisms().begin(), mechanisms().end(),
                         [&name = name](const MechanismEntry& entry) { return entry.name == name; }),
-            "{}: its mechanism '{}' is missing: it came from a plugin, which is not loaded; add --plugin {}",
-            paths.directory, name, !copy.empty() && std::filesystem::exists(own) ? own : file);
+            "{}: mechanism '{}' of the run is from a plugin that is not loaded; add --plugin {}", paths.directory, name,
+            !copy.empty() && std::filesystem::exists(own) ? own : file);
   }
 }
 
@@ -183,12 +182,12 @@ std::string changed_plugin(const RunPaths& paths, const Experiment& experiment) 
     const PluginOrigin* const now = plugin_of(name);
     std::string how;
     if (before == plugins.end())
-      how = now ? "it was built in, and comes from the plugin " + now->file + " now" : "";
+      how = now ? "it was built in and is now from the plugin " + now->file + " now" : "";
     else if (!now)
-      how = "it came from the plugin " + before->file + ", and is built in now";
+      how = "it was from the plugin " + before->file + " and is now built in";
     else if (now->checksum != before->checksum)
-      how = "the run was begun with another build of " + before->file;
-    if (!how.empty()) return fmt::format("{}: its mechanism '{}' has changed: {}", paths.directory, name, how);
+      how = "the run was started with another build of " + before->file;
+    if (!how.empty()) return fmt::format("{}: mechanism '{}' of the run has changed: {}", paths.directory, name, how);
   }
   return "";
 }

@@ -21,9 +21,9 @@ namespace heed {
 
 /// Throws Error if the run directory holds a run that is not to be resumed, or lacks a run to resume.
 inline void require_startable(const RunPaths& paths, const TrainOptions& options) {
-  require(options.resume || !paths.exists(), "{}: holds a run already; --resume continues it, --run DIR begins another",
-          paths.directory);
-  require(!options.resume || paths.exists(), "{}: holds no run to resume", paths.directory);
+  require(options.resume || !paths.exists(),
+          "{}: already contains a run; continue it with --resume, or start another with --run DIR", paths.directory);
+  require(!options.resume || paths.exists(), "{}: contains no run to resume", paths.directory);
 }
 
 /// Returns the query for a training step's cost, for cost.json and TrainPlan.
@@ -131,7 +131,7 @@ class RunFiles {
     load_checkpoint(paths_.last(), state_);
     require(progress.epoch + (progress.batch > 0) <= x_.train.epochs,
             "{}: train.epochs = {}, but {} epochs are completed{}", paths_.directory, x_.train.epochs, progress.epoch,
-            progress.batch > 0 ? ", and one more is begun" : "");
+            progress.batch > 0 ? ", and another one is started" : "");
     require_same_data();
     // Changed data may change the length of epochs.
     if (options_.changed_data) recounted_ = progress.step - progress.epoch * batches - progress.batch;
@@ -145,20 +145,18 @@ class RunFiles {
         began ? data_changes(*began, describe_data(x_.data, state_.task.data_facts())) : std::string();
     if (changes.empty()) return;
     const std::string what =
-        fmt::format("{}: the data's files have changed since the run began: {}", began->path, changes);
-    require(options_.changed_data, "{}; --changed-data resumes it all the same", what);
+        fmt::format("{}: the data files have changed since the run was started: {}", began->path, changes);
+    require(options_.changed_data, "{}; to resume it with the changed data, add --changed-data", what);
     const bool anew = x_.data.validation > 0 && began->recorded.validation.empty();
-    warn(what + (anew ? "; the examples to validate with are drawn anew" : ""));
+    warn(what + (anew ? "; the validation examples are redrawn" : ""));
   }
   void check_best() const {
     try {
       Parameters<T> best(state_.parameters);
       load_weights(SafetensorsFile(paths_.best()), best);
     } catch (const Error& error) {
-      fail(
-          "{}; without the best weights so far the run cannot be resumed; another can begin with its last ones: --init "
-          "{}",
-          error.what(), paths_.last());
+      fail("{}; without the best weights the run cannot be resumed; start another run from its last weights: --init {}",
+           error.what(), paths_.last());
     }
   }
   /// Prepares the files that describe the run; commit() replaces the existing ones.

@@ -108,7 +108,8 @@ std::string hardest_text(const std::vector<double>& counts, Index classes, const
     const auto other = std::max_element(row.begin(), row.end());
     text += fmt::format("{:>6.2f} %  {}", 100 * recall(counts, classes, c), labels[static_cast<std::size_t>(c)]);
     if (*other > 0)
-      text += fmt::format(", taken for {} {:.0f} times", labels[static_cast<std::size_t>(other - row.begin())], *other);
+      text +=
+          fmt::format(", classified as {} {:.0f} times", labels[static_cast<std::size_t>(other - row.begin())], *other);
     text += "\n";
   }
   return text;
@@ -125,7 +126,8 @@ std::string confusion_text(const std::vector<double>& counts, Index classes, con
     width = std::max(width, names[c].size());
   }
   if (classes > most) return hardest_text(counts, classes, names);
-  std::string text = fmt::format("\nconfusion: {} of a row's class taken for a column's\n{:>{}}", examples, "", width);
+  std::string text =
+      fmt::format("\nconfusion: {} of a row's class classified as a column's\n{:>{}}", examples, "", width);
   for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5}", c);
   text += "  accuracy\n";
   for (Index r = 0; r < classes; ++r) {
@@ -212,7 +214,7 @@ Classification<T>::Classification(const Experiment& experiment, const Model& mod
 
 template <class T>
 const Dataset& Classification<T>::dataset(Part part) {
-  require(!holds_sequences(data_), "data.name={} holds sequences of tokens, but the model takes images", data_.name);
+  require(!holds_sequences(data_), "data.name={} has sequences of tokens; the model expects images", data_.name);
   const Dataset& set = sets_.set(part);
   const Index classes = static_cast<Index>(set.class_names().size());
   require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,

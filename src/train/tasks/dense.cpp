@@ -120,13 +120,13 @@ class PatchClassification : public Task<T> {
 
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
     require(data_.name == "scenes",
-            "[model] output = \"tokens\" wants a class for each patch, which data.name={} has not", data_.name);
+            "[model] output = \"tokens\" requires a class for each patch; data.name={} has none", data_.name);
     const Shape canvas{1, Scenes::side, Scenes::side};
-    require(image_ == canvas, "scenes are {} (channels, height, width); the model takes {}", canvas, image_);
+    require(image_ == canvas, "scenes are {} (channels, height, width); the model expects {}", canvas, image_);
     const Index patch = Scenes::side / static_cast<Index>(std::lround(std::sqrt(static_cast<double>(patches_))));
     const auto seed = static_cast<std::uint64_t>(train_.seed);
     auto scenes = std::make_shared<const Scenes>(data_.source, data_.path, split_of(part), seed, patch);
-    require(scenes->classes() == classes_, "[model] classes = {}, but scenes of {} have {}, background among them",
+    require(scenes->classes() == classes_, "[model] classes = {}, but scenes of {} have {}, including background",
             classes_, data_.source, scenes->classes());
     names_ = scenes->class_names();
     facts_.classes = names_;
@@ -134,7 +134,7 @@ class PatchClassification : public Task<T> {
     std::vector<Index> examples = examples_of(scenes->size(), part, data_, seed);
     if (part == Part::validation && examples.empty()) return nullptr;
     const auto count = static_cast<Index>(examples.size());
-    require(!training || count >= train_.batch, "scenes: {} to train on do not fill one batch of {}", count,
+    require(!training || count >= train_.batch, "scenes: {} training scenes do not fill one batch of {}", count,
             train_.batch);
     return std::make_unique<SceneSource<T>>(std::move(scenes), std::move(examples), data_, train_, training);
   }

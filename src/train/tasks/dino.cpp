@@ -151,14 +151,14 @@ class Dino : public Task<T> {
 
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
     require(model_.outputs() == Shape{x_.dino.out_dim},
-            "[train] method = \"dino\": the model learnt without labels, and without its head it has no answers");
+            "[train] method = \"dino\": without its head the model has no outputs to evaluate");
     const Dataset& set = sets_.set(part);
     std::vector<Index> images = sets_.images(part);
     ImageSelection teachers{&sets_.set(Part::train), sets_.images(Part::train), x_.data, image_};
     names_ = set.class_names();
     require(static_cast<Index>(teachers.images.size()) >= NeighbourRule{}.k,
-            "[train] method = \"dino\" is judged by the {} nearest training images; there are {}", NeighbourRule{}.k,
-            teachers.images.size());
+            "[train] method = \"dino\" is evaluated by the {} nearest training images; there are only {}",
+            NeighbourRule{}.k, teachers.images.size());
     if (part == Part::validation && images.empty()) return nullptr;
     if (training) return std::make_unique<ViewSource<T>>(*this, set, std::move(images), x_, image_);
     return neighbour_source(model_, teacher_, std::move(teachers),
@@ -187,8 +187,8 @@ class Dino : public Task<T> {
 
   std::unique_ptr<TaskBatch<T>> given_batch(GivenTensors& tensors) const override {
     fail(
-        "{}: [train] method = \"dino\" learns from views, which are drawn; heed probe dino takes the logits of given "
-        "ones",
+        "{}: [train] method = \"dino\" learns from random views, not from given tensors; for given logits use heed "
+        "probe dino",
         tensors.path());
   }
 
@@ -231,8 +231,8 @@ class Dino : public Task<T> {
     constexpr double near = 0.01;
     if (entropy >= near && entropy <= most - near) return "";
     return fmt::format(
-        "the teacher has collapsed: the entropy of its outputs is {:.4f}, where log {} = {:.4f} is all alike "
-        "and 0 always the same",
+        "the teacher has collapsed: the entropy of its outputs is {:.4f}; log {} = {:.4f} means uniform outputs, 0 one "
+        "constant output",
         entropy, outputs(), most);
   }
 

@@ -17,7 +17,7 @@ Tensor<int> take_integers(GivenTensors& tensors, const std::string& name, const 
   const Index width = shape.rank() == 2 ? shape[1] : 1;
   for (Index i = 0; i < given.size(); ++i) {
     if (!checked(i / width, i % width)) continue;
-    require(given[i] >= low && given[i] <= high, "{}: tensor '{}' holds {} at element {}; expected {} to {}",
+    require(given[i] >= low && given[i] <= high, "{}: tensor '{}' has value {} at element {}; expected {} to {}",
             tensors.path(), name, given[i], i, low, high);
     integers[i] = static_cast<int>(given[i]);
   }

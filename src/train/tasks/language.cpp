@@ -181,7 +181,8 @@ class Language : public Task<T> {
     require(train_.label_smoothing == 0, "[train] label_smoothing = {}; expected 0 for task = \"lm\"",
             train_.label_smoothing);
     if (data_.name == "pixels") {
-      require(start_, "[model] start = false; data.name=pixels needs start = true, so that the first sub-pixel counts");
+      require(start_,
+              "[model] start = false; expected true for data.name=pixels, so that the first sub-pixel is predicted");
       SequenceExamples examples = open_sequences(data_, context_, part, static_cast<std::uint64_t>(train_.seed));
       require_fit(examples, context_, vocabulary_);
       facts_.files.insert(facts_.files.end(), examples.set->files().begin(), examples.set->files().end());
@@ -192,7 +193,7 @@ class Language : public Task<T> {
       return std::make_unique<WholeSequences<T>>(std::move(examples), context_, training, data_.shuffle, train_.batch,
                                                  train_.seed);
     }
-    require(data_.name == "text", "data.name={} is not for task = \"lm\"; expected text or pixels", data_.name);
+    require(data_.name == "text", "data.name={} is not defined for task = \"lm\"; expected text or pixels", data_.name);
     require(vocabulary_ == 256, "[model] vocab = {}; a text's tokens are bytes: expected 256", vocabulary_);
     const Index stride = data_.stride == 0 ? context_ : data_.stride;
     require(stride <= context_, "[data] stride = {}; expected 1 to context, {}", stride, context_);
@@ -201,20 +202,20 @@ class Language : public Task<T> {
     const std::span<const std::uint8_t> bytes = part_of(text_, part);
     const Index n = static_cast<Index>(bytes.size()), window = context_ + !start_;
     if (!training) {
-      require(n >= 1 + !start_, "{}: {} bytes leave {} for {}; expected more", data_.path, text_.size(), n,
+      require(n >= 1 + !start_, "{}: of {} bytes, {} are for {}; use a longer text", data_.path, text_.size(), n,
               part == Part::test         ? "test"
               : part == Part::validation ? "validation"
                                          : "training");
       return std::make_unique<EvaluationWindows<T>>(bytes, context_, stride, start_, train_.batch);
     }
-    require(n >= window, "{}: {} of {} bytes are to train on; expected {} at least, a window", data_.path, n,
+    require(n >= window, "{}: {} of {} bytes are for training; expected at least {}, one window", data_.path, n,
             text_.size(), window);
     const Index side_by_side = (n - 1) / context_, windows = data_.windows == 0 ? side_by_side : data_.windows;
-    require(side_by_side >= train_.batch, "{}: {} bytes to train on do not fill one batch of {} windows of {}",
-            data_.path, n, train_.batch, context_);
-    require(windows >= train_.batch, "[data] windows = {}; expected {} at least, a batch", windows, train_.batch);
+    require(side_by_side >= train_.batch, "{}: {} training bytes do not fill one batch of {} windows of {}", data_.path,
+            n, train_.batch, context_);
+    require(windows >= train_.batch, "[data] windows = {}; expected at least {}, one batch", windows, train_.batch);
     require(data_.shuffle || windows <= side_by_side,
-            "[data] windows = {}; with shuffle = false an epoch has {} at most, which lie side by side", windows,
+            "[data] windows = {}; with shuffle = false an epoch has at most {}, which do not overlap", windows,
             side_by_side);
     return std::make_unique<TrainingWindows<T>>(bytes, windows, context_, start_, data_.shuffle, train_.batch,
                                                 train_.seed);
@@ -242,7 +243,8 @@ class Language : public Task<T> {
     Tensor<int> tokens = take_integers(tensors, "tokens", shape, 0, vocabulary_ - 1);
     Tensor<int> targets = take_integers(tensors, "targets", shape, -1, vocabulary_ - 1);
     auto batch = std::make_unique<OwnTokens<T>>(std::move(tokens), std::move(targets));
-    require(batch->terms() > 0, "{}: tensor 'targets' holds -1 alone; expected a target", tensors.path());
+    require(batch->terms() > 0, "{}: all elements of tensor 'targets' are -1; expected at least one target",
+            tensors.path());
     return batch;
   }
 

@@ -125,7 +125,7 @@ class SequenceClassification : public Task<T> {
 
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
     SequenceExamples examples = open_sequences(data_, context_, part, static_cast<std::uint64_t>(train_.seed));
-    require(examples.set->pairs() == pairs_, "data.name={} holds {}, but the model takes {}", data_.name,
+    require(examples.set->pairs() == pairs_, "data.name={} has {}, but the model expects {}", data_.name,
             pairs_ ? "single sequences" : "pairs", pairs_ ? "pairs" : "single sequences");
     require_fit(examples, context_, vocabulary_);
     names_ = examples.set->class_names();

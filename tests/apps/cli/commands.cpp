@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(train_eval_predict) {
       output_of({"train", file, "--run", directory, "--set", "optim.lr=0.01", "--threads", "1"});
   check_contains(printed, {"epoch 1/3", "epoch 3/3", "validation loss", "test accuracy", directory});
   check_contains(in_one_line(printed), {"FLOP per training image", "of this machine's float32 matrix products",
-                                        "J per training image by the table", "processor packages, all in all: "});
+                                        "J per training image by the table", "processor packages, in total: "});
   BOOST_TEST(printed.find_first_of("\r\033") == std::string::npos);
   for (const char* name : {"config.toml", "environment.json", "metrics.csv", "last.safetensors", "best.safetensors"})
     BOOST_TEST(std::filesystem::exists(directory + "/" + name), name);
@@ -221,8 +221,8 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
     const Finished run = program.wait();
     BOOST_TEST(run.status == 130);
     BOOST_TEST(run.err == "");
-    check_contains(run.out,
-                   {"interrupted and saved; to go on:\n  ", "heed train --run " + stopped + " --resume --threads 1\n"});
+    check_contains(run.out, {"interrupted and saved; to continue:\n  ",
+                             "heed train --run " + stopped + " --resume --threads 1\n"});
     check_contains(output_of_unfinished({"eval", stopped}), {"top-1 accuracy"});
   }
   BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
@@ -247,8 +247,8 @@ BOOST_AUTO_TEST_CASE(a_run_does_not_end_with_the_reader_of_its_output) {
   BOOST_TEST(metrics_of(directory).back().starts_with("test,3,"));
   std::filesystem::remove(directory + "/best.safetensors");
   const Finished judged = heed_with({"eval", directory});
-  BOOST_TEST(judged.err ==
-             "heed: warning: " + directory + "/best.safetensors: is missing; the last epoch's weights were taken\n");
+  BOOST_TEST(judged.err == "heed: warning: " + directory +
+                               "/best.safetensors: the file is missing; using the last epoch's weights\n");
 }
 
 BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {
                  {"stopped after 3 steps", "heed train --run " + directory + " --resume --set train.max_steps=0"});
   check_contains(output_of({"train", "--run", directory, "--resume"}), {"stopped after 3 steps"});
   check_contains(output_of({"train", "--run", directory, "--resume", "--set", "train.max_steps=0"}), {"test accuracy"});
-  check_refusal({"train", file, "--run", directory}, {"holds a run already"});
+  check_refusal({"train", file, "--run", directory}, {"already contains a run"});
   check_refusal({"train", "--run", directory, "--resume", "--set", "optim.lr=1"}, {"optim.lr = 0.001, not 1"});
 }
 

@@ -17,7 +17,8 @@ BOOST_AUTO_TEST_CASE(help_of_commands_is_what_the_option_shows) {
   BOOST_TEST(output_of({"help", "probe", "model"}) == output_of({"probe", "model", "--help"}));
   check_refusal({"help", "trian"}, {"'trian'; did you mean 'train'?"});
   check_refusal({"help", "experimnt"}, {"'experimnt'; did you mean 'experiment'?"});
-  check_refusal({"help", "nothing"}, {"no topic or command 'nothing'; expected one of experiment, run, status, train"});
+  check_refusal({"help", "nothing"},
+                {"unknown topic or command 'nothing'; expected one of experiment, run, status, train"});
   check_refusal({"help", "probe", "modle"}, {"'modle'; did you mean 'model'?"});
 }
 
@@ -61,7 +62,7 @@ BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
   check_contains(output_of({"list", "aft"}),
                  {"parameters of the mechanism", "u  ", "[49, 128]", "--show", "  biases  "});
   check_contains(in_one_line(output_of({"list", "nystrom"})),
-                 {"models/vit-micro.toml has 50 tokens, and needs other numbers: [nystrom] landmarks is"});
+                 {"models/vit-micro.toml has 50 tokens and needs other sizes: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
 }
 

@@ -43,7 +43,7 @@ struct Run : Workshop {
   void check_not_resumed(const std::string& version) const {
     check_refusal(
         {"train", "--run", directory, "--resume", "--set", "train.max_steps=0"},
-        {directory + "/last.safetensors: was written by heed " + version + "; heed " HEED_VERSION " evaluates"});
+        {directory + "/last.safetensors: written by heed " + version + "; heed " HEED_VERSION " can evaluate"});
   }
 };
 
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(runs_of_0_2_0_are_used_and_not_resumed) {
   write_file(directory + "/config.toml", config);
   const Finished judged = heed_with({"eval", directory});
   BOOST_TEST(judged.out == evaluated);
-  BOOST_TEST(judged.err.starts_with("heed: train.piece is called train.microbatch since 0.3.0\nheed: warning: "));
+  BOOST_TEST(judged.err.starts_with("heed: train.piece was renamed to train.microbatch in 0.3.0\nheed: warning: "));
   check_not_resumed("0.2.0");
 }
 

@@ -345,7 +345,8 @@ BOOST_AUTO_TEST_CASE(impossible_combinations_are_refused) {
                           [&](const Error& e) { return std::string(e.what()).find(reason) != std::string::npos; });
   };
   refused({{"variant", "conv"}}, one, "class token");
-  refused({{"variant", "conv"}}, {2, 9, 9, 2, 2, 2, 4, false}, "9 queries and 9 keys are not 2 x 4");
+  refused({{"variant", "conv"}}, {2, 9, 9, 2, 2, 2, 4, false},
+          "9 queries and 9 keys do not form an image grid of 2 x 4");
   refused({{"variant", "conv"}, {"causal", "true"}}, heads, "causal");
   refused({{"variant", "conv"}, {"size", "4"}}, heads, "odd");
   refused({{"variant", "conv"}, {"dims", "3"}}, heads, "dims");

@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(refused) {
   BOOST_TEST(said("2", "0", "3") == "");
   BOOST_TEST(said("0", "4", "3") == "[reformer] rounds is 0; expected 1 to 1024");
   BOOST_TEST(said("2", "3", "3") == "[reformer] buckets is 3; expected an even number, or 0 for one per chunk");
-  BOOST_TEST(said("2", "14", "3") == "[reformer] buckets is 14; expected at most 12, the tokens there are");
+  BOOST_TEST(said("2", "14", "3") == "[reformer] buckets is 14; expected at most 12, the number of tokens");
   BOOST_TEST(said("2", "4", "5") == "[reformer] chunk is 5; it must divide the 12 tokens");
   BOOST_TEST(said("2", "4", "0") == "[reformer] chunk is 0; it must divide the 12 tokens");
   BOOST_TEST(refusal("reformer", {{"rounds", "2"}, {"chunk", "3"}}, shape) ==

@@ -109,7 +109,8 @@ BOOST_AUTO_TEST_CASE(an_optional_number) {
 
 BOOST_AUTO_TEST_CASE(causal_is_false_where_it_is_no_option) {
   BOOST_CHECK(!read({{"causal", "false"}}).washed);
-  check_refused({{"causal", "true"}}, "[basket] causal is 'true'; expected false, since it has no causal form");
+  check_refused({{"causal", "true"}},
+                "[basket] causal is 'true'; expected false, since the mechanism has no causal form");
 }
 
 BOOST_AUTO_TEST_CASE(a_list_of_options_shows_default_and_choices) {

@@ -149,18 +149,20 @@ BOOST_AUTO_TEST_CASE(bad_options) {
   BOOST_TEST(refused({{"window", "2"}, {"dims", "3"}}) == "[window] dims is 3; expected 1 or 2");
   BOOST_TEST(refused({{"window", "2"}, {"shift", "1"}}) ==
              "[window] shift is 1; expected 0, since dims=1 has no cells");
-  BOOST_TEST(refused({{"window", "4"}, {"dims", "2"}}) == "[window] window is 4; it must divide the grid, 4 x 6");
-  BOOST_TEST(refused({{"window", "8"}, {"dims", "2"}}) == "[window] window is 8; it must divide the grid, 4 x 6");
+  BOOST_TEST(refused({{"window", "4"}, {"dims", "2"}}) ==
+             "[window] window is 4; it must divide both sides of the image grid, 4 x 6");
+  BOOST_TEST(refused({{"window", "8"}, {"dims", "2"}}) ==
+             "[window] window is 8; it must divide both sides of the image grid, 4 x 6");
   for (const char* shift : {"-1", "2"})
     BOOST_TEST(refused({{"window", "2"}, {"dims", "2"}, {"shift", shift}}) ==
                std::string("[window] shift is ") + shift + "; expected 0 to 1, less than window");
   BOOST_TEST(refusal("window", {{"window", "1"}, {"dims", "2"}},
                      {.queries = 5, .keys = 5, .grid_height = 2, .grid_width = 2, .class_token = true}) ==
-             "[window] dims is 2; a class token or register has no place on the grid: expected dims=1");
+             "[window] dims is 2; a class token or register has no position on the image grid: expected dims=1");
   BOOST_TEST(refusal("window", {{"window", "1"}, {"dims", "2"}}, {.queries = 4, .keys = 4}) ==
-             "[window] dims is 2; expected an image grid of the tokens, but 4 queries and 4 keys are not 0 x 0");
+             "[window] dims is 2; 4 queries and 4 keys do not form an image grid of 0 x 0");
   BOOST_TEST(refusal("window", {{"window", "2"}}, {.queries = 7, .keys = 5}) ==
-             "[window] window is 2; the last of 7 queries sees none of 5 keys: expected 3 or more");
+             "[window] window is 2; the last of 7 queries sees none of the 5 keys: expected 3 or more");
   BOOST_TEST(refusal("window", {{"window", "3"}}, {.queries = 7, .keys = 5}) == "");
 }
 

@@ -111,7 +111,8 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
     check_error([&] { load_image(path); }, {path, what});
     check_error([&] { image_file_size(path); }, {path, what});
   };
-  says(std::string("RIFF\0\0\0\0WEBPVP8 ", 16), "it is a WebP image, whatever its name; `mogrify -format png`");
+  says(std::string("RIFF\0\0\0\0WEBPVP8 ", 16),
+       "the content is a WebP image; convert it with ImageMagick: mogrify -format png");
   says(std::string("II*\0\x08\0\0\0", 8), "a TIFF image");
   says(std::string("\0\0\0\x1c"
                    "ftypheic",
@@ -121,7 +122,7 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
   says("", "the file is empty");
   // A frame of four channels, without Adobe's segment.
   says(std::string("\xff\xd8\xff\xc0\0\x14\x08\0\x08\0\x08\x04\1\x11\0\2\x11\0\3\x11\0\4\x11\0\xff\xd9", 26),
-       "in CMYK without Adobe's marker");
+       "a CMYK JPEG without Adobe's marker");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   std::filesystem::resize_file(third, Index{3073} << 18);
   check_error(open, {third.string(), "805568512 bytes", "HEED_READ_LIMIT"});
   std::filesystem::remove(third);
-  check_error(open, {third.string(), "no such file"});
+  check_error(open, {third.string(), "the file does not exist"});
   std::filesystem::create_directory(third);
   check_error(open, {third.string(), "not a regular file"});
 }

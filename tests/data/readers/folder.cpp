@@ -112,7 +112,7 @@ BOOST_FIXTURE_TEST_CASE(classes_must_have_images_and_agree, Tree) {
   check_error([&] { open(); }, {(directory / "test").string(), "'emu'", "missing"});
   check_error([&] { open(Split::test); }, {(directory / "test").string(), "'emu'", "missing"});
   std::filesystem::remove_all(directory / "train");
-  check_error([&] { open(); }, {(directory / "train").string(), "no such directory"});
+  check_error([&] { open(); }, {(directory / "train").string(), "the directory does not exist"});
   BOOST_TEST(open(Split::test)->size() == 4);
   std::filesystem::create_directory(directory / "train");
   check_error([&] { open(); }, {(directory / "train").string(), "no class directories"});
@@ -121,7 +121,7 @@ BOOST_FIXTURE_TEST_CASE(classes_must_have_images_and_agree, Tree) {
 BOOST_FIXTURE_TEST_CASE(unreadable_images_are_named, Tree) {
   const auto bad = path("train", 1, 1);
   write_file(bad, {'n', 'o', 't', ' ', 'P', 'N', 'G'});
-  check_error([&] { open(); }, {bad.string(), "not a readable PNG or JPEG"});
+  check_error([&] { open(); }, {bad.string(), "not a readable PNG, JPEG, BMP or GIF"});
   write_file(bad, {});
   check_error([&] { open(); }, {bad.string()});
   const Bytes whole = read_bytes(path("train", 0, 1));

@@ -58,7 +58,7 @@ BOOST_FIXTURE_TEST_CASE(missing_files_are_named, Mnist) {
   check_error([&] { open(); }, {directory.path().string(), "train-labels-idx1-ubyte"});
   check_error([&] { open_dataset("mnist", directory.path().string(), Split::test); }, {"t10k-images-idx3-ubyte"});
   check_error([&] { open_dataset("mnist", (directory / "none").string(), Split::test); },
-              {"none", "no such directory"});
+              {"none", "the directory does not exist"});
 }
 
 BOOST_FIXTURE_TEST_CASE(truncated_and_overlong_files_are_refused, Mnist) {
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(emnist) {
   };
   write("letters");
   const auto open = [&](const std::string& path) { return open_dataset("mnist", path, Split::train); };
-  check_error([&] { open(directory.path().string()); }, {"emnist-letters-mapping.txt", "no such file"});
+  check_error([&] { open(directory.path().string()); }, {"emnist-letters-mapping.txt", "the file does not exist"});
   const std::string mapping = "1 65 97\n2 66 98\n3 67 99\n";
   write_file(directory / "emnist-letters-mapping.txt", Bytes(mapping.begin(), mapping.end()));
   const auto data = open(directory.path().string());

@@ -91,7 +91,7 @@ BOOST_FIXTURE_TEST_CASE(training_and_test_directories_and_training_alone, Layout
   BOOST_TEST(count(Part::train) == 10u);
   BOOST_TEST(count(Part::test) == 2u);
   images("test/a", 1);
-  check_error([&] { part(Part::test); }, {"has 'Testing', 'test' for one part"});
+  check_error([&] { part(Part::test); }, {"'Testing', 'test' are the same part"});
 }
 
 BOOST_FIXTURE_TEST_CASE(directories_below_a_class_belong_to_it, Layout) {
@@ -100,7 +100,7 @@ BOOST_FIXTURE_TEST_CASE(directories_below_a_class_belong_to_it, Layout) {
   BOOST_TEST(count(Part::train) == 8u);
   BOOST_TEST(take_warnings().empty());
   std::filesystem::create_directory_symlink(directory.path(), directory / "cat/all");
-  check_error([&] { part(Part::train); }, {"directories lie 32 deep"});
+  check_error([&] { part(Part::train); }, {"directories are nested 32 deep"});
 }
 
 BOOST_FIXTURE_TEST_CASE(files_that_are_left_out_are_counted_and_named, Layout) {
@@ -110,7 +110,7 @@ BOOST_FIXTURE_TEST_CASE(files_that_are_left_out_are_counted_and_named, Layout) {
   BOOST_TEST(count(Part::train) == 2u);
   const std::string line = only_warning();
   for (const char* text : {"train: 7 files are not read: ", "2 .webp (cat/a.webp, cat/b.webp)", "4 hidden (cat/",
-                           "1 without an ending", "mogrify"})
+                           "1 without an extension", "mogrify"})
     BOOST_TEST(line.find(text) != std::string::npos, line << " lacks " << text);
   BOOST_TEST(count(Part::train) == 2u);
   BOOST_TEST(take_warnings().empty());  // the same line is not repeated
@@ -122,23 +122,24 @@ BOOST_FIXTURE_TEST_CASE(images_outside_the_classes_are_said, Layout) {
   const std::vector<std::string> lines = take_warnings();
   BOOST_REQUIRE(lines.size() == 2u);
   BOOST_TEST(lines[0].find("1 file is not read: 1 outside the class directories (0.png)") != std::string::npos);
-  BOOST_TEST(lines[1].find("3 files are not read: 3 in a directory of no part (unlabelled/0.png, ") !=
-             std::string::npos);
+  BOOST_TEST(
+      lines[1].find("3 files are not read: 3 in a directory that is not a part of the data (unlabelled/0.png, ") !=
+      std::string::npos);
 }
 
 BOOST_FIXTURE_TEST_CASE(images_without_classes_are_refused_by_number, Layout) {
   images(".", 3);
-  check_error([&] { part(Part::train); }, {"there are no class directories; 3 images lie in it"});
+  check_error([&] { part(Part::train); }, {"there are no class directories; 3 images are directly in it"});
 }
 
 // The top directory of an archive is not a class.
 BOOST_FIXTURE_TEST_CASE(trees_below_a_directory_are_named, Layout) {
   images("archive/train/a", 2), images("archive/train/b", 2), images("archive/test/a", 1), images("archive/test/b", 1);
-  check_error([&] { part(Part::train); }, {"archive: has train/, so it is no class; give " +
+  check_error([&] { part(Part::train); }, {"archive: contains train/, so it is not a class; give " +
                                            (directory / "archive").string() + " as the directory"});
   std::filesystem::rename(directory / "archive/train", directory / "once");
   std::filesystem::remove_all(directory / "archive");
-  check_error([&] { part(Part::train); }, {"holds one class, 'once', with 2 directories and no images of its own"});
+  check_error([&] { part(Part::train); }, {"contains one class, 'once', with 2 directories and no images"});
 }
 
 // Labels are matched by name if a run's classes are given.
@@ -150,7 +151,7 @@ BOOST_FIXTURE_TEST_CASE(labels_go_by_the_names_of_a_run, Layout) {
   BOOST_TEST(found.at("test/ant/0.png") == 2);
   data.recorded.classes = {"dog", "cow"};
   check_error([&] { part(Part::test); },
-              {"the model has no class 'ant'; the data's are 'ant', 'dog'; the model's are 'dog', 'cow'"});
+              {"the model has no class 'ant'; the data has classes 'ant', 'dog', the model 'dog', 'cow'"});
 }
 
 // All bad images of all parts are listed together, or skipped.
@@ -165,7 +166,7 @@ BOOST_FIXTURE_TEST_CASE(bad_images_are_listed_together_and_left_out, Layout) {
   data.skip_bad = true;
   BOOST_TEST(count(Part::train) == 4u);
   const std::string line = only_warning();
-  BOOST_TEST(line.find("2 of 6 images are left out") != std::string::npos, line);
+  BOOST_TEST(line.find("2 of 6 images cannot be read and are left out") != std::string::npos, line);
   // The others are unchanged.
   ImageSets sets(data, 1);
   Image image;

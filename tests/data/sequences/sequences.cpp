@@ -172,15 +172,16 @@ BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
     BOOST_TEST(refusal_of(data_of("listops", directory.path())) == train + message);
   };
   check("", ": is empty");
-  check("Source\tTarget\n", ": holds no expression");
+  check("Source\tTarget\n", ": has no expressions");
   check("Source\tTarget\n[MAX 1 [TOP 2 ] ]\t2\n",
-        ":2: '[TOP' is no digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]");
-  check("Source\tTarget\n[MAX 1 2 ]\t2\n[MAX 1 2 ]\n", ":3: has 1 fields between tabs; expected 2: Source<TAB>Target");
+        ":2: '[TOP' is not a digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]");
+  check("Source\tTarget\n[MAX 1 2 ]\t2\n[MAX 1 2 ]\n",
+        ":3: has 1 fields separated by tabs; expected 2: Source<TAB>Target");
   check("Source\tTarget\n[MAX 1 2 ]\t12\n", ":2: the answer is '12'; expected 0 to 9");
   for (const char* none :
        {"[MAX 1 2", "] ] ]", "[MAX 1 2 ] ]", "[MAX 1 2 ] 3", "1 2", "[MAX ]", "[MAX [MIN ] 2 ]", "]"})
     check(fmt::format("Source\tTarget\n7\t7\n{}\t2\n", none),
-          ":3: is no expression; expected a digit, or an operator with arguments and ]");
+          ":3: not an expression; expected a digit, or an operator with arguments and ]");
 }
 
 BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
@@ -222,7 +223,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   write_file(directory / "new_aan_pairs.eval.tsv", "1.0\ta\tb\tone\n");
   BOOST_TEST(refusal_of(data_of("pairs", directory.path()), Part::validation) ==
              (directory / "new_aan_pairs.eval.tsv").string() +
-                 ":1: has 4 fields between tabs; expected 5: label, id, id, text, text");
+                 ":1: has 4 fields separated by tabs; expected 5: label, id, id, text, text");
 }
 
 BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
@@ -251,10 +252,9 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   BOOST_TEST(validation.set->label(0) == 1);  // bad, good
   std::filesystem::rename(directory / "val.tsv", directory / "dev.tsv");
   BOOST_TEST(open_sequences(data, 7, Part::validation, 1).examples.size() == 1u);
-  BOOST_TEST(refusal_of(data, Part::test) ==
-             (directory / "test.tsv").string() +
-                 ":1: label 'fair' is not among those of train.tsv; data.header=yes leaves a header out; "
-                 "data.skip_bad=true leaves it out");
+  BOOST_TEST(refusal_of(data, Part::test) == (directory / "test.tsv").string() +
+                                                 ":1: label 'fair' does not occur in train.tsv; if the line is a "
+                                                 "header, set data.header=yes; data.skip_bad=true leaves it out");
 }
 
 // Uses the reader of images: ignores hidden files, accepts a validation directory.
@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(bad_texts_are_listed_together_and_left_out) {
   DataConfig data = data_of("documents", directory.path());
   const std::string said = refusal_of(data, Part::train);
   BOOST_TEST(said.starts_with("2 texts cannot be read: " + (directory / "train/neg/1.txt").string() + ": is empty; " +
-                              (directory / "test/pos/1.txt").string() + ": is UTF-16; "),
+                              (directory / "test/pos/1.txt").string() + ": the text is UTF-16; "),
              said);
   BOOST_TEST(said.ends_with("; data.skip_bad=true leaves them out"));
   data.skip_bad = true;
@@ -315,7 +315,7 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_listed_together_and_left_out) {
   const std::string said = refusal_of(data, Part::train);
   BOOST_TEST(said == "3 lines cannot be read: " + train + ":2: has no tab; expected label<TAB>text; " + train +
                          ":4: has no text; " + test +
-                         ":2: label '2' is not among those of train.tsv; data.skip_bad=true leaves them out");
+                         ":2: label '2' does not occur in train.tsv; data.skip_bad=true leaves them out");
   data.skip_bad = true;
   take_warnings();
   const SequenceExamples examples = open_sequences(data, 7, Part::train, 1);
@@ -324,9 +324,9 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_listed_together_and_left_out) {
   BOOST_TEST(examples.set->label(1) == 1);
   const std::vector<std::string> lines = take_warnings();
   BOOST_REQUIRE(lines.size() == 1u);
-  BOOST_TEST(lines[0].find("2 of 6 lines are left out, which cannot be read: " + train + ":2: has no tab") !=
-                 std::string::npos,
-             lines[0]);
+  BOOST_TEST(
+      lines[0].find("2 of 6 lines cannot be read and are left out: " + train + ":2: has no tab") != std::string::npos,
+      lines[0]);
   write_file(train, "no tab\nno tab\n");  // nothing is left if these are left out
   write_file(test, "0\tx\n");
   const std::string all = refusal_of(data, Part::train);
@@ -350,7 +350,8 @@ BOOST_AUTO_TEST_CASE(byte_order_marks_are_no_text) {
   BOOST_TEST(train.set->label(0) == 0);
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->label(0) == 1);
   write_file(directory / "train.tsv", std::string("\xff\xfe") + "0\t");
-  BOOST_TEST(refusal_of(data, Part::train).find("is UTF-16; expected UTF-8, which `iconv") != std::string::npos);
+  BOOST_TEST(refusal_of(data, Part::train).find("the text is UTF-16; expected UTF-8; convert it with `iconv") !=
+             std::string::npos);
   data = data_of("text", directory / "text.txt");
   write_file(directory / "text.txt", mark + "abc");
   BOOST_TEST(read_text(data).size() == 3u);
@@ -365,10 +366,9 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
     write_file(directory / "train.tsv", "label\ttext\n" + lines);
     write_file(directory / "test.tsv", (in_test ? "label\ttext\n" : "") + lines);
     data.header = "auto";
-    BOOST_TEST(refusal_of(data, Part::train) ==
-               (directory / "train.tsv").string() +
-                   ":1: label 'label' is that of no other line; set data.header=yes if the line is a header, "
-                   "data.header=no if not");
+    BOOST_TEST(refusal_of(data, Part::train) == (directory / "train.tsv").string() +
+                                                    ":1: label 'label' occurs in no other line; set data.header=yes if "
+                                                    "the line is a header, data.header=no if not");
     data.header = "yes";
     for (const Part part : {Part::train, Part::test}) {
       const SequenceExamples examples = open_sequences(data, 7, part, 1);

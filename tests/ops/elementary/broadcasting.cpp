@@ -234,8 +234,8 @@ BOOST_AUTO_TEST_CASE(shapes_that_do_not_fit_are_named) {
   BOOST_TEST(refused([&] {
                mean(of({0, 3}), {0});
              }) == "[mean] shape [0, 3] has no elements along these axes; at least one is needed");
-  BOOST_TEST(refused([&] { slice(x, 1, 2, 4); }) == "[slice] indices 2 to 4 of axis 1, which has 3");
-  BOOST_TEST(refused([&] { join({x, y}, 0); }) == "[join] shapes [2, 3, 4] and [2, 4] differ beside axis 0");
+  BOOST_TEST(refused([&] { slice(x, 1, 2, 4); }) == "[slice] indices 2 to 4 of axis 1; the axis has 3 elements");
+  BOOST_TEST(refused([&] { join({x, y}, 0); }) == "[join] shapes [2, 3, 4] and [2, 4] differ in an axis other than 0");
   BOOST_TEST(refused([&] { stack({x, y}); }) == "[stack] shapes [2, 3, 4] and [2, 4] differ");
   BOOST_TEST(refused([&] { gather_rows(x, {2}); }) == "[gather_rows] index 2; expected 0 to 1 for shape [2, 3, 4]");
   BOOST_TEST(refused([&] {

@@ -153,7 +153,8 @@ BOOST_AUTO_TEST_CASE(processes_must_be_given_the_same) {
         error_of([&] { train(x, {.run = workshop / "run", .ranks = &ranks}, silent); });
   });
   for (const std::string& error : errors)
-    BOOST_TEST((error.starts_with("train: process 0 has checksum ") && error.find("; process 1 has ") != error.npos),
+    BOOST_TEST((error.starts_with("train: processes differ: process 0 has checksum ") &&
+                error.find(", process 1 has ") != error.npos),
                error);
   BOOST_TEST(!std::filesystem::exists(workshop / "run"));
 }

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(there_must_be_something_to_validate_on) {
   Experiment x = stuck(workshop);
   x.data.validation = 0;
   BOOST_TEST(error_of([&] { run(x, workshop / "run"); }) ==
-             "[train] patience = 3 waits for validation, but [data] validation = 0 sets no images aside");
+             "[train] patience = 3 needs validation images; set [data] validation above 0");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -179,14 +179,14 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_resumed) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();
   const std::string directory = workshop / "run", config = directory + "/config.toml";
-  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) == ": holds no run to resume");
+  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) == ": contains no run to resume");
   BOOST_TEST(!std::filesystem::exists(directory));
   run_until(2, x, directory);
   const std::string before = read_file(directory + "/last.safetensors");
   BOOST_TEST(error_of([&] { run(x, directory); }, directory) ==
-             ": holds a run already; --resume continues it, --run DIR begins another");
+             ": already contains a run; continue it with --resume, or start another with --run DIR");
   BOOST_TEST(error_of([&] { run(x, directory, true, "w.safetensors"); }) ==
-             "--init w.safetensors: a resumed run goes on from its own weights");
+             "--init w.safetensors: a resumed run continues from its own weights; drop one of --init and --resume");
 
   const auto refusal = [&](void (*change)(Experiment&)) {
     Experiment changed = x;
@@ -195,15 +195,15 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_resumed) {
   };
   const std::string end = "; a resumed run keeps its configuration";
   BOOST_TEST(refusal([](Experiment& y) { y.optim.lr = 0.5; }) ==
-             ": the run was begun with optim.lr = 0.001, not 0.5" + end);
+             ": the run was started with optim.lr = 0.001, not 0.5" + end);
   BOOST_TEST(refusal([](Experiment& y) { y.optim.name = "sgd"; }) ==
-             ": the run was begun with optim.name = \"adamw\", not \"sgd\"" + end);
+             ": the run was started with optim.name = \"adamw\", not \"sgd\"" + end);
   BOOST_TEST(refusal([](Experiment& y) { y.train.seed = 3; }) ==
-             ": the run was begun with train.seed = 1, not 3" + end);
+             ": the run was started with train.seed = 1, not 3" + end);
   BOOST_TEST(refusal([](Experiment& y) { y.model.dim = 32; }) ==
-             ": the run was begun with model.dim = 16, not 32" + end);
+             ": the run was started with model.dim = 16, not 32" + end);
   BOOST_TEST(refusal([](Experiment& y) { y.attention.options["causal"].text = "true"; }) ==
-             ": the run was begun with attention.causal = (nothing), not true" + end);
+             ": the run was started with attention.causal = (nothing), not true" + end);
   BOOST_TEST((read_file(directory + "/last.safetensors") == before));
 
   // Another model's checkpoint in the same place.
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_resumed) {
   std::filesystem::copy_file(workshop / "other/last.safetensors", directory + "/last.safetensors",
                              std::filesystem::copy_options::overwrite_existing);
   BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) ==
-             "/last.safetensors: tensor 'blocks.0.mlp.fc1.weight' has shape [25, 16]; the model's has [24, 16]");
+             "/last.safetensors: tensor 'blocks.0.mlp.fc1.weight' has shape [25, 16]; the model expects [24, 16]");
 }
 
 BOOST_AUTO_TEST_CASE(a_run_whose_files_were_changed_is_not_resumed) {
@@ -225,17 +225,17 @@ BOOST_AUTO_TEST_CASE(a_run_whose_files_were_changed_is_not_resumed) {
   edited.optim.lr = 0.5;
   write_file(directory + "/config.toml", to_toml(edited));
   BOOST_TEST(error_of([&] { run(edited, directory, true); }, directory) ==
-             "/last.safetensors: was written under another configuration than the config.toml beside it has now; undo "
-             "the change, or begin another run with these weights (--init)");
+             "/last.safetensors: the config.toml beside it has changed since it was written; undo the change, or start "
+             "another run with these weights (--init)");
   write_file(directory + "/config.toml", to_toml(x));
 
   const auto refusal = [&] { return error_of([&] { run(x, directory, true); }, best); };
   const std::string end =
-      "the run cannot be resumed; another can begin with its last ones: --init " + directory + "/last.safetensors";
+      "the run cannot be resumed; start another run from its last weights: --init " + directory + "/last.safetensors";
   std::string weights = read_file(best);
   weights.back() ^= 1;
   write_file(best, weights);
-  BOOST_TEST(refusal().starts_with(": is damaged: "));
+  BOOST_TEST(refusal().starts_with(": the file is damaged: "));
   BOOST_TEST(refusal().ends_with(end));
   std::filesystem::remove(best);
   BOOST_TEST(refusal().ends_with(end));
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_that_is_only_validated_keeps_its_learning_rate) {
   run_until(14, x, directory);
   x.train.epochs = 1;
   BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) ==
-             ": train.epochs = 1, but 1 epochs are completed, and one more is begun");
+             ": train.epochs = 1, but 1 epochs are completed, and another one is started");
   x.train.epochs = 5;
   struct : TrainObserver {
     std::vector<double> paces;

@@ -86,13 +86,13 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
       make_task<float>(x, *model)->open(Part::test, false);
     });
   };
-  BOOST_TEST(opened() == "[model] output = \"tokens\" wants a class for each patch, which data.name=mnist has not");
+  BOOST_TEST(opened() == "[model] output = \"tokens\" requires a class for each patch; data.name=mnist has none");
   x.data.name = "scenes";
-  BOOST_TEST(opened() == "scenes are [1, 56, 56] (channels, height, width); the model takes [1, 8, 8]");
+  BOOST_TEST(opened() == "scenes are [1, 56, 56] (channels, height, width); the model expects [1, 8, 8]");
   x.model.image = 56;
   BOOST_TEST(opened() == "scenes: the images of mnist are 1x8x8; expected 1x28x28");
   x.train.label_smoothing = 0.1;
-  BOOST_TEST(opened().starts_with("[train] label_smoothing = 0.1 is for one label an image"));
+  BOOST_TEST(opened().starts_with("[train] label_smoothing = 0.1 requires one label per image"));
   x.train.label_smoothing = 0;
   x.model.output = "class";
   BOOST_TEST(opened().find("set model.output=\"tokens\"") != std::string::npos);

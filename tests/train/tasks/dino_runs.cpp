@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be) {
   BOOST_TEST(error([](Experiment&) {}) == "no error");
   BOOST_TEST(error([](Experiment& x) {
                x.attention.mechanism = {"aft"};
-             }).starts_with("[dino] local_size = 4: tensor 'blocks.0.attn."));
+             }).starts_with("[dino] local_size = 4: the size of tensor 'blocks.0.attn."));
   BOOST_TEST(error([](Experiment& x) {
                x.attention.mechanism = {"aft"};
                x.dino.local_crops = 0;
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be) {
   BOOST_TEST(error([](Experiment& x) { x.dino.local_size = 5; }) ==
              "[dino] local_size = 5; [model] patch = 2 does not divide it");
   BOOST_TEST(error([](Experiment& x) { x.dino.local_size = 10; }) ==
-             "[dino] local_size = 10 of a small view; expected at most [model] image = 8");
+             "[dino] local_size = 10; expected at most [model] image = 8");
   BOOST_TEST(error([](Experiment& x) {
                x.attention.mechanism = {"nystrom"};
                x.attention.options["landmarks"] = {"17", "--set"};
@@ -189,14 +189,16 @@ BOOST_AUTO_TEST_CASE(what_cannot_be) {
   BOOST_TEST(error([](Experiment& x) { x.optim.weight_decay_end = -0.5; }) ==
              "[optim] weight_decay_end = -0.5; expected at least 0, or -1 for none");
   BOOST_TEST(error([](Experiment& x) { x.train.ema = 0.9; }).starts_with("[train] ema = 0.9: with method"));
-  BOOST_TEST(error([](Experiment& x) { x.dino.global_scale = {0.5, 0.4}; }).starts_with("[dino] global_scale expects"));
-  BOOST_TEST(error([](Experiment& x) { x.data.augment = {"mixup"}; }).find("not for method = 'dino'") !=
+  BOOST_TEST(error([](Experiment& x) {
+               x.dino.global_scale = {0.5, 0.4};
+             }).starts_with("[dino] global_scale: expected"));
+  BOOST_TEST(error([](Experiment& x) { x.data.augment = {"mixup"}; }).find("not defined for method = 'dino'") !=
              std::string::npos);
-  BOOST_TEST(error([](Experiment& x) { x.data.augment = {"jitter"}; }).find("images in colour") != std::string::npos);
+  BOOST_TEST(error([](Experiment& x) { x.data.augment = {"jitter"}; }).find("colour images") != std::string::npos);
   BOOST_TEST(error([](Experiment& x) {
                x.train.method = "supervised";
                x.data.augment = {"blur"};
-             }).find("but for \"dino\"") != std::string::npos);
+             }).find("only for \"dino\"") != std::string::npos);
 }
 
 // Evaluation needs 20 neighbours, which is reported before training.
@@ -205,7 +207,7 @@ BOOST_AUTO_TEST_CASE(too_few_images) {
   Experiment x = dino_experiment(workshop);
   x.data.limit = 19;
   BOOST_TEST(error_of([&] { run(x, workshop / "a"); }) ==
-             "[train] method = \"dino\" is judged by the 20 nearest training images; there are 19");
+             "[train] method = \"dino\" is evaluated by the 20 nearest training images; there are only 19");
   BOOST_TEST(!std::filesystem::exists(workshop / "a"));
 }
 

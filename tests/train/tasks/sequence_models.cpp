@@ -423,28 +423,28 @@ BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
       causal.emplace_back(entry.name);
   check_refused(
       lm, {"sima"},
-      fmt::format("[attention] mechanism = 'sima' has no causal form, which task = \"lm\" needs; expected one "
-                  "of {}",
+      fmt::format("[attention] mechanism = 'sima' has no causal form, which task = \"lm\" requires; expected one of {}",
                   fmt::join(causal, ", ")));
   check_refused(lm, {"softmax", {{"causal", "false"}}},
-                "[attention] causal = false; task = \"lm\" needs causal attention: expected true");
+                "[attention] causal = false; expected true, since task = \"lm\" requires causal attention");
   check_refused(lm, {"aft", {{"variant", "conv"}}}, "[aft] causal=true is not defined for variant=conv");
-  check_refused(classify, {"soft", {{"ratio", "2"}}}, "[soft] dims is 2; a sequence has no grid: expected dims=1");
+  check_refused(classify, {"soft", {{"ratio", "2"}}},
+                "[soft] dims is 2; a sequence has no image grid: expected dims=1");
   check_refused(classify, {"nystrom", {{"ratio", "2"}}},
-                "[nystrom] ratio is 2; a sequence has no grid: expected landmarks");
+                "[nystrom] ratio is 2; a sequence has no image grid: expected landmarks");
   check_refused(classify, {"soft", {{"sampling", "conv"}, {"ratio", "2"}}},
-                "[soft] sampling is conv; a sequence has no grid");
+                "[soft] sampling is conv; a sequence has no image grid");
   check_refused(classify, {"window", {{"window", "2"}, {"dims", "2"}}},
-                "[window] dims is 2; a sequence has no grid: expected dims=1");
+                "[window] dims is 2; a sequence has no image grid: expected dims=1");
   check_refused(classify, {"cosformer", {{"reweight", "2d"}}},
-                "[cosformer] reweight is 2d; a sequence has no grid: expected none or 1d");
+                "[cosformer] reweight is 2d; a sequence has no image grid: expected none or 1d");
   check_refused(classify, {"aft", {{"variant", "conv"}}},
-                "[aft] variant is conv and dims is 2; a sequence has no grid: expected dims=1");
+                "[aft] variant is conv and dims is 2; a sequence has no image grid: expected dims=1");
   ModelConfig cls = classify;
   cls.pool = "cls";
   check_refused(cls, {"softmax", {{"causal", "true"}}},
-                "[attention] causal = true; with [model] pool = \"cls\" the class token, which comes first, would see "
-                "itself alone: expected pool = \"mean\" or \"last\"");
+                "[attention] causal = true; with [model] pool = \"cls\" the class token, which is first, sees only "
+                "itself: expected pool = \"mean\" or \"last\"");
   const SequenceModel model(classify, attention_of({"reformer", {{"rounds", "2"}, {"chunk", "3"}, {"buckets", "2"}}}));
   Parameters<double> parameters = drawn<double>(model);
   BOOST_CHECK_THROW(logits_of(model, parameters, GivenSequences({9, 6}).input<double>(false)), Error);

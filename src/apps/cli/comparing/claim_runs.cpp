@@ -26,13 +26,12 @@ Cell cell_of(const ComparedArm& arm, Index seed) {
   namespace fs = std::filesystem;
   const std::string& first = arm.runs.front().directory;
   Cell cell{arm_of(first), {}, first, CellState::open, ""};
-  require(!cell.arm.empty(), "{}: heed sweep has not trained this run; --run trains further seeds of a sweep alone",
-          first);
+  require(!cell.arm.empty(), "{}: not a run of heed sweep; --run adds seeds to the runs of a sweep only", first);
   cell.experiment = load_recorded(cell.file());
   cell.experiment.train.seed = seed;
   cell.directory = (fs::path(first).parent_path() / fmt::format("seed-{}", seed)).string();
   look_at(cell);
-  require(cell.state != CellState::changed, "{}: {}; remove it", cell.directory, cell.note);
+  require(cell.state != CellState::changed, "{}: {}; remove the directory", cell.directory, cell.note);
   return cell;
 }
 
@@ -56,7 +55,7 @@ ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& fig
       if (const std::optional<double>& value = run.figures.*figure.value; value || failed)
         arm.values[run.seed] = failed ? by_chance : *value;
       else
-        notes += printable(fmt::format("{}: {}, and does not count", run.directory,
+        notes += printable(fmt::format("{}: {}, so it is ignored", run.directory,
                                        run.state == "finished" ? fmt::format("has no {}", figure.key) : run.state)) +
                  "\n";
       if (failed) arm.diverged.push_back(run.seed);
@@ -73,7 +72,8 @@ void keep_common_seeds(ClaimArms& arms, const std::vector<std::string>& names, s
         if (!arms[other].values.contains(seed)) {
           arms[name].values.erase(seed);
           std::erase(arms[name].diverged, seed);
-          notes += printable(fmt::format("{}, seed {}: does not count; {} has no such run", name, seed, other)) + "\n";
+          notes +=
+              printable(fmt::format("{}, seed {}: ignored; {} has no run with this seed", name, seed, other)) + "\n";
           break;
         }
 }

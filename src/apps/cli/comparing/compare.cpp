@@ -41,7 +41,7 @@ void put_first(Arms& arms, const std::string& name) {
   const auto found = std::ranges::find(arms, name, &ComparedArm::name);
   std::vector<std::string> names;
   for (const ComparedArm& arm : arms) names.push_back(arm.name);
-  require(found != arms.end(), "compare: there is no arm {}{}", in_quotes(name), suggestion(name, names));
+  require(found != arms.end(), "compare: unknown arm {}{}", in_quotes(name), suggestion(name, names));
   std::rotate(arms.begin(), found, found + 1);
 }
 
@@ -80,7 +80,7 @@ std::string half_width_text(const Difference& difference, double unit, int decim
 void print_settings(const Arms& arms) {
   const std::map<std::string, std::vector<std::string>> settings = differing_settings(arms);
   if (settings.empty()) {
-    std::cout << "the runs have the same configuration, but for seeds\n\n";
+    std::cout << "the runs have the same configuration except for seeds\n\n";
     return;
   }
   Table table;
@@ -138,14 +138,15 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
   std::cout << fmt::format("\n{}{}, difference to {}\n", figure.key, figure.share ? " in points" : "",
                            printable(arms[0].name));
   table.print(std::cout);
-  if (tests > 0) std::cout << "a difference within its 95 % is undecided, not absent\n";
+  if (tests > 0) std::cout << "a difference within its 95 % interval is undecided, not absent\n";
   if (tests > 1)
-    std::cout << fmt::format("{} tests at 5 % let one expect {:.1f} false alarms\n", tests,
+    std::cout << fmt::format("{} tests at 5 %: {:.1f} false alarms are expected\n", tests,
                              0.05 * static_cast<double>(tests));
   if (fewest < 2)
     std::cout << "one run has no scatter: train each arm with three seeds or more\n";
   else if (fewest == 2)
-    std::cout << "two seeds may agree by luck: they decide only what is far beyond its 95 %; expected 3 or more\n";
+    std::cout << "two seeds may agree by chance and decide only differences far beyond the 95 % interval; expected 3 "
+                 "or more\n";
 }
 
 /// Returns the samples of all curves, extended to the same number of epochs.
@@ -218,7 +219,7 @@ void draw(const Arms& arms, const CurveName& curve, const std::string& path) {
       any = any || sample.count > 0;
     }
   }
-  require(any, "compare: no run has {} yet; there is nothing to draw", curve.key);
+  require(any, "compare: no run has {} yet; nothing to draw", curve.key);
   write_file(path, svg(chart));
 }
 

@@ -25,7 +25,7 @@ std::vector<std::string> runs_below(const std::string& directory) {
   std::error_code error;
   for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
     if (entry->is_directory() && is_run(entry->path())) found.push_back(entry->path().lexically_normal().string());
-  require(!found.empty(), "{}: holds no run; expected a directory that heed train or heed sweep has filled", directory);
+  require(!found.empty(), "{}: contains no run; expected a directory written by heed train or heed sweep", directory);
   std::ranges::sort(found);
   return found;
 }
@@ -41,7 +41,7 @@ void name_apart(std::vector<ComparedArm>& arms) {
 void require_seeds_apart(const ComparedArm& arm) {
   for (std::size_t i = 0; i < arm.runs.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      require(arm.runs[i].seed() != arm.runs[j].seed(), "{} and {} have the same configuration and seed; give one",
+      require(arm.runs[i].seed() != arm.runs[j].seed(), "{} and {} have the same configuration and seed; give only one",
               arm.runs[j].directory, arm.runs[i].directory);
 }
 

@@ -24,8 +24,9 @@ struct DiffArguments {
 std::string tensors_of(const std::string& path) {
   if (!std::filesystem::is_directory(path)) return path;
   const RunPaths paths(path);
-  require(std::filesystem::exists(paths.last()), "{}: holds no {}; expected a run of heed train, or a safetensors file",
-          path, std::filesystem::path(paths.last()).filename().string());
+  require(std::filesystem::exists(paths.last()),
+          "{}: {} is missing; expected a run of heed train, or a safetensors file", path,
+          std::filesystem::path(paths.last()).filename().string());
   return paths.last();
 }
 
@@ -64,7 +65,7 @@ void add_diff(Command program) {
   Command command =
       program.command("diff", "Find the first difference between two runs or files of tensors, and its size");
   command.option("A", &a.a, "a run's directory or a safetensors file", {.required = true});
-  command.option("B", &a.b, "the same, compared with A", {.required = true});
+  command.option("B", &a.b, "compared with A: a run's directory or a safetensors file", {.required = true});
   command.option("--tolerance", &a.tolerance, "largest relative difference that counts as equal; default: 0",
                  {.value = "X", .range = {{0, 1e9}}});
   command.option("--common", &a.common, "ignore tensors that exist in one file only or differ in shape");

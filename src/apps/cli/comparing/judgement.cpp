@@ -18,16 +18,16 @@ std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<
   for (const auto& [name, arm] : arms) known.push_back(name);
   for (const Part& part : parts)
     for (const std::string& name : part.arms) {
-      require(arms.contains(name), "{}: there is no arm {}{}", file, in_quotes(name), suggestion(name, known));
+      require(arms.contains(name), "{}: unknown arm {}{}", file, in_quotes(name), suggestion(name, known));
       require(std::ranges::count(part.arms, name) == 1, "verdict: {}: {} is compared with itself", in_quotes(part.text),
               in_quotes(name));
       if (part.arms.size() > 1 && std::ranges::find(names, name) == names.end()) names.push_back(name);
     }
   for (const std::string& name : names) {
     const std::vector<Index> seeds = arms.at(name).seeds(), first = arms.at(names[0]).seeds();
-    require(seeds.size() >= 3, "{}: {} has {} seed{}; so few agree by luck and decide nothing; expected 3 or more",
-            file, in_quotes(name), seeds.size(), seeds.size() == 1 ? "" : "s");
-    require(seeds == first, "{}: {} has the seeds {}, but {} has {}; the arms of a claim have the same", file,
+    require(seeds.size() >= 3, "{}: {} has {} seed{}; so few may agree by chance; expected 3 or more", file,
+            in_quotes(name), seeds.size(), seeds.size() == 1 ? "" : "s");
+    require(seeds == first, "{}: {} has the seeds {}, {} has {}; all arms of a claim need the same seeds", file,
             in_quotes(names[0]), few(first), in_quotes(name), few(seeds));
   }
   return names;
@@ -46,12 +46,13 @@ JudgedPart judge_difference(const Part& part, const ClaimValues& a) {
   const Index images = a.test_images > 0 ? a.test_images : a.arms.at(part.arms[0]).images;
   for (const std::string& name : part.arms) {
     const ClaimArm& arm = a.arms.at(name);
-    require(a.test_images > 0 || arm.images == images, "{}: {} was tested on {} images, {} on {}; expected the same",
-            a.source, in_quotes(part.arms[0]), images, in_quotes(name), arm.images);
+    require(a.test_images > 0 || arm.images == images,
+            "{}: {} was tested on {} images, {} on {}; expected the same number", a.source, in_quotes(part.arms[0]),
+            images, in_quotes(name), arm.images);
     if (images > 0 && !arm.lines.empty()) require_accuracies(arm, a.source);
     samples.push_back(arm.sample());
   }
-  require(!a.less || images == 0, "{}: {} has accuracies, which are counted on images; --less is for losses", a.source,
+  require(!a.less || images == 0, "{}: {} has accuracies on test images; --less is only for losses", a.source,
           in_quotes(part.arms[0]));
   std::vector<double> signs{1, -1, -1, 1};
   signs.resize(samples.size());

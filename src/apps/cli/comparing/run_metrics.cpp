@@ -92,15 +92,16 @@ std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b
     if (found == in_b.end()) continue;
     const double y = found->second.value, difference = std::abs(x.value - y);
     if (difference > tolerance * std::max(std::abs(x.value), std::abs(y))) {
-      out << fmt::format("metrics: step {}: {} is {} in A, {} in B, {:.2g} apart; equal numbers before it: {}\n",
+      out << fmt::format("metrics: step {}: {} is {} in A, {} in B, difference {:.2g}; equal values before it: {}\n",
                          place.first, x.name, x.value, y, difference, compared);
-      if (place.first > step + 1) out << "steps between are not in metrics.csv; train.log_steps = true records all\n";
-      out << "to find the operation: heed probe model --trace with the weights of one run, where each of them ran\n";
-      return fmt::format("the metrics part at step {}; ", place.first);
+      if (place.first > step + 1) out << "metrics.csv lacks the steps between; train.log_steps = true records all\n";
+      out << "to find the operation: on both computers, heed probe model --trace with the same weights, then heed diff "
+             "of the results\n";
+      return fmt::format("the metrics differ from step {}; ", place.first);
     }
     ++compared, step = place.first;
   }
-  out << fmt::format("metrics: all {} numbers that both runs have agree, up to step {}\n", compared, step);
+  out << fmt::format("metrics: all {} values that both runs have agree, up to step {}\n", compared, step);
   const auto steps = [](const RunNumbers& numbers) { return numbers.empty() ? 0 : numbers.rbegin()->first.first; };
   if (steps(in_a) == steps(in_b)) return "";
   out << fmt::format("the metrics of A end at step {}, those of B at step {}\n", steps(in_a), steps(in_b));

@@ -83,7 +83,7 @@ void print_notes(std::ostream& out, const std::vector<TableArm>& arms) {
     }
   for (const auto& [version, count] : versions)
     if (version != HEED_VERSION || versions.size() > 1)
-      notes += fmt::format("{} runs are by heed {}\n", count, printable(version));
+      notes += fmt::format("{} runs are from heed {}\n", count, printable(version));
   if (!notes.empty()) out << "\n" << notes;
 }
 

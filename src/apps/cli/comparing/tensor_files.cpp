@@ -57,7 +57,7 @@ void print_mistake(std::ostream& out, const ComparedTensor& tensor, const Safete
   constexpr Index most_elements = 1 << 18, longest_axis = 4096;  // larger tensors would take more than seconds
   if (tensor.shape.elements() > most_elements ||
       std::ranges::any_of(tensor.shape, [](Index n) { return n > longest_axis; })) {
-    out << fmt::format("  looks  not examined, as it has more than {} elements or a long axis; dump fewer examples\n",
+    out << fmt::format("  looks  not examined: more than {} elements, or a long axis; dump fewer examples\n",
                        most_elements);
     return;
   }
@@ -104,10 +104,10 @@ FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b
   const auto list = [&](const char* what, const std::vector<std::string>& names) {
     if (!names.empty()) reasons.push_back(what + quoted_list(names));
   };
-  list("only the first has ", found.only_a);
-  list("only the second has ", found.only_b);
+  list("only the first file has ", found.only_a);
+  list("only the second file has ", found.only_b);
   list("shapes differ: ", found.other_shapes);
-  if (reasons.empty()) reasons.emplace_back("both are empty");
+  if (reasons.empty()) reasons.emplace_back("both files are empty");
   require(!found.tensors.empty(), "{} and {} have no tensor in common: {}; expected equal names and shapes", a.path(),
           b.path(), fmt::join(reasons, ", "));
   return found;
@@ -139,7 +139,7 @@ std::string print_difference(std::ostream& out, const FilesDifference& found, co
     if (mistake)
       print_mistake(out, *mistake, a, b, tolerance);
     else
-      out << "  looks  like rounding, in all tensors\n";
+      out << "  looks  like rounding errors, in all tensors\n";
     out << "\n";
   }
   const Index common = std::ssize(found.tensors);

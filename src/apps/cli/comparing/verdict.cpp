@@ -38,8 +38,8 @@ struct VerdictArguments {
 /// Splits `names` into groups of `each`.
 std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& names, std::ptrdiff_t each,
                                                 const char* option, const char* expected) {
-  require(std::ssize(names) % each == 0, "verdict: {} takes {}, or several times so many; {} words were given", option,
-          expected, names.size());
+  require(std::ssize(names) % each == 0, "verdict: {} expects {}, once or repeatedly; found {} words", option, expected,
+          names.size());
   std::vector<std::vector<std::string>> groups;
   for (auto name = names.begin(); name != names.end(); name += each) groups.emplace_back(name, name + each);
   return groups;
@@ -47,7 +47,7 @@ std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& 
 
 /// Returns a number for each of `count` parts; a single given one applies to all, none means 0.
 std::vector<double> numbers_for(std::vector<double> given, std::size_t count, const char* option, const char* of) {
-  require(given.empty() || count > 0, "verdict: {} belongs to {}, which is not given", option, of);
+  require(given.empty() || count > 0, "verdict: {} requires {}", option, of);
   if (given.size() <= 1) given.resize(count, given.empty() ? 0 : given[0]);
   require(given.size() == count, "verdict: {} has {} numbers; expected one for all, or {}", option, given.size(),
           count);
@@ -59,7 +59,7 @@ void add_bounds(std::vector<Part>& parts, const std::vector<std::string>& words,
   const char* const option = below ? "--below" : "--above";
   for (const std::vector<std::string>& two : in_groups(words, 2, option, "an arm and a number")) {
     const std::optional<double> bound = claim_number(two[1]);
-    require(bound.has_value(), "verdict: {} {}: {} is no number", option, two[0], in_quotes(two[1]));
+    require(bound.has_value(), "verdict: {} {}: {} is not a number", option, two[0], in_quotes(two[1]));
     parts.push_back({fmt::format("{} {} {}", two[0], option + 2, *bound), {two[0]}, *bound, below});
   }
 }
@@ -67,7 +67,7 @@ void add_bounds(std::vector<Part>& parts, const std::vector<std::string>& words,
 std::vector<Part> parts_of(const VerdictArguments& a) {
   const auto better = in_groups(a.better, 2, "--better", "two arms"), par = in_groups(a.par, 2, "--par", "two arms"),
              more = in_groups(a.more, 4, "--more", "four arms");
-  require(par.empty() || !a.within.empty(), "verdict: --par wants --within, the difference that does not count");
+  require(par.empty() || !a.within.empty(), "verdict: --par requires --within, the tolerated difference");
   const std::vector<double> by = numbers_for(a.by, better.size() + more.size(), "--by", "--better or --more"),
                             within = numbers_for(a.within, par.size(), "--within", "--par");
   const auto by_text = [](double x) { return x == 0 ? "" : fmt::format(" by {}", x); };
@@ -85,9 +85,8 @@ std::vector<Part> parts_of(const VerdictArguments& a) {
   for (std::size_t i = 0; i < par.size(); ++i)
     parts.push_back(
         {fmt::format("{} on par with {} within {}", par[i][0], par[i][1], within[i]), par[i], 0 - within[i]});
-  require(
-      !parts.empty(),
-      "verdict: nothing is to be judged; expected --better A B, --par A B, --more A B C D, --below A X or --above A X");
+  require(!parts.empty(),
+          "verdict: no claim is given; expected --better A B, --par A B, --more A B C D, --below A X or --above A X");
   return parts;
 }
 
@@ -125,8 +124,8 @@ std::string open_text(const JudgedPart& one) {
                     second = two ? arms[1] : fmt::format("{} over {}", arms[2], arms[3]);
   const double half_width = *one.half_width();
   if (half_width == 0) return "the seeds of each arm agree, and the difference is exactly the bound";
-  return fmt::format("by these seeds (95 %), {} may be anything from {} to {} than {}; more seeds narrow it down",
-                     first, end(one.value - half_width), end(one.value + half_width), second);
+  return fmt::format("with these seeds (95 %), {} is between {} and {} than {}; more seeds narrow the range", first,
+                     end(one.value - half_width), end(one.value + half_width), second);
 }
 
 Table part_table(const std::vector<JudgedPart>& parts) {
@@ -151,13 +150,14 @@ std::string notes_on(const ClaimArms& arms, const std::vector<JudgedPart>& parts
       if (std::ranges::find(named, name) != named.end()) continue;
       named.push_back(name);
       for (const Index seed : arms.at(name).diverged)
-        notes += fmt::format("{}, seed {}: diverged, and counts as {}\n", printable(name), seed,
-                             arms.at(name).values.at(seed));
+        notes +=
+            fmt::format("{}, seed {}: diverged, counted as {}\n", printable(name), seed, arms.at(name).values.at(seed));
     }
   for (const JudgedPart& one : parts) {
     if (one.counted)
-      notes += fmt::format("{}: the seeds agree better than so few images can; their deviation is taken to be {:.4f}\n",
-                           printable(one.part.text), *one.counted);
+      notes += fmt::format(
+          "{}: the seeds agree more closely than the number of test images allows; a deviation of {:.4f} is used\n",
+          printable(one.part.text), *one.counted);
     if (one.verdict == Verdict::undecided)
       notes += fmt::format("{}: {}\n", printable(one.part.text), printable(open_text(one)));
   }
@@ -166,7 +166,7 @@ std::string notes_on(const ClaimArms& arms, const std::vector<JudgedPart>& parts
 
 /// Describes the further seeds that would decide an undecided claim.
 std::string seeds_text(const std::vector<Index>& further, Index most) {
-  constexpr const char* condition = "would decide, if means and deviations stay";
+  constexpr const char* condition = "would decide, if means and deviations stay the same";
   if (further.empty()) return fmt::format("no number of seeds up to {} in each arm {}\n", most, condition);
   return fmt::format("{} further seed{} in each arm {}: {}\n", further.size(), further.size() == 1 ? "" : "s",
                      condition, few(further));
@@ -181,9 +181,10 @@ ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& part
     return values;
   }
   const FigureName& figure = claim_figure(a.figure);
-  require(!a.less, "verdict: --less is for a table; --figure says whether less is better");
-  require(a.claim.empty(), "verdict: --claim is for a table; a sweep is one claim");
-  require(figure.share || a.test_images == 0, "verdict: --test-images is for accuracies; --figure is {}", a.figure);
+  require(!a.less, "verdict: --less is only for tables; for runs, --figure determines whether less is better");
+  require(a.claim.empty(), "verdict: --claim is only for tables; a sweep is one claim");
+  require(figure.share || a.test_images == 0, "verdict: --test-images is only for accuracies; --figure is {}",
+          a.figure);
   values.less = !figure.share;
   values.arms = claim_arms(find_arms(a.given), figure, notes);
   std::vector<std::string> compared;
@@ -231,14 +232,13 @@ int status_of(Verdict verdict) {
 
 int verdict_command(const VerdictArguments& a) {
   const std::vector<Part> parts = parts_of(a);
-  require(!a.run || !a.table(), "verdict: --run trains further seeds of a sweep; expected its directory, not {}",
-          a.given[0]);
+  require(!a.run || !a.table(), "verdict: --run adds seeds to a sweep; expected its directory, not {}", a.given[0]);
   std::string notes;
   Judgement judged = judge(read_values(a, parts, notes), parts);
   const std::vector<Index> further = a.run ? judged.deciding_seeds(a.seeds) : std::vector<Index>{};
   if (!further.empty()) {
     if (!train_further(a, judged.compared, further)) {
-      std::cerr << "interrupted and saved; the same command goes on\n";
+      std::cerr << "interrupted and saved; repeat the command to continue\n";
       return interrupted;
     }
     notes.clear();
@@ -293,7 +293,7 @@ void add_verdict(Command program) {
   command.option("--less", &a.less, "less is better: bits, losses of a table");
   command.option("--test-images", &a.test_images, "number of test images behind an accuracy, instead of a table's",
                  {.value = "N", .range = {{1, 1e9}}});
-  command.option("--seeds", &a.seeds, "name the further seeds, up to N for each arm, that would decide",
+  command.option("--seeds", &a.seeds, "list the further seeds, up to N for each arm, that would decide",
                  {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});
   command.option("--run", &a.run, "train them, and judge by all runs", {.needs = "--seeds"});
   command.option("--jobs", &a.jobs, "with --run: runs trained side by side, which share the threads; default: 1",

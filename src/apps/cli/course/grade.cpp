@@ -34,8 +34,8 @@ struct GradeOptions {
 class Class {
  public:
   explicit Class(const GradeOptions& options) : options_(options) {
-    require(fs::is_directory(options.directory), "{}: there is no such directory; expected one of submissions",
-            options.directory);
+    require(fs::is_directory(options.directory),
+            "{}: the directory does not exist; expected a directory of submissions", options.directory);
     std::error_code missing;
     require(!options.output.empty() && (!fs::exists(options.output, missing) || fs::is_regular_file(options.output)),
             "-o {}: expected a file for the table of marks", in_quotes(options.output));
@@ -52,11 +52,11 @@ class Class {
     if (!options.due.empty()) due_ = read_csv(read_text_file(options.due));
     for (const Lab& lab : all_labs_) late_days(due_, lab.name, 0);  // a wrong date is reported first
     require(options.roster.empty() || roster_.size() > 1,
-            "{}: has no students; expected a CSV file with a row of names", options.roster);
+            "{}: has no students; expected a CSV file with a header of column names", options.roster);
     require(options.student.empty() || std::ranges::find(students_, options.student) != students_.end(),
             "grade: {} has no student {}{}", options.directory, in_quotes(options.student),
             suggestion(options.student, students_));
-    intake_->list_not_understood(std::cerr, "heed: not understood: ");
+    intake_->list_not_recognised(std::cerr, "heed: not recognised: ");
     require(!students_.empty(), "{}: has no directories of students", options.directory);
     find_labs();
   }
@@ -97,8 +97,8 @@ class Class {
     for (const std::string& name : options_.only)
       require(std::ranges::find(known, name) != known.end(), "grade: {} has no lab {}{}", place, in_quotes(name),
               suggestion(name, known));
-    require(!labs_.empty(), "{}: no file of a lab in {} was handed in; expected DIR/STUDENT/{}", options_.directory,
-            place, file);
+    require(!labs_.empty(), "{}: no submission for a lab in {}; expected DIR/STUDENT/{}", options_.directory, place,
+            file);
   }
 
   /// Given, or that of the run which was begun here, or a new one.
@@ -116,7 +116,7 @@ class Class {
   void prepare() {
     use_threads(1);  // what computes on several cannot be copied
     if (!has_landlock())
-      std::cerr << "heed: this kernel has no Landlock: submissions can read files of others, but not write any\n";
+      std::cerr << "heed: this kernel has no Landlock: submissions can read other files, but not write them\n";
     if (!Confined({"/bin/true"}, {.directory = work_.path()}).is_recorded())
       std::cerr << "heed: this kernel does not report refused system calls: the flags do not name them\n";
     const bool compiled = std::ranges::any_of(
@@ -150,7 +150,8 @@ class Class {
   std::string identity_of(const std::string& student) const {
     if (roster_.empty()) return student;
     const std::size_t row = roster_row(roster_, student, intake_->number_of(student));
-    if (row == 0) std::cerr << fmt::format("heed: {}: has not one row in {}\n", printable(student), options_.roster);
+    if (row == 0)
+      std::cerr << fmt::format("heed: {}: not exactly one row in {}\n", printable(student), options_.roster);
     const std::string identity = row > 0 ? identity_in(roster_, row) : "";
     return identity.empty() ? student : identity;
   }
@@ -177,7 +178,7 @@ class Class {
     for (const Submission& one : submissions_)
       if (options_.student.empty() ? !one.result() : one.student == options_.student) waiting.push_back(&one);
     if (waiting.size() < submissions_.size() && options_.student.empty())
-      std::cerr << fmt::format("{} of {} submissions are graded already\n", submissions_.size() - waiting.size(),
+      std::cerr << fmt::format("{} of {} submissions are already graded\n", submissions_.size() - waiting.size(),
                                submissions_.size());
     const std::size_t jobs = static_cast<std::size_t>(options_.jobs > 0 ? options_.jobs : default_threads().count);
     Children children;
@@ -234,15 +235,17 @@ void add_grade(Command program) {
   command.option("--lab", &options.only, "a lab to grade; repeatable; default: all labs with submissions",
                  {.value = "NAME", .one_each = true});
   command.option("--labs", &options.labs, "the directory of labs; default: notebooks/labs", {.value = "DIR"});
-  command.option("--roster", &options.roster,
-                 "Moodle's or Canvas's gradebook as CSV; NAME.roster.csv is it with the marks; gives identities, too",
-                 {.value = "FILE"});
+  command.option(
+      "--roster", &options.roster,
+      "Moodle's or Canvas's gradebook as CSV, a source of identities; NAME.roster.csv is a copy with the marks",
+      {.value = "FILE"});
   command.option("--due", &options.due, "due dates, lines LAB,2026-11-30 18:00 (LAB may be *), for late days",
                  {.value = "FILE"});
-  command.option("--student", &options.student, "grade only this one, again", {.value = "NAME"});
+  command.option("--student", &options.student, "grade only this student, again", {.value = "NAME"});
   command.option("--jobs", &options.jobs, "submissions graded side by side; default: the number of cores",
                  {.value = "N", .range = {{1, 256}}});
-  command.option("--seed", &options.seed, "of the hidden inputs; default: that of the run begun here, or a new one",
+  command.option("--seed", &options.seed,
+                 "random seed of the hidden inputs; default: the seed already used here, or a new one",
                  {.value = "N", .range = {{0, 9e15}}});
   command.footer(
       "Each submission runs in separate processes with limits. Graded submissions are not graded again. The exit "

@@ -57,8 +57,8 @@ class Writer {
     write_file(class_.output, table.csv());
     write_books(results);
     std::ostringstream list;
-    class_.intake.list_not_understood(list, "");
-    write_file(class_.feedback / "not-understood.txt", list.str());
+    class_.intake.list_not_recognised(list, "");
+    write_file(class_.feedback / "not-recognised.txt", list.str());
     std::cout << fmt::format("{}: {} students, {} submissions; feedback in {}\n", class_.output,
                              class_.intake.students().size(), class_.submissions.size(), class_.feedback.string());
     return failed_;
@@ -92,7 +92,7 @@ class Writer {
                              texts[pair.first], texts[pair.second]);
       }
     }
-    if (page.empty()) page = "<p>No two submissions are alike.</p>\n";
+    if (page.empty()) page = "<p>No two submissions are similar.</p>\n";
     write_file(class_.feedback / "pairs.html",
                "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Like pairs</title>\n" + page);
   }
@@ -153,8 +153,8 @@ class Writer {
   void read_missing(const std::string& student, const std::string& lab, std::string& state, std::string& points) {
     for (const NotUnderstood& one : class_.intake.not_understood()) {
       if (one.student != student || (!one.lab.empty() && one.lab != lab)) continue;
-      if (!one.lab.empty()) state = "not understood";
-      points += fmt::format("{}not understood: {}", points.empty() ? "" : "; ", one.file);
+      if (!one.lab.empty()) state = "not recognised";
+      points += fmt::format("{}not recognised: {}", points.empty() ? "" : "; ", one.file);
     }
   }
 

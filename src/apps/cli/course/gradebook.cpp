@@ -197,7 +197,8 @@ int late_days(const CsvRows& due, const std::string& lab, double time) {
   const char* end = strptime(text.c_str(), "%Y-%m-%d", &date);
   const bool day = end && *end == 0;
   if (end && !day) end = strptime(end, " %H:%M", &date);
-  require(end && *end == 0, "--due: '{}' for {} is no date; expected 2026-11-30 or 2026-11-30 18:00", text, (*line)[0]);
+  require(end && *end == 0, "--due: '{}' for {} is not a date; expected the form 2026-11-30 or 2026-11-30 18:00", text,
+          (*line)[0]);
   if (day) date.tm_mday += 1;
   return std::max(0, static_cast<int>(std::ceil((time - static_cast<double>(std::mktime(&date))) / 86400)));
 }

@@ -122,7 +122,7 @@ void Intake::take_root(const Path& entry) {
     if (at > 0 && expected_of(name.substr(at + 1)))
       return take_file(student_called(name.substr(0, at), ""), entry, name.substr(at + 1));
   not_understood_.push_back(
-      {"", "", name, "whose file it is is unknown; put it into a directory called as the student"});
+      {"", "", name, "the student is unknown; put the file into a directory named after the student"});
 }
 
 void Intake::walk(const std::string& student, const Path& directory, const Path& shown, int depth) {
@@ -140,7 +140,7 @@ void Intake::walk(const std::string& student, const Path& directory, const Path&
   }
 }
 
-/// The expected file that a name means; null if it is none.
+/// Returns the expected file with this name; null if there is none.
 const ExpectedFile* Intake::expected_of(const std::string& name) const {
   Path path(name);
   if (lower(path.extension()) == ".txt" && path.stem().has_extension()) path = path.stem();
@@ -174,7 +174,7 @@ void Intake::take_file(const std::string& student, const Path& file, const Path&
   const auto listed = std::ranges::count(not_understood_, student, &NotUnderstood::student);
   if (listed < 10)
     not_understood_.push_back(
-        {student, "", shown, "it is named as no lab's file is; expected LAB.h, LAB.py, LAB.toml or a notebook"});
+        {student, "", shown, "its name matches no lab; expected LAB.h, LAB.py, LAB.toml or a notebook"});
   else if (listed == 10)
     not_understood_.push_back({student, "", shown, "and more such files"});
 }
@@ -197,11 +197,11 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
     }
   } catch (const Error&) {
     not_understood_.push_back(
-        {student, "", shown, "it cannot be unpacked; hand in the files themselves, or a zip file"});
+        {student, "", shown, "it cannot be unpacked; submit the files themselves, or a zip file"});
   }
 }
 
-void Intake::list_not_understood(std::ostream& out, const char* begin) const {
+void Intake::list_not_recognised(std::ostream& out, const char* begin) const {
   for (const NotUnderstood& one : not_understood_) out << begin << printable(one.file) << ": " << one.remedy << "\n";
   if (notebooks_ > 0)
     out << begin << "notebooks, " << notebooks_
@@ -230,8 +230,8 @@ void Intake::choose(const std::string& student, const std::string& lab, std::vec
   for (const Candidate* const other : others)
     not_understood_.push_back(
         {student, clear ? "" : lab, other->shown,
-         clear ? fmt::format("{} is graded in its place; hand in one file of {}", candidates[0].shown, lab)
-               : fmt::format("{} is another file of {}; hand in one", candidates[0].shown, lab)});
+         clear ? fmt::format("{} is graded instead; submit one file of {}", candidates[0].shown, lab)
+               : fmt::format("{} is another file of {}; submit only one", candidates[0].shown, lab)});
 }
 
 }  // namespace heed::cli

@@ -49,7 +49,7 @@ class Intake {
   const std::vector<NotUnderstood>& not_understood() const { return not_understood_; }
 
   /// Prints them, a line each, which begins with `begin`.
-  void list_not_understood(std::ostream& out, const char* begin) const;
+  void list_not_recognised(std::ostream& out, const char* begin) const;
 
  private:
   using Path = std::filesystem::path;

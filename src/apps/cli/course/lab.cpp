@@ -44,7 +44,7 @@ int check_command(const CheckOptions& options) {
   const Lab lab = find_lab(options.lab);
   const std::string student = identity_of(lab, options.student);
   const std::string file = options.file.empty() ? lab.directory + "/" + lab.file() : options.file;
-  require(fs::is_regular_file(file), "{}: there is no such file; expected what is to be checked", file);
+  require(fs::is_regular_file(file), "{}: the file does not exist; expected the file to check", file);
   use_threads(1);
   const std::uint64_t seed = options.seed >= 0 ? static_cast<std::uint64_t>(options.seed) : std::random_device{}();
   const LabGrader grader(lab, seed, nullptr);
@@ -54,7 +54,7 @@ int check_command(const CheckOptions& options) {
 }
 
 void write_new(const fs::path& path, const std::string& text) {
-  require(!fs::exists(path), "{}: is there already; it is left as it is", path.string());
+  require(!fs::exists(path), "{}: already exists; left unchanged", path.string());
   write_file(path, text);
 }
 
@@ -157,12 +157,12 @@ void copy_course(const fs::path& notebooks, const fs::path& to) {
 }
 
 int bundle_command(const std::string& output) {
-  require(!output.empty(), "lab: -o is empty; expected a file that ends in .tar.gz, or a directory");
+  require(!output.empty(), "lab: -o is empty; expected a file name that ends in .tar.gz, or a directory");
   const fs::path place = fs::path(labs_place()).parent_path();
-  require(fs::is_directory(place / "labs") || labs_place() == "labs", "lab: there are no labs here");
+  require(fs::is_directory(place / "labs") || labs_place() == "labs", "lab: no labs found");
   const fs::path notebooks = place.empty() ? fs::path(".") : place;
   const bool archive = output.ends_with(".tar.gz");
-  require(!fs::exists(output) || (archive && fs::is_regular_file(output)), "{}: is there already", output);
+  require(!fs::exists(output) || (archive && fs::is_regular_file(output)), "{}: already exists", output);
   if (!archive) {
     copy_course(notebooks, output);
   } else {
@@ -176,7 +176,7 @@ int bundle_command(const std::string& output) {
     for (const fs::directory_entry& entry : fs::directory_iterator(course)) parts.insert(entry.path().filename());
     words.insert(words.end(), parts.begin(), parts.end());
     const int status = run_to_files(words, work / "out", work / "err");
-    require(status == 0, "lab: tar ends with status {}: {}", status, read_file(work / "err"));
+    require(status == 0, "lab: tar exits with status {}: {}", status, read_file(work / "err"));
     write_file(output, read_file(file));
   }
   std::cout << fmt::format("{}: notebooks and labs, without solutions\n", output);
@@ -185,11 +185,11 @@ int bundle_command(const std::string& output) {
 
 int hint_command(const std::string& name, Index number) {
   const Lab lab = find_lab(name);
-  require(number <= std::ssize(lab.hints), "lab: {} has {} hints; expected a number up to that", lab.name,
+  require(number <= std::ssize(lab.hints), "lab: {} has {} hints; expected a number up to this", lab.name,
           lab.hints.size());
   std::cout << lab.hints[static_cast<std::size_t>(number - 1)] << "\n";
   if (number < std::ssize(lab.hints))
-    std::cout << fmt::format("\nnext, if it does not help: {} lab hint {} {}\n", program_name(), name, number + 1);
+    std::cout << fmt::format("\nif this does not help: {} lab hint {} {}\n", program_name(), name, number + 1);
   return ok;
 }
 
@@ -233,8 +233,8 @@ void add_check(Command lab) {
   command.option("LAB", &options.lab, "a lab by name, or its directory", {.required = true});
   command.option("--file", &options.file, "the file to check; default: the one in the lab's directory",
                  {.value = "FILE"});
-  command.option("--student", &options.student, "whose personal lab it is", {.value = "ID"});
-  command.option("--seed", &options.seed, "of the hidden inputs; default: another one each time",
+  command.option("--student", &options.student, "identity of the student, for a personal lab", {.value = "ID"});
+  command.option("--seed", &options.seed, "random seed of the hidden inputs; default: a new one in each run",
                  {.value = "N", .range = {{0, 9e15}}});
   command.option("--json", &options.json, "print the result as JSON");
   command.footer("The exit status is 0 if everything is right, 1 if something is wrong (docs/lab-format.md).");
@@ -257,7 +257,7 @@ void add_lab(Command program) {
   }
   {
     static std::string output;
-    Command command = lab.command("bundle", "Write notebooks and labs as students get them: without solutions");
+    Command command = lab.command("bundle", "Write notebooks and labs for students, without solutions");
     command.option("-o,--output", &output, "a file that ends in .tar.gz, or a directory",
                    {.value = "PLACE", .required = true});
     command.action([] { return bundle_command(output); });
@@ -265,9 +265,9 @@ void add_lab(Command program) {
   {
     static std::string name;
     static Index number = 1;
-    Command command = lab.command("hint", "Print a hint for a lab; each says more than the one before it");
+    Command command = lab.command("hint", "Print a hint for a lab; later hints are more detailed");
     command.option("LAB", &name, "a lab by name, or its directory", {.required = true});
-    command.option("N", &number, "which hint; default: 1", {.range = {{1, 100}}});
+    command.option("N", &number, "number of the hint; default: 1", {.range = {{1, 100}}});
     command.action([] { return hint_command(name, number); });
   }
   {
@@ -277,11 +277,11 @@ void add_lab(Command program) {
     command.option("LAB", &name, "a lab by name", {.required = true});
     command.option("POINT", &point, "the name of the point", {.required = true});
     command.option("ANSWER", &answer, "a word, or a number", {.required = true});
-    command.option("--digits", &digits, "to which a number must be right; default: 3",
+    command.option("--digits", &digits, "significant digits of a number; default: 3",
                    {.value = "N", .range = {{1, 15}}});
     command.action([] { return hash_command(name, point, answer, digits); });
   }
-  lab.command("serve", "Run a submission: what heed grade starts, with messages for input").action(serve_command);
+  lab.command("serve", "Run a submission: started by heed grade, with messages as input").action(serve_command);
 }
 
 }  // namespace heed::cli

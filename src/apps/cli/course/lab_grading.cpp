@@ -36,7 +36,7 @@ const Json& printed(const std::vector<std::string>& arguments, const std::string
   std::vector<std::string> words{program_file()};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const int status = run_to_files(words, place / "out", place / "err");
-  require(status == 0, "{}: heed {}: ends with status {}: {}", where, fmt::join(arguments, " "), status,
+  require(status == 0, "{}: heed {}: exit status {}: {}", where, fmt::join(arguments, " "), status,
           one_line(read_file(place / "err")));
   at->second = Json::parse(read_file(place / "out"));
   return at->second;
@@ -52,8 +52,7 @@ double field_of(const LabValue& value, const std::string& where) {
     }
     return at->number();
   } catch (const std::exception& error) {
-    fail("{}: heed {}: has no number at {}: {}", where, fmt::join(value.heed, " "), in_quotes(value.field),
-         error.what());
+    fail("{}: heed {}: no number at {}: {}", where, fmt::join(value.heed, " "), in_quotes(value.field), error.what());
   }
 }
 
@@ -70,13 +69,13 @@ PointParts parts_of(const std::string& point) {
   while (end < point.size()) {
     const std::size_t from = end + 2, equal = point.find('=', from);
     end = std::min(point.find(", ", from), point.size());
-    require(equal < end, "a point is called {}; expected an option behind the comma, KEY=VALUE", in_quotes(point));
+    require(equal < end, "point {}: expected an option KEY=VALUE after the comma", in_quotes(point));
     parts.options[point.substr(from, equal - from)] = point.substr(equal + 1, end - equal - 1);
   }
   return parts;
 }
 
-/// `options`, with those of `own` in place of them.
+/// Returns `options`, overridden by those of `own`.
 OptionValues joined(OptionValues options, const OptionValues& own) {
   for (const auto& [key, value] : own) options[key] = value;
   return options;
@@ -98,7 +97,7 @@ std::string labs_place() {
 
 std::vector<Lab> labs_in(const std::string& place) {
   std::vector<std::string> names;
-  require(fs::is_directory(place), "{}: there is no such directory; expected one of labs", place);
+  require(fs::is_directory(place), "{}: the directory does not exist; expected a directory of labs", place);
   for (const fs::directory_entry& entry : fs::directory_iterator(place))
     if (fs::exists(entry.path() / "lab.toml")) names.push_back(entry.path().filename());
   std::ranges::sort(names);
@@ -115,7 +114,7 @@ Lab find_lab(const std::string& name) {
   if (fs::is_directory(place))
     for (const fs::directory_entry& entry : fs::directory_iterator(place)) known.push_back(entry.path().filename());
   std::ranges::sort(known);
-  fail("lab: there is no lab {}{}", in_quotes(name), suggestion(name, known));
+  fail("lab: unknown lab {}{}", in_quotes(name), suggestion(name, known));
 }
 
 double LabResult::sum(const Lab& lab) const {

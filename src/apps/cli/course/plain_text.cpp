@@ -60,7 +60,7 @@ std::string plain_text(const std::string& bytes) {
     text = from_utf16(bytes, 1);
   else if (bytes.starts_with("\xfe\xff") || zero_at(0))
     text = from_utf16(bytes, 0);
-  require(text.find('\0') == std::string::npos, "it is no text: it has a zero byte");
+  require(text.find('\0') == std::string::npos, "it is not a text file: it has a zero byte");
   if (!is_utf8(text)) {
     std::string latin;
     for (const char c : text) append_utf8(latin, static_cast<unsigned char>(c));

@@ -35,7 +35,7 @@ std::string path_of(const std::string& program) {
   const char* const path = std::getenv("PATH");
   for (const fs::path place : split(path ? path : "/usr/bin:/bin", ':'))
     if (access((place / program).c_str(), X_OK) == 0) return fs::absolute(place / program);
-  fail("grade: the compiler {} is not installed; expected the one that heed was made with, or one named in CXX",
+  fail("grade: the compiler {} is not installed; expected the compiler that built heed, or another named in CXX",
        in_quotes(program));
 }
 
@@ -105,7 +105,8 @@ void copy_library(const std::string& from, const std::string& to) {
 void require_folders(const std::string& dependencies, const std::vector<std::string>& folders) {
   for (const std::string& path : split(dependencies, ' ')) {
     const bool ours = std::ranges::any_of(folders, [&](const std::string& folder) { return path.starts_with(folder); });
-    require(ours || path.find("/heed/") == std::string::npos, "it includes {}, which the file handed out does not",
+    require(ours || path.find("/heed/") == std::string::npos,
+            "it includes {}; expected only the includes of the file handed out",
             in_quotes(path.substr(path.find("/heed/") + 1)));
   }
 }
@@ -115,7 +116,7 @@ std::string reason_without_place(const std::string& log) {
   static const std::regex assembler("\\.s:\\d+: Error: ([^\n]*)");
   std::smatch match;
   if (std::regex_search(log, match, assembler)) return "the assembler says: " + match[1].str();
-  return "it takes more than 3 GB of memory, or writes more than 64 MB";
+  return "it uses more than 3 GB of memory, or writes more than 64 MB";
 }
 
 /// The last part of a symbol's name: "gemm" for heed::kernels::gemm<float>(...).
@@ -144,7 +145,7 @@ std::string read_bytes(const std::string& file, Index most) {
     text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   }
   close(opened);
-  require(regular, "it is no regular file");
+  require(regular, "it is not a regular file");
   require(info.st_size <= most, "it has {} bytes; expected at most {}", info.st_size, most);
   return text;
 }
@@ -198,7 +199,7 @@ void compile_submission(const std::string& header, const std::string& shown, con
     for (const std::string& path : {include + "/", place.path() + "/", shared ? shared->include() + "/" : all})
       for (std::size_t at = 0; (at = error.find(path)) != std::string::npos;) error.erase(at, path.size());
     const bool missing = error.find("No such file") != std::string::npos;
-    fail("{}{}", error, missing ? "; an answer may include what the file handed out includes" : "");
+    fail("{}{}", error, missing ? "; an answer may use the includes of the file handed out only" : "");
   }
   std::string dependencies = read_file(deps);
   std::ranges::replace(dependencies, '\n', ' ');
@@ -215,10 +216,10 @@ void require_own_work(const std::string& object, const std::string& stub) {
   for (const std::string& name : undefined_symbols(object)) {
     for (const char* const word : theirs)
       require(name.find(word) == std::string::npos,
-              "it uses {}, which a submission may not: it must do the work itself", in_quotes(name));
+              "it uses {}, which a submission may not call: the computation must be its own", in_quotes(name));
     const std::string function = function_of(name);
     require(stub.empty() || has_word(declared, function),
-            "it uses {}, which no header declares that the file handed out includes", in_quotes(function));
+            "it uses {}, which is not declared by the includes of the file handed out", in_quotes(function));
   }
 }
 
@@ -239,10 +240,10 @@ std::vector<std::string> system_calls_in(const std::string& object) {
 
 void require_no_forbidden_word(const std::string& source, const std::vector<std::string>& forbidden) {
   for (const std::string& word : forbidden)
-    require(!has_word(source, word), "it uses {}, which this lab asks for", in_quotes(word));
+    require(!has_word(source, word), "it uses {}, which this lab asks you to write", in_quotes(word));
   for (const char* const paste : {"##", "%:%:"})
     require(forbidden.empty() || source.find(paste) == std::string::npos,
-            "it uses {}, by which words are put together; write them out", paste);
+            "it uses {}, which composes words; write them in full", paste);
 }
 
 void require_compiler() { compiler_words(headers_of_program()); }

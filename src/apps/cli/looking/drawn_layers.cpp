@@ -120,8 +120,8 @@ std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<
 DrawnLayers::Picture DrawnLayers::rollout_of(const AttentionSite<float>& site) {
   const MapCapability* const maps = site.mechanism.maps();
   require(maps && maps->map_traits().axes == MapAxes::tokens,
-          "--rollout: block {}, {}, has {}; expected maps of tokens, N x N, in all blocks", block_,
-          site.mechanism.name(), maps ? "a map of channels" : "no attention map");
+          "--rollout: block {}, {}, has {}; expected maps between tokens, N x N, in all blocks", block_,
+          site.mechanism.name(), maps ? "a map between channels" : "no attention map");
   const AttentionShape& shape = site.inputs.front().shape;
   Tensor<float> mean(Shape{1, shape.queries, shape.keys});
   for_each_map(site, [&](View<const float> maps) {
@@ -164,12 +164,13 @@ std::string DrawnLayers::title_of(const PictureInfo& info) const {
 void DrawnLayers::finish() {
   for (const Index block : choice_.blocks)
     require(block >= 1 && block <= block_, "--block {}: this model has blocks 1 to {}", block, block_);
-  require(!offered_.empty() || choice_.rollout, "no block of this model has a map, or anything else to draw");
+  require(!offered_.empty() || choice_.rollout, "no block of this model has a map or another picture to draw");
   const std::string show = choice_.show.empty() ? map_name : choice_.show;
-  require(choice_.query.empty() || !named_after_ || draws_queries_,
-          "--query {}: '{}' of this model is the same for all patches; leave --query out, or --show another",
-          choice_.query, named_after_ ? named_after_->name : "");
-  require(named_after_.has_value(), "--show {}: no block of this model has it; expected {}", show,
+  require(
+      choice_.query.empty() || !named_after_ || draws_queries_,
+      "--query {}: '{}' of this model is the same for all patches; omit --query, or choose another picture with --show",
+      choice_.query, named_after_ ? named_after_->name : "");
+  require(named_after_.has_value(), "--show {}: no block of this model has this picture; expected {}", show,
           fmt::join(offered_, ", "));
   sheet_.kind = show;
   sheet_.title = title_of(*named_after_);

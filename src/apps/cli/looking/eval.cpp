@@ -23,12 +23,12 @@ struct EvalArguments : FrozenArguments {
 
 int eval_model(const EvalArguments& a) {
   TrainedModel trained(a, all_sets(a));
-  require(
-      !trained.experiment.self_supervised(),
-      "{}: the model learnt without labels and has no head that answers; --knn, --linear or --shots judge its features",
-      a.source());
-  require(trained.experiment.model.classifier, "{}: has no classifier; --knn, --linear or --shots judge its features",
-          a.weights);
+  require(!trained.experiment.self_supervised(),
+          "{}: the model was trained without labels and has no classifier; evaluate its features with --knn, --linear "
+          "or --shots",
+          a.source());
+  require(trained.experiment.model.classifier,
+          "{}: the model has no classifier; evaluate its features with --knn, --linear or --shots", a.weights);
   const Part part = part_of(a.split);
   // The task's error would name a key, not the option.
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
@@ -60,10 +60,11 @@ struct Judged {
 
 int eval_neighbours(const EvalArguments& a) {
   require(part_of(a.split) != Part::train,
-          "eval: --knn of --split train: each image would be its own nearest neighbour; expected test or validation");
+          "eval: --knn with --split train: each image would be its own nearest neighbour; expected test or validation");
   Judged judged{a};
   Features<float> teachers = judged.frozen.of(Part::train, 1), test = judged.frozen.of(judged.part, 1);
-  const std::string what = fmt::format("{} nearest of {} training images", a.neighbours.k, teachers.count());
+  const std::string what =
+      fmt::format("{} nearest neighbours among {} training images", a.neighbours.k, teachers.count());
   const Neighbours<float> neighbours(std::move(teachers), judged.classes, a.neighbours);
   const Tensor<double> scores = neighbours.scores(std::move(test.values));
   judged.print(what, judge_scores(scores, test.labels));
@@ -91,7 +92,7 @@ std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& imag
   for (std::size_t c = 0; c < of_classes.size(); ++c) {
     std::vector<Index>& own = of_classes[c];
     require(static_cast<Index>(own.size()) >= count,
-            "{}: class {} has {} training images; --shots {} needs as many of each", set.name(),
+            "{}: class {} has {} training images; --shots {} needs this number per class", set.name(),
             in_quotes(set.class_names()[c]), own.size(), count);
     shuffle(own, RandomStream(static_cast<std::uint64_t>(seed)).derive("shots").derive(c));
     drawn.insert(drawn.end(), own.begin(), own.begin() + count);
@@ -124,25 +125,24 @@ int eval_shots(const EvalArguments& a) {
 int eval_command(const EvalArguments& a) {
   use_threads(a.threads);
   require(a.knn + a.linear + (a.shots > 0) <= 1,
-          "eval: --knn, --linear and --shots judge in three ways; expected at most one of them");
+          "eval: --knn, --linear and --shots exclude each other; expected at most one of them");
   const EvalArguments defaults;
   const auto is_for = [](bool given, const char* option, bool used, const char* of) {
-    require(!given || used, "eval: {} is for {}, which is not given", option, of);
+    require(!given || used, "eval: {} requires {}", option, of);
   };
   is_for(a.neighbours.k != defaults.neighbours.k, "--k", a.knn, "--knn");
   is_for(a.neighbours.temperature != defaults.neighbours.temperature, "--temperature", a.knn, "--knn");
   is_for(a.lr != defaults.lr, "--lr", a.linear, "--linear");
   is_for(a.seeds != defaults.seeds, "--seeds", a.shots > 0, "--shots");
-  require(!a.untrained || a.weights.empty(), "eval: --untrained takes no weights, and --weights {} was given",
-          a.weights);
+  require(!a.untrained || a.weights.empty(), "eval: --untrained and --weights {} exclude each other", a.weights);
   const int processes = started_processes().count();
   require(processes == 1 || !(a.knn || a.linear || a.shots > 0),
-          "eval: --knn, --linear and --shots are for one process; {} were started", processes);
+          "eval: --knn, --linear and --shots run in one process; {} were started", processes);
   if (a.knn) return eval_neighbours(a);
   if (a.linear) return eval_linear(a);
   if (a.shots > 0) return eval_shots(a);
   require(!a.pixels && a.blocks == 0 && !a.untrained,
-          "eval: --blocks, --pixels and --untrained say whose features are judged, by --knn, --linear or --shots");
+          "eval: --blocks, --pixels and --untrained choose features; expected also --knn, --linear or --shots");
   return eval_model(a);
 }
 
@@ -160,8 +160,8 @@ void add_eval(Command program) {
   command.option("--seeds", &a.seeds, "--shots: number of random draws of the images; default: 3",
                  {.value = "N", .range = {{1, 1000}}});
   command.option("--k", &a.neighbours.k, "--knn: neighbours; default: 20", {.value = "N", .range = {{1, 1e9}}});
-  command.option("--temperature", &a.neighbours.temperature, "--knn: of the neighbours' weights; default: 0.07",
-                 {.positive = true});
+  command.option("--temperature", &a.neighbours.temperature,
+                 "--knn: temperature of the neighbours' weights; default: 0.07", {.positive = true});
   command.option("--lr", &a.lr, "--linear: first learning rate; default: 0.0005", {.positive = true});
   command.footer(
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is "

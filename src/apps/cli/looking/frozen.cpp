@@ -58,9 +58,9 @@ DataConfig FrozenFeatures::judged_data() const {
 
 const Dataset& FrozenFeatures::set(Part part) {
   require(!holds_sequences(data()) && data().name != "scenes",
-          "{}: features are of images, each of a class; data.name = {} {}; --data takes another set",
+          "{}: features require images with one label each; data.name = {} {}; choose another data set with --data",
           arguments_.source(), in_quotes(data().name),
-          data().name == "scenes" ? "has a class for each patch" : "holds sequences of tokens");
+          data().name == "scenes" ? "has a label per patch" : "has sequences of tokens");
   return sets_.set(part);
 }
 

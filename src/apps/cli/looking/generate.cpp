@@ -56,7 +56,7 @@ class Stopwatch {
 
   /// Prints the rates, with medians over a few tokens at the start and at the end.
   void print(const Decoder<float>& decoder) const {
-    std::string text = fmt::format("tokens given: {}, read in {:.3g} s; written: {}", given_, prompts_, times_.size());
+    std::string text = fmt::format("prompt: {} tokens, read in {:.3g} s; written: {}", given_, prompts_, times_.size());
     if (!times_.empty()) {
       const double sum = std::accumulate(times_.begin(), times_.end(), 0.0);
       const auto few = static_cast<std::ptrdiff_t>(std::min<std::size_t>(16, times_.size()));
@@ -65,7 +65,7 @@ class Stopwatch {
         return times[times.size() / 2];
       };
       text +=
-          fmt::format(", {:.0f} tokens/s, per token {:.2f} us at the first, {:.2f} us at the last positions",
+          fmt::format(", {:.0f} tokens/s, {:.2f} us per token at the first and {:.2f} us at the last positions",
                       static_cast<double>(times_.size()) / sum, 1e6 * median({times_.begin(), times_.begin() + few}),
                       1e6 * median({times_.end() - few, times_.end()}));
     }
@@ -102,12 +102,12 @@ int write_text(const GenerateArguments& a, TrainedModel& trained) {
   Decoder<float> decoder(*trained.model, trained.parameters);
   const ModelConfig& config = decoder.config();
   const std::string prompt = prompt_of(a);
-  require(config.vocab <= 256, "{}: its model.vocab is {}; expected 256 at most: a text's tokens are bytes", a.run,
-          config.vocab);
+  require(config.vocab <= 256, "{}: model.vocab is {}; expected at most 256, since the tokens of a text are bytes",
+          a.run, config.vocab);
   std::vector<int> tokens;
   for (const char c : prompt) {
     const int byte = static_cast<unsigned char>(c);
-    require(byte < config.vocab, "the prompt has a byte {}; the model's vocab is {}", byte, config.vocab);
+    require(byte < config.vocab, "the prompt has byte {}; expected bytes below model.vocab, {}", byte, config.vocab);
     tokens.push_back(byte);
   }
   constexpr int line_feed = 10;
@@ -147,18 +147,20 @@ Image enlarged(const Image& image, Index zoom) {
 int complete_images(const GenerateArguments& a, TrainedModel& trained) {
   const DataConfig& data = trained.experiment.data;
   require(data.name == "pixels", "--complete: the run's data.name is {}; expected pixels", data.name);
-  require(!a.output.empty(), "--complete needs -o OUT.png");
+  require(!a.output.empty(), "--complete requires -o OUT.png");
   require_png(a.output);
   std::error_code missing;
   for (const std::string& image : a.images)
-    require(!std::filesystem::equivalent(a.output, image, missing), "-o {}: this is one of the images", a.output);
+    require(!std::filesystem::equivalent(a.output, image, missing),
+            "-o {}: is one of the input images; give another output", a.output);
   Decoder<float> decoder(*trained.model, trained.parameters);
   require(decoder.config().vocab == data.levels, "[data] levels = {}; the model has tokens 0 to {}: expected {}",
           data.levels, decoder.config().vocab - 1, decoder.config().vocab);
   const bool colour = data.source == "cifar10" || data.source == "cifar100";
   const ImageSize original = colour ? ImageSize{3, 32, 32} : ImageSize{1, 28, 28}, size = token_image(original, data);
-  require(size.elements() == decoder.config().context, "[model] context = {}; images of {} have {} sub-pixels",
-          decoder.config().context, to_string(size), size.elements());
+  require(size.elements() == decoder.config().context,
+          "[model] context = {}; images of {} have {} sub-pixels; they must match", decoder.config().context,
+          to_string(size), size.elements());
   const Index count = static_cast<Index>(a.images.size());
   Image sheet{{size.channels, 3 * size.height, count * size.width}, {}};
   sheet.pixels.resize(static_cast<std::size_t>(sheet.size.elements()));
@@ -180,7 +182,7 @@ int complete_images(const GenerateArguments& a, TrainedModel& trained) {
     put(image_of_tokens(writer.tokens(), size, data.levels), 2 * size.height, i * size.width, sheet);
   }
   save_png(a.output, enlarged(sheet, a.zoom));
-  fmt::print("{}: the originals, what was kept of them, and what was completed\n", printable(a.output));
+  fmt::print("{}: the originals, their kept parts, and the completed images\n", printable(a.output));
   if (a.stats) stopwatch.print(decoder);
   return ok;
 }
@@ -190,8 +192,8 @@ int generate_command(const GenerateArguments& a) {
   require(a.prompt.empty() || a.prompt_file.empty(), "--prompt and --prompt-file exclude each other");
   TrainedModel trained(a, a.sets);
   if (!a.images.empty()) return complete_images(a, trained);
-  require(trained.experiment.data.name == "text", "{}: its data.name is {}; expected text, or --complete IMAGE...",
-          a.run, trained.experiment.data.name);
+  require(trained.experiment.data.name == "text", "{}: data.name is {}; expected text, or --complete IMAGE...", a.run,
+          trained.experiment.data.name);
   return write_text(a, trained);
 }
 
@@ -204,9 +206,9 @@ void add_generate(Command program) {
   command.option("--complete", &a.images, "image files whose upper part is kept", {.value = "IMAGE"});
   command.option("--keep", &a.keep, "fraction of an image to keep",
                  {.range = {{0, 1}}, .needs = "--complete", .says_default = true});
-  command.option("--zoom", &a.zoom, "draw each pixel as N x N",
+  command.option("--zoom", &a.zoom, "draw each pixel as N x N pixels",
                  {.value = "N", .range = {{1, 64}}, .needs = "--complete", .says_default = true});
-  command.option("-o,--output", &a.output, "PNG of the originals, what was kept, and what was completed",
+  command.option("-o,--output", &a.output, "PNG of the originals, their kept parts, and the completed images",
                  {.value = "OUT.png", .needs = "--complete"});
   command.option("--prompt", &a.prompt, "text to continue", {.value = "TEXT", .excludes = "--complete"});
   command.option("--prompt-file", &a.prompt_file, "file to continue; -: standard input",

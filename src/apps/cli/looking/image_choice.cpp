@@ -79,12 +79,13 @@ Image image_of(const Dataset& data, const DataChoice& choice, Index index) {
 
 void require_images(const std::string& run, const TrainedModel& trained) {
   const ModelConfig& model = trained.experiment.model;
-  require(model.family != "sequence", "{}: its model takes sequences of tokens, not images; heed eval judges it{}", run,
-          model.task == "lm" ? ", heed generate writes with it" : "");
+  require(model.family != "sequence",
+          "{}: the model expects sequences of tokens, not images; evaluate it with heed eval{}", run,
+          model.task == "lm" ? ", generate text with heed generate" : "");
 }
 
 void require_png(const std::string& output) {
-  require(std::filesystem::path(output).extension() == ".png", "-o {}: expected a name in .png", output);
+  require(std::filesystem::path(output).extension() == ".png", "-o {}: expected a name that ends in .png", output);
 }
 
 std::string name_of(const DataChoice& choice, Index index) {
@@ -121,14 +122,15 @@ Image ImageReader::from_file(const std::string& file) const {
   const int behind = background_.value_or(white);
   std::string found;
   if (background_ && own && std::abs(*own - *background_) > unlike)
-    found = fmt::format("its background is {}, that of the training images is {}", brightness(*own),
-                        brightness(*background_));
+    found =
+        fmt::format("the background is {}, but {} in the training images", brightness(*own), brightness(*background_));
   else if (is_hidden(file, image))
-    found = fmt::format("what it shows is as {} as the background that its transparency is given", brightness(behind));
+    found =
+        fmt::format("the visible pixels are as {} as the background behind the transparent ones", brightness(behind));
   if (!found.empty()) {
     std::cout.flush();
     std::cerr << fmt::format("heed: {}: {}; {}\n", printable(file), found,
-                             invert_ ? "leave out --invert" : "--invert exchanges dark and bright");
+                             invert_ ? "try without --invert" : "try --invert");
   }
   return fitted(image, model_input(trained_), trained_.experiment.data);
 }

@@ -48,7 +48,8 @@ std::string output_of(const MapsArguments& a) {
       a.output.empty() ? fmt::format("{}{}-maps.png", a.run.empty() ? "" : a.run + "/", image) : a.output;
   require_png(output);
   std::error_code missing;
-  require(!std::filesystem::equivalent(output, a.file, missing), "-o {}: this is the image itself", output);
+  require(!std::filesystem::equivalent(output, a.file, missing), "-o {}: is the input image; give another output",
+          output);
   return output;
 }
 
@@ -72,7 +73,7 @@ void choose_token(const std::string& token, const ModelConfig& model, DrawnLayer
     if (name == token) drawn.token = static_cast<Index>(names.size()), drawn.token_name = words;
     names.push_back(name);
   }
-  require(!names.empty(), "--token {}: this model has no token before the patches", token);
+  require(!names.empty(), "--token {}: this model has no tokens before the patches", token);
   require(std::ranges::find(names, token) != names.end(), "--token {}: expected {}", token, fmt::join(names, ", "));
 }
 
@@ -101,7 +102,7 @@ AttentionSheet sheet_of(const MapsArguments& a, TrainedModel& trained) {
 
 /// Adds the columns of another model's maps of the same images.
 void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::string& name) {
-  require(sheet.rows.size() == other.rows.size(), "--beside {}: has {} maps to draw of each head; expected {}", name,
+  require(sheet.rows.size() == other.rows.size(), "--beside {}: has {} maps per head; expected {}", name,
           other.rows.size(), sheet.rows.size());
   for (std::size_t i = 0; i < sheet.rows.size(); ++i) {
     SheetRow& row = sheet.rows[i];
@@ -110,7 +111,7 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
     require(a.rank() == 3 && b.rank() == 3 && row.over_image == added.over_image,
             "--beside {}: one of the models has no map over the image in {}", name, row.label.front());
     require(a[1] == b[1] && a[2] == b[2],
-            "--beside {}: its maps have {} x {} patches; expected {} x {}, as in the other model", name, b[1], b[2],
+            "--beside {}: the maps have {} x {} patches; expected {} x {}, as in the other model", name, b[1], b[2],
             a[1], a[2]);
     Tensor<float> both(Shape{a[0] + b[0], a[1], a[2]});
     std::copy(added.weights.begin(), added.weights.end(),
@@ -137,10 +138,10 @@ MapsArguments second_choice(const MapsArguments& a) {
 int maps_command(MapsArguments& a) {
   use_threads(a.threads);
   if (!a.model.empty() && a.file.empty()) a.file = std::exchange(a.run, "");
-  require(a.file.empty() != a.indices.empty(), "maps: expected IMAGE, or --index in place of it; see heed maps --help");
+  require(a.file.empty() != a.indices.empty(), "maps: expected IMAGE or --index; see heed maps --help");
   constexpr std::size_t most = 100;
-  require(a.indices.size() <= most, "maps: --index names {} images; expected at most {}, which share a sheet",
-          a.indices.size(), most);
+  require(a.indices.size() <= most, "maps: --index has {} images; expected at most {} on one sheet", a.indices.size(),
+          most);
   const std::string output = output_of(a);
   TrainedModel trained(a, a.sets);
   AttentionSheet sheet = sheet_of(a, trained);

@@ -41,7 +41,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& given) {
       continue;
     }
     const std::vector<std::string> found = image_files(one);
-    require(!found.empty(), "{}: holds no images; expected names in .png, .jpg, .jpeg, .bmp or .gif", one);
+    require(!found.empty(), "{}: contains no images; expected files that end in .png, .jpg, .jpeg, .bmp or .gif", one);
     files.insert(files.end(), found.begin(), found.end());
   }
   return files;
@@ -88,14 +88,14 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
 /// Draws the predicted classes of test scenes' patches beside the true ones.
 int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
-          "predict: {} classifies the patches of scenes; expected --index N,... and -o FILE.png", a.source());
+          "predict: {} classifies patches of scenes; expected --index N,... and -o FILE.png", a.source());
   require_png(a.out);
   const Experiment& x = trained.experiment;
   const Scenes scenes(x.data.source, x.data.path, Split::test, 0, x.model.patch);
   std::vector<PatchPicture> pictures;
   std::vector<Image> images;
   for (const Index index : a.indices) {
-    require(index >= 0 && index < scenes.size(), "--index {}: there are {} scenes, counted from 0", index,
+    require(index >= 0 && index < scenes.size(), "--index {}: expected an index below {}, the number of scenes", index,
             scenes.size());
     PatchPicture& picture = pictures.emplace_back();
     picture.told.resize(static_cast<std::size_t>(scenes.patches()));
@@ -105,7 +105,8 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   }
   const Tensor<float> batch = normalised(trained, images);
   const Index patches = trained.model->outputs()[0], classes = trained.model->outputs()[1];
-  require(patches == scenes.patches() && classes == scenes.classes(), "{}: its model is not one of scenes", a.source());
+  require(patches == scenes.patches() && classes == scenes.classes(), "{}: the model was not trained on scenes",
+          a.source());
   Tensor<float> logits(Shape{batch.shape()[0], patches, classes});
   Inference<float>(*trained.model, trained.parameters, microbatch_of(x.train, batch.shape()[0]))
       .run({.images = batch.view()}, logits.data());
@@ -117,7 +118,7 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
       row += classes;
     }
   save_png(a.out, patch_sheet(pictures, x.model.patch, 4));
-  std::cout << fmt::format("{}: scenes, what the model says of their patches, and what is true\n{}\n", a.out,
+  std::cout << fmt::format("{}: scenes, predicted classes of their patches, true classes\n{}\n", a.out,
                            patch_legend(scenes.class_names()));
   return ok;
 }
@@ -127,12 +128,12 @@ int predict_command(PredictArguments& a) {
   move_run_to(a, a.files);
   TrainedModel trained(a, a.sets);
   require_images(a.source(), trained);
-  require(!a.files.empty() || !a.indices.empty(), "predict: IMAGE is required, or --index; see heed predict --help");
+  require(!a.files.empty() || !a.indices.empty(), "predict: expected IMAGE or --index; see heed predict --help");
   if (trained.experiment.model.output == "tokens") return predict_patches(a, trained);
-  require(a.out.empty(), "predict: -o draws the classes of patches; {} classifies images", a.source());
+  require(a.out.empty(), "predict: -o is for models that classify patches; {} classifies images", a.source());
   const std::vector<std::string> classes = trained.task->class_names();
   require(!classes.empty() && trained.experiment.model.classifier,
-          "{}: its model does not classify; maps, features and eval --knn use its features", a.source());
+          "{}: the model has no classifier; use its features with maps, features or eval --knn", a.source());
   const NamedImages read = read_pictures(a, trained);
   if (read.images.empty()) return read.status;
   const Tensor<float> images = normalised(trained, read.images);

@@ -141,7 +141,7 @@ void print(const Residuals& residuals, const std::string& examples, Index iterat
           converged[s] += curve[paper_steps] < threshold;
   }
   if (iterations < paper_steps) return;
-  std::cout << fmt::format("below {} after {} steps, of {} matrices:", threshold, paper_steps, total);
+  std::cout << fmt::format("below {} after {} steps, number of {} matrices:", threshold, paper_steps, total);
   for (std::size_t s = 0; s < starts.size(); ++s) std::cout << fmt::format(" {} {}", starts[s].name, converged[s]);
   std::cout << "\n";
 }
@@ -162,7 +162,7 @@ int residual_command(const ResidualArguments& a) {
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
     if (site.mechanism.inverse()) add_matrices(site, block, a.iterations, residuals);
   });
-  require(!residuals.empty(), "{}: its mechanism is {}; expected one that inverts a matrix: {}", a.run,
+  require(!residuals.empty(), "{}: the mechanism is {}; expected one that inverts a matrix: {}", a.run,
           trained.experiment.attention.mechanism[0], inverting_settings());
   const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
   write_file(output, residual_csv(residuals, a.iterations));
@@ -187,7 +187,7 @@ void add_residual(Command program) {
   Command command =
       program.command("residual", "Measure the convergence of the iterative matrix inverses in a trained model");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("--images", &a.images, "number of test images, from the first; default: 200, or all if they are fewer",
+  command.option("--images", &a.images, "number of test images, from the first; default: 200, or all if fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("--iterations", &a.iterations, "steps, 0 to 64; default: 30", {.value = "K", .range = {{0, 64}}});
   command.option("-o,--output", &a.output, "default: RUN/residual.csv", {.value = "FILE.csv"});

@@ -61,7 +61,7 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   const Index heads = maps.shape()[1], rows = maps.shape()[2], columns = maps.shape()[3],
               count = maps.shape()[0] * heads;
   require(block.heads.empty() || (rows == block.rows && columns == block.columns),
-          "{}: maps of {} x {} and of {} x {} have no common spectrum; expected examples of one length", site.layer,
+          "{}: maps of {} x {} and {} x {} have no common spectrum; expected examples of one length", site.layer,
           block.rows, block.columns, rows, columns);
   block.rows = rows;
   block.columns = columns;
@@ -110,15 +110,15 @@ int spectrum_command(const SpectrumArguments& a) {
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
     if (site.mechanism.maps()) add_maps(site, blocks[block]);
   });
-  require(!blocks.empty(), "{}: no block of this model has an attention map; its mechanism is {}", a.run,
+  require(!blocks.empty(), "{}: no block of this model has an attention map; the mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
   const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
   write_file(output, spectrum_csv(blocks));
   std::size_t width = 6;
   for (const auto& [b, block] : blocks) width = std::max(width, block.size().size() + 2);
   std::cout << fmt::format(
-      "equivalent rank of attention maps A, mean over heads and {} test {}; *: what the model "
-      "uses\nblock  mechanism   {:>{}}        A    A + I\n",
+      "equivalent rank of attention maps A, mean over heads and {} test {}; *: used by the model\nblock  mechanism   "
+      "{:>{}}        A    A + I\n",
       images, holds_sequences(trained.experiment.data) ? "sequences" : "images", "size", width);
   for (const auto& [b, block] : blocks)
     std::cout << fmt::format("{:>5}  {:<12}{:>{}}{:>9}{:>9}  {}\n", b + 1, block.mechanism, block.size(), width,
@@ -142,7 +142,7 @@ void add_spectrum(Command program) {
   static SpectrumArguments a;
   Command command = program.command("spectrum", "Singular values of a trained model's attention maps");
   command.option("RUN", &a.run, "run directory", {.required = true});
-  command.option("--images", &a.images, "number of test images, from the first; default: 500, or all if they are fewer",
+  command.option("--images", &a.images, "number of test images, from the first; default: 500, or all if fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("-o,--output", &a.output, "default: RUN/spectrum.csv", {.value = "FILE.csv"});
   add_model_choice(command, a);

@@ -11,22 +11,20 @@ namespace {
 int bench_command(const BenchArguments& a) {
   use_threads(a.threads);
   require(!a.shares || (!a.json && a.model.empty() && a.compare.empty() && a.only.empty()),
-          "bench: --shares prints JSON of kernels; expected no MODEL, --only, --json or --compare beside it");
+          "bench: --shares prints JSON of kernels; expected no MODEL, --only, --json or --compare");
   if (!a.model.empty()) {
-    require(a.only.empty() && a.match.empty(),
-            "bench: {} and {}; --only and --match choose what is measured without a MODEL", in_quotes(a.model),
-            a.only.empty() ? "--match" : "--only");
+    require(a.only.empty() && a.match.empty(), "bench: {} and {}: --only and --match apply only without a MODEL",
+            in_quotes(a.model), a.only.empty() ? "--match" : "--only");
     return a.scaling ? bench_scaling(a) : bench_model(a);
   }
-  require(started_processes().count() == 1, "bench: {} processes were started; expected one, or a MODEL",
+  require(started_processes().count() == 1, "bench: {} processes were started; expected one process, or a MODEL",
           started_processes().count());
   const char* const stray = a.batch > 0       ? "--batch"
                             : !a.mode.empty() ? "--mode"
                             : !a.sets.empty() ? "--set"
                             : a.profile       ? "--profile"
                                               : nullptr;
-  require(!stray, "bench: {} is given but no MODEL; expected both, or neither to measure everything",
-          stray ? stray : "");
+  require(!stray, "bench: {} requires a MODEL", stray ? stray : "");
   return bench_suite(a);
 }
 
@@ -48,24 +46,23 @@ void add_bench(Command program) {
                  "limits, kernels and the models of --only times a tenth of it",
                  {.range = {{0.001, 86'400}}});
   command.option("--profile", &a.profile, "print the time of training steps by operation");
-  command.option(
-      "--scaling", &a.scaling,
-      "how fast MODEL trains with 1, 2, 4 and more threads up to the number of cores, and in 2 and 4 processes; "
-      "predictions for several hosts");
-  command.option("--draw", &a.drawing, "also draw the growth with threads",
+  command.option("--scaling", &a.scaling,
+                 "measure training of MODEL with 1, 2, 4 and more threads up to the number of cores, and in 2 and 4 "
+                 "processes; predict several hosts");
+  command.option("--draw", &a.drawing, "also draw the speed-up by threads",
                  {.value = "FILE.svg", .needs = "--scaling"});
-  command.option(
-      "--only", &a.only,
-      "without MODEL: limits, kernels, models, times (what heed cost --time needs) or several of them; limits "
-      "always are",
-      {.one_of = {"limits", "kernels", "models", "times"}, .commas = true});
+  command.option("--only", &a.only,
+                 "without MODEL: limits, kernels, models, times (for heed cost --time), or several of them; limits are "
+                 "always measured",
+                 {.one_of = {"limits", "kernels", "models", "times"}, .commas = true});
   command.option("--match", &a.match, "without MODEL: kernels and models whose name contains this", {.value = "TEXT"});
   command.option("--compare", &a.compare,
-                 "hold the results against an earlier --json; or the kernels against the --shares of a file, with a "
-                 "warning for each that has lost more than a tenth of its share",
+                 "compare the results with an earlier --json; or the kernels with an earlier --shares, with a warning "
+                 "for each whose share fell by more than a tenth",
                  {.value = "OLD.json"});
-  command.option("--shares", &a.shares,
-                 "without MODEL: one JSON object of the shares of their limits that kernels reach, for --compare");
+  command.option(
+      "--shares", &a.shares,
+      "without MODEL: print, as one JSON object for --compare, the share of its limit that each kernel reaches");
   command.option("--json", &a.json, "one JSON object");
   command.action([] { return bench_command(a); });
 }

@@ -66,7 +66,7 @@ Baseline::Baseline(std::string path) : path_(std::move(path)) {
       before_ = measurements_in(json);
     }
   } catch (const Error&) {
-    fail("{}: not a measurement; expected what heed bench --json has printed", path_);
+    fail("{}: not a measurement; expected the output of heed bench --json", path_);
   }
   for (const Measurement& m : before_)
     require(m.low > 0 && m.low <= m.rate && m.rate <= m.high,
@@ -90,8 +90,8 @@ bool Baseline::lost(const bench::KernelResult& kernel) const {
 std::vector<std::string> Baseline::warnings(const SuiteResult& result) const {
   std::vector<std::string> lines;
   if (const std::string cpu = Json::parse(environment_json()).at("cpu").text(); holds_shares_ && cpu != cpu_)
-    lines.push_back(
-        fmt::format("{} is of another processor, {}, not {}: shares differ between processors", path_, cpu_, cpu));
+    lines.push_back(fmt::format("{} was measured on another processor, {}, not {}: shares differ between processors",
+                                path_, cpu_, cpu));
   for (const bench::KernelResult& kernel : result.kernels)
     if (lost(kernel))
       lines.push_back(fmt::format("{}: {:.0f} % of the limit ({}), {:.0f} % in {}", kernel.measured.name,
@@ -109,7 +109,7 @@ Table Baseline::changes(const Json& result) const {
   else
     add_changed_rates(result, table);
   require(!table.empty(),
-          "{}: has nothing of what was measured now; expected the same model, mode and batch, or kernels", path_);
+          "{}: has none of the current measurements; expected the same model, mode and batch, or kernels", path_);
   return table;
 }
 

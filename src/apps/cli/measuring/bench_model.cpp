@@ -188,18 +188,18 @@ int bench_model(const BenchArguments& given) {
   BenchArguments a = given;
   if (a.mode.empty()) a.mode = "train";
   if (a.seconds == 0) a.seconds = 8;
-  require(!a.profile || a.mode == "train", "bench: --profile is for --mode train, not {}", a.mode);
+  require(!a.profile || a.mode == "train", "bench: --profile requires --mode train, not {}", a.mode);
   const Experiment x = load_experiment(a.model, a.sets);
-  require(
-      a.mode == "train" || x.train.dtype != "bf16",
-      "bench: train.dtype = \"bf16\" is for --mode train, not {}; --set train.dtype=f32 measures what heed eval does",
-      a.mode);
+  require(a.mode == "train" || x.train.dtype != "bf16",
+          "bench: train.dtype = \"bf16\" requires --mode train, not {}; for inference as in heed eval, add --set "
+          "train.dtype=f32",
+          a.mode);
   require(started_processes().count() == 1 || (a.mode == "train" && !a.profile),
-          "bench: several processes measure --mode train, without --profile");
+          "bench: several processes require --mode train, without --profile");
   require(a.mode != "write" || (x.train.dtype == "f32" && a.batch <= 1),
           "bench: --mode write writes one sequence in float32; expected train.dtype = \"f32\" and no --batch");
   const Baseline baseline(a.compare);
-  require(!baseline.holds_shares(), "bench: {} has shares of kernels; expected an earlier --json of a model",
+  require(!baseline.holds_shares(), "bench: {} has shares of kernels; expected an earlier --json output of a model",
           a.compare);
   const Index batch = a.mode == "write" ? 1 : a.batch > 0 ? a.batch : x.train.batch;
   Measured result = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);

@@ -41,7 +41,7 @@ std::string model_file(const std::string& name) {
   const std::string installed = program.parent_path() / "share/heed/models" / (name + ".toml");
   for (const std::string& path : {built, installed})
     if (std::filesystem::exists(path)) return path;
-  fail("bench: the standard model {} is neither {} nor {}", name, built, installed);
+  fail("bench: the standard model {} is missing; expected {} or {}", name, built, installed);
 }
 
 /// Work of a forward pass for one example: multiply-adds, and distance terms.
@@ -96,7 +96,7 @@ std::string output_of(std::vector<std::string> words) {
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
   int ends[2];
-  require(pipe(ends) == 0, "bench: the system has no pipe for {}", words[0]);
+  require(pipe(ends) == 0, "bench: cannot create a pipe for {}", words[0]);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);

@@ -73,7 +73,7 @@ void print_suite(const SuiteResult& result) {
   if (!result.kernels.empty()) {
     std::cout << "\n";
     table_of(result.kernels).print(std::cout);
-    std::cout << "\nmedians; limit: what would take longest, were everything used at its limit\n";
+    std::cout << "\nmedians; limit: the resource that would take longest if each were used at its limit\n";
     for (const std::string& line : bench::shortfalls(result.kernels)) std::cout << line << "\n";
     for (const std::string& line : bench::long_row_shares(result.kernels)) std::cout << line << "\n";
   }

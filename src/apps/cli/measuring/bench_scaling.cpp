@@ -117,10 +117,10 @@ void print_threads(const std::vector<Setup>& setups) {
   }
   table.print(std::cout);
   std::cout << fmt::format(
-      "\nexpected: loops divided evenly among threads, the time outside loops unchanged. Of the time of all threads:\n"
-      "the work of one thread; slower: what the same work takes longer, mostly for memory; serial: one thread works\n"
-      "outside loops, the others wait; waiting: for others in a loop. {:.1f} % of a step offer 32 or more independent\n"
-      "pieces.\n",
+      "\nexpected: loops divided evenly among threads, the time outside loops unchanged. Shares of the time of all "
+      "threads:\nthe work of one thread; slower: additional time for the same work, mostly due to memory; serial: one "
+      "thread works\noutside loops, the others wait; waiting: for other threads in a loop. {:.1f} % of a step can be "
+      "divided into 32 or\nmore independent parts.\n",
       100 * setups[0].measured.at("divisible_by_32").number());
 }
 
@@ -158,9 +158,8 @@ void print_processes(const Setup& one, const std::vector<Setup>& setups, const W
   }
   std::cout << "\nprocesses of one thread\n\n";
   table.print(std::cout);
-  std::cout
-      << "\nexchanged: what each process sends in a step, after the backward pass, behind which none of it is hidden\n"
-         "expected: of a core for each process, from the step of one thread\n";
+  std::cout << "\nexchanged: data that each process sends in a step, after the backward pass (no overlap)\nexpected: "
+               "one core for each process, from the step time of one thread\n";
 }
 
 void print_predicted(const Work& work, int threads, const std::string& unit) {
@@ -186,8 +185,9 @@ int bench_scaling(const BenchArguments& given) {
   BenchArguments a = given;
   if (a.seconds == 0) a.seconds = 8;
   require(a.mode.empty() && !a.profile && !a.json && a.compare.empty() && a.threads == 0,
-          "bench: --scaling is for MODEL, --set, --batch, --seconds and --draw alone");
-  require(started_processes().count() == 1, "bench: --scaling starts processes of its own; expected one that does");
+          "bench: --scaling combines with MODEL, --set, --batch, --seconds and --draw only");
+  require(started_processes().count() == 1,
+          "bench: --scaling starts its own processes; expected to be started once, without mpirun");
   const Experiment x = load_experiment(a.model, a.sets);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
   const std::unique_ptr<Model> model = make_model(x);
@@ -209,7 +209,7 @@ int bench_scaling(const BenchArguments& given) {
   for (const int count : {2, 4})
     if (count <= lanes.count && !launch_words(count).empty()) by_processes.push_back(measure_setup(a, batch, count, 1));
   if (by_processes.empty())
-    std::cout << "more processes: not in this build; make MPI=1 builds one\n";
+    std::cout << "several processes: not in this build; make MPI=1 builds one\n";
   else
     print_processes(one, by_processes, Work(one, streamed, lanes.count, batch));
   // Predictions assume on each host the number of threads that was fastest here.

@@ -54,7 +54,7 @@ SuiteResult run_suite(const BenchArguments& a, const Baseline& baseline) {
   std::erase_if(kernels, [&](const bench::KernelCase& kernel) { return lacks(kernel.name()); });
   std::erase_if(models, [&](const ModelCase& model) { return lacks(model.name); });
   require(a.match.empty() || !kernels.empty() || !models.empty() || (!a.only.empty() && wanted("times")),
-          "bench: --match {}: no kernel and no model that was asked for has this in its name", in_quotes(a.match));
+          "bench: --match {}: no selected kernel or model has a name that contains it", in_quotes(a.match));
 
   const double seconds = a.seconds > 0 ? a.seconds : 1;
   const Progress progress;
@@ -96,7 +96,8 @@ int bench_suite(const BenchArguments& a) {
   // One thread at least was busy all the time.
   const double busy = processor_seconds() / bench::seconds_since(start);
   if (busy < 0.9)
-    warn(result, fmt::format("of every second, other programs took at least {:.2f} s: rates are too low", 1 - busy));
+    warn(result, fmt::format("other programs used at least {:.2f} s of each second, so the measured rates are too low",
+                             1 - busy));
   if (a.shares) {
     std::cout << shares_json(result).dump(1) << "\n";
     return ok;

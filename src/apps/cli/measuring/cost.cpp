@@ -120,10 +120,10 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
 }
 
 int cost_command(const CostArguments& a) {
-  require(!a.model.empty() || !a.compare.empty(), "cost: no model was given; expected MODEL.toml or --compare");
-  require(a.model.empty() || a.compare.empty(), "cost: {} and --compare; expected one of them", in_quotes(a.model));
+  require(!a.model.empty() || !a.compare.empty(), "cost: no model is given; expected MODEL.toml or --compare");
+  require(a.model.empty() || a.compare.empty(), "cost: {} and --compare exclude each other", in_quotes(a.model));
   if (a.time) return time_command(a);
-  require(a.measured.empty(), "cost: --measured is for --time, which is not given");
+  require(a.measured.empty(), "cost: --measured requires --time");
   const EnergyTable table = a.energy.empty() ? default_energy_table() : load_energy_table(a.energy);
   if (!a.scale.empty()) return scale_command(a, table);
   if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
@@ -172,7 +172,7 @@ std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& 
       prices.push_back(fmt::format("{} {} pJ", kind.name, figure->pj));
   }
   return fmt::format("{}: {}{}", printable(table.name), fmt::join(prices, ", "),
-                     free.empty() ? "" : fmt::format("; {} not priced and counted as nothing", fmt::join(free, ", ")));
+                     free.empty() ? "" : fmt::format("; {} without a price, counted as 0", fmt::join(free, ", ")));
 }
 
 std::string pass_words(const CostArguments& a) {
@@ -197,18 +197,16 @@ void add_cost(Command program) {
   command.option("--attention", &a.attention,
                  "compare one model with several mechanisms: softmax,sima,soft:landmarks=49",
                  {.value = "NAME[:OPTION=VALUE]...,..."});
-  command.option("--scale", &a.scale, "CSV of how cost grows: tokens=49..4096 or dim=64..1024",
+  command.option("--scale", &a.scale, "CSV of the cost by size: tokens=49..4096 or dim=64..1024",
                  {.value = "tokens|dim=FROM..TO"});
-  command.option(
-      "--time", &a.time,
-      "how fast it trains and classifies on a machine that heed bench has measured, without running it; with "
-      "--attention also from how many tokens one mechanism is faster than another");
+  command.option("--time", &a.time,
+                 "predict the speed of training and inference on a machine measured by heed bench, without running the "
+                 "model; with --attention also the number of tokens from which one mechanism is faster than another");
   command.option("--measured", &a.measured, "measurements for --time; default: bench.json", {.value = "BENCH.json"});
-  command.option(
-      "--operations", &a.operations,
-      "the operations of a training example's forward pass as the tape records them: a line each with shapes "
-      "and cost, or a graph for Graphviz",
-      {.one_of = {"list", "dot"}});
+  command.option("--operations", &a.operations,
+                 "list the operations of a training example's forward pass, as recorded by the tape: one line each "
+                 "with shapes and cost, or a graph for Graphviz",
+                 {.one_of = {"list", "dot"}});
   command.option("--json", &a.json, "one JSON object");
   command.action([] { return cost_command(a); });
 }

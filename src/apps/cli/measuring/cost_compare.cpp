@@ -68,7 +68,7 @@ Scale scale_of(const std::string& text, const ModelConfig& model) {
     last = size_of(n);
     scale.sizes.push_back(last);
   }
-  require(!scale.sizes.empty(), "--scale {}: no {} lies in this range", in_quotes(text),
+  require(!scale.sizes.empty(), "--scale {}: no {} in this range", in_quotes(text),
           scale.tokens ? "square number of patches" : fmt::format("multiple of {} heads", model.heads));
   return scale;
 }
@@ -84,7 +84,7 @@ ModelConfig scaled(ModelConfig model, const Scale& scale, Index size) {
 }
 
 std::vector<NamedModel> models_of(const CostArguments& a) {
-  require(a.attention.empty() || a.compare.size() < 2, "cost: --attention takes one model; {} were given",
+  require(a.attention.empty() || a.compare.size() < 2, "cost: --attention requires one model; found {}",
           a.compare.size());
   const std::vector<std::string> paths = a.model.empty() ? a.compare : std::vector{a.model};
   std::vector<NamedModel> models;
@@ -146,7 +146,7 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
   written.data({"energy_pj", "attention_energy_pj", "bytes", "activation_bytes"});
   for (const NamedModel& model : models_of(a)) {
     Experiment x = model.experiment;
-    require(!x.model.is_staged(), "cost: --scale takes models of one resolution; {} has stages", model.name);
+    require(!x.model.is_staged(), "cost: --scale requires models of one resolution; {} has stages", model.name);
     const ModelConfig base = x.model;
     const Scale scale = scale_of(a.scale, base);
     for (const Index size : scale.sizes) {

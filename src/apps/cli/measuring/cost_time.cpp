@@ -21,14 +21,13 @@ constexpr const char* default_measurements = "bench.json";
 bench::TimeModel time_model_of(const CostArguments& a) {
   const std::string path = a.measured.empty() ? default_measurements : a.measured;
   require(std::filesystem::exists(path),
-          "cost: --time needs what heed bench has measured, and there is no {}; heed bench --only times --json >{} "
-          "measures this machine",
+          "cost: --time: {} does not exist; measure this machine with heed bench --only times --json >{}",
           printable(path), printable(path));
   const std::string text = read_file(path);
   try {
     return bench::TimeModel(Json::parse(text));
   } catch (const Error& error) {
-    fail("{}: not what --time needs ({}); expected what heed bench --only times --json has printed", path,
+    fail("{}: not a measurement for --time ({}); expected the output of heed bench --only times --json", path,
          error.what());
   }
 }
@@ -123,7 +122,7 @@ void print_prediction(const bench::TimeModel& model, const std::string& name, co
   }
   add("rest", 0, p.step.rest, p.pass.rest);
   table.print(std::cout);
-  std::cout << "\nrest: the loss, sums of gradients, the update, handing out work\n";
+  std::cout << "\nrest: the loss, sums of gradients, the update, distributing work to threads\n";
 }
 
 /// A model with this number of patches, and its predicted rates.
@@ -134,10 +133,10 @@ struct AtTokens {
 
 std::vector<AtTokens> over_tokens(const bench::TimeModel& model, const CostArguments& a, Experiment x) {
   require(family_called(x.model.family) & (vit | xcit),
-          "cost: --time compares over tokens models of one resolution, vit or xcit; not {}", x.model.family);
+          "cost: --time --attention or --scale requires models of one resolution, vit or xcit, not {}", x.model.family);
   const ModelConfig base = x.model;
   const Scale scale = scale_of(a.scale.empty() ? "tokens=16..4096" : a.scale, base);
-  require(scale.tokens, "cost: --time --scale takes tokens=FROM..TO, not {}", in_quotes(a.scale));
+  require(scale.tokens, "cost: --time --scale expects tokens=FROM..TO, not {}", in_quotes(a.scale));
   std::vector<AtTokens> points;
   for (const Index size : scale.sizes) {
     x.model = scaled(base, scale, size);
@@ -153,7 +152,7 @@ std::string overtaking(const std::vector<AtTokens>& first, const std::vector<AtT
   std::size_t from = first.size();
   while (from > 0 && second[from - 1].*rate > first[from - 1].*rate) --from;
   if (from == first.size()) return fmt::format("not up to {} tokens", first.back().tokens);
-  return from == 0 ? fmt::format("at all of {} to {} tokens", first[0].tokens, first.back().tokens)
+  return from == 0 ? fmt::format("at all sizes from {} to {} tokens", first[0].tokens, first.back().tokens)
                    : fmt::format("from {} tokens", first[from].tokens);
 }
 
@@ -210,8 +209,9 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
 }  // namespace
 
 int time_command(const CostArguments& a) {
-  require(a.convention.empty() && a.pass.empty() && a.by.empty() && a.energy.empty(),
-          "cost: --time is for MODEL, --set, --batch, --measured, --compare, --attention, --scale and --json alone");
+  require(
+      a.convention.empty() && a.pass.empty() && a.by.empty() && a.energy.empty(),
+      "cost: --time combines with MODEL, --set, --batch, --measured, --compare, --attention, --scale and --json only");
   const bench::TimeModel model = time_model_of(a);
   if (!a.compare.empty() || !a.attention.empty() || !a.scale.empty()) return compare_times(a, model);
   const NamedModel named{a.model, load_experiment(a.model, a.sets)};

@@ -90,7 +90,7 @@ void measure_sizes(const ScalingArguments& a, MeasuredMechanism& one) {
     const double needed = in_megabytes(scaling_bytes(*one.mechanism, a.dim, a.heads, tokens));
     if (needed > static_cast<double>(a.max_megabytes))
       one.skipped.emplace_back(tokens,
-                               fmt::format("takes {:.0f} MB or more; --max-memory is {}", needed, a.max_megabytes));
+                               fmt::format("needs at least {:.0f} MB; --max-memory is {}", needed, a.max_megabytes));
     else
       one.sizes.push_back(measure_scaling(*one.mechanism, a.dim, a.heads, tokens, a.seconds, resident));
   }
@@ -134,8 +134,7 @@ std::string to_svg(const ScalingArguments& a, const Json::List& rows) {
       if (chart.lines.empty() || chart.lines.back().name != label) chart.lines.push_back({label, {}});
       chart.lines.back().points.emplace_back(row.at("tokens").number(), row.at(key).number() / one);
     }
-    require(!chart.lines.empty(), "scaling: --draw {}: --max-memory allows no size; there is nothing to draw",
-            a.drawing);
+    require(!chart.lines.empty(), "scaling: --draw {}: --max-memory allows no size; nothing to draw", a.drawing);
     return chart;
   };
   return svg({chart("time of the forward pass", "forward", "seconds", "time, ms", 1e-3),
@@ -164,7 +163,7 @@ void print(const ScalingArguments& a, const MeasuredMechanism& one) {
       last.push_back(exponent ? Json(fixed(2)(*exponent)) : Json());
   table.add(std::move(last));
   table.print(std::cout);
-  if (a.fit_from > 1) std::cout << fmt::format("exponents are fitted from {} tokens on\n", a.fit_from);
+  if (a.fit_from > 1) std::cout << fmt::format("exponents are fitted to sizes of at least {} tokens\n", a.fit_from);
   for (const auto& [tokens, why] : one.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }
 
@@ -195,8 +194,8 @@ void require_sizes(const ScalingArguments& a, const MeasuredMechanism& one) {
            in_megabytes(scaling_bytes(mechanism, a.dim, a.heads, tokens)) <= static_cast<double>(a.max_megabytes);
   });
   require((a.time_below == 0 && a.memory_below == 0) || fitted >= 2,
-          "scaling: a bound needs an exponent, but of the sizes from {} on that --max-memory allows there are {}; "
-          "expected two or more",
+          "scaling: a bound requires an exponent, fitted to at least two sizes; --max-memory allows {1} of at least "
+          "{0} tokens",
           a.fit_from, fitted);
 }
 
@@ -213,7 +212,7 @@ int measure_and_print(const ScalingArguments& a, MeasuredMechanism& one, Json::L
 /// Measures in a child process: here, memory used by one mechanism would stay resident for the next.
 int measure_apart(const ScalingArguments& a, MeasuredMechanism& one, Json::List& rows) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
-  require(file != nullptr, "scaling: cannot make a temporary file: {}", std::strerror(errno));
+  require(file != nullptr, "scaling: cannot create a temporary file: {}", std::strerror(errno));
   Children children;
   children.start([&] {
     Json::List own;
@@ -246,7 +245,7 @@ int scaling_command(const ScalingArguments& a) {
   }
   require(a.dim % a.heads == 0, "scaling: --dim is {}; expected a multiple of the {} heads", a.dim, a.heads);
   require(std::ranges::adjacent_find(a.tokens, std::greater_equal<>()) == a.tokens.end(),
-          "scaling: --tokens is {}; expected numbers that increase", fmt::join(a.tokens, ","));
+          "scaling: --tokens is {}; expected ascending numbers", fmt::join(a.tokens, ","));
   require(std::isfinite(a.time_below) && std::isfinite(a.memory_below),
           "scaling: --time-below is {}, --memory-below {}; expected finite numbers", a.time_below, a.memory_below);
   for (const MeasuredMechanism& one : all) require_sizes(a, one);
@@ -295,12 +294,12 @@ void add_scaling(Command program) {
   command.option("--heads", &a.heads, "default: 4", {.range = {{1, 65'536}}});
   command.option("--seconds", &a.seconds, "seconds per pass and size; default: 0.2", {.range = {{0, 86'400}}});
   command.option("--max-memory", &a.max_megabytes, "default: 2048", {.value = "MB", .range = sizes});
-  command.option("--fit-from", &a.fit_from, "fit exponents to sizes from N tokens on; default: to all",
+  command.option("--fit-from", &a.fit_from, "fit exponents to sizes of at least N tokens; default: all sizes",
                  {.value = "N", .range = sizes});
   command.option("--time-below", &a.time_below, "bound for exponents of time", {.positive = true});
   command.option("--memory-below", &a.memory_below, "bound for exponents of memory", {.positive = true});
   command.option("-o,--output", &a.output, "also write the results to a file", {.value = "FILE.csv"});
-  command.option("--draw", &a.drawing, "also draw them together", {.value = "FILE.svg"});
+  command.option("--draw", &a.drawing, "also draw the results of all mechanisms in one page", {.value = "FILE.svg"});
   command.footer(scaling_help);
   command.action([] { return scaling_command(a); });
 }

@@ -30,7 +30,7 @@ std::vector<std::string> compile(const std::string& header, const std::string& s
   const int status = run_to_files(words, place / "out", log);
   const std::string said = read_file(log);
   if (status != 0) {
-    require(!said.empty(), "{}: the compiler {} ends with status {}", shown, in_quotes(words[0]), status);
+    require(!said.empty(), "{}: the compiler {} exits with status {}", shown, in_quotes(words[0]), status);
     fail("{}", first_error(said, header, shown));
   }
   return warnings_of(said, header, shown);
@@ -38,7 +38,7 @@ std::vector<std::string> compile(const std::string& header, const std::string& s
 
 int plugin_command(const std::string& header, std::string output) {
   if (output.empty()) output = fs::path(header).replace_extension(".so");
-  require(fs::is_regular_file(header), "{}: there is no such file; expected the header of a mechanism", header);
+  require(fs::is_regular_file(header), "{}: the file does not exist; expected the header of a mechanism", header);
   const PrivateDirectory place;
   const bench::Clock::time_point start = bench::Clock::now();
   const std::string object = place / "plugin.so";

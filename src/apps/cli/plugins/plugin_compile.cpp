@@ -32,10 +32,10 @@ std::vector<std::string> words_of(const std::string& text) {
 
 std::string headers_of_program() {
   const fs::path include = program_file().parent_path().parent_path() / "include";
-  require(fs::exists(include / "heed/attention/plugin.h"), "plugin: heed's headers are not in {}, beside this program",
-          include.string());
+  require(fs::exists(include / "heed/attention/plugin.h"),
+          "plugin: heed's headers are missing in {}, beside this program", include.string());
   const std::string found = checksum_of_headers(include), expected = program_build().headers;
-  require(found == expected, "plugin: the headers in {} are not those that this program was made with; make it again",
+  require(found == expected, "plugin: the headers in {} differ from those that built this program; rebuild it",
           include.string());
   return include;
 }
@@ -102,7 +102,7 @@ std::string first_error(const std::string& log, const std::string& header, const
     return there.starts_with(header.substr(0, header.rfind('/') + 1)) ? fmt::format("{}: {}", there, match[3].str())
                                                                       : fmt::format("{}: {}", shown, match[3].str());
   }
-  return fmt::format("{}: the compiler fails: {}", shown, lines.empty() ? "it says nothing" : lines.front());
+  return fmt::format("{}: the compiler fails: {}", shown, lines.empty() ? "no message" : lines.front());
 }
 
 std::vector<std::string> warnings_of(const std::string& log, const std::string& header, const std::string& shown) {

@@ -34,7 +34,7 @@ std::string& loading() {
 }
 
 [[noreturn]] void say_and_exit() {
-  _exit(report_error(fmt::format("{}: throws an exception while it is loaded", loading())));
+  _exit(report_error(fmt::format("{}: throws an exception during loading", loading())));
 }
 
 /// Returns the loader's error message, without the file's name in front, and with demangled C++ names.
@@ -87,21 +87,21 @@ const PluginRecord& record_of(void* library, const std::string& file) {
   require(symbol != nullptr && dladdr1(symbol, &info, (void**)&described, RTLD_DL_SYMENT) != 0 &&
               described != nullptr && described->st_size >= sizeof(PluginRecord) &&
               std::memcmp(symbol, plugin_mark, plugin_mark_text) == 0,
-          "{}: is a shared object, but no plugin of `heed plugin`", file);
+          "{}: a shared object, but not compiled by `heed plugin`", file);
   const PluginRecord& record = *static_cast<const PluginRecord*>(symbol);
   const PluginBuild& program = program_build();
   const auto same = [&](const char* what, const std::string& found, const std::string& expected) {
-    require(found == expected, "{}: was compiled {} {}, this heed {} {}; compile it again: heed plugin {}", file, what,
+    require(found == expected, "{}: compiled {} {}, but this heed {} {}; compile it again: heed plugin {}", file, what,
             in_quotes(found), what, in_quotes(expected), text_of(record.source));
   };
   same("for contract", text_of(record.mark).substr(plugin_mark_text), plugin_mark + plugin_mark_text);
   same("for version", text_of(record.version), cut(record.version, program.version));
   same("by compiler", text_of(record.compiler), cut(record.compiler, program.compiler_version));
   same("with flags", text_of(record.flags), cut(record.flags, program.flags));
-  same("with headers of checksum", text_of(record.headers), cut(record.headers, program.headers));
+  same("with headers whose checksum is", text_of(record.headers), cut(record.headers, program.headers));
   require(record.count > 0 && record.count <= 64 && is_in(info.dli_fbase, record.makers) &&
               is_in(info.dli_fbase, record.makers + record.count - 1),
-          "{}: its record is damaged; compile it again: heed plugin {}", file, text_of(record.source));
+          "{}: the plugin's record is damaged; compile it again: heed plugin {}", file, text_of(record.source));
   return record;
 }
 
@@ -109,19 +109,20 @@ const PluginRecord& record_of(void* library, const std::string& file) {
 void check_entry(const std::string& file, const MechanismEntry& entry) {
   const std::string name = entry.name ? entry.name : "";
   const bool plain = std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; });
-  require(!name.empty() && plain, "{}: a mechanism is named {}; expected letters, digits, _ and -", file,
+  require(!name.empty() && plain, "{}: a mechanism has the name {}; expected letters, digits, _ and -", file,
           in_quotes(name));
   require(entry.summary && entry.complexity, "{}: mechanism '{}' has no summary, or no complexity", file, name);
   try {
     entry.options();
-    require(!entry.variants().empty(), "{}: mechanism '{}' has no variants; expected {{}} at least", file, name);
+    require(!entry.variants().empty(), "{}: mechanism '{}' has no variants; expected at least {{}}", file, name);
     require(!entry.settings().empty(), "{}: mechanism '{}' has no settings", file, name);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    fail("{}: mechanism '{}' cannot be made: {}", file, name, error.what());
+    fail("{}: mechanism '{}' cannot be created: {}", file, name, error.what());
   } catch (...) {
-    fail("{}: mechanism '{}' cannot be made: it throws what is no exception of the standard library", file, name);
+    fail("{}: mechanism '{}' cannot be created: it throws an exception of a type other than std::exception", file,
+         name);
   }
 }
 
@@ -129,8 +130,8 @@ void check_entry(const std::string& file, const MechanismEntry& entry) {
 std::string absolute(const std::string& file) {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(file, error);
-  require(!error && fs::is_regular_file(path, error), "{}: there is no such plugin", file.empty() ? "''" : file);
-  require(path.string().find(':') == std::string::npos, "{}: a plugin's path must have no colon", file);
+  require(!error && fs::is_regular_file(path, error), "{}: the plugin does not exist", file.empty() ? "''" : file);
+  require(path.string().find(':') == std::string::npos, "{}: expected a plugin's path without a colon", file);
   return path;
 }
 

@@ -69,7 +69,7 @@ int gradcheck_command(const std::vector<std::string>& names, bool explain, bool 
   known.erase(std::unique(known.begin(), known.end()), known.end());
   for (const std::string& name : names)
     require(std::ranges::any_of(cases, [&](const CheckCase& c) { return belongs(c, name); }),
-            "gradcheck: nothing is called '{}'{}; --plugin FILE or HEED_PLUGINS adds mechanisms", name,
+            "gradcheck: unknown operation or mechanism '{}'{}; --plugin FILE or HEED_PLUGINS adds mechanisms", name,
             suggestion(name, known));
   const auto asked_for = [&](const CheckCase& c) {
     return names.empty() || std::ranges::any_of(names, [&](const auto& name) { return belongs(c, name); });

@@ -22,12 +22,12 @@ void require_parameters(const std::string& file, const Experiment& x, const std:
   const ParameterList& list = model->parameters();
   for (const ParameterSpec& spec : list) {
     const auto found = shapes.find(spec.name);
-    require(found != shapes.end(), "{}: has no tensor that becomes '{}'", file, spec.name);
+    require(found != shapes.end(), "{}: has no tensor for '{}'", file, spec.name);
     require(found->second == spec.shape, "{}: '{}' would have shape {}; expected {}", file, spec.name, found->second,
             spec.shape);
   }
   for (const auto& [name, shape] : shapes)
-    require(list.find(name) >= 0, "{}: {} would be no tensor of a model of {} blocks", file, in_quotes(name),
+    require(list.find(name) >= 0, "{}: {} is not a tensor of a model of {} blocks", file, in_quotes(name),
             x.model.depth);
 }
 
@@ -50,7 +50,7 @@ std::string model_table(const std::string& file, const std::map<std::string, Sha
 /// Writes a converted file and, beside it, the table of its model: both or none. An existing other table is refused.
 int convert_with_table(const std::string& kind, const std::string& in, const std::string& out, Index heads) {
   const std::string model = std::filesystem::path(out).replace_extension(".toml");
-  require(model != out, "{}: expected another ending than .toml, where the model is written", out);
+  require(model != out, "{}: expected a name that does not end in .toml, the ending of the model file", out);
   std::string table;
   bool created = false;
   std::vector<std::string> left_out;
@@ -59,8 +59,8 @@ int convert_with_table(const std::string& kind, const std::string& in, const std
       table = model_table(in, shapes, kind, heads);
       created = !std::filesystem::exists(model);
       if (created) return write_file(model, table);
-      require(read_file(model) == table, "{}: exists and is not this model's table; move it, or name another OUT",
-              model);
+      require(read_file(model) == table,
+              "{}: exists and differs from this model's table; move it, or choose another OUT", model);
     });
   } catch (...) {
     std::error_code ignored;
@@ -74,12 +74,12 @@ int convert_with_table(const std::string& kind, const std::string& in, const std
 
 int convert(const std::vector<std::string>& words, Index heads) {
   if (words.size() == 2) {
-    require(heads == 0, "convert: --heads is for hf-vit, hf-deit and hf-dinov2");
+    require(heads == 0, "convert: --heads requires hf-vit, hf-deit or hf-dinov2");
     convert_weights(words[0], words[1]);
     return ok;
   }
   require(words.size() == 3 && (words[0] == "hf-vit" || words[0] == "hf-deit" || words[0] == "hf-dinov2"),
-          "convert: expected IN OUT, or one of hf-vit, hf-deit, hf-dinov2 before them");
+          "convert: expected IN OUT, or hf-vit, hf-deit or hf-dinov2 before them");
   return convert_with_table(words[0], words[1], words[2], heads);
 }
 

@@ -88,12 +88,12 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
   const AttentionLayout layout = mechanism->layout(heads * vs[3], heads);
   require(layout.heads == heads, "{}: tensor '{}' has shape {}; {} has one head: expected [B, 1, tokens, D]", in.path(),
           q.size() > 0 ? "q" : "v", q.size() > 0 ? q.shape() : vs, a.mechanism);
-  require(vs[1] == layout.key_heads, "{}: tensor 'v' has shape {}; expected [B, {}, M, D], as 'q' has {} heads",
+  require(vs[1] == layout.key_heads, "{}: tensor 'v' has shape {}; expected [B, {}, M, D], since 'q' has {} heads",
           in.path(), vs, layout.key_heads, heads);
   const Index queries = q.size() > 0 ? q.shape()[2] : vs[2], width = q.size() > 0 ? q.shape()[3] : vs[3];
   const Shape q_shape{vs[0], layout.heads, queries, width};
-  require(q.size() == 0 || q.shape() == q_shape, "{}: tensor 'q' has shape {}; expected {} as 'v' has {}", in.path(),
-          q.shape(), q_shape, vs);
+  require(q.size() == 0 || q.shape() == q_shape, "{}: tensor 'q' has shape {}; expected {}, since 'v' has {}",
+          in.path(), q.shape(), q_shape, vs);
   if (layout.key_width > 0)
     k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_width == layout.query_width ? width : layout.key_width});
   const Tensor<T> dout = in.take_if_given<T>("grad_out", Shape{vs[0], heads, queries, vs[3]});
@@ -102,7 +102,7 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
   read_grid(a.grid, queries, shape);
   if (options.class_token) {
     require(a.grid.empty() || *options.class_token == shape.class_token,
-            "--set cls={}: {} tokens on a grid of {} have {} class token", *options.class_token, queries, a.grid,
+            "--set cls={}: {} tokens on a grid of {} imply {} class token", *options.class_token, queries, a.grid,
             shape.class_token ? "a" : "no");
     shape.class_token = *options.class_token;
   }
@@ -163,7 +163,7 @@ void probe_linear(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
     if (kind == Kind::adder) options.options(reader);
   });
   const Tensor<T> x = in.take<T>("x", 2), weight = in.take<T>("weight", 2);
-  require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}] as 'x' has {}",
+  require(weight.shape()[1] == x.shape()[1], "{}: tensor 'weight' has shape {}; expected [O, {}], since 'x' has {}",
           in.path(), to_string(weight.shape()), x.shape()[1], to_string(x.shape()));
   const Tensor<T> bias = in.take<T>("bias", Shape{weight.shape()[0]});
   const Tensor<T> dout = in.take_if_given<T>("grad_out", Shape{x.shape()[0], weight.shape()[0]});
@@ -243,8 +243,9 @@ void probe_decode(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
   require(N <= config.context, "{}: tensor 'tokens' has shape {}; expected [B, T] with T at most context, {}",
           in.path(), tokens.shape(), config.context);
   for (Index i = 0; i < tokens.size(); ++i)
-    require(tokens[i] >= 0 && tokens[i] < config.vocab, "{}: tensor 'tokens' holds {} at element {}; expected 0 to {}",
-            in.path(), tokens[i], i, config.vocab - 1);
+    require(tokens[i] >= 0 && tokens[i] < config.vocab,
+            "{}: tensor 'tokens' has value {} at element {}; expected 0 to {}", in.path(), tokens[i], i,
+            config.vocab - 1);
   Tensor<T> logits(Shape{B, N, config.vocab});
   for (Index b = 0; b < B; ++b) {
     decoder.restart();

@@ -35,8 +35,8 @@ class ProbeOutput {
   /// Adds a result. Throws Error if it overflows the number type.
   void add(const std::string& name, View<const T> values) {
     require(std::all_of(values.begin(), values.end(), [](T x) { return std::isfinite(x); }),
-            "probe: '{}' is not finite: what was given is too large for {}", name,
-            std::is_same_v<T, float> ? "F32; F64 has more room" : "F64");
+            "probe: '{}' is not finite: the given values are too large for {}", name,
+            std::is_same_v<T, float> ? "F32; use F64" : "F64");
     Tensor<T>& copy = saved_.emplace_back(values.shape());
     std::copy(values.begin(), values.end(), copy.begin());
     file_.add(name, std::as_const(copy).view());

@@ -39,7 +39,7 @@ void require_own_files(const ProbeArguments& a) {
     std::error_code none;
     const bool same = std::filesystem::weakly_canonical(file, none) == std::filesystem::weakly_canonical(of, none) ||
                       std::filesystem::equivalent(file, of, none);
-    require(file.empty() || of.empty() || !same, "{} {}: is {}, too; expected another file", what, in_quotes(file),
+    require(file.empty() || of.empty() || !same, "{} {}: is also {}; expected another file", what, in_quotes(file),
             other);
   };
   require_own("--trace", a.trace, "OUT", a.out);
@@ -76,7 +76,7 @@ void add(Command program, const Probe& probe, ProbeArguments& a) {
   command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
   command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
   if (probe.traces)
-    command.option("--trace", &a.trace, "write the result and gradient of every operation, too", {.value = "FILE"});
+    command.option("--trace", &a.trace, "also write the result and gradient of every operation", {.value = "FILE"});
   add_threads(command, a.threads);
   command.footer(probe.contract);
   command.action([&probe, &a] { return run(probe, a); });

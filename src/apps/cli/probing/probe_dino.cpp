@@ -21,7 +21,7 @@ void probe_dino(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& resul
   DinoConfig dino;
   read_sets(a, "dino", [&](OptionReader& reader) {
     reader("student_temp", dino.student_temp, "temperature of the student's outputs");
-    reader("teacher_temp", dino.teacher_temp, "of the teacher's");
+    reader("teacher_temp", dino.teacher_temp, "temperature of the teacher's outputs");
     reader("center_momentum", dino.center_momentum, "decay of the centre");
   });
   for (const auto& [key, temperature] :

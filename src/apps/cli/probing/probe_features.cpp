@@ -18,12 +18,14 @@ struct Question {
 
   explicit Question(GivenTensors& in) : teachers{in.take<T>("train", 2), {}}, test(in.take<T>("test", 2)) {
     for (const std::int64_t label : in.take<std::int64_t>("train_labels", Shape{teachers.count()})) {
-      require(label >= 0 && label < most_classes, "{}: tensor 'train_labels' holds {} at element {}; expected 0 to {}",
-              in.path(), label, teachers.labels.size(), most_classes - 1);
+      require(label >= 0 && label < most_classes,
+              "{}: tensor 'train_labels' has value {} at element {}; expected 0 to {}", in.path(), label,
+              teachers.labels.size(), most_classes - 1);
       teachers.labels.push_back(static_cast<int>(label));
     }
-    require(test.shape()[1] == teachers.width(), "{}: tensor 'test' has shape {}; expected [m, {}] as 'train' has {}",
-            in.path(), test.shape(), teachers.width(), teachers.values.shape());
+    require(test.shape()[1] == teachers.width(),
+            "{}: tensor 'test' has shape {}; expected [m, {}], since 'train' has {}", in.path(), test.shape(),
+            teachers.width(), teachers.values.shape());
     in.finish();
   }
 };
@@ -42,7 +44,7 @@ void probe_knn(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& result
   NeighbourRule rule;
   read_sets(a, "knn", [&](OptionReader& reader) {
     reader("k", rule.k, "neighbours");
-    reader("temperature", rule.temperature, "of their weights");
+    reader("temperature", rule.temperature, "temperature of their weights");
   });
   Question<T> question(in);
   const Index classes = classes_of(question.teachers.labels);
@@ -55,7 +57,7 @@ void probe_ridge(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& resu
   RidgeRule rule;
   read_sets(a, "ridge", [&](OptionReader& reader) {
     reader("l2", rule.l2, "penalty of the weights");
-    reader("bias", rule.bias, "the column beside the features");
+    reader("bias", rule.bias, "value of the added column");
   });
   const Question<T> question(in);
   add_scores(ridge_scores(question.teachers, question.test, classes_of(question.teachers.labels), rule), results);

@@ -22,7 +22,8 @@ namespace {
 class Workplace {
  public:
   Workplace() : path_((parent() / "heed-selftest-XXXXXX").string()) {
-    require(mkdtemp(path_.data()) != nullptr, "{}: the directory cannot be created; TMPDIR names another place", path_);
+    require(mkdtemp(path_.data()) != nullptr, "{}: the directory cannot be created; set TMPDIR to another place",
+            path_);
     prepare_selftest(path_);
   }
   Workplace(const Workplace&) = delete;
@@ -52,8 +53,8 @@ struct SelftestArguments {
 int list_parts() {
   const Workplace place;
   std::cout << fitted(fmt::format("{:<16}generated images, texts and pairs\n", "data"))
-            << fitted(fmt::format("{:<16}operations and variants of mechanisms, each by itself\n", "operations"))
-            << fitted(fmt::format("{:<16}the same at sizes of models\n", "wide"));
+            << fitted(fmt::format("{:<16}single operations and variants of mechanisms\n", "operations"))
+            << fitted(fmt::format("{:<16}the same at the sizes of models\n", "wide"));
   for (const SelftestRun& run : selftest_runs()) {
     const Experiment x = selftest_experiment(run, place.path());
     std::cout << fitted(fmt::format("{:<16}{} on {} by {}, {}; {}{}{}\n", run.name, x.model.family, x.data.name,
@@ -103,8 +104,8 @@ int selftest_command(const SelftestArguments& a) {
   if (!a.write.empty()) return write_hashes(a);
 #ifdef HEED_NO_SIMD
   require(!a.against.empty(),
-          "selftest: the program's hashes are those of the fast kernels, which this build lacks; --against FILE "
-          "compares with hashes that such a build wrote");
+          "selftest: the program's hashes are those of the fast kernels, which this build lacks; compare with the "
+          "hashes of a build like this one: --against FILE");
 #endif
   return compare(a);
 }
@@ -118,7 +119,7 @@ void add_selftest(Command program) {
   command.option("--list", &a.list, "list the parts");
   command.option("--against", &a.against, "compare with the hashes in a file, not with the program's",
                  {.value = "FILE"});
-  command.option("--write", &a.write, "write the hashes to a file, and compare nothing",
+  command.option("--write", &a.write, "write the hashes to a file, without comparison",
                  {.value = "FILE", .excludes = "--against"});
   command.option("--every", &a.every, "name every difference on stderr, not the first of each part");
   add_threads(command, a.threads);

@@ -23,8 +23,8 @@ struct ReportArguments {
 /// Returns the output file; by default report.html in the first directory.
 std::string output_of(const ReportArguments& a) {
   const std::string output = a.output.empty() ? a.runs.front() + "/report.html" : a.output;
-  require(std::filesystem::path(output).extension() == ".html", "-o {}: the report is a page; expected a name in .html",
-          output);
+  require(std::filesystem::path(output).extension() == ".html",
+          "-o {}: the report is a web page; expected a name that ends in .html", output);
   return output;
 }
 
@@ -81,10 +81,11 @@ constexpr const char* report_help =
 
 void add_report(Command program) {
   static ReportArguments a;
-  Command command = program.command("report", "Write runs into one page: curves, mistakes, attention, cost, origin");
+  Command command =
+      program.command("report", "Write one page about runs: curves, mistakes, attention, cost, provenance");
   command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
   command.option("-o,--output", &a.output, "default: report.html in the first directory", {.value = "FILE.html"});
-  command.option("--no-images", &a.no_images, "leave out the parts that need the test images and the models");
+  command.option("--no-images", &a.no_images, "omit the parts that need the test images and the models");
   add_threads(command, a.threads);
   command.footer(report_help);
   command.action([] { return report_command(a); });

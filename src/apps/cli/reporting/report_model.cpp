@@ -196,7 +196,8 @@ Json obstacle(const std::string& what) { return Json::object({{"obstacle", what}
 }  // namespace
 
 Json model_json(const std::string& run) {
-  if (!std::filesystem::exists(RunPaths(run).weights())) return obstacle(fmt::format("{}: has no weights", run));
+  if (!std::filesystem::exists(RunPaths(run).weights()))
+    return obstacle(fmt::format("{}: the weights are missing", run));
   TrainedModel trained(ModelChoice{.run = run}, {});
   std::unique_ptr<Dataset> images;
   try {
@@ -205,7 +206,7 @@ Json model_json(const std::string& run) {
     return obstacle(error.what());
   }
   const Study study{trained, *images, trained.task->class_names()};
-  if (study.classes.empty()) return obstacle(fmt::format("{}: its model does not classify", run));
+  if (study.classes.empty()) return obstacle(fmt::format("{}: the model has no classifier", run));
   try {
     return study_json(study);
   } catch (const Diverged& error) {

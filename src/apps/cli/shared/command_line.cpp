@@ -219,7 +219,7 @@ std::string CommandLine::help(const std::vector<std::string>& words) const {
   std::string before;
   for (const std::string& word : words) {
     const std::vector<std::string> known = commands_of(*command);
-    require(std::ranges::find(known, word) != known.end(), "help: {} has no command {}{}", command->get_name(),
+    require(std::ranges::find(known, word) != known.end(), "help: unknown command of {}: {}{}", command->get_name(),
             in_quotes(word), known.empty() ? "" : suggestion(word, known));
     before += (before.empty() ? "" : " ") + command->get_name();
     command = command->get_subcommand(word);

@@ -27,7 +27,7 @@ Function* find(const char* name) {
 template <class Function>
 Function* own(const char* name) {
   Function* const found = find<Function>(name);
-  heed::require(found != nullptr, "OpenBLAS has no {}", name);
+  heed::require(found != nullptr, "OpenBLAS lacks the function {}", name);
   return found;
 }
 

@@ -122,7 +122,7 @@ void print_profile(const Profile& profile, Index steps) {
   for (const Profile::Row& row : operations)
     table.add({row.operation, row.forward * per_step, row.backward * per_step,
                100 * row.total() / std::max(sum.total(), 1e-12)});
-  std::cout << "\ntime of a training step by operation, all threads added up\n\n";
+  std::cout << "\ntime of a training step by operation, summed over threads\n\n";
   table.print(std::cout);
 }
 

@@ -24,15 +24,15 @@ namespace heed::cli {
 namespace {
 
 Experiment load(const std::string& run, const std::vector<std::string>& sets) {
-  require(RunPaths(run).exists(), "{}: holds no run; expected a directory that heed train has filled", run);
+  require(RunPaths(run).exists(), "{}: contains no run; expected a directory written by heed train", run);
   check_plugins(RunPaths(run));
   Experiment x = load_recorded(RunPaths(run).config(), sets);
   if (const std::optional<DataRecord> record = read_data_record(RunPaths(run)))
     use_record(x, *record);
   else if (x.model.task != "lm")
     warn(
-        fmt::format("{}: has no data.json, as runs of heed 0.2.0; the names of the classes and the images' background "
-                    "are those of the data as they are now",
+        fmt::format("{}: data.json is missing, as in runs of heed 0.2.0; class names and the images' background are "
+                    "read from the current data",
                     run));
   return x;
 }
@@ -45,7 +45,7 @@ std::vector<std::string> names_in(const std::string& file) {
     if (line.ends_with('\r')) line.pop_back();
     names.push_back(line);
   }
-  require(!names.empty(), "--names {}: is empty; expected a name a line", file);
+  require(!names.empty(), "--names {}: the file is empty; expected one name per line", file);
   return names;
 }
 
@@ -76,9 +76,9 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
   std::vector<std::string> sets = preset_sets(preset);
   sets.insert(sets.end(), given.begin(), given.end());
   require(!choice.run.empty() || !choice.model.empty(), "RUN is required, or --weights FILE --model auto");
-  require(choice.model.empty() || choice.run.empty(), "--model {}: is in place of RUN, but {} was given", choice.model,
+  require(choice.model.empty() || choice.run.empty(), "--model {} and RUN {} exclude each other", choice.model,
           choice.run);
-  require(choice.model.empty() || !choice.weights.empty(), "--model {}: expected --weights FILE, too", choice.model);
+  require(choice.model.empty() || !choice.weights.empty(), "--model {}: expected also --weights FILE", choice.model);
   Experiment x = choice.model.empty() ? load(choice.run, sets)
                  : automatic          ? load_tensors(choice.weights, sets)
                                       : load_experiment(choice.model, sets);
@@ -108,10 +108,10 @@ bool is_resized(const std::string& run, const Model& model) {
   const Shape before = trained->example().images.shape(), now = model.example().images.shape();
   if (now.rank() != 4 || before.rank() != 4 || (now[2] == before[2] && now[3] == before[3])) return false;
   const std::string tied = tensor_of_one_size(model.parameters(), trained->parameters());
-  require(tied.empty(),
-          "{}: model.image = {}, but tensor {} belongs to the tokens of an image of {}; of such tensors only pos_embed "
-          "can be interpolated",
-          run, now[2], in_quotes(tied), before[2]);
+  require(
+      tied.empty(),
+      "{}: model.image = {}, but the size of tensor {} depends on the image, {}; only pos_embed can be interpolated",
+      run, now[2], in_quotes(tied), before[2]);
   return true;
 }
 
@@ -136,10 +136,10 @@ TrainedModel::TrainedModel(const ModelChoice& choice, const std::vector<std::str
   if (weights.empty() && std::filesystem::exists(paths.metrics())) {
     const RunHistory history = read_history(paths);
     if (!history.finished)
-      warn(fmt::format("{}: its training is not finished: {} of {} epochs", run, history.epochs.size(),
+      warn(fmt::format("{}: training is not finished: {} of {} epochs", run, history.epochs.size(),
                        experiment.train.epochs));
     else if (!std::filesystem::exists(paths.best()))
-      warn(fmt::format("{}: is missing; the last epoch's weights were taken", paths.best()));
+      warn(fmt::format("{}: the file is missing; using the last epoch's weights", paths.best()));
   }
   task = make_task<float>(experiment, *model, resized);
 }

@@ -38,15 +38,14 @@ Table every(std::size_t n, const RateTest& test) {
 
 void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) {
   std::cout << (test.diverged ? fmt::format("\ndiverged after {} steps\n", test.points.size())
-                              : fmt::format("\ndid not diverge in {} steps; --to a larger rate may show more\n",
-                                            test.points.size()));
+                              : fmt::format("\ndid not diverge in {} steps; try a larger --to\n", test.points.size()));
   if (!found) {
-    std::cout << "the smoothed loss falls by no more than the scatter of the batches explains: no suggestion;\n"
-                 "--steps 1000 or a larger train.batch shows smaller falls\n";
+    std::cout << "the decrease of the smoothed loss is within the scatter of the batches: no suggestion;\ntry --steps "
+                 "1000 or a larger train.batch\n";
     return;
   }
   std::cout << fmt::format(
-      "falls fastest at {:.2e}; is least at {:.2e}\nsuggestion: --set optim.lr={:.1e}, the smaller of the first and a "
+      "falls fastest at {:.2e}; minimum at {:.2e}\nsuggestion: --set optim.lr={:.1e}, the smaller of the first and a "
       "tenth of the second\n",
       found->steepest, found->least, found->suggested());
 }
@@ -67,7 +66,7 @@ void draw(const RateTest& test, const std::optional<RateAdvice>& found, const st
 
 int lr_command(const LrArguments& a) {
   use_threads(a.threads);
-  require(a.range.from < a.range.to, "lr: --from is {}, --to {}; expected a smaller and a larger rate", a.range.from,
+  require(a.range.from < a.range.to, "lr: --from is {}, --to is {}; expected --from to be smaller", a.range.from,
           a.range.to);
   const Experiment experiment = load_experiment(a.file, a.sets);
   std::string output = a.output;
@@ -80,7 +79,7 @@ int lr_command(const LrArguments& a) {
   }
   { AtomicFile writable(output); }  // fails early if it cannot be written
   const RateTest test = test_rates(experiment, a.range);
-  if (test.points.size() < 2) throw Diverged("lr: the loss is not finite from the beginning");
+  if (test.points.size() < 2) throw Diverged("lr: the loss of the first step is not finite; try a smaller --from");
   const std::optional<RateAdvice> found = advice(test.points);
   if (a.csv) {
     std::cout << every(1, test).csv();

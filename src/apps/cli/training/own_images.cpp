@@ -88,8 +88,8 @@ OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
   ImageSets sets(data, 0, option);
   const Dataset &train = sets.set(Part::train), &test = sets.set(Part::test);
   const std::vector<std::string>& classes = train.class_names();
-  require(classes.size() > 1, "--images {}: one class, {}; expected a directory for each of two or more", directory,
-          in_quotes(classes[0]));
+  require(classes.size() > 1, "--images {}: found one class, {}; expected a directory for each of at least two classes",
+          directory, in_quotes(classes[0]));
   constexpr Index most_validation = 5000;
   const bool divides = !has_directory(data, Split::validation);
   const Index validation = divides ? std::min(train.size() / 10, most_validation) : sets.set(Part::validation).size(),
@@ -97,10 +97,10 @@ OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
   OwnImages own;
   own.sets = {"data.name=folder", "data.path=" + path, "data.resize=true",
               fmt::format("data.validation={}", validation), fmt::format("model.classes={}", classes.size())};
-  own.found = fmt::format("{} classes, {}; {} images to train on, {} to validate with, {} to test", classes.size(),
+  own.found = fmt::format("{} classes, {}; {} images to train on, {} to validate, {} to test", classes.size(),
                           quoted_list(classes), trained, validation, test.size());
   if (has_directory(data, Split::train) && !has_directory(data, Split::test))
-    own.found += "; without test/, every fifth image of a class is to test with";
+    own.found += "; without test/, every fifth image of a class is for test";
   if (!model) return own;
   const Look look = look_at(train);
   const Size size = model_size(look.side);

@@ -24,7 +24,7 @@ void add_listops(Command program) {
   static ListOpsSetting s;
   static std::string out;
   static int threads = 0;
-  Command command = program.command("listops", "Make the ListOps data set: nested lists under operators");
+  Command command = program.command("listops", "Generate the ListOps data set: nested lists under operators");
   command.option("--out", &out, "directory for the three files", {.value = "DIR", .required = true});
   command.option("--train", &s.train, "training expressions", {.range = counts, .says_default = true});
   command.option("--valid", &s.valid, "validation examples", {.range = counts, .says_default = true});
@@ -47,7 +47,7 @@ void add_listops(Command program) {
 void add_pairs(Command program) {
   static PairsSetting s;
   static std::string out;
-  Command command = program.command("pairs", "Make pairs of texts on the same topic or on different ones");
+  Command command = program.command("pairs", "Generate pairs of texts on the same or on different topics");
   command.option("--out", &out, "directory for the three files", {.value = "DIR", .required = true});
   command.option("--train", &s.train, "training pairs", {.range = counts, .says_default = true});
   command.option("--valid", &s.valid, "validation examples", {.range = counts, .says_default = true});

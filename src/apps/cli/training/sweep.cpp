@@ -47,7 +47,7 @@ bool done(const Cell& cell) { return cell.state == CellState::finished || cell.s
 void clear_way(std::vector<Cell>& cells, bool redo) {
   for (Cell& cell : cells) {
     const bool changed = cell.state == CellState::changed;
-    require(!changed || redo, "{}: {}; --redo removes such runs and does them again", cell.directory, cell.note);
+    require(!changed || redo, "{}: {}; to remove and repeat such runs, add --redo", cell.directory, cell.note);
     if (changed || (redo && cell.state == CellState::diverged)) forget(cell);
   }
 }
@@ -60,7 +60,7 @@ void list(const std::vector<Cell>& cells) {
       table.add({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
   table.print(std::cout);
   const auto finished = std::ranges::count_if(cells, done);
-  std::cout << fmt::format("\n{} cell{}, {} to do\n", cells.size(), cells.size() == 1 ? "" : "s",
+  std::cout << fmt::format("\n{} cell{}, {} to train\n", cells.size(), cells.size() == 1 ? "" : "s",
                            static_cast<Index>(cells.size()) - finished);
 }
 
@@ -72,7 +72,7 @@ int status_of(const std::vector<Cell>& cells) {
 }
 
 int sweep_command(const SweepArguments& a) {
-  require(!a.format.runs || a.format.csv, "--runs: goes with --csv alone; JSON has every run");
+  require(!a.format.runs || a.format.csv, "--runs: requires --csv; JSON always has every run");
   const std::vector<SweepCell> sweep = load_sweep(a.file, a.sets, a.seeds);
   require_models(a.file, sweep);
   const std::string out = a.out.empty() ? "runs/" + std::filesystem::path(a.file).stem().string() : a.out;
@@ -87,7 +87,7 @@ int sweep_command(const SweepArguments& a) {
   }
   std::error_code error;
   std::filesystem::create_directories(out, error);
-  require(!error, "{}: cannot be made: {}", out, error.message());
+  require(!error, "{}: cannot be created: {}", out, error.message());
   // If this process is killed, its runs save themselves before the next sweep begins.
   const DirectoryLock lock(out, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
   cells = find_cells(sweep, out);  // again, under the lock
@@ -98,7 +98,7 @@ int sweep_command(const SweepArguments& a) {
   const bool whole = run_cells(cells, a.jobs, a.threads > 0 ? a.threads : threads());
   print_arms(std::cout, arms_of(cells), a.format);
   if (whole) return status_of(cells);
-  std::cerr << "interrupted and saved; the same command goes on\n";
+  std::cerr << "interrupted and saved; repeat the command to continue\n";
   return interrupted;
 }
 
@@ -139,10 +139,10 @@ void add_sweep(Command program) {
   command.option("--nice", &a.niceness, "lower the priority by N", {.value = "N", .range = {{0, 19}}});
   add_sets(command, a.sets, "override a key in all cells; repeatable", config_keys());
   command.option("--dry-run", &a.dry_run, "list the cells and their state, and train nothing");
-  command.option("--table", &a.table, "print the table of what is there, and train nothing");
-  command.option("--redo", &a.redo, "do cells again that have changed or diverged");
+  command.option("--table", &a.table, "print the table of the finished cells, and train nothing");
+  command.option("--redo", &a.redo, "repeat cells that have changed or diverged");
   add_table_format(command, a.format);
-  command.option("--markdown", &a.format.markdown, "print it as a table for a page", {.excludes = "--json"});
+  command.option("--markdown", &a.format.markdown, "print the table as Markdown", {.excludes = "--json"});
   command.option("--runs", &a.format.runs, "with --csv: a line for each run, with its hash and version");
   command.footer(sweep_help);
   command.action([] { return sweep_command(a); });

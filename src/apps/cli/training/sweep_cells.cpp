@@ -28,7 +28,7 @@ CellRecord read_cell_file(const std::string& directory) {
       return cell;
     });
   } catch (const Error& error) {
-    fail("{}; remove {}, and the sweep trains it again", error.what(), directory);
+    fail("{}; remove {} to train the cell again", error.what(), directory);
   }
 }
 
@@ -68,20 +68,19 @@ std::string change(const Cell& cell, const std::string& file, const char* done) 
 
 /// Returns why the run in a cell's directory cannot be used for the cell; empty if it can.
 std::string obstacle(const Cell& cell, bool has_run) {
-  if (!fs::exists(cell_file(cell.directory))) return has_run ? "holds a run that this sweep did not begin" : "";
+  if (!fs::exists(cell_file(cell.directory))) return has_run ? "contains a run that this sweep did not start" : "";
   const CellRecord before = read_cell_file(cell.directory);
   if (before.hash != configuration_hash(cell.experiment))
-    if (const std::string changed = change(cell, cell.file(), "was begun"); !changed.empty()) return changed;
+    if (const std::string changed = change(cell, cell.file(), "was started"); !changed.empty()) return changed;
   if (has_run && fs::exists(cell.paths().config()))
     if (const std::string changed = change(cell, cell.paths().config(), "was continued"); !changed.empty())
       return changed;
   const bool resumable = before.version == HEED_VERSION || !has_run || read_history(cell.paths()).finished;
-  return resumable ? ""
-                   : fmt::format("was begun by heed {}, and heed " HEED_VERSION " cannot resume it", before.version);
+  return resumable ? "" : fmt::format("was started by heed {}; heed " HEED_VERSION " cannot resume it", before.version);
 }
 
 const char* name_of(CellState state) {
-  constexpr const char* names[] = {"not begun", "not finished", "finished", "diverged", "failed", "changed"};
+  constexpr const char* names[] = {"not started", "not finished", "finished", "diverged", "failed", "changed"};
   return names[static_cast<std::size_t>(state)];
 }
 
@@ -102,7 +101,7 @@ std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::str
     Cell cell{one.arm, one.experiment, "", CellState::open, ""};
     cell.directory = fmt::format("{}/{}/seed-{}", out, directory_name(one.arm), one.seed());
     const auto [owner, added] = owners.try_emplace(cell.directory, cell.arm);
-    require(added, "{}: the cells {} and {} of one seed would share this directory; rename an arm", cell.directory,
+    require(added, "{}: the cells {} and {} of one seed have the same directory; rename an arm", cell.directory,
             in_quotes(owner->second), in_quotes(cell.arm));
     look_at(cell);
     cells.push_back(std::move(cell));
@@ -123,7 +122,7 @@ void look_at(Cell& cell) {
 void prepare(const Cell& cell) {
   std::error_code error;
   fs::create_directories(cell.directory, error);
-  require(!error, "{}: cannot be made: {}", cell.directory, error.message());
+  require(!error, "{}: cannot be created: {}", cell.directory, error.message());
   for (const std::string& file : {cell.file(), cell_file(cell.directory)}) remove_leftovers(file);
   write_file(cell.file(), config_toml(cell.experiment));
   write_file(cell_file(cell.directory), cell_json(cell).dump(2) + "\n");

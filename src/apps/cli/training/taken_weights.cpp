@@ -23,7 +23,7 @@ std::string taken_text(const TakenWeights& taken) {
   add(of(Status::fresh), "new");
   if (!taken.prefix.empty()) text += fmt::format(", prefix {} removed", in_quotes(taken.prefix));
   if (!taken.unused.empty())
-    text += fmt::format(", {} of the file unused: {}", taken.unused.size(), quoted_list(taken.unused));
+    text += fmt::format(", {} unused in the file: {}", taken.unused.size(), quoted_list(taken.unused));
   return text;
 }
 

@@ -59,7 +59,7 @@ extern "C" void on_interrupt(int signal) {
   std::time_t first = 0;
   if (interrupted_at.compare_exchange_strong(first, now.tv_sec)) {  // two threads may each receive a signal
     interrupt = true;
-    constexpr std::string_view text = "\nsaving; to end without: once more, in two seconds\n";
+    constexpr std::string_view text = "\nsaving; to end without saving, interrupt again after two seconds\n";
     if (has_terminal && ::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
   } else if (now.tv_sec - first >= 2) {
     std::signal(signal, SIG_DFL);
@@ -81,7 +81,7 @@ std::string classes_text(const Experiment& x, const TrainPlan& plan) {
     text += fmt::format("{}{} {}{}+{}", c == 0 ? "" : ", ", in_quotes(plan.class_names[c]), plan.train_classes[c],
                         plan.validation_classes.empty() ? "" : fmt::format("+{}", plan.validation_classes[c]),
                         plan.test_classes[c]);
-  if (plan.class_names.size() > most) text += fmt::format(" and {} classes more", plan.class_names.size() - most);
+  if (plan.class_names.size() > most) text += fmt::format(" and {} more classes", plan.class_names.size() - most);
   return text.empty() ? ""
                       : fmt::format("classes     {} ({}s to train on{} + to test)\n", text, plan.example,
                                     plan.validation_classes.empty() ? "" : " + to validate");
@@ -119,7 +119,7 @@ class TrainProgress : public TrainObserver {
               << fitted(classes_text(x_, plan)) << processes_ << fmt::format("run directory {}\n", printable(plan.run));
     if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
-      std::cout << fmt::format("{} epochs instead of {}: from here on the learning rate is that of a run of {}\n",
+      std::cout << fmt::format("{} epochs instead of {}: the learning rate now follows the schedule of {} epochs\n",
                                epochs_, plan.epochs_before, epochs_);
     print_init(plan);
     std::cout << std::flush;
@@ -170,7 +170,7 @@ class TrainProgress : public TrainObserver {
 
   void out_of_patience(Index epoch) override {
     clear();
-    std::cout << fmt::format("stopped after epoch {} by train.patience: validation became no better\n", epoch);
+    std::cout << fmt::format("stopped after epoch {} by train.patience: validation did not improve\n", epoch);
   }
 
   void test(const Evaluation& t) override {
@@ -184,8 +184,8 @@ class TrainProgress : public TrainObserver {
     const double share = commonest_share(t, classes_), error = 2 * std::sqrt(share * (1 - share) / s.terms);
     if (s.accuracy() <= share + error)
       remark_ = fmt::format(
-          "no better than guessing: {:.2f} % of the test {}s belong to the commonest class, and the accuracy of {:.2f} "
-          "% does not exceed that by {:.2f} points (two standard errors)",
+          "no better than guessing: {:.2f} % of the test {}s belong to the most common class, and the accuracy of "
+          "{:.2f} % does not exceed this by {:.2f} points (two standard errors)",
           100 * share, plan_.example, 100 * s.accuracy(), 100 * error);
   }
 
@@ -205,11 +205,11 @@ class TrainProgress : public TrainObserver {
     const std::string package = energy_->report();  // before the peak measurement
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
     const double operations = static_cast<double>(plan_.operations), peak = peak_flops();
-    std::cout << fitted(fmt::format(
-        "{}FLOP per training {}; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix products\n"
-        "{} per training {} by the table ({}); processor packages, all in all: {}\n",
-        si(operations), plan_.example, si(rate * operations), 100 * rate * operations / peak, si(peak),
-        joules(plan_.energy_pj), plan_.example, default_energy_table().name, package));
+    std::cout << fitted(
+        fmt::format("{}FLOP per training {}; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix "
+                    "products\n{} per training {} by the table ({}); processor packages, in total: {}\n",
+                    si(operations), plan_.example, si(rate * operations), 100 * rate * operations / peak, si(peak),
+                    joules(plan_.energy_pj), plan_.example, default_energy_table().name, package));
   }
 
   const StepReport& last() const { return last_; }
@@ -292,7 +292,7 @@ void require_memory(const Experiment& experiment) {
   const double needed = arrays * number * static_cast<double>(weights);
   const double available = static_cast<double>(available_memory());
   require(needed <= available,
-          "training {} weights takes {:.1f} GB of memory before the first image; {:.1f} GB are available",
+          "training {} weights needs {:.1f} GB of memory before the first image; {:.1f} GB are available",
           grouped(weights), needed / 1e9, available / 1e9);
 }
 
@@ -314,7 +314,7 @@ std::string shell_word(const std::string& text) {
 std::vector<std::string> all_sets(const TrainArguments& a) {
   std::vector<std::string> sets = preset_sets(a.preset);
   if (!a.model.empty()) {
-    require(!a.init.empty(), "train: --model auto reads the tensors of --init, which is not given");
+    require(!a.init.empty(), "train: --model auto requires --init, whose tensors it reads");
     const std::vector<std::string> own = sets_of_tensors(automatic_model(a.init, a.sets).model);
     sets.insert(sets.end(), own.begin(), own.end());
     sets.push_back("train.init_positions=plain");
@@ -326,11 +326,11 @@ std::vector<std::string> all_sets(const TrainArguments& a) {
 /// Returns the experiment: from a file, from the run directory, or for the user's own images.
 Experiment experiment_of(const TrainArguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
-          "train: no experiment was given; expected FILE, --images DIR, or --resume to continue --run");
+          "train: no experiment is given; expected FILE, --images DIR, or --resume to continue --run");
   if (a.resume) check_plugins(RunPaths(a.run));
   if (a.images.empty() && a.file.empty()) {
     const RunPaths paths(a.run);
-    require(paths.exists(), "{}: holds no run to resume", a.run);
+    require(paths.exists(), "{}: contains no run to resume", a.run);
     // The version is checked first: the configuration may have keys of another version.
     if (std::filesystem::exists(paths.last())) check_same_version(paths);
     return load_recorded(paths.config(), a.sets);
@@ -343,7 +343,7 @@ Experiment experiment_of(const TrainArguments& a) {
   own.sets.insert(own.sets.end(), sets.begin(), sets.end());
   print_warnings();
   std::cout << fitted(fmt::format("{}: {}\n", printable(a.images), own.found))
-            << fmt::format("the same in full: {} train {}", program_name(), shell_word(file));
+            << fmt::format("equivalent command: {} train {}", program_name(), shell_word(file));
   if (!a.run.empty()) std::cout << " --run " << shell_word(a.run);
   for (const std::string& set : own.sets) std::cout << " --set " << shell_word(set);
   std::cout << std::endl;
@@ -365,9 +365,8 @@ void warn_of_init_keys(const TrainConfig& train) {
 /// images.
 void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress, bool derived) {
   std::string text = fmt::format(
-      "\n{}\nto try:\n"
-      "  optim.lr             another rate than {:.6g}; {} lr {}/config.toml suggests one\n"
-      "  train.epochs         more than {}; this run made {} steps\n",
+      "\n{}\nto try:\n  optim.lr             a rate other than {:.6g}; {} lr {}/config.toml suggests one\n  "
+      "train.epochs         more than {}; this run had {} steps\n",
       progress.remark(), x.optim.lr, program_name(), run, x.train.epochs, grouped(progress.last().step));
   if (!holds_sequences(x.data) && !derived)
     text += fmt::format("  data.mean, data.std  those of these images, pixels from 0 to 1; {:.4g} and {:.4g} here\n",
@@ -382,9 +381,9 @@ void print_next(const Experiment& x, const std::string& run) {
   const bool density = writes && x.data.name == "pixels";
   std::vector<std::pair<std::string, const char*>> lines;
   if (x.self_supervised()) {
-    lines.emplace_back(fmt::format("{} eval {} --knn", heed, run), "what nearest neighbours make of it");
-    lines.emplace_back(fmt::format("{} eval {} --linear", heed, run), "what a linear classifier makes of it");
-    lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
+    lines.emplace_back(fmt::format("{} eval {} --knn", heed, run), "accuracy by nearest neighbours");
+    lines.emplace_back(fmt::format("{} eval {} --linear", heed, run), "accuracy by a linear classifier");
+    lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "attention maps");
   } else {
     lines.emplace_back(fmt::format("{} eval {}", heed, run), density   ? "bits per dimension"
                                                              : writes  ? "bits per character"
@@ -392,15 +391,15 @@ void print_next(const Experiment& x, const std::string& run) {
                                                                        : "accuracy by class");
   }
   if (density)
-    lines.emplace_back(fmt::format("{} generate {} --complete IMAGE... -o OUT.png", heed, run), "how it goes on");
+    lines.emplace_back(fmt::format("{} generate {} --complete IMAGE... -o OUT.png", heed, run), "completed images");
   else if (writes)
-    lines.emplace_back(fmt::format("{} generate {}", heed, run), "what it writes");
+    lines.emplace_back(fmt::format("{} generate {}", heed, run), "generated text");
   if (patches)
-    lines.emplace_back(fmt::format("{} predict {} --index 0,1,2 -o FILE.png", heed, run), "what patches show");
+    lines.emplace_back(fmt::format("{} predict {} --index 0,1,2 -o FILE.png", heed, run), "classes of patches");
   if (!sequences && !patches && !x.self_supervised()) {
-    lines.emplace_back(fmt::format("{} predict {} IMAGE...", heed, run), "what an image shows");
-    lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "where the model looks");
-    lines.emplace_back(fmt::format("{} report {}", heed, run), "all of it in one page");
+    lines.emplace_back(fmt::format("{} predict {} IMAGE...", heed, run), "class of an image");
+    lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "attention maps");
+    lines.emplace_back(fmt::format("{} report {}", heed, run), "everything on one page");
   }
   std::set<std::string> plugins;
   for (const std::string& name : x.attention.mechanism)
@@ -441,13 +440,12 @@ void show_reading() {
 int train_command(const TrainArguments& a) {
   show_reading();
   const Place place = use_threads(a.threads);
-  require(!a.changed_data || a.resume, "train: --changed-data is for --resume, which is not given");
-  require(a.check || !a.run.empty(),
-          "train: --run is required: the run directory's name is empty or missing; expected one such as runs/mnist");
+  require(!a.changed_data || a.resume, "train: --changed-data requires --resume");
+  require(a.check || !a.run.empty(), "train: --run is missing or empty; expected a run directory such as runs/mnist");
   const Experiment experiment = experiment_of(a);
   if (a.resume) {
     const std::string changed = changed_plugin(RunPaths(a.run), experiment);
-    require(changed.empty(), "{}; a resumed run keeps its mechanism", changed);
+    require(changed.empty(), "{}; a resumed run must keep its mechanism", changed);
   }
   if (a.init.empty() && !a.resume) warn_of_init_keys(experiment.train);
   require_memory(experiment);
@@ -477,19 +475,20 @@ int train_command(const TrainArguments& a) {
   switch (outcome) {
     case Outcome::finished:
       progress.summary();
-      if (!progress.remark().empty()) print_remedies(experiment, shell_word(a.run), progress, a.file.empty() && !a.resume);
+      if (!progress.remark().empty())
+        print_remedies(experiment, shell_word(a.run), progress, a.file.empty() && !a.resume);
       std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", printable(a.run));
       print_next(experiment, shell_word(a.run));
       return ok;
     case Outcome::stopped:
       progress.summary();
-      std::cout << fmt::format("stopped after {} steps (train.max_steps); to go on:\n  {} --set train.max_steps=0\n",
+      std::cout << fmt::format("stopped after {} steps (train.max_steps); to continue:\n  {} --set train.max_steps=0\n",
                                progress.last().step, resume);
       return ok;
     case Outcome::checked:
       return ok;
     case Outcome::interrupted:
-      std::cout << fmt::format("interrupted and saved; to go on:\n  {}\n", resume);
+      std::cout << fmt::format("interrupted and saved; to continue:\n  {}\n", resume);
       return interrupted;
   }
   return ok;
@@ -504,9 +503,8 @@ void add_train(Command program) {
   command.option("--run", &a.run, "run directory: configuration, metrics, weights; REQUIRED unless --check is given",
                  {.value = "DIR"});
   command.option("--images", &a.images,
-                 "train on your own images: DIR/train/CLASS, perhaps DIR/val/CLASS and DIR/test/CLASS, or DIR/CLASS "
-                 "alone; FILE may "
-                 "be left out",
+                 "train on your own images: DIR/train/CLASS, optionally DIR/val/CLASS and DIR/test/CLASS, or only "
+                 "DIR/CLASS; FILE is optional",
                  {.value = "DIR"});
   add_sets(command, a.sets, "override a key of the experiment, such as optim.lr=2e-3; repeatable", config_keys());
   add_threads(command, a.threads);

@@ -57,7 +57,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
     cases.push_back(hidden);
   }
   // Without a reference, all shapes are cases.
-  if (cases.empty()) fail("[{}] accepts none of the shapes that labs are graded in", reference->name());
+  if (cases.empty()) fail("[{}] accepts none of the shapes that labs are graded with", reference->name());
   return cases;
 }
 
@@ -65,11 +65,10 @@ void check_mechanism_point(const std::string& name, bool has_reference) {
   static const std::set<std::string> fixed{"output", "memory", "cost forward", "cost backward"};
   constexpr std::string_view prefix = "gradient ";
   const bool gradient = name.starts_with(prefix) && name.size() > prefix.size();
-  require(
-      gradient || fixed.contains(name),
-      "no point of a mechanism is called {}; expected output, gradient TENSOR, cost forward, cost backward or memory",
-      in_quotes(name));
-  require(has_reference || name != "output", "'output' is a point only where there is a reference");
+  require(gradient || fixed.contains(name),
+          "unknown point of a mechanism {}; expected output, gradient TENSOR, cost forward, cost backward or memory",
+          in_quotes(name));
+  require(has_reference || name != "output", "point 'output' requires a reference");
 }
 
 }  // namespace heed

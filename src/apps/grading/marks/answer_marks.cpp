@@ -86,7 +86,7 @@ class Formula {
     if (name.empty()) refuse("a number or a name is missing");
     if (take('(')) return function(name);
     const auto found = values_.find(name);
-    if (found == values_.end()) refuse(fmt::format("no value is called {}", in_quotes(name)));
+    if (found == values_.end()) refuse(fmt::format("unknown value {}", in_quotes(name)));
     return found->second;
   }
 
@@ -99,7 +99,7 @@ class Formula {
   double function(const std::string& name) {
     const double a = sum();
     if (name == "min" || name == "max") {
-      if (!take(',')) refuse(name + " takes two numbers");
+      if (!take(',')) refuse(name + " expects two numbers");
       const double b = in_parentheses();
       return name == "min" ? std::min(a, b) : std::max(a, b);
     }
@@ -108,7 +108,7 @@ class Formula {
     if (name == "exp") return std::exp(a);
     if (name == "log") return std::log(a);
     if (name == "abs") return std::abs(a);
-    refuse(fmt::format("no function is called {}", in_quotes(name)));
+    refuse(fmt::format("unknown function {}", in_quotes(name)));
   }
 
   const std::string& text_;
@@ -165,14 +165,14 @@ Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* an
   const auto* const word = std::get_if<std::string>(answer);
   if (word && plain_word(*word) == "notyet") return {false, {"not yet"}};
   const double* const number = std::get_if<double>(answer);
-  if (number && !std::isfinite(*number)) return {false, {"it is no number"}};
+  if (number && !std::isfinite(*number)) return {false, {"it is not a number"}};
   if (!point.hash.empty()) {
     for (const int neighbour : {0, -1, 1})
       if (hash_in(lab, point.name, *answer, point.digits, neighbour) == point.hash) return {true, {}};
     return {false, {}};
   }
   const double right = formula_value(point.formula, values);
-  if (number == nullptr) return {false, {"it is a text; expected a number"}};
+  if (number == nullptr) return {false, {"it is a string; expected a number"}};
   if (std::abs(*number - right) <= point.tolerance * std::abs(right)) return {true, {}};
   // No direction, which would allow finding the number in a few tries.
   const double ratio = *number / right;

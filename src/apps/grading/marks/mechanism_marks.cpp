@@ -109,14 +109,14 @@ class Marker {
           compare(mark, answer, i);
           ++compared;
         } else if (task_.reference) {
-          say(mark, fmt::format("it refuses a shape that {} accepts", task_.reference->name()));
+          say(mark, fmt::format("it rejects a shape that {} accepts", task_.reference->name()));
         }
       } catch (const Error&) {
         say(mark, unreadable);
       }
     }
     if (!given.problem.empty()) say(mark, given.problem);
-    if (mark.says.empty() && compared == 0) say(mark, "it accepts none of the shapes that it is checked in");
+    if (mark.says.empty() && compared == 0) say(mark, "it accepts none of the shapes that it is checked with");
     return mark;
   }
 
@@ -145,7 +145,7 @@ class Marker {
     const CheckCase c = reference(i);
     const Tensor<double> got = answer.tensor(), expected = case_output(c, task_.cases[i].seed);
     if (got.shape() != expected.shape())
-      return say(mark, fmt::format("it has the shape {}, expected {}", got.shape(), expected.shape()));
+      return say(mark, fmt::format("it has shape {}; expected {}", got.shape(), expected.shape()));
     double largest = 0;
     for (const double x : expected) largest = std::max(largest, std::abs(x));
     const std::vector<std::string> axes = head_axes();
@@ -160,7 +160,7 @@ class Marker {
     require(i < given.of_cases.size(), "{}", given.problem);
     Message answer = given.of_cases[i];
     if (answer.integer(0, 1) == 0) fail("{}", answer.text());
-    require(answer.integer(0, 1) == 1, "its output cannot be had");
+    require(answer.integer(0, 1) == 1, "its output cannot be computed");
     const Tensor<double> noise = answer.tensor();
     require(noise.size() == 1, "it has no noise");
     for (Index left = answer.integer(0, 100); left > 0; --left) {
@@ -239,8 +239,8 @@ class Marker {
       error = e <= error ? error : e;  // NaN counts as an error
     }
     if (error <= precision) return;
-    say(mark, fmt::format("{} it is off by {:.1g} of the tensor's largest element; expected at most {:.0g}: the "
-                          "derivative itself, written once for all number types",
+    say(mark, fmt::format("{} its error is {:.1g} of the tensor's largest element; expected at most {:.0g}: the exact "
+                          "derivative, written once for all number types",
                           where, error, precision));
   }
 
@@ -250,11 +250,11 @@ class Marker {
     if (got.gradients[0].size() == 0 && shape.elements() > 0)
       return say(mark, fmt::format("it has no tensor {}", in_quotes(c.inputs[0].name)));
     if (found != shape || got.added[0].shape() != shape)
-      return say(mark, fmt::format("it has the shape {}, expected {}", found, shape));
+      return say(mark, fmt::format("it has shape {}; expected {}", found, shape));
     const CheckRow row = compare_gradients(c, seed, got, expected)[0];
     if (!row.passed) return say_wrong(mark, row.diagnosis, row.axes, c);
     hold(mark, got.in_float[0], got.gradients[0], float_precision, "in float");
-    hold(mark, got.in_counted[0], got.gradients[0], double_precision, "with numbers that count their operations");
+    hold(mark, got.in_counted[0], got.gradients[0], double_precision, "with the number type that counts operations");
   }
 
   static Counts counts_of(Message& answer) {
@@ -302,9 +302,9 @@ class Marker {
                  contractions = forward ? cost.forward_contractions : cost.backward_contractions;
     const Index most = static_cast<Index>(task_.slack * static_cast<double>(total(all)));
     if (!mark.says.empty() || (executed <= most && 2 * executed >= total(contractions))) return;
-    say(mark, executed > most ? fmt::format("it executes {} operations where {}; at most {} are accepted", executed,
+    say(mark, executed > most ? fmt::format("it executes {} operations where {}; expected at most {}", executed,
                                             sizes_text(c), most)
-                              : fmt::format("it executes {} operations where {}: too few for what is to be computed",
+                              : fmt::format("it executes {} operations where {}: too few to compute the result",
                                             executed, sizes_text(c)));
   }
 

@@ -57,14 +57,14 @@ constexpr Put puts[] = {put_memory, put_output, put_gradients, put_differences, 
 /// Returns the answer that `make` computes, or its error.
 template <class Make>
 Message answer_of(const Make& make) {
-  std::string problem = "it throws a value that is no std::exception";
+  std::string problem = "it throws a value that is not a std::exception";
   try {
     Message answer;
     answer.put(Index{1});
     make(answer);
     return answer;
   } catch (const std::bad_alloc&) {
-    problem = "it takes more memory than it may";
+    problem = "it exceeds the memory limit";
   } catch (const std::exception& error) {
     problem = error.what();
   } catch (...) {

@@ -109,7 +109,7 @@ try:
 except NotImplementedError as error:
     give(0, str(error) or 'not yet')
 except MemoryError:
-    give(0, 'it takes more memory than it may')
+    give(0, 'it exceeds the memory limit')
 except SystemExit:
     give(0, 'it ends the program')
 except BaseException as error:
@@ -198,7 +198,7 @@ Mark PythonTask::mark(const std::string& point, const std::string& arguments, co
   try {
     verdict = said_by(judge_program, {"judge", arguments, point, judge_, result}, seconds_);
   } catch (const Error& error) {
-    return {false, {fmt::format("it cannot be judged: {}", error.what())}};
+    return {false, {fmt::format("it cannot be graded: {}", error.what())}};
   }
   return verdict.empty() ? Mark{true} : Mark{false, {verdict}};
 }

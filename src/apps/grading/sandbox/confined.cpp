@@ -153,7 +153,7 @@ struct Pipe {
   explicit Pipe(bool sockets = false) {
     int ends[2];
     if ((sockets ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) : pipe2(ends, O_CLOEXEC)) != 0)
-      throw SystemError(fmt::format("a pipe cannot be made: {}", std::strerror(errno)));
+      throw SystemError(fmt::format("a pipe cannot be created: {}", std::strerror(errno)));
     read = ends[0], write = ends[1];
   }
 };
@@ -221,7 +221,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   close(failure.read);
   if (started) return;
   end();
-  throw SystemError("this system cannot confine processes: it needs a kernel with filters of system calls (seccomp)");
+  throw SystemError("this system cannot confine processes: its kernel has no system-call filters (seccomp)");
 }
 
 Confined::~Confined() { end(); }
@@ -247,7 +247,7 @@ void Confined::extend_deadline() {
   if (now < deadline_) return;
   require(!confinement_.programs, "it ran for more than {:g} s", duration<double>(deadline_ - start_).count());
   const double idle = duration<double>(now - start_).count() - busy_seconds(process_);
-  require(idle < confinement_.seconds, "it did nothing for more than {:g} s", confinement_.seconds);
+  require(idle < confinement_.seconds, "it was idle for more than {:g} s", confinement_.seconds);
   deadline_ = now + milliseconds(static_cast<Index>(1000 * (confinement_.seconds - idle)) + 10);
 }
 
@@ -302,7 +302,7 @@ void Confined::read_some(char* bytes, std::size_t count) {
 Message Confined::receive(std::size_t most) {
   std::uint64_t size = 0;
   read_some(reinterpret_cast<char*>(&size), sizeof size);
-  require(size <= most, "it gave an answer of more than {} MB", most >> 20);
+  require(size <= most, "its answer has more than {} MB", most >> 20);
   std::string bytes(size, '\0');
   read_some(bytes.data(), size);
   return Message(std::move(bytes));
@@ -323,7 +323,7 @@ int Confined::wait() {
   const int status = reap();
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
-  if (signal == SIGXCPU) fail("it computed for more than {:g} s", confinement_.seconds);
+  if (signal == SIGXCPU) fail("it used more than {:g} s of CPU time", confinement_.seconds);
   if (signal == SIGXFSZ) fail("it wrote a file of more than {} MB", confinement_.file >> 20);
   const bool stack = signal == SIGSEGV && confinement_.file == 0;
   fail("it crashed: {}{}", strsignal(signal), stack ? " (an index out of range, or recursion without end)" : "");
@@ -331,7 +331,7 @@ int Confined::wait() {
 
 void Confined::fail_ended() {
   const int status = wait();
-  fail("it ended by itself, with status {}", status);
+  fail("it exited with status {}", status);
 }
 
 void end_with_confined() {

@@ -55,7 +55,7 @@ class Confined {
   void send_bytes(std::string_view bytes);
 
   /// Returns the next message, of at most `most` bytes. If the process ended, throws Error that says how: "it ran for
-  /// more than 10 s", "it ended by itself, with status 0", "it crashed: Killed".
+  /// more than 10 s", "it exited with status 0", "it crashed: Killed".
   Message receive(std::size_t most = std::size_t{64} << 20);
 
   /// Waits for its end and returns its exit status. Throws Error if it runs too long or a signal ends it.

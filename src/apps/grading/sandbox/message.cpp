@@ -37,7 +37,7 @@ void Message::put(const Tensor<double>& tensor) {
 }
 
 std::string_view Message::take(std::size_t count) {
-  require(count <= bytes_.size() - at_, "message: is cut short");
+  require(count <= bytes_.size() - at_, "message: truncated");
   at_ += count;
   return std::string_view(bytes_).substr(at_ - count, count);
 }
@@ -50,7 +50,7 @@ Index Message::integer() {
 
 Index Message::integer(Index low, Index high) {
   const Index value = integer();
-  require(value >= low && value <= high, "message: {} where a number from {} to {} is expected", value, low, high);
+  require(value >= low && value <= high, "message: {}; expected a number from {} to {}", value, low, high);
   return value;
 }
 
@@ -66,7 +66,7 @@ Tensor<double> Message::tensor() {
   for (int axis = 0; axis < rank; ++axis) {
     sizes[static_cast<std::size_t>(axis)] = integer(0, most);
     elements *= sizes[static_cast<std::size_t>(axis)];
-    require(elements <= most, "message: a tensor of more than {} elements", most);
+    require(elements <= most, "message: a tensor has more than {} elements", most);
   }
   const std::string_view numbers = take(static_cast<std::size_t>(elements) * sizeof(double));
   Tensor<double> tensor(Shape(sizes.data(), rank));
@@ -89,7 +89,7 @@ void write_message(int file, const Message& message) {
 Message read_message(int file, std::size_t most) {
   std::uint64_t size = 0;
   read_whole(file, reinterpret_cast<char*>(&size), sizeof size);
-  require(size <= most, "message: of {} bytes, more than {}", size, most);
+  require(size <= most, "message: {} bytes; expected at most {}", size, most);
   std::string bytes(size, '\0');
   read_whole(file, bytes.data(), bytes.size());
   return Message(std::move(bytes));

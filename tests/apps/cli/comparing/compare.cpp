@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(very_many_epochs, *boost::unit_test::precondition(without_s
 
 BOOST_AUTO_TEST_CASE(what_is_refused) {
   const std::string a = make("a", 0.5, 1, 1e-3), again = make("again", 0.5, 1, 1e-3);
-  check_refusal({"compare", *this / "none"}, {"none", "holds no run"});
+  check_refusal({"compare", *this / "none"}, {"none", "contains no run"});
   check_refusal({"compare", a, again}, {a, again, "the same configuration and seed"});
   check_refusal({"compare", a, "--curve", "los"}, {"--curve"});
   check_refusal({"compare"}, {"RUN"});

@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
   Values near = drawn(), transposed(24);
   near[7] += 1e-15;
   different({write("a", {{"x", {4, 6}, drawn()}}), write("b", {{"x", {4, 6}, near}})},
-            {"first x at [1, 1]", "looks  like rounding, in all tensors"});
+            {"first x at [1, 1]", "looks  like rounding errors, in all tensors"});
   for (std::size_t i = 0; i < 24; ++i) transposed[i] = drawn()[i % 4 * 6 + i / 4];
   const auto mistake = [&](const Values& wrong) {
     return different({*this / "a", write("b", {{"x", {4, 6}, wrong}})}, {"x: "});
@@ -95,12 +95,12 @@ BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
   check_contains(mistake(drawn(-1)), {"looks  like the negative of what it should be"});
   check_contains(mistake(drawn(std::sqrt(6))),
                  {"looks  like 2.44949 times what it should be; perhaps sqrt(6 columns)"});
-  check_contains(mistake(Values(24, 0.0)), {"looks  like nothing: all are 0"});
+  check_contains(mistake(Values(24, 0.0)), {"looks  missing: all elements are 0"});
   Values part = drawn();
   part[20] = 5, part[23] = INFINITY;
-  check_contains(mistake(part), {"looks  like no number", "right  for rows 0 to 2; wrong for row 3", "inf"});
+  check_contains(mistake(part), {"looks  NaN or infinite in places", "right  for rows 0 to 2; wrong for row 3", "inf"});
   const std::string whole = write("whole", {{"x", {4, 6}, drawn()}});
-  check_contains(different({*this / "b", whole}, {"x: "}), {"looks  like numbers that should be NaN or infinite"});
+  check_contains(different({*this / "b", whole}, {"x: "}), {"looks  finite where NaN or infinity is expected"});
   // Elements that are -inf in both files count as equal.
   Values masked = drawn(), twice = drawn(2);
   for (const std::size_t i : {1, 2, 3}) masked[i] = twice[i] = -INFINITY;
@@ -149,14 +149,15 @@ BOOST_AUTO_TEST_CASE(subnormals) {
 BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
   const std::string a = write("a", {{"x", {1}, {1}}}), b = write("b", {{"y", {1}, {1}}}), text = *this / "text";
   write_file(text, "no tensors");
-  check_refusal({"diff", a, b},
-                {"have no tensor in common: only the first has 'x', only the second has 'y'; expected equal"});
+  check_refusal(
+      {"diff", a, b},
+      {"have no tensor in common: only the first file has 'x', only the second file has 'y'; expected equal"});
   check_refusal({"diff", a, *this / "none"}, {"/none", "cannot open"});
   check_refusal({"diff", text, a}, {"/text", "not a safetensors file"});
   check_refusal({"diff", a, data()}, {"/data: holds no last.safetensors; expected a run of heed train, or"});
   const std::string shape = write("shape", {{"x", {1, 1}, {1}}}), empty = write("empty", {}), loop = *this / "loop";
   check_refusal({"diff", a, shape}, {"have no tensor in common: shapes differ: 'x [1] and [1, 1]'; expected equal"});
-  check_refusal({"diff", empty, empty}, {"have no tensor in common: both are empty; expected equal"});
+  check_refusal({"diff", empty, empty}, {"have no tensor in common: both files are empty; expected equal"});
   std::filesystem::create_symlink(loop, loop);
   check_refusal({"diff", a, loop}, {"/loop: Too many levels of symbolic links"});
   check_refusal({"diff", a}, {"B is required"});
@@ -189,8 +190,8 @@ BOOST_AUTO_TEST_CASE(runs) {
              "different: one run's metrics end at step 3; the tensors are of different steps; "});
   x.optim.lr *= 1.25;
   run_until(3, x, *this / "b");
-  different({*this / "a", *this / "b"}, {"optim.lr", "metrics: step 1: lr is ", "; equal numbers before it: 1",
-                                         "different: the metrics part at step 1; ", "first "});
+  different({*this / "a", *this / "b"}, {"optim.lr", "metrics: step 1: lr is ", "; equal values before it: 1",
+                                         "different: the metrics differ from step 1; ", "first "});
   different({*this / "a", *this / "b" + "/last.safetensors"}, {"first "});
 }
 

@@ -147,10 +147,9 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   BOOST_TEST(verdict({"--better", "a", "b", "--test-images", "10000"}) == "holds");
   check_part({"--better", "a", "b", "--test-images", "16"}, 0.01, 0.1737359);
   BOOST_TEST(verdict({"--better", "a", "b", "--test-images", "16"}) == "undecided");
-  check_contains(
-      text({"--better", "a", "b", "--test-images", "16"}),
-      {"agree better than so few images can", "0.0766",
-       "a better than b: by these seeds (95 %), a may be anything from 0.1637 worse to 0.1837 better than b;"});
+  check_contains(text({"--better", "a", "b", "--test-images", "16"}),
+                 {"agree more closely than the number of test images allows", "0.0766",
+                  "a better than b: with these seeds (95 %), a is between 0.1637 worse and 0.1837 better than b;"});
   // The file may contain the number of images.
   std::string counted;
   for (const std::string& line : lines_of(rows)) counted += line + (counted.empty() ? ",images\n" : ",16\n");
@@ -164,12 +163,15 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
 BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   const std::string header = "claim,arm,seed,value,images\n", rows = "one,a,1,0.9,16\none,a,2,1,16\none,a,3,0,16\n";
   write(header + rows + "one,b,1,0.5,16\none,b,2,97,16\none,b,3,0.5,16\n");
-  refuse({"--better", "a", "b"}, {"claims.csv:6: value is 97, but an accuracy counted on images is from 0 to 1"});
+  refuse({"--better", "a", "b"},
+         {"claims.csv:6: value is 97; expected an accuracy from 0 to 1, since images is given"});
   refuse({"--above", "b", "0.2"}, {"claims.csv:6: value is 97,"});
   write(header + rows + "one,b,1,-0.1,16\none,b,2,0.5,16\none,b,3,0.5,16\n");
   refuse({"--better", "a", "b"}, {"claims.csv:5: value is -0.1,"});
   write(header + rows + "one,b,1,0.5,16\none,b,2,0.5,\none,b,3,0.5,16\n");
-  refuse({"--better", "a", "b"}, {":6:", "images is not said, but 16 for another seed of 'b'"});
+  refuse({"--better", "a", "b"}, {":6:",
+                                  "images is missing, but 16 for another seed of 'b'; expected the same number for all "
+                                  "seeds; expected the same number for all seeds"});
   // Bits may have any value unless declared to be counted on images; a count beside them is not an accuracy.
   write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
   BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
@@ -185,16 +187,15 @@ BOOST_AUTO_TEST_CASE(what_is_undecided_is_said_in_words) {
     BOOST_TEST(found.find("-0 ") == std::string::npos, found);
     BOOST_TEST(found.find("-0.0000") == std::string::npos, found);
   };
-  said({"--better", "a", "b"},
-       {"a may be anything from 0.0027 worse to 0.0427 better than b; more seeds narrow it down"});
-  said({"--better", "a", "c", "--by", "0.028"}, {"a may be anything from 0.0273 better to 0.0727 better than c;"});
-  said({"--par", "b", "a", "--within", "0.042"}, {"b may be anything from 0.0427 worse to 0.0027 better than a;"});
+  said({"--better", "a", "b"}, {"a is between 0.0027 worse and 0.0427 better than b; more seeds narrow the range"});
+  said({"--better", "a", "c", "--by", "0.028"}, {"a is between 0.0273 better and 0.0727 better than c;"});
+  said({"--par", "b", "a", "--within", "0.042"}, {"b is between 0.0427 worse and 0.0027 better than a;"});
   said({"--more", "b", "d", "a", "c", "--by", "0.014"},
-       {"b over d may be anything from 0.0134 more to 0.0666 more than a over c;"});
+       {"b over d is between 0.0134 more and 0.0666 more than a over c;"});
   write("claim,arm,seed,value\n" + arm("a", 0.9) + arm("b", 0.9));
-  said({"--par", "a", "b", "--within", "0"}, {"a on par with b within 0: by these seeds (95 %), a may be anything from "
-                                              "0.0227 worse to 0.0227 better than b;"});
-  said({"--par", "a", "b", "--within", "-0"}, {"within 0: by"});
+  said({"--par", "a", "b", "--within", "0"}, {"a on par with b within 0: with these seeds (95 %), a is between "
+                                              "0.0227 worse and 0.0227 better than b;"});
+  said({"--par", "a", "b", "--within", "-0"}, {"within 0: with these"});
   BOOST_TEST(json({"--par", "a", "b", "--within", "0"}).at("parts").items()[0].at("bound").dump() == "0.0");
   std::string rows = "claim,arm,seed,value\none,count,1,-0\n";
   for (const int seed : {1, 2, 3}) rows += fmt::format("one,a,{0},0.5\none,b,{0},0.5\none,c,{0},0.50001\n", seed);
@@ -220,8 +221,8 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
     more.emplace_back(seeds);
     return more;
   };
-  check_contains(text(with("9")), {"6 further seeds in each arm would decide, if means and deviations stay: 4, 5, 6, "
-                                   "7, 8, 9\nundecided\n"});
+  check_contains(text(with("9")), {"6 further seeds in each arm would decide, if means and deviations stay the same "
+                                   "the same: 4, 5, 6, 7, 8, 9\nundecided\n"});
   check_contains(text(with("8")), {"no number of seeds up to 8 in each arm would decide"});
   BOOST_TEST(json(with("20")).at("further_seeds").dump() == "[4,5,6,7,8,9]");
   BOOST_TEST(json(with("8")).at("further_seeds").dump() == "[]");
@@ -229,7 +230,7 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
   BOOST_TEST(text({"--better", "a", "c", "--seeds", "4"}).find("further") == std::string::npos);  // it holds
   // A decided part does not affect the others; one that does not hold decides the claim.
   BOOST_TEST(json({"--better", "a", "c", "a", "b", "--seeds", "9"}).at("further_seeds").dump() == "[4]");
-  refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run trains further seeds of a sweep", "claims.csv"});
+  refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run adds seeds to a sweep", "claims.csv"});
   refuse({"--better", "a", "b", "--run"}, {"--run requires --seeds"});
 }
 
@@ -240,8 +241,8 @@ BOOST_AUTO_TEST_CASE(runs_that_diverged_count_as_chance_and_are_listed) {
   const Json found = json({"--better", "a", "b"});
   BOOST_TEST(found.at("arms").items()[0].at("diverged").dump() == "[3]");
   BOOST_TEST(std::abs(found.at("arms").items()[0].at("mean").number() - 1.91 / 3) < 1e-12);
-  check_contains(text({"--better", "a", "b"}), {"a, seed 3: diverged, and counts as 0.1\n"});
-  check_contains(text({"--below", "a", "1"}), {"a, seed 3: diverged, and counts as 0.1\n"});
+  check_contains(text({"--better", "a", "b"}), {"a, seed 3: diverged, counted as 0.1\n"});
+  check_contains(text({"--below", "a", "1"}), {"a, seed 3: diverged, counted as 0.1\n"});
 }
 
 BOOST_AUTO_TEST_CASE(one_of_several_claims) {
@@ -264,19 +265,19 @@ BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon) {
   write(more);
   refuse({"--better", "a", "b"}, {"'a' has the seeds 0, 1, 2, ", "11 and 1988 more, but 'b'"});
   write(more + std::string(std::size_t{1} << 24, '\n'));
-  refuse({"--better", "a", "b"}, {"is longer than 16777216 bytes"});
+  refuse({"--better", "a", "b"}, {"the file has more than 16777216 bytes"});
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse({}, {"nothing is to be judged", "--better"});
-  refuse({"--better", "a"}, {"--better takes two arms", "1 words were given"});
+  refuse({"--better", "a"}, {"--better expects two arms", "found 1 words"});
   refuse({"--more", "a", "b"}, {"--more takes four arms"});
   refuse({"--better", "a", "a"}, {"'a better than a'", "'a' is compared with itself"});
   refuse({"--more", "a", "b", "a", "c"}, {"'a' is compared with itself"});
   refuse({"--below", "a"}, {"--below takes an arm and a number"});
-  refuse({"--below", "a", "b"}, {"--below a: 'b' is no number"});
-  refuse({"--above", "x", "0"}, {"there is no arm 'x'"});
-  refuse({"--better", "a", "x"}, {"there is no arm 'x'"});
+  refuse({"--below", "a", "b"}, {"--below a: 'b' is not a number"});
+  refuse({"--above", "x", "0"}, {"unknown arm 'x'"});
+  refuse({"--better", "a", "x"}, {"unknown arm 'x'"});
   refuse({"--par", "a", "b"}, {"--par wants --within"});
   refuse({"--better", "a", "b", "--within", "0.1"}, {"--within belongs to --par"});
   refuse({"--par", "a", "b", "--within", "0.1", "--by", "0.1"}, {"--by belongs to --better"});
@@ -294,14 +295,14 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse_rows(header + two + "one,a,2,0.5\n" + arm("b", 0.5), {":4:", "'a' has seed 2 twice"});
   refuse_rows(header + two + "one,a,3,nan\n" + arm("b", 0.5), {":4:", "value is 'nan'", "diverged"});
   refuse_rows(header + two + "one,a,3,-1e101\n" + arm("b", 0.5), {":4:", "value is '-1e101'", "at most 1e+100"});
-  refuse({"--below", "a", "1e101"}, {"'1e101' is no number"});
+  refuse({"--below", "a", "1e101"}, {"'1e101' is not a number"});
   refuse_rows(header + two + "one,a,3,\n" + arm("b", 0.5), {":4:", "value is ''"});
   refuse_rows(header + two + "one,a,x,0.5\n", {":4:", "seed is 'x'"});
   refuse_rows(header + two + "one,a,3\n", {":4:", "has 3 fields; expected 4"});
   refuse_rows(header + two + "one,,3,0.5\n", {":4:", "no name"});
   refuse_rows("claim,arm,value\none,a,0.5\n", {"no column 'seed'"});
-  refuse_rows(header, {"holds no runs"});
-  refuse_rows("", {"holds no runs"});
+  refuse_rows(header, {"has no runs"});
+  refuse_rows("", {"has no runs"});
   refuse_rows("claim,arm,seed,value,state\none,a,1,0.5,finnished\n",
               {":2:", "'finnished'", "'finished' or 'diverged'"});
   refuse_rows("claim,arm,seed,value,images\none,a,1,0.5,some\n", {":2:", "images is 'some'"});

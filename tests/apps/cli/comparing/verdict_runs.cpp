@@ -61,14 +61,14 @@ BOOST_AUTO_TEST_CASE(arms_are_the_sweeps_and_the_status_is_the_verdict) {
   check({"--better", "a", "b", "--test-images", "16"}, 4, "undecided");
   const Json json = Json::parse(verdict({"--better", "a", "b", "--by", "0.04", "--seeds", "20", "--json"}).out);
   BOOST_TEST(json.at("further_seeds").dump() == "[4,5,6,7,8,9]");
-  check_refusal({"verdict", cells, "--better", "a", "c"}, {"cells: there is no arm 'c'"});
+  check_refusal({"verdict", cells, "--better", "a", "c"}, {"cells: unknown arm 'c'"});
   check_refusal({"verdict", cells, "--better", "a", "b", "--less"}, {"--less is for a table", "--figure"});
   check_refusal({"verdict", cells, "--better", "a", "b", "--claim", "x"}, {"--claim is for a table"});
   check_refusal({"verdict", cells, "--better", "a", "b", "--figure", "test_loss", "--test-images", "16"},
                 {"--test-images is for accuracies"});
   std::filesystem::remove(cells + "/a/seed-1/cell.json");
   check_refusal({"verdict", cells, "--better", "seed-1", "b", "--by", "0.04", "--seeds", "20", "--run"},
-                {"a/seed-1: heed sweep has not trained this run"});
+                {"a/seed-1: not a run of heed sweep"});
   check_refusal({"verdict", cells + "/a/seed-1", cells + "/b", "--better", "seed-1", "b"}, {"'seed-1' has 1 seed;"});
 }
 
@@ -82,9 +82,9 @@ BOOST_AUTO_TEST_CASE(diverged_runs_count_as_chance_and_unfinished_ones_do_not) {
   make("b", 6, "", true);
   const Finished run = verdict({"--better", "a", "b"});
   BOOST_TEST(run.status == 0, run.err);
-  check_contains(run.out,
-                 {"b, seed 3: diverged, and counts as 0.1", "seed-5: not finished, and does not count",
-                  "a, seed 5: does not count; b has no such run", "b, seed 6: does not count; a has no such run"});
+  check_contains(
+      run.out, {"b, seed 3: diverged, counted as 0.1", "seed-5: not finished, so it is ignored",
+                "a, seed 5: ignored; b has no run with this seed", "b, seed 6: ignored; a has no run with this seed"});
   BOOST_TEST(run.out.find("seed 6: diverged") == std::string::npos, run.out);
   const auto check_mean = [&](const char* figure, double mean) {
     const Json json = Json::parse(verdict({"--better", "a", "b", "--figure", figure, "--json"}).out);

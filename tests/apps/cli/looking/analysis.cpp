@@ -90,7 +90,8 @@ BOOST_FIXTURE_TEST_CASE(residuals_fall_and_do_not_depend_on_threads, Runs) {
     const Finished run = heed_with({"residual", workshop / "soft", "--images", "20", "--iterations", "20", "--threads",
                                     threads, "-o", workshop / threads});
     BOOST_TEST(run.status == 0, run.err);
-    BOOST_TEST(run.out.find("below 0.001 after 20 steps, of 40 matrices: damped 40") != std::string::npos, run.out);
+    BOOST_TEST(run.out.find("below 0.001 after 20 steps, number of 40 matrices: damped 40") != std::string::npos,
+               run.out);
   }
   BOOST_TEST((read_file(workshop / "1") == read_file(workshop / "2")));
   const auto rows = table(workshop / "1");
@@ -104,10 +105,10 @@ BOOST_FIXTURE_TEST_CASE(residuals_fall_and_do_not_depend_on_threads, Runs) {
 
 BOOST_FIXTURE_TEST_CASE(runs_that_have_nothing_to_analyse, Runs) {
   check_refusal({"residual", workshop / "softmax"},
-                {"softmax: its mechanism is softmax; expected one that inverts a matrix: soft"});
+                {"softmax: the mechanism is softmax; expected one that inverts a matrix: soft"});
   check_refusal({"spectrum", workshop / "simple"}, {"no block of this model has an attention map"});
   check_refusal({"spectrum", workshop / "adder", "--images", "0"}, {"--images"});
-  check_refusal({"spectrum", workshop / "nowhere"}, {"holds no run"});
+  check_refusal({"spectrum", workshop / "nowhere"}, {"contains no run"});
   check_refusal({"residual", workshop / "soft", "--iterations", "65"}, {"--iterations"});
   check_refusal({"residual", workshop / "soft", "-o", workshop / "none/x.csv"}, {"none/x.csv"});
   BOOST_TEST(!std::filesystem::exists(workshop / "simple/spectrum.csv"));

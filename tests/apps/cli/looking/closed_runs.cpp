@@ -55,7 +55,7 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   BOOST_TEST(predicted(run) == before);
   check_refusal(
       {"eval", run},
-      {"the model has no class 'zebra'; the data's are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
+      {"the model has no class 'zebra'; the data has classes 'bee', 'fox', 'zebra', the model 'ant', 'bee', 'fox'"});
   // Data with a subset of the classes keep their labels.
   const std::string some = directory / "some";
   fs::create_directories(some + "/test");
@@ -80,8 +80,8 @@ BOOST_FIXTURE_TEST_CASE(runs_without_a_record_say_what_they_take_from_the_data, 
   BOOST_TEST(finished.status == 0);
   check_contains(finished.out, {"fox.png: gnu "});
   BOOST_TEST(finished.err == "heed: warning: " + run +
-                                 ": has no data.json, as runs of heed 0.2.0; the names of the classes and the images' "
-                                 "background are those of the data as they are now\n");
+                                 ": data.json is missing, as in runs of heed 0.2.0; class names and the images' "
+                                 "background are read from the current data\n");
 }
 
 BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
@@ -93,8 +93,8 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
   };
   const std::map<std::string, std::string> before = files();
   const auto refused = [&](const std::string& changes) {
-    check_contains(resume_error(run), {data + ": the data's files have changed since the run began: " + changes,
-                                       "--changed-data resumes it all the same"});
+    check_contains(resume_error(run), {data + ": the data files have changed since the run was started: " + changes,
+                                       "to resume it with the changed data, add --changed-data"});
     BOOST_TEST((files() == before));
   };
   fs::rename(data + "/train/ant/0.png", data + "/train/ant/zero.png");
@@ -108,7 +108,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/ant", data + "/" + split + "/zebra");
   check_contains(
       resume_error(run),
-      {"the model has no class 'zebra'; the data's are 'bee', 'fox', 'zebra'; the model's are 'ant', 'bee', 'fox'"});
+      {"the model has no class 'zebra'; the data has classes 'bee', 'fox', 'zebra', the model 'ant', 'bee', 'fox'"});
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/zebra", data + "/" + split + "/ant");
   BOOST_TEST(resume_error(run, {"--changed-data"}) == "");
   BOOST_TEST(files().at("data.json") == before.at("data.json"));

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_those_of_the_weights) {
   std::string expected =
       fmt::format("mnist, test, 37 images\ntop-1 accuracy {:.2f} %\ntop-5 accuracy {:.2f} %\nloss           {:.4f}\n",
                   100 * right / 37.0, 100 * among_five / 37.0, loss);
-  expected += "\nconfusion: images of a row's class taken for a column's\n     ";
+  expected += "\nconfusion: images of a row's class classified as a column's\n     ";
   for (int c = 0; c < 10; ++c) expected += fmt::format(" {:>5}", c);
   expected += "  accuracy\n";
   for (std::size_t r = 0; r < 10; ++r) {

@@ -55,7 +55,7 @@ BOOST_FIXTURE_TEST_CASE(features_that_are_not_finite_are_not_judged, TrainedRun)
     const Finished result = heed_with(arguments);
     BOOST_TEST(result.status == 3, words[1]);
     BOOST_TEST(result.out == "");
-    check_contains(result.err, {"the model's answers are not finite: a feature is"});
+    check_contains(result.err, {"the model's outputs are not finite: a feature is"});
   }
   BOOST_TEST(!std::filesystem::exists(file));
   const Finished wild = heed_with({"eval", run, "--linear", "--lr", "1e38"});
@@ -64,8 +64,9 @@ BOOST_FIXTURE_TEST_CASE(features_that_are_not_finite_are_not_judged, TrainedRun)
 }
 
 BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
-  check_contains(output_of({"eval", run, "--knn", "--pixels"}),
-                 {"mnist, test, 20 nearest of 160 training images: 30 images", "top-1 accuracy 100.00 %", "top-5"});
+  check_contains(
+      output_of({"eval", run, "--knn", "--pixels"}),
+      {"mnist, test, 20 nearest neighbours among 160 training images: 30 images", "top-1 accuracy 100.00 %", "top-5"});
   BOOST_TEST(output_of({"eval", run, "--knn", "--pixels"}).find("loss") == std::string::npos);
   check_contains(output_of({"eval", run, "--linear", "--lr", "0.05"}),
                  {"linear classifier of 32 features: 30 images", "top-1 accuracy", "loss"});
@@ -76,14 +77,14 @@ BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
   BOOST_TEST(once.ends_with("top-1 accuracy 100.00 %\n"));
   BOOST_TEST(output_of({"eval", run, "--knn"}) != output_of({"eval", run, "--knn", "--untrained"}));
   check_refusal({"eval", run, "--knn", "--untrained", "--weights", run + "/best.safetensors"},
-                {"--untrained takes no weights"});
+                {"--untrained and --weights"});
   check_refusal({"eval", run, "--knn", "--k", "161"}, {"k = 161", "160 training examples", "1 to 160"});
   check_refusal({"eval", run, "--shots", "19"}, {"class '", "training images; --shots 19"});
   check_refusal({"eval", run, "--knn", "--split", "train"}, {"its own nearest neighbour"});
-  check_refusal({"eval", run, "--k", "5"}, {"--k is for --knn"});
-  check_refusal({"eval", run, "--knn", "--lr", "3"}, {"--lr is for --linear"});
-  check_refusal({"eval", run, "--linear", "--temperature", "3"}, {"--temperature is for --knn"});
-  check_refusal({"eval", run, "--linear", "--seeds", "7"}, {"--seeds is for --shots"});
+  check_refusal({"eval", run, "--k", "5"}, {"--k requires --knn"});
+  check_refusal({"eval", run, "--knn", "--lr", "3"}, {"--lr requires --linear"});
+  check_refusal({"eval", run, "--linear", "--temperature", "3"}, {"--temperature requires --knn"});
+  check_refusal({"eval", run, "--linear", "--seeds", "7"}, {"--seeds requires --shots"});
   check_refusal({"eval", run, "--knn", "--temperature", "0.011"}, {"temperature = 0.011", "20 exp(1 / temperature)"});
   check_refusal({"eval", run, "--pixels"}, {"--knn, --linear or --shots"});
   check_refusal({"eval", run, "--knn", "--shots", "3"}, {"--knn, --linear and --shots", "at most one of them"});
@@ -119,7 +120,7 @@ BOOST_AUTO_TEST_CASE(probes) {
   check_refusal({"probe", "knn", "--set", "kk=5", in, out}, {"kk"});
   labels[2] = -1;
   write();
-  check_refusal({"probe", "ridge", in, out}, {"'train_labels' holds -1 at element 2; expected 0 to"});
+  check_refusal({"probe", "ridge", in, out}, {"'train_labels' has value -1 at element 2; expected 0 to"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(predict_and_maps_take_another_size_too) {
 
 BOOST_AUTO_TEST_CASE(what_belongs_to_the_tokens_of_one_size_is_named) {
   train({"attention.mechanism=aft"});
-  refuse("16", {directory + ": model.image = 16, but tensor 'blocks.0.attn.u' belongs to the tokens of an image of 8",
+  refuse("16", {directory + ": model.image = 16, but the size of tensor 'blocks.0.attn.u' depends on the image, 8",
                 "only pos_embed can be interpolated"});
   train({"attention.mechanism=[\"softmax\", \"aft\"]", "attention.variant=local", "attention.window=2",
          "attention.param=dense"});
@@ -114,11 +114,11 @@ BOOST_AUTO_TEST_CASE(what_belongs_to_the_tokens_of_one_size_is_named) {
 BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
   train({"attention.mechanism=soft", "attention.ratio=2"});
   refuse("18", {"[model] patch = 4 does not divide image = 18"});
-  refuse("12", {"[soft] ratio is 2; it must divide the grid, 3 x 3"});
+  refuse("12", {"[soft] ratio is 2; it must divide both sides of the image grid, 3 x 3"});
   // Weights of another size are an error unless that size is requested.
   const std::string other = at_16(positions_at_16(1));
   check_refusal({"eval", directory, "--weights", other + "/best.safetensors"},
-                {"tensor 'pos_embed' has shape [1, 17, 16]; the model's has [1, 5, 16]"});
+                {"tensor 'pos_embed' has shape [1, 17, 16]; the model expects [1, 5, 16]"});
   output_of({"eval", directory, "--weights", other + "/best.safetensors", "--set", "model.image=16"});
   // Another size does not imply conversion of colour to grey.
   output_of(

@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   refused("-1", "--index -1");
   for (const char* text : {"", "010", "0x1", " 1", "1.0", "99999999999999999999"})
     refused(text, fmt::format("--index: '{}'; expected a whole number", text));
-  check_refusal({"image", "--path", workshop.data(), "-o", workshop / "x.jpg"}, {"expected a name in .png"});
+  check_refusal({"image", "--path", workshop.data(), "-o", workshop / "x.jpg"}, {"expected a name that ends in .png"});
   check_refusal({"image", "-o", workshop / "x.png", "--set", "data.limit=1"}, {"data.limit: expected data.name or"});
   BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
 }
@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
                  {"run `" + script + " cifar100 datasets/cifar100`", "or name its directory: --path DIRECTORY"});
   BOOST_TEST(missing.find("data.path") == std::string::npos);
   check_contains(said("image --data folder -o x.png"), {"folder needs --path"});
-  check_contains(said("image --data mnist --path nowhere -o x.png"), {"nowhere: there is no such directory (--path"});
+  check_contains(said("image --data mnist --path nowhere -o x.png"), {"nowhere: the directory does not exist (--path"});
   check_contains(said("train experiments/mnist.toml --run r --set data.name=cifar100"),
                  {script, "or name its directory: --set data.path=DIRECTORY"});
 }
@@ -105,8 +105,8 @@ BOOST_FIXTURE_TEST_CASE(images_of_a_directory_are_predicted_in_order, Trained) {
     std::filesystem::copy_file(pictures + "a.png", pictures + name);
   write_file(pictures + "notes.txt", "no image");
   const std::string left_out = "heed: warning: " + pictures +
-                               ": 2 files are not read: 1 .txt (notes.txt), 1 hidden (.hidden.png); ImageMagick "
-                               "converts images: mogrify -format png FILE...\n";
+                               ": 2 files are not read: 1 .txt (notes.txt), 1 hidden (.hidden.png); convert them with "
+                               "ImageMagick: mogrify -format png FILE...\n";
   const Finished all = heed_with({"predict", run, pictures, pictures + "a.png"});
   BOOST_TEST(all.status == 0);
   BOOST_TEST(all.err == left_out);
@@ -119,8 +119,9 @@ BOOST_FIXTURE_TEST_CASE(images_of_a_directory_are_predicted_in_order, Trained) {
   const Finished some = heed_with({"predict", run, pictures});
   BOOST_TEST(some.status == 2);
   BOOST_TEST(lines_of(some.out).size() == 4u);
-  BOOST_TEST(some.err == "heed: " + pictures + "aa.jpg: not a readable PNG or JPEG image, nor BMP or GIF\n" + left_out);
-  check_refusal({"predict", run, empty}, {"empty: holds no images; expected names in .png, .jpg, .jpeg, .bmp or .gif"});
+  BOOST_TEST(some.err == "heed: " + pictures + "aa.jpg: not a readable PNG, JPEG, BMP or GIF image\n" + left_out);
+  check_refusal({"predict", run, empty},
+                {"empty: contains no images; expected files that end in .png, .jpg, .jpeg, .bmp or .gif"});
 }
 
 BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
@@ -139,7 +140,7 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   check_refusal({"predict", run, "--index", "30"}, {"--index 30: mnist has 30 test images"});
   BOOST_TEST(output_of({"maps", run, "--index", "7"}) == run + "/test-7-maps.png\n");
   BOOST_TEST(output_of({"maps", run, file}) == run + "/seven-maps.png\n");
-  check_refusal({"maps", run, file, "--index", "7"}, {"expected IMAGE, or --index in place of it"});
+  check_refusal({"maps", run, file, "--index", "7"}, {"expected IMAGE or --index"});
 }
 
 // Normalised by such large numbers, pixels overflow.
@@ -147,7 +148,7 @@ BOOST_FIXTURE_TEST_CASE(answers_that_are_not_finite_are_no_answers, Trained) {
   const Finished result = heed_with({"predict", run, "--index", "7", "--set", "data.mean=[3e38]"});
   BOOST_TEST(result.status == 3);
   BOOST_TEST(result.out == "");
-  BOOST_TEST(is_line_with(result.err, "the model's answers are not finite: a logit is"), result.err);
+  BOOST_TEST(is_line_with(result.err, "the model's outputs are not finite: a logit is"), result.err);
 }
 
 // A sheet of several images has a row for each chosen block of each image, equal to the single image's.
@@ -178,7 +179,7 @@ BOOST_FIXTURE_TEST_CASE(files_that_cannot_be_read_do_not_silence_the_others, Tra
   BOOST_TEST(result.status == 2);
   check_contains(result.out, {good + ": ", other + ": "});
   BOOST_TEST(std::count(result.out.begin(), result.out.end(), '\n') == 2);
-  check_contains(result.err, {broken + ": not a readable", "none.png: there is no such file"});
+  check_contains(result.err, {broken + ": not a readable", "none.png: the file does not exist"});
   BOOST_TEST(std::count(result.err.begin(), result.err.end(), '\n') == 2);
 }
 
@@ -218,9 +219,8 @@ BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
 
 BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   const std::string printed = output_of(train({"--set", "train.epochs=2", "--set", "train.batch=4"}));
-  check_contains(in_one_line(printed),
-                 {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate with, 12 to test", "grey",
-                  "the same in full: ", "--set model.classes=2", "test accuracy"});
+  check_contains(in_one_line(printed), {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate, 12 to test",
+                                        "grey", "equivalent command: ", "--set model.classes=2", "test accuracy"});
   const Experiment x = load_experiment(run + "/config.toml");
   BOOST_TEST(x.data.name == "folder");
   BOOST_TEST(x.data.path == tree);
@@ -233,7 +233,7 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   BOOST_TEST(x.data.mean[0] < 0.6);
 
   // The printed command trains the same model.
-  const std::size_t start = printed.find("train ", printed.find("the same in full: "));
+  const std::size_t start = printed.find("train ", printed.find("equivalent command: "));
   std::string again = printed.substr(start, printed.find('\n', start) - start);
   again.replace(again.find(run), run.size(), directory / "again");
   BOOST_TEST(std::system((program() + " " + again + " >/dev/null").c_str()) == 0);
@@ -243,9 +243,9 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
 BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
   check_refusal({"train", "--images", tree, "--run", run, "--resume"}, {"--resume", "--images"});
   check_refusal({"train", "--images", directory / "none", "--run", run},
-                {"none: there is no such directory (--images"});
+                {"none: the directory does not exist (--images"});
   std::filesystem::remove_all(tree + "/lit");
-  check_refusal(train({}), {"--images " + tree + ": one class, 'dim'"});
+  check_refusal(train({}), {"--images " + tree + ": found one class, 'dim'"});
   std::filesystem::remove_all(tree + "/dim");
   check_refusal(train({}), {tree + ": there are no class directories"});
   BOOST_TEST(!std::filesystem::exists(run));
@@ -260,12 +260,12 @@ BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages
   output_of({"predict", run, like});
   const Finished said = heed_with({"predict", run, like, paper});
   BOOST_TEST(said.status == 0);
-  check_contains(said.err, {"paper.png: its background is bright, that of the training images is dark; --invert"});
+  check_contains(said.err, {"paper.png: the background is bright, but dark in the training images; try --invert"});
   BOOST_TEST(std::count(said.err.begin(), said.err.end(), '\n') == 1);
   const std::string inverted = output_of({"predict", run, paper, "--invert"}),
                     plain = output_of({"predict", run, like});
   BOOST_TEST(inverted.substr(inverted.rfind(": ")) == plain.substr(plain.rfind(": ")));
-  check_contains(heed_with({"maps", run, like, "--invert"}).err, {"its background is bright", "leave out --invert"});
+  check_contains(heed_with({"maps", run, like, "--invert"}).err, {"the background is bright", "try without --invert"});
 }
 
 // Transparent pixels get the training set's dark background: dark objects become invisible unless inverted.
@@ -288,12 +288,12 @@ BOOST_FIXTURE_TEST_CASE(things_as_dark_as_the_background_behind_them_are_said, O
   save_png(black, square(20, 0, 0));
   const Finished said = heed_with({"predict", run, drawing, empty, black, same});
   BOOST_TEST(said.status == 0);
-  BOOST_TEST(said.err == "heed: " + drawing +
-                             ": what it shows is as dark as the background that its transparency is given; --invert "
-                             "exchanges dark and bright\n");
+  BOOST_TEST(said.err ==
+             "heed: " + drawing +
+                 ": the visible pixels are as dark as the background behind the transparent ones; try --invert\n");
   output_of({"predict", run, drawing, "--invert"});
   check_contains(heed_with({"predict", run, same, "--invert"}).err,
-                 {"as dark as the background", "leave out --invert"});
+                 {"as dark as the background", "try without --invert"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -166,11 +166,13 @@ BOOST_AUTO_TEST_CASE(pictures_that_there_are_not) {
     BOOST_TEST(is_line_with(result.errors, piece), arguments << ": " << result.errors);
     BOOST_TEST(!run.exists("x.png"));
   };
-  refused("softmax", "--show keys", "--show keys: no block of this model has it; expected map");
-  refused("sima", "--show weights", "--show weights: no block of this model has it; expected keys, map, queries");
-  refused("aft", "--show map", "--show map: no block of this model has it; expected biases, keys, weights");
-  refused("aft", "--rollout", "--rollout: block 1, aft, has no attention map; expected maps of tokens, N x N");
-  refused("xca", "--rollout", "--rollout: block 1, xca, has a map of channels; expected maps of tokens, N x N");
+  refused("softmax", "--show keys", "--show keys: no block of this model has this picture; expected map");
+  refused("sima", "--show weights",
+          "--show weights: no block of this model has this picture; expected keys, map, queries");
+  refused("aft", "--show map", "--show map: no block of this model has this picture; expected biases, keys, weights");
+  refused("aft", "--rollout", "--rollout: block 1, aft, has no attention map; expected maps between tokens, N x N");
+  refused("xca", "--rollout",
+          "--rollout: block 1, xca, has a map between channels; expected maps between tokens, N x N");
   refused("softmax", "--rollout --show map", "--rollout");
 }
 
@@ -182,12 +184,12 @@ BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) 
     BOOST_TEST(is_line_with(result.errors, piece), arguments << ": " << result.errors);
     BOOST_TEST(result.output == "");
   };
-  refused("nowhere a.png -o x.png", "nowhere: holds no run");
+  refused("nowhere a.png -o x.png", "nowhere: contains no run");
   refused("run missing.png -o x.png", "missing.png");
-  refused("run text.png -o x.png", "text.png: not a readable PNG or JPEG image");
+  refused("run text.png -o x.png", "text.png: not a readable PNG, JPEG, BMP or GIF image");
   refused("run a.png -o nowhere/x.png", "nowhere/x.png");
-  refused("run a.png -o x.jpg", "-o x.jpg: expected a name in .png");
-  refused("run a.png -o a.png", "-o a.png: this is the image itself");
+  refused("run a.png -o x.jpg", "-o x.jpg: expected a name that ends in .png");
+  refused("run a.png -o a.png", "-o a.png: is the input image; give another output");
   for (const char* const query :
        {"0,1", "1,4", "4,1", "1", "1,", "1,2,3", "a,b", "-1,1", "1;2", "99999999999999999999,1"})
     refused(std::string("run a.png -o x.png '--query=") + query + "'",
@@ -196,7 +198,7 @@ BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) 
   refused("run", "IMAGE");
   std::string indices = "0";
   for (int i = 1; i <= 100; ++i) indices += "," + std::to_string(i);
-  refused("run -o x.png --index " + indices, "--index names 101 images; expected at most 100");
+  refused("run -o x.png --index " + indices, "--index has 101 images; expected at most 100");
   BOOST_TEST(!exists("x.png"));
   BOOST_TEST(!exists("x.jpg"));
 }

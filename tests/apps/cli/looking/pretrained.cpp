@@ -52,7 +52,8 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   const Finished predicted = heed_with({"predict", "--weights", given.weights, "--model", "auto", given.image});
   BOOST_TEST(predicted.status == 0, predicted.err);
   check_contains(predicted.out, {given.image + ": ", " %"});
-  check_contains(predicted.err, {"--preset imagenet: data.mean=[0.485,0.456,0.406]", "heads = 1 (64 channels a head)"});
+  check_contains(predicted.err,
+                 {"--preset imagenet: data.mean=[0.485,0.456,0.406]", "heads = 1 (64 channels per head)"});
 
   // A model file with the preset's keys gives the same.
   Experiment x;
@@ -80,7 +81,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
       heed_with({"maps", "--weights", headless, "--model", toml, given.image, "-o", given / "sheet.png"});
   BOOST_TEST(drawn.status == 0, drawn.err);
   check_refusal({"predict", "--weights", headless, "--model", toml, given.image},
-                {"does not classify; maps, features and eval --knn use its features"});
+                {"has no classifier; use its features with maps, features or eval --knn"});
 
   write_file(given / "names", "cat\ndog\r\ncow\n");
   const Finished named =
@@ -134,12 +135,12 @@ BOOST_AUTO_TEST_CASE(maps_of_two_models_stand_side_by_side) {
   check_contains(heed_with({"maps", "--weights", plain, "--model", "auto", given.image, "-o", sheet, "--beside",
                             given / "shallow.safetensors"})
                      .err,
-                 {"shallow.safetensors: has 1 maps to draw of each head; expected 2"});
+                 {"shallow.safetensors: has 1 maps per head; expected 2"});
   given.model.depth = 2, given.model.image = 16;
   given.write("", given / "larger.safetensors");
   check_refusal({"maps", "--weights", plain, "--model", "auto", given.image, "-o", sheet, "--beside",
                  given / "larger.safetensors"},
-                {"larger.safetensors: its maps have 4 x 4 patches; expected 3 x 3"});
+                {"larger.safetensors: the maps have 4 x 4 patches; expected 3 x 3"});
 }
 
 // --model auto interpolates positions in training as it does in evaluation.
@@ -175,15 +176,15 @@ BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
     for (ParameterId id = 0; id < drawn.list().size(); ++id) writer.add(prefix + drawn.list()[id].name, drawn[id]);
   writer.write(both);
   check_contains(heed_with({"predict", "--weights", both, "--model", "auto", given.image}).err,
-                 {"holds several networks, 'student.', 'teacher.'; " + both + ":student takes one of them"});
+                 {"contains several networks, 'student.', 'teacher.'; " + both + ":student selects one of them"});
   BOOST_TEST(heed_with({"predict", "--weights", both + ":teacher", "--model", "auto", given.image}).out == plain.out);
   check_contains(heed_with({"predict", "--weights", both + ":other", "--model", "auto", given.image}).err,
-                 {"no name of its tensors begins with 'other.'"});
+                 {"no tensor name begins with 'other.'"});
 
   // An unknown prefix of all names.
   given.write("tower.", wrapped);
   check_refusal({"predict", "--weights", wrapped, "--model", "auto", given.image},
-                {"holds a network with a prefix, 'tower.'; " + wrapped + ":tower takes it"});
+                {"contains a network with a prefix, 'tower.'; " + wrapped + ":tower selects it"});
   BOOST_TEST(heed_with({"predict", "--weights", wrapped + ":tower", "--model", "auto", given.image}).out == plain.out);
 }
 
@@ -263,7 +264,7 @@ BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
 
 BOOST_AUTO_TEST_CASE(what_is_missing_is_said) {
   const Downloaded given;
-  check_refusal({"predict", given.image}, {"holds no run"});
+  check_refusal({"predict", given.image}, {"contains no run"});
   check_refusal({"eval"}, {"RUN is required"});
   check_refusal({"predict", "--model", "auto", given.image}, {"--model", "--weights"});
   check_refusal({"train", "experiments/mnist.toml", "--run", given / "run", "--model", "auto"}, {"--init"});

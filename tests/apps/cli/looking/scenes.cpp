@@ -60,9 +60,10 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
 
 BOOST_FIXTURE_TEST_CASE(a_picture_that_cannot_be_is_refused, ScenesRun) {
   check_refusal({"predict", run, "--index", "0"}, {"expected --index N,... and -o FILE.png"});
-  check_refusal({"predict", run, "-o", picture}, {"IMAGE is required, or --index"});
-  check_refusal({"predict", run, "--index", "0", "-o", directory / "x.txt"}, {"x.txt: expected a name in .png"});
-  check_refusal({"predict", run, "--index", "99999", "-o", picture}, {"--index 99999: there are"});
+  check_refusal({"predict", run, "-o", picture}, {"expected IMAGE or --index"});
+  check_refusal({"predict", run, "--index", "0", "-o", directory / "x.txt"},
+                {"x.txt: expected a name that ends in .png"});
+  check_refusal({"predict", run, "--index", "99999", "-o", picture}, {"--index 99999: expected an index below"});
   BOOST_TEST(!std::filesystem::exists(picture));
 }
 

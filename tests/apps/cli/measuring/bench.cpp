@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   write_file(path, old.dump());
   Strings compared = quick_with(chosen);
   compared.insert(compared.end(), {"--only", "kernels", "--compare", path});
-  check_contains(heed_with(compared).err, {"is of another processor, another one"});
+  check_contains(heed_with(compared).err, {"was measured on another processor, another one"});
 }
 
 // The data of heed cost --time, from a few of its models.

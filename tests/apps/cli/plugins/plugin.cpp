@@ -88,7 +88,7 @@ std::string failing_compiler(const TemporaryDirectory& directory, const std::str
 void check_changed(const std::string& run, const std::vector<std::vector<std::string>>& commands,
                    const std::string& how) {
   check_refusal({"train", "--run", run, "--resume", "--set", "train.max_steps=9"},
-                {run, "has changed: " + how, "a resumed run keeps its mechanism"});
+                {run, "has changed: " + how, "a resumed run must keep its mechanism"});
   for (const std::vector<std::string>& command : commands) {
     const Finished finished = heed_with(command);
     BOOST_TEST(finished.status == 0, finished.err);
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
   check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra ", "from the plugin " + hydra.plugin});
   check_contains(output_of({"list", "hydra", "--plugin", hydra.plugin}), {"eps = ", hydra.header, hydra.plugin});
   check_contains(output_of({"gradcheck", "hydra", "--plugin", hydra.plugin}),
-                 {"gradients agree", "costs are what runs"});
+                 {"gradients agree", "costs equal the executed operations"});
   check_contains(output_of({"cost", "models/vit-micro.toml", "--attention", "softmax,hydra", "--plugin", hydra.plugin}),
                  {"hydra"});
   const Variable plugins("HEED_PLUGINS", hydra.plugin + "::");
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
   BOOST_TEST(run.err == "");
   check_contains(run.out, {"the gradient of v is wrong in", "looks  like the negative of what it should be",
                            "step   undoing 2: dkn_j = v_j ds, dv_j = kn_j ds", "worst  image ", "got / expected",
-                           "right are the gradients of k, q", "the cost of backward is wrong in mul",
+                           "the gradients of k, q are right", "the cost of backward is wrong in mul",
                            "executed - stated = B M d + B N d in all shapes"});
   const Finished printed = heed_with({"gradcheck", "wrong", "--json", "--plugin", plugin});
   BOOST_TEST(printed.status == 1);
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   const std::string copy = run + "/plugin-hydra.so";
   BOOST_TEST((read_file(copy) == read_file(hydra.plugin)));
   check_contains(output_of_unfinished({"eval", run, "--plugin", copy}), {"top-1 accuracy"});
-  const std::vector<std::string> said{run, "mechanism 'hydra' is missing", "add --plugin " + copy};
+  const std::vector<std::string> said{run, "mechanism 'hydra' of the run is from a plugin", "add --plugin " + copy};
   check_refusal({"eval", run}, said);
   check_refusal({"maps", run, image}, said);
   check_refusal({"train", "--run", run, "--resume"}, said);
@@ -168,15 +168,15 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   const std::string other = workshop / "other.so";
   write_file(other, read_file(hydra.plugin) + " ");
   check_refusal({"train", "--run", run, "--resume", "--set", "train.max_steps=4", "--plugin", other},
-                {run, "mechanism 'hydra' has changed", hydra.plugin});
+                {run, "mechanism 'hydra' of the run has changed", hydra.plugin});
   const Finished eval = heed_with({"eval", run, "--plugin", other});
   BOOST_TEST(eval.status == 0);
-  check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' has changed"});
+  check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' of the run has changed"});
   output_of_unfinished({"eval", run, "--plugin", hydra.plugin});
   // A run of a heed with the mechanism built in.
   std::filesystem::remove(run + "/plugins.json");
   const Variable plugins("HEED_PLUGINS", hydra.plugin);
-  check_changed(run, {{"eval", run}}, "it was built in, and comes from the plugin " + hydra.plugin);
+  check_changed(run, {{"eval", run}}, "it was built in and is now from the plugin " + hydra.plugin);
 }
 
 // A mechanism that was a plugin when the run began and is now built in.
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(a_plugin_that_is_built_in_now) {
              "--set", "attention.mechanism=sima"});
   write_file(run + "/plugins.json", R"({"sima": {"file": "/home/ada/sima.so", "checksum": "0badc0de-1024"}})");
   check_changed(run, {{"eval", run}, {"maps", run, image}},
-                "it came from the plugin /home/ada/sima.so, and is built in now");
+                "it was from the plugin /home/ada/sima.so and is now built in");
 }
 
 BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
@@ -198,15 +198,15 @@ BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
     check_refusal({"list", "--plugin", other}, {other, said, text, "compile it again: heed plugin"});
   };
   refused(offsetof(PluginRecord, mark) + plugin_mark_text, "1",
-          "compiled for contract '1', this heed for contract '2'");
+          "compiled for contract '1', but this heed for contract '2'");
   refused(offsetof(PluginRecord, version), "9.9.9", "compiled for version");
   refused(offsetof(PluginRecord, compiler), "9", "compiled by compiler");
-  refused(offsetof(PluginRecord, headers), "0badc0de", "compiled with headers of checksum");
+  refused(offsetof(PluginRecord, headers), "0badc0de", "compiled with headers whose checksum is");
   refused(offsetof(PluginRecord, flags), "-std=c++98", "compiled with flags");
   for (const char* count : {"\0\0\0\0", "\xff\xff\xff\xff"})
     check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, count), std::string(count, 4))},
-                  {"its record is damaged"});
-  check_refusal({"list", "--plugin", hydra.with(0, "Heed")}, {"no plugin of `heed plugin`"});
+                  {"the plugin's record is damaged"});
+  check_refusal({"list", "--plugin", hydra.with(0, "Heed")}, {"not compiled by `heed plugin`"});
   // Texts without terminators.
   check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, version), std::string(16, 'x'))},
                 {"compiled for version 'xxxxxxxxxxxxxxxx'"});
@@ -219,18 +219,18 @@ BOOST_AUTO_TEST_CASE(what_is_no_plugin) {
   check_refusal({"list", "--plugin", text}, {text, "cannot be loaded as a plugin", "invalid ELF header"});
   write_file(text, "");
   check_refusal({"list", "--plugin", text}, {text, "file too short"});
-  check_refusal({"list", "--plugin", directory / "none.so"}, {"none.so", "there is no such plugin"});
-  check_refusal({"list", "--plugin", directory.path()}, {"there is no such plugin"});
-  check_refusal({"list", "--plugin", ""}, {"there is no such plugin"});
+  check_refusal({"list", "--plugin", directory / "none.so"}, {"none.so", "the plugin does not exist"});
+  check_refusal({"list", "--plugin", directory.path()}, {"the plugin does not exist"});
+  check_refusal({"list", "--plugin", ""}, {"the plugin does not exist"});
   // Loading a truncated file would crash the program.
   const std::string whole = read_file(Hydra::once().plugin);
   for (const std::size_t bytes : {100, 1000, 4000, 8000}) {  // bytes after the loaded segments may be missing
     write_file(text, whole.substr(0, bytes));
-    check_refusal({"list", "--plugin", text}, {text, "cannot be loaded as a plugin: the file is cut short"});
+    check_refusal({"list", "--plugin", text}, {text, "cannot be loaded as a plugin: the file is truncated"});
   }
   check_refusal({"gradcheck", "add", "--plugin", program()}, {"cannot be loaded as a plugin"});
   const std::string library = Hydra::once().with(0, "Heed");
-  check_refusal({"list", "--plugin", library}, {"is a shared object, but no plugin"});
+  check_refusal({"list", "--plugin", library}, {"a shared object, but not compiled by"});
 }
 
 BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
@@ -238,13 +238,13 @@ BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
   const std::string copy = hydra.file("copy.so");
   write_file(copy, read_file(hydra.plugin));
   check_refusal({"list", "--plugin", hydra.plugin, "--plugin", copy},
-                {copy, "there is a mechanism 'hydra' already", "from " + hydra.plugin});
+                {copy, "mechanism 'hydra' already exists", "from " + hydra.plugin});
   {
     const Variable thrown("HYDRA_MAKE", "1");
-    check_refusal({"list", "--plugin", hydra.plugin}, {"mechanism 'hydra' cannot be made"});
+    check_refusal({"list", "--plugin", hydra.plugin}, {"mechanism 'hydra' cannot be created"});
   }
   const Variable thrown("HYDRA_LOAD", "1");
-  check_refusal({"list", "--plugin", hydra.plugin}, {hydra.plugin, "throws an exception while it is loaded"});
+  check_refusal({"list", "--plugin", hydra.plugin}, {hydra.plugin, "throws an exception during loading"});
 }
 
 // The compiler's message is printed as one line.
@@ -272,9 +272,9 @@ BOOST_AUTO_TEST_CASE(the_first_error) {
 BOOST_AUTO_TEST_CASE(what_cannot_be_compiled) {
   const TemporaryDirectory directory;
   const std::string header = directory / "mine.h";
-  check_refusal({"plugin", header}, {header, "there is no such file"});
+  check_refusal({"plugin", header}, {header, "the file does not exist"});
   write_file(header, "class Mine {};\n");
-  check_refusal({"plugin", header}, {header, "which class the mechanism is"});
+  check_refusal({"plugin", header}, {header, "the mechanism's class is not named"});
   write_file(header, "template MechanismEntry mechanism_entry<Mine>();\n");
   const Variable compiler("CXX", directory / "no-compiler");
   check_refusal({"plugin", header}, {"no-compiler", "cannot be started"});

@@ -34,11 +34,12 @@ BOOST_AUTO_TEST_CASE(a_table_that_cannot_be_written_leaves_no_weights) {
   const Published given;
   given.write(24);
   check_refusal({"convert", "hf-vit", given.in, given.out},
-                {given.in + ": 64 channels a head do not divide the width of 24", "--heads N"});
+                {given.in + ": 64 channels per head do not divide the width of 24", "--heads N"});
   BOOST_TEST(given.files() == 1u);
   check_refusal({"convert", "--heads", "5", "hf-vit", given.in, given.out}, {"heads = 5 does not divide dim = 24"});
   BOOST_TEST(given.files() == 1u);
-  check_refusal({"convert", "--heads", "3", "hf-vit", given.in, given.table}, {"expected another ending than .toml"});
+  check_refusal({"convert", "--heads", "3", "hf-vit", given.in, given.table},
+                {"expected a name that does not end in .toml"});
   BOOST_TEST(given.files() == 1u);
   std::filesystem::create_directory(given.table);
   check_refusal({"convert", "--heads", "3", "hf-vit", given.in, given.out}, {given.table});
@@ -70,7 +71,8 @@ BOOST_AUTO_TEST_CASE(another_table_is_not_replaced) {
   const std::string weights = read_file(given.out);
   write_file(given.table, "# mine\n");
   given.write(128);
-  check_refusal({"convert", "hf-vit", given.in, given.out}, {given.table + ": exists and is not this model's table"});
+  check_refusal({"convert", "hf-vit", given.in, given.out},
+                {given.table + ": exists and differs from this model's table"});
   BOOST_TEST(read_file(given.table) == "# mine\n");
   BOOST_TEST((read_file(given.out) == weights));
 }
@@ -89,16 +91,16 @@ BOOST_AUTO_TEST_CASE(tensors_that_are_no_model_are_refused) {
   const std::string block = "vit.encoder.layer.1.";
   refused([&](TheirFile& file) { file["vit.layernorm.weight"][3] = NAN; }, "tensor 'vit.layernorm.weight': holds nan");
   refused([&](TheirFile& file) { file.rename(block + "output.dense.bias", "vit.embeddings.mask_token"); },
-          "has no tensor that becomes 'blocks.1.mlp.fc2.bias'");
+          "has no tensor for 'blocks.1.mlp.fc2.bias'");
   refused(
       [&](TheirFile& file) {
         file.add(block + "output.dense.weight", {7, 3}, 1);
       },
       "'blocks.1.mlp.fc2.weight' would have shape [7, 3]; expected [64, 10]");
   refused([&](TheirFile& file) { file.add("vit.encoder.layer.9.norm1.weight", {64}, 1); },
-          "'blocks.9.norm1.weight' would be no tensor of a model of 2 blocks");
+          "'blocks.9.norm1.weight' is not a tensor of a model of 2 blocks");
   refused([&](TheirFile& file) { file.add("vit.encoder.layer.1\n.norm1.weight", {64}, 1); },
-          "'blocks.1\\x0a.norm1.weight' would be no tensor");
+          "'blocks.1\\x0a.norm1.weight' is not a tensor");
   refused(
       [&](TheirFile& file) {
         file.add("vit.embeddings.cls_token", {1, 1, 3}, 1);
@@ -109,7 +111,7 @@ BOOST_AUTO_TEST_CASE(tensors_that_are_no_model_are_refused) {
 BOOST_AUTO_TEST_CASE(a_file_without_tensors_is_refused) {
   const Published given;
   SafetensorsWriter().write(given.in);
-  check_refusal({"convert", given.in, given.out}, {given.in + ": holds no tensors"});
+  check_refusal({"convert", given.in, given.out}, {given.in + ": has no tensors"});
   BOOST_TEST(given.files() == 1u);
 }
 

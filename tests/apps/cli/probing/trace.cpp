@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(planted_errors_of_an_attention_are_found) {
              boost::test_tools::per_element());
   check_first(Mistake::axis, {"first A.out at [0, 0, 0, 0]", "A.out: 210 of 210 elements differ"});
   check_first(Mistake::scale, {"first S.grad at", "looks  like 2 times what it should be; perhaps 2"});
-  check_first(Mistake::zero, {"first k.grad at", "looks  like nothing: all are 0"});
+  check_first(Mistake::zero, {"first k.grad at", "looks  missing: all elements are 0"});
 }
 
 // The backward pass of a composed form repeats its forward pass, and so does its map.
@@ -164,10 +164,10 @@ BOOST_AUTO_TEST_CASE(a_model_is_traced_in_order) {
   BOOST_TEST(place("head.weight.grad") < place("patch_embed.proj.weight.grad"));
   BOOST_TEST(place("patch_embed.proj.weight.grad") < std::ssize(names));
   check_contains(output_of({"diff", trace, trace}), {trace + ", step 2", "equal: "});
-  check_refusal(with({out, "--trace", out}), {"--trace '" + out + "': is OUT, too; expected another file"});
-  check_refusal(with({out, "--trace", *this / "./out"}), {"': is OUT, too; expected another file"});
-  check_refusal(with({out, "--trace", run + "/./last.safetensors"}), {"': is --weights, too; expected another file"});
-  check_refusal(with({in}), {"OUT '" + in + "': is IN, too; expected another file"});
+  check_refusal(with({out, "--trace", out}), {"--trace '" + out + "': is also OUT; expected another file"});
+  check_refusal(with({out, "--trace", *this / "./out"}), {"': is also OUT; expected another file"});
+  check_refusal(with({out, "--trace", run + "/./last.safetensors"}), {"': is also --weights; expected another file"});
+  check_refusal(with({in}), {"OUT '" + in + "': is also IN; expected another file"});
 }
 
 BOOST_AUTO_TEST_CASE(a_linear_layer_is_traced) {

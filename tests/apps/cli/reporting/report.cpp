@@ -246,10 +246,10 @@ BOOST_AUTO_TEST_CASE(what_is_not_at_hand_is_said) {
   fs::rename(data(), *this / "elsewhere");
   const Finished finished = heed_with({"report", *this / "a"});
   BOOST_TEST(finished.status == 0);
-  check_contains(finished.err, {"no images in the report: ", "no such directory"});
+  check_contains(finished.err, {"no images in the report: ", "the directory does not exist"});
   BOOST_TEST(count(finished.err, "\n") == 1);
   const Json report = data_in(read_file(*this / "a/report.html"));
-  check_contains(report.at("models").items()[0].at("obstacle").text(), {"no such directory"});
+  check_contains(report.at("models").items()[0].at("obstacle").text(), {"the directory does not exist"});
   BOOST_TEST(report.at("curves").items().size() == 7u);
   fs::rename(*this / "elsewhere", data());
   run_until(2, x, *this / "begun");
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   const std::string a = *this / "a";
   const auto files = [&] { return std::distance(fs::recursive_directory_iterator(*this / ""), {}); };
   const auto before = files();
-  check_refusal({"report", *this / "none"}, {"none", "holds no run"});
+  check_refusal({"report", *this / "none"}, {"none", "contains no run"});
   check_refusal({"report"}, {"RUN"});
   check_refusal({"report", a, "-o", *this / "x.pdf"}, {"x.pdf", ".html"});
   check_refusal({"report", a, "-o", *this / "nowhere/x.html"}, {"nowhere/x.html"});

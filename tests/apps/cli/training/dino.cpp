@@ -122,11 +122,12 @@ BOOST_AUTO_TEST_CASE(a_run_without_labels) {
   const std::string run = workshop / "run";
   check_contains(output_of({"train", write_experiment(workshop, x), "--run", run}),
                  {"validation accuracy", "test accuracy"});
-  check_contains(output_of({"eval", run, "--knn"}), {"20 nearest of 112 training images: 30 images", "top-1 accuracy"});
+  check_contains(output_of({"eval", run, "--knn"}),
+                 {"20 nearest neighbours among 112 training images: 30 images", "top-1 accuracy"});
   check_contains(output_of({"features", run, "--blocks", "2", "-o", workshop / "f"}), {"32 features of 30 images"});
   check_contains(output_of({"spectrum", run, "--images", "4"}), {"4 test images"});
-  check_refusal({"eval", run}, {"learnt without labels and has no head", "--knn"});
-  check_refusal({"predict", run, "--index", "0"}, {"does not classify"});
+  check_refusal({"eval", run}, {"trained without labels and has no classifier", "--knn"});
+  check_refusal({"predict", run, "--index", "0"}, {"has no classifier"});
   check_refusal({"train", write_experiment(workshop, x), "--run", workshop / "b", "--set", "attention.mechanism=aft"},
                 {"[dino] local_size = 4", "blocks.0.attn", "only pos_embed can be interpolated"});
   check_refusal({"train", write_experiment(workshop, x), "--run", workshop / "b", "--set", "train.method=supervised"},

@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(cells_are_runs_and_the_table_is_their_arithmetic) {
 
 // Cells trained under the key's former name match those of the current one, with a one-line notice.
 BOOST_AUTO_TEST_CASE(a_former_key_makes_no_other_cells) {
-  const std::string line = "heed: train.piece is called train.microbatch since 0.3.0\n";
+  const std::string line = "heed: train.piece was renamed to train.microbatch in 0.3.0\n";
   const auto write_key = [&](const char* key) {
     write(
         fmt::format("[train]\nepochs = 1\n{} = 2\n[arms.softmax]\n[arms.sima]\nattention.mechanism = \"sima\"\n", key));
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
   // Settings without effect on the result are not changes.
   check_contains(sweep({"--set", "train.log_steps=true", "--set", "train.max_steps=1000"}).err, {"4 cells, 4 done"});
   std::filesystem::remove(cell("sima", 1) + "/cell.json");
-  check_refusal(arguments({"--redo"}), {cell("sima", 1), "holds a run that this sweep did not begin"});
+  check_refusal(arguments({"--redo"}), {cell("sima", 1), "contains a run that this sweep did not start"});
 }
 
 BOOST_AUTO_TEST_CASE(a_cell_whose_run_went_on_otherwise_does_not_count) {

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(what_would_end_the_run_ends_the_check) {
   check_refusal(arguments({"--resume"}), {"--check", "--resume"});
   std::filesystem::create_directories(*this / "run");
   write_file(*this / "run/last.safetensors", "");
-  check_refusal(arguments({"--run", *this / "run"}), {"holds a run already"});
+  check_refusal(arguments({"--run", *this / "run"}), {"already contains a run"});
   for (const std::string set : {"train.on_nonfinite=stop", "train.on_nonfinite=skip"}) {
     const Finished diverged = heed_with(arguments({"--set", "optim.lr=1e38", "--set", "optim.weight_decay=1e38",
                                                    "--set", "optim.warmup_epochs=0", "--set", set}));
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(what_would_end_the_run_ends_the_check) {
   write_file(labels, read_file(labels).substr(0, 20));
   check_refusal(arguments(), {labels});
   std::filesystem::remove(labels);
-  check_refusal(arguments(), {data(), "there is no t10k-labels-idx1-ubyte"});
+  check_refusal(arguments(), {data(), "t10k-labels-idx1-ubyte is missing"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

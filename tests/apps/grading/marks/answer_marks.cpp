@@ -48,8 +48,8 @@ BOOST_AUTO_TEST_CASE(numbers_within_their_tolerance) {
   BOOST_TEST(says(by_formula("total"), -1e6) == "its sign is wrong");
   BOOST_TEST(says(by_formula("-total"), -1e6) == "right");
   BOOST_TEST(says(by_formula("total", 0), 1e6) == "right");
-  BOOST_TEST(says(by_formula("total"), std::nan("")) == "it is no number");
-  BOOST_TEST(says(by_formula("total"), std::string("many")) == "it is a text; expected a number");
+  BOOST_TEST(says(by_formula("total"), std::nan("")) == "it is not a number");
+  BOOST_TEST(says(by_formula("total"), std::string("many")) == "it is a string; expected a number");
   BOOST_TEST(says(by_formula("total"), std::string("not yet")) == "not yet");
   BOOST_TEST(mark_answer("lab", by_formula("1"), nullptr, values).says[0] == "there is no answer");
 }
