@@ -58,19 +58,41 @@ std::vector<std::string> tokens_of(const std::string& text, bool python) {
   return tokens;
 }
 
-/// How often each statement occurs, with "n" for each name and "0" for each number.
+/// A statement without what changes nothing: x += y is x = x + y, n != 3 is n < 3, and operands have no order.
+std::string canonical(std::vector<std::string> words) {
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] != "=") continue;
+    const std::string before = words[i - 1];
+    if (before == "!" || before == "<" || before == ">") {
+      words[i - 1] = "<";
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+    } else if (before == "+" || before == "-" || before == "*" || before == "/") {
+      std::vector<std::string> target(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(i - 1));
+      words.insert(words.end(), target.begin(), target.end());
+      break;
+    }
+  }
+  std::ranges::replace(words, ">", "<");
+  std::ranges::sort(words);
+  return fmt::format("{} ", fmt::join(words, " "));
+}
+
+/// How often each statement occurs, with "n" for each name and "0" for each number. The parts of a loop's head are
+/// statements.
 std::map<std::string, int> statements_of(const std::string& text, LabKind kind) {
   std::map<std::string, int> statements;
-  std::string statement;
+  std::vector<std::string> words;
+  int depth = 0;
   for (const std::string& token : tokens_of(text, kind == LabKind::python)) {
     const auto first = static_cast<unsigned char>(token[0]);
-    if (token == ";" || token == "{" || token == "}") {
-      if (!statement.empty()) ++statements[statement];
-      statement.clear();
+    depth += token == "(" ? 1 : token == ")" ? -1 : 0;
+    if (token == ";" || token == "{" || token == "}" || depth < 0) {
+      if (!words.empty()) ++statements[canonical(std::move(words))];
+      words.clear();
+      depth = 0;
     } else {
       const bool name = std::isalpha(first) || first == '_';
-      statement += std::isdigit(first) ? "0" : name && !keywords.contains(token) ? "n" : token;
-      statement += ' ';
+      words.push_back(std::isdigit(first) ? "0" : name && !keywords.contains(token) ? "n" : token);
     }
   }
   return statements;

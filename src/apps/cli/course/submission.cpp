@@ -113,8 +113,9 @@ void require_folders(const std::string& dependencies, const std::vector<std::str
 
 /// Why a compilation failed whose log names no place: limits that a right answer does not meet, or the assembler.
 std::string reason_without_place(const std::string& log) {
-  static const std::regex assembler("\\.s:\\d+: Error: ([^\n]*)");
+  static const std::regex assembler("\\.s:\\d+: Error: ([^\n]*)"), denied("fatal error: ([^\n]*: Permission denied)");
   std::smatch match;
+  if (std::regex_search(log, match, denied)) return match[1];
   if (std::regex_search(log, match, assembler)) return "the assembler says: " + match[1].str();
   return "it uses more than 3 GB of memory, or writes more than 64 MB";
 }
