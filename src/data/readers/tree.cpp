@@ -147,7 +147,7 @@ std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) 
 void require_classes(const std::vector<std::string>& a, const fs::path& where_a, const std::vector<std::string>& b,
                      const fs::path& where_b) {
   for (const std::string& name : b)
-    require(std::ranges::binary_search(a, name), "{}: class '{}', which {} has, is missing", where_a.string(), name,
+    require(std::ranges::binary_search(a, name), "{}: class '{}' of {} is missing", where_a.string(), name,
             where_b.string());
 }
 

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(cifar100_has_fine_labels) {
 
 BOOST_AUTO_TEST_CASE(other_archives_are_named) {
   for (const auto& [name, file, part] :
-       {std::tuple("cifar10", "cifar-10-batches-py/data_batch_1", "archive for Python"),
+       {std::tuple("cifar10", "cifar-10-batches-py/data_batch_1", "Python version"),
         std::tuple("cifar10", "data_batch_1", "datasets/fetch.sh cifar10"),
         std::tuple("cifar100", "train", "datasets/fetch.sh cifar100"),
         std::tuple("cifar100", "cifar-100-binary.tar.gz", "tar -xzf")}) {

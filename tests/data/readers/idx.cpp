@@ -136,7 +136,7 @@ BOOST_FIXTURE_TEST_CASE(zeros_behind_a_compressed_file_are_ignored, Mnist) {
   BOOST_TEST(open()->size() == 3);
   bytes.push_back('x');
   write_file(path, bytes);
-  check_error([&] { open(); }, {path.string(), "something follows the zeros"});
+  check_error([&] { open(); }, {path.string(), "unexpected bytes after the padding of zeros"});
 }
 
 // Alternative names of MNIST's files.
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(emnist) {
   BOOST_TEST((image.size == ImageSize{1, 3, 2}));
   BOOST_TEST(image.pixels == (Bytes{1, 4, 2, 5, 3, 6}), boost::test_tools::per_element());
   write("digits");
-  check_error([&] { open(directory.path().string()); }, {"holds several sets", "emnist-digits"});
+  check_error([&] { open(directory.path().string()); }, {"contains several sets", "emnist-digits"});
   BOOST_TEST(open((directory / "emnist-letters").string())->label(0) == 1);
 }
 

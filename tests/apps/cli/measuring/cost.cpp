@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(refusals_of_time) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bench.json", model = "models/vit-micro.toml";
   check_refusal({"cost", model, "--time", "--measured", path},
-                {path, "there is no", "heed bench --only times --json >" + path});
+                {path, "does not exist", "heed bench --only times --json >" + path});
   write_file(path, "{}");
   check_refusal({"cost", model, "--time", "--measured", path}, {path, "not a measurement for --time"});
   write_file(path, made_up_machine());

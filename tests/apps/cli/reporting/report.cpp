@@ -272,7 +272,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   write_file(a + "/cost.json", "{\"contractions\": 3}");
   check_refusal({"report", a, "-o", *this / "x.html", "--no-images"}, {"cost.json"});
   write_file(a + "/environment.json", "{");
-  check_refusal({"report", a, "-o", *this / "x.html", "--no-images"}, {"environment.json", "not JSON"});
+  check_refusal({"report", a, "-o", *this / "x.html", "--no-images"}, {"environment.json", "not valid JSON"});
   BOOST_TEST(files() == before);
 }
 
