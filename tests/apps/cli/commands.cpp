@@ -69,6 +69,8 @@ BOOST_AUTO_TEST_CASE(every_verb_has_help) {
 
 BOOST_AUTO_TEST_CASE(list_and_gradcheck) {
   check_contains(output_of({"list"}), {"softmax", "causal"});
+  BOOST_TEST(output_of({"list", "--style", "mine", "--style", "sima:norm=l2"}) ==
+             "#0072b2\tcircle\tnone\n#d55e00\tsquare\tnone\n");
   check_contains(output_of({"gradcheck", "layer_norm", "add"}), {"layer_norm", "gamma", "add"});
 }
 
