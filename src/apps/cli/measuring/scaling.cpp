@@ -285,8 +285,11 @@ void add_scaling(Command program) {
   constexpr Range sizes{1, 1 << 20};
   Command command =
       program.command("scaling", "Measure how attention's time and memory grow with the number of tokens");
-  command.option("NAME", &a.mechanisms, "mechanisms, as `heed list` names them, or NAME:OPTION=VALUE:...",
-                 {.required = true, .offered = mechanism_names()});
+  command.option(
+      "NAME", &a.mechanisms,
+      "mechanisms, as `heed list` names them, or NAME:OPTION=VALUE:... such as nystrom:landmarks=16; `heed list "
+      "--settings` has one for each",
+      {.required = true, .offered = mechanism_names()});
   add_sets(command, a.sets, "set an option of all these mechanisms; repeatable");
   command.option("--tokens", &a.tokens, "sizes, ascending; default: 64,128,256 and so on to 16384",
                  {.value = "N,...", .range = sizes, .commas = true});
