@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(of_nothing_and_of_what_is_not_finite) {
   BOOST_TEST(s.rank == 0);
   BOOST_TEST(s.cumulative == (std::vector<double>{1, 1, 1}), boost::test_tools::per_element());
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  BOOST_TEST(error_of([&] { spectrum_of({1, 0, nan, 1}, 2); }).starts_with("a map is not finite"));
+  BOOST_TEST(error_of([&] { spectrum_of({1, 0, nan, 1}, 2); }).starts_with("an attention map contains inf or NaN"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(bad_values_are_refused) {
   check_error([&] { make(config); }, {"data.std has 2 values", "3 channels"});
   config.std = {};
   config.mean = {std::numeric_limits<double>::infinity()};
-  check_error([&] { make(config); }, {"data.mean holds inf"});
+  check_error([&] { make(config); }, {"data.mean contains inf; expected finite numbers"});
   check_error([&] { make({}, 0); }, {"batch size is 0"});
   check_error([&] { make({}, 5); }, {"4 training images", "batch of 5"});
   config = {};

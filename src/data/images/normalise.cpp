@@ -11,7 +11,8 @@ std::vector<double> per_channel(const char* key, const std::vector<double>& give
   const Index count = static_cast<Index>(given.size());
   require(count <= 1 || count == channels, "data.{} has {} values; expected 1 or {}, one per channel", key, count,
           channels);
-  for (const double value : given) require(std::isfinite(value), "data.{} holds {}", key, value);
+  for (const double value : given)
+    require(std::isfinite(value), "data.{} contains {}; expected finite numbers", key, value);
   if (count > 1) return given;
   return std::vector<double>(static_cast<std::size_t>(channels), count == 0 ? fallback : given[0]);
 }

@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   expect("-4; expected a square number", {{"landmarks", "-4"}}, grid);
   expect("at most 16384", {{"landmarks", "1000000000000"}}, grid);
   expect("landmarks is 0", {{"sampling", "random"}}, grid);
-  expect("takes ratio", {{"sampling", "conv"}, {"landmarks", "4"}}, grid);
+  expect("uses ratio instead", {{"sampling", "conv"}, {"landmarks", "4"}}, grid);
   expect("image grid", {{"sampling", "conv"}, {"dims", "1"}, {"ratio", "2"}}, grid);
   expect("divide the 24 tokens", {{"dims", "1"}, {"ratio", "5"}}, none);
   expect("dims is 3", {{"dims", "3"}, {"ratio", "2"}}, grid);

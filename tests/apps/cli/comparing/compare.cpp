@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
   BOOST_TEST(std::abs(p(tests, 0, "pooled") - 0.07919) < 5e-6);
   check_contains(output_of({"compare", *this / "runs"}), {"+1.58", "± 1.78", "0.0794", "0.0028"});
   check_contains(output_of({"compare", *this / "runs", "--to", "b-01"}), {"-1.58", "± 1.78", "0.0794", "0.0028"});
-  check_refusal({"compare", *this / "runs", "--to", "b-02"}, {"no arm 'b-02'; did you mean 'b-01'?"});
+  check_refusal({"compare", *this / "runs", "--to", "b-02"}, {"unknown arm 'b-02'; did you mean 'b-01'?"});
   // 100 images cannot resolve two points, however well the seeds agree.
   check_contains(output_of({"compare", *this / "runs", "--test-images", "100"}), {"± 4.70"});
 }
@@ -117,13 +117,14 @@ BOOST_AUTO_TEST_CASE(two_seeds_are_said_to_decide_little) {
   for (const Index seed : {1, 2})
     make(fmt::format("a-{}", seed), 0.5, seed, 1e-3), make(fmt::format("b-{}", seed), 0.75, seed, 3e-3);
   const std::string text = output_of({"compare", *this / "a-1", *this / "a-2", *this / "b-1", *this / "b-2"});
-  check_contains(text, {"two seeds may agree by luck", "+25.00     -         -          -"});
+  check_contains(text, {"two seeds may agree by chance", "+25.00     -         -          -"});
 }
 
 BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   const std::string a = make("a", 0.5, 1, 1e-3), b = make("b<", 0.7, 1, 3e-3), picture = *this / "curves.svg";
   output_of({"compare", a, b, "-o", picture});
-  check_contains(read_file(picture), {"<svg ", ">validation accuracy, %<", ">b&lt;</text>", "<path d=\" M", "</svg>\n"});
+  check_contains(read_file(picture),
+                 {"<svg ", ">validation accuracy, %<", ">b&lt;</text>", "<path d=\" M", "</svg>\n"});
 }
 
 // A file may contain any finite number.

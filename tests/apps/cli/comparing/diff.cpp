@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(bad_input_is_refused) {
       {"have no tensor in common: only the first file has 'x', only the second file has 'y'; expected equal"});
   check_refusal({"diff", a, *this / "none"}, {"/none", "cannot open"});
   check_refusal({"diff", text, a}, {"/text", "not a safetensors file"});
-  check_refusal({"diff", a, data()}, {"/data: holds no last.safetensors; expected a run of heed train, or"});
+  check_refusal({"diff", a, data()}, {"/data: last.safetensors is missing; expected a run of heed train, or"});
   const std::string shape = write("shape", {{"x", {1, 1}, {1}}}), empty = write("empty", {}), loop = *this / "loop";
   check_refusal({"diff", a, shape}, {"have no tensor in common: shapes differ: 'x [1] and [1, 1]'; expected equal"});
   check_refusal({"diff", empty, empty}, {"have no tensor in common: both files are empty; expected equal"});
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   run_until(3, x, *this / "a");
   run_until(3, x, *this / "again");
   const std::string same = output_of({"diff", *this / "a", *this / "again"});
-  check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 numbers", "up to step 3",
+  check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 values", "up to step 3",
                         "last.safetensors, step 3", "equal: all "});
   // A tolerance is relative: the last loss, above 2, differs by one part in ten thousand.
   const std::string metrics = *this / "again/metrics.csv", kept = read_file(metrics);
@@ -178,8 +178,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   const double loss = std::stod(kept.substr(at, end - at));
   BOOST_TEST(loss > 2);
   write_file(metrics, kept.substr(0, at) + fmt::format("{}", loss * 1.0001) + kept.substr(end));
-  check_contains(output_of({"diff", *this / "a", *this / "again", "--tolerance", "1.5e-4"}),
-                 {"metrics: all 9 numbers"});
+  check_contains(output_of({"diff", *this / "a", *this / "again", "--tolerance", "1.5e-4"}), {"metrics: all 9 values"});
   check_contains(heed_with({"diff", *this / "a", *this / "again", "--tolerance", "0.5e-4"}).out,
                  {"metrics: step 3: loss is "});
   write_file(metrics, kept);

@@ -165,9 +165,9 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   write(header + rows + "one,b,1,0.5,16\none,b,2,97,16\none,b,3,0.5,16\n");
   refuse({"--better", "a", "b"},
          {"claims.csv:6: value is 97; expected an accuracy from 0 to 1, since images is given"});
-  refuse({"--above", "b", "0.2"}, {"claims.csv:6: value is 97,"});
+  refuse({"--above", "b", "0.2"}, {"claims.csv:6: value is 97;"});
   write(header + rows + "one,b,1,-0.1,16\none,b,2,0.5,16\none,b,3,0.5,16\n");
-  refuse({"--better", "a", "b"}, {"claims.csv:5: value is -0.1,"});
+  refuse({"--better", "a", "b"}, {"claims.csv:5: value is -0.1;"});
   write(header + rows + "one,b,1,0.5,16\none,b,2,0.5,\none,b,3,0.5,16\n");
   refuse({"--better", "a", "b"}, {":6:",
                                   "images is missing, but 16 for another seed of 'b'; expected the same number for all "
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   // Bits may have any value unless declared to be counted on images; a count beside them is not an accuracy.
   write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
   BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
-  refuse({"--better", "a", "b", "--test-images", "16"}, {"claims.csv:2: value is 96.99, but an accuracy"});
+  refuse({"--better", "a", "b", "--test-images", "16"}, {"claims.csv:2: value is 96.99; expected an accuracy"});
   BOOST_TEST(verdict({"--better", "b", "c", "--below", "count", "13", "--test-images", "1000000"}) == "holds");
 }
 
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(one_of_several_claims) {
   BOOST_TEST(verdict({"--claim", "first", "--better", "a", "b"}) == "holds");
   BOOST_TEST(verdict({"--claim", "second", "--better", "a", "b"}) == "does not hold");
   refuse({"--better", "a", "b"}, {"2 claims", "'first', 'second'", "--claim"});
-  refuse({"--claim", "frist", "--better", "a", "b"}, {"no claim 'frist'; did you mean 'first'?"});
+  refuse({"--claim", "frist", "--better", "a", "b"}, {"unknown claim 'frist'; did you mean 'first'?"});
 }
 
 // Lookup of names takes linear time, and printing of names is limited.
@@ -263,24 +263,24 @@ BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon) {
   refuse({"--better", "a", "b"}, {"holds 200000 claims", "and 199996 more"});
   for (int seed = 0; seed < 2000; ++seed) more += fmt::format("c,a,{},0.5\nc,b,{},0.5\n", seed, seed + 1);
   write(more);
-  refuse({"--better", "a", "b"}, {"'a' has the seeds 0, 1, 2, ", "11 and 1988 more, but 'b'"});
+  refuse({"--better", "a", "b"}, {"'a' has the seeds 0, 1, 2, ", "11 and 1988 more, 'b'"});
   write(more + std::string(std::size_t{1} << 24, '\n'));
   refuse({"--better", "a", "b"}, {"the file has more than 16777216 bytes"});
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
-  refuse({}, {"nothing is to be judged", "--better"});
+  refuse({}, {"no claim is given", "--better"});
   refuse({"--better", "a"}, {"--better expects two arms", "found 1 words"});
-  refuse({"--more", "a", "b"}, {"--more takes four arms"});
+  refuse({"--more", "a", "b"}, {"--more expects four arms"});
   refuse({"--better", "a", "a"}, {"'a better than a'", "'a' is compared with itself"});
   refuse({"--more", "a", "b", "a", "c"}, {"'a' is compared with itself"});
-  refuse({"--below", "a"}, {"--below takes an arm and a number"});
+  refuse({"--below", "a"}, {"--below expects an arm and a number"});
   refuse({"--below", "a", "b"}, {"--below a: 'b' is not a number"});
   refuse({"--above", "x", "0"}, {"unknown arm 'x'"});
   refuse({"--better", "a", "x"}, {"unknown arm 'x'"});
-  refuse({"--par", "a", "b"}, {"--par wants --within"});
-  refuse({"--better", "a", "b", "--within", "0.1"}, {"--within belongs to --par"});
-  refuse({"--par", "a", "b", "--within", "0.1", "--by", "0.1"}, {"--by belongs to --better"});
+  refuse({"--par", "a", "b"}, {"--par requires --within"});
+  refuse({"--better", "a", "b", "--within", "0.1"}, {"--within requires --par"});
+  refuse({"--par", "a", "b", "--within", "0.1", "--by", "0.1"}, {"--by requires --better"});
   refuse({"--better", "a", "b", "a", "c", "a", "d", "--by", "0.1", "0.2"}, {"--by has 2 numbers", "3"});
   refuse({"--better", "a", "b", "--by", "-0.1"}, {"--by", "-0.1"});
   refuse({"--better", "a", "b", "--by", "nan"}, {"--by", "nan"});
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
     write(rows);
     refuse({"--better", "a", "b"}, pieces);
   };
-  refuse_rows(header + two + arm("b", 0.5), {"'a' has 2 seeds", "luck", "3 or more"});
+  refuse_rows(header + two + arm("b", 0.5), {"'a' has 2 seeds", "chance", "3 or more"});
   refuse_rows(header + two + "one,a,4,0.5\n" + arm("b", 0.5), {"seeds 1, 2, 4", "'b' has 1, 2, 3"});
   refuse_rows(header + two + "one,a,2,0.5\n" + arm("b", 0.5), {":4:", "'a' has seed 2 twice"});
   refuse_rows(header + two + "one,a,3,nan\n" + arm("b", 0.5), {":4:", "value is 'nan'", "diverged"});

@@ -62,10 +62,10 @@ BOOST_AUTO_TEST_CASE(arms_are_the_sweeps_and_the_status_is_the_verdict) {
   const Json json = Json::parse(verdict({"--better", "a", "b", "--by", "0.04", "--seeds", "20", "--json"}).out);
   BOOST_TEST(json.at("further_seeds").dump() == "[4,5,6,7,8,9]");
   check_refusal({"verdict", cells, "--better", "a", "c"}, {"cells: unknown arm 'c'"});
-  check_refusal({"verdict", cells, "--better", "a", "b", "--less"}, {"--less is for a table", "--figure"});
-  check_refusal({"verdict", cells, "--better", "a", "b", "--claim", "x"}, {"--claim is for a table"});
+  check_refusal({"verdict", cells, "--better", "a", "b", "--less"}, {"--less is only for tables", "--figure"});
+  check_refusal({"verdict", cells, "--better", "a", "b", "--claim", "x"}, {"--claim is only for tables"});
   check_refusal({"verdict", cells, "--better", "a", "b", "--figure", "test_loss", "--test-images", "16"},
-                {"--test-images is for accuracies"});
+                {"--test-images is only for accuracies"});
   std::filesystem::remove(cells + "/a/seed-1/cell.json");
   check_refusal({"verdict", cells, "--better", "seed-1", "b", "--by", "0.04", "--seeds", "20", "--run"},
                 {"a/seed-1: not a run of heed sweep"});
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
   const Finished run = with({"--seeds", "4", "--run", "--threads", "2", "--json"});
   check_contains(run.err, {"[2/2] "});
   BOOST_TEST(Json::parse(run.out).at("arms").items()[1].at("seeds").integer() == 4);
-  check_contains(output_of({"sweep", file, "--out", cells, "--seeds", "4", "--dry-run"}), {"8 cells, 0 to do"});
+  check_contains(output_of({"sweep", file, "--out", cells, "--seeds", "4", "--dry-run"}), {"8 cells, 0 to train"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(model_with_profile) {
   const Strings arguments{"bench", file, "--profile", "--seconds", "0.01", "--batch", "8"};
   check_contains(heed_with(arguments).out, {"backward, ms", "linear", "all operations", "100.0 %"});
   BOOST_TEST(number(json_of(arguments).at("profile_ms").at("linear"), "backward") > 0);
-  check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile is for --mode train"});
+  check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile requires --mode train"});
 }
 
 // An impossible rate is outside of any spread; values with another unit are not compared.
@@ -177,10 +177,10 @@ BOOST_AUTO_TEST_CASE(bad_shares_to_compare_with) {
 }
 
 BOOST_AUTO_TEST_CASE(options_that_do_not_go_together) {
-  check_refusal({"bench", "--mode", "infer"}, {"--mode is given but no MODEL"});
-  check_refusal({"bench", "--batch", "3"}, {"--batch is given but no MODEL"});
+  check_refusal({"bench", "--mode", "infer"}, {"--mode requires a MODEL"});
+  check_refusal({"bench", "--batch", "3"}, {"--batch requires a MODEL"});
   check_refusal({"bench", "models/vit-micro.toml", "--only", "limits"}, {"--only and --match", "without a MODEL"});
-  check_refusal({"bench", "--only", "kernels", "--match", "vit-micro sima"}, {"--match 'vit-micro sima'", "no kernel"});
+  check_refusal({"bench", "--only", "kernels", "--match", "vit-micro sima"}, {"--match 'vit-micro sima'", "no selected kernel"});
   check_refusal({"bench", "--only", "limits,kernel"}, {"--only", "kernel"});
 }
 
@@ -309,8 +309,8 @@ BOOST_AUTO_TEST_CASE(tables_and_a_warning) {
       run_command("OPENBLAS_CORETYPE=Haswell " + heed_program() +
                   " bench --threads 1 --seconds 0.02 --only kernels --match 'softmax forward, vit-micro'");
   BOOST_TEST(run.status == 0, run.errors);
-  check_contains(run.errors, {"heed: warning: OpenBLAS uses its Haswell kernels, of 256 bits", "this CPU has 512",
-                              "unset OPENBLAS_CORETYPE, which is Haswell"});
+  check_contains(run.errors, {"heed: warning: OpenBLAS uses its Haswell kernels with vectors of 256 bits",
+                              "this CPU has 512", "unset OPENBLAS_CORETYPE, which is Haswell"});
   check_contains(run.output, {"Haswell", "limit", "Gelem/s", "softmax forward, vit-micro head", "50 x 50", "exp"});
 #endif
 }

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(the_list_names_each_part) {
 BOOST_AUTO_TEST_CASE(refusals) {
   const TemporaryDirectory directory;
   write_file(directory / "hashes", "vit: none");
-  check_refusal({"selftest", "--against", directory / "hashes"}, {"hashes: 'none' is no hash"});
+  check_refusal({"selftest", "--against", directory / "hashes"}, {"hashes: 'none' is not a hash"});
   check_refusal({"selftest", "--against", directory / "missing"}, {"missing"});
   check_refusal({"selftest", "vti"}, {"vti"});
 }

@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(the_command_prints_draws_and_leaves_no_run) {
   BOOST_TEST(csv.starts_with("step,lr,loss,smoothed_loss\n1,1e-07,"));
   BOOST_TEST(std::count(csv.begin(), csv.end(), '\n') == 6);
   BOOST_TEST(!std::filesystem::exists(workshop / "config.toml"));
-  check_refusal({"lr", file, "--from", "1", "--to", "0.1"}, {"--from is 1, --to 0.1"});
+  check_refusal({"lr", file, "--from", "1", "--to", "0.1"}, {"--from is 1, --to is 0.1"});
   check_refusal({"lr", file, "--steps", "1"}, {"--steps"});
   check_refusal({"lr", file, "--steps", "5", "--from", "1e-320"}, {"--from", "1e-320"});  // its ratio to --to overflows
   check_refusal({"lr", file, "-o", workshop / "none/x.svg"}, {"none/x.svg"});

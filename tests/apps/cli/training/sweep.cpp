@@ -100,13 +100,13 @@ BOOST_AUTO_TEST_CASE(cells_are_runs_and_the_table_is_their_arithmetic) {
   BOOST_TEST(read_file(cell("sima", 2) + "/metrics.csv") == before);
   check_contains(again.out, {"arm ", "softmax ", " ± ", " % "});
   BOOST_TEST(output_of(arguments({"--table"})) == again.out);
-  check_contains(output_of(arguments({"--dry-run", "--seeds", "5"})), {"10 cells, 6 to do"});
+  check_contains(output_of(arguments({"--dry-run", "--seeds", "5"})), {"10 cells, 6 to train"});
   check_contains(output_of(arguments({"--table", "--csv"})), {"arm,runs,finished,test_accuracy,", "\nsima,2,2,0."});
   const std::string runs = output_of(arguments({"--table", "--csv", "--runs"}));
   check_contains(runs, {"arm,seed,state,hash,version,test_accuracy,",
                         fmt::format("\nsoftmax,1,finished,{},{},", hash, HEED_VERSION)});
   BOOST_TEST(lines_of(runs).size() == 5u);
-  check_refusal(arguments({"--table", "--runs"}), {"--runs: goes with --csv alone"});
+  check_refusal(arguments({"--table", "--runs"}), {"--runs: requires --csv"});
   check_contains(output_of(arguments({"--table", "--markdown"})),
                  {"| arm | seeds | test accuracy |", "\n| sima | 2 | "});
 }
@@ -220,10 +220,10 @@ BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
   BOOST_TEST(sweep().status == 0);
   write_arms(2);
   const std::string before = read_file(cell("softmax", 1) + "/metrics.csv");
-  check_refusal(arguments(), {cell("softmax", 1), "was begun with train.epochs = 1, not 2", "--redo"});
+  check_refusal(arguments(), {cell("softmax", 1), "was started with train.epochs = 1, not 2", "--redo"});
   BOOST_TEST(read_file(cell("softmax", 1) + "/metrics.csv") == before);
-  check_contains(output_of(arguments({"--dry-run"})), {"changed", "4 cells, 4 to do"});
-  check_contains(output_of(arguments({"--table"})), {"0 of 2", "seed 1: changed: was begun with train.epochs = 1"});
+  check_contains(output_of(arguments({"--dry-run"})), {"changed", "4 cells, 4 to train"});
+  check_contains(output_of(arguments({"--table"})), {"0 of 2", "seed 1: changed: was started with train.epochs = 1"});
   BOOST_TEST(sweep({"--redo"}).status == 0);
   check_cells(2);
   // Settings without effect on the result are not changes.
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_cell_whose_run_went_on_otherwise_does_not_count) {
   check_refusal(arguments(), {cell("sima", 2), "was continued with train.epochs = 2, not 1", "--redo"});
   check_contains(output_of(arguments({"--table"})), {"1 of 2", "seed 2: changed: was continued"});
   write_file(cell("sima", 1) + "/cell.json", "{}");
-  check_refusal(arguments(), {cell("sima", 1) + "/cell.json: ", "'hash'", "remove", "trains it again"});
+  check_refusal(arguments(), {cell("sima", 1) + "/cell.json: ", "'hash'", "remove", "to train the cell again"});
 }
 
 BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
