@@ -373,9 +373,9 @@ BOOST_AUTO_TEST_CASE(bad_values_are_refused) {
   };
   DataConfig config;
   config.std = {0.5, 0.0, 0.5};
-  check_error([&] { make(config); }, {"data.std", "positive"});
+  check_error([&] { make(config); }, {"data.std", "expected more than 0"});
   config.std = {0.5, 0.5};
-  check_error([&] { make(config); }, {"data.std has 2 values", "3 channels"});
+  check_error([&] { make(config); }, {"data.std has 2 values", "expected 1 or 3"});
   config.std = {};
   config.mean = {std::numeric_limits<double>::infinity()};
   check_error([&] { make(config); }, {"data.mean contains inf; expected finite numbers"});

@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(seeds_and_jobs_are_passed_on) {
 BOOST_AUTO_TEST_CASE(a_script_that_fails_leaves_no_rows) {
   const CommandResult failed = run("COST='{}' experiments/claims/sima-no-exponentials --out out");
   BOOST_TEST(failed.status == 2);
-  check_contains(failed.errors, {"sima-no-exponentials: exponentials of seed 1 was not found"});
+  check_contains(failed.errors, {"sima-no-exponentials: no value of exponentials for seed 1"});
   BOOST_TEST(fs::exists(directory / "out/cifar10"));
   BOOST_TEST(!fs::exists(directory / "out/claims.csv"));
   BOOST_TEST(!fs::exists(directory / "out/sima-no-exponentials.rows.part"));

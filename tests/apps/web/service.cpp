@@ -218,7 +218,8 @@ BOOST_AUTO_TEST_CASE(a_loss_that_is_not_finite_is_said_with_the_steps_before_it)
   const Json answer = ask("step", {{"model", model}, {"steps", 50}}).json;
   const std::size_t steps = answer.at("steps").items().size();
   BOOST_TEST(steps >= 1u);
-  BOOST_TEST(answer.at("failed").text().starts_with(fmt::format("training diverged at step {}; a smaller", steps + 1)));
+  BOOST_TEST(answer.at("failed").text().starts_with(
+      fmt::format("training diverged at step {}; try a learning rate smaller", steps + 1)));
   BOOST_TEST(!ask("step", {{"model", begin({})}, {"steps", 2}}).json.contains("failed"));
 }
 

@@ -236,10 +236,10 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   };
   expect("causal", {{"ratio", "2"}, {"causal", "true"}}, grid);
   expect("4 queries and 5 keys", {{"kernel", "exact"}}, cross);
-  expect("divide the grid, 4 x 6", {{"ratio", "3"}}, grid);
-  expect("ratio is 0, landmarks is 0; expected one of them", {}, grid);
-  expect("expected one of them", {{"ratio", "2"}, {"landmarks", "4"}}, grid);
-  expect("needs an image grid", {{"ratio", "2"}}, none);
+  expect("divide both sides of the image grid, 4 x 6", {{"ratio", "3"}}, grid);
+  expect("ratio is 0, landmarks is 0; set exactly one of them", {}, grid);
+  expect("set exactly one of them", {{"ratio", "2"}, {"landmarks", "4"}}, grid);
+  expect("needs a grid of all tokens", {{"ratio", "2"}}, none);
   expect("square", {{"landmarks", "5"}}, grid);
   expect("1 to 24", {{"sampling", "first"}, {"landmarks", "25"}}, grid);
   expect("-4; expected a square number", {{"landmarks", "-4"}}, grid);
