@@ -227,7 +227,8 @@ std::map<std::string, Answer> read_answers(const std::string& text, const std::s
   try {
     document = parse_toml(text);
   } catch (const NoToml& error) {
-    fail("{}{}: not valid TOML: {}", path, error.line, error.reason);
+    fail("{}{}: {}; expected lines such as `loss = 2.303` (a decimal point) and `word = \"linear\"`", path, error.line,
+         error.reason);
   }
   for (const auto& [key, node] : document) {
     const std::string name(key.str());

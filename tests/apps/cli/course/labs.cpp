@@ -250,6 +250,17 @@ BOOST_AUTO_TEST_CASE(a_check_in_a_notebook, *boost::unit_test::precondition(with
   check_refusal({"lab", "check", "softmax-backward", "--file", "/nowhere.h"}, {"/nowhere.h"});
 }
 
+// A decimal comma, or a word without quotes, is no answer; the message has the right form.
+BOOST_AUTO_TEST_CASE(answers_in_another_form) {
+  const TemporaryDirectory directory;
+  for (const char* const line : {"loss = 2,303\n", "word = linear\n"}) {
+    write_file(directory / "a.toml", line);
+    const Finished run = heed_with({"lab", "check", "train-and-look", "--file", directory / "a.toml"});
+    BOOST_TEST(run.status == 1);
+    check_contains(run.out, {"train-and-look.toml:1: ", "expected lines such as `loss = 2.303` (a decimal point)"});
+  }
+}
+
 BOOST_AUTO_TEST_CASE(hints_one_by_one) {
   check_contains(output_of({"lab", "hint", "sima"}), {"Normalise first", "lab hint sima 2"});
   BOOST_TEST(output_of({"lab", "hint", "sima", "3"}).find("next") == std::string::npos);
