@@ -285,7 +285,7 @@ BOOST_AUTO_TEST_CASE(writing_what_cannot_be_written) {
 BOOST_AUTO_TEST_CASE(non_finite_numbers_are_named) {
   const Tensor<float> x(Shape{2, 2}, {0, 1, std::numeric_limits<float>::infinity(), 0});
   BOOST_TEST(error_of([&] { require_finite("f", "x", x.view()); }) ==
-             "f: tensor 'x': holds inf at element 2 of shape [2, 2]; expected finite numbers");
+             "f: tensor 'x' has value inf at element 2 of shape [2, 2]; expected finite numbers");
 }
 
 // Truncation at every length, and one to four random bytes changed: an Error or success, nothing worse.

@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                const float nan = std::nanf("");
                std::memcpy(entry_named(e, "norm.bias").bytes.data() + 12, &nan, 4);
-             }) == ": tensor 'norm.bias': holds nan at element 3 of shape [16]; expected finite numbers");
+             }) == ": tensor 'norm.bias' has value nan at element 3 of shape [16]; expected finite numbers");
   BOOST_TEST(refusal([](std::vector<Entry>& e) { entry_named(e, "norm.bias").dtype = "I32"; }) ==
              ": tensor 'norm.bias': dtype is I32; expected F16, BF16, F32 or F64");
 }

@@ -30,6 +30,7 @@ struct NeighbourRule {
   double temperature = 0.07;
 };
 
+/// Nearest-neighbour classifier: features of labelled training images ("teachers") and the rule.
 template <class T>
 class Neighbours {
  public:

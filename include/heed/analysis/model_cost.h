@@ -68,6 +68,7 @@ std::vector<TraceEntry> trace_of(const Model& model, bool training);
 /// and unused results and tensors prepared once per step are omitted.
 std::vector<OperationCost> operations_as_run(const Model& model, bool training);
 
+/// Selection of counts: the convention of counting, the pass, the rows of the table, and the batch size.
 struct CostQuery {
   Convention convention = Convention::contractions;
   CostPass pass = CostPass::forward;

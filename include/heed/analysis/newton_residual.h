@@ -37,8 +37,11 @@ struct GramCondition {
   double column_sum = 0;             ///< |A|, the largest column sum
   double largest = 0, smallest = 0;  ///< singular values, the magnitudes of the eigenvalues
 
+  /// Returns the condition number.
   double condition() const { return largest / smallest; }
 };
+
+/// Returns these norms of A.
 GramCondition gram_condition(Index m, const double* A);
 
 }  // namespace heed

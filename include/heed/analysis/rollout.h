@@ -13,6 +13,7 @@
 
 namespace heed {
 
+/// Running product R of the maps of an image's layers, averaged over heads and mixed with the identity.
 class AttentionRollout {
  public:
   /// Adds the next layer's maps [heads, N, N] of one image. Throws Error if they are not finite or not square, or if N

@@ -18,6 +18,7 @@ struct Sample {
   std::optional<double> deviation() const;
 };
 
+/// Returns count, mean and sum of squared deviations of the values.
 Sample sample_of(std::span<const double> values);
 
 /// Returns the regularised incomplete beta function I_x(a, b), a and b positive, x from 0 to 1. Error about 1e-14.

@@ -123,6 +123,7 @@ struct AttentionForward {
   Heads<T> out;
   AttentionMemory<T> saved, scratch;
 };
+/// Arguments of backward(): the forward pass's input and results, dout, and the gradients to compute.
 template <class T>
 struct AttentionBackward {
   AttentionInput<T> in;

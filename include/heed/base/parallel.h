@@ -31,6 +31,8 @@ struct LoopTimes {
 
 /// Resets the times to zero and starts measuring.
 void start_loop_times();
+
+/// Returns the times since then.
 LoopTimes loop_times();
 
 /// Calls f() on the calling thread alone. Returns the fraction of its time in which at least `least` pieces were open,
@@ -40,6 +42,7 @@ double share_of_open_pieces(Index least, const std::function<void()>& f);
 namespace detail {
 /// Returns true if parallel_for would run on the calling thread alone.
 bool alone();
+/// Implements parallel_for: calls call(function, piece) for each piece.
 void parallel_run(Index pieces, void (*call)(const void*, Index), const void* function);
 }  // namespace detail
 

@@ -173,6 +173,7 @@ class Gradients {
   const ParameterList& list() const { return parameters_->list(); }
 
  private:
+  /// A bool in a vector with one element per flag, so that threads may write different flags.
   struct Flag {
     bool value = true;
   };

@@ -9,8 +9,9 @@
 namespace heed {
 
 namespace detail {
+/// Writes value(i) of all elements i.
 void print_values(std::ostream& out, const Shape& shape, const std::function<double(Index)>& value);
-}
+}  // namespace detail
 
 /// Writes the values in nested brackets, rounded to four significant digits, with the shape:
 ///
@@ -23,6 +24,8 @@ std::ostream& operator<<(std::ostream& out, const View<T>& view) {
   detail::print_values(out, view.shape(), [&](Index i) { return static_cast<double>(view[i]); });
   return out;
 }
+
+/// Writes a tensor like its view.
 template <class T>
 std::ostream& operator<<(std::ostream& out, const Tensor<T>& tensor) {
   return out << tensor.view();

@@ -137,6 +137,7 @@ std::size_t bytes_of(Index count) {
 namespace detail {
 /// Allocates uninitialised memory, aligned for vector loads. Throws std::bad_alloc on failure.
 void* take_memory(std::size_t bytes);
+/// Releases memory of take_memory().
 void give_back_memory(void* memory, std::size_t bytes);
 }  // namespace detail
 
@@ -176,7 +177,7 @@ class Tensor {
   Tensor() : Tensor(Shape{0}) {}
   explicit Tensor(Shape shape) : buffer_(shape.elements()), shape_(shape) { std::fill(begin(), end(), T(0)); }
   Tensor(Shape shape, std::initializer_list<T> values) : Tensor(shape) {
-    require(static_cast<Index>(values.size()) == size(), "[tensor] shape {} takes {} values, {} were given",
+    require(static_cast<Index>(values.size()) == size(), "[tensor] shape {} has {} elements, found {} values",
             to_string(shape), size(), values.size());
     std::copy(values.begin(), values.end(), begin());
   }

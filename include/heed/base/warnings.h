@@ -16,6 +16,8 @@ std::vector<std::string> take_warnings();
 
 /// Callback for the progress of long work before a command's first output: f(what, done, all).
 using ProgressShown = std::function<void(const char* what, long done, long all)>;
+
+/// Sets the callback.
 void show_progress(ProgressShown f);
 
 /// Reports the progress of long work. Several threads may advance it.

@@ -85,6 +85,7 @@ struct ModelSizes {
   /// Returns the stride of these rows, which are aligned to cache lines.
   Index map_stride() const { return padded_row(tokens); }
 
+  /// A linear layer: name, input and output channels.
   struct Layer {
     const char* name;
     Index in, out;

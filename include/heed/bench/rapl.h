@@ -30,6 +30,7 @@ class PackageEnergy {
   std::string report();
 
  private:
+  /// A package's counter: its file, the value at which it wraps around, and the last value.
   struct Counter {
     std::string path;
     std::uint64_t range = 0, last = 0;

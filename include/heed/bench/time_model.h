@@ -18,6 +18,7 @@ namespace heed::bench {
 
 /// The contributions to an operation's time on a microbatch: calls, examples, and work bounded by a limit.
 namespace amount {
+/// Index of a contribution in Coefficients.
 enum Amount : std::size_t {
   calls,
   examples,
@@ -35,6 +36,7 @@ enum Amount : std::size_t {
 
 /// The contributions to a pass's time.
 namespace step_amount {
+/// Index of a contribution in Coefficients.
 enum StepAmount : std::size_t {
   once,          ///< per step
   operations,    ///< time of operations, if threads take whole microbatches
@@ -101,6 +103,7 @@ struct PassTime {
   double rest = 0;                ///< seconds outside layers: sums of gradients, the update, the loss
 };
 
+/// The model of `heed cost --time`: a machine's limits, and coefficients fitted to its measurements.
 class TimeModel {
  public:
   TimeModel() = default;
@@ -112,6 +115,7 @@ class TimeModel {
   /// Returns the "times".
   Json json() const;
 
+  /// Returns the time of a training step, or of a forward pass in inference, over the workload's batch.
   PassTime predict(const Workload& work, bool training) const;
 
   /// Returns the time of each layer on one thread, over all microbatches of a batch.

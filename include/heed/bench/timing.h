@@ -7,8 +7,10 @@
 
 namespace heed::bench {
 
+/// The clock of all measurements.
 using Clock = std::chrono::steady_clock;
 
+/// Returns the seconds since `start`.
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }

@@ -34,6 +34,7 @@ enum class ErrorKind {
 /// Returns the name, for example "negative".
 const char* name_of(ErrorKind kind);
 
+/// The likely mistake in a wrong tensor, and its location.
 struct Diagnosis {
   Index elements = 0, wrong = 0;
   std::vector<Index> worst;      ///< index of the largest relative error, by axis

@@ -96,6 +96,8 @@ struct ElementCheck {
   double x = 0, analytic = 0, numeric = 0, step = 0;
   std::vector<double> values{};
 };
+
+/// Returns the check of one element of input `input`.
 ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t input, Index element, double change,
                            std::span<const double> around);
 
@@ -107,6 +109,8 @@ Tensor<double> case_output(const CheckCase& c, std::uint64_t seed);
 struct CaseResults {
   std::vector<Tensor<double>> gradients, added;
 };
+
+/// Returns the results of the case's own implementation.
 CaseResults case_results(const CheckCase& c, std::uint64_t seed);
 
 /// Returns the gradients of <R, f>, computed in another number type.
@@ -119,6 +123,8 @@ struct ExpectedGradients {
   std::vector<Tensor<double>> gradients;
   double noise = 0;  ///< rounding noise of a zero gradient
 };
+
+/// Computes the expected gradients.
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got = nullptr);
 
 /// Returns a bound of `noise` for any inputs, even if <R, f> cancels: eps sum |R f| / h. gradcheck's default seed does

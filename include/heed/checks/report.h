@@ -13,11 +13,13 @@ struct MemoryFault {
   std::string operation, fault;
 };
 
+/// Findings of the checks of memory, gradients and costs.
 struct CheckFindings {
   std::vector<MemoryFault> faults;
   std::vector<CheckRow> gradients;
   std::vector<CheckedCost> costs;
 
+  /// Returns true if there are no faults and all gradients and costs are right.
   bool passed() const;
 };
 

@@ -17,6 +17,7 @@ struct ElementDifference {
   double ulps = 0;      ///< |a - b| in units in the last place of the larger one
 };
 
+/// The differences between two tensors of one shape.
 struct TensorDifference {
   Index elements = 0;
   Index unequal = 0;                         ///< elements whose bits differ, such as 0 and -0

@@ -351,6 +351,8 @@ struct Experiment {
 struct KeyUse {
   bool known = true, required = false;
 };
+
+/// Returns the use of a key of [model], which depends on family and task.
 KeyUse use_of(const ModelConfig& model, std::string_view key, const Rule& rule);
 
 /// Return the use of a key of [data], which depends on the data set, and of tables with fixed keys.

@@ -27,6 +27,7 @@ struct Rule {
 /// Allows any value of the member's type.
 inline Rule anything() { return {}; }
 
+/// Allow a number above a bound, including and excluding the bound.
 inline Rule at_least(double low) { return {.low = low}; }
 inline Rule more_than(double low) { return {.low = low, .above_low = true}; }
 
@@ -53,6 +54,7 @@ inline Rule required_sizes(double low = 1, double high = 1e6) {
   return {.low = low, .high = high, .required = true, .per_stage = true};
 }
 
+/// Allow, and require, one of the choices.
 inline Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
 
 inline Rule required_one_of(std::vector<std::string> choices) {

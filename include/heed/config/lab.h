@@ -11,6 +11,7 @@
 
 namespace heed {
 
+/// Kind of a lab: a mechanism in C++, functions in Python, answers, or a mechanism derived from the student's identity.
 enum class LabKind { mechanism, python, answers, personal };
 
 /// A point that gives all of its marks or none.
@@ -34,6 +35,7 @@ struct LabValue {
   std::string field{};
 };
 
+/// The content of a lab.toml.
 struct Lab {
   std::string directory, name;  ///< name: last part of `directory`
   std::string title;
@@ -52,6 +54,7 @@ struct Lab {
 
   bool repair = false;  ///< personal labs: the task is to repair bugs instead of writing a mechanism
 
+  /// Returns the sum of the points' marks.
   double marks() const;
 
   /// Returns the name of the student's file, for example softmax-backward.h.

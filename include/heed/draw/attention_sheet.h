@@ -31,6 +31,7 @@ struct SheetRow {
   Image image{};                   ///< drawn at the start of the row, in a sheet without a common image
 };
 
+/// Content of a picture of attention maps: a row per block, a column per head.
 struct AttentionSheet {
   std::string title, subtitle;
   Image image;     ///< the model's input; empty if each row has a separate image of the same size

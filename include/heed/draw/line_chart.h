@@ -8,6 +8,7 @@
 
 namespace heed {
 
+/// A line of a chart, with its name in the legend.
 struct ChartLine {
   std::string name;
   std::vector<std::pair<double, double>> points;  ///< x, y; the line is interrupted at non-finite y
@@ -19,6 +20,7 @@ struct ChartMark {
   std::string name;
 };
 
+/// A chart of lines with titles of its axes, which may be logarithmic.
 struct LineChart {
   std::string title, x_title, y_title;
   bool log_x = false;

@@ -39,7 +39,7 @@ class GivenTensors {
       first = &name;
       common = dtype;
     }
-    require(first != nullptr, "{}: holds no F32 or F64 tensor", file_.path());
+    require(first != nullptr, "{}: has no F32 or F64 tensor", file_.path());
     return common == DType::F64;
   }
 

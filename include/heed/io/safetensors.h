@@ -109,6 +109,7 @@ class SafetensorsWriter {
   void write(const std::string& path) const;
 
  private:
+  /// A tensor to write; `data` belongs to the caller.
   struct Entry {
     std::string name;
     DType dtype;
@@ -126,7 +127,7 @@ class SafetensorsWriter {
 template <class T>
 void require_finite(const std::string& path, const std::string& name, View<const T> tensor) {
   for (Index i = 0; i < tensor.size(); ++i)
-    require(std::isfinite(tensor[i]), "{}: tensor '{}': holds {} at element {} of shape {}; expected finite numbers",
+    require(std::isfinite(tensor[i]), "{}: tensor '{}' has value {} at element {} of shape {}; expected finite numbers",
             path, name, tensor[i], i, to_string(tensor.shape()));
 }
 

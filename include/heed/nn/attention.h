@@ -32,7 +32,7 @@ struct AttentionLayerOptions {
 /// Throws Error if the mechanism has no queries and keys to normalise.
 inline void require_qk_norm(const Mechanism& mechanism) {
   require(mechanism.traits().qk_norm,
-          "[model] qk_norm = true is not defined for {}, which takes queries and keys as they are", mechanism.name());
+          "[model] qk_norm = true is not defined for {}, which has no queries and keys to normalise", mechanism.name());
 }
 
 /// out = proj(mechanism(qkv(x))) for x [B, N, D]. Tensors NAME.qkv.*, NAME.proj.* and those of the mechanism; with the

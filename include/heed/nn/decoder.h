@@ -11,12 +11,15 @@ namespace heed {
 /// Returns the model as a sequence model of task = "lm". Throws Error for any other model.
 const SequenceModel& language_model(const Model& model);
 
+/// Token-by-token inference of a language model: each call of next() processes one input, with the saved state of all
+/// earlier ones.
 template <class T>
 class Decoder {
  public:
   /// `parameters` must outlive it, unchanged. Throws Error unless the model is a sequence model of task "lm".
   Decoder(const Model& model, Parameters<T>& parameters);
 
+  /// Returns the model's configuration.
   const ModelConfig& config() const { return model_.config(); }
 
   /// Returns the number of inputs so far, at most config().context.

@@ -53,6 +53,7 @@ struct FeatureSizes {
   Index blocks = 0, width = 0;
 };
 
+/// A model: its parameters, and logits and features of examples, on any tape.
 class Model {
  public:
   virtual ~Model() = default;
@@ -108,6 +109,7 @@ class Model {
   }
 
  protected:
+  /// Argument of penalty_of().
   template <class T>
   using TapePointer = Tape<T>*;
 

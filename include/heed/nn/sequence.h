@@ -18,12 +18,14 @@
 
 namespace heed {
 
+/// A Transformer for sequences of tokens: language model, classifier, or classifier of pairs.
 class SequenceModel : public ModelBase<SequenceModel> {
  public:
   /// Throws Error for an invalid configuration, as VisionTransformer does, and if a mechanism or an option needs an
   /// image grid or, for task = "lm", has no causal form.
   SequenceModel(const ModelConfig& model, const AttentionConfig& attention, double dropout = 0, double drop_path = 0);
 
+  /// Returns the model's configuration.
   const ModelConfig& config() const { return config_; }
 
   ModelInput<float> example() const override;

@@ -5,6 +5,7 @@
 
 namespace heed {
 
+/// Options of batch_norm(): weight of the new statistics in the running ones, and eps.
 struct BatchNormOptions {
   double momentum = 0.1, eps = 1e-5;
   /// Consecutive images normalised together ("ghost batch norm"), a divisor of the batch size; 0: all.

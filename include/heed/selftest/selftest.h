@@ -64,6 +64,8 @@ struct HashComparison {
   std::size_t equal = 0, all = 0;
   std::vector<std::string> different{};  ///< names of the unequal hashes, in order
 };
+
+/// Compares a part's hashes in order.
 HashComparison compare_hashes(const std::vector<NamedHash>& got, const std::vector<std::uint32_t>& expected);
 
 }  // namespace heed

@@ -9,6 +9,7 @@
 
 namespace heed {
 
+/// Allocator of one pass's memory.
 class Arena {
  public:
   Arena() = default;
@@ -27,6 +28,7 @@ class Arena {
     return static_cast<T*>(allocate_bytes(bytes_of<T>(count)));
   }
 
+  /// Returns `bytes` bytes like allocate().
   void* allocate_bytes(std::size_t bytes) {
     bytes = (bytes + alignment - 1) / alignment * alignment;
     if (offset_ + bytes > block().size()) grow(bytes);

@@ -19,6 +19,7 @@ class Profile {
 
   explicit Profile(bool by_layer = false) : by_layer_(by_layer) {}
 
+  /// Seconds of an operation, or of an operation in a layer.
   struct Row {
     const char* operation;
     const std::string* layer = nullptr;  ///< null unless rows are by layer

@@ -46,6 +46,8 @@ struct TapeSlot {
   std::uint64_t generation = 0;  ///< incremented when the tape is cleared or destroyed
   void* tape = nullptr;
 };
+
+/// Take a slot for a tape, and return it to the free slots.
 TapeSlot* acquire_tape_slot(void* tape);
 void release_tape_slot(TapeSlot* slot);
 
@@ -137,6 +139,8 @@ struct Operation {
   Cost cost;
 };
 
+/// Record of the operations of one pass, which computes their values and runs the backward pass: reverse-mode automatic
+/// differentiation. Values and memory last until the next clear() or begin().
 template <class T>
 class Tape {
  public:
@@ -239,6 +243,7 @@ class Tape {
   /// Writes the operations as a Graphviz graph. Throws Error without Observers::trace.
   void dot(std::ostream& out) const;
 
+  /// Return the current pass, and whether it is a training pass.
   const Pass<T>& pass() const { return pass_; }
   bool training() const { return pass_.training; }
 
@@ -324,6 +329,7 @@ class Tape {
   friend class Var<T>;
   friend class Adjoint<T>;
 
+  /// A value on the tape, and its gradient once one exists.
   struct Node {
     const T* value = nullptr;
     T* gradient = nullptr;
@@ -332,6 +338,7 @@ class Tape {
     bool wanted = false;
     bool input = false;
   };
+  /// A recorded backward function.
   struct BackwardStep {
     std::uint32_t result, index;  ///< its node; index among the results of the pass
     void (*run)(const void* closure, const Adjoint<T>& dy);
@@ -339,6 +346,7 @@ class Tape {
     const char* operation;  ///< null for a recomputed part, whose operations are timed and observed individually
     const std::string* layer;
   };
+  /// Memory of an ended Scratch, for reuse.
   struct FreeBuffer {
     Index size;
     T* data;

@@ -60,6 +60,8 @@ void update_average(Parameters<T>& average, const Parameters<T>& parameters, dou
 struct Clipping {
   double norm, factor;
 };
+
+/// Returns the norm and the factor; scales nothing.
 template <class T>
 Clipping clip_by_norm(const Gradients<T>& gradients, double clip);
 

@@ -23,6 +23,7 @@ struct RatePoint {
   double lr, loss, smoothed;
 };
 
+/// Result of a test: the steps until its end.
 struct RateTest {
   std::vector<RatePoint> points;  ///< all finite
   bool diverged = false;  ///< a loss or gradient was not finite, or a smoothed loss exceeded 4 times the minimum

@@ -14,6 +14,7 @@
 
 namespace heed {
 
+/// Lanes of a batch whose examples depend on each other (src/train/lanes_in_lockstep.h).
 template <class T>
 class LanesInLockstep;
 

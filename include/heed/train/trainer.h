@@ -10,6 +10,7 @@
 
 namespace heed {
 
+/// Options of a run other than its experiment.
 struct TrainOptions {
   std::string run;            ///< the run directory
   std::string init{};         ///< initial weights, a file or a run directory; empty: random by the seed

@@ -189,7 +189,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "is damaged"});
   poisoned.replace(poisoned.find("heed.checksum"), 13, "no.checksum..");  // like a file of another program
   heed::write_file(weights, poisoned);
-  refuse({"--init", weights}, {weights, "tensor 'head.bias': holds nan at element 9"});
+  refuse({"--init", weights}, {weights, "tensor 'head.bias' has value nan at element 9"});
   refuse({"--init", best, "--set", "model.dim=32"},
          {best, "'cls_token' has shape [1, 1, 16]; the model expects [1, 1, 32]"});
   check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "nan"});
@@ -247,7 +247,7 @@ BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
         for (double& x : tensors["k"]) x *= 1e200;
       },
       {"'out' is not finite", "too large for F64"});
-  with([&] { tensors["v"][3] = INFINITY; }, {in, "tensor 'v': holds inf at element 3"});
+  with([&] { tensors["v"][3] = INFINITY; }, {in, "tensor 'v' has value inf at element 3"});
   with(
       [&] {
         tensors["q"] = Tensor<double>(Shape{1, 3, 5, 3});

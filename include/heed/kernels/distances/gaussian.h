@@ -64,6 +64,7 @@ void gaussian_backward(const GaussianMatrix<std::type_identity_t<T>>& of, Matrix
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void squared_distances(Matrix<const float> x, Matrix<const float> y, Matrix<float> out);
 void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, Update update_x, Matrix<float> dx,
                        Update update_y = Update::assign, Matrix<float> dy = {});
@@ -79,6 +80,7 @@ void gaussian(MatrixFor<T> x, MatrixFor<T> y, double scale, Matrix<T> G) {
     for (Index j = 0; j < rows.columns; ++j) rows(i, j) = exp(T(-scale) * rows(i, j));
 }
 
+/// Counts for `pairs` pairs of rows of d values.
 inline Counts gaussian_counts(Index pairs, Index d) {
   return squared_distance_counts(pairs, d) + Counts{.mul = pairs, .exp = pairs};
 }

@@ -157,6 +157,7 @@ inline Counts negative_l1_gradient_contractions(DistanceGradient gradient, Index
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void negative_l1(Matrix<const float> x, Matrix<const float> w, Matrix<float> s);
 void negative_l1_by_maxima(Matrix<const float> x, Matrix<const float> w, const float* bias, Matrix<float> s);
 void negative_l1_gradient(DistanceGradient gradient, Matrix<const float> x, Matrix<const float> w, Operand<float> g,

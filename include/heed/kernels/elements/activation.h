@@ -43,10 +43,12 @@ void gelu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void gelu_forward(Index n, const float* x, float* y);
 void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y = nullptr);
 #endif
 
+/// Counts for n elements.
 inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
 
 /// Counts for Update::assign. gelu_again_counts() has the additional counts for y.
@@ -59,6 +61,7 @@ void relu_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] > T(0) ? x[i] : T(0);
 }
 
+/// Counts for n elements.
 inline Counts relu_forward_counts(Index n) { return {.cmp = n}; }
 
 /// Computes dx (+)= dy where x > 0, with relu'(0) = 0, and, unless y is nullptr, y = max(x, 0). dx may be dy.
@@ -123,6 +126,7 @@ void logistic_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-P::p(x[i])));
 }
 
+/// Counts for n elements.
 template <class P>
 Counts logistic_forward_counts(Index n) {
   return n * (P::p_counts + Counts{.add = 1, .div = 1, .exp = 1});

@@ -39,6 +39,7 @@ void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) 
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast version for float.
 void adamw(const AdamWStep& step, Index n, float* w, const float* gradient, float* m, float* v);
 #endif
 

@@ -18,6 +18,7 @@ void elu_plus_1_forward(Index n, const T* x, T* y) {
   }
 }
 
+/// Counts for n elements.
 inline Counts elu_plus_1_forward_counts(Index n) { return n * Counts{.add = 1, .exp = 1, .cmp = 1}; }
 
 /// Computes dx (+)= dy min(y, 1) from y = elu(x) + 1: the derivative is 1 where y > 1, and exp(x) = y elsewhere.

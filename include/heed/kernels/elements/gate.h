@@ -48,11 +48,13 @@ void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update upd
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void gate_forward(Matrix<const float> q, Matrix<const float> y, Matrix<float> out);
 void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const float> dout, Update update,
                    Matrix<float> dq, Matrix<float> dy);
 #endif
 
+/// Counts for `elements` elements.
 inline Counts gate_forward_counts(Index elements) { return elements * (logistic_counts + Counts{.mul = 1}); }
 
 /// Counts for `elements` elements. A shared dy takes one more addition per element, except in the first row.

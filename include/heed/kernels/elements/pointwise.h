@@ -6,6 +6,7 @@
 
 namespace heed {
 
+/// The function phi of pointwise attention; relu2 is the square of relu.
 enum class Pointwise { relu, relu2, gelu, softplus, identity, relu6, sigmoid };
 
 namespace kernels {

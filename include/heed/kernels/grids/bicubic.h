@@ -121,6 +121,7 @@ void interpolate(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   });
 }
 
+/// Interpolate by cubic and by linear taps in each direction.
 template <class T>
 void bicubic(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   interpolate<CubicTaps>(from, x, to, y);

@@ -62,6 +62,7 @@ void depthwise_weight_gradient(const Windows& w, MatrixFor<T> x, MatrixFor<T> dy
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void depthwise(const Windows& w, Matrix<const float> x, Matrix<const float> W, const float* bias, Update update,
                Matrix<float> y);
 void depthwise_backward(const Windows& w, Matrix<const float> dy, Matrix<const float> W, Update update,

@@ -91,6 +91,7 @@ void extend_sum(const ExpSums<T>& sums, Index i, Index from, const Part<T>& term
   for (Index c = 0; c < sums.value.columns; ++c) value[c] = before.value[c] * of_before + term.value[c] * of_term;
 }
 
+/// Counts of extend_sum() for n channels.
 inline Counts extend_sum_counts(Index n, bool has_mass) {
   return {.mul = 2 * n + 1 + has_mass, .add = n + 2, .exp = 1, .cmp = 1};
 }
@@ -103,6 +104,7 @@ template <class T>
 struct RunningSums {
   ExpSums<T> left, right, above, below;
 };
+/// Lays out the sums of n channels; none for windows without an outside.
 template <class T>
 RunningSums<T> lay_out_running_sums(const Neighbourhood& g, Index n, MemoryLayout<T>& layout) {
   if (!g.outside) return {};
@@ -129,6 +131,7 @@ struct NeighbourhoodScratch {
   RunningSums<T> running;
   OneScale<T> one;
 };
+/// Lays out the scratch memory for n channels.
 template <class T>
 NeighbourhoodScratch<T> lay_out_neighbourhood(const Neighbourhood& g, Index n, MemoryLayout<T>& layout) {
   const Index channels = std::clamp<Index>(n, 1, OneScale<T>::channels), padded = g.width + 2 * OneScale<T>::margin;
@@ -140,6 +143,7 @@ NeighbourhoodScratch<T> lay_out_neighbourhood(const Neighbourhood& g, Index n, M
 
 namespace detail {
 
+/// Computes the running sums of all cells' terms.
 template <class T>
 void compute_running_sums(const Neighbourhood& g, const ExpSums<const T>& terms, const RunningSums<T>& running) {
   const auto row_sum = [&](Index y) { return part_of(running.left, (y + 1) * g.width - 1); };
@@ -242,6 +246,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSumsFor<T> terms, const std::
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast version for float.
 void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, const float* bias, bool mirrored,
                         const NeighbourhoodScratch<float>& scratch, ExpSums<float> sums);
 #endif
@@ -250,6 +255,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, cons
 struct NeighbourPairs {
   Index inside = 0, outside = 0;
 };
+/// Returns these numbers for a grid.
 inline NeighbourPairs neighbour_pairs(const Neighbourhood& g) {
   NeighbourPairs pairs;
   for (Index y = 0; y < g.height; ++y)

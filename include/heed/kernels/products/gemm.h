@@ -31,11 +31,13 @@ void gemm(const OperandFor<T>& a, const OperandFor<T>& b, Update update, const M
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void gemm(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c);
 void addmm(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
            const Matrix<float>& c);
 #endif
 #ifndef HEED_NO_BLAS
+/// Fast version for double, by BLAS.
 void gemm(const Operand<double>& a, const Operand<double>& b, Update update, const Matrix<double>& c);
 #endif
 
@@ -67,6 +69,7 @@ void addmm(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_ident
   gemm(a, b, detail::assign_addends(bias, addend, c), c);
 }
 
+/// Counts of addmm() with a [m, k] and b [k, n].
 inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {
   return product_counts(m, n, k) + Counts{.add = (bias + addend) * m * n};
 }

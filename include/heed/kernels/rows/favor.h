@@ -66,14 +66,17 @@ void favor_features_backward(double added, MatrixFor<T> F, Matrix<T> dF, T* sums
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void favor_maxima(double scale, Matrix<const float> U, const RowMaxima<float>& maxima);
 void favor_features(double scale, const float* c, const float* h, double added, Matrix<float> U, float* sums);
 void favor_features_backward(double added, Matrix<const float> F, Matrix<float> dF, float* sums);
 #endif
 
+/// Counts for `rows` rows of m features.
 inline Counts favor_maxima_counts(Index rows, Index m) { return rows * Counts{.mul = m, .cmp = m - 1}; }
 /// Counts without the row sums, which take m - 1 more additions per row.
 inline Counts favor_features_counts(Index rows, Index m) { return rows * m * Counts{.mul = 1, .add = 3, .exp = 1}; }
+/// Counts for `rows` rows of m features.
 inline Counts favor_features_backward_counts(Index rows, Index m) { return rows * Counts{.mul = m, .add = 2 * m - 1}; }
 
 }  // namespace heed::kernels

@@ -106,6 +106,7 @@ void layer_norm_parameter_gradients(MatrixFor<T> x, MatrixFor<T> statistics, Mat
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void layer_norm_forward(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> residual,
                         Matrix<float> y, Matrix<float> statistics);
 void layer_norm_again(const RowNorm<float>& norm, Matrix<const float> x, Matrix<const float> statistics,
@@ -116,10 +117,12 @@ void layer_norm_parameter_gradients(Matrix<const float> x, Matrix<const float> s
                                     Update update, Matrix<float> sums);
 #endif
 
+/// Counts for `rows` rows of n values.
 inline Counts layer_norm_forward_counts(Index rows, Index n, bool residual = false) {
   return rows * Counts{.mul = 3 * n, .add = 5 * n - 1 + (residual ? n : 0), .div = 3, .sqrt = 1};
 }
 
+/// Counts for `rows` rows of n values.
 inline Counts layer_norm_again_counts(Index rows, Index n) { return rows * n * Counts{.mul = 2, .add = 2}; }
 
 /// Counts for Update::assign; accumulating takes n more additions per row.

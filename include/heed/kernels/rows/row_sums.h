@@ -47,6 +47,7 @@ void row_sums_backward(MatrixFor<T> D, MatrixFor<T> out, MatrixFor<T> dout, Matr
   }
 }
 
+/// Counts for n rows with e channels.
 inline Counts row_sums_backward_counts(Index n, Index e) {
   return n * Counts{.mul = 2 * e + 1, .add = 2 * e - 1, .div = 1, .cmp = 1};
 }

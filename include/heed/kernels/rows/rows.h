@@ -61,12 +61,14 @@ void column_sums(MatrixFor<T> a, Update update, T* out) {
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void row_dots(Matrix<const float> a, Matrix<const float> b, float* out);
 void row_dots_of_differences(Index count, Index n, const RowTriple<float>* rows, float* out);
 void weighted_rows(Index count, Index n, const float* weights, const float* const* rows, Update update, float* out);
 void column_sums(Matrix<const float> a, Update update, float* out);
 #endif
 
+/// Counts for `rows` pairs of rows of n values.
 inline Counts row_dots_counts(Index rows, Index n) { return product_counts(rows, 1, n); }
 
 /// Counts for Update::assign; accumulating takes n more additions.

@@ -147,6 +147,7 @@ void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T>
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void softmax_rows(Matrix<float> s, Matrix<float> saved = {});
 void attention_softmax(const ScoreRows& rule, Matrix<float> s, Matrix<float> saved = {});
 void attention_softmax_part(const ScoreRows& rule, Matrix<float> s, Update update, Matrix<float> sums,
@@ -167,10 +168,12 @@ inline Counts attention_softmax_counts(Index rows, Index pairs) {
   return softmax_counts(rows, pairs) + Counts{.mul = pairs};
 }
 
+/// Counts for `pairs` pairs of a query and a visible key.
 inline Counts attention_softmax_again_counts(Index pairs) {
   return {.mul = pairs, .add = pairs, .div = pairs, .exp = pairs};
 }
 
+/// Counts for `rows` queries with `pairs` visible keys in total.
 inline Counts attention_softmax_backward_counts(Index rows, Index pairs) {
   return {.mul = 3 * pairs, .add = 2 * pairs - rows};
 }

@@ -19,6 +19,7 @@ void weighted_relu(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> f) {
   }
 }
 
+/// Counts for `rows` rows of n values with `weights` weights each.
 inline Counts weighted_relu_counts(Index rows, Index n, Index weights) {
   return rows * (relu_forward_counts(n) + Counts{.mul = weights * n});
 }

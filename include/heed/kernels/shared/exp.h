@@ -11,6 +11,7 @@
 
 namespace heed::kernels {
 
+/// Returns exp(x) with the error of base/math.h.
 inline double exp(double x) { return math::exp(x); }
 
 /// Returns log(1 + x) for 0 <= x <= 1, without cancellation for small x.

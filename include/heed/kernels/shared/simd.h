@@ -21,6 +21,7 @@ namespace heed::kernels::simd {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// Highway's tags and types for full vectors of floats and 32-bit integers.
 using Tag = hn::ScalableTag<float>;
 using IntTag = hn::RebindToSigned<Tag>;
 using Vector = hn::Vec<Tag>;
@@ -29,6 +30,7 @@ inline constexpr IntTag int_tag;
 inline constexpr Index lanes = HWY_LANES(float);
 inline constexpr int registers = HWY_TARGET <= HWY_AVX3 || HWY_ARCH_ARM_A64 ? 32 : 16;  ///< number of vector registers
 
+/// Returns a vector with x in all lanes.
 inline Vector set(float x) { return hn::Set(tag, x); }
 
 /// A float in memory, broadcast to all lanes. With AVX-512 it is a memory operand of the arithmetic instruction. In
@@ -140,6 +142,7 @@ template <int count, class F>
   (std::make_integer_sequence<int, count>{});
 }
 
+/// Tag and type of vectors of four floats.
 inline constexpr hn::FixedTag<float, 4> four;
 using Four = hn::Vec<decltype(four)>;
 

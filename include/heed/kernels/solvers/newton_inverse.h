@@ -161,6 +161,7 @@ void undo_newton_steps(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> dX, con
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast version for float.
 void undo_newton_steps(const NewtonInverse& s, Matrix<const float> A, Matrix<float> dX,
                        const NewtonBackwardScratch<float>& scratch, Matrix<float> dA);
 #endif

@@ -37,6 +37,7 @@ struct ExpSums {
   }
   ExpSums row(Index r) const { return middle_rows(r, 1); }
 };
+/// Parameter type from which T is not deduced.
 template <class T>
 using ExpSumsFor = ExpSums<const std::type_identity_t<T>>;
 
@@ -56,6 +57,7 @@ struct KeysAndValues {
   }
   KeysAndValues row(Index r) const { return middle_rows(r, 1); }
 };
+/// Parameter type from which T is not deduced.
 template <class T>
 using KeysAndValuesFor = KeysAndValues<const std::type_identity_t<T>>;
 
@@ -132,6 +134,7 @@ void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, 
   }
 }
 
+/// Counts for `keys` keys with n channels.
 inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
   return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
 }
@@ -164,6 +167,7 @@ void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
     add([](T now, Index) { return now; });
 }
 
+/// Counts for n channels.
 inline Counts exp_sums_add_counts(Index n, bool has_mass) {
   return n * Counts{.mul = 3 + has_mass, .add = 3, .exp = 1, .cmp = 1};
 }
@@ -215,6 +219,7 @@ void exp_sums_backward(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* 
   }
 }
 
+/// Counts, and contractions as counted in papers, for `keys` keys with n channels.
 inline Counts exp_sums_backward_counts(Index keys, Index n, Update update) {
   return keys * n * Counts{.mul = 2, .add = update == Update::assign ? 4 : 6, .exp = 1};
 }
@@ -269,6 +274,7 @@ inline Counts exp_of_columns_counts(Index keys, Index n) {
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 float exp_of_row(Matrix<const float> x, Index first, Index last, Matrix<float> e);
 void exp_sums_of(KeysAndValues<const float> keys, const float* bias, ExpSums<float> sums);
 void exp_sums_at_key(KeysAndValues<const float> key, ExpSums<const float> queries, Update update,

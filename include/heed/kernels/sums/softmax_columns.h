@@ -52,10 +52,12 @@ void softmax_columns_backward(MatrixFor<T> y, MatrixFor<T> dy, Update update, Ma
 }  // namespace reference
 
 #ifndef HEED_NO_SIMD
+/// Fast versions for float.
 void softmax_columns(Matrix<const float> x, Matrix<float> y);
 void softmax_columns_backward(Matrix<const float> y, Matrix<const float> dy, Update update, Matrix<float> dx);
 #endif
 
+/// Counts for a matrix [rows, columns].
 inline Counts softmax_columns_counts(Index rows, Index columns) {
   return columns * Counts{.add = 2 * rows - 1, .div = rows, .exp = rows, .cmp = rows - 1};
 }

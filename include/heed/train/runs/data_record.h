@@ -23,6 +23,7 @@ struct DataRecord {
 /// Reads all files and describes the data.
 DataRecord describe_data(const DataConfig& data, const DataFacts& facts);
 
+/// Returns the record as the content of data.json.
 std::string data_json(const DataRecord& record);
 
 /// Returns the record of a run; none for runs of heed 0.2.0 and earlier.

@@ -63,6 +63,7 @@ std::vector<std::string> numbered(Index classes);
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
                                   const std::vector<std::string>& names);
 
+/// Classification of images. With `any_size`, images of other sizes are resized to the model's.
 template <class T>
 class Classification : public Task<T> {
  public:

@@ -104,6 +104,7 @@ struct UpdateRules {
   std::vector<ParameterId> frozen{};  ///< tensors that the optimiser skips
 };
 
+/// Task of a model: its data in batches, the loss, the evaluation and the report.
 template <class T>
 class Task {
  public:
@@ -139,6 +140,7 @@ class Task {
   /// Called before a run's first step with the initial weights.
   virtual void begin(const Parameters<T>&) {}
 
+  /// Returns the rules of the update in this step.
   virtual UpdateRules update_rules(const StepPlace&) const { return {}; }
 
   /// Called after each update of the weights, for example to update a teacher.
