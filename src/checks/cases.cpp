@@ -76,7 +76,7 @@ void add_convolutions(CheckCases& cases) {
             [grid](auto&, const auto& v) { return conv2d(v[0], v[1], {}, grid); });
   cases.add("depthwise_conv2d, no bias", {{"x", {2, 20, 3}}, {"weight", {3, 1, 3, 3}}},
             [grid](auto&, const auto& v) { return depthwise_conv2d(v[0], v[1], {}, grid); });
-  cases.add("rows_of_places", {{"images", {2, 3, 4, 5}}}, [](auto&, const auto& v) { return rows_of_places(v[0]); });
+  cases.add("pixel_rows", {{"images", {2, 3, 4, 5}}}, [](auto&, const auto& v) { return pixel_rows(v[0]); });
 }
 
 void add_linear_of(CheckCases& cases) {

@@ -139,7 +139,7 @@ std::map<std::string, std::string> settings_of(const Experiment& experiment) {
   return settings;
 }
 
-Experiment what_decides(Experiment experiment) {
+Experiment result_settings(Experiment experiment) {
   experiment.data.path.clear();
   experiment.data.recorded = {};
   experiment.data.verify = false;
@@ -150,7 +150,7 @@ Experiment what_decides(Experiment experiment) {
 }
 
 std::string configuration_hash(const Experiment& experiment) {
-  std::map<std::string, std::string> of = settings_of(what_decides(experiment));
+  std::map<std::string, std::string> of = settings_of(result_settings(experiment));
   // Keeps hashes of existing results, with the key's name and default of versions before 0.3.0. Microbatches only
   // change rounding.
   of.erase("train.microbatch");

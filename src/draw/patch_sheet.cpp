@@ -41,7 +41,7 @@ Image patch_sheet(const std::vector<PatchPicture>& pictures, Index patch, Index 
       const auto at = static_cast<std::size_t>(y / patch * (grey.size.width / patch) + x / patch);
       draw(0, y, x, {pixel, pixel, pixel});
       const auto half = static_cast<std::uint8_t>(pixel / 2);
-      for (const auto& [place, label] : {std::pair<Index, int>{1, picture.told[at]}, {2, picture.truth[at]}})
+      for (const auto& [place, label] : {std::pair<Index, int>{1, picture.predicted[at]}, {2, picture.truth[at]}})
         draw(place, y, x, label == 0 ? Colour{half, half, half} : over_grey(colour_of(label).colour, pixel));
     }
     top += down;

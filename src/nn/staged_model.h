@@ -40,7 +40,7 @@ class StagedModel : public BatchNormModel<Derived> {
   Var<T> run_logits(const ModelPass<T>& pass) const {
     Tape<T>& tape = pass.tape;
     this->require_images(pass.examples.images.shape());
-    Var<T> x = rows_of_places(tape.constant(pass.examples.images));
+    Var<T> x = pixel_rows(tape.constant(pass.examples.images));
     Index side = this->config_.image;
     for (const Stage& stage : stages_) {
       x = stage(pass, x, side, &stage == &stages_.back() ? head_->reads(tape) : Tokens::all);

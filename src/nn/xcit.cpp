@@ -288,7 +288,7 @@ class Xcit : public BatchNormModel<Xcit> {
   Var<T> run_logits(const ModelPass<T>& pass) const {
     Tape<T>& tape = pass.tape;
     require_images(pass.examples.images.shape());
-    Var<T> x = (*stem_)(rows_of_places(tape.constant(pass.examples.images)), config_.image);
+    Var<T> x = (*stem_)(pixel_rows(tape.constant(pass.examples.images)), config_.image);
     const Var<T> positions = positions_ ? (*positions_)(tape) : Var<T>{};
     {
       const typename Tape<T>::Scope scope(tape, position_name_);

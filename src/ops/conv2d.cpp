@@ -216,10 +216,10 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
 }
 
 template <class T>
-Var<T> rows_of_places(Var<T> images) {
-  Tape<T>& tape = tape_of("rows_of_places", images);
+Var<T> pixel_rows(Var<T> images) {
+  Tape<T>& tape = tape_of("pixel_rows", images);
   const Shape& s = images.shape();
-  require(s.rank() == 4, "[rows_of_places] the images have shape {}; expected [B, C, h, w]", s);
+  require(s.rank() == 4, "[pixel_rows] the images have shape {}; expected [B, C, h, w]", s);
   const Index channels = s[1], places = s[2] * s[3];
   // Calls f(index in images, index in rows).
   const auto each = [=, count = s[0]](const auto& f) {
@@ -228,7 +228,7 @@ Var<T> rows_of_places(Var<T> images) {
         for (Index p = 0; p < places; ++p) f((image * channels + c) * places + p, (image * places + p) * channels + c);
   };
   return tape.record(
-      {"rows_of_places", {}}, Shape{s[0], places, channels}, {images},
+      {"pixel_rows", {}}, Shape{s[0], places, channels}, {images},
       [=](T* y) { each([=, from = images.data()](Index i, Index row) { y[row] = from[i]; }); },
       [=, &tape](const Adjoint<T>& dy) {
         if (const auto dx = tape.target(images))
@@ -239,7 +239,7 @@ Var<T> rows_of_places(Var<T> images) {
 #define INSTANTIATE(T)                                                       \
   template Var<T> conv2d(Var<T>, Var<T>, Var<T>, const ConvGrid&);           \
   template Var<T> depthwise_conv2d(Var<T>, Var<T>, Var<T>, const ConvGrid&); \
-  template Var<T> rows_of_places(Var<T>);
+  template Var<T> pixel_rows(Var<T>);
 HEED_FOR_EACH_NUMBER(INSTANTIATE)
 
 }  // namespace heed

@@ -12,8 +12,8 @@ namespace {
 constexpr Colour blue{31, 119, 180}, orange{255, 127, 14};
 
 /// Returns a picture of 4 x 4 pixels of one brightness, in patches of 2 x 2.
-PatchPicture picture(std::uint8_t brightness, std::vector<int> told, std::vector<int> truth) {
-  return {{{1, 4, 4}, std::vector<std::uint8_t>(16, brightness)}, std::move(told), std::move(truth)};
+PatchPicture picture(std::uint8_t brightness, std::vector<int> predicted, std::vector<int> truth) {
+  return {{{1, 4, 4}, std::vector<std::uint8_t>(16, brightness)}, std::move(predicted), std::move(truth)};
 }
 
 }  // namespace

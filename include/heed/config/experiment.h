@@ -406,9 +406,9 @@ std::map<std::string, std::string> settings_of(const Experiment& experiment);
 
 /// Returns the experiment with defaults for all settings that do not change the result of a finished run: data
 /// location, logging, saving, and the limit of steps.
-Experiment what_decides(Experiment experiment);
+Experiment result_settings(Experiment experiment);
 
-/// Returns a hash of what_decides(), 16 hexadecimal digits.
+/// Returns a hash of result_settings(), 16 hexadecimal digits.
 std::string configuration_hash(const Experiment& experiment);
 
 }  // namespace heed

@@ -12,6 +12,7 @@ namespace heed {
 inline constexpr std::array<const char*, 8> line_colours{"#0072b2", "#d55e00", "#008a64", "#b0508a",
                                                          "#2e9bd6", "#a87400", "#6b4fbb", "#6d6d6d"};
 
+/// A marker of a line's points: its name, and its shape.
 struct LineMarker {
   const char *name, *path;  ///< an SVG path around 0
 };
@@ -31,6 +32,7 @@ inline constexpr std::array<LineMarker, line_colours.size()> line_markers{{
 /// SVG dash patterns, for lines of equal colour.
 inline constexpr std::array<const char*, 6> line_dashes{"none", "6 3", "2 3", "8 3 2 3", "12 3", "8 3 2 3 2 3"};
 
+/// The style of a line in a chart.
 struct LineStyle {
   int colour, dashes;  ///< indices in line_colours and line_markers, and in line_dashes
 

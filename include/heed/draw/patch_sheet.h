@@ -11,7 +11,7 @@ namespace heed {
 /// An image with the predicted and true classes of its patches, row by row. Class 0 is background.
 struct PatchPicture {
   Image image;
-  std::vector<int> told, truth;
+  std::vector<int> predicted, truth;
 };
 
 /// Draws a row for each picture: the image, the predicted and the true classes, both over the image. The ten colours of

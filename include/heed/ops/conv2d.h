@@ -38,6 +38,6 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
 
 /// Rearranges images [B, C, h, w] as rows of pixels [B, h w, C].
 template <class T>
-Var<T> rows_of_places(Var<T> images);
+Var<T> pixel_rows(Var<T> images);
 
 }  // namespace heed

@@ -163,7 +163,7 @@ heed::Ending run_to_end(int argc, char** argv) {
   using namespace heed;
   try {
     cli::require_stack();
-    cli::limit_memory_to_what_is_available();
+    cli::limit_memory();
     // Only one of several processes prints.
     if (!started_processes().writes() && !std::freopen("/dev/null", "w", stdout)) fail("/dev/null cannot be opened");
     const int status = cli::run(argc, argv);

@@ -77,7 +77,7 @@ int exif_orientation(const std::vector<std::uint8_t>& bytes) {
 Image upright(Image image, int orientation) {
   if (orientation == 1) return image;
   const auto [channels, height, width] = image.size;
-  const bool turned = lies_on_its_side(orientation);
+  const bool turned = swaps_sides(orientation);
   const bool columns = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
   const bool rows = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
   Image result{turned ? ImageSize{channels, width, height} : image.size,

@@ -10,7 +10,7 @@ namespace heed::data {
 int exif_orientation(const std::vector<std::uint8_t>& bytes);
 
 /// Returns true if height and width are exchanged when an image of this orientation is turned upright.
-inline bool lies_on_its_side(int orientation) { return orientation >= 5; }
+inline bool swaps_sides(int orientation) { return orientation >= 5; }
 
 /// Returns an image of this orientation, turned upright.
 Image upright(Image image, int orientation);

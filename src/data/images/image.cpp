@@ -187,7 +187,7 @@ ImageSize image_file_size(const std::string& path, bool oriented) {
     size = require_image(path, bytes);
   }
   require_allowed(path, size);
-  if (oriented && data::lies_on_its_side(data::exif_orientation(bytes))) std::swap(size.height, size.width);
+  if (oriented && data::swaps_sides(data::exif_orientation(bytes))) std::swap(size.height, size.width);
   return size;
 }
 

@@ -86,8 +86,8 @@ void check_same_version(const RunPaths& paths) {
 namespace {
 
 /// Returns the experiment with defaults for all settings that a resumed run may change.
-Experiment what_stays(const Experiment& experiment) {
-  Experiment x = what_decides(experiment);
+Experiment fixed_settings(const Experiment& experiment) {
+  Experiment x = result_settings(experiment);
   const TrainConfig any;
   x.train.epochs = any.epochs;
   // Initial weights are not read again.
@@ -102,13 +102,13 @@ Experiment what_stays(const Experiment& experiment) {
 
 }  // namespace
 
-std::string hash_to_resume(const Experiment& experiment) { return configuration_hash(what_stays(experiment)); }
+std::string hash_to_resume(const Experiment& experiment) { return configuration_hash(fixed_settings(experiment)); }
 
 Experiment check_same_experiment(const RunPaths& paths, const Experiment& experiment) {
   const Experiment recorded = load_recorded(paths.config());
-  if (what_stays(experiment) == what_stays(recorded)) return recorded;
-  std::map<std::string, std::string> before = settings_of(what_stays(recorded)),
-                                     now = settings_of(what_stays(experiment));
+  if (fixed_settings(experiment) == fixed_settings(recorded)) return recorded;
+  std::map<std::string, std::string> before = settings_of(fixed_settings(recorded)),
+                                     now = settings_of(fixed_settings(experiment));
   for (const auto& [key, value] : now) before.try_emplace(key, "(nothing)");
   for (const auto& [key, value] : before) {
     const std::string& asked = now.try_emplace(key, "(nothing)").first->second;

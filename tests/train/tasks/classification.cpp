@@ -9,17 +9,17 @@ using namespace heed;
 
 namespace {
 
-/// Number of examples of class `of` classified as `taken_for`.
+/// Number of examples of class `of` classified as `predicted`.
 struct Answers {
-  Index of, taken_for;
+  Index of, predicted;
   double examples;
 };
 Evaluation evaluation_of(Index classes, const std::vector<Answers>& answers) {
   Evaluation evaluation{{}, std::vector<double>(static_cast<std::size_t>(classification_counts(classes)))};
   for (const Answers& one : answers) {
-    evaluation.counts[confusion_count(classes, one.of, one.taken_for)] += one.examples;
+    evaluation.counts[confusion_count(classes, one.of, one.predicted)] += one.examples;
     evaluation.score.terms += one.examples;
-    evaluation.score.correct += one.of == one.taken_for ? one.examples : 0;
+    evaluation.score.correct += one.of == one.predicted ? one.examples : 0;
   }
   return evaluation;
 }

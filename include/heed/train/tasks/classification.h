@@ -34,10 +34,10 @@ class ClassificationBatch : public TaskBatch<T> {
 };
 
 /// Indices in Evaluation::counts of a classifier: the number of examples whose label is among the five largest logits,
-/// and of examples of class `of` classified as `taken_for`.
+/// and of examples of class `of` classified as `predicted`.
 inline constexpr std::size_t top5_count = 0;
-inline std::size_t confusion_count(Index classes, Index of, Index taken_for) {
-  return static_cast<std::size_t>(1 + of * classes + taken_for);
+inline std::size_t confusion_count(Index classes, Index of, Index predicted) {
+  return static_cast<std::size_t>(1 + of * classes + predicted);
 }
 inline Index classification_counts(Index classes) { return 1 + classes * classes; }
 

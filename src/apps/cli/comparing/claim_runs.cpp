@@ -30,7 +30,7 @@ Cell cell_of(const ComparedArm& arm, Index seed) {
   cell.experiment = load_recorded(cell.file());
   cell.experiment.train.seed = seed;
   cell.directory = (fs::path(first).parent_path() / fmt::format("seed-{}", seed)).string();
-  look_at(cell);
+  read_state(cell);
   require(cell.state != CellState::changed, "{}: {}; remove the directory", cell.directory, cell.note);
   return cell;
 }

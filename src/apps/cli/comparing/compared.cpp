@@ -68,7 +68,7 @@ std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories) 
       if (!seen.insert(directory).second) continue;
       const RunPaths paths(directory);
       ComparedRun run{directory, load_recorded(paths.config()), read_history(paths)};
-      Experiment without_seed = what_decides(run.experiment);
+      Experiment without_seed = result_settings(run.experiment);
       without_seed.train.seed = 0;
       const auto [place, added] = places.try_emplace(to_toml(without_seed), arms.size());
       const std::string arm = arm_of(directory);
@@ -83,7 +83,7 @@ std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories) 
 std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<ComparedArm>& arms) {
   std::map<std::string, std::vector<std::string>> all;
   for (std::size_t i = 0; i < arms.size(); ++i)
-    for (const auto& [key, value] : settings_of(what_decides(arms[i].runs.front().experiment))) {
+    for (const auto& [key, value] : settings_of(result_settings(arms[i].runs.front().experiment))) {
       std::vector<std::string>& values = all[key];
       values.resize(arms.size(), "-");
       values[i] = value;

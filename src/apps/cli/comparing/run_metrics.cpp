@@ -18,7 +18,7 @@ using Settings = std::map<std::string, std::string>;
 
 /// Returns the settings and environment that determine the bits of a run, without date and number of threads.
 Settings origin_of(const RunPaths& paths) {
-  Settings settings = settings_of(what_decides(load_recorded(paths.config())));
+  Settings settings = settings_of(result_settings(load_recorded(paths.config())));
   if (!std::filesystem::exists(paths.environment())) return settings;
   take_json(paths.environment(), [&](const Json& json) {
     for (const auto& [key, value] : json.entries())

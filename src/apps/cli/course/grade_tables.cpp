@@ -65,7 +65,7 @@ class Writer {
   }
 
  private:
-  /// Finds suspicious words and like pairs; writes the page of pairs.
+  /// Finds suspicious words and similar submissions; writes the page of pairs.
   void find_flags() {
     std::string page;
     for (std::size_t i = 0; i < class_.labs.size(); ++i) {
@@ -82,7 +82,7 @@ class Writer {
       for (const Submission* const work : works)
         for (const auto& [key, verb] : {std::pair{"calls", "calls "}, std::pair{"refused", "was refused "}})
           if (const std::string names = listed(*work, key); !names.empty()) add_flag(*work, verb + names);
-      for (const LikePair& pair : like_pairs(texts, stub, lab.kind)) {
+      for (const SimilarPair& pair : similar_pairs(texts, stub, lab.kind)) {
         const Submission &first = *works[pair.first], &second = *works[pair.second];
         const bool identical = texts[pair.first] == texts[pair.second];
         const std::string alike = identical ? "identical" : fmt::format("{:.0f} % alike", 100 * pair.alike);
@@ -94,7 +94,7 @@ class Writer {
     }
     if (page.empty()) page = "<p>No two submissions are similar.</p>\n";
     write_file(class_.feedback / "pairs.html",
-               "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Like pairs</title>\n" + page);
+               "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Similar submissions</title>\n" + page);
   }
 
   static std::string listed(const Submission& one, const std::string& key) {

@@ -1,4 +1,4 @@
-// The tables, the feedback and the page of like pairs that a graded class is reported in.
+// The tables, the feedback and the page of similar submissions of a graded class.
 #pragma once
 
 #include "gradebook.h"

@@ -180,7 +180,7 @@ std::string html(const std::string& text) {
 
 }  // namespace
 
-std::vector<LikePair> like_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind) {
+std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind) {
   if (kind == LabKind::answers) return {};  // right answers are alike
   const std::map<std::string, int> given = statements_of(stub, kind);
   std::vector<std::map<std::string, int>> own;
@@ -196,7 +196,7 @@ std::vector<LikePair> like_pairs(const std::vector<std::string>& texts, const st
     std::erase_if(statements, [&](const auto& statement) {
       return texts.size() >= class_size && 2 * owners[statement.first] > texts.size();
     });
-  std::vector<LikePair> pairs;
+  std::vector<SimilarPair> pairs;
   for (std::size_t i = 0; i < texts.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const std::size_t all = size_of(rare[i]) + size_of(rare[j]);
@@ -206,7 +206,7 @@ std::vector<LikePair> like_pairs(const std::vector<std::string>& texts, const st
           same ? 1 : 2.0 * static_cast<double>(size_of(common(rare[i], rare[j]))) / static_cast<double>(all);
       if (alike >= least_alike) pairs.push_back({j, i, alike});
     }
-  std::ranges::stable_sort(pairs, std::greater{}, &LikePair::alike);
+  std::ranges::stable_sort(pairs, std::greater{}, &SimilarPair::alike);
   return pairs;
 }
 

@@ -9,14 +9,14 @@
 namespace heed::cli {
 
 /// Two submissions for a lab that are alike.
-struct LikePair {
+struct SimilarPair {
   std::size_t first, second;
   double alike;  ///< shared share of their statements, without names, numbers and order; 1: all
 };
 
 /// The pairs among submissions for a lab, the most alike first. Left out are statements of `stub`, the file handed
 /// out, and in a class of six or more those of more than half of it.
-std::vector<LikePair> like_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind);
+std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind);
 
 /// The words of a submission by which code differs between number types, or reaches out of its process, if `stub` does
 /// not have them; separated by commas.

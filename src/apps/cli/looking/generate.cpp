@@ -205,21 +205,21 @@ void add_generate(Command program) {
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--complete", &a.images, "image files whose upper part is kept", {.value = "IMAGE"});
   command.option("--keep", &a.keep, "fraction of an image to keep",
-                 {.range = {{0, 1}}, .needs = "--complete", .says_default = true});
+                 {.range = {{0, 1}}, .needs = "--complete", .states_default = true});
   command.option("--zoom", &a.zoom, "draw each pixel as N x N pixels",
-                 {.value = "N", .range = {{1, 64}}, .needs = "--complete", .says_default = true});
+                 {.value = "N", .range = {{1, 64}}, .needs = "--complete", .states_default = true});
   command.option("-o,--output", &a.output, "PNG of the originals, their kept parts, and the completed images",
                  {.value = "OUT.png", .needs = "--complete"});
   command.option("--prompt", &a.prompt, "text to continue", {.value = "TEXT", .excludes = "--complete"});
   command.option("--prompt-file", &a.prompt_file, "file to continue; -: standard input",
                  {.value = "FILE", .excludes = "--complete"});
   command.option("--tokens", &a.tokens, "number of tokens to write",
-                 {.range = {{0, 1e9}}, .excludes = "--complete", .says_default = true});
+                 {.range = {{0, 1e9}}, .excludes = "--complete", .states_default = true});
   command.option("--temperature", &a.temperature, "divisor of the logits; 0: the likeliest token",
-                 {.range = {{0, 1e6}}, .says_default = true});
+                 {.range = {{0, 1e6}}, .states_default = true});
   command.option("--top-k", &a.top_k, "draw among the k likeliest tokens; 0: all",
-                 {.range = {{0, 1e6}}, .says_default = true});
-  command.option("--seed", &a.seed, "random seed", {.range = {{0, 1e15}}, .says_default = true});
+                 {.range = {{0, 1e6}}, .states_default = true});
+  command.option("--seed", &a.seed, "random seed", {.range = {{0, 1e15}}, .states_default = true});
   command.option("--stats", &a.stats, "print the time per token and the size of the state");
   add_model_choice(command, a);
   command.footer(

@@ -98,8 +98,8 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
     require(index >= 0 && index < scenes.size(), "--index {}: expected an index below {}, the number of scenes", index,
             scenes.size());
     PatchPicture& picture = pictures.emplace_back();
-    picture.told.resize(static_cast<std::size_t>(scenes.patches()));
-    picture.truth.resize(picture.told.size());
+    picture.predicted.resize(static_cast<std::size_t>(scenes.patches()));
+    picture.truth.resize(picture.predicted.size());
     scenes.read(index, picture.image, picture.truth.data());
     images.push_back(picture.image);
   }
@@ -113,8 +113,8 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   require_finite_answers(std::span<const float>(logits.data(), logits.size()), "logit");
   const float* row = logits.data();
   for (PatchPicture& picture : pictures)
-    for (int& told : picture.told) {
-      told = static_cast<int>(std::max_element(row, row + classes) - row);
+    for (int& predicted : picture.predicted) {
+      predicted = static_cast<int>(std::max_element(row, row + classes) - row);
       row += classes;
     }
   save_png(a.out, patch_sheet(pictures, x.model.patch, 4));

@@ -148,8 +148,8 @@ Json confusion_json(const Evaluation& result, Index classes) {
   Json rows = Json::list();
   for (Index of = 0; of < classes; ++of) {
     Json& row = rows.push_back(Json::list());
-    for (Index taken_for = 0; taken_for < classes; ++taken_for)
-      row.push_back(static_cast<Index>(result.counts[confusion_count(classes, of, taken_for)]));
+    for (Index predicted = 0; predicted < classes; ++predicted)
+      row.push_back(static_cast<Index>(result.counts[confusion_count(classes, of, predicted)]));
   }
   return rows;
 }

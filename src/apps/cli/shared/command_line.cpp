@@ -153,7 +153,7 @@ Command Command::command(const std::string& name, const std::string& summary) {
 
 void Command::option(const std::string& name, Destination into, const std::string& meaning, const OptionRules& rules) {
   const auto default_text = [](const auto* value) { return fmt::format("; default: {}", *value); };
-  const std::string end = rules.says_default ? std::visit(default_text, into) : "";
+  const std::string end = rules.states_default ? std::visit(default_text, into) : "";
   CLI::Option* const option = add(app_, name, into, meaning + end, rules.commas);
   if (rules.value) option->type_name(rules.value);
   option->required(rules.required);

@@ -38,7 +38,7 @@ struct OptionRules {
   bool one_each = false;               ///< a list's option is repeated for each value
   const char* excludes = nullptr;      ///< option that is incompatible with this one
   const char* needs = nullptr;         ///< option that this one requires
-  bool says_default = false;           ///< a number's help ends with its default
+  bool states_default = false;         ///< a number's help ends with its default
   std::vector<std::string> offered{};  ///< values for shell completion
 };
 

@@ -54,7 +54,7 @@ void require_stack() {
           least / 1024);
 }
 
-void limit_memory_to_what_is_available() {
+void limit_memory() {
 #ifdef HEED_SANITIZED
   return;  // sanitizers reserve terabytes of mostly unused addresses
 #endif

@@ -14,6 +14,6 @@ void require_stack();
 
 /// Makes larger requests fail at once (std::bad_alloc). Otherwise the system grants them, and kills some process when
 /// the memory is used.
-void limit_memory_to_what_is_available();
+void limit_memory();
 
 }  // namespace heed::cli

@@ -26,15 +26,15 @@ void add_listops(Command program) {
   static int threads = 0;
   Command command = program.command("listops", "Generate the ListOps data set: nested lists under operators");
   command.option("--out", &out, "directory for the three files", {.value = "DIR", .required = true});
-  command.option("--train", &s.train, "training expressions", {.range = counts, .says_default = true});
-  command.option("--valid", &s.valid, "validation examples", {.range = counts, .says_default = true});
-  command.option("--test", &s.test, "test examples", {.range = counts, .says_default = true});
+  command.option("--train", &s.train, "training expressions", {.range = counts, .states_default = true});
+  command.option("--valid", &s.valid, "validation examples", {.range = counts, .states_default = true});
+  command.option("--test", &s.test, "test examples", {.range = counts, .states_default = true});
   command.option("--depth", &s.depth, "operators occur at depths below this",
-                 {.range = {{1, 1000}}, .says_default = true});
-  command.option("--args", &s.args, "maximum arguments of an operator", {.range = {{2, 1000}}, .says_default = true});
-  command.option("--min", &s.min, "expressions are longer than this", {.range = lengths, .says_default = true});
-  command.option("--max", &s.max, "expressions are shorter than this", {.range = lengths, .says_default = true});
-  command.option("--seed", &s.seed, "random seed", {.range = seeds, .says_default = true});
+                 {.range = {{1, 1000}}, .states_default = true});
+  command.option("--args", &s.args, "maximum arguments of an operator", {.range = {{2, 1000}}, .states_default = true});
+  command.option("--min", &s.min, "expressions are longer than this", {.range = lengths, .states_default = true});
+  command.option("--max", &s.max, "expressions are shorter than this", {.range = lengths, .states_default = true});
+  command.option("--seed", &s.seed, "random seed", {.range = seeds, .states_default = true});
   add_threads(command, threads);
   command.action([] {
     use_threads(threads);
@@ -49,10 +49,10 @@ void add_pairs(Command program) {
   static std::string out;
   Command command = program.command("pairs", "Generate pairs of texts on the same or on different topics");
   command.option("--out", &out, "directory for the three files", {.value = "DIR", .required = true});
-  command.option("--train", &s.train, "training pairs", {.range = counts, .says_default = true});
-  command.option("--valid", &s.valid, "validation examples", {.range = counts, .says_default = true});
-  command.option("--test", &s.test, "test examples", {.range = counts, .says_default = true});
-  command.option("--seed", &s.seed, "random seed", {.range = seeds, .says_default = true});
+  command.option("--train", &s.train, "training pairs", {.range = counts, .states_default = true});
+  command.option("--valid", &s.valid, "validation examples", {.range = counts, .states_default = true});
+  command.option("--test", &s.test, "test examples", {.range = counts, .states_default = true});
+  command.option("--seed", &s.seed, "random seed", {.range = seeds, .states_default = true});
   command.action([] {
     write_pairs(s, out);
     print_written(out, "pairs", s);

@@ -52,8 +52,8 @@ std::string directory_name(std::string name) {
 /// Returns the first setting in which a cell differs from a file in its directory; empty if there is none, since a new
 /// version may add keys.
 std::string change(const Cell& cell, const std::string& file, const char* done) {
-  const std::map<std::string, std::string> now = settings_of(what_decides(cell.experiment)),
-                                           before = settings_of(what_decides(load_recorded(file)));
+  const std::map<std::string, std::string> now = settings_of(result_settings(cell.experiment)),
+                                           before = settings_of(result_settings(load_recorded(file)));
   const auto value = [](const std::map<std::string, std::string>& settings, const std::string& key) {
     const auto found = settings.find(key);
     return found == settings.end() ? "(nothing)" : found->second;
@@ -103,13 +103,13 @@ std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::str
     const auto [owner, added] = owners.try_emplace(cell.directory, cell.arm);
     require(added, "{}: the cells {} and {} of one seed have the same directory; rename an arm", cell.directory,
             in_quotes(owner->second), in_quotes(cell.arm));
-    look_at(cell);
+    read_state(cell);
     cells.push_back(std::move(cell));
   }
   return cells;
 }
 
-void look_at(Cell& cell) {
+void read_state(Cell& cell) {
   const bool has_run = cell.paths().exists();
   cell.note = obstacle(cell, has_run);
   cell.state = !cell.note.empty() ? CellState::changed : has_run ? CellState::begun : CellState::open;

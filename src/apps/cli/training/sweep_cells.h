@@ -32,7 +32,7 @@ struct Cell {
 std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::string& out);
 
 /// Updates the state from the directory. A cell that has failed before is open or begun.
-void look_at(Cell& cell);
+void read_state(Cell& cell);
 
 /// Writes cell.toml, the input of heed train, and cell.json.
 void prepare(const Cell& cell);

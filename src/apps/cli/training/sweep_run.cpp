@@ -84,7 +84,7 @@ class Sweeper {
       Cell& cell = *slot.cell;
       slot.cell = nullptr;
       if (ended.status == diverged) record_divergence(cell, last_error(cell.log()));
-      look_at(cell);
+      read_state(cell);
       const bool whole = cell.state == CellState::finished || cell.state == CellState::diverged;
       if (!whole && !children_.interrupted()) fail_cell(cell, ended.status);
       say(cell, bench::seconds_since(slot.start));

@@ -48,7 +48,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
   for (std::size_t i = 0; i < 2; ++i) {
     expected[i].truth.resize(static_cast<std::size_t>(scenes.patches()));
     scenes.read(i == 0 ? 0 : 5, expected[i].image, expected[i].truth.data());
-    expected[i].told = expected[i].truth;
+    expected[i].predicted = expected[i].truth;
   }
   const Image drawn = load_image(picture), right = patch_sheet(expected, 4, 4);
   BOOST_REQUIRE((drawn.size == right.size));

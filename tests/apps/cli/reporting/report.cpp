@@ -118,10 +118,10 @@ BOOST_AUTO_TEST_CASE(what_the_model_does_with_images) {
                              fmt::format("{:.4f}", model.at("loss").number())});
   Index images = 0, right = 0;
   for (std::size_t of = 0; of < 10; ++of)
-    for (std::size_t taken_for = 0; taken_for < 10; ++taken_for) {
-      const Index number = model.at("confusion").items()[of].items()[taken_for].integer();
+    for (std::size_t predicted = 0; predicted < 10; ++predicted) {
+      const Index number = model.at("confusion").items()[of].items()[predicted].integer();
       images += number;
-      if (of == taken_for) right += number;
+      if (of == predicted) right += number;
     }
   BOOST_TEST(images == 30);
   BOOST_TEST(right == std::lround(30 * model.at("accuracy").number()));
