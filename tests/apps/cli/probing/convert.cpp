@@ -89,7 +89,8 @@ BOOST_AUTO_TEST_CASE(tensors_that_are_no_model_are_refused) {
     BOOST_TEST(given.files() == 1u);
   };
   const std::string block = "vit.encoder.layer.1.";
-  refused([&](TheirFile& file) { file["vit.layernorm.weight"][3] = NAN; }, "tensor 'vit.layernorm.weight' has value nan");
+  refused([&](TheirFile& file) { file["vit.layernorm.weight"][3] = NAN; },
+          "tensor 'vit.layernorm.weight' has value nan");
   refused([&](TheirFile& file) { file.rename(block + "output.dense.bias", "vit.embeddings.mask_token"); },
           "has no tensor for 'blocks.1.mlp.fc2.bias'");
   refused(
