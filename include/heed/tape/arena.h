@@ -37,23 +37,27 @@ class Arena {
     return result;
   }
 
-  /// Releases all memory for the next pass. Replaces several blocks by one of their total size.
+  /// Releases all memory for the next pass. Replaces several blocks by one for the largest pass so far.
   void clear() {
+    largest_ = largest();
     if (blocks_.size() > 1) {
-      const Index total = reserved();
       blocks_.clear();
-      blocks_.emplace_back(total);
+      blocks_.emplace_back(largest_);
     }
-    offset_ = 0;
+    full_ = offset_ = 0;
   }
 
   /// Releases all memory and grows to at least `bytes`.
   void reserve(Index bytes) {
+    largest_ = std::max(largest(), bytes);
     clear();
-    if (reserved() >= bytes) return;
+    if (reserved() >= largest_) return;
     blocks_.clear();
-    blocks_.emplace_back(bytes);
+    blocks_.emplace_back(largest_);
   }
+
+  /// Returns the bytes of the largest pass so far.
+  Index largest() const { return std::max(largest_, static_cast<Index>(full_ + offset_)); }
 
   /// Returns the bytes held, used or not, without the caller's.
   Index reserved() const {
@@ -69,16 +73,12 @@ class Arena {
     return {blocks_.back().data(), static_cast<std::size_t>(blocks_.back().size())};
   }
 
-  void grow(std::size_t bytes) {
-    constexpr std::size_t least = std::size_t{1} << 16;
-    const std::size_t twice = blocks_.empty() ? least : 2 * block().size();
-    blocks_.emplace_back(static_cast<Index>(std::max({bytes, least, twice})));
-    offset_ = 0;
-  }
+  void grow(std::size_t bytes);
 
   std::span<std::byte> first_{};
   std::vector<Buffer<std::byte>> blocks_;
-  std::size_t offset_ = 0;
+  std::size_t offset_ = 0, full_ = 0;  ///< bytes used in the last block, and in all others
+  Index largest_ = 0;
 };
 
 }  // namespace heed

@@ -167,7 +167,7 @@ class Tape {
     Index bytes = 0;
   };
   Capacity capacity() const {
-    return {nodes_.capacity(), backward_steps_.capacity(), free_buffers_.capacity(), arena_.reserved()};
+    return {nodes_.capacity(), backward_steps_.capacity(), free_buffers_.capacity(), arena_.largest()};
   }
 
   /// Clears the tape and reserves memory for the next pass.
