@@ -1,5 +1,6 @@
 // experiments/peers/ratios and experiments/tools/time-errors: errors, without measurements.
 #include "support/command.h"
+#include "support/temporary.h"
 
 #include "heed/io/file.h"
 
@@ -42,6 +43,21 @@ BOOST_AUTO_TEST_CASE(ratios_of_the_page_are_those_measured) {
     BOOST_TEST_REQUIRE(table.status == 0, table.errors);
     BOOST_TEST(std::count(table.output.begin(), table.output.end(), '\n') > lines);
     BOOST_TEST(heed::read_file("docs/speed-tables.md").find(table.output) != std::string::npos, table.output);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(rows_name_their_threads_if_these_differ) {
+  const heed::TemporaryDirectory directory;
+  const std::string file = directory / "both.csv", of_16 = heed::read_file("experiments/peers/ratios-xeon16.csv"),
+                    of_2 = heed::read_file("experiments/peers/ratios.csv");
+  heed::write_file(file, of_16 + of_2.substr(of_2.find('\n') + 1));
+  const std::string table = run_command("experiments/peers/ratios --table " + file).output;
+  for (const char* row : {"`vit-micro`, training, 128, threads: 16 |", "`vit-micro`, training, 128, threads: 2 |"})
+    BOOST_TEST(table.find(row) != std::string::npos, table);
+  for (const char* threads : {"0", "2,x", "", "2,"}) {
+    const CommandResult bad = run_command(fmt::format("experiments/peers/ratios --threads '{}'", threads));
+    BOOST_TEST(bad.status == 2);
+    BOOST_TEST(bad.errors.find("expected whole numbers of at least 1") != std::string::npos, bad.errors);
   }
 }
 

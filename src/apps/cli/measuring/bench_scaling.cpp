@@ -133,7 +133,7 @@ LineChart growth_chart(const BenchArguments& a, const std::vector<Setup>& setups
                   {},
                   {}};
   chart.log_y = true;
-  ChartLine measured{"measured", {}}, expected{"expected", {}}, even{"as many as threads", {}};
+  ChartLine measured{"measured", {}}, expected{"expected", {}}, even{"ideal", {}};
   for (const Setup& s : setups) {
     const double threads = s.threads;
     measured.points.emplace_back(threads, s.rate() / setups[0].rate());
