@@ -73,6 +73,7 @@ class Arena {
     return {blocks_.back().data(), static_cast<std::size_t>(blocks_.back().size())};
   }
 
+  /// Adds a block for an allocation of `bytes`.
   void grow(std::size_t bytes);
 
   std::span<std::byte> first_{};
