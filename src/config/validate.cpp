@@ -133,8 +133,8 @@ void check_model(const ModelConfig& model) {
   check_prefix(model);
   check_heads(model);
   require(!is_xcit || model.dim % (model.patch.height / 2) == 0,
-          "[model] dim = {}; expected with patch = {}, whose convolutions halve it, a multiple of {}", model.dim,
-          model.patch.height, model.patch.height / 2);
+          "[model] dim = {0}; expected a multiple of {2}, since the convolutions for patch = {1} halve the width",
+          model.dim, model.patch.height, model.patch.height / 2);
 }
 
 template <class T>

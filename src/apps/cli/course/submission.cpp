@@ -106,7 +106,7 @@ void require_folders(const std::string& dependencies, const std::vector<std::str
   for (const std::string& path : split(dependencies, ' ')) {
     const bool ours = std::ranges::any_of(folders, [&](const std::string& folder) { return path.starts_with(folder); });
     require(ours || path.find("/heed/") == std::string::npos,
-            "it includes {}; expected only the includes of the file handed out",
+            "it includes {}; expected only headers that the handed-out file includes",
             in_quotes(path.substr(path.find("/heed/") + 1)));
   }
 }
