@@ -169,9 +169,8 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   write(header + rows + "one,b,1,-0.1,16\none,b,2,0.5,16\none,b,3,0.5,16\n");
   refuse({"--better", "a", "b"}, {"claims.csv:5: value is -0.1;"});
   write(header + rows + "one,b,1,0.5,16\none,b,2,0.5,\none,b,3,0.5,16\n");
-  refuse({"--better", "a", "b"}, {":6:",
-                                  "images is missing, but 16 for another seed of 'b'; expected the same number for all "
-                                  "seeds; expected the same number for all seeds"});
+  refuse({"--better", "a", "b"},
+         {":6:", "images is missing, but 16 for another seed of 'b'; expected the same number for all seeds"});
   // Bits may have any value unless declared to be counted on images; a count beside them is not an accuracy.
   write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
   BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
@@ -221,8 +220,8 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
     more.emplace_back(seeds);
     return more;
   };
-  check_contains(text(with("9")), {"6 further seeds in each arm would decide, if means and deviations stay the same "
-                                   "the same: 4, 5, 6, 7, 8, 9\nundecided\n"});
+  check_contains(text(with("9")), {"6 further seeds in each arm would decide, if means and deviations stay the same: "
+                                   "4, 5, 6, 7, 8, 9\nundecided\n"});
   check_contains(text(with("8")), {"no number of seeds up to 8 in each arm would decide"});
   BOOST_TEST(json(with("20")).at("further_seeds").dump() == "[4,5,6,7,8,9]");
   BOOST_TEST(json(with("8")).at("further_seeds").dump() == "[]");
