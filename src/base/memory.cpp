@@ -1,17 +1,24 @@
+#include "heed/base/huge_pages.h"
 #include "heed/base/tensor.h"
 
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
 
-namespace heed::detail {
+namespace heed {
+
+void avoid_huge_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
+#ifdef MADV_NOHUGEPAGE
+  if (bytes >= huge_page) madvise(memory, bytes, MADV_NOHUGEPAGE);
+#endif
+}
+
+namespace detail {
 
 namespace {
 
-/// The size of huge pages. Allocations of at least this size request them: a core's TLB (translation lookaside buffer)
-/// then covers 512 times as much memory, and there are fewer page faults.
-constexpr std::size_t huge_page = std::size_t{1} << 21;
-
+/// Huge pages need an alignment of their size. A core's TLB (translation lookaside buffer) then covers 512 times as
+/// much memory, and there are fewer page faults.
 std::align_val_t alignment_of(std::size_t bytes) {
   return std::align_val_t(bytes < huge_page ? static_cast<std::size_t>(alignment) : huge_page);
 }
@@ -29,4 +36,6 @@ void* take_memory(std::size_t bytes) {
 
 void give_back_memory(void* memory, std::size_t bytes) { ::operator delete(memory, alignment_of(bytes)); }
 
-}  // namespace heed::detail
+}  // namespace detail
+
+}  // namespace heed

@@ -1,8 +1,6 @@
 #include "heed/tape/arena.h"
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
+#include "heed/base/huge_pages.h"
 
 namespace heed {
 
@@ -12,11 +10,7 @@ void Arena::grow(std::size_t bytes) {
   full_ += offset_;
   offset_ = 0;
   blocks_.emplace_back(static_cast<Index>(size));
-#ifdef MADV_NOHUGEPAGE
-  // The pass may need little of the block: huge pages would make more of it resident. clear() provides them.
-  constexpr std::size_t huge_page = std::size_t{1} << 21;
-  if (size >= huge_page) madvise(blocks_.back().data(), size, MADV_NOHUGEPAGE);
-#endif
+  avoid_huge_pages(blocks_.back().data(), size);  // the pass may use little of the block; clear() allocates anew
 }
 
 }  // namespace heed
