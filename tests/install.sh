@@ -65,8 +65,8 @@ usr/share/heed/experiments/tools/scaling --help >/dev/null || die "an installed 
 usr/share/heed/experiments/claims/soft-memory --judge >/dev/null || die "the script of an installed claim fails"
 bash -n usr/share/bash-completion/completions/heed || die "the completion script is not valid bash"
 for command in $(usr/bin/heed help | sed -n '/^Subcommands:$/,/^$/s/^  \([a-z_]*\) .*/\1/p'); do
-  page=usr/share/man/man1/heed-$command.1
-  grep -q '^\.SH SYNOPSIS' "$page" && grep -q "^heed $command" "$page" || die "the man page of heed $command is missing"
+  manual=usr/share/man/man1/heed-$command.1
+  grep -q '^\.SH SYNOPSIS' "$manual" && grep -q "^heed $command" "$manual" || die "the man page of heed $command is missing"
 done
 
 echo "installed library: the program of $page compiles and learns"
