@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <utility>
 
 namespace heed {
 
@@ -34,7 +35,7 @@ std::vector<LineStyle> line_styles(const std::vector<std::string>& names) {
   std::vector<LineStyle> styles(names.size());
   std::array<bool, count> used{};
   std::array<int, colours> lines{};
-  /// Takes a style, or the next free one of its colour.
+  // Takes a style, or the next free one of its colour.
   const auto take = [&](std::size_t name, int style) {
     for (std::size_t i = 0; i < line_dashes.size() && used[static_cast<std::size_t>(style)]; ++i)
       style = (style + colours) % count;
@@ -42,15 +43,18 @@ std::vector<LineStyle> line_styles(const std::vector<std::string>& names) {
     ++lines[static_cast<std::size_t>(style % colours)];
     styles[name] = {style % colours, style / colours};
   };
-  std::vector<std::size_t> variants, others;
+  std::vector<std::pair<std::size_t, int>> variants;  // a name and its mechanism
+  std::vector<std::size_t> others;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::optional<int> mechanism = mechanism_in(names[i]);
-    if (mechanism && names[i] == mechanisms()[static_cast<std::size_t>(*mechanism)].name)
+    if (!mechanism)
+      others.push_back(i);
+    else if (names[i] == mechanisms()[static_cast<std::size_t>(*mechanism)].name)
       take(i, *mechanism % count);
     else
-      (mechanism ? variants : others).push_back(i);
+      variants.emplace_back(i, *mechanism);
   }
-  for (const std::size_t i : variants) take(i, *mechanism_in(names[i]) % count);
+  for (const auto& [i, mechanism] : variants) take(i, mechanism % count);
   for (const std::size_t i : others)
     take(i, static_cast<int>(std::min_element(lines.begin(), lines.end()) - lines.begin()));
   return styles;

@@ -52,8 +52,10 @@ Answers ask(const StartProcess& start, const MechanismTask& task, Question quest
     const std::unique_ptr<Confined> process = start(message);
     require_loaded(process->receive(), task.name);
     while (answers.of_cases.size() < task.cases.size()) answers.of_cases.push_back(process->receive());
+  } catch (const MessageError&) {
+    answers.problem = unreadable;
   } catch (const Error& error) {
-    answers.problem = std::string_view(error.what()).starts_with("message: ") ? unreadable : error.what();
+    answers.problem = error.what();
   }
   return answers;
 }

@@ -1,7 +1,5 @@
 #include "message.h"
 
-#include "heed/base/error.h"
-
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,11 +10,17 @@ namespace heed {
 
 namespace {
 
+/// Throws MessageError unless the condition holds.
+template <class... Args>
+void demand(bool condition, fmt::format_string<Args...> problem, Args&&... args) {
+  if (!condition) throw MessageError("message: " + fmt::format(problem, std::forward<Args>(args)...));
+}
+
 void read_whole(int file, char* bytes, std::size_t count) {
   for (std::size_t done = 0; done < count;) {
     const ssize_t got = read(file, bytes + done, count - done);
     if (got < 0 && errno == EINTR) continue;
-    require(got > 0, "message: the other side has ended");
+    demand(got > 0, "the other side has ended");
     done += static_cast<std::size_t>(got);
   }
 }
@@ -37,7 +41,7 @@ void Message::put(const Tensor<double>& tensor) {
 }
 
 std::string_view Message::take(std::size_t count) {
-  require(count <= bytes_.size() - at_, "message: truncated");
+  demand(count <= bytes_.size() - at_, "truncated");
   at_ += count;
   return std::string_view(bytes_).substr(at_ - count, count);
 }
@@ -50,7 +54,7 @@ Index Message::integer() {
 
 Index Message::integer(Index low, Index high) {
   const Index value = integer();
-  require(value >= low && value <= high, "message: {}; expected a number from {} to {}", value, low, high);
+  demand(value >= low && value <= high, "{}; expected a number from {} to {}", value, low, high);
   return value;
 }
 
@@ -66,7 +70,7 @@ Tensor<double> Message::tensor() {
   for (int axis = 0; axis < rank; ++axis) {
     sizes[static_cast<std::size_t>(axis)] = integer(0, most);
     elements *= sizes[static_cast<std::size_t>(axis)];
-    require(elements <= most, "message: a tensor has more than {} elements", most);
+    demand(elements <= most, "a tensor has more than {} elements", most);
   }
   const std::string_view numbers = take(static_cast<std::size_t>(elements) * sizeof(double));
   Tensor<double> tensor(Shape(sizes.data(), rank));
@@ -81,7 +85,7 @@ void write_message(int file, const Message& message) {
   for (std::size_t done = 0; done < all.size();) {
     const ssize_t count = ::write(file, all.data() + done, all.size() - done);
     if (count < 0 && errno == EINTR) continue;
-    require(count > 0, "message: cannot be written: {}", std::strerror(errno));
+    demand(count > 0, "cannot be written: {}", std::strerror(errno));
     done += static_cast<std::size_t>(count);
   }
 }
@@ -89,7 +93,7 @@ void write_message(int file, const Message& message) {
 Message read_message(int file, std::size_t most) {
   std::uint64_t size = 0;
   read_whole(file, reinterpret_cast<char*>(&size), sizeof size);
-  require(size <= most, "message: {} bytes; expected at most {}", size, most);
+  demand(size <= most, "{} bytes; expected at most {}", size, most);
   std::string bytes(size, '\0');
   read_whole(file, bytes.data(), bytes.size());
   return Message(std::move(bytes));

@@ -1,6 +1,7 @@
 // Messages between the grader and a submission's process.
 #pragma once
 
+#include "heed/base/error.h"
 #include "heed/base/tensor.h"
 
 #include <string>
@@ -8,7 +9,12 @@
 
 namespace heed {
 
-/// A sequence of values, read in the order of writing. Since the sender is not trusted, reading throws Error for
+/// A message that is no sequence of the expected values, or cannot be read or written.
+struct MessageError : Error {
+  using Error::Error;
+};
+
+/// A sequence of values, read in the order of writing. Since the sender is not trusted, reading throws MessageError for
 /// invalid bytes.
 class Message {
  public:
@@ -22,7 +28,7 @@ class Message {
   void put(const Tensor<double>& tensor);
 
   Index integer();
-  /// Reads an integer. Throws Error unless it is from `low` to `high`.
+  /// Reads an integer. Throws MessageError unless it is from `low` to `high`.
   Index integer(Index low, Index high);
   /// Reads a text of at most `most` bytes.
   std::string text(std::size_t most = 4096);
@@ -36,10 +42,10 @@ class Message {
   std::size_t at_ = 0;
 };
 
-/// Writes a message preceded by its length. Throws Error if it cannot be written.
+/// Writes a message preceded by its length. Throws MessageError if it cannot be written.
 void write_message(int file, const Message& message);
 
-/// Reads the next message, of at most `most` bytes. Throws Error if there is none.
+/// Reads the next message, of at most `most` bytes. Throws MessageError if there is none.
 Message read_message(int file, std::size_t most = std::size_t{64} << 20);
 
 }  // namespace heed
