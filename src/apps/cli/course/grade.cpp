@@ -77,8 +77,8 @@ class Class {
   /// Is there a file of the lab, or several of which it is unclear which one counts?
   bool has(const std::string& student, const Lab& lab) const {
     return !intake_->file_of(student, lab.name).empty() ||
-           std::ranges::any_of(intake_->not_understood(),
-                               [&](const NotUnderstood& one) { return one.student == student && one.lab == lab.name; });
+           std::ranges::any_of(intake_->not_recognised(),
+                               [&](const NotRecognised& one) { return one.student == student && one.lab == lab.name; });
   }
 
   /// Finds the labs of --lab, or all that were handed in.

@@ -151,7 +151,7 @@ class Writer {
 
   /// Nothing that was handed in is missing without a word.
   void read_missing(const std::string& student, const std::string& lab, std::string& state, std::string& points) {
-    for (const NotUnderstood& one : class_.intake.not_understood()) {
+    for (const NotRecognised& one : class_.intake.not_recognised()) {
       if (one.student != student || (!one.lab.empty() && one.lab != lab)) continue;
       if (!one.lab.empty()) state = "not recognised";
       points += fmt::format("{}not recognised: {}", points.empty() ? "" : "; ", one.file);

@@ -121,7 +121,7 @@ void Intake::take_root(const Path& entry) {
   for (std::size_t at = name.find_first_of("_- "); at != std::string::npos; at = name.find_first_of("_- ", at + 1))
     if (at > 0 && expected_of(name.substr(at + 1)))
       return take_file(student_called(name.substr(0, at), ""), entry, name.substr(at + 1));
-  not_understood_.push_back(
+  not_recognised_.push_back(
       {"", "", name, "the student is unknown; put the file into a directory named after the student"});
 }
 
@@ -171,12 +171,12 @@ void Intake::take_file(const std::string& student, const Path& file, const Path&
   // In a folder called as the lab is, another name will do.
   for (const ExpectedFile& one : expected_)
     if (lower(folder) == lower(one.name) && Path(name).extension() == Path(one.file).extension()) return offer(one, 3);
-  const auto listed = std::ranges::count(not_understood_, student, &NotUnderstood::student);
+  const auto listed = std::ranges::count(not_recognised_, student, &NotRecognised::student);
   if (listed < 10)
-    not_understood_.push_back(
+    not_recognised_.push_back(
         {student, "", shown, "its name matches no lab; expected LAB.h, LAB.py, LAB.toml or a notebook"});
   else if (listed == 10)
-    not_understood_.push_back({student, "", shown, "and more such files"});
+    not_recognised_.push_back({student, "", shown, "and more such files"});
 }
 
 void Intake::unpack(const std::string& student, const Path& file, const Path& shown) {
@@ -196,13 +196,13 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
       if (!hidden) take_file(student, place, shown / path, true);
     }
   } catch (const Error&) {
-    not_understood_.push_back(
+    not_recognised_.push_back(
         {student, "", shown, "it cannot be unpacked; submit the files themselves, or a zip file"});
   }
 }
 
 void Intake::list_not_recognised(std::ostream& out, const char* begin) const {
-  for (const NotUnderstood& one : not_understood_) out << begin << printable(one.file) << ": " << one.remedy << "\n";
+  for (const NotRecognised& one : not_recognised_) out << begin << printable(one.file) << ": " << one.remedy << "\n";
   if (notebooks_ > 0)
     out << begin << "notebooks, " << notebooks_
         << ": no notebooks/solutions/questions beside the labs; grade from a checkout of the repository\n";
@@ -228,7 +228,7 @@ void Intake::choose(const std::string& student, const std::string& lab, std::vec
     }
   if (clear) files_[student][lab] = candidates[0].file;
   for (const Candidate* const other : others)
-    not_understood_.push_back(
+    not_recognised_.push_back(
         {student, clear ? "" : lab, other->shown,
          clear ? fmt::format("{} is graded instead; submit one file of {}", candidates[0].shown, lab)
                : fmt::format("{} is another file of {}; submit only one", candidates[0].shown, lab)});

@@ -17,7 +17,7 @@ struct ExpectedFile {
 };
 
 /// A file that was handed in and is not graded.
-struct NotUnderstood {
+struct NotRecognised {
   std::string student;  ///< empty: unknown
   std::string lab;      ///< empty: unknown
   std::string file, remedy;
@@ -46,7 +46,7 @@ class Intake {
   /// The file's path; empty if there is none.
   std::string file_of(const std::string& student, const std::string& name) const;
 
-  const std::vector<NotUnderstood>& not_understood() const { return not_understood_; }
+  const std::vector<NotRecognised>& not_recognised() const { return not_recognised_; }
 
   /// Prints them, a line each, which begins with `begin`.
   void list_not_recognised(std::ostream& out, const char* begin) const;
@@ -74,7 +74,7 @@ class Intake {
   std::map<std::string, std::string> by_key_, numbers_;
   std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
   std::map<std::string, std::map<std::string, std::string>> files_;
-  std::vector<NotUnderstood> not_understood_;
+  std::vector<NotRecognised> not_recognised_;
   int notebooks_ = 0;  ///< notebooks whose questions are unknown
 };
 
