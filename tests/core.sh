@@ -27,7 +27,7 @@ files=$(for object in "$@"; do tr -s ' \\' '\n' <"${object%.o}.d"; done | sed 's
 foreign=$(echo "$files" | grep -E "$libraries") && die "the core was compiled with $foreign"
 
 # The standard library's own headers include some of these, so heed's text is searched.
-system='#include <((unistd|fcntl|dirent|spawn|dlfcn|pthread|poll|signal|ucontext|(sys|linux)/[a-z_]*)\.h|filesystem|fstream)>'
+system='#include <((unistd|fcntl|dirent|spawn|dlfcn|pthread|poll|signal|setjmp|ucontext|(sys|linux)/[a-z_]*)\.h|filesystem|fstream)>'
 own=$(echo "$files" | grep -E '^(include/heed|src)/' | grep -vxE 'src/base/(memory|fiber)\.cpp')
 # shellcheck disable=SC2086
 found=$(grep -nE "$system" $own) && die "the core calls the system: $found"

@@ -19,6 +19,7 @@ void Fiber::pause() {}
 
 #else
 
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -30,6 +31,12 @@ void Fiber::pause() {}
 #endif
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
+#endif
+
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+#define HEED_JUMPS  // sanitizers know only swapcontext
+/// longjmp() without glibc's check that it leaves a function of the same stack (_FORTIFY_SOURCE).
+extern "C" [[noreturn]] void heed_jump(jmp_buf place, int result) __asm__("_longjmp");
 #endif
 
 namespace heed {
@@ -58,7 +65,9 @@ class Stack {
 
 /// One of the two alternating contexts: its saved state, and the sanitizers' records of its stack.
 struct Side {
-  ucontext_t context;
+  ucontext_t context;  ///< the saved state or, before the side is `entered`, where it begins
+  jmp_buf place;       ///< the saved state, if HEED_JUMPS
+  bool entered = true;
   [[maybe_unused]] const void* bottom = nullptr;
   [[maybe_unused]] std::size_t size = 0;
   [[maybe_unused]] void* sanitizer = nullptr;
@@ -73,7 +82,16 @@ void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
   from.sanitizer = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(to.sanitizer, 0);
 #endif
+#ifdef HEED_JUMPS
+  // swapcontext would also save the signal mask, by a system call that takes longer than all else.
+  if (_setjmp(from.place) == 0) {
+    if (to.entered) heed_jump(to.place, 1);
+    to.entered = true;
+    setcontext(&to.context);
+  }
+#else
   swapcontext(&from.context, &to.context);
+#endif
 #ifdef __SANITIZE_ADDRESS__
   // The resuming thread may be a different one, with a different stack.
   __sanitizer_finish_switch_fiber(from.sanitizer, &to.bottom, &to.size);
@@ -118,7 +136,7 @@ Fiber::~Fiber() {
 void Fiber::prepare(std::function<void()> function) {
   State& state = *state_;
   state.function = std::move(function);
-  state.ended = false;
+  state.ended = state.inside.entered = false;
   ucontext_t& context = state.inside.context;
   getcontext(&context);
   context.uc_stack = {state.stack.bottom(), 0, Stack::size};

@@ -4,6 +4,7 @@
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/conv2d.h"
 #include "heed/base/parameters.h"
+#include "heed/kernels/grids/windows.h"
 
 #include <cmath>
 
@@ -18,6 +19,7 @@ inline Initial convolution_initial(Index fan_in) {
 struct Window {
   Index kernel = 3, stride = 1, padding = 1;
 
+  bool centred() const { return kernels::Windows{.kernel = kernel, .stride = stride, .padding = padding}.centred(); }
   ConvGrid on(Index height, Index width) const { return {height, width, stride, padding}; }
 };
 
@@ -30,7 +32,13 @@ class ConvLayer {
   ConvLayer(ParameterList& list, std::string name, Kind kind, Index in, Index out, const Window& window, bool bias)
       : name_(std::move(name)), kind_(kind), window_(window) {
     const Index k = window.kernel, inputs = kind == Kind::dense ? in : 1, fan_in = inputs * k * k;
-    weight_ = list.add({name_ + ".weight", {out, inputs, k, k}, convolution_initial(fan_in)});
+    const auto multiplied = kind == Kind::depthwise ? Multiplied::no
+                            : window.centred()      ? Multiplied::centred_convolution
+                                                    : Multiplied::convolution;
+    weight_ = list.add({.name = name_ + ".weight",
+                        .shape = {out, inputs, k, k},
+                        .initial = convolution_initial(fan_in),
+                        .multiplied = multiplied});
     if (bias) bias_ = list.add({name_ + ".bias", {out}, convolution_initial(fan_in), false});
   }
 

@@ -31,7 +31,7 @@ SequenceModel::SequenceModel(const ModelConfig& model, const AttentionConfig& at
                           .shape = {model.vocab, D},
                           .initial = small,
                           .decay = false,
-                          .multiplied = is("lm") && model.tied});
+                          .multiplied = is("lm") && model.tied ? Multiplied::linear : Multiplied::no});
   if (is("lm") && model.start) front_ = list_.add({"start_token", {1, 1, D}, small, false});
   if (cls) front_ = list_.add({"cls_token", {1, 1, D}, small, false});
   if (model.pos_embed) position_ = list_.add({"pos_embed", {1, positions, D}, small, false});

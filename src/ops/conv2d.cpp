@@ -57,22 +57,6 @@ struct Strips {
   }
 };
 
-/// Calls f(index in W [O, C, K, K], output, tap, channel) for all weights, one cache line of outputs at a time, since
-/// outputs are contiguous in one of the two layouts.
-template <class F>
-void for_each_weight(const Shape& w, const F& f) {
-  constexpr Index line = 16;
-  const Index outputs = w[0], channels = w[1], taps = w[2] * w[3];
-  for (Index first = 0; first < outputs; first += line)
-    for (Index t = 0; t < taps; ++t)
-      for (Index c = 0; c < channels; ++c)
-        for (Index o = first; o < std::min(first + line, outputs); ++o) f((o * channels + c) * taps + t, o, t, c);
-}
-
-/// Returns true if each pixel has a window centred on it. Then dx is the convolution of dy with the reversed weights:
-/// dx(p) = sum over taps t of W(-t)^T dy(p + t).
-bool has_centred_windows(const kernels::Windows& w) { return w.stride == 1 && 2 * w.padding == w.kernel - 1; }
-
 }  // namespace
 
 template <class T>
@@ -83,27 +67,28 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   const Index images = strips.images, places = w.places(), taps = w.taps(), outputs = weight.shape()[0];
 
   Cost cost = linear_cost(images * places, taps, outputs, static_cast<bool>(bias), false, tape.wanted(x));
-  if (!has_centred_windows(w)) {
+  if (!w.centred()) {
     if (tape.wanted(x)) cost.backward += images * kernels::scatter_windows_counts(w);
     cost.joins = 0;             // dx is accumulated in place
   } else if (tape.wanted(x)) {  // sums over taps and outputs
     cost.backward += Counts{.add = images * places * w.channels * (w.kernel * w.kernel - 1)};
   }
 
-  const Matrix<T> W(tape.memory(outputs * taps), outputs, taps);  // in the order of windows
+  const LinearWeight* const packed = tape.packed(weight);
+  // In the order of windows; packed copies have it already.
+  const Matrix<T> W(packed ? nullptr : tape.memory(outputs * taps), outputs, taps);
   const Index work = strips.rows * w.out_width() * taps * outputs / 8;
   const kernels::Gemm gemm{tape.pass().execution.products};
+  const WeightOperand<T> forward{gemm, packed ? &packed->forward : nullptr, transposed(W)};
   return tape.record(
       {"conv2d", cost}, Shape{images, places, outputs}, {x, weight, bias},
       [=](T* y) {
-        for_each_weight(weight.shape(), [=, all = weight.data()](Index from, Index o, Index t, Index c) {
-          W(o, t * w.channels + c) = all[from];
-        });
+        if (!packed) kernels::gather_weights(weight.value(), W);
         for_row_ranges(strips.count(), work, [=, my = Matrix<T>(y, images * places, outputs)](Index begin, Index end) {
           for (Index i = begin; i < end; ++i) {
             const Strips::Strip s = strips[i];
-            gemm.add(strips.gathered(s, x.data()), transposed(W), bias ? bias.data() : nullptr, {},
-                     my.middle_rows(s.first, s.places));
+            forward.add(strips.gathered(s, x.data()), 0, bias ? bias.data() : nullptr, {},
+                        my.middle_rows(s.first, s.places));
           }
         });
       },
@@ -122,34 +107,38 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
                                        term_update(i - begin, update), Matrix<T>(share, taps, outputs));
                                 }
                               });
-          for_each_weight(weight.shape(), [=](Index to, Index o, Index t, Index c) {
+          kernels::for_each_weight(weight.shape(), [=](Index to, Index o, Index t, Index c) {
             write(dw.update, dw.data[to], dW(t * w.channels + c, o));
           });
         }
         const auto dx = tape.target(x);
-        if (dx && has_centred_windows(w)) {
+        if (!dx) return;
+        // [O, taps], or the reversed weights [C, taps of dy].
+        const bool is_packed = packed && packed->backward.data();
+        const typename Tape<T>::Scratch scratch(tape, is_packed ? 0 : outputs * taps);
+        if (w.centred()) {
           const Strips around{{outputs, w.height, w.width, w.kernel, w.stride, w.padding}, images};
-          const typename Tape<T>::Scratch scratch(tape, outputs * taps);
-          const Matrix<T> turned(scratch.data(), w.channels, around.windows.taps());
-          const Index last = w.kernel * w.kernel - 1;
-          for_each_weight(weight.shape(), [=, all = weight.data()](Index from, Index o, Index t, Index c) {
-            turned(c, (last - t) * outputs + o) = all[from];
-          });
+          const Matrix<T> reversed(scratch.data(), w.channels, around.windows.taps());
+          if (!is_packed) kernels::gather_reversed_weights(weight.value(), reversed);
+          const WeightOperand<T> backward{gemm, is_packed ? &packed->backward : nullptr, transposed(reversed)};
           for_row_ranges(around.count(), around.rows * w.width * taps * outputs / 8, [=](Index begin, Index end) {
             for (Index i = begin; i < end; ++i) {
               const Strips::Strip s = around[i];
-              gemm(around.gathered(s, mdy.data), transposed(turned), dx.update,
-                   Matrix<T>(dx.data + s.first * w.channels, s.places, w.channels));
+              backward.product(around.gathered(s, mdy.data), dx.update,
+                               Matrix<T>(dx.data + s.first * w.channels, s.places, w.channels));
             }
           });
-        } else if (dx) {
+        } else {
+          const Matrix<T> all(scratch.data(), outputs, taps);
+          if (!is_packed) kernels::gather_weights(weight.value(), all);
+          const WeightOperand<T> backward{gemm, is_packed ? &packed->backward : nullptr, all};
           for_row_ranges(images, strips.per_image * work, [=](Index begin, Index end) {
             const Index size = strips.image_size();
             if (dx.update == Update::assign) std::fill(dx.data + begin * size, dx.data + end * size, T(0));
             for (Index i = begin * strips.per_image; i < end * strips.per_image; ++i) {
               const Strips::Strip s = strips[i];
               const Matrix<T> dX(thread_memory<T>(strips.rows * w.out_width() * taps), s.places, taps);
-              gemm(mdy.middle_rows(s.first, s.places), W, dX);
+              backward.product(mdy.middle_rows(s.first, s.places), Update::assign, dX);
               kernels::scatter_windows(w, s.begin, s.end, dX, dx.data + s.image * size);
             }
           });
@@ -182,7 +171,7 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
   return tape.record(
       {"depthwise_conv2d", cost}, Shape{images, places, channels}, {x, weight, bias},
       [=](T* y) {
-        for_each_weight(weight.shape(), [=, all = weight.data()](Index from, Index channel, Index t, Index) {
+        kernels::for_each_weight(weight.shape(), [=, all = weight.data()](Index from, Index channel, Index t, Index) {
           W(t, channel) = all[from];
         });
         for_row_ranges(images, out_size * taps, [=](Index begin, Index end) {
@@ -203,7 +192,7 @@ Var<T> depthwise_conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& gr
                                                                      term_update(i - begin, update),
                                                                      Matrix<T>(share, taps, channels));
                               });
-          for_each_weight(weight.shape(), [=](Index to, Index channel, Index t, Index) {
+          kernels::for_each_weight(weight.shape(), [=](Index to, Index channel, Index t, Index) {
             write(dw.update, dw.data[to], dW(t, channel));
           });
         }

@@ -42,24 +42,34 @@ Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual, bool
 }
 
 template <class T>
+void WeightOperand<T>::add(Matrix<const T> a, Index column, const T* bias, Matrix<const T> addend, Matrix<T> c) const {
+  if constexpr (std::is_same_v<T, float> && kernels::packs_weights) {
+    if (packed && bias) return kernels::addmm(a, *packed, column, bias, addend, c);
+    if (packed && !addend) return kernels::gemm(a, *packed, column, Update::assign, c);
+  }
+  gemm.add(a, b.middle_columns(column, c.columns), bias, addend, c);
+}
+
+template <class T>
+void WeightOperand<T>::product(Matrix<const T> a, Update update, Matrix<T> c) const {
+  if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
+    if (packed) return kernels::gemm(a, *packed, 0, update, c);
+  gemm(a, b, update, c);
+}
+
+template <class T>
 void LinearProducts<T>::forward(Matrix<const T> x, const T* bias, Matrix<const T> residual, Matrix<T> y) const {
   for_product_parts<T>(x.rows, y.columns, x.columns, [=, *this](ProductPart part) {
     const Matrix<const T> from = part.rows_of(x), added = residual ? part.of(residual) : residual;
     const T* const bias_part = bias ? bias + part.column : nullptr;
-    if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-      if (packed_ && bias) return kernels::addmm(from, packed_->forward, part.column, bias_part, added, part.of(y));
-    gemm_.add(from, transposed(weight_.middle_rows(part.column, part.columns)), bias_part, added, part.of(y));
+    forward_.add(from, part.column, bias_part, added, part.of(y));
   });
 }
 
 template <class T>
 void LinearProducts<T>::input_gradient(Matrix<const T> dy, Update update, Matrix<T> dx) const {
   for_product_ranges<T>(dy.rows, weight_.size() / 8, [=, *this](Index begin, Index end) {
-    const Matrix<const T> from = dy.middle_rows(begin, end - begin);
-    const Matrix<T> to = dx.middle_rows(begin, end - begin);
-    if constexpr (std::is_same_v<T, float> && kernels::packs_weights)
-      if (packed_ && packed_->backward.data()) return kernels::gemm(from, packed_->backward, 0, update, to);
-    gemm_(from, weight_, update, to);
+    backward_.product(dy.middle_rows(begin, end - begin), update, dx.middle_rows(begin, end - begin));
   });
 }
 
@@ -69,11 +79,12 @@ void LinearProducts<T>::weight_gradient(Matrix<const T> x, Matrix<const T> dy,
   if (!dw) return;
   const Matrix<T> mdw = dw.matrix(weight_.rows, weight_.columns);
   for_product_ranges<T>(weight_.rows, weight_.columns * x.rows / 8, [=, *this](Index begin, Index end) {
-    gemm_(transposed(dy.middle_columns(begin, end - begin)), x, dw.update, mdw.middle_rows(begin, end - begin));
+    forward_.gemm(transposed(dy.middle_columns(begin, end - begin)), x, dw.update, mdw.middle_rows(begin, end - begin));
   });
 }
 
 #define INSTANTIATE(T)                                                            \
+  template struct WeightOperand<T>;                                               \
   template LinearSizes linear_sizes(const char*, Var<T>, Var<T>, Var<T>, Var<T>); \
   template void bias_backward(Tape<T>&, Var<T>, Matrix<const T>);                 \
   template class LinearProducts<T>;

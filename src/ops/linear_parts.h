@@ -25,14 +25,27 @@ void bias_backward(Tape<T>& tape, Var<T> bias, Matrix<const T> dy);
 /// Returns the cost of a linear layer over `rows` rows; without `input_gradient`, dx is not computed.
 Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false, bool input_gradient = true);
 
+/// The weight B [in, out] of products A B, packed or not. It is not read if there is a packed copy of it.
+template <class T>
+struct WeightOperand {
+  kernels::Gemm gemm;
+  const kernels::PackedWeight* packed;  ///< a copy of B, or null
+  Operand<T> b;
+
+  /// Computes C = bias + addend + columns [column, column + C.columns) of A B; bias and addend are optional.
+  void add(Matrix<const T> a, Index column, const T* bias, Matrix<const T> addend, Matrix<T> c) const;
+
+  /// Computes C (+)= A B.
+  void product(Matrix<const T> a, Update update, Matrix<T> c) const;
+};
+
 /// Products of a linear layer with its weight W [out, in], or with packed copies of it if there are any.
 template <class T>
 class LinearProducts {
  public:
   LinearProducts(Tape<T>& tape, Var<T> weight)
-      : gemm_{tape.pass().execution.products},
-        weight_(weight.data(), weight.shape()[0], weight.shape()[1]),
-        packed_(tape.packed(weight)) {}
+      : LinearProducts({tape.pass().execution.products}, {weight.data(), weight.shape()[0], weight.shape()[1]},
+                       tape.packed(weight)) {}
 
   /// Computes y = x W^T + b + r: x [rows, in]; bias [out] and residual [rows, out] optional; y [rows, out].
   void forward(Matrix<const T> x, const T* bias, Matrix<const T> residual, Matrix<T> y) const;
@@ -44,9 +57,13 @@ class LinearProducts {
   void weight_gradient(Matrix<const T> x, Matrix<const T> dy, const typename Tape<T>::Target& dw) const;
 
  private:
-  kernels::Gemm gemm_;
+  LinearProducts(kernels::Gemm gemm, Matrix<const T> weight, const LinearWeight* packed)
+      : weight_(weight),
+        forward_{gemm, packed ? &packed->forward : nullptr, transposed(weight)},
+        backward_{gemm, packed && packed->backward.data() ? &packed->backward : nullptr, weight} {}
+
   Matrix<const T> weight_;
-  const LinearWeight* packed_;
+  WeightOperand<T> forward_, backward_;
 };
 
 }  // namespace heed

@@ -2,6 +2,7 @@
 
 #include "heed/cost/counted.h"
 #include "heed/base/parallel.h"
+#include "heed/kernels/grids/windows.h"
 
 namespace heed {
 
@@ -12,11 +13,22 @@ void PackedWeights<T>::pack(Products products, const Parameters<T>& parameters, 
     weights_.resize(static_cast<std::size_t>(list.size()));
     parallel_for(list.size(), [&](Index i) {
       const ParameterId id = static_cast<ParameterId>(i);
-      if (!list[id].multiplied) return;
-      LinearWeight& arranged = weights_[static_cast<std::size_t>(i)];
-      const Matrix<const float> weight(parameters[id].data(), list[id].shape[0], list[id].shape[1]);
-      arranged.forward.pack(products, transposed(weight));
-      if (gradients) arranged.backward.pack(products, weight);
+      const Multiplied multiplied = list[id].multiplied;
+      if (multiplied == Multiplied::no) return;
+      LinearWeight& packed = weights_[static_cast<std::size_t>(i)];
+      const View<const float> weight = parameters[id];
+      const Index outputs = list[id].shape[0], inputs = list[id].shape.elements() / outputs;
+      if (multiplied == Multiplied::linear) return packed.pack(products, {weight.data(), outputs, inputs}, gradients);
+      thread_local Buffer<float> memory;
+      if (memory.size() < outputs * inputs) memory = Buffer<float>(outputs * inputs);
+      const Matrix<float> by_windows(memory.data(), outputs, inputs);
+      kernels::gather_weights(weight, by_windows);
+      packed.pack(products, by_windows, gradients && multiplied == Multiplied::convolution);
+      if (!gradients || multiplied == Multiplied::convolution) return;
+      const Index channels = list[id].shape[1];
+      const Matrix<float> reversed(memory.data(), channels, outputs * inputs / channels);
+      kernels::gather_reversed_weights(weight, reversed);
+      packed.backward.pack(products, transposed(reversed));
     });
   }
 }

@@ -4,6 +4,7 @@
 
 #include "heed/base/random.h"
 #include "heed/base/with_threads.h"
+#include "heed/tape/packed_weights.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -70,6 +71,25 @@ Deviations deviations(const Sizes& s, bool depthwise, Tape<double>& tape) {
           deviation(tape.gradient(vb).data(), db)};
 }
 
+/// Returns y, dx and dW of a float convolution with the given packed copies of its weight, optional.
+std::vector<float> convolved(const Sizes& s, bool bias, Parameters<float>& parameters,
+                             const PackedWeights<float>* packed) {
+  Gradients<float> gradients(parameters);
+  gradients.reset();
+  Tensor<float> x(Shape{s.images, s.side * s.side, s.channels});
+  for (Index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(RandomStream(2).normal(i));
+  Tape<float> tape(Pass<float>{.parameters = &parameters, .packed = packed, .gradients = &gradients, .training = true});
+  const Var<float> input = tape.input(std::as_const(x).view());
+  const Var<float> y =
+      conv2d(input, tape.parameter(0), bias ? tape.parameter(1) : Var<float>{}, {s.side, s.side, s.stride, s.padding});
+  tape.backward(y, y.value());
+  std::vector<float> all(y.data(), y.data() + y.size());
+  const View<const float> dx = tape.gradient(input);
+  all.insert(all.end(), dx.data(), dx.data() + dx.size());
+  all.insert(all.end(), gradients.data(), gradients.data() + parameters[0].size());
+  return all;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(ops_conv2d)
@@ -101,6 +121,33 @@ BOOST_AUTO_TEST_CASE(plain_loops_agree) {
         }
       }
   }
+}
+
+// Packed copies change no bit, whether they are for forward passes alone or for gradients too.
+BOOST_AUTO_TEST_CASE(packed_weights_have_the_same_bits) {
+  for (const Sizes& s : {Sizes{3, 9, 16, 35, 3, 1, 1}, Sizes{3, 9, 16, 35, 3, 2, 1}, Sizes{2, 8, 5, 7, 5, 1, 2},
+                         Sizes{2, 8, 5, 7, 3, 1, 0}})
+    for (const bool bias : {false, true}) {
+      const Multiplied multiplied =
+          s.stride == 1 && s.padding > 0 ? Multiplied::centred_convolution : Multiplied::convolution;
+      ParameterList list;
+      list.add({.name = "weight",
+                .shape = {s.outputs, s.channels, s.kernel, s.kernel},
+                .initial = Initial::normal(1),
+                .multiplied = multiplied});
+      list.add({"bias", {s.outputs}, Initial::normal(1)});
+      Parameters<float> parameters(list);
+      parameters.initialise(1);
+      const std::vector<float> expected = convolved(s, bias, parameters, nullptr);
+      for (const bool gradients : {false, true}) {
+        PackedWeights<float> packed;
+        packed.pack(Products::exact, parameters, gradients);
+        BOOST_TEST((convolved(s, bias, parameters, &packed) == expected), s.kernel << " x " << s.kernel << ", stride "
+                                                                                   << s.stride << ", bias " << bias
+                                                                                   << ", gradients " << gradients);
+        if (kernels::packs_weights) BOOST_TEST(packed.find(0) != nullptr);
+      }
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

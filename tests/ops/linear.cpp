@@ -14,7 +14,7 @@ std::vector<T> results(Index rows, Products products) {
   constexpr Index in = 200, out = 330;
   ParameterList list;
   const ParameterId weight =
-      list.add({.name = "weight", .shape = {out, in}, .initial = Initial::normal(1), .multiplied = true});
+      list.add({.name = "weight", .shape = {out, in}, .initial = Initial::normal(1), .multiplied = Multiplied::linear});
   const ParameterId bias = list.add({"bias", {out}, Initial::normal(1)});
   Parameters<T> parameters(list);
   parameters.initialise(1);

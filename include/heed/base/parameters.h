@@ -50,18 +50,26 @@ struct PositionRows {
   Index front = 0, height = 0, width = 0;
 };
 
+/// Products that a weight is packed for, once per step (tape/packed_weights.h).
+enum class Multiplied {
+  no,
+  linear,               ///< [out, in]
+  convolution,          ///< [O, C, K, K]
+  centred_convolution,  ///< [O, C, K, K], each pixel with a window centred on it
+};
+
 /// Declaration of one tensor of a model, named as in weight files.
 struct ParameterSpec {
   std::string name{};
   Shape shape{};
   Initial initial{};
-  bool decay = true;           ///< true if weight decay applies
-  bool trainable = true;       ///< false for a buffer, which is stored with the weights but has no gradient
-  bool prepared = false;       ///< computed from others once per step (tape/preparation.h); not trainable, not in files
-  bool multiplied = false;     ///< the weight of a linear layer, packed once for many products
-  bool running = false;        ///< a buffer that training passes update
-  bool nonnegative = false;    ///< a variance: a negative value in a file is an error
-  bool training_only = false;  ///< belongs to a head used in training only; not in weight files
+  bool decay = true;      ///< true if weight decay applies
+  bool trainable = true;  ///< false for a buffer, which is stored with the weights but has no gradient
+  bool prepared = false;  ///< computed from others once per step (tape/preparation.h); not trainable, not in files
+  Multiplied multiplied = Multiplied::no;
+  bool running = false;              ///< a buffer that training passes update
+  bool nonnegative = false;          ///< a variance: a negative value in a file is an error
+  bool training_only = false;        ///< belongs to a head used in training only; not in weight files
   std::vector<Index> scaled_rows{};  ///< consecutive groups of rows whose gradients are scaled adaptively
   std::vector<RowPart> parts{};      ///< row groups of a fused layer, such as q, k and v
   PositionRows positions{};          ///< rows of a position embedding, for interpolation to another grid

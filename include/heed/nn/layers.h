@@ -96,7 +96,7 @@ class LinearLayer {
     weight_ = list.add({.name = name_ + ".weight",
                         .shape = {out, in},
                         .initial = Initial::truncated_normal(0.02),
-                        .multiplied = true});
+                        .multiplied = Multiplied::linear});
     if (bias) bias_ = list.add({name_ + ".bias", {out}, Initial::constant(0), false});
   }
 

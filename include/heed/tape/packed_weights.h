@@ -1,4 +1,4 @@
-// Packed weights of a model's linear layers.
+// Packed weights of a model's linear layers and convolutions.
 #pragma once
 
 #include "heed/kernels/products/packed_weight.h"
@@ -6,9 +6,15 @@
 
 namespace heed {
 
-/// A weight W [out, in] packed for x W^T, and for dy W if gradients are computed.
+/// A weight W [out, in] packed for x W^T, and for dy W if gradients are computed. W of a convolution is in the order of
+/// windows [O, K K C]; `backward` of a centred one is for windows of dy.
 struct LinearWeight {
   kernels::PackedWeight forward, backward;
+
+  void pack(Products products, Matrix<const float> W, bool gradients) {
+    forward.pack(products, transposed(W));
+    if (gradients) backward.pack(products, W);
+  }
 };
 
 /// Packed copies of the weights that are `multiplied`, from the last pack(). Empty for double and in builds without

@@ -28,6 +28,10 @@ struct Windows {
   Range rows_at(Index out) const { return range(out, height); }
   Range columns_at(Index out) const { return range(out, width); }
 
+  /// Returns true if each pixel has a window centred on it. Then dx is the convolution of dy with the reversed weights:
+  /// dx(p) = sum over taps t of W(-t)^T dy(p + t).
+  bool centred() const { return stride == 1 && 2 * padding == kernel - 1; }
+
   /// Number of pairs of a window and an image position that it covers.
   Index covered() const {
     Index rows = 0, columns = 0;
@@ -71,6 +75,35 @@ void for_each_run(const Windows& w, Index begin, Index end, const F& f) {
       }
     }
   }
+}
+
+/// Calls f(index in W [O, C, K, K], output, tap, channel) for all weights, one cache line of outputs at a time, since
+/// outputs are contiguous in one of the two layouts.
+template <class F>
+void for_each_weight(const Shape& w, const F& f) {
+  constexpr Index line = 16;
+  const Index outputs = w[0], channels = w[1], taps = w[2] * w[3];
+  for (Index first = 0; first < outputs; first += line)
+    for (Index c = 0; c < channels; ++c)
+      for (Index t = 0; t < taps; ++t)
+        for (Index o = first; o < std::min(first + line, outputs); ++o) f((o * channels + c) * taps + t, o, t, c);
+}
+
+/// Copies weights [O, C, K, K] to the rows of W [O, K K C], in the order of gather_windows().
+template <class T>
+void gather_weights(View<const std::type_identity_t<T>> weight, Matrix<T> W) {
+  for_each_weight(weight.shape(), [=, channels = weight.shape()[1]](Index from, Index o, Index t, Index c) {
+    W(o, t * channels + c) = weight.data()[from];
+  });
+}
+
+/// Copies weights [O, C, K, K] to the rows of W [C, K K O] with taps reversed: the weights of dx as a convolution of
+/// dy.
+template <class T>
+void gather_reversed_weights(View<const std::type_identity_t<T>> weight, Matrix<T> W) {
+  const Index outputs = weight.shape()[0], last = weight.shape()[2] * weight.shape()[3] - 1;
+  for_each_weight(weight.shape(),
+                  [=](Index from, Index o, Index t, Index c) { W(c, (last - t) * outputs + o) = weight.data()[from]; });
 }
 
 /// Copies the windows of the window rows [begin, end) to the rows of patches [windows, kernel kernel channels], taps
