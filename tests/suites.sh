@@ -3,6 +3,8 @@
 # print messages, and the number of passed test cases.
 #
 #   sh tests/suites.sh BUILD [OPTION...]      BUILD: the directory of the build; OPTION: for the test program
+#
+# SUITES, names separated by spaces: only these, in this order, up to the first that fails.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -13,7 +15,9 @@ logs=$(mktemp -d)
 trap 'rm -rf -- "$logs"' EXIT
 trap 'exit 130' INT TERM HUP
 
-export tests logs
+# xargs runs no further command after one that exits with 255.
+failure=${SUITES:+255}
+export tests logs failure
 # $1: processes at a time, the rest: options. Suites are read from standard input.
 run() {
   processes=$1
@@ -22,24 +26,24 @@ run() {
   xargs -P "$processes" -I{} sh -c 'suite=$1; shift
     "$tests" --report_level=short --color_output=no --run_test="$suite" "$@" >"$logs/$suite" 2>&1 || touch "$logs/$suite.failed"
     grep -vE "^(Running [0-9]+ test cases?\.\.\.|\*\*\* No errors detected|Test module .* has passed.*|  [0-9]+ .* out of [0-9]+ (passed|skipped)|)$" \
-      "$logs/$suite" | sed "s/^/$suite: /" || true' sh {} "$@"
+      "$logs/$suite" | sed "s/^/$suite: /"
+    [ ! -e "$logs/$suite.failed" ] || exit "${failure:-0}"' sh {} "$@"
 }
 "$tests" --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p' >"$logs/all"
-# Alone: cli_memory gives programs with little memory a minute, memory counts calls of newly started threads. In all
-# others, waiting threads yield the CPU to other suites.
 # First: the longest suites, since one that starts last leaves CPUs idle.
-alone='cli_memory memory'
 first='claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
-{
-  printf '%s\n' $alone | run 1 "$@"
-  export OMP_WAIT_POLICY=passive
-  { printf '%s\n' $alone $first; cat "$logs/all"; } | awk '!seen[$0]++' | tail -n +3 | run "$(nproc)" "$@"
-}
+if [ -n "${SUITES:-}" ]; then printf '%s\n' $SUITES; else { printf '%s\n' $first; cat "$logs/all"; } | awk '!seen[$0]++'; fi \
+  >"$logs/order"
+# Alone: cli_memory gives programs with little memory a minute, memory counts calls of newly started threads. In all
+# others, waiting threads yield the CPU to other suites.
+alone='cli_memory|memory'
+{ grep -vxE "$alone" "$logs/order" | OMP_WAIT_POLICY=passive run "$(nproc)" "$@" &&
+  grep -xE "$alone" "$logs/order" | run 1 "$@"; } || status=1
 
 # Each suite prints its cases out of all: "17 test cases out of 1068 passed".
 cat "$logs"/* | awk '/ test cases? out of / { all = $6; if ($7 == "passed") passed += $1 }
-  END { print "  " passed + 0 " test cases out of " all + 0 " passed"; exit passed + 0 != all + 0 }' || status=1
+  END { print "  " passed + 0 " test cases out of " all + 0 " passed"; exit passed + 0 != all + 0 && ENVIRON["SUITES"] == "" }' || status=1
 for failed in "$logs"/*.failed; do
   [ ! -e "$failed" ] || { echo "tests/suites.sh: $(basename "$failed" .failed) failed" >&2; status=1; }
 done
