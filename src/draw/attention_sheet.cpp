@@ -122,7 +122,8 @@ class Drawing {
     number(signed_ ? "-max" : "0", 0);
     if (signed_) number("0", 1);
     number("max", 2);
-    canvas_.text(y + height + 6 + line_height, at_.header_text, "max: the number below each map", pale_ink);
+    const char* const explanation = signed_ ? "max: below a map, dash: negative" : "max: the number below each map";
+    canvas_.text(y + height + 6 + line_height, at_.header_text, explanation, pale_ink);
   }
 
   void row(const SheetRow& row, Index y) {
@@ -158,7 +159,22 @@ class Drawing {
         const auto pixel = static_cast<std::size_t>(row * at_.cell + column);
         canvas_.set(y + row, x + column, over_grey(colour(share), grey ? grey->pixels[pixel] : brightest));
       }
+    mark_negative(y, x, weights, largest);
     centred(y + at_.cell + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
+  }
+
+  /// Draws a dash on each weight below a tenth of -`largest`, if there is room: the sign is visible without colours.
+  void mark_negative(Index y, Index x, Matrix<const float> weights, float largest) {
+    constexpr Index least = 10;
+    const Index height = at_.cell / weights.rows, width = at_.cell / weights.columns;
+    if (std::min(height, width) < least) return;
+    for (Index row = 0; row < weights.rows; ++row)
+      for (Index column = 0; column < weights.columns; ++column) {
+        const float weight = weights(row, column);
+        if (weight >= -largest / 10) continue;
+        const Index top = row * at_.cell / weights.rows + height / 2, left = column * at_.cell / weights.columns;
+        canvas_.fill(y + top - 1, x + left + width / 3, 2, width / 3, weight < -largest / 2 ? paper : ink);
+      }
   }
 
   /// White within black contrasts with every colour.

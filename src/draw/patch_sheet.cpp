@@ -23,7 +23,8 @@ const ClassColour& colour_of(Index label) { return palette[(label - 1) % static_
 
 }  // namespace
 
-Image patch_sheet(const std::vector<PatchPicture>& pictures, Index patch, Index scale) {
+Image patch_sheet(const std::vector<PatchPicture>& pictures, const std::vector<std::string>& names, Index patch,
+                  Index scale) {
   constexpr Index gap = 2;  // between the images, in image pixels
   const auto [channels, height, width] = pictures.front().image.size;
   const Index across = width + gap, down = height + gap;
@@ -44,6 +45,16 @@ Image patch_sheet(const std::vector<PatchPicture>& pictures, Index patch, Index 
       for (const auto& [place, label] : {std::pair<Index, int>{1, picture.predicted[at]}, {2, picture.truth[at]}})
         draw(place, y, x, label == 0 ? Colour{half, half, half} : over_grey(colour_of(label).colour, pixel));
     }
+    const Index columns = width / patch, side = patch * scale;
+    if (side > capital_height + 4)
+      for (std::size_t i = 0; i < picture.truth.size(); ++i)
+        for (const auto& [place, label] : {std::pair<Index, int>{1, picture.predicted[i]}, {2, picture.truth[i]}}) {
+          if (label == 0) continue;
+          const std::string letter = names[static_cast<std::size_t>(label)].substr(0, 1);
+          const Index y = (top + static_cast<Index>(i) / columns * patch) * scale + (side - capital_height) / 2;
+          const Index x = (place * across + static_cast<Index>(i) % columns * patch) * scale;
+          canvas.text(y, x + (side - text_width(letter)) / 2, letter, {0, 0, 0});
+        }
     top += down;
   }
   return canvas.image();

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 
 using namespace heed;
 using heed::test::pixel;
@@ -185,7 +186,29 @@ BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
   sheet.rows[0].weights[0] = -3;
   image = draw_attention(sheet);
   BOOST_TEST(count(image, most) == 0);
-  BOOST_TEST(count(image, least) >= 76 * 76);
+  BOOST_TEST(count(image, least) >= 76 * 76 - 2 * 25);  // without its dash
+}
+
+// Patches of 76 x 76; white on dark colours, dark on light ones, none on numbers near zero.
+BOOST_AUTO_TEST_CASE(negative_weights_have_a_dash) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};
+  Tensor<float>& weights = sheet.rows[1].weights;  // the largest is 3
+  const auto check = [&](float weight, std::optional<Colour> dash) {
+    weights[0] = weight;
+    const Image image = draw_attention(sheet);
+    const Index top = image.size.height - 28 - 24 - 152, left = 28 + text_width("softmax") + 14;
+    const Colour around = over_grey(diverging_colour(static_cast<double>(weight) / 3), 0);
+    for (const auto& [y, x] : {std::pair<Index, Index>{37, 25}, {38, 49}})
+      BOOST_TEST((pixel(image, top + y, left + x) == dash.value_or(around)), weight);
+    for (const auto& [y, x] : {std::pair<Index, Index>{37, 24}, {38, 50}, {36, 25}, {39, 49}})
+      BOOST_TEST((pixel(image, top + y, left + x) == around), weight);
+  };
+  weights[1] = -0.1F;  // the scale has negative numbers even if the first one is positive
+  check(-3, white);
+  check(-1.4F, Colour{34, 34, 34});
+  check(-0.2F, {});
+  check(3, {});
 }
 
 BOOST_AUTO_TEST_CASE(a_map_of_zeros_is_drawn) {

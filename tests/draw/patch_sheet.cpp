@@ -23,7 +23,7 @@ BOOST_AUTO_TEST_SUITE(draw_patches)
 // Three columns of 4 pixels, scaled by 3 and separated by 2; equal rows.
 BOOST_AUTO_TEST_CASE(image_told_and_truth_stand_side_by_side) {
   const Image sheet =
-      patch_sheet({picture(200, {1, 0, 2, 11}, {0, 1, 1, 2}), picture(90, {2, 2, 2, 2}, {1, 1, 1, 1})}, 2, 3);
+      patch_sheet({picture(200, {1, 0, 2, 11}, {0, 1, 1, 2}), picture(90, {2, 2, 2, 2}, {1, 1, 1, 1})}, {}, 2, 3);
   BOOST_TEST(sheet.size.height == 3 * (2 * 4 + 2));
   BOOST_TEST(sheet.size.width == 3 * (3 * 4 + 2 * 2));
   const auto patch = [&](Index picture, Index column, Index row, Index across) {
@@ -42,6 +42,26 @@ BOOST_AUTO_TEST_CASE(image_told_and_truth_stand_side_by_side) {
   BOOST_TEST((patch(1, 2, 0, 0) == over_grey(blue, 90)));
   BOOST_TEST((pixel(sheet, 0, 3 * 4) == Colour{255, 255, 255}));
   BOOST_TEST((pixel(sheet, 3 * 4, 0) == Colour{255, 255, 255}));
+}
+
+// In patches of 20 pixels.
+BOOST_AUTO_TEST_CASE(large_patches_have_the_initial_of_their_class) {
+  const std::vector<std::string> names{"background", "zero", "one"};
+  const Image sheet = patch_sheet({picture(200, {1, 0, 0, 0}, {0, 2, 0, 0})}, names, 2, 10);
+  const auto drawn = [&](Index column, Index row, Index across, const char* letter) {
+    Canvas canvas(20, 20, {255, 255, 255});
+    canvas.text(3, (20 - text_width(letter)) / 2, letter, {0, 0, 0});
+    for (Index y = 0; y < 20; ++y)
+      for (Index x = 0; x < 20; ++x)
+        if ((pixel(sheet, 20 * row + y, 10 * (6 * column + 2 * across) + x) == Colour{0, 0, 0}) !=
+            (pixel(canvas.image(), y, x) == Colour{0, 0, 0}))
+          return false;
+    return true;
+  };
+  BOOST_TEST(drawn(1, 0, 0, "z"));
+  BOOST_TEST(drawn(2, 0, 1, "o"));
+  BOOST_TEST(!drawn(2, 0, 1, "z"));
+  BOOST_TEST(drawn(1, 1, 1, ""));
 }
 
 BOOST_AUTO_TEST_CASE(the_legend_names_colours) {

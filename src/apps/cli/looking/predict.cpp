@@ -117,7 +117,7 @@ int predict_patches(const PredictArguments& a, TrainedModel& trained) {
       predicted = static_cast<int>(std::max_element(row, row + classes) - row);
       row += classes;
     }
-  save_png(a.out, patch_sheet(pictures, x.model.patch, 4));
+  save_png(a.out, patch_sheet(pictures, scenes.class_names(), x.model.patch, 6));
   std::cout << fmt::format("{}: scenes, predicted classes of their patches, true classes\n{}\n", a.out,
                            patch_legend(scenes.class_names()));
   return ok;

@@ -27,11 +27,11 @@ struct ScenesRun {
 
 /// Returns a column of a sheet of pictures 56 pixels wide, at 4 pixels each.
 Image column(const Image& sheet, Index which) {
-  Image part{{3, sheet.size.height, 56 * 4}, {}};
+  Image part{{3, sheet.size.height, 56 * 6}, {}};
   for (Index c = 0; c < 3; ++c)
     for (Index y = 0; y < sheet.size.height; ++y) {
-      const auto from = sheet.pixels.begin() + (c * sheet.size.height + y) * sheet.size.width + which * 58 * 4;
-      part.pixels.insert(part.pixels.end(), from, from + 56 * 4);
+      const auto from = sheet.pixels.begin() + (c * sheet.size.height + y) * sheet.size.width + which * 58 * 6;
+      part.pixels.insert(part.pixels.end(), from, from + 56 * 6);
     }
   return part;
 }
@@ -50,7 +50,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
     scenes.read(i == 0 ? 0 : 5, expected[i].image, expected[i].truth.data());
     expected[i].predicted = expected[i].truth;
   }
-  const Image drawn = load_image(picture), right = patch_sheet(expected, 4, 4);
+  const Image drawn = load_image(picture), right = patch_sheet(expected, scenes.class_names(), 4, 6);
   BOOST_REQUIRE((drawn.size == right.size));
   BOOST_TEST(column(drawn, 0).pixels == column(right, 0).pixels);
   BOOST_TEST(column(drawn, 2).pixels == column(right, 2).pixels);
