@@ -85,8 +85,8 @@ def mark_some(count):
 
 def legend_below(figure, handles, columns=1, title=None):
     """Puts a legend below all panels of a figure, and takes its height from theirs. The handles have labels."""
-    lines = math.ceil(sum(handle.get_label().count("\n") + 1 for handle in handles) / columns)
-    height = (0.24 * lines + (0.3 if title else 0.1)) / figure.get_figheight()
+    breaks = sum(handle.get_label().count("\n") for handle in handles)
+    height = (0.22 * math.ceil(len(handles) / columns) + 0.19 * breaks + (0.5 if title else 0.15)) / figure.get_figheight()
     figure.get_layout_engine().set(rect=(0, height, 1, 1 - height))
     figure.legend(handles=handles, loc="lower left", ncols=columns, title=title, frameon=False, alignment="left", fontsize=11)
 

@@ -2,6 +2,7 @@
 """Draw the growth of attention's time and memory with the number of tokens, from the output of heed scaling."""
 
 import math
+import textwrap
 from pathlib import Path
 
 import figures
@@ -26,14 +27,14 @@ def number(text, where, least=-math.inf):
 
 
 def read(path):
-    """{mechanism: {pass: [rows by tokens]}}, and a line for each omitted size."""
-    curves, left_out = {}, []
+    """{mechanism: {pass: [rows by tokens]}}, and a text about each mechanism with omitted sizes."""
+    curves, left_out = {}, {}
     columns = ("mechanism", "tokens", "pass", "seconds", "bytes", "time_exponent", "memory_exponent", "skipped")
     for line, row in figures.read_table(path, texts=columns, numbers=()):
         if row["pass"] not in PASSES:
             raise BadInput(f"{path}:{line}: pass is '{row['pass']}'; expected forward or backward")
         if row["skipped"]:
-            left_out.append(f"{row['mechanism']}, {row['tokens']} tokens: {row['skipped']}")
+            left_out.setdefault(row["mechanism"], f"{row['mechanism']} from {row['tokens']} tokens ({row['skipped'].split(';')[0]})")
             continue
         for name in ("tokens", "seconds", "bytes"):
             row[name] = number(row[name], f"{path}:{line}: {name}", least=0)
@@ -42,7 +43,7 @@ def read(path):
         curves.setdefault(row["mechanism"], {name: [] for name in PASSES})[row["pass"]].append(row)
     if not curves:
         raise BadInput(f"{path}: has no measured sizes")
-    return curves, list(dict.fromkeys(left_out))
+    return curves, list(left_out.values())
 
 
 def label_of(mechanism, passes):
@@ -82,7 +83,7 @@ def draw(curves, left_out, output):
 
     columns = groups(curves)
     styles = dict(zip(curves, figures.line_styles(curves)))
-    figure, panels = pyplot.subplots(len(PANELS), len(columns), figsize=(figures.WIDTH, 3.2 * len(PANELS) + 0.24 * (len(curves) + len(left_out))),
+    figure, panels = pyplot.subplots(len(PANELS), len(columns), figsize=(figures.WIDTH, 3.2 * len(PANELS) + 0.23 * len(curves) + 0.3 * len(left_out)),
                                      layout="constrained", squeeze=False)
     for column, group in zip(panels.T, columns):
         square = any(e > 1.5 for p in group.values() for n in PASSES for e in [p[n][0]["time_exponent"] or 0] if p[n])
@@ -91,7 +92,7 @@ def draw(curves, left_out, output):
         row[0].set_ylabel(f"{title}, {unit}")
     handles = [Line2D([], [], **styles[mechanism], label=label_of(mechanism, curves[mechanism])) for group in columns for mechanism in group]
     if left_out:
-        handles.append(Line2D([], [], linestyle="", label="not measured: " + ";\n".join(left_out)))
+        handles.append(Line2D([], [], linestyle="", label="\n".join(textwrap.wrap("not measured: " + ", ".join(left_out), 66))))
     figures.legend_below(figure, handles, title="exponents of N: time forward, backward, memory")
     figures.save(figure, output, dpi=96)
 
