@@ -88,7 +88,10 @@ std::vector<std::uint8_t> read_whole(const std::string& path) {
 
 /// Limits of a JPEG. Encoders write about ten scans and a few parts for each; even an empty scan costs up to 5 ns per
 /// pixel.
-constexpr Index max_parts = 10'000, max_scans = 100, max_scanned_pixels = Index{1} << 29;
+constexpr Index max_parts = 10'000, max_scans = 100;
+
+/// Returns the limit of pixels in all scans, which grows with the file: a large photograph is, an attack need not be.
+Index max_scanned_pixels(Index bytes) { return (Index{1} << 29) + 256 * bytes; }
 
 /// Parses the size in a header; channels are 0 if `bytes` do not begin with a complete header.
 ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
@@ -207,9 +210,10 @@ Image load_image(const std::string& path, std::uint8_t background, bool oriented
   const std::unique_lock<std::mutex> alone = large_image_lock(image.size);
   require(chunks_fit(bytes), "{}: the image cannot be decoded: the file ends within a chunk", path);
   const Index scans = data::jpeg_demands(bytes).scans;
-  require(scans <= max_scans && scans * image.size.pixels() <= max_scanned_pixels,
-          "{}: {} scans of {}x{} pixels; expected at most {} scans, and {} pixels in all scans", path, scans,
-          image.size.width, image.size.height, max_scans, max_scanned_pixels);
+  const Index most_pixels = max_scanned_pixels(static_cast<Index>(bytes.size()));
+  require(scans <= max_scans && scans * image.size.pixels() <= most_pixels,
+          "{}: {} scans of {}x{} pixels in {} bytes; expected at most {} scans, and {} pixels in all scans", path,
+          scans, image.size.width, image.size.height, bytes.size(), max_scans, most_pixels);
   const bool alpha = bytes[0] != 0xff;  // JPEG has no alpha channel, other formats may
   const int channels = static_cast<int>(image.size.channels), decoded = channels + alpha;
   int width = 0, height = 0, components = 0;

@@ -45,6 +45,9 @@ std::vector<Taps> taps_of(Index from, Index to, Filter filter) {
 
 using Plane = std::vector<float>;
 
+/// Rows whose width is changed together: only these are in memory as floats at their full width.
+constexpr Index strip_rows = 64;
+
 /// Computes weighted means of rows of `width` values; each result is a row.
 Plane mix_rows(const Plane& from, Index width, const std::vector<Taps>& taps) {
   Plane to(taps.size() * static_cast<std::size_t>(width));
@@ -78,11 +81,16 @@ Image resampled(const Image& image, const Box& box, Index height, Index width, F
   result.pixels.reserve(static_cast<std::size_t>(result.size.elements()));
   for (Index channel = 0; channel < image.size.channels; ++channel) {
     Plane plane;
-    for (Index y = box.top; y < box.bottom; ++y) {
-      const std::uint8_t* const row = image.pixels.data() + (channel * image.size.height + y) * image.size.width;
-      plane.insert(plane.end(), row + box.left, row + box.right);
+    for (Index top = box.top; top < box.bottom; top += strip_rows) {
+      const Index rows = std::min(strip_rows, box.bottom - top);
+      Plane strip;
+      for (Index y = top; y < top + rows; ++y) {
+        const std::uint8_t* const row = image.pixels.data() + (channel * image.size.height + y) * image.size.width;
+        strip.insert(strip.end(), row + box.left, row + box.right);
+      }
+      if (box.width() != width) strip = turned(mix_rows(turned(strip, box.width()), rows, across), rows);
+      plane.insert(plane.end(), strip.begin(), strip.end());
     }
-    if (box.width() != width) plane = turned(mix_rows(turned(plane, box.width()), box.height(), across), box.height());
     if (box.height() != height) plane = mix_rows(plane, width, down);
     std::transform(plane.begin(), plane.end(), std::back_inserter(result.pixels), to_byte<float>);
   }

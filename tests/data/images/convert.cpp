@@ -34,6 +34,19 @@ BOOST_AUTO_TEST_CASE(shrinking_averages_all_pixels) {
     for (int x = 1; x < 7; ++x) BOOST_TEST(std::abs(half.pixels[static_cast<std::size_t>(8 * y + x)] - 128) <= 1);
 }
 
+// Rows are narrowed in strips of 64.
+BOOST_AUTO_TEST_CASE(each_row_is_narrowed_by_itself) {
+  constexpr Index rows = 150, columns = 7, narrow = 3;
+  Image all{{1, rows, columns}, {}};
+  for (Index i = 0; i < rows * columns; ++i) all.pixels.push_back(static_cast<std::uint8_t>(i * i % 251));
+  const Image result = convert(all, {1, rows, narrow});
+  for (Index y = 0; y < rows; ++y) {
+    const auto row = all.pixels.begin() + y * columns;
+    const Image alone = convert(Image{{1, 1, columns}, {row, row + columns}}, {1, 1, narrow});
+    BOOST_TEST(std::equal(alone.pixels.begin(), alone.pixels.end(), result.pixels.begin() + y * narrow), "row " << y);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_flat_image_stays_flat_at_any_size) {
   const Image flat{{3, 10, 14}, Bytes(3 * 140, 77)};
   for (const ImageSize size : {ImageSize{3, 3, 5}, ImageSize{3, 31, 17}, ImageSize{3, 1, 1}, ImageSize{3, 10, 29}}) {

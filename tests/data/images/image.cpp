@@ -37,7 +37,7 @@ Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows, std::uint8_t co
 }
 
 /// Returns a grey progressive JPEG of 8 side x 8 side pixels with `scans` empty scans.
-Bytes progressive_jpeg(std::uint8_t side, int scans) {
+Bytes progressive_jpeg(int side, int scans) {
   Bytes bytes = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0};  // all quantised by 1
   append(bytes, Bytes(64, 1));
   const auto high = static_cast<std::uint8_t>(side >> 5), low = static_cast<std::uint8_t>(side << 3);
@@ -122,6 +122,10 @@ BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
 BOOST_FIXTURE_TEST_CASE(scans_of_a_jpeg_are_limited, Written) {
   BOOST_TEST(load(progressive_jpeg(1, 100)).pixels.size() == 64u);
   check_error([&] { load(progressive_jpeg(1, 101)); }, {path, "101 scans", "at most 100"});
+  // 2^29 pixels and 256 for each byte of the file.
+  const Bytes large = progressive_jpeg(1250, 6);
+  check_error([&] { load(large); }, {path, "6 scans of 10000x10000 pixels",
+                                     std::to_string((1 << 29) + 256 * large.size()) + " pixels in all"});
 }
 
 // Segments without content, then consecutive empty Huffman tables.
