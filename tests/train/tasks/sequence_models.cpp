@@ -419,7 +419,7 @@ BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
   std::vector<std::string> causal;
   for (const MechanismEntry& entry : mechanisms())
     if (std::any_of(decoders().begin(), decoders().end(),
-                    [&](const Setting& setting) { return setting.mechanism == entry.name; }))
+                    [&](const Setting& setting) { return std::string_view(setting.mechanism) == entry.name; }))
       causal.emplace_back(entry.name);
   check_refused(
       lm, {"sima"},
