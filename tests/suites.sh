@@ -33,8 +33,11 @@ run() {
 # First: the longest suites, since one that starts last leaves CPUs idle.
 first='selftest claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
-if [ -n "${SUITES:-}" ]; then printf '%s\n' $SUITES; else { printf '%s\n' $first; cat "$logs/all"; } | awk '!seen[$0]++'; fi \
-  >"$logs/order"
+if [ -n "${SUITES:-}" ]; then
+  printf '%s\n' $SUITES
+else
+  { printf '%s\n' $first; cat "$logs/all"; } | awk '!seen[$0]++'
+fi >"$logs/order"
 # Alone: cli_memory gives programs with little memory a minute, memory counts calls of newly started threads. In all
 # others, waiting threads yield the CPU to other suites.
 alone='cli_memory|memory'

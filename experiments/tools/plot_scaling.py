@@ -34,7 +34,7 @@ def read(path):
         if row["pass"] not in PASSES:
             raise BadInput(f"{path}:{line}: pass is '{row['pass']}'; expected forward or backward")
         if row["skipped"]:
-            left_out.setdefault(row["mechanism"], f"{row['mechanism']} from {row['tokens']} tokens ({row['skipped'].split(';')[0]})")
+            left_out.setdefault(row["mechanism"], f"{row['mechanism']} from {row['tokens']} tokens ({row['skipped']})")
             continue
         for name in ("tokens", "seconds", "bytes"):
             row[name] = number(row[name], f"{path}:{line}: {name}", least=0)
@@ -83,7 +83,7 @@ def draw(curves, left_out, output):
 
     columns = groups(curves)
     styles = dict(zip(curves, figures.line_styles(curves)))
-    figure, panels = pyplot.subplots(len(PANELS), len(columns), figsize=(figures.WIDTH, 3.2 * len(PANELS) + 0.23 * len(curves) + 0.3 * len(left_out)),
+    figure, panels = pyplot.subplots(len(PANELS), len(columns), figsize=(figures.WIDTH, 3.2 * len(PANELS) + 0.23 * len(curves) + 0.4 * len(left_out)),
                                      layout="constrained", squeeze=False)
     for column, group in zip(panels.T, columns):
         square = any(e > 1.5 for p in group.values() for n in PASSES for e in [p[n][0]["time_exponent"] or 0] if p[n])

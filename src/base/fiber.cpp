@@ -83,7 +83,8 @@ void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
   __tsan_switch_to_fiber(to.sanitizer, 0);
 #endif
 #ifdef HEED_JUMPS
-  // swapcontext would also save the signal mask, by a system call that takes longer than all else.
+  // swapcontext would also save the signal mask, by a system call that takes longer than all else, and the
+  // floating-point mode, which is the same in all threads (subnormals.h).
   if (_setjmp(from.place) == 0) {
     if (to.entered) heed_jump(to.place, 1);
     to.entered = true;

@@ -114,13 +114,13 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
         const auto dx = tape.target(x);
         if (!dx) return;
         // [O, taps], or the reversed weights [C, taps of dy].
-        const bool is_packed = packed && packed->backward.data();
-        const typename Tape<T>::Scratch scratch(tape, is_packed ? 0 : outputs * taps);
+        const kernels::PackedWeight* const packed_backward = packed ? packed->for_gradients() : nullptr;
+        const typename Tape<T>::Scratch scratch(tape, packed_backward ? 0 : outputs * taps);
         if (w.centred()) {
           const Strips around{{outputs, w.height, w.width, w.kernel, w.stride, w.padding}, images};
           const Matrix<T> reversed(scratch.data(), w.channels, around.windows.taps());
-          if (!is_packed) kernels::gather_reversed_weights(weight.value(), reversed);
-          const WeightOperand<T> backward{gemm, is_packed ? &packed->backward : nullptr, transposed(reversed)};
+          if (!packed_backward) kernels::gather_reversed_weights(weight.value(), reversed);
+          const WeightOperand<T> backward{gemm, packed_backward, transposed(reversed)};
           for_row_ranges(around.count(), around.rows * w.width * taps * outputs / 8, [=](Index begin, Index end) {
             for (Index i = begin; i < end; ++i) {
               const Strips::Strip s = around[i];
@@ -130,8 +130,8 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
           });
         } else {
           const Matrix<T> all(scratch.data(), outputs, taps);
-          if (!is_packed) kernels::gather_weights(weight.value(), all);
-          const WeightOperand<T> backward{gemm, is_packed ? &packed->backward : nullptr, all};
+          if (!packed_backward) kernels::gather_weights(weight.value(), all);
+          const WeightOperand<T> backward{gemm, packed_backward, all};
           for_row_ranges(images, strips.per_image * work, [=](Index begin, Index end) {
             const Index size = strips.image_size();
             if (dx.update == Update::assign) std::fill(dx.data + begin * size, dx.data + end * size, T(0));

@@ -60,7 +60,7 @@ class LinearProducts {
   LinearProducts(kernels::Gemm gemm, Matrix<const T> weight, const LinearWeight* packed)
       : weight_(weight),
         forward_{gemm, packed ? &packed->forward : nullptr, transposed(weight)},
-        backward_{gemm, packed && packed->backward.data() ? &packed->backward : nullptr, weight} {}
+        backward_{gemm, packed ? packed->for_gradients() : nullptr, weight} {}
 
   Matrix<const T> weight_;
   WeightOperand<T> forward_, backward_;

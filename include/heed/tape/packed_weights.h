@@ -15,6 +15,9 @@ struct LinearWeight {
     forward.pack(products, transposed(W));
     if (gradients) backward.pack(products, W);
   }
+
+  /// Returns `backward`; null if it is not packed.
+  const kernels::PackedWeight* for_gradients() const { return backward.data() ? &backward : nullptr; }
 };
 
 /// Packed copies of the weights that are `multiplied`, from the last pack(). Empty for double and in builds without

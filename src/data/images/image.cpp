@@ -90,7 +90,7 @@ std::vector<std::uint8_t> read_whole(const std::string& path) {
 /// pixel.
 constexpr Index max_parts = 10'000, max_scans = 100;
 
-/// Returns the limit of pixels in all scans, which grows with the file: a large photograph is, an attack need not be.
+/// Returns the limit of pixels in all scans. It grows with the file: photographs are large files, attacks can be small.
 Index max_scanned_pixels(Index bytes) { return (Index{1} << 29) + 256 * bytes; }
 
 /// Parses the size in a header; channels are 0 if `bytes` do not begin with a complete header.
