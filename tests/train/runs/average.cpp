@@ -48,6 +48,24 @@ BOOST_AUTO_TEST_CASE(weights_are_averaged_update_by_update) {
   }
 }
 
+// With --init the average begins with the weights of the file, which a learning rate of 0 keeps.
+BOOST_AUTO_TEST_CASE(an_average_begins_with_the_given_weights) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.dtype = "f64";
+  BOOST_TEST((run(x, workshop / "given") == Outcome::finished));
+  x.train.seed += 1;
+  x.train.ema = 0.7;
+  x.optim.lr = 0;
+  x.optim.min_lr = 0;
+  const std::string directory = workshop / "run", name = "blocks.0.attn.qkv.weight";
+  BOOST_TEST((run(x, directory, false, workshop / "given/last.safetensors") == Outcome::finished));
+  const std::vector<double> given = tensor_of(workshop / "given", name);
+  BOOST_TEST(tensor_of(directory, name) == given, boost::test_tools::per_element());
+  const std::vector<double> average = tensor_of(directory, "heed.average." + name);
+  for (std::size_t i = 0; i < given.size(); ++i) BOOST_TEST(std::abs(average[i] - given[i]) < 1e-15);  // rounding
+}
+
 // landmark_index holds token positions.
 BOOST_AUTO_TEST_CASE(buffers_are_not_averaged) {
   const Workshop workshop;

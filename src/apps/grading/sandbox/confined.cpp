@@ -25,6 +25,9 @@ namespace heed {
 
 namespace {
 
+/// Sent instead of errno if the kernel refuses to confine the child.
+constexpr char cannot_confine = 0;
+
 /// Process killed by signals together with this one.
 volatile pid_t last_started = -1;
 
@@ -41,7 +44,7 @@ struct Start {
   SyscallFilter& filter;
   FileRules files;
   int requests, answers;
-  int failure;  ///< socket: receives the filter's listener, and a byte if exec fails; closed by exec
+  int failure;  ///< socket: receives the filter's listener, and errno if a step before exec fails; closed by exec
   pid_t parent;
 };
 
@@ -79,8 +82,7 @@ bool send_file(int socket, int file) {
 }
 
 /// Receives one byte, and the file that send_file() sends with it. Returns 0 if the other side is closed first.
-ssize_t receive_file(int socket, int& file) {
-  char byte = 0;
+ssize_t receive_file(int socket, char& byte, int& file) {
   iovec data{&byte, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)]{};
   msghdr message{};
@@ -94,10 +96,16 @@ ssize_t receive_file(int socket, int& file) {
 
 /// Runs in the child between fork and exec.
 [[noreturn]] void become(Start& start) {
-  const auto step = [&start](bool done) {
-    if (done) return;
-    while (::write(start.failure, "!", 1) < 0 && errno == EINTR) continue;
+  const auto fail = [&start](int error) {
+    const char byte = static_cast<char>(error);
+    while (::write(start.failure, &byte, 1) < 0 && errno == EINTR) continue;
     _exit(1);
+  };
+  const auto step = [&fail](bool done) {
+    if (!done) fail(errno);
+  };
+  const auto confine = [&fail](bool done) {
+    if (!done) fail(cannot_confine);
   };
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -118,14 +126,14 @@ ssize_t receive_file(int socket, int& file) {
   set_limits(start.confinement);
   const __user_cap_header_struct version{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct nothing[2]{};
-  step(syscall(SYS_capset, &version, nothing) == 0);
+  confine(syscall(SYS_capset, &version, nothing) == 0);
   start.filter.set_self(getpid());
-  step(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && start.files.install());
+  confine(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && start.files.install());
   step(dup2(answers, 3) == 3 && dup3(failure, 4, O_CLOEXEC) == 4);
   start.failure = 4;
   step(syscall(SYS_close_range, 5u, ~0u, 0u) == 0);
   int listener = -1;
-  step(start.filter.install(listener));
+  confine(start.filter.install(listener));
   step(listener < 0 || send_file(4, listener));
   execve(start.words[0], start.words.data(), start.environment.data());
   step(false);
@@ -195,6 +203,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   deadline_ = start_ + std::chrono::milliseconds(static_cast<Index>(1000 * patience * confinement.seconds));
   process_ = fork();
   if (process_ == 0) become(start);
+  char error = process_ < 0 ? static_cast<char>(errno) : cannot_confine;
   close(requests.read);
   close(answers.write);
   close(failure.write);
@@ -210,18 +219,19 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
     close(requests_);
     requests_ = -1;
   }
-  ssize_t said = process_ > 0 ? receive_file(failure.read, listener_) : -1;
+  ssize_t said = process_ > 0 ? receive_file(failure.read, error, listener_) : -1;
   recorded_ = listener_ >= 0;
   if (recorded_) {
     while (!wait_for(failure.read, POLLIN, -1)) continue;
-    char byte = 0;
-    said = read(failure.read, &byte, 1);
+    said = read(failure.read, &error, 1);
   }
   const bool started = said == 0 && handle_ >= 0;
   close(failure.read);
   if (started) return;
   end();
-  throw SystemError("this system cannot confine processes: its kernel has no system-call filters (seccomp)");
+  if (error == cannot_confine)
+    throw SystemError("this system cannot confine processes: its kernel has no system-call filters (seccomp)");
+  throw SystemError(fmt::format("{} cannot be started: {}", words[0], std::strerror(error)));
 }
 
 Confined::~Confined() { end(); }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 using namespace heed;
@@ -23,10 +24,10 @@ struct Judging : TemporaryDirectory {
 
   void write(const std::string& text) const { write_file(file, text); }
 
-  static std::string arm(const std::string& name, double mean, const std::string& claim = "one") {
+  static std::string arm(const std::string& name, double mean, const std::string& claim = "one",
+                         const std::array<int, 3>& seeds = {1, 2, 3}) {
     std::string rows;
-    for (const int seed : {1, 2, 3})
-      rows += fmt::format("{},{},{},{:.4f}\n", claim, name, seed, mean + 0.01 * (seed - 2));
+    for (int i = 0; i < 3; ++i) rows += fmt::format("{},{},{},{:.4f}\n", claim, name, seeds[i], mean + 0.01 * (i - 1));
     return rows;
   }
 
@@ -230,6 +231,10 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
   // A decided part does not affect the others; one that does not hold decides the claim.
   BOOST_TEST(json({"--better", "a", "c", "a", "b", "--seeds", "9"}).at("further_seeds").dump() == "[4]");
   refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run adds seeds to a sweep", "claims.csv"});
+  // They follow the largest seed, not the number of seeds.
+  const std::array<int, 3> seeds{2, 11, 14};
+  write("claim,arm,seed,value\n" + arm("a", 0.91, "one", seeds) + arm("b", 0.89, "one", seeds));
+  BOOST_TEST(json(with("20")).at("further_seeds").dump() == "[15,16,17,18,19,20]");
   refuse({"--better", "a", "b", "--run"}, {"--run requires --seeds"});
 }
 

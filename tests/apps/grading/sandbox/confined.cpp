@@ -105,6 +105,24 @@ BOOST_AUTO_TEST_CASE(what_is_denied_is_recorded) {
              "changed file, execve, fork or thread, kill, open for writing, setpriority, setsid, setuid, socket");
 }
 
+// The message says why, rather than that the kernel cannot confine.
+BOOST_AUTO_TEST_CASE(what_cannot_be_started) {
+  const TemporaryDirectory place;
+  write_file(place / "text", "no program");
+  const auto reason = [&](const std::string& word) -> std::string {
+    try {
+      Confined({word}, {.directory = place.path()});
+    } catch (const SystemError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string missing = (place / "missing").string(), text = (place / "text").string();
+  BOOST_TEST(reason(missing) == missing + " cannot be started: No such file or directory");
+  BOOST_TEST(reason(text) == text + " cannot be started: Permission denied");
+  BOOST_TEST(reason("/bin/true") == "");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_hidden) {
   setenv("HEED_TEST_SECRET", "key", 1);
   BOOST_TEST(said("say(os.environ.get('HEED_TEST_SECRET', 'none'))") == "none");
