@@ -9,6 +9,7 @@
 #include "heed/cost/energy.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace heed {
 
@@ -113,8 +114,10 @@ class Marker {
         } else if (task_.reference) {
           say(mark, fmt::format("it rejects a shape that {} accepts", task_.reference->name()));
         }
-      } catch (const Error&) {
+      } catch (const MessageError&) {
         say(mark, unreadable);
+      } catch (const Error& error) {
+        say(mark, error.what());
       }
     }
     if (!given.problem.empty()) say(mark, given.problem);
@@ -238,7 +241,8 @@ class Marker {
     for (const double x : expected) largest = std::max(largest, std::abs(x));
     for (Index i = 0; i < got.size(); ++i) {
       const double e = std::abs(got[i] - expected[i]) / largest;
-      error = e <= error ? error : e;  // NaN counts as an error
+      if (!(e <= error)) error = e;
+      if (std::isnan(error)) break;  // a comparison with it would forget it
     }
     if (error <= precision) return;
     say(mark, fmt::format("{} its error is {:.1g} of the tensor's largest element; expected at most {:.0g}: the exact "

@@ -1,0 +1,283 @@
+// Marks of mechanisms for fabricated answers: correct ones, and ones with a single fault.
+#include "src/apps/grading/marks/mechanism_marks.h"
+
+#include "heed/attention/mechanism.h"
+#include "heed/checks/costcheck.h"
+#include "heed/cost/energy.h"
+#include "src/apps/grading/marks/mechanism_messages.h"
+
+#include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <deque>
+#include <set>
+
+using namespace heed;
+
+namespace {
+
+/// Two images, three heads of width 4, and more queries than keys.
+const HiddenCase hidden{{"hidden", 2, 3, 5, 3, 12, 0, 0, false}, 11};
+
+/// Gradients of one input as a submission sends them: in double, added to existing values, in float, with counting.
+struct Sent {
+  std::string name;
+  Tensor<double> alone, added, in_float, in_counted;
+};
+
+/// A submission whose answers are softmax's, changed by a test.
+struct Fabricated {
+  std::unique_ptr<Mechanism> softmax = make_mechanism("softmax", {});
+  CheckCase c = *attention_case("mine", *softmax, hidden.shape);
+  std::vector<std::string> faults;
+  Tensor<double> output = case_output(c, hidden.seed);
+  std::deque<Sent> gradients;
+  std::vector<CheckedCost> costs = costcheck(c);
+  Message loaded;
+  bool known = true, accepted = true, refers = true;
+  std::string problem;
+  double slack = 2;
+
+  Fabricated() {
+    const CaseResults results = case_results(c, hidden.seed);
+    for (std::size_t k = 0; k < c.inputs.size(); ++k) {
+      const Tensor<double>& g = results.gradients[k];
+      gradients.push_back({c.inputs[k].name, g, results.added[k], g, g});
+    }
+  }
+
+  Sent& of(const std::string& tensor) { return *std::ranges::find(gradients, tensor, &Sent::name); }
+
+  static void put(Message& message, const Counts& counts) {
+    for (const CountKind& kind : count_kinds) message.put(counts.*kind.member);
+  }
+
+  Message answer(Question question) {
+    Message message;
+    message.put(Index{problem.empty()});
+    if (!problem.empty()) return message.put(problem), message;
+    message.put(Index{accepted});
+    if (!accepted) return message;
+    if (question == Question::memory) {
+      message.put(static_cast<Index>(faults.size()));
+      for (const std::string& fault : faults) message.put(fault);
+    } else if (question == Question::output) {
+      message.put(output);
+    } else if (question == Question::costs) {
+      for (const CheckedCost& pass : std::span(costs).first(2)) put(message, pass.stated), put(message, pass.executed);
+    } else {
+      if (question == Question::differences) message.put(Tensor<double>({1}, {1e-9}));
+      message.put(static_cast<Index>(gradients.size()));
+      for (const Sent& one : gradients) {
+        message.put(one.name), message.put(question == Question::differences ? one.in_counted : one.alone);
+        if (question == Question::differences) continue;
+        message.put(one.added), message.put(one.in_float), message.put(one.in_counted);
+      }
+    }
+    return message;
+  }
+
+  std::vector<Mark> marks(const std::vector<std::string>& points) {
+    const PrivateDirectory place;
+    const MechanismTask task{"mine", {}, refers ? softmax.get() : nullptr, slack, {hidden}};
+    return mark_mechanism(points, task, "", [&](const Message& asked) {
+      Message question(asked.bytes()), names;
+      names.put(Index{1}), names.put(Index{1}), names.put(known ? "mine" : "yours");
+      const Message& first = loaded.bytes().empty() ? names : loaded;
+      const Message second = answer(get_question(question).question);
+      auto process = std::make_unique<Confined>(
+          std::vector<std::string>{"/usr/bin/python3", "-I", "-S", "-c",
+                                   fmt::format("import os, sys\ndata = sys.stdin.buffer.read({})\n"
+                                               "while data: data = data[os.write(3, data):]\n",
+                                               16 + first.bytes().size() + second.bytes().size())},
+          Confinement{.directory = place.path()});
+      process->send(first), process->send(second);
+      return process;
+    });
+  }
+
+  /// Returns "right", or the first sentence about one point.
+  std::string says(const std::string& point) {
+    const Mark mark = marks({point})[0];
+    BOOST_TEST(mark.right == mark.says.empty());
+    return mark.right ? "right" : mark.says.at(0);
+  }
+};
+
+void check_start(const std::string& text, const std::string& start) {
+  BOOST_TEST(text.starts_with(start), "'" << text << "' does not start with '" << start << "'");
+}
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(mechanism_marks, Fabricated)
+
+BOOST_AUTO_TEST_CASE(correct_answers_are_right_in_all_points) {
+  for (const Mark& mark :
+       marks({"memory", "output", "gradient q", "gradient k", "gradient v", "cost forward", "cost backward"})) {
+    BOOST_TEST(mark.right);
+    BOOST_TEST(mark.says.empty());
+  }
+}
+
+// Errors relative to the tensor's largest element, on both sides of each bound: 1e-11 in double and with counting, 2e-5
+// in float. A gradient that is not a number exceeds every bound.
+BOOST_AUTO_TEST_CASE(gradients_have_a_precision_in_each_number_type) {
+  Sent& k = of("k");
+  const Sent right = k;
+  double largest = 0.01;
+  for (const double x : right.alone) largest = std::max(largest, std::abs(x));
+  const auto said = [&](std::initializer_list<Tensor<double> Sent::*> which, double error, Index at = 71) {
+    k = right;
+    for (Tensor<double> Sent::*one : which) (k.*one)[at] += error * largest;
+    return says("gradient k");
+  };
+  BOOST_TEST(said({&Sent::in_float}, 1.9e-5) == "right");
+  check_start(said({&Sent::in_float}, 2.1e-5), "in float its error is 2e-05 of the tensor's largest element;");
+  for (const Index at : {0, 7, 71}) check_start(said({&Sent::in_float}, NAN, at), "in float its error is nan");
+  BOOST_TEST(said({&Sent::in_counted}, -0.9e-11) == "right");
+  check_start(said({&Sent::in_counted}, -1.2e-11), "with the number type that counts operations its error is 1e-11");
+  for (const Index at : {0, 7, 71})
+    check_start(said({&Sent::in_counted}, NAN, at), "with the number type that counts operations its error is nan");
+  BOOST_TEST(said({&Sent::alone, &Sent::in_counted}, 0.9e-11) == "right");
+  check_start(said({&Sent::alone, &Sent::in_counted}, 3e-11), "in double its error is 3e-11");
+  check_start(said({&Sent::alone}, NAN), "it is wrong in 1 of 72 elements where ");
+  check_start(said({&Sent::added}, 1e-3), "it is wrong in ");
+  k = right;
+  BOOST_TEST(says("gradient k") == "right");
+}
+
+BOOST_AUTO_TEST_CASE(gradients_have_a_name_and_a_shape) {
+  Sent& v = of("v");
+  const Sent right = v;
+  v.name = "w";
+  BOOST_TEST(says("gradient v") == "it has no tensor 'v'");
+  v = right, v.alone = Tensor<double>({2});
+  check_start(says("gradient v"), "it has shape [2]; expected [2, 3, 3, 4]");
+  v = right, v.in_float = Tensor<double>({2});
+  BOOST_TEST(says("gradient v") == "in float it has another shape");
+  // An error costs the point of its own tensor only.
+  v = right, v.alone[3] *= 2, v.added[3] *= 2;
+  const std::vector<Mark> all = marks({"gradient q", "gradient v", "gradient k", "output"});
+  for (const std::size_t point : {0, 2, 3}) BOOST_TEST(all[point].right);
+  BOOST_TEST(!all[1].right);
+}
+
+// The bound of an output is 1e-6 of the element.
+BOOST_AUTO_TEST_CASE(an_output_is_compared_with_the_reference) {
+  const Tensor<double> right = output;
+  const auto at = std::ranges::max_element(right, {}, [](double x) { return std::abs(x); }) - right.begin();
+  const auto with_factor = [&](double factor) {
+    output = right, output[at] *= factor;
+    return says("output");
+  };
+  BOOST_TEST(with_factor(1 + 0.9e-6) == "right");
+  check_start(with_factor(1 + 1.2e-6), "it is wrong in 1 of 120 elements where B = 2, H = 3, N = 5, M = 3, d = 4");
+  check_start(with_factor(NAN), "it is wrong in 1 of 120 elements");
+  output = Tensor<double>({3});
+  check_start(says("output"), "it has shape [3]; expected [2, 3, 5, 4]");
+}
+
+// A wrong count costs the point of its pass only.
+BOOST_AUTO_TEST_CASE(stated_costs_are_the_executed_ones) {
+  for (const std::size_t pass : {0, 1}) {
+    const Counts right = costs[pass].stated;
+    costs[pass].stated.mul += 5;
+    std::vector<Mark> both = marks({"cost forward", "cost backward"});
+    BOOST_TEST(both[1 - pass].right);
+    const Index mul = costs[pass].executed.mul;
+    BOOST_TEST(both[pass].says.at(0) == fmt::format("mul is stated as {}, executed are {}: 5 too many", mul + 5, mul));
+    costs[pass].stated = right, costs[pass].stated.add -= 2;
+    both = marks({"cost forward", "cost backward"});
+    BOOST_TEST(both[1 - pass].right);
+    BOOST_TEST(!both[pass].right);
+    BOOST_TEST(both[pass].says.at(0).ends_with(": 2 too few"), both[pass].says.at(0));
+    costs[pass].stated = right;
+  }
+}
+
+// Contractions of 2 images and 3 heads: 2 N M d multiplications forward and twice as many backward, with as many
+// additions. Half of them suffice; the reference's operations times the slack are allowed.
+BOOST_AUTO_TEST_CASE(operations_are_neither_wasted_nor_left_out) {
+  slack = 1.5;
+  const Index products = 2 * 3 * 2 * 5 * 3 * 4;
+  for (const std::size_t pass : {0, 1}) {
+    const CheckedCost right = costs[pass];
+    const std::string point = pass == 0 ? "cost forward" : "cost backward";
+    Index all = 0;
+    for (const CountKind& kind : count_kinds) all += right.executed.*kind.member;
+    const auto with_operations = [&](Index operations) {
+      costs[pass].stated = costs[pass].executed = Counts{.add = operations};
+      return says(point);
+    };
+    const Index most = static_cast<Index>(1.5 * static_cast<double>(all)), least = products * (pass == 0 ? 1 : 2);
+    BOOST_TEST(with_operations(most) == "right");
+    BOOST_TEST(
+        with_operations(most + 1) ==
+        fmt::format("it executes {} operations where B = 2, H = 3, N = 5, M = 3, d = 4, e = 4; expected at most {}",
+                    most + 1, most));
+    BOOST_TEST(with_operations(least) == "right");
+    check_start(with_operations(least - 1), fmt::format("it executes {} operations where ", least - 1));
+    costs[pass] = right;
+  }
+}
+
+BOOST_AUTO_TEST_CASE(faults_and_failures_are_described) {
+  faults = {"it writes beyond its scratch memory", "it reads v"};
+  const Mark memory = marks({"memory"})[0];
+  BOOST_TEST(memory.says == faults, boost::test_tools::per_element());
+  accepted = false;
+  BOOST_TEST(says("output") == "it rejects a shape that softmax accepts");
+  refers = false;
+  BOOST_TEST(says("cost forward") == "it accepts none of the shapes that it is checked with");
+  problem = "it throws";
+  BOOST_TEST(says("memory") == "it throws");
+  known = false;
+  BOOST_CHECK_EXCEPTION(says("output"), Refused, [](const Refused& refusal) {
+    return std::string(refusal.what()) == "it has no mechanism called 'mine'; found 'yours'";
+  });
+  loaded.put(Index{0}), loaded.put("it cannot be loaded");
+  BOOST_CHECK_EXCEPTION(says("output"), Refused,
+                        [](const Refused& refusal) { return std::string(refusal.what()) == "it cannot be loaded"; });
+}
+
+// Without a reference, gradients are compared with differences of the submission's own output.
+BOOST_AUTO_TEST_CASE(without_a_reference_differences_are_the_measure) {
+  refers = false;
+  BOOST_TEST(says("gradient q") == "right");
+  Sent& q = of("q");
+  q.alone[2] += 0.1, q.added[2] += 0.1;
+  check_start(says("gradient q"), "it is wrong in 1 of 120 elements where ");
+  BOOST_TEST(says("gradient v") == "right");
+}
+
+// The five kinds of shapes of every seed: N > d and N < d in a grid, a class token, and N and M different both ways.
+BOOST_AUTO_TEST_CASE(hidden_shapes_cover_all_kinds) {
+  std::set<std::uint64_t> seeds;
+  for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
+    const std::vector<HiddenCase> cases = draw_cases(nullptr, false, RandomStream(seed));
+    BOOST_TEST_REQUIRE(cases.size() == 5u);
+    const auto shape = [&](std::size_t i) -> const AttentionCaseShape& { return cases[i].shape; };
+    for (const HiddenCase& one : cases) {
+      seeds.insert(one.seed);
+      const AttentionCaseShape& s = one.shape;
+      BOOST_TEST(s.dim % s.heads == 0);
+      BOOST_TEST(s.heads > 1);
+      if (s.grid_height > 0) BOOST_TEST(s.queries == s.grid_height * s.grid_width + Index{s.class_token});
+      if (s.grid_height > 0) BOOST_TEST(s.queries == s.keys);
+    }
+    BOOST_TEST(shape(0).queries > shape(0).dim / shape(0).heads);
+    BOOST_TEST(shape(1).queries < shape(1).dim / shape(1).heads);
+    for (const std::size_t i : {0, 1, 3, 4}) BOOST_TEST(!shape(i).class_token);
+    BOOST_TEST(shape(2).class_token);
+    for (const std::size_t i : {0, 1, 2}) BOOST_TEST(shape(i).grid_height > 1);
+    BOOST_TEST(shape(0).grid_height != shape(0).grid_width);
+    for (const std::size_t i : {3, 4}) BOOST_TEST(shape(i).grid_height == 0);
+    BOOST_TEST(shape(3).queries < shape(3).keys);
+    BOOST_TEST(shape(4).queries > shape(4).keys);
+  }
+  BOOST_TEST(seeds.size() == 30u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
