@@ -42,33 +42,38 @@ int tiff_orientation(Bytes tiff) {
 }
 
 /// Scans a JPEG's segments (marker and length), up to the image data.
-int jpeg_orientation(Bytes bytes) {
+std::optional<int> jpeg_orientation(Bytes bytes) {
   constexpr std::uint8_t exif_segment = 0xe1, start_of_scan = 0xda;
   constexpr std::string_view mark("Exif\0\0", 6);
-  for (std::size_t at = 2; at + 4 <= bytes.size() && bytes[at] == 0xff && bytes[at + 1] != start_of_scan;) {
-    const std::size_t length = number_at(bytes, at + 2, 2, false), end = std::min(at + 2 + length, bytes.size());
-    const std::size_t tiff = at + 4 + mark.size();
-    if (bytes[at + 1] == exif_segment && begins_with(bytes, at + 4, mark) && tiff <= end)
+  for (std::size_t at = 2; at + 4 <= bytes.size();) {
+    if (bytes[at] != 0xff || bytes[at + 1] == start_of_scan) return 1;
+    const std::size_t length = number_at(bytes, at + 2, 2, false), end = at + 2 + length, tiff = at + 4 + mark.size();
+    if (bytes[at + 1] == exif_segment && begins_with(bytes, at + 4, mark) && tiff <= end) {
+      if (end > bytes.size()) break;
       return tiff_orientation(bytes.subspan(tiff, end - tiff));
+    }
     at += 2 + std::max<std::size_t>(length, 2);
   }
-  return 1;
+  return {};
 }
 
 /// Scans a PNG's chunks: length, type, content, checksum.
-int png_orientation(Bytes bytes) {
-  for (std::size_t at = 8; at + 12 <= bytes.size() && !begins_with(bytes, at + 4, "IDAT");) {
+std::optional<int> png_orientation(Bytes bytes) {
+  for (std::size_t at = 8; at + 12 <= bytes.size();) {
+    if (begins_with(bytes, at + 4, "IDAT")) return 1;
     const std::size_t length = number_at(bytes, at, 4, false);
-    if (begins_with(bytes, at + 4, "eXIf"))
-      return tiff_orientation(bytes.subspan(at + 8, std::min(length, bytes.size() - at - 8)));
+    if (begins_with(bytes, at + 4, "eXIf")) {
+      if (length > bytes.size() - at - 8) break;
+      return tiff_orientation(bytes.subspan(at + 8, length));
+    }
     at += 12 + length;
   }
-  return 1;
+  return {};
 }
 
 }  // namespace
 
-int exif_orientation(const std::vector<std::uint8_t>& bytes) {
+std::optional<int> exif_orientation(const std::vector<std::uint8_t>& bytes) {
   if (begins_with(bytes, 0, "\xff\xd8")) return jpeg_orientation(bytes);
   return begins_with(bytes, 0, "\x89PNG") ? png_orientation(bytes) : 1;
 }

@@ -3,11 +3,13 @@
 
 #include "heed/data/images/image.h"
 
+#include <optional>
+
 namespace heed::data {
 
-/// Returns the EXIF orientation of a JPEG or PNG file, 1 to 8; 1, upright, if it has none. Metadata after the pixels
-/// are ignored.
-int exif_orientation(const std::vector<std::uint8_t>& bytes);
+/// Returns the EXIF orientation of a JPEG or PNG file, 1 to 8; 1, upright, if it has none; nothing if `bytes`, the
+/// start of a file, end within its metadata. Metadata after the pixels are ignored.
+std::optional<int> exif_orientation(const std::vector<std::uint8_t>& bytes);
 
 /// Returns true if height and width are exchanged when an image of this orientation is turned upright.
 inline bool swaps_sides(int orientation) { return orientation >= 5; }

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -190,7 +191,11 @@ ImageSize image_file_size(const std::string& path, bool oriented) {
     size = require_image(path, bytes);
   }
   require_allowed(path, size);
-  if (oriented && data::swaps_sides(data::exif_orientation(bytes))) std::swap(size.height, size.width);
+  if (oriented) {
+    std::optional<int> orientation = data::exif_orientation(bytes);
+    if (!orientation) orientation = data::exif_orientation(read_whole(path));
+    if (data::swaps_sides(orientation.value_or(1))) std::swap(size.height, size.width);
+  }
   return size;
 }
 
@@ -239,7 +244,7 @@ Image load_image(const std::string& path, std::uint8_t background, bool oriented
           alpha ? over(pixel[c], pixel[channels], background) : pixel[c];
     }
   interleaved.reset();
-  return data::upright(std::move(image), oriented ? data::exif_orientation(bytes) : 1);
+  return data::upright(std::move(image), oriented ? data::exif_orientation(bytes).value_or(1) : 1);
 }
 
 }  // namespace heed

@@ -22,6 +22,24 @@ void write_oriented_png(const std::string& path, const Image& image, const Bytes
   write_file(path, bytes);
 }
 
+/// Returns EXIF metadata whose directory begins at byte 14 and has the camera's make before the orientation.
+Bytes long_exif(std::uint8_t orientation, bool little) {
+  if (little)
+    return {'I', 'I', 42,  0,   14,  0, 0,    0, 9, 9, 9, 9, 9, 9, 2,           0, 0x0f, 1, 2, 0, 4, 0,
+            0,   0,   'a', 'b', 'c', 0, 0x12, 1, 3, 0, 1, 0, 0, 0, orientation, 0, 0,    0, 0, 0, 0, 0};
+  return {'M', 'M', 0,   42,  0,   0, 0, 14,   9, 9, 9, 9, 9, 9, 0, 2,           1, 0x0f, 0, 2, 0, 0,
+          0,   4,   'a', 'b', 'c', 0, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0,    0, 0, 0, 0};
+}
+
+/// Returns a JPEG's application segment: marker, length with its own two bytes, content.
+Bytes segment(std::uint8_t marker, const std::string& name, const Bytes& content) {
+  const std::size_t length = 2 + name.size() + content.size();
+  Bytes bytes = {0xff, marker, static_cast<std::uint8_t>(length >> 8), static_cast<std::uint8_t>(length)};
+  bytes.insert(bytes.end(), name.begin(), name.end());
+  bytes.insert(bytes.end(), content.begin(), content.end());
+  return bytes;
+}
+
 struct OnePath {
   TemporaryDirectory directory;
   std::string path = directory / "x.png";
@@ -123,6 +141,58 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
   // A frame of four channels, without Adobe's segment.
   says(std::string("\xff\xd8\xff\xc0\0\x14\x08\0\x08\0\x08\x04\1\x11\0\2\x11\0\3\x11\0\4\x11\0\xff\xd9", 26),
        "a CMYK JPEG without Adobe's marker");
+}
+
+// Editing programs write XMP, also in an APP1 segment, before or after EXIF; JFIF, comments and colour profiles, too.
+BOOST_FIXTURE_TEST_CASE(the_orientation_is_found_among_other_metadata, OnePath) {
+  const std::string jpeg = directory / "x.jpg", exif_mark("Exif\0\0", 6),
+                    xmp_mark("http://ns.adobe.com/xap/1.0/\0", 29);
+  write_image(jpeg, pattern({3, 8, 16}, 0));
+  const Bytes plain = read_bytes(jpeg);
+  const Bytes xmp = segment(0xe1, xmp_mark, {'<', 'x', '/', '>'}), comment = segment(0xfe, "made by hand", {}),
+              profile = segment(0xe2, std::string(20000, 'a'), {});
+  for (const bool little : {true, false})
+    for (const Bytes& metadata : {exif(6, little), long_exif(6, little)}) {
+      const Bytes turned = segment(0xe1, exif_mark, metadata);
+      for (const std::vector<Bytes>& segments :
+           {std::vector{turned, xmp}, {xmp, turned}, {comment, xmp, comment, turned}, {xmp, profile, turned}}) {
+        Bytes bytes = plain;
+        Bytes added;
+        for (const Bytes& each : segments) added.insert(added.end(), each.begin(), each.end());
+        bytes.insert(bytes.begin() + 2, added.begin(), added.end());
+        write_file(jpeg, bytes);
+        BOOST_TEST((load_image(jpeg).size == ImageSize{3, 16, 8}));
+        BOOST_TEST((image_file_size(jpeg) == ImageSize{3, 16, 8}));
+      }
+      for (const std::uint8_t pages : {0, 80}) {  // of 256 bytes
+        write_oriented_png(path, pattern({1, 2, 3}, 0), metadata);
+        Bytes bytes = read_bytes(path), text = {0, 0, pages, 3, 't', 'E', 'X', 't', 'a', 0, 'b'};
+        text.insert(text.end(), 256u * pages + 4, 0);
+        bytes.insert(bytes.begin() + 33, text.begin(), text.end());
+        write_file(path, bytes);
+        BOOST_TEST((load_image(path).size == ImageSize{1, 3, 2}));
+        BOOST_TEST((image_file_size(path) == ImageSize{1, 3, 2}));
+      }
+    }
+}
+
+// The last of fewer than five images of a class is for testing.
+BOOST_FIXTURE_TEST_CASE(folders_turn_their_images_unless_told_not_to, OnePath) {
+  const Image stored{{1, 2, 3}, {1, 2, 3, 4, 5, 6}};
+  write_oriented_png(directory / "cat/0.png", stored, exif(6, true));
+  write_image(directory / "cat/1.png", stored);
+  DataConfig data;
+  data.name = "folder", data.path = directory.path().string();
+  for (const bool turned : {true, false}) {
+    data.orientation = turned;
+    const auto set = open_dataset(data, Split::train);
+    Image image;
+    set->read(0, image);
+    const ImageSize size = turned ? ImageSize{1, 3, 2} : stored.size;
+    BOOST_TEST((set->image_size() == size));
+    BOOST_TEST((image.size == size));
+    BOOST_TEST(image.pixels == (turned ? Bytes{4, 1, 5, 2, 6, 3} : stored.pixels), boost::test_tools::per_element());
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
