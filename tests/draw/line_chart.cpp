@@ -1,9 +1,13 @@
 // Line charts: positions of points, and axes.
 #include "heed/draw/line_chart.h"
 
+#include "heed/draw/line_style.h"
+
 #include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
 
 #include <cmath>
+#include <tuple>
 
 using namespace heed;
 
@@ -98,6 +102,42 @@ BOOST_AUTO_TEST_CASE(many_lines_are_told_apart_and_names_are_text) {
   BOOST_TEST(has(picture, ">&lt;39&gt;<"));
   BOOST_TEST(has(picture, "height=\"648\""));
   BOOST_TEST(has(picture, "stroke=\"#0072b2\" stroke-width=\"1.8\" stroke-dasharray=\"6 3\""));
+}
+
+// Room for the text of marks is towards the middle. The legend has columns of (640 - 20) / 4 pixels for short names;
+// its lines, 36 pixels long, begin below the chart's 362 pixels, 70 further down.
+BOOST_AUTO_TEST_CASE(marks_and_legend_by_hand) {
+  LineChart chart{"", "across", "up", false, {}, {{2, "left"}, {8, "right"}}};
+  for (const char* name : {"a", "b", "c", "d", "e"}) chart.lines.push_back({name, {{0, 0}, {10, 1}}});
+  const std::string picture = svg(chart);
+  BOOST_TEST(has(picture, "<text x=\"181.4\" y=\"76.0\" text-anchor=\"start\">left</text>"), picture);
+  BOOST_TEST(has(picture, "<text x=\"496.6\" y=\"76.0\" text-anchor=\"end\">right</text>"));
+  BOOST_TEST(has(picture, "<text x=\"339.0\" y=\"406.0\" text-anchor=\"middle\">across</text>"));
+  for (const char* tick : {">0<", ">2<", ">4<", ">6<", ">8<", ">10<"}) BOOST_TEST(has(picture, tick), tick);
+  BOOST_TEST(!has(picture, ">-0<"));
+  for (const auto& [name, x, y] :
+       {std::tuple("a", 10, 432), {"b", 165, 432}, {"c", 320, 432}, {"d", 475, 432}, {"e", 10, 454}}) {
+    BOOST_TEST(has(picture, fmt::format("<line x1=\"{0}.0\" y1=\"{1}.0\" x2=\"{2}.0\" y2=\"{1}.0\"", x, y, x + 36)),
+               name);
+    BOOST_TEST(has(picture, fmt::format("<text x=\"{}.0\" y=\"{}.0\">{}</text>", x + 44, y + 5, name)), name);
+  }
+}
+
+// Every tenth of 100 points, in the middle of each ten, and one in the legend; each line in its own colour.
+BOOST_AUTO_TEST_CASE(lines_have_about_ten_markers) {
+  LineChart chart{"", "", "", false, {{"a", {}}, {"b", {{0, 0}, {99, 1}}}}, {}};
+  for (int i = 0; i < 100; ++i) chart.lines[0].points.emplace_back(i, i % 2);
+  const std::string picture = svg(chart);
+  const auto count = [&](const std::string& piece) {
+    int found = 0;
+    for (std::size_t at = 0; (at = picture.find(piece, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  BOOST_TEST(count("<path transform=") == 10 + 1 + 2 + 1);
+  BOOST_TEST(has(picture, fmt::format("<path transform=\"translate({:.1f} 62.0)", 68 + 542 * 5 / 99.0)));
+  for (const LineStyle& style : line_styles({"a", "b"}))
+    BOOST_TEST(
+        count(fmt::format("fill=\"none\" stroke=\"{}\"", line_colours[static_cast<std::size_t>(style.colour)])) == 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
