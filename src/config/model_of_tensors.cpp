@@ -172,7 +172,10 @@ std::string fitting_keys(const SafetensorsFile& file, const ModelConfig& model) 
   const auto add = [&](const std::string& key, const std::string& value) {
     text += fmt::format(" --set model.{}={}", key, value);
   };
-  for_fixed_keys(model, other, [&](const char* key, const std::string& own, const std::string& found) {
+  if (model.pool != other.pool) add("pool", other.pool);
+  ModelConfig pooled = model;
+  pooled.pool = other.pool;  // which a class token that is not set follows
+  for_fixed_keys(pooled, other, [&](const char* key, const std::string& own, const std::string& found) {
     if (own != found) add(key, found);
   });
   if ((model.block_scale == 0) != (other.block_scale == 0)) add("layer_scale", fmt::format("{}", other.block_scale));

@@ -1,0 +1,135 @@
+// The model of a file's tensors: each key that tensors determine is found again, and the keys of an error fit the file.
+#include "heed/config/model_of_tensors.h"
+
+#include "heed/base/split.h"
+#include "heed/io/weights.h"
+#include "heed/nn/vit.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+
+namespace {
+
+struct TensorCase {
+  const char* name;
+  void (*change)(ModelConfig&);
+};
+
+ModelConfig tensor_model() {
+  ModelConfig m;
+  m.image = 8, m.channels = 1, m.patch = 4, m.dim = 8, m.depth = 2, m.heads = 2, m.hidden = 12, m.classes = 3;
+  return m;
+}
+
+const TensorCase tensor_cases[] = {
+    {"plain", [](ModelConfig&) {}},
+    {"sizes",
+     [](ModelConfig& m) { m.dim = 12, m.depth = 3, m.heads = 4, m.hidden = 7, m.classes = 5, m.channels = 3; }},
+    {"patch",
+     [](ModelConfig& m) {
+       m.patch = {4, 2}, m.image = {12, 6};
+     }},
+    {"mean", [](ModelConfig& m) { m.pool = "mean"; }},
+    {"fc_norm without class token", [](ModelConfig& m) { m.pool = "mean", m.pool_norm = "after"; }},
+    {"fc_norm beside class token",
+     [](ModelConfig& m) { m.pool = "mean", m.pool_norm = "after", m.class_token = true; }},
+    {"registers", [](ModelConfig& m) { m.registers = 3; }},
+    {"registers without positions", [](ModelConfig& m) { m.registers = 3, m.embed_prefix = false; }},
+    {"no position of the class token", [](ModelConfig& m) { m.embed_prefix = false; }},
+    {"registers without class token", [](ModelConfig& m) { m.registers = 2, m.pool = "mean"; }},
+    {"distilled", [](ModelConfig& m) { m.distilled = true; }},
+    {"qkv_bias", [](ModelConfig& m) { m.qkv_bias = false; }},
+    {"qk_norm", [](ModelConfig& m) { m.qk_norm = true, m.heads = 4; }},
+    {"gate", [](ModelConfig& m) { m.gate = true; }},
+    {"layer_scale", [](ModelConfig& m) { m.block_scale = 1e-5; }},
+    {"pre_norm", [](ModelConfig& m) { m.pre_norm = true, m.norm_eps = 1e-5, m.act = "quick_gelu"; }},
+};
+
+std::map<std::string, Shape> shapes_of(const ModelConfig& m) {
+  const VisionTransformer model(m, {});
+  std::map<std::string, Shape> shapes;
+  for (const ParameterSpec& spec : model.parameters()) shapes[spec.name] = spec.shape;
+  return shapes;
+}
+
+std::string fields_of(ModelConfig m) {
+  m.class_token = m.has_class_token();
+  Experiment x;
+  x.model = m;
+  return to_toml(x);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(config_model_of_tensors)
+
+BOOST_AUTO_TEST_CASE(each_key_is_found_again) {
+  for (const TensorCase& c : tensor_cases) BOOST_TEST_CONTEXT(c.name) {
+      ModelConfig m = tensor_model();
+      c.change(m);
+      const ModelConfig found = model_of_tensors("file", shapes_of(m), m.qk_norm ? 0 : m.heads).model;
+      BOOST_TEST(fields_of(found) == fields_of(m));
+      // The same as overrides, beside the number of classes.
+      std::vector<std::string> sets = sets_of_tensors(found);
+      sets.push_back(fmt::format("model.classes={}", m.classes));
+      BOOST_TEST(fields_of(load_sets(sets).model) == fields_of(m));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_tensors_leave_open_is_assumed) {
+  ModelConfig m = tensor_model();
+  m.dim = 128;
+  const ModelOfTensors usual = model_of_tensors("file", shapes_of(m), 0);
+  BOOST_TEST(usual.model.heads == 2);
+  BOOST_TEST(usual.assumed == std::vector<std::string>{"heads = 2 (64 channels per head)"},
+             boost::test_tools::per_element());
+  BOOST_TEST(model_of_tensors("file", shapes_of(m), 8).model.heads == 8);
+  BOOST_TEST(model_of_tensors("file", shapes_of(m), 8).assumed.empty());
+  std::map<std::string, Shape> features = shapes_of(m);
+  features.erase("head.weight"), features.erase("head.bias");
+  const ModelOfTensors of_features = model_of_tensors("file", features, 2);
+  BOOST_TEST(!of_features.model.classifier);
+  BOOST_TEST(of_features.assumed.size() == 1u);
+  BOOST_TEST(usual.model.classifier);
+}
+
+// Set on the model that does not fit, the keys give one whose tensors are the file's. Heads, eps and activations are
+// not in a file.
+BOOST_AUTO_TEST_CASE(keys_of_an_error_fit_the_file) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "file.safetensors";
+  for (const TensorCase& c : tensor_cases) BOOST_TEST_CONTEXT(c.name) {
+      ModelConfig m = tensor_model(), own = m;
+      m.dim = own.dim = 64, m.heads = own.heads = 1;  // one head of 64 channels is inferred
+      c.change(m);
+      own.classes = m.classes, own.image = m.image;
+      if (!m.patch.square()) own.patch = {2, 2};
+      if (m.dim == 12) m.dim = 128, m.heads = 2;
+      if (m.qk_norm) m.heads = 1;
+      const VisionTransformer model(m, {});
+      Parameters<float> weights(model.parameters());
+      weights.initialise(1);
+      SafetensorsWriter writer;
+      add_weights(writer, weights);
+      writer.write(path);
+      const SafetensorsFile file(path);
+      BOOST_TEST(fitting_keys(file, m) == "");
+      const std::string text = fitting_keys(file, own);
+      BOOST_TEST(text.empty() == (std::string(c.name) == "plain"));
+      if (text.empty()) continue;
+      BOOST_REQUIRE(text.starts_with("; --set "));
+      BOOST_REQUIRE(text.ends_with(" fits the file"));
+      Experiment before;
+      before.model = own;
+      write_file(directory / "own.toml", to_toml(before));
+      std::vector<std::string> sets;
+      for (const std::string& word : split(text, ' '))
+        if (word.find('=') != std::string::npos) sets.push_back(word);
+      const ModelConfig fitted = load_experiment(directory / "own.toml", sets).model;
+      BOOST_TEST((shapes_of(fitted) == shapes_of(m)), text);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
