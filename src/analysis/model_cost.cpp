@@ -1,5 +1,6 @@
 #include "heed/analysis/model_cost.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <unordered_map>
@@ -66,13 +67,16 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
     operation.cost = entry.cost;
     operation.forward = forward_traffic(entry);
     operation.held = entry.result.elements() + entry.saved;
+    Index weights = 0;  // of the largest parameter, without a bias
+    for (const Value& x : entry.operands) {
+      if (!x.parameter) continue;
+      weights = std::max(weights, x.elements());
+      if (x.wanted && owned.insert(x.id).second) operation.parameters += x.elements();
+    }
     // Elements of rows [R, I] multiplied by weights [I, O]: R I = (R I O)^2 / (R O I O).
     if (const double multiplied = static_cast<double>(entry.cost.forward_contractions.mul);
-        operation.forward.weights > 0 && entry.result.elements() > 0)
-      operation.rows =
-          multiplied * multiplied / static_cast<double>(entry.result.elements() * operation.forward.weights);
-    for (const Value& x : entry.operands)
-      if (x.parameter && x.wanted && owned.insert(x.id).second) operation.parameters += x.elements();
+        weights > 0 && entry.result.elements() > 0)
+      operation.rows = multiplied * multiplied / static_cast<double>(entry.result.elements() * weights);
   }
   add_backward(trace, operations);
   return operations;

@@ -113,12 +113,16 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
   machine.threads = threads;
   machine.l2_bytes = cache_bytes(Resource::l2_cache);
   machine.l3_bytes = cache_bytes(Resource::l3_cache);
-  for (const int of : {1, threads})
+  // Limits of all threads replace those of one thread; of several limits of a resource, the fastest counts.
+  for (const int of : {1, threads}) {
+    decltype(machine.rate) fastest{};
     for (const Limit& limit : limits) {
-      double& rate = machine.rate[static_cast<std::size_t>(limit.of)];
-      // Limits of all threads replace those of one thread.
-      if (limit.threads == of) rate = std::max(of == 1 ? rate : 0, limit.measured.rate * 1e9 / of);
+      double& rate = fastest[static_cast<std::size_t>(limit.of)];
+      if (limit.threads == of) rate = std::max(rate, limit.measured.rate * 1e9 / of);
     }
+    for (std::size_t i = 0; i < fastest.size(); ++i)
+      if (fastest[i] > 0) machine.rate[i] = fastest[i];
+  }
   return machine;
 }
 

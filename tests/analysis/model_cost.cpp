@@ -11,6 +11,7 @@
 
 #include <map>
 #include <memory>
+#include <tuple>
 
 using namespace heed;
 
@@ -251,6 +252,47 @@ BOOST_AUTO_TEST_CASE(counts_beyond_64_bits_are_refused) {
   ModelConfig m = small_model();
   m.image = 1'000'000, m.patch = 1, m.dim = 999'999;
   BOOST_CHECK_THROW(cost_of(VisionTransformer(m, attention_of("softmax", {}))), Error);
+}
+
+// Each trainable tensor belongs to one row, also if two layers share it: the head of a tied model is the embedding.
+BOOST_AUTO_TEST_CASE(rows_of_every_family_add_up_to_the_parameters) {
+  const std::pair<const char*, std::vector<std::string>> models[] = {{"vit", {}},
+                                                                     {"xcit", {"model.depth=1"}},
+                                                                     {"cvt", {}},
+                                                                     {"soft", {}},
+                                                                     {"sequence", {}},
+                                                                     {"text", {}},
+                                                                     {"text", {"model.tied=true"}},
+                                                                     {"density", {}},
+                                                                     {"density", {"model.tied=true"}}};
+  for (const auto& [name, sets] : models) {
+    const auto model = make_model(load_experiment(fmt::format("models/{}-micro.toml", name), sets));
+    const ModelCost cost = cost_of(*model);
+    BOOST_TEST(cost.parameters == model->parameters().trainable_elements());
+    for (const CostPass pass : {CostPass::forward, CostPass::backward, CostPass::step})
+      for (const CostGroup by : {CostGroup::layer, CostGroup::kind}) {
+        const CostQuery query{Convention::contractions, pass, by, 2};
+        Index sum = 0;
+        for (const CostRow& row : cost_rows(cost, query)) sum += row.parameters;
+        BOOST_TEST(sum == cost.parameters, name << ", " << fmt::format("{}", fmt::join(sets, ", ")));
+        BOOST_TEST(cost_total(cost, query).parameters == cost.parameters);
+      }
+  }
+}
+
+// 17 rows of 12 or 10 elements; the head reads the class token, the patch embedding 16 windows of 3 x 2 x 2.
+BOOST_AUTO_TEST_CASE(rows_multiplied_by_weights) {
+  const ModelCost cost = cost_of(VisionTransformer(small_model(), attention_of("softmax", {})));
+  const std::tuple<const char*, double, double> layers[] = {
+      {"patch_embed.proj", 16, 12}, {"blocks.1.attn.qkv", 17, 12}, {"blocks.1.attn.proj", 17, 12},
+      {"blocks.1.mlp.fc1", 17, 12}, {"blocks.1.mlp.fc2", 17, 10},  {"head", 1, 12}};
+  for (const std::vector<OperationCost>* operations : {&cost.inference, &cost.training})
+    for (const auto& [layer, rows, width] : layers) {
+      double found = 0;
+      for (const OperationCost& operation : *operations)
+        if (operation.layer == layer) found += operation.rows;
+      BOOST_TEST(found == rows * width, boost::test_tools::tolerance(1e-12));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -8,6 +8,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 using namespace heed;
@@ -122,6 +123,123 @@ BOOST_AUTO_TEST_CASE(kinds_are_by_mechanism_and_choice) {
   BOOST_TEST(std::any_of(simple.begin(), simple.end(), [](const std::string& kind) {
     return kind.starts_with("attention:aft") && kind.find("variant=simple") != std::string::npos;
   }));
+}
+
+// Options of [attention.NAME] override those of [attention]; a list, of values by stage, has no kind.
+BOOST_AUTO_TEST_CASE(variants_are_those_of_each_mechanism) {
+  const auto variants = [](const std::string& model, const std::vector<std::string>& sets) {
+    return Workload(load_experiment("models/" + model + "-micro.toml", sets), 8).variants;
+  };
+  const std::string mixed = "attention.mechanism=[\"aft\",\"softmax\",\"sima\",\"softmax\"]";
+  const auto both = variants("vit", {mixed, "attention.variant=simple", "attention.sima.norm=l2"});
+  BOOST_TEST(both.size() == 3u);
+  BOOST_TEST(both.at("aft").starts_with(" variant=simple param=factored "), both.at("aft"));
+  BOOST_TEST(both.at("sima") == " norm=l2 order=auto");
+  BOOST_TEST(both.at("softmax") == "");
+  const auto own = variants("vit", {mixed, "attention.variant=simple", "attention.aft.variant=local",
+                                    "attention.aft.window=3", "attention.norm=none"});
+  BOOST_TEST(own.at("aft").starts_with(" variant=local param=factored "), own.at("aft"));
+  BOOST_TEST(own.at("sima") == " norm=none order=auto");
+  for (const char* place : {"attention.", "attention.soft."})
+    BOOST_TEST(variants("soft", {place + std::string("normalize=[\"map\",\"none\",\"none\"]")}).at("soft") == "");
+}
+
+/// Returns a machine whose rates are distinct.
+Machine uneven(int threads) {
+  Machine machine;
+  machine.threads = threads, machine.l2_bytes = 1000, machine.l3_bytes = 8000;
+  for (std::size_t i = 0; i < machine.rate.size(); ++i) machine.rate[i] = static_cast<double>(2 * i + 3);
+  return machine;
+}
+
+BOOST_AUTO_TEST_CASE(amounts_by_hand) {
+  const Machine machine = uneven(2);
+  const auto rate = [&](Resource of) { return machine.rate[static_cast<std::size_t>(of)]; };
+  OperationCost o;
+  o.cost.forward = {.mul = 100, .add = 200, .div = 3, .sqrt = 4, .exp = 5, .log = 6, .erf = 7, .other = 8, .cmp = 9};
+  o.cost.backward = {.mul = 50, .add = 20, .exp = 1};
+  o.cost.forward_contractions.mul = 40, o.cost.backward_contractions.mul = 60, o.cost.distances = 10;
+  o.forward = {11, 13}, o.backward = {17, 19}, o.rows = 23;
+  for (const bool back : {false, true})
+    for (const auto& [bytes, memory] : {std::pair(1000.0, Resource::l2_cache),
+                                        {1001.0, Resource::l3_cache},
+                                        {4000.0, Resource::l3_cache},
+                                        {4001.0, Resource::memory}}) {
+      std::vector<double> expected(amount::count);
+      expected[amount::calls] = 1, expected[amount::examples] = 7;
+      expected[amount::products] = 2 * (back ? 60 : 40) * 7 / rate(Resource::gemm);
+      expected[amount::distances] = 10 * 7 / rate(back ? Resource::clamp : Resource::l1);
+      expected[amount::exponentials] = (back ? 1 : 3 + 4 + 5 + 6 + 7 + 8) * 7 / rate(Resource::exp);
+      // Backward, fewer operations are left than the contractions and distances have.
+      expected[amount::elementary] = (back ? 0 : 100 + 200 + 9 - 2 * 40 - 3 * 10) * 7 / rate(Resource::multiply_add);
+      expected[amount::activations] = 4 * (back ? 17 : 11) * 7 / rate(memory);
+      expected[amount::weights] = 4 * (back ? 19 : 13) / rate(Resource::l3_cache);
+      expected[amount::shared_weights] = 4 * (back ? 19 : 13) * 7 / rate(Resource::l2_cache);
+      expected[amount::windows] = 4 * 23 * 7 / rate(Resource::l2_cache);
+      const std::vector<double> got = amounts_of(machine, o, back, 7, bytes);
+      BOOST_REQUIRE(got.size() == expected.size());
+      for (std::size_t i = 0; i < got.size(); ++i)
+        BOOST_TEST(got[i] == expected[i], "amount " << i << ", back " << back << ": " << got[i]);
+    }
+}
+
+// Three lanes of 8 images on two threads: one thread has two of them. With batch norm, lanes run in lockstep.
+BOOST_AUTO_TEST_CASE(step_amounts_by_hand) {
+  const Machine machine = uneven(2);
+  const auto rate = [&](Resource of) { return machine.rate[static_cast<std::size_t>(of)]; };
+  for (const std::string family : {"vit", "cvt"})
+    for (const bool training : {true, false}) BOOST_TEST_CONTEXT(family << ", training " << training) {
+        const Experiment x = load_experiment("models/" + family + "-micro.toml", {"train.microbatch=8"});
+        const Workload work(x, 24);
+        BOOST_TEST(microbatch_sizes(work, training) == std::vector<Index>(3, 8), boost::test_tools::per_element());
+        const double bytes = 4 * static_cast<double>(make_model(x)->parameters().trainable_elements());
+        const bool together = family == "cvt";
+        // Three projections of each of four blocks; a norm has two sums forward and one backward.
+        const double norms = together ? 3 * 3 * 4 : 0;
+        std::vector<double> expected(step_amount::count);
+        expected[step_amount::once] = 1;
+        expected[training && together ? step_amount::lockstep : step_amount::operations] = 6.0 * 16 / 24;
+        expected[step_amount::microbatches] = 3.0 / 2;
+        if (training) {
+          expected[step_amount::updates] = bytes / rate(Resource::memory) / 2;
+          expected[step_amount::lane_sums] = 3 * bytes / rate(Resource::memory) / 2;
+          expected[step_amount::loss] = 10 * 24 / rate(Resource::exp) / 2;
+          expected[step_amount::batch_sums] = norms;
+          expected[step_amount::switches] = norms * (3.0 / 2 - 1);
+        }
+        const std::vector<double> got = step_amounts(machine, work, training, 6);
+        BOOST_REQUIRE(got.size() == expected.size());
+        for (std::size_t i = 0; i < got.size(); ++i)
+          BOOST_TEST(std::abs(got[i] - expected[i]) < 1e-12 * (1 + expected[i]),
+                     "amount " << i << ": " << got[i] << ", expected " << expected[i]);
+        // Fewer lanes than threads: all share each operation, handed out forward and backward.
+        const std::vector<double> shared = step_amounts(uneven(4), work, training, 6);
+        BOOST_TEST(shared[step_amount::spread] == 6.0 / 4);
+        BOOST_TEST(shared[step_amount::operations] + shared[step_amount::lockstep] == 0);
+        BOOST_TEST(shared[step_amount::handed_out] ==
+                   static_cast<double>(3 * (training ? 2 * work.training.size() : work.inference.size())));
+        BOOST_TEST(shared[step_amount::switches] == 0);
+      }
+}
+
+// Rates are per thread while all are busy; a resource measured on one thread only keeps that rate.
+BOOST_AUTO_TEST_CASE(a_machine_has_rates_per_thread) {
+  const auto limit = [](Resource of, int threads, double rate) {
+    Limit made{of, threads, {}, "", ""};
+    made.measured.rate = rate;
+    return made;
+  };
+  const std::vector<Limit> limits{
+      limit(Resource::gemm, 4, 200),  limit(Resource::gemm, 1, 100),  limit(Resource::memory, 4, 80),
+      limit(Resource::memory, 4, 60), limit(Resource::memory, 1, 90), limit(Resource::exp, 1, 3),
+      limit(Resource::exp, 1, 2),     limit(Resource::l1, 1, 5),      limit(Resource::l1, 2, 800)};
+  const Machine machine = machine_of(limits, 4, "a");
+  BOOST_TEST(machine.seconds(Resource::gemm, 1e9) == 1 / 50.0, closely);
+  BOOST_TEST(machine.seconds(Resource::exp, 1e9) == 1 / 3.0, closely);
+  BOOST_TEST(machine.seconds(Resource::memory, 1e9) == 1 / 20.0, closely);
+  BOOST_TEST(machine.seconds(Resource::l1, 1e9) == 1 / 5.0, closely);
+  BOOST_TEST(machine.threads == 4);
+  BOOST_TEST(machine.cpu == "a");
 }
 
 BOOST_AUTO_TEST_CASE(json_there_and_back) {
