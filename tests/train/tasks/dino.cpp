@@ -1,9 +1,13 @@
 // Self-supervision by a teacher: targets, gradients, schedules. dino_runs.cpp tests runs.
+#include "heed/analysis/classifiers.h"
+#include "heed/data/loader.h"
 #include "heed/kernels/grids/bicubic.h"
 #include "heed/nn/dino.h"
 #include "heed/nn/families.h"
 #include "heed/ops/dino.h"
 #include "heed/tape/preparation.h"
+#include "heed/train/evaluate.h"
+#include "heed/train/features.h"
 #include "heed/train/optimizer.h"
 #include "heed/train/step.h"
 #include "heed/train/tasks/teaching.h"
@@ -255,19 +259,116 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
     answers.push_back(which == 2 ? (of_teacher[first] + 1) % K : of_teacher[first + static_cast<std::size_t>(which)]);
     student[row * K + answers.back()] = 1;
   }
-  Index expected = 0;
-  for (Index image = 0; image < B; ++image)
-    for (Index teacher = 0; teacher < 2; ++teacher) {
-      const Index taught = of_teacher[static_cast<std::size_t>(2 * image + teacher)];
-      expected += answers[static_cast<std::size_t>(2 * image + 1 - teacher)] == taught;
-      for (Index crop = 0; crop < crops; ++crop)
-        expected += answers[static_cast<std::size_t>(2 * B + crops * image + crop)] == taught;
-    }
-  BOOST_TEST(batch->correct(std::as_const(student).view(), {0, B}) == expected);
+  // Pairs of images [first, first + count); `crossed`: a large view with the other one, as it must be, or with itself.
+  const auto agreements = [&](Index first, Index count, bool crossed) {
+    Index agreed = 0;
+    for (Index image = first; image < first + count; ++image)
+      for (Index teacher = 0; teacher < 2; ++teacher) {
+        const Index taught = of_teacher[static_cast<std::size_t>(2 * image + teacher)];
+        agreed += answers[static_cast<std::size_t>(2 * image + (crossed ? 1 - teacher : teacher))] == taught;
+        for (Index crop = 0; crop < crops; ++crop)
+          agreed += answers[static_cast<std::size_t>(2 * B + crops * image + crop)] == taught;
+      }
+    return agreed;
+  };
+  Index distinguished = 0;
+  for (const ExampleRange part : {ExampleRange{0, B}, {0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}, {1, 3}}) {
+    Tensor<double> own(Shape{(2 + crops) * part.count, K});
+    const auto rows = [&](Index from, Index count, Index to) {
+      std::copy_n(student.data() + from * K, count * K, own.data() + to * K);
+    };
+    rows(2 * part.first, 2 * part.count, 0);
+    rows(2 * B + crops * part.first, crops * part.count, 2 * part.count);
+    BOOST_TEST(batch->correct(std::as_const(own).view(), part) == agreements(part.first, part.count, true),
+               part.count << " images from " << part.first);
+    distinguished += agreements(part.first, part.count, true) != agreements(part.first, part.count, false);
+  }
+  BOOST_TEST(distinguished >= 2);  // otherwise equal counts would hide the wrong pairs
   BOOST_TEST(batch->terms() == B * 2 * (1 + crops));
   std::size_t unlike = 0;
   for (std::size_t i = 0; i < of_teacher.size(); i += 2) unlike += of_teacher[i] != of_teacher[i + 1];
   BOOST_TEST(unlike >= 2U);  // otherwise the teacher's views would be indistinguishable
+}
+
+// c := m c + (1 - m) mean(t) of the teacher's logits, and the entropy of softmax((t - c) / temperature) with the centre
+// before the step. With dino.ema = 1 the teacher stays, so the mean is the same in both steps.
+BOOST_AUTO_TEST_CASE(center_and_entropy_by_hand) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.dino.center_momentum = 0.75, x.dino.ema = 1, x.dino.teacher_temp = 0.3;
+  const DinoModel model(x);
+  const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
+  Parameters<double> weights(model.parameters());
+  weights.initialise(3);
+  for (Index i = 0; i < weights.trainable_size(); ++i) weights.data()[i] += 0.3 * RandomStream(8).normal(i);
+  task->begin(weights);
+  constexpr Index B = 3, K = 24;
+  const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(B);
+  prepare(PreparationPass<double>{&weights});
+  Tape<double> tape({.parameters = &weights, .prepared = true});
+  const View<const double> logits = batch->logits(model, tape, {0, B}).value();  // of large views first
+  std::vector<double> mean(K), center(K);
+  for (Index i = 0; i < 2 * B * K; ++i) mean[static_cast<std::size_t>(i % K)] += logits[i] / (2 * B);
+  const auto state = [&](const std::string& name) {
+    for (const TaskTensor<double>& tensor : task->state())
+      if (tensor.name == name) return tensor.values;
+    throw Error("no state " + name);
+  };
+  double entropies = 0;
+  for (Index step = 0; step < 2; ++step) {
+    for (Index r = 0; r < 2 * B; ++r) {
+      double mass = 0, energy = 0;
+      for (Index k = 0; k < K; ++k) {
+        const double z = (logits[r * K + k] - center[static_cast<std::size_t>(k)]) / 0.3;
+        mass += std::exp(z), energy += z * std::exp(z);
+      }
+      entropies += (std::log(mass) - energy / mass) / (2 * B);
+    }
+    batch->before_step({step, 7, 0});
+    task->after_step(weights, {step, 7, 0});
+    for (std::size_t k = 0; k < K; ++k) center[k] = 0.75 * center[k] + 0.25 * mean[k];
+    for (Index k = 0; k < K; ++k)
+      BOOST_TEST(std::abs(state("center")[k] - center[static_cast<std::size_t>(k)]) < 1e-12, "step " << step);
+    BOOST_TEST(std::abs(state("entropy")[0] - entropies) < 1e-11);
+    BOOST_TEST(state("entropy")[1] == static_cast<double>(step + 1));
+  }
+  BOOST_TEST(task->end_epoch() == "");
+  BOOST_TEST((state("entropy")[0] == 0 && state("entropy")[1] == 0));  // an epoch's mean is its own
+}
+
+// The accuracy is that of the 20 nearest training images by the teacher's features, for the part that is asked for.
+BOOST_AUTO_TEST_CASE(evaluations_judge_by_the_teachers_neighbours) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.train.seed = 4;
+  const DinoModel model(x);
+  const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
+  Parameters<double> weights(model.parameters());
+  weights.initialise(3);
+  task->begin(weights);
+  const Subsets subsets = split_validation(132, x.data, 4);
+  const std::unique_ptr<Dataset> images = open_dataset("mnist", workshop.data(), Split::train),
+                                 others = open_dataset("mnist", workshop.data(), Split::test);
+  const auto features = [&](const Dataset& set, const std::vector<Index>& chosen) {
+    return features_of(model, weights, ImageSelection{&set, chosen, x.data, {1, 8, 8}}, 1, 4);
+  };
+  const Neighbours<double> neighbours(features(*images, subsets.train), 10, NeighbourRule{});
+  for (const Part part : {Part::validation, Part::test}) {
+    const bool test = part == Part::test;
+    Features<double> judged = test ? features(*others, all_images(30)) : features(*images, subsets.validation);
+    const std::vector<int> labels = judged.labels;
+    const Tensor<double> scores = neighbours.scores(std::move(judged.values));
+    double right = 0;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const double* const row = scores.data() + 10 * i;
+      right += std::max_element(row, row + 10) - row == labels[i];
+    }
+    const std::unique_ptr<BatchSource<double>> source = task->open(part, false);
+    const Evaluation found = evaluate<double>(model, *task->teacher(), *source, task->counts(), 4);
+    BOOST_TEST(found.score.terms == (test ? 30 : 20));
+    BOOST_TEST(found.score.correct == right);
+    BOOST_TEST(right > 4);  // more than chance
+  }
 }
 
 // The teacher starts as a copy of the student and follows it; the last layer is frozen in the first epoch.

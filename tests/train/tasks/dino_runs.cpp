@@ -74,6 +74,12 @@ BOOST_AUTO_TEST_CASE(a_collapse_is_said) {
   train(x, {.run = workshop / "a"}, observer);
   BOOST_REQUIRE(observer.remarks.size() == 1u);
   BOOST_TEST(observer.remarks[0].starts_with("the teacher has collapsed: the entropy of its outputs is 3.178"));
+  x.dino.teacher_temp = 1e-6;  // one output alone
+  Remarks constant;
+  train(x, {.run = workshop / "c"}, constant);
+  BOOST_REQUIRE(constant.remarks.size() == 1u);
+  BOOST_TEST(constant.remarks[0].starts_with("the teacher has collapsed: the entropy of its outputs is 0.0"));
+  BOOST_TEST(constant.remarks[0].find("log 24 = 3.1781 ") != std::string::npos);
   x.dino.teacher_temp = 0.04;
   Remarks silent;
   train(x, {.run = workshop / "b"}, silent);

@@ -7,6 +7,7 @@
 #include "heed/train/tasks/task.h"
 
 #include <cmath>
+#include <numeric>
 #include <set>
 
 using namespace heed;
@@ -66,6 +67,9 @@ Fingerprints sorted(Fingerprints all) {
   std::sort(all.begin(), all.end());
   return all;
 }
+
+/// Returns true if each example has one label.
+bool has_label(const Experiment& x) { return x.model.task != "lm" && x.data.name != "scenes" && !x.self_supervised(); }
 
 /// Writes an asymmetric image, 36 times for training and 13 times for testing.
 void write_one_image(const std::string& directory) {
@@ -190,15 +194,22 @@ BOOST_AUTO_TEST_CASE(each_byte_is_predicted_once) {
     }
 }
 
-// The smoothed loss is (1 - s) of the plain one plus s of the mean over classes of -log p; only in training.
+// The smoothed loss is (1 - s) of the plain one plus s of the mean over classes of -log p, for mixed labels too; only
+// in training. Tasks without a label per example refuse the key.
 BOOST_AUTO_TEST_CASE(labels_are_smoothed_where_there_are_any) {
   const TaskData data;
-  for (const TaskCase& c : data.cases()) {
-    if (c.name != "images" && c.name != "documents" && c.name != "pairs") continue;
-    BOOST_TEST_CONTEXT(c.name) {
+  std::size_t smoothed = 0;
+  for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
       Experiment x = c.x;
       x.train.label_smoothing = 0.3;
-      const Fingerprints plain = Reader(c.x).training(0), smooth = Reader(x).training(0);
+      if (!has_label(c.x)) {
+        const std::string refusal = error_of([&] { validate(x), Reader(x).training(0); });
+        BOOST_TEST(refusal.find("label_smoothing = 0.3") != std::string::npos, refusal);
+        continue;
+      }
+      ++smoothed;
+      const Fingerprints plain = Reader(c.x).training(1), smooth = Reader(x).training(1);
+      BOOST_REQUIRE(plain.size() == smooth.size());
       for (std::size_t i = 0; i < plain.size(); ++i) {
         const std::size_t classes = plain[i].size() - 1;
         double mass = 0, sum = 0;
@@ -206,8 +217,61 @@ BOOST_AUTO_TEST_CASE(labels_are_smoothed_where_there_are_any) {
         const double mean = std::log(mass) - sum / static_cast<double>(classes);
         BOOST_TEST(std::abs(smooth[i].back() - (0.7 * plain[i].back() + 0.3 * mean)) < 1e-12);
       }
+      for (const Part part : {Part::train, Part::validation, Part::test}) {
+        Reader one(c.x), other(x);
+        BOOST_TEST((one.epoch(*one.task->open(part, false), 0) == other.epoch(*other.task->open(part, false), 0)));
+      }
+    }
+  BOOST_TEST(smoothed == 7u);
+}
+
+// Training examples read for an evaluation are the same in each epoch, neither shuffled nor augmented.
+BOOST_AUTO_TEST_CASE(training_examples_may_be_evaluated) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) {
+    if (c.epoch == TaskCase::Epoch::drawn || c.x.self_supervised() || c.x.data.name == "scenes") continue;
+    BOOST_TEST_CONTEXT(c.name) {
+      Experiment plain = c.x;
+      plain.data.augment = {}, plain.data.shuffle = false;
+      Reader reader(c.x);
+      const std::unique_ptr<BatchSource<double>> source = reader.task->open(Part::train, false);
+      const Fingerprints found = reader.epoch(*source, 3);
+      BOOST_TEST((found == Reader(plain).training(0)));
+      BOOST_TEST(found.size() == 24U);
     }
   }
+}
+
+// Counted one by one: the rows of the confusion table of an evaluation are true classes. Only classifications have any.
+BOOST_AUTO_TEST_CASE(classes_are_counted) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
+      Reader reader(c.x);
+      for (const Part part : {Part::train, Part::validation, Part::test}) {
+        if (c.x.data.name == "scenes" && part == Part::test) continue;  // thousands
+        const std::unique_ptr<BatchSource<double>> source = reader.task->open(part, part == Part::train);
+        if (!has_label(c.x)) {
+          BOOST_TEST(source->class_counts().empty());
+          continue;
+        }
+        const Index classes = reader.model->outputs()[0];
+        std::vector<double> counts(static_cast<std::size_t>(reader.task->counts()));
+        BOOST_REQUIRE(counts.size() == static_cast<std::size_t>(1 + classes * classes));
+        source->start(0);
+        while (const TaskBatch<double>* batch = source->next()) {
+          Tape<double> tape({.parameters = &reader.parameters, .prepared = true});
+          const ExampleRange all{0, batch->size()};
+          batch->judge(batch->logits(*reader.model, tape, all).value(), all, counts);
+        }
+        std::vector<Index> expected;
+        for (Index of = 0; of < classes; ++of) {
+          const auto row = counts.begin() + 1 + of * classes;
+          expected.push_back(static_cast<Index>(std::accumulate(row, row + classes, 0.0)));
+        }
+        BOOST_TEST(source->class_counts() == expected, boost::test_tools::per_element());
+        BOOST_TEST(std::accumulate(expected.begin(), expected.end(), Index{0}) == source->examples());
+      }
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,156 @@
+// Keys by data set, family and task, and those that have no effect without another.
+#include "heed/base/warnings.h"
+#include "heed/config/experiment.h"
+#include "heed/io/file.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+#include <fmt/ranges.h>
+
+#include <set>
+
+using namespace heed;
+
+namespace {
+
+std::set<std::string> words_of(const std::string& text) {
+  std::set<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; in >> word;) words.insert(word);
+  return words;
+}
+
+/// Returns the keys of one table that an experiment prints.
+std::string keys_printed(const Experiment& x, const std::string& table) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : settings_of(x))
+    if (key.starts_with(table + ".")) keys.insert(key.substr(table.size() + 1));
+  return fmt::format("{}", fmt::join(keys, " "));
+}
+std::string sorted_words(const std::string& text) { return fmt::format("{}", fmt::join(words_of(text), " ")); }
+
+const std::string a_model =
+    "[model]\nimage = 8\nchannels = 1\npatch = 4\ndim = 16\ndepth = 2\nheads = 2\nhidden = 24\nclasses = 10\n";
+
+/// Returns the warnings for the model above with these settings.
+std::vector<std::string> warned(const std::vector<std::string>& sets) {
+  const TemporaryDirectory directory;
+  write_file(directory / "x.toml", a_model);
+  take_warnings();
+  load_experiment(directory / "x.toml", sets);
+  return take_warnings();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(config_keys)
+
+BOOST_AUTO_TEST_CASE(each_data_set_has_its_keys) {
+  const std::string images =
+      "name path validation limit mean std resize crop_fraction interpolation shuffle augment crop_padding mixup_alpha "
+      "cutmix_alpha erase_probability randaugment_ops randaugment_magnitude ";
+  const std::string sequences = "name path limit shuffle augment ";
+  for (const auto& [name, keys] :
+       std::map<std::string, std::string>{{"mnist", images},
+                                          {"fashion-mnist", images},
+                                          {"cifar10", images},
+                                          {"cifar100", images},
+                                          {"folder", images + "orientation skip_bad"},
+                                          {"scenes", "name path validation limit mean std shuffle source"},
+                                          {"text", sequences + "stride windows"},
+                                          {"listops", sequences},
+                                          {"pairs", sequences},
+                                          {"documents", sequences + "validation skip_bad header"},
+                                          {"pixels", sequences + "validation source side grey levels"}}) {
+    Experiment x;
+    x.data.name = name;
+    BOOST_TEST(keys_printed(x, "data") == sorted_words(keys), name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(each_family_and_task_has_its_keys) {
+  const std::string any = "family dim depth heads hidden qk_norm gate gate_act act ",
+                    image = any + "image channels classes ",
+                    adder = "linear ffn_act input_grad weight_grad weight_scale ",
+                    tokens = any + adder + "task vocab context pos_embed ";
+  const auto keys_of = [](const char* family, const char* task) {
+    Experiment x;
+    x.model.family = family, x.model.task = task;
+    x.model.class_token = true;
+    return keys_printed(x, "model");
+  };
+  BOOST_TEST(keys_of("vit", "") ==
+             sorted_words(image + adder +
+                          "patch pool class_token registers distilled embed_prefix pool_norm layer_scale "
+                          "qkv_bias pre_norm norm_eps output pos_embed"));
+  BOOST_TEST(keys_of("xcit", "") == sorted_words(image + "patch pos_embed layer_scale tokens_norm cls_depth "
+                                                         "cls_attention lpi bn_group"));
+  BOOST_TEST(keys_of("cvt", "") == sorted_words(image + "patch stride padding pool kv_stride qk_scale bn_group"));
+  BOOST_TEST(keys_of("soft-pyramid", "") == sorted_words(image + "stride pool pos_embed stem bn_group"));
+  BOOST_TEST(keys_of("sequence", "lm") == sorted_words(tokens + "start tied"));
+  BOOST_TEST(keys_of("sequence", "classify") == sorted_words(tokens + "classes pool head"));
+  BOOST_TEST(keys_of("sequence", "pair") == sorted_words(tokens + "classes pool head pair"));
+}
+
+// The table of [dino] belongs to its method.
+BOOST_AUTO_TEST_CASE(a_teacher_has_a_table) {
+  Experiment x;
+  BOOST_TEST(keys_printed(x, "dino") == "");
+  x.train.method = "dino";
+  BOOST_TEST(words_of(keys_printed(x, "dino")).size() == 15u);
+}
+
+// Each key alone has a line that names it, and none where its condition is met.
+BOOST_AUTO_TEST_CASE(a_key_has_an_effect_under_its_condition_only) {
+  struct Need {
+    std::string set;
+    std::vector<std::string> without, with;  ///< further settings
+  };
+  const std::vector<std::string> dino{"train.method=dino", "data.augment=['flip']", "dino.local_crops=0"},
+      views{"train.method=dino", "data.augment=['flip']", "dino.local_crops=2", "dino.local_size=4"};
+  const std::string sgd = "optim.name=sgd", adder = "model.linear=adder", matching = "train.init=matching";
+  for (const Need& need : std::vector<Need>{
+           {"model.embed_prefix=false", {"model.pool=mean"}, {"model.pool=mean", "model.registers=2"}},
+           {"model.gate_act=silu", {}, {"model.gate=true"}},
+           {"model.ffn_act=relu", {}, {adder}},
+           {"model.input_grad=sign", {}, {adder}},
+           {"model.weight_grad=sign", {}, {adder}},
+           {"model.weight_scale=adaptive", {}, {adder}},
+           {"data.crop_fraction=0.77", {"data.resize=squash"}, {"data.resize=crop"}},
+           {"data.interpolation=bilinear", {"data.resize=squash"}, {"data.resize=crop"}},
+           {"data.crop_padding=3", {"data.augment=['flip']"}, {"data.augment=['crop']"}},
+           {"data.mixup_alpha=0.31", {"data.augment=['cutmix']"}, {"data.augment=['mixup']"}},
+           {"data.cutmix_alpha=0.31", {"data.augment=['mixup']"}, {"data.augment=['cutmix']"}},
+           {"data.erase_probability=0.31", {}, {"data.augment=['erase']"}},
+           {"data.randaugment_ops=5", {}, {"data.augment=['randaugment']"}},
+           {"data.randaugment_magnitude=5.5", {}, {"data.augment=['randaugment']"}},
+           {"optim.momentum=0.56", {}, {sgd}},
+           {"optim.betas=[0.7,0.81]", {sgd}, {}},
+           {"optim.eps=1e-5", {sgd}, {}},
+           {"optim.min_lr=1e-5", {"optim.schedule=rsqrt"}, {"optim.schedule=linear"}},
+           {"optim.min_lr=2e-5", {"optim.schedule=constant"}, {"optim.schedule=cosine"}},
+           {"optim.warmup_steps=19", {"optim.schedule=constant"}, {"optim.schedule=rsqrt"}},
+           {"optim.warmup_epochs=5", {"optim.schedule=constant"}, {"optim.schedule=linear"}},
+           {"train.init_head=true", {matching}, {}},
+           {"train.init_skip=['a']", {}, {matching}},
+           {"train.init_parts=['q']", {}, {matching}},
+           {"train.init_mechanism=sima", {}, {matching}},
+           {"dino.local_scale=[0.11,0.2]", dino, views},
+           {"dino.teacher_temp_start=0.051",
+            views,
+            {views[0], views[1], views[2], views[3], "dino.teacher_temp_warmup=2"}},
+       }) {
+    std::vector<std::string> without = need.without, with = need.with;
+    without.push_back(need.set), with.push_back(need.set);
+    const std::string key = need.set.substr(0, need.set.find('='));
+    const std::vector<std::string> lines = warned(without);
+    BOOST_TEST(lines.size() == 1u, need.set << ": " << fmt::format("{}", fmt::join(lines, "; ")));
+    for (const std::string& line : lines) BOOST_TEST(line.starts_with("--set: " + key + " = "), line);
+    for (const std::string& line : warned(with)) BOOST_ERROR(need.set << " with effect: " << line);
+  }
+  std::vector<std::string> sized = dino;
+  sized.push_back("dino.local_size=4");
+  BOOST_TEST(warned(sized).size() == 1u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

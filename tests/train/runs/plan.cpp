@@ -1,0 +1,147 @@
+// The plan that a run announces before its first step, and the checkpoints that it writes.
+#include "heed/base/split.h"
+#include "heed/io/safetensors.h"
+
+#include "support/training.h"
+
+#include <chrono>
+#include <thread>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+struct Planned : TrainObserver {
+  TrainPlan plan;
+  void begin(const TrainPlan& given) override { plan = given; }
+};
+
+Index number_in(const std::string& checkpoint, const std::string& key) {
+  return std::stoll(SafetensorsFile(checkpoint).metadata().at("heed." + key));
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_plan)
+
+// Labels are i mod 10: 132 images for training and validation, 33 for testing.
+BOOST_AUTO_TEST_CASE(a_plan_counts_parts_classes_and_weights) {
+  const Workshop workshop(132, 33);
+  Experiment x = workshop.experiment();
+  Planned observer;
+  std::atomic<bool> interrupt{true};
+  train(x, {.run = workshop / "run", .interrupt = &interrupt}, observer);
+  const TrainPlan& plan = observer.plan;
+  BOOST_TEST(plan.train_examples == 112);
+  BOOST_TEST(plan.validation_examples == 20);
+  BOOST_TEST(plan.test_examples == 33);
+  BOOST_TEST(plan.example == "image");
+  BOOST_TEST(plan.steps_per_epoch == 7);
+  BOOST_REQUIRE(plan.train_classes.size() == 10u);
+  BOOST_REQUIRE(plan.validation_classes.size() == 10u);
+  BOOST_REQUIRE(plan.test_classes.size() == 10u);
+  Index validation = 0;
+  for (std::size_t c = 0; c < 10; ++c) {
+    BOOST_TEST(plan.train_classes[c] + plan.validation_classes[c] == (c < 2 ? 14 : 13), "class " << c);
+    BOOST_TEST(plan.test_classes[c] == (c < 3 ? 4 : 3), "class " << c);
+    BOOST_TEST(plan.class_names[c] == std::to_string(c));
+    validation += plan.validation_classes[c];
+  }
+  BOOST_TEST(validation == 20);
+  // A transformer of 16 channels: patches of 16 pixels, 5 positions, a class token, and ten classes.
+  const Index block = 2 * 2 * 16 + 16 * 48 + 48 + 16 * 16 + 16 + 2 * 16 * 24 + 24 + 16;
+  BOOST_TEST(plan.parameters == 16 * 16 + 16 + 5 * 16 + 16 + 2 * block + 2 * 16 + 16 * 10 + 10);
+  BOOST_TEST(plan.run == workshop / "run");
+  BOOST_TEST(plan.init.empty());
+  BOOST_TEST((plan.epoch == 0 && plan.step == 0 && plan.epochs_before == 0));
+}
+
+BOOST_AUTO_TEST_CASE(a_resumed_plan_begins_where_the_run_stopped) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  run_until(9, x, workshop / "run");
+  x.train.epochs = 5;
+  Planned observer;
+  std::atomic<bool> interrupt{true};
+  train(x, {.run = workshop / "run", .resume = true, .interrupt = &interrupt}, observer);
+  BOOST_TEST(observer.plan.epoch == 1);
+  BOOST_TEST(observer.plan.step == 9);
+  BOOST_TEST(observer.plan.epochs_before == 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_plan_names_the_initial_weights) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.max_steps = 1;
+  run(x, workshop / "first");
+  Planned observer;
+  train(x, {.run = workshop / "second", .init = workshop / "first"}, observer);
+  BOOST_TEST(observer.plan.init == workshop / "first/last.safetensors");
+  BOOST_TEST(observer.plan.taken.numbers == observer.plan.parameters);
+}
+
+// Before step s is reported, the file is of the latest step that the interval or the end of an epoch of seven steps
+// calls for.
+BOOST_AUTO_TEST_CASE(checkpoints_are_written_at_their_steps) {
+  for (const Index interval : {0, 1, 3, 8}) {
+    const Workshop workshop;
+    Experiment x = workshop.experiment();
+    x.train.checkpoint_steps = interval;
+    const std::string last = workshop / "run/last.safetensors";
+    Index reports = 0;
+    AfterStep observer([&](const StepReport& report) {
+      Index expected = report.step - 1;
+      while (expected % 7 != 0 && (interval == 0 || expected % interval != 0)) --expected;
+      BOOST_TEST(number_in(last, "step") == expected, "every " << interval << ", step " << report.step);
+      BOOST_TEST(number_in(last, "epoch") == expected / 7);
+      BOOST_TEST(number_in(last, "batch") == expected % 7);
+      ++reports;
+    });
+    train(x, {.run = workshop / "run"}, observer);
+    BOOST_TEST(reports == 21);
+    BOOST_TEST(number_in(last, "step") == 21);
+    BOOST_TEST(number_in(last, "epoch") == 3);
+  }
+}
+
+// A step reports means over the epoch so far. Steps that take at least 5 ms each bound the rate; the images of an
+// earlier process do not count.
+BOOST_AUTO_TEST_CASE(a_step_reports_its_place_and_the_rate_of_this_process) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.log_steps = true;
+  std::vector<StepReport> reports;
+  AfterStep observer([&](const StepReport& report) {
+    reports.push_back(report);
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  run_until(10, x, workshop / "run");
+  train(x, {.run = workshop / "run", .resume = true}, observer);
+  BOOST_REQUIRE(reports.size() == 11u);
+  std::vector<double> losses, accuracies;
+  for (const std::string& row : metrics_of(workshop / "run")) {
+    const std::vector<std::string> cells = split(row, ',');
+    if (cells[0] == "step") losses.push_back(std::stod(cells[3])), accuracies.push_back(std::stod(cells[4]));
+  }
+  BOOST_REQUIRE(losses.size() == 21u);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const auto step = static_cast<Index>(11 + i), epoch = (step - 1) / 7, batch = step - 7 * epoch;
+    const StepReport& report = reports[i];
+    BOOST_TEST(report.step == step);
+    BOOST_TEST(report.epoch == epoch + 1);
+    BOOST_TEST(report.batch == batch);
+    double loss = 0, accuracy = 0;
+    for (Index k = 7 * epoch; k < step; ++k)
+      loss += losses[static_cast<std::size_t>(k)], accuracy += accuracies[static_cast<std::size_t>(k)];
+    BOOST_TEST(std::abs(report.loss - loss / static_cast<double>(batch)) < 1e-12);  // sums of at most seven values
+    BOOST_TEST(std::abs(report.accuracy - accuracy / static_cast<double>(batch)) < 1e-12);
+    // Since the start of the epoch, or of the process in its fourth batch: `own` steps and own - 1 pauses.
+    const Index own = epoch == 1 ? batch - 3 : batch;
+    BOOST_TEST(report.images_per_s > 0);
+    if (own > 1)
+      BOOST_TEST(report.images_per_s <= static_cast<double>(16 * own) / (0.005 * static_cast<double>(own - 1)));
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

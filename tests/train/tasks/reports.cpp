@@ -1,0 +1,96 @@
+// The report of each task, with numbers computed by hand.
+#include "heed/nn/families.h"
+#include "heed/train/tasks/classification.h"
+#include "support/tasks.h"
+
+#include <numbers>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// Returns the report of a task on an evaluation: terms, loss, correct, and counts at these indices.
+std::string report_of(const Experiment& x, const Score& score, const std::vector<std::pair<std::size_t, double>>& given,
+                      bool opened) {
+  const std::unique_ptr<Model> model = make_model(x);
+  const std::unique_ptr<Task<float>> task = make_task<float>(x, *model);
+  if (opened) task->open(Part::test, false);  // the names of classes are those of the data
+  Evaluation evaluation{score, std::vector<double>(static_cast<std::size_t>(task->counts()))};
+  for (const auto& [index, count] : given) evaluation.counts.at(index) = count;
+  return task->report(evaluation);
+}
+
+Experiment case_called(const TaskData& data, const std::string& name) {
+  for (const TaskCase& c : data.cases())
+    if (c.name == name) return c.x;
+  throw Error("no case " + name);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(train_reports)
+
+// Top-5 is counted among more than five classes only; a table has counts of true classes in rows and their recall.
+BOOST_AUTO_TEST_CASE(reports_of_classifications) {
+  const TaskData data;
+  const Score score{8, 12, 5};
+  BOOST_TEST(report_of(case_called(data, "images"), score, {{0, 6}}, false) ==
+             "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\nloss           1.5000\n");
+  BOOST_TEST(report_of(case_called(data, "images"), {8, -8, 5}, {{0, 6}}, false) ==
+             "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\n");  // of neighbours, which have no loss
+  // Two of class a correct and one called b, three of b correct, one of c called a and another b.
+  const std::vector<std::pair<std::size_t, double>> counts{{1, 2}, {2, 1}, {5, 3}, {7, 1}, {8, 1}};
+  BOOST_TEST(report_of(case_called(data, "documents"), score, counts, true) ==
+             "8 sequences\ntop-1 accuracy 62.50 %\nloss           1.5000\n\n"
+             "confusion: sequences of a row's class classified as a column's\n"
+             "          0     1     2  accuracy\n"
+             "  0 a     2     1     0   66.67 %\n"
+             "  1 b     0     3     0  100.00 %\n"
+             "  2 c     1     1     0    0.00 %\n");
+  const std::string pairs = report_of(case_called(data, "pairs"), score, {{1, 2}, {2, 1}, {3, 2}, {4, 3}}, true);
+  BOOST_TEST(pairs.starts_with("8 pairs\ntop-1 accuracy 62.50 %\nloss           1.5000\n\nconfusion: pairs of"), pairs);
+  BOOST_TEST(pairs.find("     2     1   66.67 %\n") != std::string::npos, pairs);
+  BOOST_TEST(pairs.find("     2     3   60.00 %\n") != std::string::npos, pairs);
+}
+
+// 20 classes have a table, 21 only the ten hardest.
+BOOST_AUTO_TEST_CASE(a_table_has_up_to_twenty_classes) {
+  for (const Index classes : {20, 21}) {
+    Evaluation evaluation{{1, 1, 1}, std::vector<double>(static_cast<std::size_t>(classification_counts(classes)))};
+    evaluation.counts[confusion_count(classes, 0, 0)] = 1;
+    const std::string text = classification_report(evaluation, "images", classes, numbered(classes));
+    BOOST_TEST((text.find("confusion: ") != std::string::npos) == (classes == 20));
+    BOOST_TEST((text.find("lowest accuracy:") != std::string::npos) == (classes == 21));
+  }
+}
+
+// A loss of 1.5 ln 2 nats is 1.5 bits.
+BOOST_AUTO_TEST_CASE(reports_of_predicted_tokens) {
+  const TaskData data;
+  const Score score{8, 8 * 1.5 * std::numbers::ln2, 3};
+  BOOST_TEST(report_of(case_called(data, "text"), score, {}, false) ==
+             "8 bytes\nbits per character 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
+  BOOST_TEST(report_of(case_called(data, "pixels written"), score, {}, false) ==
+             "8 sub-pixels\nbits per dimension 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
+}
+
+// Sixteen patches a scene. Class 0 has 4 of 5 right and one of class 2 is called so, 4 / 6; class 1 has all of 10,
+// class 2 none of 2; class 4 does not occur but is predicted, 0 / 1. The mean of the four is (2 / 3 + 1) / 4.
+BOOST_AUTO_TEST_CASE(report_of_patches) {
+  const TaskData data;
+  const Experiment x = case_called(data, "scenes");
+  const std::unique_ptr<Model> model = make_model(x);
+  const std::unique_ptr<Task<float>> task = make_task<float>(x, *model);
+  Evaluation evaluation{{32, 16, 99}, std::vector<double>(121)};
+  evaluation.counts[0] = 4, evaluation.counts[1 * 11 + 1] = 10;
+  evaluation.counts[0 * 11 + 2] = 1, evaluation.counts[2 * 11 + 0] = 1, evaluation.counts[2 * 11 + 4] = 1;
+  task->conclude(evaluation);
+  std::string expected =
+      "2 scenes\nmean IoU       41.67 %\npatches right  43.75 %\nloss           0.5000\n\nclass     IoU\n";
+  const char* const overlaps[] = {" 66.67", "100.00", "  0.00", "     -", "  0.00"};
+  for (Index c = 0; c < 11; ++c) expected += fmt::format("{:<5}  {}\n", c, c < 5 ? overlaps[c] : "     -");
+  BOOST_TEST(task->report(evaluation) == expected);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
