@@ -243,4 +243,15 @@ BOOST_FIXTURE_TEST_CASE(the_plot, Runs, *boost::unit_test::precondition(with_mat
   BOOST_TEST(!std::filesystem::exists(directory / "y.png"));
 }
 
+BOOST_AUTO_TEST_CASE(tokens_form_a_grid_as_square_as_possible) {
+  const auto softmax = make_mechanism("softmax", {});
+  for (const auto& [tokens, height] : {std::pair(1, 1), {7, 1}, {12, 3}, {16, 4}, {50, 5}, {128, 8}}) {
+    const AttentionShape shape = scaling_shape(*softmax, 8, 2, tokens);
+    BOOST_TEST(shape.grid_height == height);
+    BOOST_TEST(shape.grid_width == tokens / height);
+    BOOST_TEST(shape.queries == tokens);
+    BOOST_TEST(shape.heads == 2);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

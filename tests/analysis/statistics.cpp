@@ -151,4 +151,23 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_decided) {
   BOOST_TEST(!pooled(std::vector{same, same}, difference, 0)->p());
 }
 
+// With 4 degrees of freedom the interval is value -+ 2.776 error.
+BOOST_AUTO_TEST_CASE(verdicts_follow_from_the_whole_interval) {
+  const auto verdict = [](double value, double bound) { return exceeds({value, 1, 4}, bound); };
+  for (const double bound : {-5.0, 0.0, 0.01}) {
+    BOOST_TEST((verdict(bound + 2.78, bound) == Verdict::holds));
+    BOOST_TEST((verdict(bound + 2.77, bound) == Verdict::undecided));
+    BOOST_TEST((verdict(bound - 2.77, bound) == Verdict::undecided));
+    BOOST_TEST((verdict(bound - 2.78, bound) == Verdict::does_not_hold));
+  }
+  const Verdict yes = Verdict::holds, no = Verdict::does_not_hold, open = Verdict::undecided;
+  BOOST_TEST((together(std::vector{yes, yes}) == yes));
+  BOOST_TEST((together(std::vector{yes, open}) == open));
+  BOOST_TEST((together(std::vector{open, no}) == no));
+  BOOST_TEST((together(std::vector{no, yes}) == no));
+  BOOST_TEST(name_of(yes) == std::string("holds"));
+  BOOST_TEST(name_of(no) == std::string("does not hold"));
+  BOOST_TEST(name_of(open) == std::string("undecided"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

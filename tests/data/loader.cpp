@@ -1,6 +1,7 @@
 // Batches: order, normalisation, and independence of threads and interruptions.
 #include "heed/data/loader.h"
 
+#include "src/data/images/resample.h"
 #include "support/images.h"
 
 #include <atomic>
@@ -384,6 +385,89 @@ BOOST_AUTO_TEST_CASE(bad_values_are_refused) {
   config = {};
   config.augment = {"cutmx"};
   check_error([&] { make(config); }, {"'cutmix'"});
+}
+
+// White pixels are normalised to 50, and then replaced by noise of N(0, 1).
+BOOST_AUTO_TEST_CASE(erasing_is_as_likely_as_asked_and_after_normalisation) {
+  const Index count = 64;
+  const MemoryDataset data("flat", {"one"}, size, Bytes(static_cast<std::size_t>(count * size.elements()), 255),
+                           Bytes(static_cast<std::size_t>(count), 0));
+  DataConfig config;
+  config.augment = {"erase"}, config.mean = {0}, config.std = {0.02};
+  for (const double probability : {0.0, 1.0}) {
+    config.erase_probability = probability;
+    Loader<double> loader(data, all_images(count), config, {size, count, 1, true});
+    loader.start(0);
+    const Batch<double>& batch = *loader.next();
+    std::set<double> noise;
+    Index erased = 0;
+    for (Index i = 0; i < count; ++i) {
+      Index changed = 0;
+      for (Index k = 0; k < size.elements(); ++k) {
+        const double pixel = batch.images[i * size.elements() + k];
+        if (pixel == 50) continue;
+        ++changed;
+        BOOST_REQUIRE(std::abs(pixel) < 6);
+        noise.insert(pixel);
+      }
+      erased += changed > 0;
+    }
+    // Ten tries of a rectangle all fail almost never.
+    BOOST_TEST(erased == (probability == 0 ? 0 : count));
+    if (probability == 1) BOOST_TEST(noise.size() > 500u);  // each image has noise of its own
+  }
+}
+
+// Views of an unchanged image are the image resized, at the place of their image and number.
+BOOST_AUTO_TEST_CASE(views_stand_beside_their_image) {
+  const MemoryDataset data = pattern_dataset(6, {3, 10, 10}, 3);
+  DataConfig config;
+  config.augment = {}, config.mean = {0.5}, config.std = {0.25};
+  DinoConfig dino;
+  dino.local_crops = 3, dino.local_size = 4;
+  dino.global_scale = dino.local_scale = {1, 1};
+  const ImageSize large{3, 10, 10}, small{3, 4, 4};
+  const auto parts_of = [&](const Batch<float>& batch, Index i) {
+    std::vector<std::vector<float>> parts;
+    for (Index view = 0; view < 2; ++view) {
+      const float* const at = batch.images.data() + (2 * i + view) * large.elements();
+      parts.emplace_back(at, at + large.elements());
+    }
+    for (Index crop = 0; crop < 3; ++crop) {
+      const float* const at = batch.crops.data() + (3 * i + crop) * small.elements();
+      parts.emplace_back(at, at + small.elements());
+    }
+    return parts;
+  };
+  Loader<float> loader(data, {1, 4, 5}, config, {large, 3, 7, true, 1, dino});
+  loader.start(2);
+  const Batch<float>& batch = *loader.next();
+  const Index number[] = {1, 4, 5};
+  std::set<int> labels;
+  for (Index i = 0; i < 3; ++i) {
+    // The order is a permutation; the first pixel of image n is 11 n.
+    const Index first = std::lround((batch.images[2 * i * large.elements()] * 0.25f + 0.5f) * 255) / 11;
+    BOOST_REQUIRE(std::count(std::begin(number), std::end(number), first) == 1);
+    labels.insert(static_cast<int>(first));
+    const std::vector<std::vector<float>> parts = parts_of(batch, i);
+    for (std::size_t view = 0; view < 5; ++view) {
+      const Image expected = resampled(pattern(large, static_cast<int>(11 * first)), {0, 0, 10, 10}, view < 2 ? 10 : 4,
+                                       view < 2 ? 10 : 4, Filter::cubic);
+      for (std::size_t k = 0; k < parts[view].size(); ++k)
+        BOOST_REQUIRE(parts[view][k] == static_cast<float>((expected.pixels[k] / 255.0 - 0.5) / 0.25));
+    }
+    BOOST_TEST(batch.labels[static_cast<std::size_t>(i)] == first % 3);
+  }
+  BOOST_TEST(labels.size() == 3u);
+  // With crops, every view of every image is another.
+  dino.global_scale = {0.3, 0.6}, dino.local_scale = {0.1, 0.3};
+  Loader<float> cropping(data, {1, 4, 5}, config, {large, 3, 7, true, 1, dino});
+  cropping.start(2);
+  const Batch<float>& cropped = *cropping.next();
+  std::set<std::vector<float>> different;
+  for (Index i = 0; i < 3; ++i)
+    for (const std::vector<float>& part : parts_of(cropped, i)) different.insert(part);
+  BOOST_TEST(different.size() == 15u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

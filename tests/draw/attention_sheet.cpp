@@ -10,6 +10,7 @@
 
 #include <limits>
 #include <optional>
+#include <tuple>
 
 using namespace heed;
 using heed::test::pixel;
@@ -29,6 +30,17 @@ Image ramp(ImageSize size, int first) {
   Image image{size, {}};
   for (Index i = 0; i < size.elements(); ++i) image.pixels.push_back(static_cast<std::uint8_t>(first + 3 * i));
   return image;
+}
+
+/// Returns true if a text of this colour, and no other pixel of it, is in its rectangle at (y, x).
+bool has_text(const Image& image, Index y, Index x, const std::string& text, Colour colour) {
+  const Index width = text_width(text);
+  Canvas canvas(capital_height, width, white);
+  canvas.text(0, 0, text, colour);
+  for (Index row = 0; row < capital_height; ++row)
+    for (Index column = 0; column < width; ++column)
+      if ((pixel(canvas.image(), row, column) == colour) != (pixel(image, y + row, x + column) == colour)) return false;
+  return true;
 }
 
 /// Two blocks of two heads; the weights of patch p of head h are h + p.
@@ -338,6 +350,86 @@ BOOST_AUTO_TEST_CASE(text_leaves_the_margin_free) {
   for (Index y = 0; y < drawn.size.height; ++y)
     for (Index x = drawn.size.width - margin + 2; x < drawn.size.width; ++x)
       BOOST_REQUIRE((pixel(drawn, y, x) == white));
+}
+
+// Below each map is the largest magnitude of its own head; beside each row is its label; above are the heads' names.
+BOOST_AUTO_TEST_CASE(numbers_and_names_stand_at_their_maps) {
+  AttentionSheet sheet = small_sheet();
+  sheet.columns = {"head 1", "head 2"};
+  for (const bool negative : {false, true}) {
+    if (negative) sheet.rows[0].weights[0] = -7.125F, sheet.rows[1].weights[7] = -0.5F;
+    const Image image = draw_attention(sheet);
+    const Index left = 28 + text_width("softmax") + 14, first = image.size.height - 28 - 2 * (152 + 24) - 14;
+    const char* const expected[2][2] = {{negative ? "max 7.12" : "max 3", "max 4"},
+                                        {"max 3", negative ? "max 3" : "max 4"}};
+    for (Index row = 0; row < 2; ++row) {
+      const Index top = first + row * (152 + 24 + 14);
+      for (Index head = 0; head < 2; ++head) {
+        const std::string text = expected[row][head];
+        const Index x = left + head * (152 + 14) + (152 - text_width(text)) / 2;
+        BOOST_TEST(has_text(image, top + 152 + 6, x, text, {120, 120, 120}), text << " below " << row << ", " << head);
+      }
+      const std::string label = fmt::format("block {}", row + 1);
+      BOOST_TEST(has_text(image, top + 76 - 24, left - 14 - text_width(label), label, {34, 34, 34}), label);
+    }
+    for (Index head = 0; head < 2; ++head) {
+      const std::string& name = sheet.columns[static_cast<std::size_t>(head)];
+      BOOST_TEST(
+          has_text(image, first - 24, left + head * (152 + 14) + (152 - text_width(name)) / 2, name, {34, 34, 34}));
+    }
+  }
+}
+
+// A white frame of two pixels within a black one of one, in every map and in the image: patches of 76 x 76.
+BOOST_AUTO_TEST_CASE(the_query_is_framed) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image.pixels.assign(64, 100);
+  for (SheetRow& row : sheet.rows) row.weights = Tensor<float>(Shape{2, 2, 2}, {1, 1, 1, 1, 1, 1, 1, 1});
+  sheet.query = Patch{1, 0};
+  const Image image = draw_attention(sheet);
+  const Index left = 28 + text_width("softmax") + 14, top = image.size.height - 28 - 24 - 152;
+  const Colour grey{100, 100, 100}, map = over_grey(sequential_colour(1), 100);
+  for (const auto& [y, x, around] : {std::tuple(Index{28}, left, grey),
+                                     {top, left, map},
+                                     {top, left + 152 + 14, map},
+                                     {top - 152 - 24 - 14, left, map}}) {
+    const Index corner = y + 76;
+    BOOST_TEST((pixel(image, corner - 1, x + 10) == black));
+    BOOST_TEST((pixel(image, corner, x + 10) == white));
+    BOOST_TEST((pixel(image, corner + 1, x + 10) == white));
+    BOOST_TEST((pixel(image, corner + 2, x + 10) == around));
+    BOOST_TEST((pixel(image, corner + 20, x + 75) == white));
+    BOOST_TEST((pixel(image, corner + 20, x + 76) == black));
+    BOOST_TEST((pixel(image, corner + 20, x + 77) == around));
+    BOOST_TEST((pixel(image, corner - 2, x + 10) == around));
+  }
+}
+
+// Two tokens before two patches, such as a class and a distillation token: element (query, key) is 10 query + key.
+BOOST_AUTO_TEST_CASE(the_query_may_be_any_token_before_the_patches) {
+  Tensor<float> map(Shape{2, 4, 4});
+  for (Index i = 0; i < 32; ++i) map[i] = static_cast<float>(100 * (i / 16) + 10 * (i / 4 % 4) + i % 4);
+  const auto values = [&](std::optional<Patch> query, Index token) {
+    const Tensor<float> t = patch_weights(map.view(), {1, 2}, query, token);
+    return std::vector<float>(t.begin(), t.end());
+  };
+  BOOST_TEST(values({}, 0) == (std::vector<float>{2, 3, 102, 103}), boost::test_tools::per_element());
+  BOOST_TEST(values({}, 1) == (std::vector<float>{12, 13, 112, 113}), boost::test_tools::per_element());
+  BOOST_TEST(values({}, -1) == (std::vector<float>{27, 28, 127, 128}), boost::test_tools::per_element());
+  BOOST_TEST(values(Patch{0, 1}, 1) == (std::vector<float>{32, 33, 132, 133}), boost::test_tools::per_element());
+  const Tensor<float> mean = mean_of_heads(Tensor<float>(Shape{2, 1, 3}, {1, 2, 3, 5, 8, -3}).view());
+  BOOST_TEST((mean.shape() == Shape{1, 1, 3}));
+  BOOST_TEST(std::vector<float>(mean.begin(), mean.end()) == (std::vector<float>{3, 5, 0}),
+             boost::test_tools::per_element());
+}
+
+// The ends and the middle of viridis, and of Moreland's map from blue through grey to red.
+BOOST_AUTO_TEST_CASE(colours_of_a_scale) {
+  BOOST_TEST(weight_colours(3, false) == (std::vector<std::string>{"440154", "21918c", "fde725"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(weight_colours(3, true) == (std::vector<std::string>{"3b4cc0", "dddcdc", "b40426"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(weight_colours(5, false)[1] == "3b528b");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -68,4 +68,25 @@ BOOST_AUTO_TEST_CASE(the_legend_names_colours) {
   BOOST_TEST(patch_legend({"background", "zero", "one"}) == "zero blue, one orange");
 }
 
+// Pictures of 4 x 6 pixels: two rows of three patches. Letters of the second picture are on the second picture.
+BOOST_AUTO_TEST_CASE(pictures_may_be_wide) {
+  const std::vector<std::string> names{"background", "zero", "one"};
+  const PatchPicture plain{{{1, 4, 6}, std::vector<std::uint8_t>(24, 200)}, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}};
+  PatchPicture marked = plain;
+  marked.predicted = {0, 0, 1, 0, 0, 0}, marked.truth = {0, 0, 0, 2, 0, 0};
+  const Image sheet = patch_sheet({plain, marked}, names, 2, 10);
+  BOOST_TEST((sheet.size == ImageSize{3, 10 * (2 * 4 + 2), 10 * (3 * 6 + 2 * 2)}));
+  for (Index row = 0; row < 4; ++row)
+    for (Index across = 0; across < 3; ++across)
+      for (const Index column : {1, 2}) {
+        const Index y = 10 * (row < 2 ? 2 * row : 6 + 2 * (row - 2)), x = 10 * (8 * column + 2 * across);
+        const bool first = column == 1 && row == 2 && across == 2, second = column == 2 && row == 3 && across == 0;
+        const Colour expected = first ? over_grey(blue, 200) : second ? over_grey(orange, 200) : Colour{100, 100, 100};
+        BOOST_TEST((pixel(sheet, y + 1, x + 1) == expected), row << " " << across << " " << column);
+        Index black = 0;
+        for (Index i = 0; i < 400; ++i) black += pixel(sheet, y + i / 20, x + i % 20) == Colour{0, 0, 0};
+        BOOST_TEST((black > 0) == (first || second), row << " " << across << " " << column);
+      }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,7 @@
 // Atomic replacement of files.
 #include "heed/io/file.h"
 
+#include "heed/io/checksum.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -175,6 +176,65 @@ BOOST_AUTO_TEST_CASE(a_byte_order_mark_is_no_text) {
     write_file(directory / "text", content);
     BOOST_TEST(read_text_file(directory / "text") == "a\xef\xbb\xbf");
     BOOST_TEST(read_file(directory / "text") == content);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(several_files_are_replaced_together) {
+  const TemporaryDirectory directory;
+  write_file(directory / "a", "old");
+  {
+    AtomicFiles files;
+    files.write(directory / "a", "new");
+    BOOST_TEST(error_of([&] { files.write(directory / "none/b", "new"); }) != "no error");
+  }
+  BOOST_TEST(read_file(directory / "a") == "old");
+  AtomicFiles files;
+  files.write(directory / "a", "new");
+  files.write(directory / "b", "other");
+  BOOST_TEST(read_file(directory / "a") == "old");
+  BOOST_TEST(!fs::exists(directory / "b"));
+  files.commit();
+  BOOST_TEST(read_file(directory / "a") == "new");
+  BOOST_TEST(read_file(directory / "b") == "other");
+}
+
+// Only regular files NAME.*.part of this name are removed.
+BOOST_AUTO_TEST_CASE(leftovers_of_a_file_are_removed) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"a", "a.12.part", "a.12-3.part", "a.part", "ab.12.part", "b.12.part", "a.12.parts"})
+    write_file(directory / name, "content");
+  fs::create_symlink("a", directory / "a.link.part");
+  fs::create_directory(directory / "a.directory.part");
+  remove_leftovers(directory / "a");
+  for (const char* name : {"a", "a.part", "ab.12.part", "b.12.part", "a.12.parts", "a.link.part", "a.directory.part"})
+    BOOST_TEST(fs::exists(directory / name), name);
+  BOOST_TEST(entries(directory / "") == 7u);
+}
+
+BOOST_AUTO_TEST_CASE(lines_are_appended_to_the_named_file) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a";
+  write_file(path, "first\n");
+  AppendedFile lines(path);
+  lines.append("second\n");
+  BOOST_TEST(read_file(path) == "first\nsecond\n");
+  lines.sync();
+  write_file(path, "another");
+  BOOST_TEST(error_of([&] { lines.sync(); }, path) == ": removed or replaced during writing");
+  fs::remove(path);
+  BOOST_TEST(error_of([&] { lines.sync(); }, path) == ": removed or replaced during writing");
+}
+
+// CRC-32's check value is that of "123456789"; files are read in blocks of a megabyte.
+BOOST_AUTO_TEST_CASE(checksums_of_texts_and_files) {
+  const TemporaryDirectory directory;
+  BOOST_TEST(checksum("123456789") == "cbf43926-9");
+  BOOST_TEST(checksum("") == "00000000-0");
+  std::string large;
+  for (int i = 0; i < 2'500'000; ++i) large += static_cast<char>(i * i % 251);
+  for (const std::string& content : {std::string(), std::string("123456789"), large, large.substr(0, 1 << 20)}) {
+    write_file(directory / "a", content);
+    BOOST_TEST(file_checksum(directory / "a") == checksum(content));
   }
 }
 

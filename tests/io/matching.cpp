@@ -190,4 +190,37 @@ BOOST_AUTO_TEST_CASE(cures_are_named) {
   BOOST_TEST(!std::filesystem::exists(workshop / "next"));
 }
 
+// A part with another number of rows than the file's is left out; the others are found by name, in any order.
+BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  ParameterList list;
+  list.add({.name = "qkv", .shape = {6, 2}, .initial = Initial::constant(-1)});
+  list.divide("qkv", {{"q", 2}, {"k", 3}, {"v", 1}});
+  Tensor<float> theirs(Shape{6, 2});
+  for (Index i = 0; i < 12; ++i) theirs[i] = static_cast<float>(i);
+  SafetensorsWriter writer;
+  writer.add("qkv", std::as_const(theirs).view());
+  writer.write(path);
+  Parameters<float> parameters(list);
+  parameters.initialise(1);
+  // The same shape, but not all parts: rows are taken from the file's v (row 0), q (1 and 2) and k (3 to 5).
+  const TakenWeights taken = load_matching(SafetensorsFile(path), parameters,
+                                           {.parts = {"v", "q"}, .file_parts = {{"v", 1}, {"q", 2}, {"k", 3}}});
+  const std::vector<float> expected{2, 3, 4, 5, -1, -1, -1, -1, -1, -1, 0, 1};
+  BOOST_TEST(std::vector<float>(parameters.data(), parameters.data() + 12) == expected,
+             boost::test_tools::per_element());
+  BOOST_TEST(taken.tensors[0].rows == 3);
+  BOOST_TEST(taken.tensors[0].of == 6);
+  BOOST_TEST(taken.numbers == 6);
+  BOOST_TEST(taken.tensors[0].reason == "without k (not asked for)");
+  parameters.initialise(1);
+  const TakenTensor fewer = load_matching(SafetensorsFile(path), parameters,
+                                          {.parts = {"v", "q"}, .file_parts = {{"v", 2}, {"q", 2}, {"k", 2}}})
+                                .tensors[0];
+  BOOST_TEST(fewer.rows == 2);
+  BOOST_TEST(fewer.reason ==
+             "without k (the file's has another number of rows), v (the file's has another number of rows)");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -248,4 +248,96 @@ BOOST_AUTO_TEST_CASE(best_weights_are_the_model_alone) {
   BOOST_TEST((read_file(copy) == read_file(workshop / "run/best.safetensors")));
 }
 
+// A grid of 4 x 4 with values f(column) + 10 f(row), on a grid of 2 rows and 4 or 2 columns. Output i of 2 is at 2 i +
+// 1/2 between inputs 0 to 3. Its weights, mirrored for i = 1:
+//   bilinear (stages)         1/2, 1/2
+//   bicubic, a = -3/4         w(1/2) = 19/32 and w(3/2) = -3/32, of the first pixel and its repetition beyond the edge
+//   bicubic, antialiased      a = -1/2 and distances halved: w(1/4) = 111/128, w(3/4) = 29/128 and w(5/4) = -9/128,
+//                             without pixels beyond the edge, divided by their sum, 242/128
+// An axis of unchanged size keeps its values: at distance 0 all three weigh 1, and 0 at 1 and beyond.
+BOOST_AUTO_TEST_CASE(positions_of_another_grid_by_hand) {
+  const std::vector<double> f{1, 5, -2, 3};
+  const struct {
+    const char* name;
+    bool antialias;
+    std::array<double, 4> weights;
+  } kinds[] = {{"stage1.pos_embed", false, {0.5, 0.5, 0, 0}},
+               {"stage1.pos_embed", true, {0.5, 0.5, 0, 0}},
+               {"pos_embed", false, {0.5, 19.0 / 32, -3.0 / 32, 0}},
+               {"pos_embed", true, {111.0 / 242, 111.0 / 242, 29.0 / 242, -9.0 / 242}}};
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  for (const auto& [name, antialias, weights] : kinds)
+    for (const Index front : {0, 2})
+      for (const Index columns : {4, 2}) {
+        Tensor<double> theirs(Shape{1, front + 16, 2});
+        for (Index i = 0; i < 2 * front; ++i) theirs[i] = static_cast<double>(100 + i);
+        for (Index y = 0; y < 4; ++y)
+          for (Index x = 0; x < 4; ++x)
+            for (Index d = 0; d < 2; ++d)
+              theirs[2 * (front + 4 * y + x) + d] =
+                  f[static_cast<std::size_t>(x)] + 10 * f[static_cast<std::size_t>(y)] + 1000 * static_cast<double>(d);
+        SafetensorsWriter writer;
+        writer.add(name, std::as_const(theirs).view());
+        writer.write(path);
+        ParameterList list;
+        list.add({.name = name, .shape = {1, front + 2 * columns, 2}, .positions = {front, 2, columns}});
+        const auto shrunk = [&f, &weights = weights](Index i) {
+          double sum = 0;
+          for (std::size_t k = 0; k < 4; ++k) sum += weights[k] * f[i == 0 ? k : 3 - k];
+          return sum;
+        };
+        for (const bool matching : {false, true}) {
+          Parameters<double> parameters(list);
+          const TakenWeights taken =
+              matching ? load_matching(SafetensorsFile(path), parameters, {.positions = true, .antialias = antialias})
+                       : load_weights(SafetensorsFile(path), parameters, {.positions = true, .antialias = antialias});
+          BOOST_TEST((taken.tensors[0].status == TakenTensor::Status::interpolated));
+          BOOST_TEST(taken.tensors[0].rows == 1);
+          BOOST_TEST(taken.numbers == list.trainable_elements());
+          const View<const double> found = std::as_const(parameters)[0];
+          for (Index i = 0; i < 2 * front; ++i) BOOST_TEST(found[i] == static_cast<double>(100 + i));
+          for (Index y = 0; y < 2; ++y)
+            for (Index x = 0; x < columns; ++x)
+              for (Index d = 0; d < 2; ++d) {
+                const double across = columns == 4 ? f[static_cast<std::size_t>(x)] : shrunk(x);
+                // Weights that are not fractions of two are rounded, and multiply up to 1055.
+                BOOST_TEST(
+                    std::abs(found[2 * (front + columns * y + x) + d] -
+                             (across + 10 * shrunk(y) + 1000 * static_cast<double>(d))) < 1e-11,
+                    name << ", antialias = " << antialias << ", matching = " << matching << ": " << y << " " << x);
+              }
+        }
+      }
+}
+
+// Tensors computed each step or used in training only are in no file, and keep their values.
+BOOST_AUTO_TEST_CASE(prepared_and_training_tensors_are_neither_written_nor_read) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  ParameterList list;
+  list.add({.name = "weight", .shape = {2}, .initial = Initial::constant(1)});
+  list.add({.name = "computed", .shape = {2}, .initial = Initial::constant(2), .trainable = false, .prepared = true});
+  list.add({.name = "projector", .shape = {2}, .initial = Initial::constant(3), .training_only = true});
+  list.add({.name = "buffer", .shape = {2}, .initial = Initial::constant(4), .trainable = false});
+  Parameters<float> written(list);
+  written.initialise(1);
+  SafetensorsWriter writer;
+  add_weights(writer, written);
+  writer.write(path);
+  std::vector<std::string> names = SafetensorsFile(path).names();
+  std::sort(names.begin(), names.end());
+  BOOST_TEST(names == (std::vector<std::string>{"buffer", "weight"}), boost::test_tools::per_element());
+  for (const bool matching : {false, true}) {
+    Parameters<float> read(list);
+    std::fill(read.data(), read.data() + read.size(), 9.0F);
+    const SafetensorsFile file(path);
+    const TakenWeights taken = matching ? load_matching(file, read, {}) : load_weights(file, read);
+    BOOST_TEST(taken.tensors.size() == 2u);
+    BOOST_TEST(taken.numbers == 4);
+    for (const auto& [name, value] : {std::pair("weight", 1), {"computed", 9}, {"projector", 9}, {"buffer", 4}})
+      for (const float x : read[read.list().find(name)]) BOOST_TEST(x == value, name);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -169,4 +169,71 @@ BOOST_AUTO_TEST_CASE(mixup_and_cutmix_take_turns) {
   BOOST_TEST(std::abs(cut - 200) < 60);  // six deviations
 }
 
+// Beta(alpha, alpha) is near 1/2 for a large alpha, and near 0 or 1 for a small one, which leaves half of the boxes
+// empty.
+BOOST_AUTO_TEST_CASE(each_mix_has_its_own_alpha) {
+  DataConfig config;
+  config.augment = {"mixup", "cutmix"};
+  const Augmentations which = parse_augmentations(config);
+  for (const bool sharp_cut : {false, true}) {
+    config.mixup_alpha = sharp_cut ? 1e6 : 0.01;
+    config.cutmix_alpha = sharp_cut ? 0.01 : 1e6;
+    int extreme[2] = {0, 0}, count[2] = {0, 0};
+    for (std::uint64_t i = 0; i < 400; ++i) {
+      const Mix mix = draw_mix(which, config, {1, 100, 100}, RandomStream(i));
+      ++count[mix.cut];
+      // A box of about half the area, clipped at two borders, still has an eighth.
+      extreme[mix.cut] += mix.cut ? mix.keep < 0.1 || mix.keep > 0.95 : std::abs(mix.keep - 0.5) > 0.4;
+    }
+    for (const int cut : {0, 1}) {
+      BOOST_TEST(count[cut] > 100);
+      if ((cut == 1) == sharp_cut)
+        BOOST_TEST(extreme[cut] > 0.4 * count[cut], "cut = " << cut);
+      else
+        BOOST_TEST(extreme[cut] == 0, "cut = " << cut);
+    }
+  }
+}
+
+// Options of RandAugment and of the crop, through data.augment.
+BOOST_AUTO_TEST_CASE(augmentation_heeds_its_options) {
+  const Image image = pattern({1, 9, 9}, 5);
+  const auto results = [&](const DataConfig& config) {
+    const Augmentations which = parse_augmentations(config);
+    std::vector<Bytes> all;
+    for (std::uint64_t i = 0; i < 60; ++i) {
+      Image changed = image;
+      augment(changed, which, config, RandomStream(i));
+      all.push_back(changed.pixels);
+    }
+    return all;
+  };
+  DataConfig config;
+  config.augment = {"randaugment"};
+  for (const Index ops : {0, 1, 3})
+    for (const double magnitude : {2.0, 9.0}) {
+      config.randaugment_ops = ops, config.randaugment_magnitude = magnitude;
+      const std::vector<Bytes> found = results(config);
+      for (std::uint64_t i = 0; i < 60; ++i) {
+        Image expected = image;
+        randaugment(expected, ops, magnitude, RandomStream(i).derive("randaugment"));
+        BOOST_TEST((found[i] == expected.pixels), ops << " operations, " << magnitude);
+      }
+    }
+  // Black pixels reach as far as the padding.
+  config.augment = {"crop"};
+  for (const Index padding : {0, 1, 3}) {
+    config.crop_padding = padding;
+    Index most = 0;
+    for (const Bytes& pixels : results(config)) {
+      Index black = 0;
+      while (black < 9 && std::all_of(pixels.begin() + 9 * black, pixels.begin() + 9 * (black + 1),
+                                      [](std::uint8_t x) { return x == 0; }))
+        ++black;
+      most = std::max(most, black);
+    }
+    BOOST_TEST(most == padding);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -260,4 +260,30 @@ BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   BOOST_TEST(!std::equal(one.begin(), one.begin() + 300, one.begin() + 300));  // the two views of one image
 }
 
+// On a grey image of two levels, brightness scales the mean, contrast the difference; colour stays grey. On a red one,
+// whose channels stay below 255, the hue turns. Rounding to bytes moves a ratio by less than 2 % of its range.
+BOOST_AUTO_TEST_CASE(jitter_draws_factors_from_their_ranges) {
+  std::vector<double> brightness, contrast, hue;
+  Image grey{{3, 1, 2}, {90, 150, 90, 150, 90, 150}}, red{{3, 1, 1}, {140, 60, 60}};
+  for (std::uint64_t i = 0; i < 1500; ++i) {
+    Image image = grey;
+    jitter(image, RandomStream(8).derive(i));
+    const double mean = (image.pixels[0] + image.pixels[1]) / 2.0, range = image.pixels[1] - image.pixels[0];
+    BOOST_REQUIRE(image.pixels[2] == image.pixels[0]);
+    brightness.push_back(mean / 120), contrast.push_back(range / 60 / (mean / 120));
+    image = red;
+    jitter(image, RandomStream(9).derive(i));
+    const double sixths = hsv_of(image.pixels[0], image.pixels[1], image.pixels[2]).h;
+    hue.push_back((sixths > 3 ? sixths - 6 : sixths) / 6);
+  }
+  const auto uniform = [](double low, double high) {
+    return [=](double x) { return std::clamp((x - low) / (high - low), 0.0, 1.0); };
+  };
+  check_distribution(brightness, uniform(0.6, 1.4), "brightness");
+  check_distribution(contrast, uniform(0.6, 1.4), "contrast");
+  check_distribution(hue, uniform(-0.1, 0.1), "hue");
+  check_z(z_of_mean(brightness, 1, 0.64 / 12), "brightness");
+  check_z(z_of_mean(contrast, 1, 0.64 / 12), "contrast");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -99,4 +99,24 @@ BOOST_AUTO_TEST_CASE(the_crop_is_pillows) {
   }
 }
 
+// With crop_fraction 0.5 the 8 x 10 image already has the size 4 / 0.5 of its shorter side. A wide target: 16 x 16 is
+// resized to the target's width, and rows are cut off; a high one the other way round.
+BOOST_AUTO_TEST_CASE(the_middle_has_the_fraction_and_the_sides_asked_for) {
+  DataConfig data;
+  data.resize = "crop", data.crop_fraction = 0.5, data.interpolation = "bilinear";
+  Image image{{1, 8, 10}, {}};
+  for (int i = 0; i < 80; ++i) image.pixels.push_back(static_cast<std::uint8_t>(3 * i));
+  const Image middle = fitted(image, {1, 4, 4}, data);
+  for (int y = 0; y < 4; ++y)
+    for (int x = 0; x < 4; ++x)
+      BOOST_TEST(middle.pixels[static_cast<std::size_t>(4 * y + x)] == 3 * ((y + 2) * 10 + x + 3));
+  data.crop_fraction = 1;
+  const Image square = pattern({1, 16, 16}, 1), half = convert(square, {1, 8, 8});
+  const Image wide = fitted(square, {1, 4, 8}, data), high = fitted(square, {1, 8, 4}, data);
+  for (std::size_t i = 0; i < 32; ++i) {
+    BOOST_TEST(wide.pixels[i] == half.pixels[16 + i]);
+    BOOST_TEST(high.pixels[i] == half.pixels[i / 4 * 8 + 2 + i % 4]);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

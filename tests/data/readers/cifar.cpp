@@ -56,11 +56,10 @@ BOOST_AUTO_TEST_CASE(cifar100_has_fine_labels) {
 }
 
 BOOST_AUTO_TEST_CASE(other_archives_are_named) {
-  for (const auto& [name, file, part] :
-       {std::tuple("cifar10", "cifar-10-batches-py/data_batch_1", "Python version"),
-        std::tuple("cifar10", "data_batch_1", "datasets/fetch.sh cifar10"),
-        std::tuple("cifar100", "train", "datasets/fetch.sh cifar100"),
-        std::tuple("cifar100", "cifar-100-binary.tar.gz", "tar -xzf")}) {
+  for (const auto& [name, file, part] : {std::tuple("cifar10", "cifar-10-batches-py/data_batch_1", "Python version"),
+                                         std::tuple("cifar10", "data_batch_1", "datasets/fetch.sh cifar10"),
+                                         std::tuple("cifar100", "train", "datasets/fetch.sh cifar100"),
+                                         std::tuple("cifar100", "cifar-100-binary.tar.gz", "tar -xzf")}) {
     const TemporaryDirectory directory;
     write_file(directory / file, {1});
     check_error([&, name = name] { open_dataset(name, directory.path().string(), Split::train); }, {part});
@@ -87,6 +86,28 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   check_error(open, {third.string(), "the file does not exist"});
   std::filesystem::create_directory(third);
   check_error(open, {third.string(), "not a regular file"});
+}
+
+// Each split has files of its own, in the directory or in the archive's.
+BOOST_AUTO_TEST_CASE(splits_have_their_own_batches) {
+  const TemporaryDirectory directory;
+  const auto labels = [&](const std::string& name, Split split) {
+    const auto data = open_dataset(name, directory.path().string(), split);
+    std::vector<int> all;
+    for (Index i = 0; i < data->size(); ++i) all.push_back(data->label(i));
+    return all;
+  };
+  write_cifar10(directory / "cifar-10-batches-bin");
+  Bytes two = record({8}, 0);
+  const Bytes second = record({9}, 1);
+  two.insert(two.end(), second.begin(), second.end());
+  write_file(directory / "cifar-10-batches-bin/test_batch.bin", two);
+  write_file(directory / "cifar-100-binary/train.bin", record({3, 77}, 0));
+  write_file(directory / "cifar-100-binary/test.bin", record({5, 66}, 0));
+  BOOST_TEST(labels("cifar10", Split::train) == (std::vector<int>{0, 1, 2, 3, 4}), boost::test_tools::per_element());
+  BOOST_TEST(labels("cifar10", Split::test) == (std::vector<int>{8, 9}), boost::test_tools::per_element());
+  BOOST_TEST(labels("cifar100", Split::train) == (std::vector<int>{77}), boost::test_tools::per_element());
+  BOOST_TEST(labels("cifar100", Split::test) == (std::vector<int>{66}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,4 +1,5 @@
 // Image files and trees of images.
+#include "heed/base/warnings.h"
 #include "heed/data/loader.h"
 
 #include "support/images.h"
@@ -219,6 +220,37 @@ BOOST_AUTO_TEST_CASE(damaged_images_are_read_or_refused) {
     });
     BOOST_TEST(refused > 100);
   }
+}
+
+// A tree beyond the limit in memory, by 33 headers of 8192 x 4096 without pixels. Transparent images have a white
+// background in both.
+BOOST_FIXTURE_TEST_CASE(bad_images_of_large_trees_are_found_when_asked_for, Tree) {
+  write_transparent(path("train", 1, 0), 2, {100, 255, 100, 0, 200, 51, 7, 255});
+  DataConfig data;
+  data.name = "folder", data.path = directory.path().string();
+  const auto check = [&](const Dataset& set) {
+    BOOST_TEST(set.size() == 4);
+    Image image;
+    for (int k = 0; k < 4; ++k) {
+      set.read(k, image);
+      BOOST_TEST(set.label(k) == k / 2);
+      BOOST_TEST(
+          image.pixels == (k == 2 ? Bytes{100, 255, 244, 7} : pattern(folder_size, 50 * (k / 2) + 9 * (k % 2)).pixels),
+          boost::test_tools::per_element());
+    }
+  };
+  check(*open_dataset(data, Split::train));
+  for (int i = 0; i < 33; ++i) write_file(directory / "train/cat" / fmt::format("1{}.png", i), png_header(32, 16, 0));
+  data.verify = true;
+  check_error([&] { open_dataset(data, Split::train); },
+              {"33 images cannot be read: ", "train/cat/10.png", "data.skip_bad=true"});
+  for (const bool verify : {true, false}) {
+    data.verify = verify, data.skip_bad = true;
+    const auto set = open_dataset(data, Split::train);
+    BOOST_TEST(!set->in_memory());
+    check(*set);
+  }
+  take_warnings();
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -274,4 +274,37 @@ BOOST_FIXTURE_TEST_CASE(usual_places_are_searched, Mnist) {
   unsetenv("HEED_DATA");
 }
 
+// Both splits in one directory; a plain file is read before its compressed copy.
+BOOST_FIXTURE_TEST_CASE(splits_have_their_own_images_and_labels, Mnist) {
+  for (const std::string name : {"t10k", "test"}) {
+    write_file(directory / (name + "-images-idx3-ubyte"), idx({2, 1, 1}, {50, 60}));
+    write_file(directory / (name + "-labels-idx1-ubyte"), idx({2}, {4, 3}));
+    write_gz(directory / (name + "-labels-idx1-ubyte.gz"), idx({2}, {1, 1}));
+    const auto test = open_dataset("mnist", directory.path().string(), Split::test), train = open();
+    BOOST_TEST(test->size() == 2);
+    BOOST_TEST(test->label(0) == 4);
+    BOOST_TEST(test->label(1) == 3);
+    Image image;
+    test->read(1, image);
+    BOOST_TEST(image.pixels == Bytes{60}, boost::test_tools::per_element());
+    BOOST_TEST(train->size() == 3);
+    BOOST_TEST(train->label(0) == 7);
+    for (const char* kind : {"-images-idx3-ubyte", "-labels-idx1-ubyte", "-labels-idx1-ubyte.gz"})
+      std::filesystem::remove(directory / (name + kind));
+  }
+}
+
+// torchvision has a directory for each of the two sets; names of classes and the number of labels are the set's own.
+BOOST_AUTO_TEST_CASE(fashion_mnist_beside_mnist) {
+  const TemporaryDirectory directory;
+  for (const auto& [place, label] : {std::pair("MNIST/raw", 3), {"FashionMNIST/raw", 9}}) {
+    write_file(directory / place / "train-images-idx3-ubyte", idx({1, 1, 1}, {1}));
+    write_file(directory / place / "train-labels-idx1-ubyte", idx({1}, {static_cast<std::uint8_t>(label)}));
+  }
+  for (const auto& [name, called] : {std::pair("mnist", "3"), {"fashion-mnist", "Ankle boot"}}) {
+    const auto data = open_dataset(name, directory.path().string(), Split::train);
+    BOOST_TEST(data->class_names()[static_cast<std::size_t>(data->label(0))] == called);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -175,4 +175,39 @@ BOOST_FIXTURE_TEST_CASE(bad_images_are_listed_together_and_left_out, Layout) {
   BOOST_TEST(sets.set(Part::train).label(3) == 1);
 }
 
+// A limit is one of training images only, and the validation images are the seed's unless there is a directory of them.
+BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
+  for (const bool own : {false, true}) {
+    Layout layout;
+    for (const char* c : {"ant", "bee"}) {
+      layout.images(fmt::format("train/{}", c), 6);
+      if (own) layout.images(fmt::format("val/{}", c), 4);
+      layout.images(fmt::format("test/{}", c), 5);
+    }
+    layout.data.validation = 5, layout.data.limit = 3;
+    const std::map<std::string, int> train = layout.part(Part::train), validation = layout.part(Part::validation);
+    BOOST_TEST(train.size() == 3u);
+    BOOST_TEST(validation.size() == (own ? 8u : 5u));
+    BOOST_TEST(layout.count(Part::test) == 10u);
+    for (const auto& [file, label] : train) BOOST_TEST(!validation.contains(file), file);
+    if (own)
+      BOOST_TEST((train ==
+                  std::map<std::string, int>{{"train/ant/0.png", 0}, {"train/ant/1.png", 0}, {"train/ant/2.png", 0}}));
+    // Every file that was opened once: training, validation, test; as validation files, those set aside.
+    ImageSets sets(layout.data, 1);
+    const DataFacts facts = sets.facts();
+    BOOST_TEST(facts.classes == (std::vector<std::string>{"ant", "bee"}), boost::test_tools::per_element());
+    BOOST_REQUIRE(facts.files.size() == (own ? 12 + 8 + 10u : 12 + 10u));
+    BOOST_TEST(facts.files.front() == (layout.directory / "train/ant/0.png").string());
+    BOOST_TEST(facts.files[12] == (layout.directory / (own ? "val/ant/0.png" : "test/ant/0.png")).string());
+    BOOST_TEST(facts.files.back() == (layout.directory / "test/bee/4.png").string());
+    std::vector<std::string> aside;
+    for (const auto& [file, label] : validation)
+      if (!own) aside.push_back((layout.directory / file).string());
+    BOOST_TEST(facts.validation == aside, boost::test_tools::per_element());
+    ImageSets other(layout.data, 2);
+    BOOST_TEST((other.images(Part::validation) != sets.images(Part::validation)) == !own);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

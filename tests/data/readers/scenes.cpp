@@ -1,6 +1,7 @@
 // Scenes: labels compared with their definition, given the objects on the canvas.
 #include "heed/data/readers/scenes.h"
 #include "support/images.h"
+#include "support/statistics.h"
 
 #include <map>
 
@@ -90,6 +91,49 @@ BOOST_AUTO_TEST_CASE(scenes_repeat_themselves) {
   const std::string small = write_squares(other, 14);
   BOOST_TEST(error_of([&] { Scenes("mnist", small, Split::train, 1, 7); }) ==
              "scenes: the images of mnist are 1x14x14; expected 1x28x28");
+}
+
+// Each image is its upper left pixel alone, whose brightness, 130 to 139, is its number, or 140 to 149 in the test
+// split. Pixels of a scene are then the corners of its images: 1 to 4 of them, anywhere in rows and columns 0 to 28.
+// Two corners coincide in at most 4 * 3 / 2 / 841 = 0.7 % of the scenes, a thirtieth of a cell of 400.
+BOOST_AUTO_TEST_CASE(images_are_drawn_and_placed_evenly) {
+  const TemporaryDirectory directory;
+  for (const bool test : {false, true}) {
+    Bytes images(10 * 28 * 28, 0), labels;
+    for (std::uint8_t c = 0; c < 10; ++c) {
+      images[c * 28 * 28u] = static_cast<std::uint8_t>((test ? 140 : 130) + c);
+      labels.push_back(c);
+    }
+    const std::string split = test ? "t10k" : "train";
+    write_file(directory / (split + "-images-idx3-ubyte"), idx({10, 28, 28}, images));
+    write_file(directory / (split + "-labels-idx1-ubyte"), idx({10}, labels));
+  }
+  for (const bool test : {false, true}) {
+    const Scenes scenes("mnist", directory / "", test ? Split::test : Split::train, 3, 28);
+    BOOST_TEST(scenes.size() == (test ? 5'000 : 25'000));
+    std::vector<double> counts(4), numbers(10), rows(29), columns(29), down, right;
+    std::vector<int> unused(4);
+    Image image;
+    for (Index scene = 0; scene < 1600; ++scene) {
+      scenes.read(scene, image, unused.data());
+      std::size_t found = 0;
+      for (std::size_t i = 0; i < 56 * 56; ++i) {
+        if (image.pixels[i] == 0) continue;
+        const int number = image.pixels[i] - (test ? 140 : 130);
+        BOOST_REQUIRE((number >= 0 && number < 10 && i / 56 < 29 && i % 56 < 29));
+        ++found, ++numbers[static_cast<std::size_t>(number)], ++rows[i / 56], ++columns[i % 56];
+        down.push_back((static_cast<double>(i / 56) + 0.5) / 29);
+        right.push_back((static_cast<double>(i % 56) + 0.5) / 29);
+      }
+      BOOST_REQUIRE((found >= 1 && found <= 4));
+      ++counts[found - 1];
+    }
+    check_z(z_of_equal_cells(counts), "images in a scene");
+    check_z(z_of_equal_cells(numbers), "images");
+    check_z(z_of_equal_cells(rows), "rows");
+    check_z(z_of_equal_cells(columns), "columns");
+    check_z(z_of_correlation(down, right), "rows and columns");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

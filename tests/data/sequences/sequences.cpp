@@ -428,4 +428,259 @@ BOOST_AUTO_TEST_CASE(pixels_by_hand) {
   BOOST_CHECK_THROW(pixel_tokens(colour, data), Error);
 }
 
+// Parts, seeds and pairs have draws of their own; ids number the texts of a part.
+BOOST_AUTO_TEST_CASE(generated_parts_have_nothing_in_common) {
+  const TemporaryDirectory directory;
+  ListOpsSetting listops;
+  listops.train = 60, listops.valid = 50, listops.test = 40, listops.depth = 4, listops.args = 4;
+  listops.min = 20, listops.max = 60;
+  std::set<std::string> texts, expressions;
+  std::size_t text_count = 0, expression_count = 0;
+  for (const Index seed : {1, 2}) {
+    write_pairs({60, 50, 40, seed}, directory.path());
+    listops.seed = seed;
+    write_listops(listops, directory.path());
+    for (const auto& [pairs, expression, count] :
+         {std::tuple("train", "train", 60u), {"eval", "val", 50u}, {"test", "test", 40u}}) {
+      const std::vector<std::string> lines = lines_of(directory / ("new_aan_pairs." + std::string(pairs) + ".tsv"));
+      BOOST_TEST(lines.size() == count);
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        std::istringstream line(lines[i]);
+        std::string label, first, second, a, b;
+        line >> label >> first >> second >> a >> b;
+        BOOST_TEST(first == std::to_string(2 * i));
+        BOOST_TEST(second == std::to_string(2 * i + 1));
+        texts.insert(a), texts.insert(b);
+        text_count += 2;
+      }
+      const std::vector<std::string> more = lines_of(directory / ("basic_" + std::string(expression) + ".tsv"));
+      BOOST_TEST(more.size() == count + 1);
+      expressions.insert(more.begin() + 1, more.end());
+      expression_count += count;
+    }
+  }
+  BOOST_TEST(texts.size() == text_count);
+  BOOST_TEST(expressions.size() == expression_count);
+}
+
+// Topics are Dirichlet(1/2) of K = 16 letters: two letters of a text are equal with probability E sum p^2 =
+// (1/2 + 1) / (K/2 + 1) = 1/6. Lengths are uniform from 64 to 128.
+BOOST_AUTO_TEST_CASE(texts_of_pairs_have_the_topics_and_lengths_said) {
+  const TemporaryDirectory directory;
+  write_pairs({1000, 1, 1, 7}, directory.path());
+  std::vector<double> equal, lengths(65), letters(16);
+  double same = 0, mean = 0, squares = 0;
+  for (const std::string& line : lines_of(directory / "new_aan_pairs.train.tsv")) {
+    std::istringstream fields(line);
+    std::string label, id, first;
+    fields >> label >> id >> id >> first;
+    same += label == "1.0";
+    ++lengths.at(first.size() - 64);
+    double pairs = 0;
+    for (char letter = 'a'; letter < 'a' + 16; ++letter) {
+      const auto n = static_cast<double>(std::count(first.begin(), first.end(), letter));
+      pairs += n * (n - 1);
+      letters[static_cast<std::size_t>(letter - 'a')] += n / static_cast<double>(first.size());
+    }
+    equal.push_back(pairs / static_cast<double>(first.size() * (first.size() - 1)));
+  }
+  check_z(z_of_successes(same, 1000, 0.5), "labels");
+  check_z(z_of_equal_cells(lengths), "lengths");
+  for (const double x : equal) mean += x / 1000;
+  for (const double x : equal) squares += (x - mean) * (x - mean);
+  check_z((mean - 1.0 / 6) / std::sqrt(squares / 999 / 1000), "equal letters");
+  // A letter's share has mean 1/16 and variance (1/16) (15/16) / (K/2 + 1) in topics; in texts little more.
+  for (const double sum : letters)
+    BOOST_TEST(std::abs(sum / 1000 - 1.0 / 16) < 5 * std::sqrt(15.0 / 256 / 9 / 1000) * 1.1);
+}
+
+// Every part of every format comes from its own file, with its labels; data.limit is one of training examples.
+BOOST_AUTO_TEST_CASE(parts_of_sequences_are_those_of_their_files) {
+  const TemporaryDirectory directory;
+  const auto write = [&](const std::string& file, const std::string& content) {
+    write_file(directory / file, content);
+  };
+  write("basic_train.tsv", "Source\tTarget\n[MAX 1 2 ]\t2\n[MIN 3 4 ]\t3\n5\t5\n");
+  write("basic_val.tsv", "Source\tTarget\n6\t6\n7\t7\n");
+  write("basic_test.tsv", "Source\tTarget\n8\t8\n9\t9\n0\t0\n");
+  write("new_aan_pairs.train.tsv", "1.0\t0\t1\tabcdef\tgh\n0.0\t2\t3\ti\tjklmno\n1.0\t4\t5\tp\tq\n");
+  write("new_aan_pairs.eval.tsv", "0.0\t0\t1\tv\tw\n1.0\t0\t1\tx\ty\n");
+  write("new_aan_pairs.test.tsv", "1.0\t0\t1\tt\tu\n0.0\t0\t1\tr\ts\n1.0\t0\t1\tz\tz\n");
+  write("train.tsv", "no\ta\nyes\tb\nno\tc\n");
+  write("val.tsv", "yes\td\nno\te\n");
+  write("test.tsv", "no\tf\nyes\tg\nno\th\n");
+  struct Expected {
+    std::vector<int> labels;
+    std::string first_tokens;  // of each example, one character each
+  };
+  const std::map<std::string, std::array<Expected, 3>> all{
+      {"listops", {{{{2, 3}, "\x0b\x0a"}, {{6, 7}, "\x06\x07"}, {{8, 9, 0}, std::string("\x08\x09\0", 3)}}}},
+      {"pairs", {{{{1, 0}, "ai"}, {{0, 1}, "vx"}, {{1, 0, 1}, "trz"}}}},
+      {"documents", {{{{0, 1}, "ab"}, {{1, 0}, "de"}, {{0, 1, 0}, "fgh"}}}}};
+  for (const auto& [name, parts] : all) {
+    DataConfig data = data_of(name, directory.path());
+    data.limit = 2, data.validation = 1;  // without effect, since there are validation files
+    for (const Part part : {Part::train, Part::validation, Part::test}) {
+      const SequenceExamples found = open_sequences(data, 4, part, 1);
+      const Expected& expected = parts[static_cast<std::size_t>(part)];
+      BOOST_REQUIRE(found.examples.size() == expected.labels.size());
+      for (std::size_t i = 0; i < expected.labels.size(); ++i) {
+        BOOST_TEST(found.set->label(found.examples[i]) == expected.labels[i], name << " " << i);
+        BOOST_TEST(read(found, static_cast<Index>(i))[0] == expected.first_tokens[i], name << " " << i);
+      }
+    }
+  }
+  // Both texts of a pair, each cut at the context.
+  const SequenceExamples pairs = open_sequences(data_of("pairs", directory.path()), 4, Part::train, 1);
+  BOOST_TEST(pairs.set->pairs());
+  BOOST_TEST(read(pairs, 0, 0) == (std::vector<int>{'a', 'b', 'c', 'd'}), boost::test_tools::per_element());
+  BOOST_TEST(read(pairs, 0, 1) == (std::vector<int>{'g', 'h'}), boost::test_tools::per_element());
+  BOOST_TEST(read(pairs, 1, 1) == (std::vector<int>{'j', 'k', 'l', 'm'}), boost::test_tools::per_element());
+}
+
+// As for images: labels are a run's, found by name, and so are its validation files.
+BOOST_AUTO_TEST_CASE(documents_have_the_classes_and_validation_files_of_a_run) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"train/ant/0.txt", "train/ant/1.txt", "train/dog/0.txt", "train/dog/1.txt", "test/ant/0.txt",
+                           "test/dog/0.txt"}) {
+    std::filesystem::create_directories((directory / name).parent_path());
+    write_file(directory / name, std::string(name));
+  }
+  const auto labels = [](const SequenceExamples& found) {
+    std::vector<int> all;
+    for (const Index i : found.examples) all.push_back(found.set->label(i));
+    return all;
+  };
+  DataConfig data = data_of("documents", directory.path());
+  data.recorded.classes = {"dog", "cow", "ant"};
+  data.recorded.validation = {"train/ant/1.txt", "train/dog/0.txt"};
+  data.validation = 2;
+  const SequenceExamples validation = open_sequences(data, 99, Part::validation, 1);
+  BOOST_TEST(validation.set->class_names() == data.recorded.classes, boost::test_tools::per_element());
+  BOOST_TEST(labels(validation) == (std::vector<int>{0, 2}), boost::test_tools::per_element());  // in order of labels
+  const std::vector<int> second = read(validation, 1);
+  BOOST_TEST(std::string(second.begin(), second.end()) == "train/ant/1.txt");
+  BOOST_TEST(labels(open_sequences(data, 99, Part::train, 1)) == (std::vector<int>{0, 2}),
+             boost::test_tools::per_element());
+  BOOST_TEST(labels(open_sequences(data, 99, Part::test, 1)) == (std::vector<int>{0, 2}),
+             boost::test_tools::per_element());
+  write_file(directory / "train.tsv", "ant\tx\ndog\ty\nant\tx\ndog\ty\n");
+  write_file(directory / "test.tsv", "dog\tx\nant\tx\n");
+  data.validation = 0;
+  BOOST_TEST(labels(open_sequences(data, 99, Part::train, 1)) == (std::vector<int>{2, 0, 2, 0}),
+             boost::test_tools::per_element());
+  BOOST_TEST(labels(open_sequences(data, 99, Part::test, 1)) == (std::vector<int>{0, 2}),
+             boost::test_tools::per_element());
+  data.recorded.classes = {"dog", "cow"};
+  BOOST_TEST(refusal_of(data).find("the model has no class 'ant'") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_text_is_limited_and_divided_without_gaps) {
+  const TemporaryDirectory directory;
+  std::string content;
+  for (int i = 0; i < 200; ++i) content += static_cast<char>(i);
+  write_file(directory / "text", content);
+  DataConfig data = data_of("text", directory / "text");
+  for (const Index limit : {0, 100, 500}) {
+    data.limit = limit;
+    const std::vector<std::uint8_t> text = read_text(data);
+    BOOST_REQUIRE(text.size() == (limit == 100 ? 100u : 200u));
+    std::size_t at = 0;
+    for (const Part part : {Part::train, Part::validation, Part::test})
+      for (const std::uint8_t byte : part_of(text, part)) BOOST_TEST(byte == at++);
+    BOOST_TEST(at == text.size());
+  }
+}
+
+// Images of 4 x 4 with a level for each column, mirrored or not, and shifted by -10 to 10, each independently.
+BOOST_AUTO_TEST_CASE(pixels_are_mirrored_and_shifted_in_training_only) {
+  const TemporaryDirectory directory;
+  const std::vector<std::uint8_t> columns{40, 80, 120, 200};
+  for (const std::string split : {"train", "t10k"}) {
+    const std::uint8_t count = split == "train" ? 6 : 2;
+    std::string images{'\0', '\0', '\x08', '\x03', '\0', '\0', '\0', static_cast<char>(count),
+                       '\0', '\0', '\0',   '\x04', '\0', '\0', '\0', '\x04'};
+    std::string labels{'\0', '\0', '\x08', '\x01', '\0', '\0', '\0', static_cast<char>(count)};
+    for (int i = 0; i < count; ++i) {
+      for (std::size_t pixel = 0; pixel < 16; ++pixel) images += static_cast<char>(columns[pixel % 4] + i);
+      labels += static_cast<char>(split == "train" ? i : 9 - i);
+    }
+    write_file(directory / (split + "-images-idx3-ubyte"), images);
+    write_file(directory / (split + "-labels-idx1-ubyte"), labels);
+  }
+  DataConfig data = data_of("pixels", directory.path());
+  data.validation = 2;
+  const SequenceExamples train = open_sequences(data, 16, Part::train, 1),
+                         validation = open_sequences(data, 16, Part::validation, 1),
+                         test = open_sequences(data, 16, Part::test, 1);
+  std::set<int> seen;
+  for (const SequenceExamples* part : {&train, &validation})
+    for (std::size_t i = 0; i < part->examples.size(); ++i) {
+      const int number = read(*part, static_cast<Index>(i))[0] - 40;
+      BOOST_TEST(part->set->label(part->examples[i]) == number);
+      seen.insert(number);
+    }
+  BOOST_TEST(train.examples.size() == 4u);
+  BOOST_TEST(seen.size() == 6u);
+  BOOST_TEST(test.examples.size() == 2u);
+  BOOST_TEST(test.set->label(1) == 8);
+  BOOST_TEST(train.set->fixed_length() == 16);
+  BOOST_TEST(train.set->vocabulary() == 256);
+
+  for (const std::vector<std::string>& changes :
+       std::vector<std::vector<std::string>>{{"flip"}, {"shift"}, {"flip", "shift"}, {}}) {
+    data.augment = changes;
+    const auto set = open_sequences(data, 16, Part::train, 1).set;
+    const bool flips = std::count(changes.begin(), changes.end(), "flip") > 0,
+               shifts = std::count(changes.begin(), changes.end(), "shift") > 0;
+    std::vector<double> shifted(21), mirrored(2);
+    double both = 0;
+    for (std::uint64_t i = 0; i < 2100; ++i) {
+      const RandomStream chance = RandomStream(3).derive(i);
+      std::vector<int> tokens, plain;
+      set->read(2, 0, &chance, tokens);
+      set->read(2, 0, nullptr, plain);
+      BOOST_REQUIRE(plain[0] == 42);
+      const bool is_mirrored = tokens[0] > tokens[3];
+      const int shift = tokens[0] - plain[is_mirrored ? 3 : 0];
+      BOOST_REQUIRE(std::abs(shift) <= (shifts ? 10 : 0));
+      for (std::size_t k = 0; k < 16; ++k)
+        BOOST_REQUIRE(tokens[k] == plain[is_mirrored ? k / 4 * 4 + 3 - k % 4 : k] + shift);
+      ++shifted[static_cast<std::size_t>(shift + 10)], ++mirrored[is_mirrored];
+      both += is_mirrored && shift > 0;
+    }
+    if (shifts) check_z(z_of_equal_cells(shifted), "shifts");
+    if (flips) check_z(z_of_equal_cells(mirrored), "sides");
+    if (flips && shifts) check_z(z_of_successes(both, 2100, 10.0 / 42), "mirrored and brightened");
+    BOOST_TEST((mirrored[1] > 0) == flips);
+  }
+}
+
+// The middle of a level's range of bytes has that level again, in images of any number of channels.
+BOOST_AUTO_TEST_CASE(tokens_become_images_and_tokens_again) {
+  for (const Index levels : {2, 7, 16, 256})
+    for (const Index channels : {1, 3}) {
+      DataConfig data;
+      data.levels = levels;
+      std::vector<int> tokens;
+      for (Index i = 0; i < 16 * channels; ++i) tokens.push_back(static_cast<int>(i * 5 % levels));
+      const Image image = image_of_tokens(tokens, {channels, 4, 4}, levels);
+      BOOST_TEST(pixel_tokens(image, data) == tokens, boost::test_tools::per_element());
+    }
+  BOOST_TEST(image_of_tokens({0, 1, 2, 3}, {1, 2, 2}, 4).pixels == (std::vector<std::uint8_t>{32, 96, 160, 224}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(models_must_fit_the_sequences) {
+  const TemporaryDirectory directory;
+  write_file(directory / "new_aan_pairs.train.tsv", "1.0\t0\t1\ta\tb\n");
+  const SequenceExamples pairs = open_sequences(data_of("pairs", directory.path()), 4, Part::train, 1);
+  const auto refusal = [&](Index context, Index vocabulary) {
+    return error_of([&] { require_fit(pairs, context, vocabulary); });
+  };
+  BOOST_TEST(refusal(4, 256) == "no error");
+  BOOST_TEST(refusal(9, 300) == "no error");
+  BOOST_TEST(refusal(4, 255) == "[model] vocab = 255; the data has tokens 0 to 255: expected 256");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
