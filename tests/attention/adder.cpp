@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <tuple>
 
 using namespace heed;
 
@@ -40,6 +41,39 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
   check_near(without.at("out"), {5, 7});
   check_near(without.at("map"), {0.75, 0.25, 0.25, 0.75});
   check_near(without.at("dv"), {0.75, 0.25});
+}
+
+// Maps and outputs of several heads and images; for the identity, as many keys as queries.
+BOOST_AUTO_TEST_CASE(by_definition) {
+  constexpr Index heads = 2, d = 3, e = 2;
+  for (const char* score_grad : {"sign", "hardtanh"})
+    for (const auto& [N, M, identity] : {std::tuple(6, 6, true), {6, 6, false}, {3, 7, false}, {1, 1, true}}) {
+      Tensors x{{"q", random_tensor({2, heads, N, d}, 1, 2)},
+                {"k", random_tensor({2, heads, M, d}, 2, 2)},
+                {"v", random_tensor({2, heads, M, e}, 3)}};
+      const OptionValues options{{"identity", identity ? "true" : "false"}, {"score_grad", score_grad}};
+      const Tensors got = run_mechanism<double>("adder", options, x);
+      const double scale = 1 / std::sqrt(2 * static_cast<double>(d) * (1 - 2 / std::acos(-1.0)));
+      for (Index head = 0; head < 2 * heads; ++head)
+        for (Index i = 0; i < N; ++i) {
+          std::vector<double> weights;
+          double sum = 0;
+          for (Index j = 0; j < M; ++j) {
+            double distance = 0;
+            for (Index c = 0; c < d; ++c)
+              distance += std::abs(x["q"][(head * N + i) * d + c] - x["k"][(head * M + j) * d + c]);
+            sum += weights.emplace_back(std::exp(-scale * distance));
+          }
+          std::vector<double> out(e);
+          for (Index j = 0; j < M; ++j) {
+            const double weight = weights[static_cast<std::size_t>(j)] / sum + (identity && i == j);
+            BOOST_TEST(std::abs(got.at("map")[(head * N + i) * M + j] - weight) < 1e-14);
+            for (Index c = 0; c < e; ++c) out[static_cast<std::size_t>(c)] += weight * x["v"][(head * M + j) * e + c];
+          }
+          for (Index c = 0; c < e; ++c)
+            BOOST_TEST(std::abs(got.at("out")[(head * N + i) * e + c] - out[static_cast<std::size_t>(c)]) < 1e-14);
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(hardtanh_is_sign_beyond_one_and_the_difference_within) {

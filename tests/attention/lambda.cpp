@@ -31,7 +31,8 @@ SlowMatrix definition(const DefinitionHead& x) {
   for (Index n = 0; n < x.N(); ++n)
     for (Index m = 0; m < x.M(); ++m)
       for (Index c = 0; c < x.d(); ++c)
-        map(n, m) += x.q(n, c) * (ks(c, m) + (positions ? x.x.at("e")[(n * x.M() + m) * x.d() + c] : 0));
+        map(n, m) +=
+            x.q(n, c) * (ks(c, m) + (positions ? x.x.at("e")[(n * x.x.at("e").shape()[1] + m) * x.d() + c] : 0));
   return map;
 }
 
@@ -55,6 +56,16 @@ BOOST_AUTO_TEST_CASE(by_definition) {
   }
   for (const Index N : {1, 9, 40})
     check_definition("lambda", {{"positions", "false"}}, random_operands(N, 11), definition);
+}
+
+// A sequence shorter than the longest uses the first rows and columns of e.
+BOOST_AUTO_TEST_CASE(shorter_sequences_by_definition) {
+  constexpr Index longest = 11;
+  for (const Index N : {1, 6, 10}) {
+    Tensors x = random_operands(N, N);
+    x["e"] = random_tensor({longest, longest, 4}, 5);
+    check_definition("lambda", {}, x, definition, {.longest = longest, .whole = false});
+  }
 }
 
 // Zero position embeddings leave the content lambda.

@@ -1,10 +1,12 @@
 // Point-wise attention compared with hand-calculated values. tests/checks/cases.cpp checks gradients, costs and
 // agreement of number types for all mechanisms, tests/kernels/elements/pointwise.cpp the functions themselves.
-#include "support/mechanism.h"
+#include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <tuple>
 
 using namespace heed;
 
@@ -44,6 +46,40 @@ BOOST_AUTO_TEST_CASE(alpha_and_causal) {
   check_near(r.at("dv"), {(3 - 6) / 2.0, 1});
   check_near(r.at("dq"), {7.5, (15 - 7) / 2.0});
   check_near(r.at("dk"), {(5 - 10) / 2.0, -7});
+}
+
+// Every phi, alpha and divisor: M keys, or for a growing text the longest, whatever its length.
+BOOST_AUTO_TEST_CASE(by_definition) {
+  const std::pair<const char*, double (*)(double)> functions[] = {
+      {"relu", [](double s) { return std::max(s, 0.0); }},
+      {"relu2", [](double s) { return s > 0 ? s * s : 0; }},
+      {"gelu", [](double s) { return s / 2 * (1 + std::erf(s / std::sqrt(2.0))); }},
+      {"softplus", [](double s) { return std::log(1 + std::exp(s)); }},
+      {"identity", [](double s) { return s; }},
+      {"relu6", [](double s) { return std::clamp(s, 0.0, 6.0); }},
+      {"sigmoid", [](double s) { return 1 / (1 + std::exp(-s)); }}};
+  for (const auto& [phi, function] : functions)
+    for (const char* alpha : {"0", "0.3", "1"})
+      for (const bool causal : {false, true})
+        for (const auto& [N, M, longest] : {std::tuple(5, 7, 0), {6, 6, 11}, {1, 1, 4}}) {
+          const double divisor = std::pow(longest > 0 ? longest : M, std::stod(alpha));
+          const MapDefinition definition = [&, f = function](const DefinitionHead& x) {
+            SlowMatrix map(x.N(), x.M());
+            for (Index i = 0; i < x.N(); ++i)
+              for (Index j = 0; j < (causal ? std::min(i + 1, x.M()) : x.M()); ++j) {
+                double s = 0;
+                for (Index c = 0; c < x.d(); ++c) s += x.q(i, c) * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
+                map(i, j) = f(s) / divisor;
+              }
+            return map;
+          };
+          check_definition("pointwise", {{"phi", phi}, {"alpha", alpha}, {"causal", causal ? "true" : "false"}},
+                           {{"q", random_tensor({2, 2, N, 3}, 1, 3)},
+                            {"k", random_tensor({2, 2, M, 3}, 2, 3)},
+                            {"v", random_tensor({2, 2, M, 4}, 3)},
+                            {"dout", random_tensor({2, 2, N, 4}, 4)}},
+                           definition, {.longest = longest, .growing = longest > 0});
+        }
 }
 
 // Keys that no query attends to get a zero gradient.

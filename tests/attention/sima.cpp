@@ -1,6 +1,6 @@
 // SimA compared with hand-calculated values, and for extreme inputs. tests/checks/cases.cpp checks gradients, costs and
 // agreement of number types for all mechanisms.
-#include "support/mechanism.h"
+#include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -37,6 +37,35 @@ BOOST_AUTO_TEST_CASE(by_hand) {
     const double root = std::sqrt(80.0);
     check_near(out("l2"), {12 / root, -36 / root});
   }
+}
+
+// Channels of q are divided by their norm over N tokens, those of k over M.
+BOOST_AUTO_TEST_CASE(by_definition) {
+  for (const std::string norm : {"l1", "l2", "none"})
+    for (const char* order : {"auto", "qk_first", "kv_first"})
+      for (const auto& [N, M] : {std::pair(2, 3), {7, 7}, {9, 4}, {1, 6}}) {
+        const MapDefinition definition = [&](const DefinitionHead& x) {
+          const auto length = [&](Index count, const auto& channel) {
+            double sum = 0;
+            for (Index t = 0; t < count; ++t) sum += norm == "l1" ? std::abs(channel(t)) : channel(t) * channel(t);
+            return norm == "none" ? 1 : norm == "l1" ? sum : std::sqrt(sum);
+          };
+          SlowMatrix map(x.N(), x.M());
+          for (Index c = 0; c < x.d(); ++c) {
+            const double of_q = length(x.N(), [&](Index t) { return x.q(t, c); }),
+                         of_k = length(x.M(), [&](Index t) { return x.k(t, c); });
+            for (Index i = 0; i < x.N(); ++i)
+              for (Index j = 0; j < x.M(); ++j) map(i, j) += x.q(i, c) / of_q * x.k(j, c) / of_k;
+          }
+          return map;
+        };
+        check_definition("sima", {{"norm", norm}, {"order", order}},
+                         {{"q", random_tensor({2, 2, N, 4}, 1)},
+                          {"k", random_tensor({2, 2, M, 4}, 2)},
+                          {"v", random_tensor({2, 2, M, 3}, 3)},
+                          {"dout", random_tensor({2, 2, N, 3}, 4)}},
+                         definition);
+      }
 }
 
 BOOST_AUTO_TEST_CASE(the_order_taken_is_the_cheaper_one) {

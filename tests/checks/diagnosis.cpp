@@ -61,6 +61,22 @@ BOOST_AUTO_TEST_CASE(where_and_how_many) {
   BOOST_TEST(d.got == d.expected + 1);
 }
 
+// The largest relative error, wherever it is among smaller ones; of equal errors the first.
+BOOST_AUTO_TEST_CASE(the_worst_of_many) {
+  for (const Index worst : {0, 1, 57, 118, 119}) {
+    const Diagnosis d =
+        diagnosis_of([=](const Numbers& e, Index i, const Place&) { return i == worst ? 3 * e[i] : 1.5 * e[i]; });
+    BOOST_TEST(d.wrong == 120);
+    BOOST_TEST(d.worst == place_of({2, 3, 5, 4}, worst), boost::test_tools::per_element());
+    BOOST_TEST(d.got == 3 * drawn({2, 3, 5, 4})[worst]);
+    BOOST_TEST(d.expected == drawn({2, 3, 5, 4})[worst]);
+  }
+  // Relative to the larger: an error of 1 at 1 is worse than one of 10 at 100.
+  const Tensor<double> expected(Shape{4}, {100, 1, 50, 1}), got(Shape{4}, {110, 2, 45, 2});
+  const std::vector<std::string> axes{"element"};
+  BOOST_TEST((diagnose(got.view(), expected.view(), axes, {1e-6, 1e-3}).worst == Place{1}));
+}
+
 BOOST_AUTO_TEST_CASE(negative) {
   check_found(diagnosis_of([](const Numbers& e, Index i, const Place&) { return -e[i]; }), ErrorKind::negative,
               "the negative");

@@ -3,14 +3,25 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+
 using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(energy)
 
 BOOST_AUTO_TEST_CASE(the_built_in_table) {
   const Counts counts{.mul = 1'000, .add = 2'000, .exp = 5, .cmp = 7};
-  BOOST_TEST(energy_pj(default_energy_table(), counts) == 3.7 * 1'000 + 0.9 * 2'000,
-             boost::test_tools::tolerance(1e-15));
+  const EnergyTable& table = default_energy_table();
+  BOOST_TEST(energy_pj(table, counts) == 3.7 * 1'000 + 0.9 * 2'000, boost::test_tools::tolerance(1e-15));
+  BOOST_TEST(table.name == "float32, 45 nm");
+  BOOST_TEST(table.number_bytes == 4);
+  // Published per 64 bits: 100 pJ for a cache of 1 MB, 1300 pJ for DRAM; the table is per byte.
+  BOOST_TEST(table.memory.size() == 2u);
+  for (const auto& [of, per_64_bits] : {std::pair("cache", 100.0), {"dram", 1300.0}}) {
+    const auto figure = std::ranges::find(table.memory, of, &EnergyFigure::of);
+    BOOST_REQUIRE((figure != table.memory.end()));
+    BOOST_TEST(figure->pj * 8 == per_64_bits);
+  }
 }
 
 // Each kind of operation has a separate energy.

@@ -85,6 +85,29 @@ BOOST_AUTO_TEST_CASE(a_further_pass_has_names_of_its_own) {
   }
 }
 
+// A cleared tape counts results from 0: every pass has the same names.
+BOOST_AUTO_TEST_CASE(passes_of_one_tape_have_the_same_names) {
+  const std::vector<std::string> expected{"result add: 4",     "result mul: 8",   "result add#2: 16",
+                                          "gradient add#2: 1", "gradient mul: 2", "gradient add: 4"};
+  for (const bool recompute : {false, true}) {
+    Lines observer;
+    Gradients<double> gradients{Parameters<double>(ParameterList())};
+    const Pass<double> pass{.gradients = &gradients, .observers = {.tensors = &observer}};
+    Tape<double> tape(pass);
+    for (int number = 0; number < 3; ++number) {
+      if (number > 0) tape.clear(pass);
+      const double two = 2;
+      const Var<double> x = tape.input({&two, Shape{}});
+      const auto square = [](Var<double> z) { return mul(add(z, z), z); };
+      const Var<double> y = recompute ? tape.recompute(x, square) : square(x);
+      tape.backward(add(y, y));
+      std::vector<std::string> seen = std::exchange(observer.seen, {});
+      std::erase_if(seen, [](const std::string& line) { return line.starts_with("again"); });
+      BOOST_TEST(seen == expected, boost::test_tools::per_element());
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_dry_run_has_no_tensors) {
   Lines observer;
   Tape<double> tape({.execution = {.dry_run = true}, .observers = {.tensors = &observer}});

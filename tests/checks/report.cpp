@@ -1,0 +1,130 @@
+// The text of findings, whole, for invented rows: the table, each wrong gradient with its elements, the wrong costs.
+#include "heed/checks/report.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <sstream>
+
+using namespace heed;
+
+namespace {
+
+/// Returns a row of a tensor [2, 3] whose elements are these; passed if they are the expected 1 to 6.
+CheckRow invented(const std::string& operation, const std::string& tensor, const std::vector<double>& got) {
+  CheckRow row{.operation = operation, .tensor = tensor, .elements = 6, .axes = {"row", "column"}};
+  row.all_got = row.all_expected = Tensor<double>(Shape{2, 3});
+  for (Index i = 0; i < 6; ++i) {
+    row.all_expected[i] = static_cast<double>(i + 1), row.all_got[i] = got[static_cast<std::size_t>(i)];
+    const double error = std::abs(row.all_got[i] - row.all_expected[i]), relative = error / row.all_expected[i];
+    row.absolute = std::max(row.absolute, error);
+    if (i > 0 && relative <= row.relative) continue;
+    row.relative = relative, row.index = i, row.got = row.all_got[i], row.expected = row.all_expected[i];
+  }
+  row.passed = row.relative <= 1e-6;
+  row.diagnosis = diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes,
+                           {gradcheck_tolerance, 1e-3});
+  return row;
+}
+
+const std::vector<double> right_numbers{1, 2, 3, 4, 5, 6};
+
+std::string printed(const CheckFindings& found, bool numbers = false) {
+  std::ostringstream out;
+  print_findings(out, found, numbers);
+  return out.str();
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(check_report)
+
+BOOST_AUTO_TEST_CASE(findings_pass_if_each_of_them_does) {
+  const CheckRow right = invented("op", "x", right_numbers), wrong = invented("op", "x", {1, 2, 3, 4, 5, 7});
+  const CheckedCost stated{
+      .operation = "op", .setting = "", .pass = "forward", .stated = {.mul = 2}, .executed = {.mul = 2}},
+      misstated{.operation = "op", .setting = "", .pass = "forward", .stated = {.mul = 3}, .executed = {.mul = 2}};
+  BOOST_TEST((CheckFindings{{}, {right, right}, {stated}}.passed()));
+  BOOST_TEST((CheckFindings{}.passed()));
+  BOOST_TEST(!(CheckFindings{{{"op", "reads beyond q"}}, {right}, {stated}}.passed()));
+  for (const auto& rows : {std::vector{right, wrong}, {wrong, right}})
+    BOOST_TEST(!(CheckFindings{{}, rows, {stated}}.passed()));
+  for (const auto& costs : {std::vector{stated, misstated}, {misstated, stated}})
+    BOOST_TEST(!(CheckFindings{{}, {right}, costs}.passed()));
+}
+
+BOOST_AUTO_TEST_CASE(the_table_and_its_sums) {
+  CheckRow composed = invented("operation, small", "x", {1, 2, 3, 4, 5, 7}),
+           surrogate = invented("op", "y", right_numbers);
+  composed.reference = CheckReference::composed_form;
+  surrogate.note = "derivative of something else";
+  CheckRow other = invented("op", "y", right_numbers);
+  other.reference = CheckReference::composed_form;
+  const std::string text = printed({{}, {invented("op", "x", {1, 2.5, 3, 4, 5, 6}), surrogate, other, composed}, {}});
+  BOOST_TEST(
+      text.substr(0, text.find("\n\n")) ==
+      "operation         tensor  elements   absolute   relative   index             got        expected\n"
+      "op                x              6    5.0e-01    2.5e-01       1             2.5               2  FAILED\n"
+      "op                y              6  derivative of something else\n"
+      "op                y              6    0.0e+00    0.0e+00       0               1               1\n"
+      "operation, small  x              6    1.0e+00    1.7e-01       5               7               6  FAILED\n"
+      "0 of 1 gradients agree with central differences to 1e-06\n"
+      "1 of 2 gradients and steps agree with the composed form to 1e-10\n"
+      "1 are surrogate gradients, as noted; separate tests check them\n"
+      "0 of 0 stated costs equal the executed operations");
+}
+
+// Wrong gradients of a tensor with one pattern are shown once, by the case with the most elements, with the
+// explanations that fit all; other patterns and tensors apart; then the tensors that are right in all cases.
+BOOST_AUTO_TEST_CASE(wrong_gradients_of_one_kind_are_one) {
+  CheckRow larger = invented("op, b", "x", {0.5, 1, 1.5, 2, 2.5, 3});
+  larger.elements = 8;
+  const std::string text = printed(
+      {{},
+       {invented("op, a", "x", {0.5, 1, 1.5, 2, 2.5, 3}), larger, invented("op, c", "x", {-1, -2, -3, -4, -5, -6}),
+        invented("op, a", "y", right_numbers), invented("op, b", "y", right_numbers),
+        invented("op, a", "z", right_numbers), invented("op, b", "z", {1, 2, 3, 4, 5, 9})},
+       {}});
+  BOOST_TEST(text.find("\nop, b: the gradient of x is wrong in 6 of 6 elements\n  looks  like 0.5 times") != text.npos,
+             text);
+  BOOST_TEST(text.find("  also   in 1 other case\n") != text.npos, text);
+  BOOST_TEST(text.find("  always 1/2") != text.npos, text);
+  BOOST_TEST(text.find("\nop, a: the gradient of x") == text.npos, text);
+  BOOST_TEST(
+      text.find("\nop, c: the gradient of x is wrong in 6 of 6 elements\n  looks  like the negative") != text.npos,
+      text);
+  BOOST_TEST(text.find("\nop, b: the gradient of z is wrong in 1 of 6 elements\n") != text.npos, text);
+  BOOST_TEST(text.find("  worst  row 1, column 2: got 9, expected 6\n") != text.npos, text);
+  BOOST_TEST(text.ends_with("\nop: the gradients of y are right\n"), text);
+}
+
+BOOST_AUTO_TEST_CASE(elements_of_a_wrong_gradient) {
+  const std::string text = printed({{}, {invented("op", "x", {1, 2.5, 3, 4, 10, 6})}, {}}, true);
+  BOOST_TEST(text.ends_with("  place                       got        expected  got - expected  got / expected\n"
+                            "  row 0, column 1             2.5               2             0.5            1.25\n"
+                            "  row 1, column 1              10               5               5               2\n"),
+             text);
+  BOOST_TEST(text.find("  worst  row 1, column 1: got 10, expected 5\n") != text.npos, text);
+}
+
+BOOST_AUTO_TEST_CASE(faults_come_first_and_costs_are_named) {
+  CheckFindings found{{{"op", "writes before out"}}, {}, {}};
+  for (const auto& [pass, stated, executed] :
+       {std::tuple("forward", 3, 5), {"backward", 9, 2}, {"attention_exp", 4, 4}, {"forward_contractions", 1, 2}})
+    found.costs.push_back({.operation = "op, 5",
+                           .setting = "op",
+                           .pass = pass,
+                           .stated = {.add = stated},
+                           .executed = {.add = executed},
+                           .sizes = {{'N', 5}}});
+  const std::string text = printed(found);
+  BOOST_TEST(text.starts_with("Gradients and costs are checked after these faults are mended.\n"));
+  BOOST_TEST(
+      text.find("1 of 4 stated costs equal the executed operations\n"
+                "\nop, 5: the cost of forward is wrong in add\n  stated 3, executed 5: 2 too few\n"
+                "\nop, 5: the cost of backward is wrong in add\n  stated 9, executed 2: 7 too many\n"
+                "\nop, 5: forward_contractions is wrong in add\n  stated 1, executed 2: 1 too few\n") != text.npos,
+      text);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
