@@ -66,6 +66,21 @@ BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
 }
 
+// A line for each setting: its label, its growth with the tokens, and its options in the form of heed scaling. Tables
+// of a parameter for each pair of tokens are matrices.
+BOOST_AUTO_TEST_CASE(settings_for_scripts) {
+  const std::string text = output_of({"list", "--settings"});
+  check_contains(
+      "\n" + text,
+      {"\nsoftmax\tquadratic\tsoftmax\n", "\nsima\tlinear\tsima\n", "\naft-full\tquadratic\taft\n",
+       "\naft-dense\tmatrix\taft:param=dense\n", "\naft-conv\tlinear\taft:size=5:variant=conv\n",
+       "\nsynthesizer\tquadratic\tsynthesizer\n", "\nsynthesizer-random\tmatrix\tsynthesizer:kind=random\n",
+       "\nlambda\tmatrix\tlambda:key_dim=16\n", "\nlambda-content\tlinear\tlambda:key_dim=16:positions=false\n"});
+  std::size_t settings = 0;
+  for (const MechanismEntry& entry : mechanisms()) settings += entry.settings().size();
+  BOOST_TEST(lines_of(text).size() == settings);
+}
+
 // If the terminal's width is unknown.
 BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   unsetenv("COLUMNS");

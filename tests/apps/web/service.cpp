@@ -7,6 +7,9 @@
 #include "heed/train/runs/history.h"
 #include "heed/train/runs/run.h"
 #include "heed/train/trainer.h"
+#include "heed/data/images/normalise.h"
+#include "heed/nn/vit.h"
+#include "support/cli.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -103,6 +106,90 @@ BOOST_AUTO_TEST_CASE(an_image_has_probabilities_and_maps) {
   BOOST_TEST(std::equal(seen.begin(), seen.end(), bytes.begin()));
 }
 
+// Each block's map is that of the block's mechanism in a model with the seed's initial weights. 1e-6 is the
+// rounding error of floats.
+BOOST_AUTO_TEST_CASE(maps_are_those_of_the_blocks) {
+  for (const auto& [mechanism, axes, identity] :
+       {std::tuple("softmax", "pairs", false), {"adder", "pairs", true}, {"xca", "matrix", false}}) {
+    const std::vector<std::string> sets{fmt::format("attention.mechanism=['{}', 'softmax']", mechanism), "train.seed=7",
+                                        "data.mean=[0.4]", "data.std=[0.05]"};
+    const Experiment x = load_experiment(config, sets);
+    const VisionTransformer model(x.model, x.attention);
+    Parameters<float> parameters(model.parameters());
+    parameters.initialise(7);
+    Tensor<float> input(Shape{1, 1, side, side});
+    const std::vector<std::uint8_t> bytes = image();
+    for (Index i = 0; i < input.size(); ++i)
+      input[i] = (static_cast<float>(bytes[static_cast<std::size_t>(i)]) / 255.0F - 0.4F) / 0.05F;
+    std::vector<Tensor<float>> maps;
+    const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
+      maps.push_back(attention_maps(site));
+    };
+    Tape<float> tape({.parameters = &parameters});
+    model.logits(tape, {.images = std::as_const(input).view()}, &visit);
+    const web::Reply look = see("look", open(sets));
+    for (std::size_t b = 0; b < 2; ++b) {
+      const Json& block = look.json.at("blocks").items()[b];
+      const Json& map = block.at("pictures").items()[0];
+      BOOST_TEST(block.at("layer").text() == fmt::format("blocks.{}.attn", b));
+      BOOST_TEST(block.at("mechanism").text() == (b == 0 ? mechanism : "softmax"));
+      BOOST_TEST(map.at("name").text() == "map");
+      BOOST_TEST(map.at("axes").text() == (b == 0 ? axes : "pairs"));
+      BOOST_TEST(map.at("identity").dump() == (b == 0 && identity ? "true" : "false"));
+      const Tensor<float>& numbers = look.arrays.at(static_cast<std::size_t>(map.at("numbers").at("array").integer()));
+      BOOST_REQUIRE(numbers.size() == maps[b].size());
+      for (Index i = 0; i < numbers.size(); ++i) BOOST_TEST(std::abs(numbers[i] - maps[b][i]) < 2e-6F);
+    }
+  }
+}
+
+// Three equal channels are the grey image; so are its pixels, each enlarged to 2 x 2, at half the size.
+BOOST_AUTO_TEST_CASE(images_of_other_forms_are_converted) {
+  const Index model = open({});
+  const std::vector<std::uint8_t> grey = image();
+  std::vector<std::uint8_t> coloured;
+  for (int c = 0; c < 3; ++c) coloured.insert(coloured.end(), grey.begin(), grey.end());
+  const Json found =
+      ask("predict", {{"model", model}, {"channels", 3}, {"height", side}, {"width", side}}, coloured).json;
+  BOOST_TEST(found.dump() == see("predict", model).json.dump());
+  // A row of another length is read row by row: columns of constant levels, squashed from 56 x 28.
+  std::vector<std::uint8_t> wide, narrow;
+  for (Index y = 0; y < side; ++y)
+    for (Index i = 0; i < 2 * side; ++i) wide.push_back(static_cast<std::uint8_t>(i / 2 / 14 * 200));
+  for (Index y = 0; y < side; ++y)
+    for (Index i = 0; i < side; ++i) narrow.push_back(static_cast<std::uint8_t>(i / 14 * 200));
+  const auto probabilities = [&](const std::vector<std::uint8_t>& pixels, Index width) {
+    return ask("predict", {{"model", model}, {"channels", 1}, {"height", side}, {"width", width}}, pixels).json;
+  };
+  const Json a = probabilities(wide, 2 * side), b = probabilities(narrow, side);
+  for (std::size_t c = 0; c < 10; ++c)
+    BOOST_TEST(std::abs(a.at("probabilities").items()[c].number() - b.at("probabilities").items()[c].number()) < 0.02);
+}
+
+// 16 patches and a class token of width 8: embedding 400, class token 8, positions 136, two blocks of 600 (norms 16
+// each, qkv 216, projection 72, MLP 144 and 136), final norm 16, head 90.
+BOOST_AUTO_TEST_CASE(a_model_is_described) {
+  const auto described = [&](const std::vector<std::string>& sets) {
+    return ask("open", {{"config", config}, {"sets", list_of(sets)}}).json;
+  };
+  const Json plain = described({}),
+             other = described({"model.pool=mean", "model.registers=2", "model.depth=1", "model.patch=14",
+                                "data.name=fashion-mnist", "attention.mechanism=sima"});
+  BOOST_TEST(plain.at("parameters").integer() == 400 + 8 + 136 + 2 * 600 + 16 + 90);
+  BOOST_TEST(plain.at("mechanism").dump() == "[\"softmax\"]");
+  BOOST_TEST(other.at("mechanism").dump() == "[\"sima\"]");
+  for (const auto& [key, one, two] :
+       {std::tuple("image", 28, 28), {"channels", 1, 1}, {"grid", 4, 2}, {"prefix", 1, 2}, {"depth", 2, 1}}) {
+    BOOST_TEST(plain.at(key).integer() == one, key);
+    BOOST_TEST(other.at(key).integer() == two, key);
+  }
+  BOOST_TEST(plain.at("class_token").dump() == "true");
+  BOOST_TEST(other.at("class_token").dump() == "false");
+  BOOST_TEST(plain.at("classes").items()[2].text() == "2");
+  BOOST_TEST(other.at("classes").items()[2].text() == "Pullover");
+  BOOST_TEST(plain.at("model").integer() != other.at("model").integer());
+}
+
 BOOST_AUTO_TEST_CASE(every_mechanism_can_be_opened_and_looked_at) {
   // Values of a few options must divide the 16 patches.
   const std::map<std::string, std::string> smaller{
@@ -135,10 +222,9 @@ BOOST_AUTO_TEST_CASE(steps_lower_the_loss_and_are_the_same_for_a_seed) {
   BOOST_TEST(losses(begin({"optim.lr=1e-2", "train.seed=2"})) != first);
 }
 
-// Two epochs of three steps with dropout equal the program's on the same images.
+// Two epochs of three steps equal the program's on the same images, with everything random, another optimiser, and a
+// mechanism with a penalty and parameters of its own.
 BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
-  const std::vector<std::string> sets{"optim.lr=1e-2", "train.dropout=0.2", "train.epochs=2"};
-  const Index model = begin(sets);
   const std::vector<std::uint8_t> bytes = images();
   const auto write_part = [&](const std::string& name, Index first, Index count) {
     std::string pixels("\0\0\x08\x03\0\0\0", 7), labels("\0\0\x08\x01\0\0\0", 7);
@@ -154,18 +240,48 @@ BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
   std::filesystem::create_directories(directory / "data");
   write_part("train", 0, trained);
   write_part("t10k", trained, tested);
-  Experiment x = load_experiment(config, sets);
-  x.data.path = directory / "data";
-  x.train.log_steps = true;
-  TrainObserver silent;
-  train(x, {.run = directory / "run"}, silent);
-  const RunHistory history = read_history(RunPaths(directory / "run"));
-  const Json steps = ask("step", {{"model", model}, {"steps", 6}}).json.at("steps");
-  BOOST_REQUIRE(history.steps.size() == 6U);
-  for (std::size_t i = 0; i < 6; ++i) {
-    BOOST_TEST(steps.items()[i].at("loss").number() == *history.steps[i].loss, "step " << i);
-    BOOST_TEST(steps.items()[i].at("lr").number() == *history.steps[i].lr);
-    BOOST_TEST(steps.items()[i].at("gradient").number() == *history.steps[i].gradient_norm);
+  int number = 0;
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"train.dropout=0.2"},
+        {"train.drop_path=0.3", "train.label_smoothing=0.2", "train.seed=5", "optim.clip=0.01"},
+        {"data.augment=['flip', 'randaugment', 'erase']", "data.mean=[0.4]", "data.std=[0.2]", "train.microbatch=3"},
+        {"data.augment=['mixup', 'cutmix']", "optim.warmup_epochs=1", "optim.weight_decay=0.3"},
+        {"optim.name=sgd", "optim.schedule=constant"},
+        {"model.pool=mean", "attention.mechanism=aft", "attention.rank=3", "optim.weight_decay_end=0.4"}}) {
+    std::vector<std::string> sets{"optim.lr=1e-2", "train.epochs=2"};
+    sets.insert(sets.end(), more.begin(), more.end());
+    Experiment x = load_experiment(config, sets);
+    x.data.path = directory / "data";
+    x.train.log_steps = true;
+    const RunPaths paths(directory / fmt::format("run{}", number++));
+    TrainObserver silent;
+    train(x, {.run = paths.directory}, silent);
+    const RunHistory history = read_history(paths);
+    const Index model = begin(sets);
+    // Steps of one request or of several are the same.
+    std::vector<Json> steps;
+    for (const Index count : {1, 3, 2})
+      for (const web::Reply reply = ask("step", {{"model", model}, {"steps", count}});
+           const Json& step : reply.json.at("steps").items())
+        steps.push_back(step);
+    BOOST_REQUIRE(steps.size() == 6U);
+    BOOST_REQUIRE(history.steps.size() == 6U);
+    double right = 0;
+    for (std::size_t i = 0; i < 6; ++i) BOOST_TEST_CONTEXT(more[0] << ", step " << i + 1) {
+        BOOST_TEST(steps[i].at("step").integer() == static_cast<Index>(i + 1));
+        BOOST_TEST(steps[i].at("epoch").integer() == static_cast<Index>(i / 3 + 1));
+        BOOST_TEST(steps[i].at("loss").number() == *history.steps[i].loss);
+        BOOST_TEST(steps[i].at("lr").number() == *history.steps[i].lr);
+        BOOST_TEST(steps[i].at("gradient").number() == *history.steps[i].gradient_norm);
+        right += 8 * steps[i].at("accuracy").number();
+        if (i % 3 == 2) BOOST_TEST(std::abs(right / 24 - *history.epochs[i / 3].accuracy) < 1e-12);
+        if (i % 3 == 2) right = 0;
+      }
+    const Json found = ask("evaluate", {{"model", model}}).json;
+    BOOST_TEST(found.at("images").integer() == tested);
+    // The test row is of the best epoch; without validation the last. 1e-6: rounding of floats in other microbatches.
+    BOOST_TEST(std::abs(found.at("loss").number() - *history.test_loss) < 1e-6 * (1 + *history.test_loss));
+    BOOST_TEST(found.at("accuracy").number() == *history.test_accuracy);
   }
 }
 
@@ -227,6 +343,14 @@ BOOST_AUTO_TEST_CASE(cost_is_that_of_heed_cost) {
   const Json cost = ask("cost", {{"config", config}, {"sets", list_of({"attention.mechanism=sima"})}}).json;
   BOOST_TEST(cost.at("attention_exp").integer() == 0);
   BOOST_TEST(cost.at("total").at("mul").integer() > 0);
+  for (const char* const convention : {"all", "contractions"})
+    for (const char* const pass : {"forward", "step"}) {
+      const Json found =
+          ask("cost", {{"config", config}, {"sets", list_of({})}, {"convention", convention}, {"pass", pass}}).json;
+      const Json expected =
+          Json::parse(test::output_of({"cost", config, "--json", "--convention", convention, "--pass", pass}));
+      BOOST_TEST(found.dump() == expected.dump());
+    }
 }
 
 BOOST_AUTO_TEST_CASE(gradients_of_every_mechanism_agree_in_its_first_case) {
@@ -240,6 +364,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_every_mechanism_agree_in_its_first_case) {
 }
 
 BOOST_AUTO_TEST_CASE(an_element_has_the_slope_that_its_values_have) {
+  std::vector<Tensor<float>> curves;
+  std::vector<double> positions;
   for (const double change : {0.0, 0.4}) {
     const web::Reply reply =
         ask("element", {{"mechanism", "softmax"}, {"case", 0}, {"input", 1}, {"element", 5}, {"change", change}});
@@ -249,7 +375,17 @@ BOOST_AUTO_TEST_CASE(an_element_has_the_slope_that_its_values_have) {
         reply.arrays.at(static_cast<std::size_t>(reply.json.at("values").at("array").integer()));
     const Index middle = values.size() / 2;
     BOOST_TEST(std::abs((values[middle + 1] - values[middle - 1]) * 20.0F - static_cast<float>(analytic)) < 1e-2F);
+    const Tensor<float>& offsets =
+        reply.arrays.at(static_cast<std::size_t>(reply.json.at("offsets").at("array").integer()));
+    BOOST_REQUIRE(offsets.size() == values.size());
+    for (Index i = 0; i < offsets.size(); ++i)
+      BOOST_TEST(std::abs(offsets[i] - (static_cast<float>(i) / 40 - 1)) < 1e-6F);
+    curves.push_back(values);
+    positions.push_back(reply.json.at("x").number());
   }
+  // The second curve is the first one, seen from 0.4 further, 16 of its 40 steps.
+  BOOST_TEST(std::abs(positions[1] - positions[0] - 0.4) < 1e-12);
+  for (Index i = 0; i + 16 < curves[0].size(); ++i) BOOST_TEST(std::abs(curves[0][i + 16] - curves[1][i]) < 1e-5F);
 }
 
 BOOST_AUTO_TEST_CASE(surrogates_are_sign_clamp_and_difference) {
@@ -263,6 +399,7 @@ BOOST_AUTO_TEST_CASE(surrogates_are_sign_clamp_and_difference) {
     BOOST_TEST(numbers("input_sign")[i] == sign);
     BOOST_TEST(numbers("input_hardtanh")[i] == std::clamp(u[i], -1.0F, 1.0F));
     BOOST_TEST(numbers("weight_sign")[i] == -sign);
+    BOOST_TEST(numbers("weight_hardtanh")[i] == -std::clamp(u[i], -1.0F, 1.0F));
     BOOST_TEST(numbers("weight_full")[i] == -u[i]);
   }
 }

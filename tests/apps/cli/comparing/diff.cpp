@@ -194,4 +194,88 @@ BOOST_AUTO_TEST_CASE(runs) {
   different({*this / "a", *this / "b" + "/last.safetensors"}, {"first "});
 }
 
+/// Hand-written runs of two steps, of which the second ends the only epoch.
+struct DiffingRuns : Diffing {
+  const std::string metrics =
+      "kind,epoch,step,loss,accuracy,lr,images_per_s\nstep,1,1,2.5,,0.001,\ntrain,1,2,1.5,0.5,0.002,56\n"
+      "valid,1,2,1.25,0.75,,\ntest,1,2,0.5,0.625,,\n";
+  const std::string gradients = "kind,epoch,step,gradient_norm\nstep,1,1,3\ntrain,1,2,4\n";
+  std::string a = *this / "a", b = *this / "b";
+
+  DiffingRuns() {
+    for (const std::string& run : {a, b}) {
+      std::filesystem::create_directories(run);
+      write_file(RunPaths(run).config(), config_toml(experiment()));
+      write_file(RunPaths(run).metrics(), metrics);
+      write_file(RunPaths(run).gradients(), gradients);
+    }
+    write("a/last.safetensors", {{"x", {1}, {1}}}), write("b/last.safetensors", {{"x", {1}, {1}}});
+  }
+
+  /// Returns `text` with its only `from` replaced.
+  static std::string with(std::string text, const std::string& from, const std::string& to) {
+    const std::size_t at = text.find(from);
+    BOOST_REQUIRE_MESSAGE(at != std::string::npos && text.find(from, at + 1) == std::string::npos, from);
+    return text.replace(at, from.size(), to);
+  }
+};
+
+// Each value of a run is named, with its step and the number of equal values before it, in the order of computation.
+BOOST_FIXTURE_TEST_CASE(each_value_of_a_run_has_its_name, DiffingRuns) {
+  output_of({"diff", a, b});
+  const struct {
+    const char *row, *other, *name, *in_a, *in_b;
+    int step, before;
+  } values[] = {{"1,1,2.5,", "1,1,2,", "loss", "2.5", "2", 1, 0},
+                {",0.001,", ",0.003,", "lr", "0.001", "0.003", 1, 1},
+                {"step,1,1,3", "step,1,1,5", "gradient norm", "3", "5", 1, 2},
+                {",1.5,", ",1.75,", "the epoch's loss", "1.5", "1.75", 2, 3},
+                {",0.5,0.002", ",0.25,0.002", "the epoch's accuracy", "0.5", "0.25", 2, 4},
+                {",0.002,", ",0.004,", "the epoch's lr", "0.002", "0.004", 2, 5},
+                {"train,1,2,4", "train,1,2,6", "the epoch's gradient norm", "4", "6", 2, 6},
+                {",1.25,", ",1.375,", "validation loss", "1.25", "1.375", 2, 7},
+                {",0.75,", ",0.875,", "validation accuracy", "0.75", "0.875", 2, 8},
+                {",0.5,0.625", ",0.75,0.625", "test loss", "0.5", "0.75", 2, 9},
+                {",0.625,", ",0.125,", "test accuracy", "0.625", "0.125", 2, 10}};
+  for (const auto& value : values) {
+    const bool norm = std::string(value.name).find("norm") != std::string::npos;
+    write_file(RunPaths(b).metrics(), norm ? metrics : with(metrics, value.row, value.other));
+    write_file(RunPaths(b).gradients(), norm ? with(gradients, value.row, value.other) : gradients);
+    different({a, b}, {fmt::format("metrics: step {}: {} is {} in A, {} in B, difference {:.2g}; equal values before "
+                                   "it: {}\n",
+                                   value.step, value.name, value.in_a, value.in_b,
+                                   std::abs(std::stod(value.in_a) - std::stod(value.in_b)), value.before),
+                       fmt::format("different: the metrics differ from step {}; all 1 common", value.step)});
+  }
+}
+
+// Settings that only one run has, and the environment without its date and threads.
+BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
+  Experiment x = experiment();
+  x.optim.lr = 0.5, x.train.seed = 7;
+  write_file(RunPaths(b).config(), config_toml(x));
+  write_file(RunPaths(a).environment(), R"({"cpu": "one", "date": "2020", "threads": "1", "version": "v"})");
+  write_file(RunPaths(b).environment(), R"({"cpu": "two", "date": "2021", "threads": "2", "version": "v"})");
+  check_contains(in_one_line(output_of({"diff", a, b})),
+                 {"setting A B environment.cpu one two optim.lr 0.001 0.5 train.seed 1 7 metrics: all 11 values"});
+}
+
+// In the order of A's data, or of B's if only B is a trace of heed probe.
+BOOST_FIXTURE_TEST_CASE(a_trace_gives_the_order, Diffing) {
+  const auto file = [&](const std::string& name, const std::vector<std::string>& order, double value, bool trace) {
+    SafetensorsWriter writer;
+    for (const std::string& tensor : order) writer.add(tensor, View<const double>(&value, Shape{1}));
+    if (trace) writer.metadata("heed.trace", "1");
+    writer.write(*this / name);
+    return *this / name;
+  };
+  const std::vector<std::string> order{"x", "y"}, reverse{"y", "x"};
+  const std::string plain = file("plain", order, 1, false), traced = file("traced", order, 1, true),
+                    other = file("other", reverse, 2, false), other_trace = file("other_trace", reverse, 2, true);
+  different({plain, other}, {"differ, first x at"});
+  different({plain, other_trace}, {"differ, first y at"});
+  different({traced, other_trace}, {"differ, first x at"});
+  different({traced, other}, {"differ, first x at"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()

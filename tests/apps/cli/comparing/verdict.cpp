@@ -138,6 +138,32 @@ BOOST_AUTO_TEST_CASE(less_is_better) {
   check_part({"--more", "d", "a", "c", "b", "--less"}, 0.08, 0.0266274);  // 0.11 - 0.03
 }
 
+// Means and deviations of the compared arms, and each part with its bound; arms of counts are not listed.
+BOOST_AUTO_TEST_CASE(tables_of_a_verdict) {
+  write(read_file(file) + "one,count,1,3\none,count,2,7\n");
+  const std::vector<std::string> claim{"--better", "a",     "c",    "--more",  "a",     "d",  "b",        "c",
+                                       "--by",     "0.02",  "0.05", "--par",   "b",     "a",  "--within", "0.06",
+                                       "--below",  "count", "8",    "--above", "count", "2.5"};
+  const std::string tables = in_one_line(text(claim));
+  check_contains(tables,
+                 {"arm seeds mean deviation a 3 0.9100 0.0100 c 3 0.8600 0.0100 d 3 0.8000 0.0100 b 3 0.8900 0.0100 "
+                  "part difference 95 % verdict ",
+                  "count below 8 7 not tested holds ", "count above 2.5 3 not tested holds ",
+                  "a better than c by 0.02 +0.0500 ± 0.0227 holds ",
+                  "a over d, more than b over c by 0.05 +0.0800 ± 0.0266 holds ",
+                  "b on par with a within 0.06 -0.0200 ± 0.0227 holds holds"});
+  const Json found = json(claim);
+  const std::vector<double> values{7, 3, 0.05, 0.08, -0.02}, bounds{8, 2.5, 0.02, 0.05, -0.06};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    BOOST_TEST(std::abs(found.at("parts").items()[i].at("value").number() - values[i]) < 1e-12);
+    BOOST_TEST(found.at("parts").items()[i].at("bound").number() == bounds[i]);
+  }
+  const Json& d = found.at("arms").items()[2];
+  BOOST_TEST(d.at("arm").text() == "d");
+  BOOST_TEST(d.at("seeds").integer() == 3);
+  BOOST_TEST(std::abs(d.at("sd").number() - 0.01) < 1e-12);
+}
+
 // Equal values of all seeds: s is sqrt(0.895 * 0.105 / images), not 0.
 BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   std::string rows = "claim,arm,seed,value\n";
@@ -231,6 +257,9 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
   // A decided part does not affect the others; one that does not hold decides the claim.
   BOOST_TEST(json({"--better", "a", "c", "a", "b", "--seeds", "9"}).at("further_seeds").dump() == "[4]");
   refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run adds seeds to a sweep", "claims.csv"});
+  // Four arms of n seeds have 4 (n - 1) degrees of freedom and h = t 0.01 sqrt(4 / n): 0.0218 for 4, 0.0190 for 5.
+  BOOST_TEST(json({"--more", "b", "d", "a", "c", "--by", "0.02", "--seeds", "9"}).at("further_seeds").dump() ==
+             "[4,5]");
   // They follow the largest seed, not the number of seeds.
   const std::array<int, 3> seeds{2, 11, 14};
   write("claim,arm,seed,value\n" + arm("a", 0.91, "one", seeds) + arm("b", 0.89, "one", seeds));

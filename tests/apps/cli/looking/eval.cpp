@@ -3,10 +3,12 @@
 #include "heed/nn/vit.h"
 #include "heed/train/inference.h"
 #include "heed/train/runs/history.h"
+#include "run_model.h"
 #include "support/cli.h"
 
 #include <array>
 #include <cmath>
+#include <set>
 
 using namespace heed;
 using namespace heed::test;
@@ -82,6 +84,64 @@ BOOST_AUTO_TEST_CASE(numbers_are_those_of_the_weights) {
         trained, {fmt::format("epoch {}/4  loss {:.4f}  accuracy {:6.2f} %  validation loss {:.4f}  accuracy {:6.2f} %",
                               epoch.epoch, *epoch.loss, 100 * *epoch.accuracy, *epoch.validation_loss,
                               100 * *epoch.validation_accuracy)});
+}
+
+// Labels and pixels of each part are those that heed features writes, which are compared with the files elsewhere.
+BOOST_AUTO_TEST_CASE(every_part_is_judged_by_the_chosen_weights) {
+  output_of({"train", write_experiment(*this, x), "--run", run_directory});
+  const std::string file = *this / "pixels.safetensors";
+  std::set<double> losses;
+  for (const char* const part : {"train", "validation", "test"})
+    for (const char* const weights : {"best", "last"}) {
+      output_of({"features", run_directory, "--pixels", "--split", part, "-o", file});
+      const SafetensorsFile written(file);
+      Tensor<float> pixels = written.read<float>("features");
+      const Tensor<std::int64_t> own = written.read<std::int64_t>("labels");
+      const Index count = own.size();
+      const std::string path = fmt::format("{}/{}.safetensors", run_directory, weights);
+      const Tensor<float> logits =
+          RunModel(run_directory, path).logits(View<const float>(pixels.data(), Shape{count, 1, 8, 8}));
+      std::vector<int> answers;
+      double loss = 0, among_five = 0, right = 0;
+      for (Index i = 0; i < count; ++i) {
+        const float* const row = logits.data() + 10 * i;
+        answers.push_back(static_cast<int>(std::max_element(row, row + 10) - row));
+        loss -= std::log(softmax_of(row, 10)[static_cast<std::size_t>(own[i])]) / static_cast<double>(count);
+        among_five += std::count_if(row, row + 10, [&](float other) { return other > row[own[i]]; }) < 5;
+        right += answers.back() == own[i];
+      }
+      BOOST_TEST(losses.insert(loss).second);
+      const std::string head = fmt::format(
+          "mnist, {}, {} images\ntop-1 accuracy {:.2f} %\ntop-5 accuracy {:.2f} %\nloss           {:.4f}\n", part,
+          count, 100 * right / static_cast<double>(count), 100 * among_five / static_cast<double>(count), loss);
+      const Finished finished = heed_with({"eval", run_directory, "--split", part, "--weights", path});
+      BOOST_TEST(finished.out == head + confusion_text({own.begin(), own.end()}, answers));
+    }
+}
+
+// One line for each image: its classes from the likeliest, with softmax probabilities.
+BOOST_AUTO_TEST_CASE(predictions_are_probabilities_in_order) {
+  output_of({"train", write_experiment(*this, x), "--run", run_directory});
+  RunModel model(run_directory);
+  for (const auto& [split, part] : {std::pair("test", "t10k"), {"train", "train"}}) {
+    const WorkshopImages images(*this, part);
+    const Tensor<float> logits = model.logits(images.pixels.view());
+    for (const std::size_t top : {1U, 3U, 10U, 12U}) {
+      std::string expected;
+      for (const Index image : {Index{36}, Index{0}, Index{11}}) {
+        const std::vector<double> shares = softmax_of(logits.data() + 10 * image, 10);
+        std::vector<std::pair<double, int>> order;
+        for (int c = 0; c < 10; ++c) order.emplace_back(-shares[static_cast<std::size_t>(c)], c);
+        std::ranges::sort(order);
+        expected += fmt::format("mnist {} {} (label {})", split, image, images.labels[static_cast<std::size_t>(image)]);
+        for (std::size_t i = 0; i < std::min<std::size_t>(top, 10); ++i)
+          expected += fmt::format("{} {} {:.1f} %", i == 0 ? ":" : ",", order[i].second, -100 * order[i].first);
+        expected += "\n";
+      }
+      BOOST_TEST(output_of({"predict", run_directory, "--index", "36,0,11", "--split", split, "--top",
+                            std::to_string(top)}) == expected);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,6 +2,13 @@
 #include "support/cli.h"
 
 #include "heed/io/safetensors.h"
+#include "heed/train/features.h"
+#include "heed/train/tasks/classification.h"
+#include "run_model.h"
+
+#include <map>
+#include <numeric>
+#include <set>
 
 using namespace heed;
 using namespace heed::test;
@@ -17,7 +24,51 @@ struct TrainedRun : Workshop {
     x.train.epochs = 1;
     output_of({"train", write_experiment(*this, x), "--run", run});
   }
+
+  /// Returns what heed features writes.
+  Features<float> features(std::vector<std::string> options) const {
+    const std::string file = *this / "features.safetensors";
+    options.insert(options.begin(), {"features", run, "-o", file});
+    output_of(options);
+    const SafetensorsFile written(file);
+    const Tensor<std::int64_t> labels = written.read<std::int64_t>("labels");
+    return {written.read<float>("features"), {labels.begin(), labels.end()}};
+  }
 };
+
+/// Returns the fraction of test rows that the k nearest neighbours classify correctly, and the confusion table.
+std::pair<double, std::string> by_neighbours(const Features<float>& train, const Features<float>& test, std::size_t k,
+                                             double temperature) {
+  const auto product = [](const float* a, const float* b, Index width) {
+    double sum = 0;
+    for (Index i = 0; i < width; ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+    return sum;
+  };
+  const Index width = test.width();
+  std::vector<int> answers;
+  double right = 0;
+  for (Index t = 0; t < test.count(); ++t) {
+    const float* const row = test.values.data() + t * width;
+    std::vector<std::pair<double, int>> nearest;
+    for (Index i = 0; i < train.count(); ++i) {
+      const float* const other = train.values.data() + i * width;
+      const double lengths = std::sqrt(product(row, row, width) * product(other, other, width));
+      nearest.emplace_back(product(row, other, width) / lengths, train.labels[static_cast<std::size_t>(i)]);
+    }
+    std::ranges::sort(nearest, std::greater<>());
+    std::vector<double> scores(10);
+    for (std::size_t i = 0; i < k; ++i)
+      scores[static_cast<std::size_t>(nearest[i].second)] += std::exp(nearest[i].first / temperature);
+    answers.push_back(static_cast<int>(std::ranges::max_element(scores) - scores.begin()));
+    right += answers.back() == test.labels[static_cast<std::size_t>(t)];
+  }
+  return {right / static_cast<double>(test.count()), confusion_text(test.labels, answers)};
+}
+
+std::vector<std::string> joined_words(std::vector<std::string> words, const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
 
 }  // namespace
 
@@ -42,6 +93,180 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
                  {"of 180 images, train"});
   check_refusal({"features", run, "--blocks", "3", "-o", file}, {"features of the last 3 blocks", "1 to 2"});
   check_refusal({"features", run}, {"--output"});
+}
+
+// The parts are the files' images in order, each once; the last columns are the classifier's inputs, and those before
+// them the inputs in a model that ends after its first block. 1e-4 is above the rounding error of floats.
+BOOST_FIXTURE_TEST_CASE(each_row_is_of_its_image, TrainedRun) {
+  const WorkshopImages all(*this, "train"), test(*this, "t10k");
+  BOOST_TEST(features({"--pixels"}).labels == test.labels, boost::test_tools::per_element());
+  const Features<float> pixels = features({"--pixels"});
+  for (Index i = 0; i < pixels.values.size(); ++i)
+    BOOST_TEST(std::abs(pixels.values[i] - test.pixels[i]) < 1e-5F, "element " << i);
+  std::set<Index> seen;
+  for (const char* const part : {"train", "validation"}) {
+    const Features<float> own = features({"--pixels", "--split", part});
+    Index before = -1;
+    for (Index row = 0; row < own.count(); ++row) {
+      Index image = 0;
+      const auto equals = [&] {
+        const float* const given = all.pixels.data() + image * 64;
+        return std::equal(given, given + 64, own.values.data() + row * 64,
+                          [](float a, float b) { return std::abs(a - b) < 1e-5F; });
+      };
+      while (image < 180 && !equals()) ++image;
+      BOOST_REQUIRE(image < 180);
+      BOOST_TEST(image > before);
+      BOOST_TEST(own.labels[static_cast<std::size_t>(row)] == all.labels[static_cast<std::size_t>(image)]);
+      BOOST_TEST(seen.insert(image).second);
+      before = image;
+    }
+  }
+  BOOST_TEST(seen.size() == 180U);
+
+  RunModel whole(run);
+  ModelConfig config = whole.x.model;
+  config.depth = 1;
+  const VisionTransformer shallow(config, {});
+  Parameters<float> parameters(shallow.parameters());
+  for (ParameterId id = 0; id < parameters.list().size(); ++id) {
+    const View<const float> from =
+        std::as_const(whole.parameters)[whole.parameters.list().find(parameters.list()[id].name)];
+    std::copy_n(from.data(), from.size(), parameters[id].data());
+  }
+  Tape<float> tape({.parameters = &parameters});
+  const Tensor<float> late = whole.logits(test.pixels.view());
+  const float* const early = shallow.logits(tape, {.images = test.pixels.view()}).data();
+  const auto weights = std::as_const(whole.parameters)[whole.parameters.list().find("head.weight")];
+  const auto bias = std::as_const(whole.parameters)[whole.parameters.list().find("head.bias")];
+  const Features<float> both = features({"--blocks", "2"}), last = features({});
+  BOOST_REQUIRE((both.values.shape() == Shape{30, 32}));
+  BOOST_REQUIRE((last.values.shape() == Shape{30, 16}));
+  for (Index image = 0; image < 30; ++image) {
+    for (Index i = 0; i < 16; ++i)
+      BOOST_TEST(std::abs(both.values[32 * image + 16 + i] - last.values[16 * image + i]) < 1e-6F);
+    for (Index c = 0; c < 10; ++c) {
+      double first = static_cast<double>(bias[c]), second = first;
+      for (Index i = 0; i < 16; ++i) {
+        const double weight = static_cast<double>(weights[16 * c + i]);
+        first += weight * static_cast<double>(both.values[32 * image + i]);
+        second += weight * static_cast<double>(both.values[32 * image + 16 + i]);
+      }
+      BOOST_TEST(std::abs(first - static_cast<double>(early[10 * image + c])) < 1e-4);
+      BOOST_TEST(std::abs(second - static_cast<double>(late[10 * image + c])) < 1e-4);
+    }
+  }
+}
+
+// The options of features are those of heed features; each part is classified by the training images that remain.
+BOOST_FIXTURE_TEST_CASE(neighbours_are_those_of_the_features, TrainedRun) {
+  struct Case {
+    std::vector<std::string> features, options;
+    std::size_t k = 20;
+    double temperature = 0.07;
+    std::string split = "test";
+  };
+  std::set<std::string> different;
+  for (const Case& c : {Case{{}, {}},
+                        {{}, {"--k", "3"}, 3},
+                        {{}, {"--k", "160", "--temperature", "2"}, 160, 2},
+                        {{"--blocks", "2"}, {"--k", "5"}, 5},
+                        {{"--untrained"}, {}},
+                        {{"--pixels"}, {"--k", "1"}, 1},
+                        {{"--set", "data.mean=[0.9]"}, {}},
+                        {{}, {"--split", "validation"}, 20, 0.07, "validation"}}) {
+    const auto [accuracy, table] =
+        by_neighbours(features(joined_words(c.features, {"--split", "train"})),
+                      features(joined_words(c.features, {"--split", c.split})), c.k, c.temperature);
+    const std::string printed = output_of(joined_words({"eval", run, "--knn"}, joined_words(c.features, c.options)));
+    check_contains(printed, {fmt::format("mnist, {}, {} nearest neighbours among 160 training images: {} images\ntop-1 "
+                                         "accuracy {:.2f} %\n",
+                                         c.split, c.k, c.split == "test" ? 30 : 20, 100 * accuracy),
+                             table});
+    different.insert(table);
+  }
+  BOOST_TEST(different.size() > 4U);
+}
+
+// The last four blocks, or all two, unless --blocks says otherwise.
+BOOST_FIXTURE_TEST_CASE(a_linear_classifier_is_that_of_the_features, TrainedRun) {
+  struct Case {
+    std::vector<std::string> features, options;
+    Index width;
+    double lr = 0.0005;
+  };
+  for (const Case& c : {Case{{"--blocks", "2"}, {}, 32},
+                        {{"--blocks", "1"}, {"--blocks", "1"}, 16},
+                        {{"--blocks", "1"}, {"--blocks", "1", "--lr", "0.05"}, 16, 0.05},
+                        {{"--blocks", "2"}, {"--blocks", "2", "--lr", "0.02"}, 32, 0.02},
+                        {{"--pixels"}, {"--pixels"}, 64}}) {
+    const Features<float> train = features(joined_words(c.features, {"--split", "train"})), test = features(c.features);
+    BOOST_REQUIRE(train.width() == c.width);
+    LinearRule rule;
+    rule.lr = c.lr;
+    const Tensor<float> logits = linear_logits(train, test.values, 10, rule);
+    double loss = 0;
+    std::vector<int> answers;
+    for (Index i = 0; i < 30; ++i) {
+      const float* const row = logits.data() + 10 * i;
+      answers.push_back(static_cast<int>(std::max_element(row, row + 10) - row));
+      loss -= std::log(softmax_of(row, 10)[static_cast<std::size_t>(test.labels[static_cast<std::size_t>(i)])]) / 30;
+    }
+    check_contains(output_of(joined_words({"eval", run, "--linear"}, c.options)),
+                   {fmt::format("mnist, test, linear classifier of {} features: 30 images", c.width),
+                    fmt::format("\nloss           {:.4f}\n", loss), confusion_text(test.labels, answers)});
+  }
+}
+
+// With as many shots as images of a class, only their order is random. Images for validation are none of them.
+BOOST_FIXTURE_TEST_CASE(shots_are_training_images, TrainedRun) {
+  const auto of_class = [](const Features<float>& set) {
+    std::vector<Index> counts(10);
+    for (const int label : set.labels) ++counts[static_cast<std::size_t>(label)];
+    return counts;
+  };
+  const std::vector<Index> counts = of_class(features({"--split", "train"}));
+  const Index fewest = *std::ranges::min_element(counts);
+  BOOST_REQUIRE(fewest < 18);
+  output_of({"eval", run, "--shots", std::to_string(fewest)});
+  check_refusal({"eval", run, "--shots", std::to_string(fewest + 1)},
+                {fmt::format("class '{}' has {} training images; --shots {} needs this number per class",
+                             std::ranges::find(counts, fewest) - counts.begin(), fewest, fewest + 1)});
+
+  const auto accuracies = [&](const std::vector<std::string>& options) {
+    const std::string text = output_of(joined_words({"eval", run, "--shots"}, options));
+    std::vector<double> numbers;
+    std::istringstream words(text.substr(text.find("accuracy ")));
+    for (std::string word; words >> word;)
+      if (std::isdigit(static_cast<unsigned char>(word[0])) != 0) numbers.push_back(std::stod(word));
+    return numbers;
+  };
+  for (const std::vector<std::string>& options : {std::vector<std::string>{}, {"--pixels"}, {"--blocks", "2"}}) {
+    const std::vector<std::string> all = joined_words(options, {"--set", "data.validation=0"});
+    const Features<float> train = features(joined_words(all, {"--split", "train"})), test = features(all);
+    BOOST_REQUIRE(train.count() == 180);
+    const Tensor<double> scores = ridge_scores(train, test.values, 10, {});
+    double right = 0;
+    for (Index i = 0; i < 30; ++i) {
+      const double* const row = scores.data() + 10 * i;
+      right += std::max_element(row, row + 10) - row == test.labels[static_cast<std::size_t>(i)];
+    }
+    const double accuracy = 100 * right / 30;
+    // Printed: mean, deviation, number of seeds, and the accuracy of each, to 0.005.
+    for (const double number : accuracies(joined_words({"18", "--seeds", "1"}, all)))
+      BOOST_TEST(std::abs(number - accuracy) < 0.006);
+  }
+  // Means of seeds that differ. Deviations of printed accuracies, each up to 0.005 off, may differ by 0.01.
+  const std::vector<double> few = accuracies({"1", "--seeds", "4"}), one = accuracies({"1", "--seeds", "1"});
+  BOOST_REQUIRE(few.size() == 7U);
+  BOOST_TEST(few[2] == 4);
+  BOOST_TEST(few[3] == one[0]);
+  const double mean = std::accumulate(few.begin() + 3, few.end(), 0.0) / 4;
+  double squares = 0;
+  for (std::size_t i = 3; i < 7; ++i) squares += (few[i] - mean) * (few[i] - mean);
+  BOOST_TEST(squares > 0);
+  BOOST_TEST(std::abs(few[0] - mean) < 0.011);
+  BOOST_TEST(std::abs(few[1] - std::sqrt(squares / 3)) < 0.02);
 }
 
 BOOST_FIXTURE_TEST_CASE(features_that_are_not_finite_are_not_judged, TrainedRun) {

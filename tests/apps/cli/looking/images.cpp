@@ -6,6 +6,8 @@
 #include "heed/data/images/image_write.h"
 #include "support/images.h"
 
+#include <cmath>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -74,6 +76,29 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   check_refusal({"image", "--path", workshop.data(), "-o", workshop / "x.jpg"}, {"expected a name that ends in .png"});
   check_refusal({"image", "-o", workshop / "x.png", "--set", "data.limit=1"}, {"data.limit: expected data.name or"});
   BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
+}
+
+// Width before height, and the class by number and name.
+BOOST_AUTO_TEST_CASE(an_image_is_described_by_its_size_and_class) {
+  const TemporaryDirectory directory;
+  const std::string tree = directory / "tree", out = directory / "out.png";
+  for (const char* const part : {"train", "test"})
+    for (int i = 0; i < 3; ++i) {
+      const int first = 40 * i + (part[1] == 'r' ? 3 : 90);
+      write_image(tree + fmt::format("/{}/ant/{}.png", part, i), pattern({1, 10, 14}, first));
+      write_image(tree + fmt::format("/{}/bee/{}.png", part, i), pattern({3, 9, 7}, first));
+    }
+  for (const auto& [split, index, size, label] : {std::tuple("test", 1, ImageSize{1, 10, 14}, "0 (ant)"),
+                                                  {"test", 4, ImageSize{3, 9, 7}, "1 (bee)"},
+                                                  {"train", 5, ImageSize{3, 9, 7}, "1 (bee)"}}) {
+    BOOST_TEST(
+        output_of({"image", "--data", "folder", "--path", tree, "--split", split, "--index", std::to_string(index),
+                   "-o", out}) ==
+        fmt::format("{}: folder {} {}, {} x {} pixels, label {}\n", out, split, index, size.width, size.height, label));
+    const Image expected = pattern(size, 40 * (index % 3) + (split[1] == 'r' ? 3 : 90));
+    BOOST_TEST((load_image(out).size == size));
+    BOOST_TEST(load_image(out).pixels == expected.pixels, boost::test_tools::per_element());
+  }
 }
 
 // Run from another directory than the program's, as when installed.
@@ -240,6 +265,60 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   check_same_run(run, directory / "again");
 }
 
+// Mean and deviation weight images of different sizes equally; sides are square roots of areas, of which the median
+// counts, and sixteen batches fill an epoch.
+BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
+  struct Case {
+    Index channels, first, image, patch, batch;
+    int count;
+  };
+  for (const Case& c : {Case{1, 9, 8, 4, 1, 15}, {3, 21, 20, 4, 2, 20}, {1, 40, 40, 8, 2, 18}, {3, 90, 64, 8, 1, 10}}) {
+    const TemporaryDirectory directory;
+    const std::string tree = directory / "tree";
+    std::vector<double> sum(3), squares(3);
+    std::vector<double> sides;
+    for (int i = 0; i < c.count; ++i)
+      for (const char* const name : {"a", "b"}) {
+        // Two thirds of the images have the median size; others are smaller or larger, and not square.
+        const Index height = i % 6 == 0   ? c.first - 3
+                             : i % 6 == 1 ? c.first + 9
+                                          : c.first,
+                    width = i % 6 < 2 ? height + 1 : height;
+        // Only one image need be in colour.
+        const Index channels = c.channels == 3 && i == 0 ? 3 : 1;
+        const Image image = pattern({channels, height, width}, 31 * i + (*name == 'a' ? 0 : 90));
+        write_image(tree + fmt::format("/train/{}/{:02}.png", name, i), image);
+        if (i < 3) write_image(tree + fmt::format("/test/{}/{:02}.png", name, i), image);
+        const Index n = height * width;
+        for (Index ch = 0; ch < c.channels; ++ch)
+          for (Index p = 0; p < n; ++p) {
+            const double level = image.pixels[static_cast<std::size_t>((channels == 3 ? ch * n : 0) + p)] / 255.0;
+            sum[static_cast<std::size_t>(ch)] += level / static_cast<double>(n);
+            squares[static_cast<std::size_t>(ch)] += level * level / static_cast<double>(n);
+          }
+        sides.push_back(std::sqrt(static_cast<double>(n)));
+      }
+    const std::string printed = output_of({"train", "--images", tree, "--check"});
+    std::string mean, deviation;
+    for (std::size_t ch = 0; ch < static_cast<std::size_t>(c.channels); ++ch) {
+      const double m = sum[ch] / (2 * c.count), s = std::sqrt(squares[ch] / (2 * c.count) - m * m);
+      mean += fmt::format("{}{:.4f}", ch == 0 ? "" : ",", m),
+          deviation += fmt::format("{}{:.4f}", ch == 0 ? "" : ",", s);
+    }
+    std::ranges::sort(sides);
+    const Index validation = 2 * c.count / 10;
+    check_contains(in_one_line(printed),
+                   {fmt::format("2 classes, 'a', 'b'; {} images to train on, {} to validate, 6 to test; {}, about {} "
+                                "pixels along a side, trained on at {}",
+                                2 * c.count - validation, validation, c.channels == 1 ? "grey" : "in colour",
+                                std::lround(sides[sides.size() / 2]), c.image)});
+    check_contains(printed, {fmt::format(" --set data.validation={} ", validation), " --set model.classes=2 ",
+                             fmt::format(" --set model.channels={} --set model.image={} --set model.patch={} --set "
+                                         "train.batch={} --set 'data.mean=[{}]' --set 'data.std=[{}]'\n",
+                                         c.channels, c.image, c.patch, c.batch, mean, deviation)});
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
   check_refusal({"train", "--images", tree, "--run", run, "--resume"}, {"--resume", "--images"});
   check_refusal({"train", "--images", directory / "none", "--run", run},
@@ -266,6 +345,29 @@ BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages
                     plain = output_of({"predict", run, like});
   BOOST_TEST(inverted.substr(inverted.rfind(": ")) == plain.substr(plain.rfind(": ")));
   check_contains(heed_with({"maps", run, like, "--invert"}).err, {"the background is bright", "try without --invert"});
+}
+
+// An image with transparency is predicted like the opaque image over the training set's background, which is dark; with
+// --invert, over that background after the inversion.
+BOOST_FIXTURE_TEST_CASE(transparent_pixels_show_the_background_of_the_training_images, OwnImages) {
+  output_of(train({"--set", "train.epochs=1"}));
+  const std::string drawing = directory / "drawing.png", opaque = directory / "opaque.png";
+  for (const bool invert : {false, true})
+    for (const int opacity : {255, 102}) {
+      Bytes pixels;
+      for (int row = 0; row < 20; ++row)
+        for (int column = 0; column < 20; ++column) {
+          const bool inside = row >= 2 && row < 18 && column >= 2 && column < 18;
+          pixels.insert(pixels.end(), {static_cast<std::uint8_t>(invert ? 20 : 235),
+                                       static_cast<std::uint8_t>(inside ? opacity : 0)});
+        }
+      write_transparent(drawing, 20, pixels);
+      save_png(opaque, square(20, 0, static_cast<std::uint8_t>(235 * opacity / 255)));
+      std::vector<std::string> arguments{"predict", run, drawing};
+      if (invert) arguments.emplace_back("--invert");
+      const std::string found = output_of(arguments), expected = output_of({"predict", run, opaque});
+      BOOST_TEST(found.substr(found.rfind(": ")) == expected.substr(expected.rfind(": ")));
+    }
 }
 
 // Transparent pixels get the training set's dark background: dark objects become invisible unless inverted.

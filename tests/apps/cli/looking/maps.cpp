@@ -1,11 +1,16 @@
 // heed maps, from a run directory with random weights.
 #include "support/command.h"
 #include "heed/data/images/image_write.h"
+#include "heed/data/images/normalise.h"
+#include "heed/draw/attention_sheet.h"
 #include "heed/io/weights.h"
 #include "heed/nn/vit.h"
 #include "heed/train/runs/run.h"
+#include "run_model.h"
 
 #include <boost/test/unit_test.hpp>
+
+#include <optional>
 
 using namespace heed;
 using namespace heed::test;
@@ -31,11 +36,14 @@ Experiment small_experiment(const std::string& pool, const std::string& mechanis
 struct RunAndImages {
   TemporaryDirectory directory;
 
-  explicit RunAndImages(const std::string& pool = "cls", const std::string& mechanism = "softmax") {
+  /// `scale`: factor of the initial weights. Large weights give heads and queries with different maps.
+  explicit RunAndImages(const std::string& pool = "cls", const std::string& mechanism = "softmax", float scale = 1) {
     const Experiment x = small_experiment(pool, mechanism);
     const VisionTransformer model(x.model, x.attention);
     Parameters<float> parameters(model.parameters());
     parameters.initialise(5);
+    for (ParameterId id = 0; id < parameters.list().size(); ++id)
+      for (float& weight : parameters[id]) weight *= scale;
     const RunPaths run(directory / "run");
     std::filesystem::create_directory(run.directory);
     write_file(run.config(), to_toml(x));
@@ -100,6 +108,112 @@ BOOST_FIXTURE_TEST_CASE(a_sheet_is_written_into_the_run, RunAndImages) {
   BOOST_TEST(sheet.size.height > 3 * 156);  // the image and two maps, each 13 x 12 = 156 pixels high
   const std::ptrdiff_t files = std::distance(std::filesystem::directory_iterator(directory / ""), {});
   BOOST_TEST(files == 3);  // two images and the run
+}
+
+// The sheet is draw_attention() of weights from the definition: row `query` of each head's map without the tokens
+// before the 3 x 3 patches, or the mean over the patches' rows. A level of colour may differ by rounding.
+BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_that_are_asked_for) {
+  struct Case {
+    std::string options, title;
+    std::optional<Patch> query{};
+    std::vector<std::size_t> blocks{1, 2};
+    std::vector<Index> heads{1, 2};
+    bool mean = false, rollout = false;
+  };
+  const std::string to_class = "Attention of the class token to each patch",
+                    to_mean = "Attention to each patch, mean over all queries";
+  const std::vector<Case> cases[]{
+      {{"", to_class},
+       {"--block 2", to_class, {}, {2}},
+       {"--head 2", to_class, {}, {1, 2}, {2}},
+       {"--block 1 --head 2,1", to_class, {}, {1}, {2, 1}},
+       {"--mean-heads", to_class, {}, {1, 2}, {1, 2}, true},
+       {"--token cls", to_class},
+       {"--query 1,3", "Attention of patch 1,3 to each patch", Patch{0, 2}},
+       {"--query 3,1 --head 1", "Attention of patch 3,1 to each patch", Patch{2, 0}, {1, 2}, {1}},
+       {"--rollout",
+        "Attention through all blocks so far, of the class token to each patch",
+        {},
+        {1, 2},
+        {},
+        false,
+        true},
+       {"--rollout --block 2",
+        "Attention through all blocks so far, of the class token to each patch",
+        {},
+        {2},
+        {},
+        false,
+        true}},
+      {{"", to_mean}, {"--query 2,3", "Attention of patch 2,3 to each patch", Patch{1, 2}}}};
+  for (const bool cls : {true, false}) {
+    const RunAndImages run(cls ? "cls" : "mean", "softmax", 8);
+    RunModel model(run.directory / "run");
+    const Index n = cls ? 10 : 9, prefix = n - 9;
+    for (const char* const name : {cls ? "a" : "b"}) {
+      AttentionSheet base;
+      base.image = fitted(load_image(run.directory / (std::string(name) + ".png")), {3, 12, 12}, model.x.data);
+      Tensor<float> input(Shape{1, 3, 12, 12});
+      Normaliser<float>(model.x.data, 3)(base.image, input.data());
+      const std::vector<Tensor<float>> maps = model.maps(std::as_const(input).view());
+      base.subtitle = std::string(name) + ".png";
+      base.grid = {3, 3};
+      // Rollout: products of the mean over the heads plus the identity, each row divided by its sum, here 2.
+      std::vector<std::vector<double>> products;
+      for (const Tensor<float>& map : maps) {
+        std::vector<double> product(static_cast<std::size_t>(n * n)), mean(product);
+        for (Index i = 0; i < n * n; ++i)
+          mean[static_cast<std::size_t>(i)] =
+              (static_cast<double>(map[i] + map[n * n + i]) / 2 + (i % (n + 1) == 0)) / 2;
+        for (Index i = 0; i < n * n; ++i)
+          for (Index k = 0; k < n; ++k)
+            product[static_cast<std::size_t>(i)] +=
+                mean[static_cast<std::size_t>(i / n * n + k)] *
+                (products.empty() ? static_cast<double>(k == i % n)
+                                  : products.back()[static_cast<std::size_t>(k * n + i % n)]);
+        products.push_back(product);
+      }
+      for (const Case& c : cases[cls ? 0 : 1]) BOOST_TEST_CONTEXT(name << ".png " << c.options) {
+          AttentionSheet sheet = base;
+          sheet.title = c.title;
+          sheet.query = c.query;
+          const auto weight = [&](std::size_t block, Index head, Index row, Index key) {
+            return c.rollout ? products[block - 1][static_cast<std::size_t>(row * n + key)]
+                             : static_cast<double>(maps[block - 1][((head - 1) * n + row) * n + key]);
+          };
+          const std::vector<Index> heads = c.rollout ? std::vector<Index>{1} : c.heads;
+          for (const std::size_t block : c.blocks) {
+            const Index drawn = c.mean ? 1 : std::ssize(heads);
+            SheetRow row{{fmt::format("block {}", block), "softmax", ""}, Tensor<float>(Shape{drawn, 3, 3})};
+            for (Index h = 0; h < std::ssize(heads); ++h)
+              for (Index key = 0; key < 9; ++key) {
+                double sum = 0;
+                const Index only = c.query ? prefix + 3 * c.query->row + c.query->column : 0;
+                for (Index q = 0; q < n; ++q)
+                  if (cls || c.query ? q == only : true)
+                    sum += weight(block, heads[static_cast<std::size_t>(h)], q, prefix + key) /
+                           (cls || c.query ? 1.0 : static_cast<double>(n));
+                row.weights[(c.mean ? 0 : 9 * h) + key] += static_cast<float>(c.mean ? sum / 2 : sum);
+              }
+            sheet.rows.push_back(std::move(row));
+          }
+          if (c.mean)
+            sheet.columns = {"mean of heads"};
+          else if (c.rollout)
+            sheet.columns = {"all heads"};
+          else
+            for (const Index head : heads) sheet.columns.push_back(fmt::format("head {}", head));
+          const CommandResult result = run.maps(fmt::format("run {}.png -o x.png {}", name, c.options));
+          BOOST_TEST(result.status == 0, result.errors);
+          const Image drawn = load_image(run.directory / "x.png"), expected = draw_attention(sheet);
+          BOOST_REQUIRE((drawn.size == expected.size));
+          int largest = 0;
+          for (std::size_t i = 0; i < drawn.pixels.size(); ++i)
+            largest = std::max(largest, std::abs(drawn.pixels[i] - expected.pixels[i]));
+          BOOST_TEST(largest <= 3);
+        }
+    }
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(sheets_of_two_images_and_of_two_queries_differ, RunAndImages) {

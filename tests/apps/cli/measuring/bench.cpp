@@ -3,6 +3,7 @@
 #include "support/command.h"
 
 #include "heed/base/parallel.h"
+#include "heed/nn/families.h"
 
 #include <nlohmann/json.hpp>
 
@@ -48,6 +49,26 @@ nlohmann::json json_of(Strings arguments) {
   }
 }
 
+/// Returns the bytes of a model's gradient.
+double gradient_bytes_of(const Experiment& x) {
+  return sizeof(float) * static_cast<double>(Gradients<float>(Parameters<float>(make_model(x)->parameters())).size());
+}
+
+/// Returns the lines of a table below the line that starts with `title`, cut at runs of spaces, without units.
+[[maybe_unused]] std::vector<std::vector<double>> numbers_below(const std::string& text, const std::string& title) {
+  std::vector<std::vector<double>> rows;
+  std::istringstream lines(text.substr(text.find("\n" + title) + 1));
+  std::string line;
+  std::getline(lines, line);
+  while (std::getline(lines, line) && !line.empty()) {
+    static const std::regex gap("  +");
+    rows.emplace_back();
+    for (std::sregex_token_iterator cell(line.begin(), line.end(), gap, -1), end; cell != end; ++cell)
+      rows.back().push_back(std::stod(*cell));
+  }
+  return rows;
+}
+
 const Strings quick{"bench", "--threads", "1", "--seconds", "0.02"};
 
 [[maybe_unused]] Strings quick_with(const Strings& more) {  // builds without fast kernels have no suite
@@ -77,6 +98,18 @@ BOOST_AUTO_TEST_CASE(model_as_json) {
     BOOST_TEST(number(json, "low_img_s") <= number(json, "img_s"));
     BOOST_TEST(number(json, "img_s") <= number(json, "high_img_s"));
     BOOST_TEST(number(json, "high_img_s") <= number(json, "best_img_s"));
+    BOOST_TEST(json.at("batch") == 8);
+    BOOST_TEST(json.at("processes") == 1);
+    BOOST_TEST(number(json, "img_s") * number(json, "ms") == 8e3, boost::test_tools::tolerance(1e-9));
+    if (mode == "infer") continue;
+    BOOST_TEST(number(json, "gradient_bytes") == gradient_bytes_of(workshop.experiment()));
+    BOOST_TEST(json.at("sums_over_batch") == 0);
+    BOOST_TEST(number(json, "update_ms") > 0);
+    BOOST_TEST(number(json, "update_ms") < number(json, "mean_ms"));
+    // One thread is busy whenever a loop is open.
+    BOOST_TEST(number(json, "loops_open_ms") < number(json, "mean_ms"));
+    BOOST_TEST(number(json, "loops_busy_ms") >= number(json, "loops_open_ms"));
+    BOOST_TEST(number(json, "divisible_by_32") <= 1);
   }
 }
 
@@ -110,6 +143,40 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
     BOOST_TEST(std::abs(sum - 100) <= 0.25, printed);  // four shares with one decimal
   }
   BOOST_TEST(rows == static_cast<Index>(std::bit_width(static_cast<unsigned>(threads() - 1))) + 1, printed);
+  // Ratios are those of the printed rates, whose last digit is rounded.
+  const std::vector<std::vector<double>> table = numbers_below(printed, "threads ");
+  BOOST_TEST_REQUIRE(static_cast<Index>(table.size()) == rows);
+  double fastest = 0;
+  for (const std::vector<double>& of : table) {
+    BOOST_TEST_REQUIRE(of.size() == 10u);
+    BOOST_TEST(std::abs(of[2] - of[1] / table[0][1]) < 0.006);
+    fastest = std::max(fastest, of[1]);
+  }
+  // One thread is as fast as itself, its work is all of its time, and no other waits outside of loops.
+  BOOST_TEST(table[0][2] == 1);
+  BOOST_TEST(table[0][3] == 1);
+  BOOST_TEST(table[0][4] == 100);
+  BOOST_TEST(table[0][6] == 0);
+  // With h hosts, log2 h levels of 4 messages and 2 (1 - 1/h) of the gradients' bytes: rates on two networks differ by
+  // this difference. One host exchanges nothing. Rates are rounded by 0.5.
+  const double bytes = gradient_bytes_of(workshop.experiment()), batch = 16;
+  const double bits[] = {1e9, 1e10, 1e11}, latency[] = {50e-6, 20e-6, 3e-6};
+  const std::vector<std::vector<double>> hosts = numbers_below(printed, "hosts of ");
+  BOOST_TEST_REQUIRE(hosts.size() > 1u);
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const double count = hosts[i].at(0), levels = static_cast<double>(i);
+    BOOST_TEST(count == std::exp2(levels));
+    const auto exchange = [&](std::size_t n) {
+      return 8 * 2 * bytes * (1 - 1 / count) / bits[n] + 4 * levels * latency[n];
+    };
+    for (const std::size_t n : {1, 2}) {
+      const double slow = hosts[i].at(n), fast = hosts[i].at(n + 1);
+      const double rounding = 0.5 * batch / (slow * slow) + 0.5 * batch / (fast * fast);
+      BOOST_TEST(std::abs(batch / slow - batch / fast - (exchange(n - 1) - exchange(n))) < 1.1 * rounding + 1e-12,
+                 printed);
+    }
+  }
+  for (const std::size_t n : {1, 2, 3}) BOOST_TEST(hosts[0][n] == fastest);
   check_contains(printed, {"independent"});
   check_contains(read_file(picture), {"<svg", "measured", "expected"});
   check_refusal({"bench", "models/vit-micro.toml", "--draw", picture}, {"--scaling"});
@@ -180,7 +247,8 @@ BOOST_AUTO_TEST_CASE(options_that_do_not_go_together) {
   check_refusal({"bench", "--mode", "infer"}, {"--mode requires a MODEL"});
   check_refusal({"bench", "--batch", "3"}, {"--batch requires a MODEL"});
   check_refusal({"bench", "models/vit-micro.toml", "--only", "limits"}, {"--only and --match", "without a MODEL"});
-  check_refusal({"bench", "--only", "kernels", "--match", "vit-micro sima"}, {"--match 'vit-micro sima'", "no selected kernel"});
+  check_refusal({"bench", "--only", "kernels", "--match", "vit-micro sima"},
+                {"--match 'vit-micro sima'", "no selected kernel"});
   check_refusal({"bench", "--only", "limits,kernel"}, {"--only", "kernel"});
 }
 
@@ -214,7 +282,7 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   write_file(old, json.dump());
   Strings compared = arguments;
   compared.insert(compared.end(), {"--compare", old});
-  const nlohmann::json changes = json_of(compared).at("compare");
+  const nlohmann::json result = json_of(compared), changes = result.at("compare");
   const auto change = [&](const std::string& name) {
     for (const nlohmann::json& entry : changes)
       if (entry.at("name") == name) return entry.at("change").get<std::string>();
@@ -224,6 +292,22 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   BOOST_TEST(change(json["kernels"][1]["name"]) == "slower");
   BOOST_TEST(change(json["kernels"][2]["name"]) == "faster");
   BOOST_TEST(change("l1") != "not compared");
+  // Each change follows from the old and the new spread.
+  for (const nlohmann::json& entry : result.at("compare")) {
+    const auto named = [&](const nlohmann::json& of) {
+      for (const char* section : {"limits", "kernels"})
+        for (const nlohmann::json& one : of.at(section))
+          if (one.at("name") == entry.at("name") && one.at("unit") == entry.at("unit")) return one;
+      return nlohmann::json();
+    };
+    const nlohmann::json before = named(json), now = named(result);
+    BOOST_TEST(number(entry, "old") == number(before, "rate"));
+    BOOST_TEST(number(entry, "new") == number(now, "rate"));
+    BOOST_TEST(number(entry, "ratio") == number(now, "rate") / number(before, "rate"));
+    BOOST_TEST(entry.at("change") == (number(now, "low") > number(before, "high")   ? "faster"
+                                      : number(now, "high") < number(before, "low") ? "slower"
+                                                                                    : ""));
+  }
 }
 
 // Shares of all parts of a pass over long rows, in whole percents; no line if a part was not measured.

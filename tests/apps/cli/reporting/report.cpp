@@ -2,10 +2,14 @@
 // display and interaction in a browser.
 #include "heed/data/images/image.h"
 #include "heed/io/json.h"
+#include "heed/train/runs/history.h"
 #include "heed/train/runs/run.h"
+#include "apps/cli/looking/run_model.h"
 #include "support/cli.h"
 
 #include <cmath>
+#include <map>
+#include <numeric>
 
 using namespace heed;
 using namespace heed::test;
@@ -163,7 +167,158 @@ BOOST_AUTO_TEST_CASE(what_the_model_does_with_images) {
       }
     }
   }
-  BOOST_TEST(model.at("cost").at("all").at("layers").items().size() > 10u);
+  const Json::List& layers = model.at("cost").at("all").at("layers").items();
+  BOOST_TEST(layers.size() > 10u);
+  for (const Json& layer : layers) {
+    const std::string& name = layer.at("name").text();
+    BOOST_TEST(layer.at("block").integer() == (name.starts_with("blocks.") ? name[7] - '0' : -1), name);
+  }
+}
+
+// Answers, probabilities, confusion and maps are those of the weights and image files. A map is scaled by its largest
+// magnitude, of either sign. Tolerances: rounding of floats; one step of 127.
+BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
+  int negative = 0;
+  for (const auto& [mechanism, pool] : {std::pair("softmax", "cls"), {"sima", "cls"}, {"sima", "mean"}}) {
+    const std::string directory = *this / (std::string(mechanism) + pool);
+    x.train.epochs = 1;
+    x.attention.mechanism = {mechanism}, x.model.pool = pool;
+    run(x, directory);
+    const Json model = data_in(page_of({directory})).at("models").items()[0];
+    const WorkshopImages images(*this, "t10k");
+    RunModel trained(directory);
+    const Tensor<float> logits = trained.logits(images.pixels.view());
+    std::vector<std::vector<Index>> confusion(10, std::vector<Index>(10));
+    std::vector<std::pair<double, Index>> mistakes;
+    double loss = 0, right = 0;
+    for (Index i = 0; i < 30; ++i) {
+      const std::vector<double> shares = softmax_of(logits.data() + 10 * i, 10);
+      const auto label = static_cast<std::size_t>(images.labels[static_cast<std::size_t>(i)]);
+      const auto answer = static_cast<std::size_t>(std::ranges::max_element(shares) - shares.begin());
+      ++confusion[label][answer];
+      loss -= std::log(shares[label]) / 30;
+      if (answer == label)
+        ++right;
+      else
+        mistakes.emplace_back(-shares[answer], i);
+    }
+    std::ranges::sort(mistakes);
+    BOOST_TEST(model.at("images").integer() == 30);
+    BOOST_TEST(model.at("accuracy").number() == right / 30);
+    BOOST_TEST(std::abs(model.at("loss").number() - loss) < 1e-5 * loss);
+    for (std::size_t of = 0; of < 10; ++of)
+      for (std::size_t as = 0; as < 10; ++as)
+        BOOST_TEST(model.at("confusion").items()[of].items()[as].integer() == confusion[of][as]);
+
+    // Mapped: the four most confident mistakes, then those of the first four images that are none of these.
+    std::vector<Index> expected;
+    for (std::size_t i = 0; i < std::min<std::size_t>(4, mistakes.size()); ++i) expected.push_back(mistakes[i].second);
+    for (Index i = 0; i < 4; ++i)
+      if (std::ranges::find(expected, i) == expected.end()) expected.push_back(i);
+    BOOST_REQUIRE(model.at("maps").items().size() == expected.size());
+    const bool cls = std::string(pool) == "cls";
+    const Index n = cls ? 5 : 4;
+    for (std::size_t entry = 0; entry < expected.size(); ++entry) {
+      const Json& shown = model.at("maps").items()[entry];
+      const Index image = expected[entry];
+      const std::vector<double> shares = softmax_of(logits.data() + 10 * image, 10);
+      const auto label = static_cast<std::size_t>(images.labels[static_cast<std::size_t>(image)]);
+      BOOST_TEST(shown.at("index").integer() == image);
+      BOOST_TEST(shown.at("label").integer() == static_cast<Index>(label));
+      BOOST_TEST(shown.at("answer").integer() == std::ranges::max_element(shares) - shares.begin());
+      BOOST_TEST(std::abs(shown.at("share").number() - *std::ranges::max_element(shares)) < 1e-5);
+      BOOST_TEST(std::abs(shown.at("of_label").number() - shares[label]) < 1e-5);
+      const std::vector<Tensor<float>> maps = trained.maps(images.pixels.view().part(image, 1));
+      for (std::size_t b = 0; b < 2; ++b) {
+        const Json& block = shown.at("maps").at("blocks").items()[b];
+        BOOST_TEST(block.at("mechanism").text() == mechanism);
+        BOOST_TEST(block.at("heads").integer() == 2);
+        BOOST_TEST(block.at("rows").integer() == 2);
+        BOOST_TEST(block.at("columns").integer() == 2);
+        const std::string bytes = bytes_of(block.at("weights").text());
+        BOOST_REQUIRE(bytes.size() == 5U * 2 * 4);
+        for (Index query = 0; query < 5; ++query)
+          for (Index head = 0; head < 2; ++head) {
+            std::vector<double> weights(4);
+            for (Index key = 0; key < 4; ++key)
+              for (Index row = 0; row < n; ++row) {
+                const bool mean = query == 0 && !cls;
+                if (!mean && row != query - (cls ? 0 : 1)) continue;
+                weights[static_cast<std::size_t>(key)] +=
+                    static_cast<double>(maps[b][(head * n + row) * n + n - 4 + key]) / (mean ? 4 : 1);
+              }
+            double largest = 0;
+            for (const double weight : weights) largest = std::max(largest, std::abs(weight));
+            negative += largest > *std::ranges::max_element(weights);
+            const auto at = static_cast<std::size_t>(query * 2 + head);
+            BOOST_TEST(std::abs(block.at("largest").items()[at].number() - largest) < 1e-5 * largest);
+            for (std::size_t key = 0; key < 4; ++key)
+              BOOST_TEST(std::abs(static_cast<signed char>(bytes[4 * at + key]) - 127 * weights[key] / largest) < 1);
+          }
+      }
+    }
+  }
+  BOOST_TEST(negative > 10);  // maps whose largest magnitude is of a negative weight
+}
+
+// 555 steps are means of two; the last point is a single step.
+BOOST_AUTO_TEST_CASE(many_steps_are_means) {
+  x.train.batch = x.train.microbatch = 1, x.train.epochs = 5, x.data.validation = 21, x.train.log_steps = true;
+  run(x, *this / "a");
+  const RunHistory history = read_history(RunPaths(*this / "a"));
+  BOOST_REQUIRE(history.steps.size() == 555U);
+  const Json steps = data_in(page_of({*this / "a", "--no-images"})).at("runs").items()[0].at("steps");
+  BOOST_TEST(steps.at("mean_of").integer() == 2);
+  for (const char* const key : {"epoch", "loss", "lr", "gradient_norm"})
+    BOOST_REQUIRE(steps.at(key).items().size() == 278U);
+  for (std::size_t i = 0; i < 278; ++i) {
+    const StepRecord &a = history.steps[2 * i], &b = history.steps[std::min<std::size_t>(2 * i + 1, 554)];
+    const auto mean_of = [&](const char* key, double first, double second) {
+      BOOST_TEST(std::abs(steps.at(key).items()[i].number() - (first + second) / 2) < 1e-12 * (1 + first + second));
+    };
+    const double end = static_cast<double>(std::min<std::size_t>(2 * i + 2, 555)) / 111;
+    mean_of("epoch", end, end);
+    mean_of("loss", *a.loss, *b.loss);
+    mean_of("lr", *a.lr, *b.lr);
+    mean_of("gradient_norm", *a.gradient_norm, *b.gradient_norm);
+  }
+}
+
+// Each arm is represented by its first finished run, and the title names four arms.
+BOOST_AUTO_TEST_CASE(arms_have_a_run_for_their_images_and_a_name) {
+  std::vector<std::string> directories;
+  for (int i = 1; i <= 5; ++i) {
+    x.train.epochs = i == 5 ? 2 : 1;
+    x.optim.lr = 1e-3 * i, x.train.seed = 1;
+    directories.push_back(*this / fmt::format("arm{}", i));
+    if (i == 5)
+      run_until(8, x, directories.back() + "/first");
+    else
+      run(x, directories.back() + "/first");
+    x.train.seed = 2;
+    run(x, directories.back() + "/second");
+  }
+  const std::string file = *this / "report.html";
+  std::vector<std::string> arguments{"report", "-o", file, "--no-images"};
+  arguments.insert(arguments.end(), directories.begin(), directories.end());
+  BOOST_TEST(heed_with(arguments).status == 0);
+  const std::string page = read_file(file);
+  const Json data = data_in(page);
+  const Json::List& models = data.at("models").items();
+  BOOST_REQUIRE(models.size() == 5U);
+  std::string title;
+  for (std::size_t i = 0; i < 5; ++i) {
+    BOOST_TEST(models[i].at("run").text() == directories[i] + (i == 4 ? "/second" : "/first"));
+    if (i < 4) title += (i == 0 ? "" : ", ") + data.at("arms").items()[i].at("arm").text();
+  }
+  check_contains(page, {"<title>" + title + " and 1 more - heed report</title>"});
+  BOOST_REQUIRE(data.at("runs").items().size() == 10U);
+  for (std::size_t i = 0; i < 10; ++i) {
+    const Json& one = data.at("runs").items()[i];
+    BOOST_TEST(one.at("arm").integer() == static_cast<Index>(i / 2));
+    BOOST_TEST(one.at("seed").integer() == static_cast<Index>(i % 2 + 1));
+    BOOST_TEST(one.at("directory").text() == directories[i / 2] + (i % 2 == 0 ? "/first" : "/second"));
+  }
 }
 
 // Registers are tokens before the patches, but no class token: shown is the mean over the patches.
@@ -237,7 +392,12 @@ BOOST_AUTO_TEST_CASE(starting_weights_are_named) {
   run(x, *this / "b", false, *this / "a");
   const Json init = data_in(page_of({*this / "b", "--no-images"})).at("runs").items()[0].at("init");
   BOOST_TEST(init.at("file").text().ends_with("/a/best.safetensors"));
-  BOOST_TEST(init.at("crc32").dump() == Json::parse(read_file(*this / "b/init.json")).at("crc32").dump());
+  const Json written = Json::parse(read_file(*this / "b/init.json"));
+  BOOST_TEST(init.at("crc32").dump() == written.at("crc32").dump());
+  std::map<std::string, Index> counts;
+  for (const auto& [name, tensor] : written.at("tensors").entries()) ++counts[tensor.at("status").text()];
+  BOOST_TEST(init.at("tensors").entries().size() == counts.size());
+  for (const auto& [status, number] : counts) BOOST_TEST(init.at("tensors").at(status).integer() == number);
 }
 
 // Without images the page still has curves, and a run that has just begun has its configuration.

@@ -83,6 +83,20 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
                                "--threads", "2"}));
   BOOST_TEST(one != output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "2"}));
   BOOST_TEST(output_of({"generate", path("run"), "--tokens", "5"}).size() == 5u);
+  // The likeliest token, whatever the seed; two candidates are fewer than all.
+  const auto drawn = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"generate", path("run"), "--prompt", "the c", "--tokens", "60"});
+    return output_of(options);
+  };
+  const std::string likeliest = drawn({"--temperature", "0"});
+  for (const std::vector<std::string>& same : {std::vector<std::string>{"--temperature", "0", "--seed", "5"},
+                                               {"--top-k", "1"},
+                                               {"--top-k", "1", "--seed", "5"},
+                                               {"--temperature", "1e-6", "--seed", "9"}})
+    BOOST_TEST(drawn(same) == likeliest);
+  BOOST_TEST(drawn({"--top-k", "256"}) == one);
+  BOOST_TEST(drawn({"--temperature", "1e6"}) != one);
+  BOOST_TEST(drawn({"--top-k", "2", "--temperature", "1e6"}) != drawn({"--temperature", "1e6"}));
   // The output fits in a buffer, so the failure occurs only when it is flushed.
   const CommandResult lost =
       run_command(heed_program() + " generate " + path("run") + " --prompt the --tokens 5 >/dev/full");

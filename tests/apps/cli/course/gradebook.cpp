@@ -1,0 +1,235 @@
+// All numbers that heed grade writes about a class: marks, totals, days late, averages, percentages of similarity.
+#include "support/cli.h"
+
+#include "heed/io/json.h"
+#include "src/apps/grading/marks/answer_marks.h"
+
+#include <boost/test/unit_test.hpp>
+#include <fmt/format.h>
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <sstream>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// Time zone of the program's runs.
+struct TimeZone {
+  explicit TimeZone(const char* zone) { setenv("TZ", zone, 1); }
+  TimeZone(const TimeZone&) = delete;
+  ~TimeZone() { unsetenv("TZ"); }
+};
+
+/// A class's directory with labs and submissions.
+struct Course {
+  TemporaryDirectory directory;
+
+  void write(const std::string& file, const std::string& text) const {
+    std::filesystem::create_directories((directory / file).parent_path());
+    write_file(directory / file, text);
+  }
+  std::string text(const std::string& file) const { return read_file(directory / file); }
+
+  /// Hands in a file at a time, in seconds since 1970.
+  void hand_in(const std::string& file, const std::string& text, std::time_t time = 1'000'000'000) const {
+    write("in/" + file, text);
+    const timespec times[2] = {{time, 0}, {time, 0}};
+    BOOST_TEST(utimensat(AT_FDCWD, (directory / ("in/" + file)).c_str(), times, 0) == 0);
+  }
+  Finished grade(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), {"grade", directory / "in", "-o", directory / "marks.csv", "--labs", directory / "labs",
+                               "--jobs", "1"});
+    const Finished run = heed_with(more);
+    BOOST_TEST(run.status == 0, run.err);
+    return run;
+  }
+};
+
+/// Two labs of numbers, and five students: all right; one right; a lab missing; nothing right; a file that is refused.
+/// Lab alpha ends with 30 November 2026, 1796083200 in UTC; lab beta at 18:00, 1796061600.
+struct Class : Course {
+  static constexpr std::time_t end = 1'796'083'200, evening = 1'796'061'600, day = 86'400;
+
+  Class() {
+    write("labs/alpha/lab.toml",
+          "title = \"Twice\"\nkind = \"answers\"\nminutes = 1\n[values]\nN = 6\n"
+          "[[points]]\nname = \"twice\"\nquestion = \"?\"\nmarks = 2\nformula = \"2 * N\"\n"
+          "[[points]]\nname = \"half\"\nquestion = \"?\"\nmarks = 0.5\nformula = \"N / 2\"\n");
+    write("labs/beta/lab.toml",
+          "title = \"Thrice\"\nkind = \"answers\"\nminutes = 1\n[[points]]\nname = \"thrice\"\nquestion = \"?\"\n"
+          "marks = 3\nformula = \"18\"\nhint = \"Add.\"\n");
+    hand_in("ann/alpha.toml", "twice = 12\nhalf = 3\n", end);
+    hand_in("ann/beta.toml", "thrice = 18\n", evening);
+    hand_in("bob/alpha.toml", "twice = 13\nhalf = 3\n", end + day);
+    hand_in("bob/beta.toml", "thrice = 18\n", evening + day + 1);
+    hand_in("cid/beta.toml", "thrice = 17\n");
+    hand_in("cid/notes.txt", "none\n");
+    hand_in("dan/alpha.toml", "twice = \"many\"\n", end + 1);
+    hand_in("eve/beta.toml", "thrice = 18,0\n", evening - 1);
+    write("due.csv", "beta,2026-11-30 18:00\n*,2026-11-30\n");
+  }
+};
+
+std::string histogram(const std::vector<int>& counts) {
+  std::string lines;
+  for (int i = 0; i < 10; ++i) {
+    const int count = counts[static_cast<std::size_t>(i)];
+    lines += fmt::format("  {:3} to {:3} %  {:3} {}\n", 10 * i, 10 * (i + 1), count, std::string(size_t(count), '#'));
+  }
+  return lines;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_gradebook)
+
+BOOST_FIXTURE_TEST_CASE(marks_and_days_of_a_class_by_hand, Class) {
+  const TimeZone utc("UTC0");
+  write("roster.csv",
+        "Student,ID,beta (7),alpha (6)\n    Points Possible,,,\nann,1\nbob,2,9,9\ncid,3,9,9\nzoe,4,5,6\n");
+  const Finished run = grade({"--due", directory / "due.csv", "--roster", directory / "roster.csv"});
+  check_contains(run.out, {"marks.csv: 5 students, 7 submissions; feedback in "});
+  check_contains(run.err, {"[1/7] ann alpha: 2.5 of 2.5 marks, ", "[3/7] bob alpha: 0.5 of 2.5 marks, ",
+                           "[7/7] eve beta: 0 of 3 marks\n", "heed: dan: not exactly one row"});
+  BOOST_TEST(text("marks.csv") ==
+             "student,lab,marks,of,state,points,flags\n"
+             "ann,alpha,2.5,2.5,graded,twice 2/2; half 0.5/0.5,\n"
+             "ann,beta,3,3,graded,thrice 3/3,\n"
+             "bob,alpha,0.5,2.5,graded,twice 0/2; half 0.5/0.5,\n"
+             "bob,beta,3,3,graded,thrice 3/3,\n"
+             "cid,alpha,0,2.5,missing,not recognised: cid/notes.txt,\n"
+             "cid,beta,0,3,graded,thrice 0/3,\n"
+             "dan,alpha,0,2.5,graded,twice 0/2; half 0/0.5,\n"
+             "dan,beta,0,3,missing,,\n"
+             "eve,alpha,0,2.5,missing,,\n"
+             "eve,beta,0,3,refused,thrice 0/3,\n");
+  // A file at the end of its time is not late, a second later by one day, a day later by one, and then by two.
+  BOOST_TEST(text("marks.gradebook.csv") ==
+             "student,alpha,beta,total,of,late_days\nann,2.5,3,5.5,5.5,0\nbob,0.5,3,3.5,5.5,3\ncid,,0,0,5.5,0\n"
+             "dan,0,,0,5.5,1\neve,,0,0,5.5,0\n");
+  BOOST_TEST(text("marks.roster.csv") ==
+             "Student,ID,beta (7),alpha (6)\n    Points Possible,,3,2.5\nann,1,3,2.5\nbob,2,3,0.5\ncid,3,0,\n"
+             "zoe,4,5,6\n");
+  BOOST_TEST(text("marks.summary.txt") == "alpha: 3 of 5 handed in, 1.0 of 2.5 marks on average\n" +
+                                              histogram({1, 0, 1, 0, 0, 0, 0, 0, 0, 1}) +
+                                              "  missed by 2: twice\n  missed by 1: half\n\n"
+                                              "beta: 4 of 5 handed in, 1.5 of 3 marks on average\n" +
+                                              histogram({2, 0, 0, 0, 0, 0, 0, 0, 0, 2}) + "  missed by 2: thrice\n\n");
+  BOOST_TEST(text("marks.feedback/bob/feedback.txt") ==
+             "bob: 3.5 of 5.5 marks\n\n----\n\nalpha: Twice\n0.5 of 2.5 marks\n\nwrong  twice: 0 of 2\n"
+             "       it is wrong\n\nright  half: 0.5 of 0.5\n\nhanded in 1 day late\n\n----\n\n"
+             "beta: Thrice\n3 of 3 marks\n\nright  thrice: 3 of 3\n\nhanded in 2 days late\n");
+  BOOST_TEST(text("marks.feedback/cid/feedback.txt") ==
+             "cid: 0 of 5.5 marks\n\n----\n\nalpha: missing; not recognised: cid/notes.txt\n\n----\n\n"
+             "beta: Thrice\n0 of 3 marks\n\nwrong  thrice: 0 of 3\n       it is wrong\n       Add.\n");
+  const Json json = Json::parse(text("marks.feedback/bob/alpha.json"));
+  BOOST_TEST(json.at("marks").number() == 0.5);
+  BOOST_TEST(json.at("of").number() == 2.5);
+  const Json& twice = json.at("points").items()[0];
+  BOOST_TEST(twice.at("marks").number() == 0);
+  BOOST_TEST(twice.at("of").number() == 2);
+  // One lab alone.
+  grade({"--lab", "beta"});
+  BOOST_TEST(text("marks.gradebook.csv") ==
+             "student,beta,total,of,late_days\nann,3,3,3,0\nbob,3,3,3,0\ncid,0,0,3,0\ndan,,0,3,0\neve,0,0,3,0\n");
+}
+
+// Noon and midnight of a summer's day in central Europe are two hours earlier in UTC: 10:00 on 1 July 2026 is
+// 1782900000.
+BOOST_FIXTURE_TEST_CASE(due_dates_are_in_local_time, Class) {
+  const TimeZone europe("CET-1CEST,M3.5.0,M10.5.0/3");
+  constexpr std::time_t noon = 1'782'900'000;
+  write("due.csv", "alpha,2026-07-01 12:00\nbeta,2026-07-01\n");
+  hand_in("ann/alpha.toml", "twice = 12\nhalf = 3\n", noon);
+  hand_in("ann/beta.toml", "thrice = 18\n", noon + day / 2);
+  hand_in("bob/alpha.toml", "twice = 13\nhalf = 3\n", noon + 1);
+  hand_in("bob/beta.toml", "thrice = 18\n", noon + day / 2 + 1);
+  hand_in("dan/alpha.toml", "twice = \"many\"\n", noon + 10 * day);
+  hand_in("eve/beta.toml", "thrice = 18,0\n", noon - 1);
+  grade({"--due", directory / "due.csv"});
+  check_contains(text("marks.gradebook.csv"), {"\nann,2.5,3,5.5,5.5,0\n", "\nbob,0.5,3,3.5,5.5,2\n",
+                                               "\ncid,,0,0,5.5,0\n", "\ndan,0,,0,5.5,10\n", "\neve,,0,0,5.5,0\n"});
+}
+
+// The check of a single file gives the marks of heed grade.
+BOOST_FIXTURE_TEST_CASE(a_check_gives_the_same_marks, Class) {
+  const auto check = [&](const std::string& student) {
+    return heed_with(
+        {"lab", "check", directory / "labs/alpha", "--file", directory / ("in/" + student + "/alpha.toml")});
+  };
+  BOOST_TEST(check("ann").status == 0);
+  check_contains(check("ann").out, {"alpha: Twice\n2.5 of 2.5 marks\n\nright  twice: 2 of 2\n"});
+  BOOST_TEST(check("bob").status == 1);
+  check_contains(check("bob").out, {"0.5 of 2.5 marks\n\nwrong  twice: 0 of 2\n"});
+  check_contains(check("dan").out, {"wrong  twice: 0 of 2\n       it is a string; expected a number\n",
+                                    "wrong  half: 0 of 0.5\n       there is no answer\n"});
+}
+
+// A hash of the program is that of the lab, the point and the digits, and accepts the rounded number.
+BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
+  const auto lab = [&](const std::string& word, const std::string& number) {
+    write("gamma/lab.toml",
+          "title = \"Hidden\"\nkind = \"answers\"\nminutes = 1\n[[points]]\nname = \"word\"\nquestion = \"?\"\n"
+          "marks = 1\n" +
+              word + "[[points]]\nname = \"number\"\nquestion = \"?\"\nmarks = 1\ndigits = 2\n" + number);
+  };
+  lab("hash = \"0\"\n", "hash = \"0\"\n");
+  const std::string word = output_of({"lab", "hash", directory / "gamma", "word", "Matrix product"}),
+                    number = output_of({"lab", "hash", directory / "gamma", "number", "0.03456", "--digits", "2"});
+  BOOST_TEST(word == "hash = \"" + answer_hash("gamma", "word", std::string("matrixproduct"), 3) + "\"\n");
+  BOOST_TEST(number == "hash = \"" + answer_hash("gamma", "number", 0.035, 2) + "\"\n");
+  lab(word, number);
+  write("gamma.toml", "word = \"matrix product\"\nnumber = 0.035\n");
+  BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 0);
+  write("gamma.toml", "word = \"matrix product\"\nnumber = 0.039\n");
+  BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 1);
+}
+
+// Statements of five tokens each, besides the line handed out. Of twenty statements, b shares 18 with a and 19 with c,
+// which shares 17 with a: 90, 95 and 85 %. Equal submissions count from 40 tokens on.
+BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
+  const std::string handed_out = "def f(x): return x\n";
+  write("labs/sim/lab.toml",
+        "title = \"Similar\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n");
+  write("labs/sim/judge.py", "def draw_f(random): return []\ndef judge_f(arguments, result): return 'wrong'\n");
+  write("labs/sim/sim.py", handed_out);
+  const auto statements = [](int count, const std::string& statement) {
+    std::string lines;
+    for (int i = 0; i < count; ++i) lines += statement + "\n";
+    return lines;
+  };
+  const auto hand = [&](const std::string& student, const std::string& own) {
+    hand_in(student + "/sim.py", handed_out + own);
+  };
+  const auto flags = [&] {
+    grade();
+    std::string all;
+    std::istringstream rows(text("marks.csv"));
+    for (std::string line; std::getline(rows, line);)
+      if (const std::size_t at = line.find(",f 0/1,"); at != std::string::npos)
+        all += line.substr(0, line.find(',')) + "> " + line.substr(at + 7) + "\n";
+    return all;
+  };
+  hand("a", statements(20, "a = b + 1"));
+  hand("b", statements(18, "c = d + 2") + statements(2, "e = f * 3"));
+  hand("c", statements(17, "g = h + 4") + statements(3, "i = j * 5"));
+  hand("x", statements(8, "p = q - r"));
+  hand("y", statements(8, "s = t - u"));
+  const std::string of_three = "a> 90 % alike: b\nb> 95 % alike: c; 90 % alike: a\nc> 95 % alike: b\n";
+  BOOST_TEST(flags() == of_three + "x> 100 % alike: y\ny> 100 % alike: x\n");
+  check_contains(text("marks.feedback/pairs.html"),
+                 {"<h2>sim: b and c, 95 % alike</h2>", "<pre style=\"overflow: auto\">def f"});
+  // In a class of six, statements of more than half of it are disregarded.
+  hand("x", statements(7, "p = q - r"));
+  hand("y", statements(7, "s = t - u"));
+  hand("z", "k = l / 3\n");
+  BOOST_TEST(flags() == of_three + "x> \ny> \nz> \n");
+  hand("z", "k = l + 3\n");
+  BOOST_TEST(flags() == "a> \nb> \nc> \nx> \ny> \nz> \n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()

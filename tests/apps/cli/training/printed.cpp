@@ -1,0 +1,161 @@
+// Numbers that heed train, heed lr, heed listops and heed pairs print, from hand counts and the files that they write.
+#include "heed/train/rate_range.h"
+#include "heed/train/runs/history.h"
+#include "support/cli.h"
+#include "support/lines.h"
+
+#include "heed/io/json.h"
+#include "heed/io/safetensors.h"
+
+#include <cmath>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+/// An experiment file whose model has 4490 parameters: embedding 272, class token 16, positions 80, two blocks of 1960
+/// (norms 32 each, qkv 816, projection 272, MLP 408 and 400), final norm 32, head 170.
+struct Printing : Workshop {
+  std::string file = write_experiment(*this, experiment()), directory = *this / "run";
+
+  std::string train(std::vector<std::string> more) const {
+    more.insert(more.begin(), {"train", file, "--run", directory});
+    return output_of(more);
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(cli_printed, Printing)
+
+BOOST_AUTO_TEST_CASE(a_run_begins_and_ends_with_its_numbers) {
+  const std::string printed = train({"--set", "train.epochs=1", "--threads", "1"}), line = in_one_line(printed);
+  check_contains(printed, {"4,490 parameters; 112 images to train on, 20 to validate, 30 to test\n",
+                           "\nrun directory " + directory + "\n",
+                           "\nweights, metrics and configuration are in " + directory + "\nnext:\n"});
+  for (const char* const absent : {"resumed", "instead of", "classes  ", "\nfrom ", "processes"})
+    BOOST_TEST(printed.find(absent) == std::string::npos, absent);
+  for (const char* const command : {"eval {}\n", "predict {} IMAGE...\n", "maps {} IMAGE\n", "report {}\n"})
+    check_contains(printed, {" " + fmt::format(fmt::runtime(command), directory)});
+  BOOST_TEST(printed.find("generate") == std::string::npos);
+  BOOST_TEST(printed.find("--knn") == std::string::npos);
+  // Multiply-adds of an image: embedding 1024, twice 5 (768 + 256 + 768) + 800 in a block, head 160: 20704 forward, and
+  // twice that backward without the gradient of the pixels: 61088. At 3.7 + 0.9 pJ they are 281.0 nJ.
+  check_contains(line,
+                 {" 122.2 kFLOP per training image; ", " 281.0 nJ per training image by the table (float32, 45 nm); "});
+}
+
+BOOST_AUTO_TEST_CASE(a_stopped_run_says_where_it_was_and_goes_on) {
+  check_contains(train({"--set", "train.max_steps=10"}),
+                 {"stopped after 10 steps (train.max_steps); to continue:\n",
+                  " train --run " + directory + " --resume --set train.max_steps=0\n"});
+  check_contains(output_of({"train", "--run", directory, "--resume", "--threads", "1", "--set", "train.max_steps=12"}),
+                 {"\nresumed after 10 steps\n", "stopped after 12 steps",
+                  " train --run " + directory + " --resume --threads 1 --set train.max_steps=0\n"});
+  const std::string printed =
+      output_of({"train", "--run", directory, "--resume", "--set", "train.epochs=4", "--set", "train.max_steps=0"});
+  check_contains(printed,
+                 {"resumed after 12 steps\n4 epochs instead of 3: the learning rate now follows the schedule of "
+                  "4 epochs\n",
+                  "epoch 2/4  ", "epoch 3/4  ", "epoch 4/4  "});
+  BOOST_TEST(printed.find("epoch 1/4") == std::string::npos);
+}
+
+// Without learning, the first epoch remains the best.
+BOOST_AUTO_TEST_CASE(patience_ends_a_run) {
+  for (const Index patience : {1, 2}) {
+    directory = *this / fmt::format("run{}", patience);
+    const std::string printed =
+        train({"--set", "optim.lr=0", "--set", "train.epochs=9", "--set", fmt::format("train.patience={}", patience)});
+    check_contains(
+        printed, {fmt::format("stopped after epoch {} by train.patience: validation did not improve\n", patience + 1)});
+    BOOST_TEST(printed.find(fmt::format("epoch {}/9", patience + 2)) == std::string::npos);
+    BOOST_TEST(read_history(RunPaths(directory)).epochs.size() == static_cast<std::size_t>(patience + 1));
+  }
+}
+
+// A block of 12 tensors with 1960 elements is missing in a model of one block, and unused in the other direction.
+BOOST_AUTO_TEST_CASE(tensors_of_given_weights_are_counted) {
+  const std::string two = *this / "two", one = *this / "one";
+  run(experiment(), two);
+  const Index tensors = static_cast<Index>(SafetensorsFile(two + "/best.safetensors").names().size());
+  directory = one;
+  check_contains(
+      in_one_line(
+          train({"--init", two, "--set", "model.depth=1", "--set", "train.init=matching", "--set", "train.epochs=1"})),
+      {fmt::format("from {}/best.safetensors: loaded {} tensors (2,530 numbers), 12 unused in the file: ", two,
+                   tensors - 12)});
+  directory = *this / "again";
+  const std::string grown =
+      in_one_line(train({"--init", one, "--set", "train.init=matching", "--set", "train.epochs=1"}));
+  check_contains(grown, {fmt::format("loaded {} tensors (2,530 numbers), 12 new ('blocks.1.", tensors - 12)});
+  BOOST_TEST(grown.find("unused") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_check_shows_the_model_and_a_blind_guess) {
+  check_contains(in_one_line(output_of({"train", file, "--check"})),
+                 {"softmax; 2 blocks, width 16, 10 classes; 4,490 parameters",
+                  fmt::format("where a blind guess has {:.4f}; 16 images in", std::log(10.0))});
+  check_contains(in_one_line(output_of({"train", file, "--check", "--set", "attention.mechanism=['sima', 'softmax']",
+                                        "--set", "train.batch=10", "--set", "train.epochs=7"})),
+                 {"sima, softmax; 2 blocks", "; 10 images in", "training would take 7 epochs of 11 steps"});
+}
+
+// Every second of more than 40 steps, the picture and the suggestion. Losses have four decimals.
+BOOST_AUTO_TEST_CASE(a_rate_test_is_printed) {
+  const RateRange range{1e-5, 1e-1, 59};
+  const RateTest test = test_rates(load_experiment(file), range);
+  BOOST_REQUIRE(!test.diverged);
+  const std::string picture = *this / "lr.svg";
+  std::vector<std::string> words{"lr", file, "--from", "1e-5", "--to", "1e-1", "--steps", "59", "-o", picture};
+  const std::string text = output_of(words);
+  const std::vector<std::string> rows = lines_of(text);
+  BOOST_REQUIRE(rows.size() > 31U);
+  BOOST_TEST(in_one_line(rows[0]) == "step learning rate loss smoothed");
+  for (std::size_t i = 1; i <= 29; ++i) {
+    const RatePoint& point = test.points[2 * i - 1];
+    BOOST_TEST(in_one_line(rows[i]) ==
+               fmt::format("{} {:.2e} {:.4f} {:.4f}", 2 * i, point.lr, point.loss, point.smoothed));
+  }
+  BOOST_TEST(rows[30].empty());
+  BOOST_TEST(rows[31] == "did not diverge in 59 steps; try a larger --to");
+  const std::optional<RateAdvice> found = advice(test.points);
+  BOOST_REQUIRE(found.has_value());
+  const std::string rate = fmt::format("{:.1e}", std::min(found->steepest, found->least / 10));
+  check_contains(text, {fmt::format("falls fastest at {:.2e}; minimum at {:.2e}\nsuggestion: --set optim.lr={}, the "
+                                    "smaller of the first and a tenth of the second\n",
+                                    found->steepest, found->least, rate)});
+  check_contains(read_file(picture),
+                 {"suggested: " + rate, "greater values at", fmt::format("{:.3g}", 1.25 * test.points[0].loss)});
+  words.emplace_back("--csv");
+  const std::vector<std::string> csv = lines_of(output_of(words));
+  BOOST_REQUIRE(csv.size() == 60U);
+  for (std::size_t i = 0; i < 59; ++i)
+    BOOST_TEST(csv[i + 1] ==
+               fmt::format("{},{},{},{}", i + 1, test.points[i].lr, test.points[i].loss, test.points[i].smoothed));
+}
+
+BOOST_AUTO_TEST_CASE(generated_examples_are_counted) {
+  const std::string lists = *this / "lists", pairs = *this / "pairs";
+  BOOST_TEST(output_of({"listops", "--out", lists, "--train", "1200", "--valid", "3", "--test", "5", "--min", "3",
+                        "--max", "20", "--depth", "3", "--args", "3"}) ==
+             lists + ": 1,200 expressions to train on, 3 to validate, 5 to test\n");
+  BOOST_TEST(output_of({"pairs", "--out", pairs, "--train", "4", "--valid", "6", "--test", "8"}) ==
+             pairs + ": 4 pairs to train on, 6 to validate, 8 to test\n");
+  // One file has a heading; each part has its own number of lines.
+  for (const auto& [directory, counts] : {std::pair(lists, std::vector<std::size_t>{1200, 3, 5}), {pairs, {4, 6, 8}}}) {
+    std::vector<std::size_t> lines;
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+      lines.push_back(lines_of(read_file(entry.path())).size());
+    std::ranges::sort(lines);
+    std::vector<std::size_t> expected = counts;
+    std::ranges::sort(expected);
+    const std::size_t heading = lines.at(0) - expected[0];
+    BOOST_TEST(heading <= 1U);
+    for (std::size_t& count : expected) count += heading;
+    BOOST_TEST(lines == expected, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
