@@ -7,6 +7,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -195,6 +196,25 @@ BOOST_FIXTURE_TEST_CASE(memory_of_a_linear_mechanism_is_below_its_bound, Runs,
                         *boost::unit_test::precondition(without_sanitizer)) {
   const Finished linear = heed_with(command({"sima", "--tokens", "8192,16384,32768", "--memory-below", "1.15"}));
   BOOST_TEST(linear.status == 0, linear.err);
+}
+
+// The slope between the two sizes from --fit-from on, of the memory in the table. The first size has another slope.
+BOOST_FIXTURE_TEST_CASE(an_exponent_is_fitted_from_a_size_on, Runs) {
+  for (const auto& [from, tokens] : {std::pair("8", "1,8,512"), {"512", "8,512,1024"}, {"1", "8,512"}}) {
+    output_of(command({"softmax", "--tokens", tokens, "--fit-from", from}));
+    const auto rows = table(file);
+    const auto column = [&](const std::string& name) { return std::ranges::find(rows[0], name) - rows[0].begin(); };
+    const std::size_t bytes = static_cast<std::size_t>(column("bytes")),
+                      exponent = static_cast<std::size_t>(column("memory_exponent"));
+    BOOST_REQUIRE((bytes < rows[0].size() && exponent < rows[0].size()));
+    const std::size_t sizes = (rows.size() - 1) / 2;
+    for (std::size_t last = sizes; last < rows.size(); last += sizes) {
+      const std::vector<std::string>&a = rows[last - 1], &b = rows[last];
+      const double slope =
+          std::log(std::stod(b[bytes]) / std::stod(a[bytes])) / std::log(std::stod(b[1]) / std::stod(a[1]));
+      BOOST_TEST(std::abs(std::stod(b[exponent]) - slope) <= 5.1e-4, from);  // three decimals
+    }
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {

@@ -244,7 +244,14 @@ BOOST_AUTO_TEST_CASE(a_machine_has_rates_per_thread) {
 
 BOOST_AUTO_TEST_CASE(json_there_and_back) {
   TimeModel model = made_up();
-  model.forward[""][amount::calls] = 3e-6;
+  double value = 0;
+  for (auto* const kinds : {&model.forward, &model.backward, &model.still})
+    for (const char* const kind : {"", "linear"}) {
+      (*kinds)[kind].assign(amount::count, 0.0);
+      for (double& one : (*kinds)[kind]) one = ++value;
+    }
+  for (Coefficients* const step : {&model.training, &model.inference})
+    for (double& one : *step) one = ++value;
   model.watts = 50;
   Json bench = Json::object({{"cpu", "a"}, {"threads", 2}, {"limits", Json::list()}});
   for (int i = 0; i <= static_cast<int>(Resource::memory); ++i)
@@ -256,9 +263,14 @@ BOOST_AUTO_TEST_CASE(json_there_and_back) {
   const TimeModel read(Json::parse(bench.dump()));
   BOOST_TEST(read.machine.threads == 2);
   for (const double rate : read.machine.rate) BOOST_TEST(rate == 5e10);  // one of two threads
-  BOOST_TEST(read.forward.at("")[amount::calls] == 3e-6, closely);
-  BOOST_TEST(read.forward.at("")[amount::products] == 2);
-  BOOST_TEST(read.still.at("")[amount::products] == 2);
+  const auto same = [](const Coefficients& a, const Coefficients& b) {
+    BOOST_REQUIRE(a.size() == b.size());
+    for (std::size_t i = 0; i < a.size(); ++i) BOOST_TEST(a[i] == b[i], closely);
+  };
+  for (const auto kinds : {&TimeModel::forward, &TimeModel::backward, &TimeModel::still})
+    for (const char* const kind : {"", "linear"}) same((read.*kinds).at(kind), (model.*kinds).at(kind));
+  same(read.training, model.training);
+  same(read.inference, model.inference);
   BOOST_TEST(read.watts == 50);
   BOOST_TEST(read.no_watts == "");
   bench["limits"] = Json::list();

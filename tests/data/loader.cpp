@@ -128,6 +128,23 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4, 5}));
 }
 
+// An image of the model's size is enlarged and cropped like any other: of a ramp 16 x, twice as wide, the middle
+// columns are at x = 0.75, 1.25, 1.75 and 2.25.
+BOOST_AUTO_TEST_CASE(images_of_the_models_size_are_cropped_too) {
+  const ImageSize four{1, 4, 4};
+  std::vector<std::uint8_t> ramp;
+  for (int i = 0; i < 16; ++i) ramp.push_back(static_cast<std::uint8_t>(16 * (i % 4)));
+  const MemoryDataset data("ramps", {"one"}, four, ramp, {0});
+  DataConfig config;
+  config.mean = config.std = {};
+  config.augment = {};
+  config.resize = "crop", config.crop_fraction = 0.5, config.interpolation = "bilinear";
+  Loader<float> loader(data, {0}, config, {four, 1, 1, false});
+  loader.start(0);
+  const Batch<float>& batch = *loader.next();
+  for (Index i = 0; i < 16; ++i) BOOST_TEST(batch.images[i] == static_cast<float>((12 + 8 * (i % 4)) / 255.0));
+}
+
 BOOST_AUTO_TEST_CASE(pixels_are_normalised_exactly_in_the_number_type) {
   const MemoryDataset data = pattern_dataset(3, size, 3);
   DataConfig config;

@@ -9,6 +9,7 @@
 #include "heed/train/step.h"
 
 #include <boost/test/data/test_case.hpp>
+#include <fmt/ranges.h>
 
 #include <set>
 
@@ -302,6 +303,25 @@ BOOST_DATA_TEST_CASE_F(Batch11, a_profile_accounts_for_the_operations, boost::un
   for (const char* name : {"linear", "layer_norm_linear", "gelu", "softmax", "cross_entropy", "patch_embedding"})
     BOOST_TEST(names.contains(name), name);
   BOOST_TEST(sum < most);
+}
+
+// Each layer of the model has its own row, with both passes; the loss belongs to no layer.
+BOOST_DATA_TEST_CASE_F(Batch11, a_profile_by_layer_accounts_for_both_passes,
+                       boost::unit_test::data::make({false, true}), recompute) {
+  BatchGradient<double> gradient(model, parameters, 11, {.microbatch = 2, .recompute = recompute});
+  gradient.start_profile(true);
+  gradient.run(batch(), random);
+  std::set<std::string> rows;
+  const Profile profile = gradient.profile();
+  for (const Profile::Row& row : profile.rows()) {
+    const std::string place = fmt::format("{} {}", row.layer ? *row.layer : "", row.operation);
+    BOOST_TEST(rows.insert(place).second, place << " has two rows");
+    BOOST_TEST(row.forward > 0, place);
+    BOOST_TEST(row.backward > 0, place);
+  }
+  for (const char* place :
+       {"blocks.0.attn.proj linear", "blocks.1.attn.proj linear", "patch_embed.proj patch_embedding", " cross_entropy"})
+    BOOST_TEST(rows.contains(place), place << " is not in " << fmt::format("{}", fmt::join(rows, ", ")));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

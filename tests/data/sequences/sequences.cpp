@@ -378,6 +378,11 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
     data.header = "no";
     BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 3u);
   }
+  // Only a first line is a header.
+  write_file(directory / "test.tsv", "0\tx\n1\ty\n2\tz\n");
+  data.header = "yes";
+  BOOST_TEST(refusal_of(data, Part::test) ==
+             (directory / "test.tsv").string() + ":3: label '2' does not occur in train.tsv; data.skip_bad=true leaves it out");
   // A rare label of the first line is a class if another file has it.
   write_file(directory / "test.tsv", lines + "label\tz\n");
   data.header = "auto";

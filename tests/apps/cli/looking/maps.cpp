@@ -1,4 +1,5 @@
 // heed maps, from a run directory with random weights.
+#include "support/cli.h"
 #include "support/command.h"
 #include "heed/data/images/image_write.h"
 #include "heed/data/images/normalise.h"
@@ -224,6 +225,29 @@ BOOST_FIXTURE_TEST_CASE(sheets_of_two_images_and_of_two_queries_differ, RunAndIm
   BOOST_TEST((content("1.png") != content("2.png")));
   BOOST_TEST((content("1.png") != content("3.png")));
   BOOST_TEST((content("3.png") != content("4.png")));
+}
+
+// Each image has its own product of maps: the rows of the second, in the last third, do not depend on the first.
+BOOST_AUTO_TEST_CASE(rollouts_of_several_images_are_independent) {
+  const Workshop workshop;
+  const std::string run = workshop / "run";
+  Experiment x = workshop.experiment();
+  x.train.epochs = 1;
+  output_of({"train", write_experiment(workshop, x), "--run", run});
+  std::vector<Image> sheets;
+  for (const char* const images : {"0,2", "1,2"}) {
+    output_of({"maps", run, "--index", images, "--rollout", "-o", workshop / "x.png"});
+    sheets.push_back(load_image(workshop / "x.png"));
+  }
+  BOOST_REQUIRE((sheets[0].size == sheets[1].size));
+  const Index width = sheets[0].size.width, height = sheets[0].size.height;
+  Index upper = 0, lower = 0;
+  for (Index i = 0; i < sheets[0].size.elements(); ++i) {
+    const std::size_t at = static_cast<std::size_t>(i);
+    (i / width % height < 2 * height / 3 ? upper : lower) += sheets[0].pixels[at] != sheets[1].pixels[at];
+  }
+  BOOST_TEST(upper > 0);
+  BOOST_TEST(lower == 0);
 }
 
 BOOST_AUTO_TEST_CASE(a_model_without_a_class_token_has_maps) {

@@ -63,6 +63,17 @@ BOOST_AUTO_TEST_CASE(their_names_need_the_kind_of_their_model) {
   BOOST_TEST(given.files() == 1u);
 }
 
+// The preprocessing is that of the authors: ViT's images are from -1 to 1, DeiT's have ImageNet's mean and deviation.
+BOOST_AUTO_TEST_CASE(tables_name_the_preset_of_their_images) {
+  const Published given;
+  given.write(64);
+  for (const auto& [kind, preset] : {std::pair("hf-vit", "inception"), {"hf-deit", "imagenet"}}) {
+    output_of({"convert", kind, given.in, given.out});
+    check_contains(read_file(given.table), {fmt::format("# Images: --preset {}\n", preset)});
+    std::filesystem::remove(given.table);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(another_table_is_not_replaced) {
   const Published given;
   given.write(64);

@@ -261,6 +261,16 @@ BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
   BOOST_TEST(negative > 10);  // maps whose largest magnitude is of a negative weight
 }
 
+// Seven steps are an epoch, also in a run that stopped in the second.
+BOOST_AUTO_TEST_CASE(steps_of_a_stopped_run_have_its_epochs) {
+  x.train.log_steps = true, x.train.max_steps = 10;
+  run(x, *this / "a");
+  const Json steps = data_in(page_of({*this / "a", "--no-images"})).at("runs").items()[0].at("steps");
+  BOOST_REQUIRE(steps.at("epoch").items().size() == 10U);
+  for (std::size_t i = 0; i < 10; ++i)
+    BOOST_TEST(std::abs(steps.at("epoch").items()[i].number() - static_cast<double>(i + 1) / 7) < 1e-12);
+}
+
 // 555 steps are means of two; the last point is a single step.
 BOOST_AUTO_TEST_CASE(many_steps_are_means) {
   x.train.batch = x.train.microbatch = 1, x.train.epochs = 5, x.data.validation = 21, x.train.log_steps = true;

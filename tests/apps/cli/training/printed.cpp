@@ -46,6 +46,24 @@ BOOST_AUTO_TEST_CASE(a_run_begins_and_ends_with_its_numbers) {
                  {" 122.2 kFLOP per training image; ", " 281.0 nJ per training image by the table (float32, 45 nm); "});
 }
 
+// Keys of the command line win over those of a preset and of a weights file, which win over the experiment's.
+BOOST_AUTO_TEST_CASE(set_wins_over_preset_and_automatic_model) {
+  const auto config = [&](const std::string& run) { return read_file(*this / (run + "/config.toml")); };
+  const auto started = [&](const std::string& run, std::vector<std::string> more) {
+    more.insert(more.begin(), {"train", file, "--run", *this / run, "--set", "train.max_steps=1"});
+    const Finished finished = heed_with(more);
+    BOOST_TEST(finished.status == 0, finished.err);
+  };
+  started("preset", {"--preset", "inception", "--set", "data.mean=[0.5]", "--set", "data.std=[0.25]"});
+  check_contains(config("preset"),
+                 {"mean = [0.5]", "std = [0.25]", "interpolation = \"bicubic\"", "resize = \"crop\""});
+  started("auto", {"--init", *this / "preset/last.safetensors", "--model", "auto", "--set", "model.heads=2"});
+  check_contains(config("auto"), {"init_positions = \"plain\"", "heads = 2"});
+  started("none", {"--init", *this / "preset/last.safetensors", "--model", "auto", "--set", "model.heads=2", "--set",
+                   "train.init_positions=none"});
+  BOOST_TEST(config("none").find("init_positions = \"plain\"") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_stopped_run_says_where_it_was_and_goes_on) {
   check_contains(train({"--set", "train.max_steps=10"}),
                  {"stopped after 10 steps (train.max_steps); to continue:\n",
