@@ -412,8 +412,10 @@ BOOST_AUTO_TEST_CASE(what_it_cannot_answer_is_an_error) {
   BOOST_CHECK_THROW(ask("step", {{"model", model}, {"steps", 1}}), Error);
   BOOST_CHECK_THROW(ask("predict", {{"model", model}, {"channels", 1}, {"height", side}, {"width", side + 1}}, image()),
                     Error);
-  ask("close", {{"model", model}});
-  BOOST_CHECK_THROW(see("look", model), Error);
+  const Index first = begin({}), second = begin({});
+  for (const Index closed : {model, first}) ask("close", {{"model", closed}});
+  for (const Index closed : {model, first}) BOOST_CHECK_THROW(see("look", closed), Error);
+  BOOST_TEST(ask("step", {{"model", second}, {"steps", 1}}).json.at("steps").items().size() == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

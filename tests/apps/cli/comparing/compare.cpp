@@ -3,6 +3,7 @@
 #include "heed/train/runs/run.h"
 #include "support/cli.h"
 #include "support/command.h"
+#include "support/lines.h"
 
 #include <fmt/format.h>
 
@@ -170,6 +171,67 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
 BOOST_AUTO_TEST_CASE(a_name_with_a_comma_is_one_field_of_csv) {
   const std::string run = make("x,y", 0.5, 1, 1e-3);
   check_contains(output_of({"compare", run, "--csv"}), {"\n\"x,y\",1,0.5,,1,", "\n\"x,y\",2,0.75,,1,"});
+}
+
+// Runs of one, two and three epochs, one of which is not validated: each mean is over the runs that have a value.
+BOOST_AUTO_TEST_CASE(curves_of_runs_of_different_lengths) {
+  const auto curve = [&](const std::string& name, Index seed, double lr, const std::vector<const char*>& accuracies) {
+    std::string rows = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
+    for (std::size_t e = 1; const char* const accuracy : accuracies) {
+      rows += fmt::format("train,{},{},{},0.5,0.001,112\n", e, 7 * e, static_cast<double>(seed) * 4 / double(e));
+      if (*accuracy) rows += fmt::format("valid,{},{},1,{},,\n", e, 7 * e, accuracy);
+      ++e;
+    }
+    write_file(make(name, 0, seed, lr) + "/metrics.csv", rows);
+    return *this / name;
+  };
+  const std::string a = curve("a", 1, 1e-3, {"0.5", "", "0.75"}), again = curve("again", 2, 1e-3, {"0.25"}),
+                    b = curve("b", 3, 3e-3, {"0.625", "0.875"}), picture = *this / "curve.svg";
+  const std::vector<std::string> runs{"compare", a, again, b};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), runs.begin(), runs.end());
+    return output_of(more);
+  };
+  check_contains(in_one_line(with({})), {"epoch a b 1 37.50 % 62.50 % 2 - 87.50 % 3 75.00 % - "});
+  check_contains(in_one_line(with({"--curve", "loss"})),
+                 {"loss, mean over seeds epoch a b 1 6.0000 12.0000 2 2.0000 6.0000 3 1.3333 - "});
+  const std::string csv = with({"--csv"});
+  check_contains(csv, {"\na,2,,,0,,,0,2,,1,", "\na,3,0.75,,1,1,,1,", "\nb,2,0.875,,1,"});
+  BOOST_TEST(lines_of(csv).size() == 1u + 3 + 2);
+  const Json curves = Json::parse(with({"--json"})).at("curves");
+  BOOST_TEST(curves.at("a").items().at(1).at("validation_accuracy").dump() == "null");
+  BOOST_TEST(curves.at("b").items().size() == 2u);
+  // The picture is drawn whatever is printed; epochs 1 and 3 of a are its only points.
+  BOOST_TEST(with({"--csv", "-o", picture}) == csv);
+  const std::string svg = read_file(picture), line = svg.substr(svg.find("<path d=\" M"));
+  BOOST_TEST(std::ranges::count(line.substr(0, line.find("fill")), 'L') == 1);
+}
+
+// Three seeds that agree: with 100 images s^2 is p (1 - p) / 100 for the mean p of both arms, and h = 2.776445 s
+// sqrt(2/3). A loss has no such bound.
+BOOST_AUTO_TEST_CASE(test_images_bound_every_accuracy) {
+  for (const Index seed : {1, 2, 3})
+    for (const auto& [name, accuracy] : {std::pair("a", 0.5), {"b", 0.75}, {"c", 1.0}})
+      make(fmt::format("runs/{}-{}", name, seed), accuracy, seed, accuracy / 100);
+  const auto half_widths = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"compare", *this / "runs", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<double> found;
+    const Json json = Json::parse(output_of(words));
+    for (const Json& test : json.at("tests").items()) found.push_back(test.at("pooled").at("half_width").number());
+    return found;
+  };
+  const auto check = [&](const std::string& figure, const std::vector<double>& shares) {
+    const std::vector<double> found = half_widths({"--figure", figure, "--test-images", "100"});
+    BOOST_TEST_REQUIRE(found.size() == shares.size());
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      BOOST_TEST(std::abs(found[i] - 2.776445 * std::sqrt(shares[i] * (1 - shares[i]) / 100 * 2 / 3)) < 1e-7, figure);
+  };
+  check("test_accuracy", {0.625, 0.75});
+  check("validation_accuracy", {0.75, 0.75});
+  check("test_loss", {0, 0});
+  check_contains(in_one_line(output_of({"compare", *this / "runs", "--test-images", "100"})),
+                 {"b-1 +25.00 ± 10.97 ", "c-1 +50.00 ± 9.82 "});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

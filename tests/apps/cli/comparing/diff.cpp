@@ -278,4 +278,19 @@ BOOST_FIXTURE_TEST_CASE(a_trace_gives_the_order, Diffing) {
   different({traced, other}, {"differ, first x at"});
 }
 
+// A difference of exactly the tolerance counts as equal, relative to the larger number whichever run has it.
+BOOST_FIXTURE_TEST_CASE(the_tolerance_itself_is_within_it, DiffingRuns) {
+  for (const auto& [x, y] : {std::pair(4.0, 2.0), {2.0, 4.0}}) {
+    write("a/last.safetensors", {{"same", {1}, {1}}, {"x", {2}, {8, x}}});
+    write("b/last.safetensors", {{"same", {1}, {1}}, {"x", {2}, {8, y}}});
+    for (const std::string& run : {a, b})
+      write_file(RunPaths(run).metrics(), with(metrics, "1,1,2.5,", fmt::format("1,1,{},", run == a ? x : y)));
+    check_contains(output_of({"diff", a, b, "--tolerance", "0.5"}),
+                   {"metrics: all 11 values", "1 equal bit for bit, 1 within tolerance 0.5, 0 beyond"});
+    different({a, b, "--tolerance", "0.499"},
+              {"metrics: step 1: loss is ", "equal values before it: 0",
+               "different: the metrics differ from step 1; 1 of 2 common tensors differ, first x at [1]"});
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -287,8 +287,8 @@ BOOST_AUTO_TEST_CASE(one_of_several_claims) {
   refuse({"--claim", "frist", "--better", "a", "b"}, {"unknown claim 'frist'; did you mean 'first'?"});
 }
 
-// Lookup of names takes linear time, and printing of names is limited.
-BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon) {
+// Lookup of names takes linear time, otherwise minutes, and printing of names is limited.
+BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon, *boost::unit_test::precondition(without_sanitizer)) {
   std::string rows = "claim,arm,seed,value\n", more = rows;
   for (int i = 0; i < 200'000; ++i) rows += fmt::format("c{},a,1,0.5\n", i);
   write(rows);
@@ -342,6 +342,18 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse_rows("claim,arm,seed,value,images\none,a,1,0.5,16\none,a,2,0.5,17\n", {":3:", "images is 17, but 16"});
   std::filesystem::remove(file);
   refuse({"--better", "a", "b"}, {"claims.csv: cannot open"});
+}
+
+// p is the mean over the four arms, 0.75: s = sqrt(0.75 * 0.25 / 16) = 0.1083 and h = 2.306004 s sqrt(4/3) = 0.2882505.
+BOOST_AUTO_TEST_CASE(images_of_all_arms) {
+  std::string rows = "claim,arm,seed,value,images\n";
+  for (const int seed : {1, 2, 3})
+    rows += fmt::format("x,a,{0},0.9,16\nx,b,{0},0.8,16\nx,c,{0},0.7,16\nx,d,{0},0.6,16\nx,e,{0},0.6,17\n", seed);
+  write(rows);
+  check_part({"--more", "a", "d", "b", "c"}, 0.2, 0.2882505);
+  check_contains(text({"--more", "a", "d", "b", "c"}), {"a deviation of 0.1083 is used"});
+  refuse({"--more", "a", "b", "c", "e"}, {"'a' was tested on 16 images, 'e' on 17; expected the same number"});
+  check_part({"--more", "a", "e", "b", "c", "--test-images", "16"}, 0.2, 0.2882505);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

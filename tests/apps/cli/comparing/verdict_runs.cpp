@@ -112,8 +112,9 @@ BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
 // The claim's bound is inside the interval by a hundredth of its half-width: one more seed per arm would decide.
 BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
   const std::string base = write_experiment(*this, experiment()), file = *this / "tiny.toml";
-  write_file(file,
-             fmt::format("base = \"{}\"\nseeds = 3\n[train]\nepochs = 1\n[arms.a]\n[arms.b]\noptim.lr = 3e-3\n", base));
+  write_file(file, fmt::format("base = \"{}\"\nseeds = 3\n[train]\nepochs = 1\n[arms.a]\n[arms.b]\noptim.lr = 3e-3\n"
+                               "[arms.c]\noptim.lr = 2e-3\n",
+                               base));
   BOOST_TEST(heed_with({"sweep", file, "--out", cells, "--threads", "2"}).status == 0);
   const Json before =
       Json::parse(verdict({"--better", "a", "b", "--figure", "test_loss", "--json"}).out).at("parts").items()[0];
@@ -131,7 +132,63 @@ BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
   const Finished run = with({"--seeds", "4", "--run", "--threads", "2", "--json"});
   check_contains(run.err, {"[2/2] "});
   BOOST_TEST(Json::parse(run.out).at("arms").items()[1].at("seeds").integer() == 4);
-  check_contains(output_of({"sweep", file, "--out", cells, "--seeds", "4", "--dry-run"}), {"8 cells, 0 to train"});
+  check_contains(output_of({"sweep", file, "--out", cells, "--seeds", "4", "--dry-run"}),
+                 {"12 cells, 1 to train"});  // arm c is not of the claim
+}
+
+// Arm a is better in validation accuracy and test loss; validation figures are of the best epoch, the first.
+BOOST_AUTO_TEST_CASE(every_figure_has_its_direction) {
+  for (const Index seed : {1, 2, 3})
+    for (const std::string arm : {"a", "b"}) {
+      make(arm, seed, "0.5");
+      const double x = 0.01 * static_cast<double>(seed), other = arm == "a" ? 0 : 0.25;
+      write_file(fmt::format("{}/{}/seed-{}/metrics.csv", cells, arm, seed),
+                 fmt::format("kind,epoch,step,loss,accuracy,lr,images_per_s\ntrain,1,7,9,0.1,0.001,112\n"
+                             "valid,1,7,{},{},,\ntrain,2,14,8,0.2,0.001,112\nvalid,2,14,0.125,0.25,,\n"
+                             "test,2,14,{},{},,\n",
+                             2 + x - other, 0.75 + x - other, 1 + x + other, 0.5 + x + other));
+    }
+  for (const auto& [figure, mean, other, status] : {std::tuple("test_accuracy", 0.52, 0.77, 1),
+                                                    {"test_loss", 1.02, 1.27, 0},
+                                                    {"validation_accuracy", 0.77, 0.52, 0},
+                                                    {"validation_loss", 2.02, 1.77, 1}}) {
+    const Finished run = verdict({"--better", "a", "b", "--figure", figure, "--json"});
+    BOOST_TEST(run.status == status, figure);
+    const Json arms = Json::parse(run.out).at("arms");
+    BOOST_TEST(std::abs(arms.items()[0].at("mean").number() - mean) < 1e-12, figure);
+    BOOST_TEST(std::abs(arms.items()[1].at("mean").number() - other) < 1e-12, figure);
+  }
+}
+
+// Compared arms share seeds 2, 3 and 4; an arm that is only bounded keeps its own.
+BOOST_AUTO_TEST_CASE(seeds_of_all_compared_arms) {
+  const auto arm = [&](const std::string& name, const std::vector<Index>& seeds, const std::string& value) {
+    for (const Index seed : seeds) make(name, seed, value.c_str(), value.empty());
+    for (const Index seed : seeds) {  // an arm is its configuration
+      Experiment x = experiment();
+      x.train.seed = seed, x.optim.lr = 1e-3 * (1 + name[0] - 'a');
+      write_file(RunPaths(fmt::format("{}/{}/seed-{}", cells, name, seed)).config(), config_toml(x));
+    }
+  };
+  arm("a", {1, 2, 3, 4, 5}, "0.9"), arm("b", {1, 2, 3, 4}, "0.8"), arm("c", {2, 3, 4, 5}, "0.2");
+  arm("d", {1}, "0.5"), arm("d", {7}, "0.1"), arm("c", {4}, "");
+  const std::vector<std::string> claim{"--better", "a", "b", "b", "c", "--below", "d"};
+  const auto with = [&](const std::string& bound, bool json) {
+    std::vector<std::string> words = claim;
+    words.push_back(bound);
+    if (json) words.emplace_back("--json");
+    return verdict(words);
+  };
+  BOOST_TEST(with("0.5", false).status == 1);
+  BOOST_TEST(lines_of(with("0.51", false).out).back() == "holds");
+  const Json arms = Json::parse(with("0.51", true).out).at("arms");
+  for (std::size_t i = 0; i < 3; ++i) {
+    BOOST_TEST(arms.items()[i].at("seeds").integer() == 3);
+    BOOST_TEST(arms.items()[i].at("diverged").dump() == (i == 2 ? "[4]" : "[]"));
+  }
+  check_contains(with("0.51", false).out,
+                 {"a, seed 5: ignored; b has no run", "c, seed 5: ignored;", "c, seed 4: diverged, counted as 0.1\n"});
+  BOOST_TEST(with("0.51", false).out.find("d, seed") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -232,4 +232,114 @@ BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   BOOST_TEST(flags() == "a> \nb> \nc> \nx> \ny> \nz> \n");
 }
 
+// Labs are graded in the order of their names, also one without hand-ins; a lab's own date counts wherever
+// its line is.
+BOOST_FIXTURE_TEST_CASE(labs_that_are_asked_for, Class) {
+  const TimeZone utc("UTC0");
+  write("labs/gamma/lab.toml",
+        "title = \"None\"\nkind = \"answers\"\nminutes = 1\n[[points]]\nname = \"x\"\nquestion = \"?\"\nmarks = 1\n"
+        "formula = \"1\"\n");
+  write("due.csv", "*,2026-11-30\nalpha,2026-11-29\n");
+  grade({"--lab", "gamma", "--lab", "alpha", "--due", directory / "due.csv"});
+  BOOST_TEST(text("marks.gradebook.csv") ==
+             "student,alpha,gamma,total,of,late_days\nann,2.5,,2.5,3.5,1\nbob,0.5,,0.5,3.5,2\ncid,,,0,3.5,0\n"
+             "dan,0,,0,3.5,2\neve,,,0,3.5,0\n");
+  check_contains(text("marks.summary.txt"), {"gamma: 0 of 5 handed in, 0.0 of 1 marks on average\n"});
+  check_contains(text("marks.csv"), {"\nann,gamma,0,1,missing,,\n"});
+}
+
+// A repeated run grades what has changed: a lab, a file, an identity.
+BOOST_FIXTURE_TEST_CASE(only_changes_are_graded_again, Class) {
+  const auto check = [&](const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
+    const std::string said = grade(more).err;
+    check_contains(said, pieces);
+    return said;
+  };
+  check({}, {"[7/7] "});
+  const std::string marks = text("marks.csv");
+  check({}, {"7 of 7 submissions are already graded\n"});
+  write("labs/beta/lab.toml", text("labs/beta/lab.toml") + "\n");
+  BOOST_TEST(check({}, {"3 of 7 submissions are already", "[4/4] eve beta: 0 of 3"}).find("alpha") ==
+             std::string::npos);
+  BOOST_TEST(text("marks.csv") == marks);
+  write("roster.csv", "Student,Username\ncid,c1\nann,ann\nbob,bob\ndan,dan\neve,eve\n");
+  check({"--roster", directory / "roster.csv"}, {"6 of 7 submissions are already", "[1/1] cid beta: 0 of 3 marks"});
+  write("roster.csv", "Student,Username\ncid,c1\n");
+  hand_in("bob/alpha.toml", "twice = 12\nhalf = 3\n");
+  hand_in("eve/beta.toml", "thrice = 18\n");
+  // --student grades both labs of that student alone.
+  const Finished run =
+      heed_with({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", directory / "labs", "--jobs", "1",
+                 "--student", "bob", "--roster", directory / "roster.csv"});
+  BOOST_TEST(run.status == 1);
+  check_contains(run.err, {"[1/2] bob alpha: 2.5 of 2.5 marks", "[2/2] bob beta: 3 of 3 marks"});
+  check_contains(text("marks.csv"),
+                 {"\nbob,alpha,2.5,2.5,graded,", "\neve,beta,,3,not graded,,\n", "\ncid,beta,0,3,g"});
+  check_contains(text("marks.gradebook.csv"), {"\neve,,,0,5.5,0\n"});
+  check({"--roster", directory / "roster.csv"}, {"6 of 7 submissions are already", "[1/1] eve beta: 3 of 3 marks"});
+}
+
+// The identity is in the record of a graded submission, between checksums.
+BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
+  std::filesystem::remove_all(directory / "in");
+  const struct {
+    const char *student, *roster, *identity;
+  } rosters[] = {{"ann", "identity,username,Student\ni1,u1,ann\n", "i1"},
+                 {"ann", "identity,User name,Student\n,u1,ANN\n", "u1"},
+                 {"ann", "SIS Login ID,ID number,username,Student\nl1,n1,,ann\nl2,n2,u2,bob\n", "n1"},
+                 {"ann", "SIS User ID,SIS Login ID,Student\ns2,l2,bob\ns1,l1,ann\n", "l1"},
+                 {"ann", "SIS User ID,Student\ns1,ann\n", "s1"},
+                 {"ann", "Student,Username\nann,u1\nAnn,u2\n", "ann"},
+                 {"Ann Bo", "First name,Last name,Username\nAnn,Li,u1\nAnn,Bo,u9\n", "u9"},
+                 {"Ann Bo_77_assignsubmission_file",
+                  "Name,Identifier,Username\nAnn Bo,Participant 78,u8\nX Y,"
+                  "Participant 77,u7\n",
+                  "u7"}};
+  for (const auto& [student, roster, identity] : rosters) {
+    hand_in(student + std::string("/beta.toml"), "thrice = 18\n");
+    write("roster.csv", roster);
+    grade({"--roster", directory / "roster.csv"});
+    const std::string name = std::string(student).substr(0, std::string(student).find('_'));
+    const std::string graded = Json::parse(text("marks.feedback/" + name + "/beta.json")).at("graded").text();
+    BOOST_TEST(graded.find(fmt::format(" {} ", identity)) != std::string::npos, roster << graded);
+    std::filesystem::remove_all(directory / "in");
+  }
+}
+
+// Moodle's column of grades is that of the only lab; two labs have columns of their own.
+BOOST_FIXTURE_TEST_CASE(a_worksheet_is_of_one_lab, Class) {
+  write("roster.csv", "Identifier,Full name,Grade\nParticipant 1,Ann,\nParticipant 2,Bob,7\n");
+  const std::string roster = directory / "roster.csv";
+  grade({"--roster", roster, "--lab", "beta"});
+  BOOST_TEST(text("marks.roster.csv") == "Identifier,Full name,Grade\nParticipant 1,Ann,3\nParticipant 2,Bob,3\n");
+  grade({"--roster", roster});
+  BOOST_TEST(text("marks.roster.csv") ==
+             "Identifier,Full name,Grade,alpha,beta\nParticipant 1,Ann,,2.5,3\nParticipant 2,Bob,7,0.5,3\n");
+}
+
+// A judge that tells its arguments: they depend on the seed and the point, and are those of heed lab check.
+BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
+  write("labs/told/lab.toml",
+        "title = \"Told\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n[[points]]\n"
+        "name = \"g\"\nmarks = 1\n");
+  const std::string draw = "(random): return [random.random()]\n", judge = "(given, result): return 'for %r' % given\n";
+  write("labs/told/judge.py", "def draw_f" + draw + "draw_g = draw_f\ndef judge_f" + judge + "judge_g = judge_f\n");
+  std::string work = "def f(x): return x\ndef g(x): return x\n";
+  const auto told = [&](const std::vector<std::string>& more) {
+    hand_in("ann/told.py", work += "#\n");
+    grade(more);
+    return text("marks.feedback/ann/told.txt");
+  };
+  const auto checked = [&](const std::string& seed) {
+    return heed_with({"lab", "check", directory / "labs/told", "--file", directory / "in/ann/told.py", "--seed", seed})
+        .out;
+  };
+  const std::string five = told({"--seed", "5"}), six = told({"--seed", "6"});
+  check_contains(five, {"told: Told\n0 of 2 marks\n\nwrong  f: 0 of 1\n       for ", "wrong  g: 0 of 1\n       for "});
+  BOOST_TEST(five != six);
+  BOOST_TEST(told({}) == six);  // that of the run before
+  BOOST_TEST(checked("5") == five);
+  BOOST_TEST(checked("6") == six);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -194,26 +194,31 @@ BOOST_FIXTURE_TEST_CASE(a_linear_classifier_is_that_of_the_features, TrainedRun)
     std::vector<std::string> features, options;
     Index width;
     double lr = 0.0005;
+    std::string split = "test";
   };
   for (const Case& c : {Case{{"--blocks", "2"}, {}, 32},
                         {{"--blocks", "1"}, {"--blocks", "1"}, 16},
                         {{"--blocks", "1"}, {"--blocks", "1", "--lr", "0.05"}, 16, 0.05},
                         {{"--blocks", "2"}, {"--blocks", "2", "--lr", "0.02"}, 32, 0.02},
-                        {{"--pixels"}, {"--pixels"}, 64}}) {
-    const Features<float> train = features(joined_words(c.features, {"--split", "train"})), test = features(c.features);
+                        {{"--pixels"}, {"--pixels"}, 64},
+                        {{"--blocks", "2"}, {"--split", "validation"}, 32, 0.0005, "validation"}}) {
+    const Features<float> train = features(joined_words(c.features, {"--split", "train"})),
+                          test = features(joined_words(c.features, {"--split", c.split}));
+    const Index count = c.split == "test" ? 30 : 20;
     BOOST_REQUIRE(train.width() == c.width);
     LinearRule rule;
     rule.lr = c.lr;
     const Tensor<float> logits = linear_logits(train, test.values, 10, rule);
     double loss = 0;
     std::vector<int> answers;
-    for (Index i = 0; i < 30; ++i) {
+    for (Index i = 0; i < count; ++i) {
       const float* const row = logits.data() + 10 * i;
       answers.push_back(static_cast<int>(std::max_element(row, row + 10) - row));
-      loss -= std::log(softmax_of(row, 10)[static_cast<std::size_t>(test.labels[static_cast<std::size_t>(i)])]) / 30;
+      loss -= std::log(softmax_of(row, 10)[static_cast<std::size_t>(test.labels[static_cast<std::size_t>(i)])]) /
+              static_cast<double>(count);
     }
     check_contains(output_of(joined_words({"eval", run, "--linear"}, c.options)),
-                   {fmt::format("mnist, test, linear classifier of {} features: 30 images", c.width),
+                   {fmt::format("mnist, {}, linear classifier of {} features: {} images", c.split, c.width, count),
                     fmt::format("\nloss           {:.4f}\n", loss), confusion_text(test.labels, answers)});
   }
 }

@@ -250,6 +250,40 @@ BOOST_AUTO_TEST_CASE(rollouts_of_several_images_are_independent) {
   BOOST_TEST(lower == 0);
 }
 
+// The second model's columns are those of a sheet of its own: its run's best weights, whatever the first's.
+BOOST_AUTO_TEST_CASE(a_second_model_stands_beside_the_first) {
+  const RunAndImages first("cls", "softmax", 8), second("cls", "softmax", 4), third("cls", "softmax", 6);
+  const std::string other = second.directory / "run", weights = third.directory / "run/best.safetensors";
+  const Image image = fitted(load_image(first.directory / "a.png"), {3, 12, 12}, DataConfig{});
+  Tensor<float> input(Shape{1, 3, 12, 12});
+  Normaliser<float>(DataConfig{}, 3)(image, input.data());
+  for (const bool given : {false, true}) {
+    const std::string one = first.directory / "run";
+    const auto left = RunModel(one, given ? weights : "").maps(std::as_const(input).view()),
+               right = RunModel(other).maps(std::as_const(input).view());
+    AttentionSheet sheet;
+    sheet.title = "Attention of the class token to each patch\n1: run\n2: run", sheet.subtitle = "a.png";
+    sheet.image = image, sheet.grid = {3, 3};
+    sheet.columns = {"1: head 1", "1: head 2", "2: head 1", "2: head 2"};
+    for (std::size_t block = 0; block < 2; ++block) {
+      SheetRow row{{fmt::format("block {}", block + 1), "softmax", ""}, Tensor<float>(Shape{4, 3, 3})};
+      for (Index column = 0; column < 4; ++column)  // row 0 of the map without the class token
+        std::copy_n((column < 2 ? left : right)[block].data() + column % 2 * 100 + 1, 9,
+                    row.weights.data() + 9 * column);
+      sheet.rows.push_back(std::move(row));
+    }
+    const CommandResult result =
+        first.maps("run a.png -o x.png --beside " + other + (given ? " --weights " + weights : ""));
+    BOOST_TEST(result.status == 0, result.errors);
+    const Image drawn = load_image(first.directory / "x.png"), expected = draw_attention(sheet);
+    BOOST_REQUIRE((drawn.size == expected.size));
+    int largest = 0;
+    for (std::size_t i = 0; i < drawn.pixels.size(); ++i)
+      largest = std::max(largest, std::abs(drawn.pixels[i] - expected.pixels[i]));
+    BOOST_TEST(largest <= 3);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_model_without_a_class_token_has_maps) {
   const RunAndImages mean("mean");
   BOOST_TEST(mean.maps("run a.png").status == 0);

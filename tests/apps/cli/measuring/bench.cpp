@@ -207,6 +207,30 @@ BOOST_AUTO_TEST_CASE(model_compared) {
   BOOST_TEST(number(change, "ratio") == number(change, "new") / number(change, "old"));
 }
 
+// --batch comes before --set, which comes before the file's own.
+BOOST_AUTO_TEST_CASE(batches_and_sequences) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  for (const std::string mode : {"train", "infer"})
+    for (const auto& [more, batch] :
+         {std::pair(Strings{}, 16), {{"--set", "train.batch=4"}, 4}, {{"--batch", "2", "--set", "train.batch=4"}, 2}}) {
+      Strings words{"bench", file, "--mode", mode, "--seconds", "0.001", "--threads", "1"};
+      words.insert(words.end(), more.begin(), more.end());
+      const nlohmann::json json = json_of(words);
+      BOOST_TEST(json.at("batch") == batch);
+      BOOST_TEST(number(json, "img_s") * number(json, "ms") == 1e3 * batch, boost::test_tools::tolerance(1e-9));
+      check_contains(heed_with(words).out, {fmt::format("{} {}, batch {}: ", file, mode, batch), " images/s (median"});
+    }
+  // A pair has the tokens of both sequences.
+  for (const auto& [model, sequences] :
+       {std::pair("models/sequence-micro.toml", 1), {"experiments/pairs-micro.toml", 2}}) {
+    const nlohmann::json json = json_of({"bench", model, "--mode", "infer", "--seconds", "0.001", "--batch", "2"});
+    const auto context = static_cast<double>(load_experiment(model).model.context);
+    BOOST_TEST(number(json, "tokens_s") == sequences * context * number(json, "img_s"),
+               boost::test_tools::tolerance(1e-9));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bad_files_to_compare_with) {
   const TemporaryDirectory directory;
   const std::string old = directory / "old.json";

@@ -351,6 +351,75 @@ BOOST_AUTO_TEST_CASE(predicted_times_are_compared) {
   BOOST_TEST(csv.at(1) == fmt::format("{},16,{:.2f},{:.2f}", micro, rate(small, 16, true), rate(small, 16, false)));
 }
 
+// Several models are each what they are alone, in every form, with options in any order.
+BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
+  using Words = std::vector<std::string>;
+  const auto joined = [](Words a, const Words& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  };
+  const std::string small = *this / "small.toml";
+  write_file(small, fmt::format("base = \"{}\"\n[model]\ndim = 32\nheads = 2\nhidden = 48\n[train]\nbatch = 40\n",
+                                std::filesystem::absolute(micro).string()));
+  const auto without_name = [](nlohmann::json json) {
+    json.erase("model");
+    return json;
+  };
+  // Without the first column, which has the name, and without the header.
+  const auto rows_of = [](const std::string& csv) {
+    Words rows;
+    for (const std::string& line : lines_of(csv)) rows.push_back(line.substr(line.find(',')));
+    rows.erase(rows.begin());
+    return rows;
+  };
+  const Words models{small, micro, "models/deit-tiny.toml"};
+  const Words variants[] = {{"--set", "attention.mechanism=sima", "--set", "attention.sima.order=kv_first"},
+                            {"--set", "attention.mechanism=softmax"},
+                            {"--set", "attention.mechanism=sima", "--set", "attention.sima.order=qk_first"}};
+  const Words mechanisms{small, "--set", "attention.mechanism=xca", "--attention",
+                         "sima:order=kv_first,softmax,sima:order=qk_first"};
+  for (const Words& options :
+       {Words{"--batch", "3", "--by", "kind", "--pass", "step", "--energy", energy, "--set", "model.depth=2"},
+        Words{"--convention", "all", "--by", "block"}, timed({}), timed({"--batch", "7", "--set", "model.depth=2"})}) {
+    const nlohmann::json compared = json(joined({"--compare", models[0], models[1], models[2]}, options))["models"];
+    const nlohmann::json varied = json(joined(mechanisms, options))["models"];
+    BOOST_REQUIRE((compared.size() == 3u && varied.size() == 3u));
+    for (std::size_t i = 0; i < 3; ++i) {
+      BOOST_TEST(compared[i]["model"] == models[i]);
+      BOOST_TEST((without_name(compared[i]) == without_name(json(joined({models[i]}, options)))), models[i]);
+      BOOST_TEST((without_name(varied[i]) == without_name(json(joined(joined({small}, variants[i]), options)))), i);
+    }
+  }
+  for (const Words& options : {Words{"--scale", "tokens=16..49", "--batch", "2"},
+                               Words{"--scale", "dim=60..80", "--pass", "step"}, timed({"--scale", "tokens=16..49"})}) {
+    Words alone, varied;
+    for (const std::string& model : models) alone = joined(alone, rows_of(cost(joined({model}, options))));
+    for (const Words& set : variants) varied = joined(varied, rows_of(cost(joined(joined({small}, set), options))));
+    BOOST_TEST(rows_of(cost(joined({"--compare", models[0], models[1], models[2]}, options))) == alone,
+               boost::test_tools::per_element());
+    BOOST_TEST(rows_of(cost(joined(mechanisms, options))) == varied, boost::test_tools::per_element());
+  }
+}
+
+// Both ends are sizes of their own; between them, each is larger by a sixth, and a multiple of the heads.
+BOOST_AUTO_TEST_CASE(sizes_from_one_end_to_the_other) {
+  for (const auto& [scale, expected] : {std::pair("tokens=16..36", "16 25 36 "),
+                                        {"tokens=17..35", "25 "},
+                                        {"dim=8..16", "8 12 16 "},
+                                        {"dim=9..15", "12 "},
+                                        {"dim=96..111", "96 108 "},
+                                        {"dim=97..112", "100 112 "}}) {
+    std::string found;
+    for (const std::string& line : lines_of(cost({micro, "--scale", scale}))) {
+      std::istringstream cells(line);
+      std::string model, tokens, dim;
+      std::getline(cells, model, ','), std::getline(cells, tokens, ','), std::getline(cells, dim, ',');
+      if (model != "model") found += (scale[0] == 'd' ? dim : tokens) + " ";
+    }
+    BOOST_TEST(found == expected, scale);
+  }
+}
+
 // With 32 channels per head, SimA's products of keys and values first are fewer from 32 tokens on: 25 and 36 are
 // square.
 BOOST_AUTO_TEST_CASE(the_number_of_tokens_from_which_one_is_faster) {

@@ -1,5 +1,8 @@
 // heed selftest from end to end: agreement, a planted difference, refusals.
 #include "support/cli.h"
+#include "support/lines.h"
+
+#include <fmt/format.h>
 
 using namespace heed;
 using namespace heed::test;
@@ -50,6 +53,34 @@ BOOST_AUTO_TEST_CASE(a_difference_is_named) {
 BOOST_AUTO_TEST_CASE(the_list_names_each_part) {
   check_contains(output_of({"selftest", "--list"}),
                  {"operations ", "\ndino ", "vit on folder by sgd, linear; softmax; crop, flip"});
+}
+
+// Two differences in a part and one in the other, by hand: a line for each with --every, else the first of each part.
+BOOST_AUTO_TEST_CASE(differences_are_counted_by_part) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "hashes";
+  std::map<std::string, int> of;  // hashes by part
+  for (const std::string& line : lines_of(heed_with({"selftest", "documents", "data", "--write", file}).err))
+    of[line.substr(0, line.find(' '))] = std::stoi(line.substr(line.find(' ')));
+  std::string text = read_file(file);
+  for (const auto& [title, number] :
+       {std::pair<std::string, std::size_t>("documents", 3), {"documents", 5}, {"data", 2}}) {
+    char& digit = text[text.find(title + ":\n") + title.size() + 2 + 9 * number];
+    digit = digit == '0' ? '1' : '0';
+  }
+  write_file(file, text);
+  const int data = of["data"], documents = of["documents"], all = data + documents;
+  for (const bool every : {false, true}) {
+    std::vector<std::string> arguments{"selftest", "documents", "data", "--against", file};
+    if (every) arguments.emplace_back("--every");
+    const Finished run = heed_with(arguments);
+    BOOST_TEST(run.status == 1);
+    check_contains(run.out, {fmt::format("{} of {} hashes agree; first difference: documents, ", all - 3, all)});
+    const std::vector<std::string> lines = lines_of(run.err);
+    BOOST_REQUIRE(lines.size() == (every ? 5u : 4u));
+    BOOST_TEST(lines[0] == fmt::format("documents       {} of {} hashes agree", documents - 2, documents));
+    BOOST_TEST(lines[lines.size() - 2] == fmt::format("data            {} of {} hashes agree", data - 1, data));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(refusals) {

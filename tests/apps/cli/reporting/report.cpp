@@ -331,6 +331,31 @@ BOOST_AUTO_TEST_CASE(arms_have_a_run_for_their_images_and_a_name) {
   }
 }
 
+// By default the page is in the first directory. Every arm has the model, images, cost, steps and curves of its own.
+BOOST_AUTO_TEST_CASE(each_of_several_arms_is_as_alone) {
+  std::vector<std::string> runs;
+  for (const Index depth : {3, 1, 2}) {
+    x.train.epochs = depth, x.model.depth = depth, x.train.log_steps = depth != 2;
+    runs.push_back(*this / fmt::format("depth{}", depth));
+    run(x, runs.back());
+  }
+  BOOST_TEST(output_of({"report", runs[0], runs[1], runs[2]}) == runs[0] + "/report.html\n");
+  const Json all = data_in(read_file(runs[0] + "/report.html"));
+  for (std::size_t i = 0; i < 3; ++i) {
+    BOOST_TEST(fs::exists(runs[i] + "/report.html") == (i == 0));
+    const Json one = data_in(page_of({runs[i]}));
+    BOOST_TEST((all.at("models").items().at(i).dump() == one.at("models").items().at(0).dump()), runs[i]);
+    for (const char* const key : {"directory", "seed", "config", "environment", "init", "steps"})
+      BOOST_TEST((all.at("runs").items().at(i).at(key).dump() == one.at("runs").items().at(0).at(key).dump()), key);
+    BOOST_TEST((all.at("runs").items().at(i).at("steps").dump() == "null") == (i == 2));
+    for (const Json& curve : one.at("curves").items())
+      for (const Json& same : all.at("curves").items())
+        if (same.at("key").text() == curve.at("key").text())
+          BOOST_TEST((same.at("arms").items().at(i).dump() == curve.at("arms").items().at(0).dump()),
+                     curve.at("key").text());
+  }
+}
+
 // Registers are tokens before the patches, but no class token: shown is the mean over the patches.
 BOOST_AUTO_TEST_CASE(registers_are_no_class_token) {
   x.train.epochs = 1;

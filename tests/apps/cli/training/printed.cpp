@@ -1,4 +1,6 @@
 // Numbers that heed train, heed lr, heed listops and heed pairs print, from hand counts and the files that they write.
+#include "heed/data/sequences/listops.h"
+#include "heed/data/sequences/pairs.h"
 #include "heed/train/rate_range.h"
 #include "heed/train/runs/history.h"
 #include "support/cli.h"
@@ -152,6 +154,19 @@ BOOST_AUTO_TEST_CASE(a_rate_test_is_printed) {
   for (std::size_t i = 0; i < 59; ++i)
     BOOST_TEST(csv[i + 1] ==
                fmt::format("{},{},{},{}", i + 1, test.points[i].lr, test.points[i].loss, test.points[i].smoothed));
+}
+
+// Every option of the generators reaches its setting, all values being different.
+BOOST_AUTO_TEST_CASE(generated_examples_are_those_of_the_options) {
+  const ListOpsSetting lists{.train = 40, .valid = 7, .test = 9, .depth = 4, .args = 3, .min = 5, .max = 33, .seed = 8};
+  write_listops(lists, *this / "lists");
+  write_pairs({.train = 14, .valid = 6, .test = 8, .seed = 5}, *this / "pairs");
+  output_of({"listops", "--out", *this / "lists2", "--train", "40", "--valid", "7", "--test", "9", "--depth", "4",
+             "--args", "3", "--min", "5", "--max", "33", "--seed", "8"});
+  output_of({"pairs", "--out", *this / "pairs2", "--train", "14", "--valid", "6", "--test", "8", "--seed", "5"});
+  for (const std::string kind : {"lists", "pairs"})
+    for (const auto& entry : std::filesystem::directory_iterator(*this / kind))
+      BOOST_TEST((read_file(entry.path()) == read_file(*this / (kind + "2/") + entry.path().filename().string())));
 }
 
 BOOST_AUTO_TEST_CASE(generated_examples_are_counted) {

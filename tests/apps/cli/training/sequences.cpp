@@ -219,6 +219,26 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   BOOST_REQUIRE((zoomed.size == ImageSize{1, 63, 21}));
   for (Index y = 0; y < 63; ++y)
     for (Index x = 0; x < 21; ++x) BOOST_TEST(at(zoomed, y, x) == at(small, y / 3, x / 3));
+  // No row kept, of images that do not know each other: the likeliest completion is the same for all, whatever was
+  // completed before. --stats counts the tokens of both.
+  const auto likeliest = [&](const std::vector<std::string>& of, const std::string& keep) {
+    std::vector<std::string> words{"generate", run, "-o", sheet, "--temperature", "0", "--keep", keep, "--stats"};
+    words.emplace_back("--complete");
+    words.insert(words.end(), of.begin(), of.end());
+    const Finished finished = heed_with(words);
+    const Index rows = keep == "0" ? 0 : 4, count = std::ssize(of);
+    check_contains(finished.err, {fmt::format("prompt: {} tokens, ", count * rows * 7),
+                                  fmt::format("written: {}, ", count * (7 - rows) * 7)});
+    return load_image(sheet);
+  };
+  for (const std::string keep : {"0", "0.6"}) {
+    const Image both = likeliest(files, keep), alone[]{likeliest({files[0]}, keep), likeliest({files[1]}, keep)};
+    for (Index y = 0; y < 21; ++y)
+      for (Index x = 0; x < 14; ++x) BOOST_TEST(at(both, y, x) == at(alone[x / 7], y, x % 7));
+    for (Index y = 0; y < 7 && keep == "0"; ++y)
+      for (Index x = 0; x < 7; ++x)
+        BOOST_TEST((at(both, 7 + y, x) == 0 && at(both, 14 + y, x) == at(both, 14 + y, 7 + x)));
+  }
   check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--set", "data.levels=8"},
                 {"levels = 8", "tokens 0 to 15", "16"});
 }

@@ -258,6 +258,14 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   check_contains(again.out, {"wild, seed 1: diverged: training diverged at step", "0 of 2"});
   check_contains(output_of({"compare", out}), {"wild, seed 1: diverged: training diverged at step"});
 
+  // Only those that diverged are repeated.
+  const std::string tame = read_file(cell("tame", 1) + "/metrics.csv"), gone = cell("wild", 1) + "/trace";
+  write_file(gone, "");
+  const Finished redone = sweep({"--redo"});
+  BOOST_TEST(redone.status == 3);
+  check_contains(redone.err, {"4 cells, 2 done", "[2/2] "});
+  BOOST_TEST((!std::filesystem::exists(gone) && read_file(cell("tame", 1) + "/metrics.csv") == tame));
+
   std::filesystem::remove_all(out);
   write(fmt::format("[arms.lost]\ndata.path = \"{}\"\n[arms.here]\n", *this / "nowhere"));
   const Finished failed = sweep();

@@ -1,0 +1,111 @@
+// heed scaling: the table, the file and the drawing of several mechanisms agree; bounds and limits.
+#include "support/cli.h"
+#include "support/lines.h"
+
+#include "heed/analysis/scaling.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <regex>
+
+using namespace heed;
+using namespace heed::test;
+
+namespace {
+
+using Cells = std::vector<std::string>;
+
+Cells cut_at(const std::string& line, const char* separator) {
+  const std::regex gap(separator);
+  return Cells(std::sregex_token_iterator(line.begin(), line.end(), gap, -1), {});
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(cli_scaling)
+
+// Tolerances: the decimals of the table, four digits in the file, and one decimal of a height in the drawing.
+BOOST_AUTO_TEST_CASE(table_file_and_drawing_agree) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "x.csv", drawing = directory / "x.svg";
+  const std::pair<std::string, OptionValues> mechanisms[] = {{"softmax", {}}, {"aft", {{"param", "dense"}}}};
+  const double sizes[] = {16, 64, 256};
+  const Cells printed =
+      lines_of(output_of({"scaling", "softmax", "aft:param=dense", "--dim", "16", "--heads", "2", "--tokens",
+                          "16,64,256", "--fit-from", "64", "--seconds", "0", "-o", file, "--draw", drawing}));
+  const Cells lines = lines_of(read_file(file));
+  BOOST_REQUIRE(lines.size() == 13u);
+  std::vector<double> drawn[3];
+  for (std::size_t m = 0; m < 2; ++m) {
+    const std::string label = m == 0 ? "softmax" : "aft:param=dense";
+    const auto at = std::ranges::find(printed, label + ": 16 channels, heads: 2; one image, one thread");
+    const auto row = [&](std::size_t i) { return cut_at(at[static_cast<std::ptrdiff_t>(3 + i)], "  +"); };
+    const std::unique_ptr<Mechanism> alone = make_mechanism(mechanisms[m].first, mechanisms[m].second);
+    for (std::size_t p = 0; p < 2; ++p) {
+      const Cells* last = nullptr;
+      std::vector<Cells> cells;
+      for (std::size_t i = 0; i < 3; ++i) {
+        const std::string& line = lines[1 + 6 * m + 3 * p + i];
+        BOOST_TEST(line.starts_with(fmt::format("{},{},16,2,{},", label, sizes[i], p == 0 ? "forward" : "backward")));
+        last = &cells.emplace_back(cut_at(line, ","));
+        const double seconds = std::stod(last->at(6)), bytes = std::stod(last->at(9));
+        const ScalingSize size = measure_scaling(*alone, 16, 2, static_cast<Index>(sizes[i]), 0, 0);
+        BOOST_TEST(bytes == static_cast<double>((p == 0 ? size.forward : size.backward).bytes));
+        BOOST_TEST(std::abs(std::stod(row(i).at(3 * p + 1)) - 1e3 * seconds) <= 5.1e-4 + 5.1e-4 * 1e3 * seconds);
+        BOOST_TEST(std::abs(std::stod(row(i).at(3 * p + 2)) - bytes / 1048576) <= 0.0501);
+        drawn[p].push_back(seconds);
+        if (p == 1) drawn[2].push_back(bytes);
+      }
+      // The slopes from 64 to 256 tokens, of time and of memory.
+      for (const std::size_t k : {0, 1}) {
+        const double slope =
+            std::log(std::stod(cells[2].at(6 + 3 * k)) / std::stod(cells[1].at(6 + 3 * k))) / std::log(4);
+        BOOST_TEST(std::abs(std::stod(last->at(11 + k)) - slope) <= 1.3e-3);
+        BOOST_TEST(std::abs(std::stod(row(3).at(3 * p + 1 + k)) - slope) <= 6.3e-3);
+      }
+    }
+  }
+  // Heights are linear in the logarithm, between the lowest and the highest point of both lines.
+  const std::string picture = read_file(drawing);
+  static const std::regex point("(?: M| L)([0-9.]+) ([0-9.]+)");
+  std::sregex_iterator next(picture.begin(), picture.end(), point);
+  for (const std::vector<double>& values : drawn) {
+    std::vector<double> heights;
+    for (std::size_t i = 0; i < 6 && next != std::sregex_iterator(); ++i, ++next)
+      heights.push_back(std::stod((*next)[2]));
+    BOOST_REQUIRE(heights.size() == 6u);
+    const auto [low, high] = std::ranges::minmax(values);
+    const auto [top, bottom] = std::ranges::minmax(heights);
+    for (std::size_t i = 0; i < 6; ++i)
+      BOOST_TEST(std::abs(bottom - heights[i] - (bottom - top) * std::log(values[i] / low) / std::log(high / low)) <
+                 0.5);
+  }
+}
+
+// A bound applies to both passes, and to what it names; the status is that of any mechanism, also of the first.
+BOOST_AUTO_TEST_CASE(bounds_by_option) {
+  const struct {
+    const char* words;
+    int status;
+    Cells said;
+    const char* unsaid;
+  } runs[] = {
+      {"softmax --tokens 64,512 --time-below 0.001", 1, {"time of the forward", "time of the backward"}, "memory"},
+      {"softmax --tokens 64,512 --memory-below 0.001",
+       1,
+       {" memory of the forward", " memory of the backward"},
+       "time"},
+      {"aft:param=dense sima --tokens 64,1024 --memory-below 1.3", 1, {"memory of the backward"}, "sima"},
+      {"softmax --tokens 16,64,512 --fit-from 64 --time-below 9", 0, {}, "heed"},
+      {"softmax --tokens 16,64,512 --fit-from 65 --time-below 9", 2, {"allows 1 of at least 65"}, "grows"}};
+  for (const auto& run : runs) {
+    const Finished finished = heed_with(cut_at(std::string("scaling --dim 8 --seconds 0 ") + run.words, " "));
+    BOOST_TEST(finished.status == run.status, finished.err);
+    check_contains(finished.err, run.said);
+    BOOST_TEST(finished.err.find(run.unsaid) == std::string::npos, finished.err);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
