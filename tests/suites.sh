@@ -30,13 +30,13 @@ run() {
     [ ! -e "$logs/$suite.failed" ] || exit "${failure:-0}"' sh {} "$@"
 }
 "$tests" --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p' >"$logs/all"
-# First: the longest suites, since one that starts last leaves CPUs idle.
+# First: the longest suites, since one that starts last leaves CPUs idle. A build may lack some of them (WITHOUT).
 first='selftest claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
 if [ -n "${SUITES:-}" ]; then
   printf '%s\n' $SUITES
 else
-  { printf '%s\n' $first; cat "$logs/all"; } | awk '!seen[$0]++'
+  printf '%s\n' $first | awk 'NR == FNR { all[$0]; next } $0 in all' "$logs/all" - | awk '!seen[$0]++' - "$logs/all"
 fi >"$logs/order"
 # Alone: cli_memory gives programs with little memory a minute, memory counts calls of newly started threads. In all
 # others, waiting threads yield the CPU to other suites.
