@@ -221,7 +221,7 @@ void add_generate(Command program) {
                  {.range = {{0, 1e6}}, .states_default = true});
   command.option("--seed", &a.seed, "random seed", {.range = {{0, 1e15}}, .states_default = true});
   command.option("--stats", &a.stats, "print the time per token and the size of the state");
-  add_model_choice(command, a, true);
+  add_run_choice(command, a);
   command.footer(
       "A text, prompt and continuation, goes to standard output, byte by byte. Images are resized to the size of "
       "the training images, without keeping the ratio of their sides.");

@@ -191,7 +191,7 @@ void add_residual(Command program) {
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("--iterations", &a.iterations, "steps, 0 to 64; default: 30", {.value = "K", .range = {{0, 64}}});
   command.option("-o,--output", &a.output, "default: RUN/residual.csv", {.value = "FILE.csv"});
-  add_model_choice(command, a, true);
+  add_run_choice(command, a);
   command.footer(residual_help);
   command.action([] { return residual_command(a); });
 }

@@ -145,7 +145,7 @@ void add_spectrum(Command program) {
   command.option("--images", &a.images, "number of test images, from the first; default: 500, or all if fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});
   command.option("-o,--output", &a.output, "default: RUN/spectrum.csv", {.value = "FILE.csv"});
-  add_model_choice(command, a, true);
+  add_run_choice(command, a);
   command.footer(spectrum_help);
   command.action([] { return spectrum_command(a); });
 }

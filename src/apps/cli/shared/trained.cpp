@@ -150,19 +150,21 @@ void move_run_to(ModelChoice& choice, std::vector<std::string>& images) {
   choice.run.clear();
 }
 
-void add_model_choice(Command command, ModelChoice& choice, bool run_required) {
+void add_run_choice(Command command, ModelChoice& choice) {
   command.option("--weights", &choice.weights,
                  "weights, default RUN/best.safetensors; FILE:PREFIX selects one of several networks",
                  {.value = "FILE"});
-  if (!run_required) {
-    command.option("--model", &choice.model,
-                   "without RUN: the model of --weights, a TOML file, or auto: derived from the tensors",
-                   {.value = "FILE|auto", .needs = "--weights"});
-    command.option("--names", &choice.names, "class names, one per line", {.value = "FILE"});
-  }
   add_preset(command, choice.preset);
   add_sets(command, choice.sets, "override a key of the run's configuration; repeatable", config_keys());
   add_threads(command, choice.threads);
+}
+
+void add_model_choice(Command command, ModelChoice& choice) {
+  add_run_choice(command, choice);
+  command.option("--model", &choice.model,
+                 "without RUN: the model of --weights, a TOML file, or auto: derived from the tensors",
+                 {.value = "FILE|auto", .needs = "--weights"});
+  command.option("--names", &choice.names, "class names, one per line", {.value = "FILE"});
 }
 
 Index visit_test_examples(TrainedModel& trained, Index most,

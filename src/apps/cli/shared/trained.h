@@ -46,9 +46,11 @@ struct TrainedModel {
 /// Moves the first positional argument to `images` if RUN is omitted: with --model, `choice.run` is an image.
 void move_run_to(ModelChoice& choice, std::vector<std::string>& images);
 
-/// Adds the options of every command that uses a trained model, except RUN. Commands without `run_required` accept
-/// --weights and --model instead of RUN, and print class names.
-void add_model_choice(Command command, ModelChoice& choice, bool run_required = false);
+/// Adds the options of every command that uses a trained model, except RUN.
+void add_run_choice(Command command, ModelChoice& choice);
+
+/// Adds these, and those of commands that accept --weights and --model instead of RUN, and print class names.
+void add_model_choice(Command command, ModelChoice& choice);
 
 /// Runs the first `most` test examples of the run's data, or all if there are fewer, through the model and calls
 /// visit(layer, site) for each attention layer, counted from 0, for each batch. Returns the number of examples.
