@@ -44,7 +44,7 @@ struct Start {
   SyscallFilter& filter;
   FileRules files;
   int requests, answers;
-  int failure;  ///< socket: receives the filter's listener, and errno if a step before exec fails; closed by exec
+  int failure;  ///< socket: receives the filter's listener, and errno if a step up to exec fails; closed by exec
   pid_t parent;
 };
 
@@ -131,7 +131,7 @@ ssize_t receive_file(int socket, char& byte, int& file) {
   confine(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && start.files.install());
   step(dup2(answers, 3) == 3 && dup3(failure, 4, O_CLOEXEC) == 4);
   start.failure = 4;
-  step(syscall(SYS_close_range, 5u, ~0u, 0u) == 0);
+  confine(syscall(SYS_close_range, 5u, ~0u, 0u) == 0);
   int listener = -1;
   confine(start.filter.install(listener));
   step(listener < 0 || send_file(4, listener));
@@ -223,6 +223,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   recorded_ = listener_ >= 0;
   if (recorded_) {
     while (!wait_for(failure.read, POLLIN, -1)) continue;
+    error = cannot_confine;
     said = read(failure.read, &error, 1);
   }
   const bool started = said == 0 && handle_ >= 0;
