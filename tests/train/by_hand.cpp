@@ -35,6 +35,14 @@ struct Images {
   }
 };
 
+/// Returns the cells of a CSV file.
+std::vector<std::vector<std::string>> rows_of(const std::string& file) {
+  std::vector<std::vector<std::string>> rows;
+  std::istringstream text(read_file(file));
+  for (std::string row; std::getline(text, row);) rows.push_back(split(row, ','));
+  return rows;
+}
+
 /// Mean cross entropy with smoothed labels, and the fraction of correct predictions.
 struct Measures {
   double loss = 0, accuracy = 0;
@@ -169,13 +177,7 @@ BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   x.optim.lr = 2e-3, x.optim.schedule = "linear", x.optim.warmup_steps = 4;
   Reports reports;
   train(x, {.run = workshop / "run"}, reports);
-  const auto rows_of = [&](const char* file) {
-    std::vector<std::vector<std::string>> rows;
-    std::istringstream text(read_file(workshop / "run" + file));
-    for (std::string row; std::getline(text, row);) rows.push_back(split(row, ','));
-    return rows;
-  };
-  const auto metrics = rows_of("/metrics.csv"), gradients = rows_of("/gradients.csv");
+  const auto metrics = rows_of(workshop / "run/metrics.csv"), gradients = rows_of(workshop / "run/gradients.csv");
   BOOST_REQUIRE(metrics.size() == 1 + 3 * 9 + 1U);
   BOOST_REQUIRE(gradients.size() == 1 + 3 * 8U);
   const auto close = [](const std::string& found, double expected, const char* what) {
@@ -351,13 +353,7 @@ BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
   BOOST_REQUIRE(terms.size() == 3u);
   BOOST_TEST(terms[0] != terms[2]);  // otherwise a mean of accuracies would be right
 
-  const auto rows_of = [&](const char* file) {
-    std::vector<std::vector<std::string>> rows;
-    std::istringstream text(read_file(workshop / "run" + file));
-    for (std::string row; std::getline(text, row);) rows.push_back(split(row, ','));
-    return rows;
-  };
-  const auto metrics = rows_of("/metrics.csv"), gradients = rows_of("/gradients.csv");
+  const auto metrics = rows_of(workshop / "run/metrics.csv"), gradients = rows_of(workshop / "run/gradients.csv");
   BOOST_REQUIRE(metrics.size() == 1 + 3 * 5 + 1U);
   BOOST_REQUIRE(gradients.size() == 1 + 3 * 4U);
   const auto close = [](double found, double expected, const char* what) {

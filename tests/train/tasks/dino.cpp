@@ -40,6 +40,20 @@ struct Views {
   static Shape with_three(const Shape& one) { return {3, one[1], one[2], one[3], one[4]}; }
 };
 
+/// A task that has begun with initial weights, to which normal numbers of deviation `spread` are added.
+struct BegunTask {
+  DinoModel model;
+  Parameters<double> weights;
+  std::unique_ptr<Task<double>> task;
+
+  explicit BegunTask(const Experiment& x, double spread = 0)
+      : model(x), weights(model.parameters()), task(make_dino<double>(x, model)) {
+    weights.initialise(3);
+    for (Index i = 0; i < weights.trainable_size(); ++i) weights.data()[i] += spread * RandomStream(8).normal(i);
+    task->begin(weights);
+  }
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(train_dino)
@@ -134,13 +148,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_a_step) {
   x.dino.local_crops = 3;  // different from the number of large views
   for (const bool recompute : {false, true}) {
     x.dino.norm_last_layer = recompute;
-    const DinoModel model(x);
-    Parameters<double> parameters(model.parameters());
-    parameters.initialise(3);
-    // Weights of order one, so that third derivatives are small.
-    for (Index i = 0; i < parameters.trainable_size(); ++i) parameters.data()[i] += 0.3 * RandomStream(8).normal(i);
-    const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
-    task->begin(parameters);
+    BegunTask begun(x, 0.3);  // weights of order one, so that third derivatives are small
+    auto& [model, parameters, task] = begun;
     const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(3);
     batch->before_step({});
     BatchGradient<double> gradient(model, parameters, 3, {.microbatch = 2, .recompute = recompute});
@@ -235,12 +244,8 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
   x.dino.local_crops = 3;
-  const DinoModel model(x);
-  const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
-  Parameters<double> weights(model.parameters());
-  weights.initialise(3);
-  for (Index i = 0; i < weights.trainable_size(); ++i) weights.data()[i] += 0.3 * RandomStream(8).normal(i);
-  task->begin(weights);
+  BegunTask begun(x, 0.3);
+  auto& [model, weights, task] = begun;
   constexpr Index B = 5, K = 24, crops = 3;
   const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(B);
   batch->before_step({});
@@ -296,12 +301,8 @@ BOOST_AUTO_TEST_CASE(center_and_entropy_by_hand) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
   x.dino.center_momentum = 0.75, x.dino.ema = 1, x.dino.teacher_temp = 0.3;
-  const DinoModel model(x);
-  const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
-  Parameters<double> weights(model.parameters());
-  weights.initialise(3);
-  for (Index i = 0; i < weights.trainable_size(); ++i) weights.data()[i] += 0.3 * RandomStream(8).normal(i);
-  task->begin(weights);
+  BegunTask begun(x, 0.3);
+  auto& [model, weights, task] = begun;
   constexpr Index B = 3, K = 24;
   const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(B);
   prepare(PreparationPass<double>{&weights});
@@ -341,11 +342,8 @@ BOOST_AUTO_TEST_CASE(evaluations_judge_by_the_teachers_neighbours) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
   x.train.seed = 4;
-  const DinoModel model(x);
-  const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
-  Parameters<double> weights(model.parameters());
-  weights.initialise(3);
-  task->begin(weights);
+  BegunTask begun(x);
+  auto& [model, weights, task] = begun;
   const Subsets subsets = split_validation(132, x.data, 4);
   const std::unique_ptr<Dataset> images = open_dataset("mnist", workshop.data(), Split::train),
                                  others = open_dataset("mnist", workshop.data(), Split::test);
@@ -375,11 +373,8 @@ BOOST_AUTO_TEST_CASE(evaluations_judge_by_the_teachers_neighbours) {
 BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   const Workshop workshop;
   const Experiment x = dino_experiment(workshop);
-  const DinoModel model(x);
-  const std::unique_ptr<Task<double>> task = make_dino<double>(x, model);
-  Parameters<double> student(model.parameters());
-  student.initialise(3);
-  task->begin(student);
+  BegunTask begun(x);
+  auto& [model, student, task] = begun;
   BOOST_TEST(task->end_epoch() == "");  // without steps
   Parameters<double> expected = student;
   const std::unique_ptr<BatchSource<double>> source = task->open(Part::train, true);

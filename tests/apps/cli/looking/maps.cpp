@@ -66,6 +66,15 @@ struct RunAndImages {
   std::string content(const std::string& name) const { return read_file(directory / name); }
 };
 
+/// Colours may differ by rounding.
+void check_picture(const Image& drawn, const Image& expected) {
+  BOOST_REQUIRE((drawn.size == expected.size));
+  int largest = 0;
+  for (std::size_t i = 0; i < drawn.pixels.size(); ++i)
+    largest = std::max(largest, std::abs(drawn.pixels[i] - expected.pixels[i]));
+  BOOST_TEST(largest <= 3);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(maps)
@@ -206,12 +215,7 @@ BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_that_are_asked_for) {
             for (const Index head : heads) sheet.columns.push_back(fmt::format("head {}", head));
           const CommandResult result = run.maps(fmt::format("run {}.png -o x.png {}", name, c.options));
           BOOST_TEST(result.status == 0, result.errors);
-          const Image drawn = load_image(run.directory / "x.png"), expected = draw_attention(sheet);
-          BOOST_REQUIRE((drawn.size == expected.size));
-          int largest = 0;
-          for (std::size_t i = 0; i < drawn.pixels.size(); ++i)
-            largest = std::max(largest, std::abs(drawn.pixels[i] - expected.pixels[i]));
-          BOOST_TEST(largest <= 3);
+          check_picture(load_image(run.directory / "x.png"), draw_attention(sheet));
         }
     }
   }
@@ -275,12 +279,7 @@ BOOST_AUTO_TEST_CASE(a_second_model_stands_beside_the_first) {
     const CommandResult result =
         first.maps("run a.png -o x.png --beside " + other + (given ? " --weights " + weights : ""));
     BOOST_TEST(result.status == 0, result.errors);
-    const Image drawn = load_image(first.directory / "x.png"), expected = draw_attention(sheet);
-    BOOST_REQUIRE((drawn.size == expected.size));
-    int largest = 0;
-    for (std::size_t i = 0; i < drawn.pixels.size(); ++i)
-      largest = std::max(largest, std::abs(drawn.pixels[i] - expected.pixels[i]));
-    BOOST_TEST(largest <= 3);
+    check_picture(load_image(first.directory / "x.png"), draw_attention(sheet));
   }
 }
 
