@@ -11,7 +11,7 @@
 #   make coverage           measure the lines run by the tests
 #   make mutants            measure the planted faults detected by the tests
 #   make report-test        test the report in Chromium, if installed
-#   make web | make web-run         heed in a browser: build-web, or served on this machine (docs/web.md)
+#   make web | make web-run         build heed for a browser in build-web | serve it on this machine (docs/web.md)
 #   make web-test | make web-check  compare the page in Chromium with the program | lint its JavaScript
 #   make arm64              compile for arm64 and run the tests under qemu
 #   make compile_commands.json      compile commands of each file, for clangd and clang-tidy
@@ -82,8 +82,8 @@ TEST_OBJECTS    := $(call objects,$(TESTS)) $(BUILD)/src/apps/cli/shared/cpu.o
 
 # A recipe begins with $(call say,...): it prints one line for each target, or with V=1 the whole command.
 say = $(if $(V),,@echo ' $(1)' && )
-# Replaces a file by FILE.new if their texts differ, so that its time changes only then. Recipes with it begin with +:
-# `make -n` runs them, since the remaining work depends on them.
+# Replaces a file by FILE.new if their texts differ, so that its modification time changes only then. Recipes that use
+# it begin with +: `make -n` runs them, since the remaining work depends on them.
 update = cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
 # ---- Library, program, tests ----
@@ -92,16 +92,16 @@ all: $(BUILD)/libheed.a $(BUILD)/heed
 $(BUILD)/libheed.a: $(LIBRARY_OBJECTS)
 	$(call say,AR  $@)rm -f $@ && ar rcs $@ $^
 
-# The program loads OpenBLAS when needed (src/apps/cli/shared/openblas.cpp). Plugins use the program's symbols of
-# namespace heed and no others: OpenBLAS must not resolve to the program's functions of the same names.
+# The program loads OpenBLAS when needed (src/apps/cli/shared/openblas.cpp). Only symbols of namespace heed are
+# exported, for plugins: OpenBLAS must not resolve to the program's functions of the same names.
 ifneq ($(SHARED),1)  # see mk/package.mk
 $(BUILD)/heed: $(PROGRAM_OBJECTS) $(BUILD)/libheed.a
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
 	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS)) -Wl,--export-dynamic-symbol='_Z*4heed*'
 endif
 
-# The whole library is linked first, so that functions in both, inline ones or template instances, come from the
-# library: tests run the shipped code.
+# The whole library is linked first, so that functions that tests also contain, inline ones or template instances, come
+# from the library: tests run the shipped code.
 $(BUILD)/tests/run: $(TEST_OBJECTS) $(BUILD)/libheed.a
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
 	  $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
@@ -165,7 +165,8 @@ $(BUILD)/src/train/runs/commit.o: $(BUILD)/commit
 $(BUILD)/commit: force
 	+@mkdir -p $(@D); echo '$(COMMIT)' >$@.new; $(update)
 
-# x86-64-v4 lacks AVX512-BF16; products of bfloat16 are compiled for it and check for it at run time.
+# x86-64-v4 lacks AVX512-BF16; products of bfloat16 are compiled for AVX512-BF16, which is checked at run time.
+# processes.cpp is the only file that uses MPI; it is compiled without Open MPI's old C++ interface.
 ifeq ($(ARCH),x86-64-v4)
 $(BUILD)/src/kernels/products/gemm_bf16.o $(BUILD)/src/kernels/products/packed_weight.o: private FLAGS += -mavx512bf16
 endif
@@ -184,7 +185,7 @@ $(BUILD)/plugin_build.inc: force
 	  LC_ALL=C sort | xargs cat | gzip -1 | tail -c 8 | od -An -N4 -tx4 | tr -d ' ')" >$@.new; $(update)
 
 # Page of `heed report` as a C++ string: page.html with the lines "@include FILE" replaced by that file. Files shared
-# with the page of `make web` are modules there, so their lines begin with "export".
+# with the page of `make web` are modules there, so "export" is removed from the beginnings of their lines.
 PAGE := $(wildcard src/apps/cli/reporting/page/*) $(patsubst %,src/apps/web/page/%,colours.css make.js plot.js)
 $(BUILD)/report_page.inc: $(PAGE)
 	@mkdir -p $(@D)
@@ -216,7 +217,7 @@ run: deps
 	while [ -e $$run ]; do n=$$((n + 1)); run=runs/fashion-mnist-$$n; done; \
 	$(BUILD)/heed train experiments/fashion-mnist.toml --run $$run
 
-# The suites and the scripts of tests/, which their first lines describe.
+# `make test` runs the suites and the scripts of tests/; the first lines of each script describe it.
 SCRIPTS := headers mechanism install examples tutorials core private_names cold web_sources
 ifeq ($(SIMD)$(LAST),highway)
   SCRIPTS += registers

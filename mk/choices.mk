@@ -24,12 +24,12 @@ PACKAGES := g++ make pkgconf libtbb-dev libstb-dev libboost-test-dev libcli11-de
             bible-kjv
 
 # EXPORTED also applies to programs that include heed's headers.
-# No -ffast-math: non-finite values must be detected. The next two flags only drop errno and floating-point traps,
-# which are not used here; without them loops over sqrt and comparisons are not vectorised. The last keeps a product
-# and a sum as two operations, as written; fused operations are explicit.
+# No -ffast-math: non-finite values must be detected. -fno-math-errno and -fno-trapping-math only drop errno and
+# floating-point traps, which are unused; without them loops over sqrt and comparisons are not vectorised.
+# -ffp-contract=off keeps a product and a sum as two operations, as written; fused operations are explicit.
 EXPORTED  := -std=c++20 -march=$(ARCH) -fno-math-errno -fno-trapping-math -ffp-contract=off
 CORE_LIBS := -lfmt
-# Choices other than the default, in the name of the build's folder.
+# Names of the choices other than the default, for the name of the build's folder.
 NO        :=
 
 ifeq ($(BLAS),openblas)
@@ -44,7 +44,7 @@ endif
 
 ifeq ($(SIMD),highway)
   PACKAGES += libhwy-dev
-  # Without the second, Highway classifies an ARCH without AES instructions as SSSE3.
+  # Without HWY_DISABLE_PCLMUL_AES, Highway classifies an ARCH without AES instructions as SSSE3.
   DEFINES  := -DHWY_COMPILE_ONLY_STATIC -DHWY_DISABLE_PCLMUL_AES
 else ifeq ($(SIMD),none)
   NO       += simd
@@ -70,7 +70,7 @@ BUILD := build$(subst -no-blas-no-simd-no-threads,-reference,$(subst $() ,,$(NO:
            $(comma),-,$(SANITIZE:%=-%))
 LIBS   = -ltbb -lz $(CORE_LIBS)
 
-# Evaluated lazily, since Open MPI may be installed first.
+# Evaluated lazily, since `make deps MPI=1` runs before Open MPI is installed.
 open_mpi = $(if $(shell pkg-config --exists ompi-c || echo none),$(error there is no Open MPI; `make deps MPI=1` \
              installs it),$(shell pkg-config $(1) ompi-c))
 ifeq ($(MPI),1)
@@ -85,10 +85,10 @@ ifeq ($(SHARED),1)
 endif
 DEFINES += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
-# GCC 12 reports a nonexistent overflow inside fmt: hence -Wno-stringop-overflow. GCC may use 1 GB for a file before
-# garbage collection, which takes 7 % of its time; the largest file needs half of that. With -Og alone it moves 32 bytes
-# at a time and leaves the upper halves of vector registers dirty, which slows down every call of 128-bit library code:
-# exp takes 190 ns instead of 5. -fexpensive-optimizations clears them.
+# GCC 12 reports a nonexistent overflow inside fmt: hence -Wno-stringop-overflow. GCC may use 1 GB before it collects
+# garbage, which takes 7 % of its time; the largest file needs half of that. With -Og alone, code moves 32 bytes at a
+# time and leaves the upper halves of vector registers dirty, which slows down every call of 128-bit library code: exp
+# takes 190 ns instead of 5. -fexpensive-optimizations clears them.
 FLAGS := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow --param ggc-min-heapsize=1000000 \
          -fexpensive-optimizations -Iinclude -I. $(DEFINES)
 

@@ -27,7 +27,7 @@ body() {
     END { print ".fi" }'
 }
 
-# page NAME WORD...
+# page NAME WORD...: writes the man page NAME of a command and its subcommands.
 page() {
   name=$1
   shift

@@ -9,7 +9,7 @@ BASE   := x86-64-v3
 WIDE   := x86-64-v4
 
 # Cold files contain no code for a particular CPU (tests/cold.sh), so their objects are taken from the build COLD
-# instead of being compiled for each ARCH. Those in OF_ARCH record ARCH or the flags.
+# instead of being compiled for each ARCH. OF_ARCH has the others: hot files, and files that record ARCH or the flags.
 COLD    ?= $(BUILD)
 WHOLE   := $(LIBRARY_OBJECTS) $(PROGRAM_OBJECTS)
 OF_ARCH := $(call objects,$(HOT)) $(patsubst %,$(BUILD)/src/%.o,train/runs/commit apps/cli/shared/cpu \
@@ -21,20 +21,20 @@ $(BUILD)/libheed.so: $(filter $(OF_ARCH),$(WHOLE)) $(patsubst $(BUILD)/%,$(COLD)
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -shared -o $@ -Wl,-soname,libheed.so,-Bsymbolic,-s \
 	  -Wl,--version-script=$(@D)/exported.map $^ $(filter-out -lopenblas,$(LIBS))
 
-# The only file that uses MPI, loaded if mpirun starts the program, so that MPI is optional.
+# libheed-mpi.so is the only file that uses MPI. It is loaded if mpirun starts the program, so that MPI is optional.
 $(BUILD)/libheed-mpi.so: src/train/processes/processes.cpp $(BUILD)/libheed.so
 	$(call say,LD  $@)$(CXX) $(FLAGS) -Og $(LAST) -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags) -shared -s -o $@ \
 	  -Wl,-soname,libheed-mpi.so,-Bsymbolic,--version-script=$(@D)/exported.map $^ -lfmt $(call open_mpi,--libs)
 
-# DT_RPATH, unlike DT_RUNPATH, also applies to indirect libraries: the tar file's, and OpenBLAS's dependencies.
+# DT_RPATH, unlike DT_RUNPATH, also applies to libraries of libraries: those in the tar file, and those of OpenBLAS.
 $(BUILD)/heed: $(BUILD)/libheed.so
 	$(call say,LD  $@)$(CXX) -s -o $@ -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/heed:$$ORIGIN' $<
 endif
 
-# Both libraries, and everything of `make install`, in DESTDIR and PREFIX.
+# Installs both libraries and everything of `make install` in DESTDIR and PREFIX.
 package-install: PACKAGES += libopenmpi-dev openmpi-bin
 package-install: deps
-	@[ "$$(uname -m)" = x86_64 ] || { echo 'make: packages are made on x86-64, for it; make install is for other CPUs' >&2; exit 2; }
+	@[ "$$(uname -m)" = x86_64 ] || { echo 'make: packages can be built only on x86-64; use make install on other CPUs' >&2; exit 2; }
 	$(MAKE_ALL) SHARED=1 ARCH=$(BASE) BUILD=$(PACKED)/$(BASE) all $(PACKED)/$(BASE)/libheed-mpi.so
 	$(MAKE_ALL) SHARED=1 ARCH=$(WIDE) BUILD=$(PACKED)/$(WIDE) COLD=$(PACKED)/$(BASE) $(PACKED)/$(WIDE)/libheed.so
 	@$(MAKE) --silent --no-print-directory SHARED=1 ARCH=$(BASE) BUILD=$(PACKED)/$(BASE) install

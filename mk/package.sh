@@ -9,7 +9,7 @@ version=$2
 name=heed-$version-x86-64
 deb=$packed/deb
 tar=$packed/tar/$name
-# The time of the last commit, which dpkg-deb, too, gives all files: two builds of a commit are the same bytes.
+# Time of the last commit, which dpkg-deb also gives all files, so that two builds of a commit have the same bytes.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 
@@ -76,7 +76,7 @@ Description: attention mechanisms on an ordinary computer
  the program, its models and experiments, course notebooks and labs, and
  headers and library for programs and mechanisms of your own.
 END
-# Python leaves compiled modules beside the scripts that root runs.
+# Removal of the package also removes the modules that Python compiles beside scripts run by root.
 cat >"$deb/DEBIAN/prerm" <<'END'
 #!/bin/sh
 set -e

@@ -13,14 +13,14 @@ test-thorough: test
 	$(MAKE) fuzz
 	$(MAKE) package-test
 
-# A build for AVX2 has the same bits as a build for this CPU.
+# Checks that a build for AVX2 gives the same bits as a build for this CPU.
 selftest-x86-64-v3: BUILD := build-x86-64-v3
 selftest-x86-64-v3: deps
 	@if grep -qw avx2 /proc/cpuinfo; then \
 	  $(MAKE) ARCH=x86-64-v3 BUILD=$(BUILD) all $(BUILD)/tests/run && $(BUILD)/heed selftest && \
 	  $(BUILD)/tests/run --run_test=fast_kernel,own_math; else echo 'no AVX2: skipped'; fi
 
-# Counting itself fails with limited memory or file sizes.
+# Suites that limit memory or file sizes are excluded: counting itself fails under these limits.
 UNCOUNTED := cli_disk,cli_memory
 coverage: PACKAGES += gcovr
 coverage: deps

@@ -1,7 +1,7 @@
 # Files for editors and linters.
 .PHONY: tidy
 
-# Compile commands for clangd and clang-tidy: an entry for each file, also for those compiled together. Clang supports
+# Compile commands for clangd and clang-tidy: an entry for each file, including those compiled together. Clang supports
 # neither GCC's precompiled headers nor some of its flags.
 CHECKED  = $(EXPORTED) -Wall -Wextra -Wpedantic -Iinclude -I. -Itests -I$(BUILD) $(DEFINES) -DBOOST_TEST_DYN_LINK \
              -DHEED_COMMIT=\"\"

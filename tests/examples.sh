@@ -49,7 +49,7 @@ stated() {
   sed -n '\|^// .*[Pp]rints.*:$|,\|^#include|s|^//   ||p' "$1" | tr -s ' ' | sed 's/^ *//'
 }
 
-# check NAME [ARGUMENT...]
+# check NAME [ARGUMENT...]: runs an example and compares its output with its comment.
 check() {
   name=$1
   shift

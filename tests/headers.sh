@@ -1,7 +1,7 @@
 #!/bin/sh
 # Any two public headers can be included together: all of them compile as one file, in both orders. With
-# HEED_HEADERS=each every header is also compiled alone, which takes two minutes of one CPU; a header that is another's
-# first include is compiled there.
+# HEED_HEADERS=each every header is also compiled alone, which takes two minutes of one CPU; a header that another one
+# includes first is compiled there.
 #
 #   FLAGS='...' sh tests/headers.sh
 set -eu

@@ -41,7 +41,7 @@ fi
 for model in usr/share/heed/models/*.toml; do
   [ -s "$model" ] || die "no models are installed"
 done
-# It trains when installed, from any directory, and on the user's images.
+# The installed program trains, from any directory, and on the user's images.
 usr/bin/heed cost models/vit-micro.toml >cost || die "the installed program does not find its models"
 usr/bin/heed train experiments/images.toml --check >/dev/null 2>refusal && die "training without images succeeds"
 grep -q 'data.path' refusal || die "the installed program does not find its experiments: $(cat refusal)"

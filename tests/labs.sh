@@ -1,6 +1,6 @@
 #!/bin/sh
-# Every lab of the course: its solution gets full marks and no flag, its stub no marks. Every question of a notebook is
-# answered. The students' files contain no solution. Committed notebooks have output of all cells in order.
+# Checks every lab of the course: its solution gets full marks and no flag, its stub no marks. Every question of a
+# notebook is answered. The students' files contain no solution. Committed notebooks have output of all cells in order.
 #
 #   sh tests/labs.sh BUILD      BUILD: the directory of the complete build
 set -eu
@@ -43,7 +43,7 @@ for notebook in notebooks/*.ipynb; do
   grep -qF "$PWD" "$notebook" && die "$notebook shows a path of this machine"
 done
 
-# Every question has a cell for its answer, and marks, a rubric and a right answer.
+# Every question has a cell for its answer, and marks, a rubric and a model answer.
 questions=0
 for notebook in notebooks/*.ipynb; do
   file=notebooks/solutions/questions/$(basename "$notebook" .ipynb).toml

@@ -1,4 +1,4 @@
-// The texts: phrasings that are never good English, in comments, pages and messages.
+// Checks comments, pages and messages for phrasings that are never good English.
 #include "heed/io/file.h"
 
 #include <boost/test/unit_test.hpp>

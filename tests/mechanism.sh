@@ -23,7 +23,7 @@ extract() {
   [ -s "$place/$1" ] || die "$page has no file that begins with '// $1'"
 }
 
-# The build is copied with its times, so that make compiles only the new files and the list.
+# The build is copied with its modification times, so that make compiles only the new files and the list.
 mkdir "$place/notebooks"
 cp -a notebooks/solutions "$place/notebooks"  # tests include one
 cp -a Makefile mk include src tests examples "$build" "$place"
@@ -38,7 +38,7 @@ cd "$place"
 "$build/heed" gradcheck hydra --plugin hydra.so >check || die "heed gradcheck hydra, of the plugin: $(cat check)"
 cp hydra.h src/attention/hydra.cpp
 "${MAKE:-make}" --no-print-directory V=1 "$build/heed" "$build/tests/run" >make.out 2>&1 || die "$(cat make.out)"
-# commit.o is recompiled without a repository.
+# commit.o is recompiled, since the copy has no repository.
 compiled=$(grep -- ' -c -o ' make.out | grep -vc 'commit.o') || true
 [ "$compiled" -le 3 ] || die "$compiled files were recompiled; expected at most 3"
 "$build/heed" list >list || die "heed list fails"

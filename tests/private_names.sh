@@ -39,5 +39,5 @@ awk '
   END {
     if (names < 100) { print "tests/private_names.sh: only " names + 0 " private names were found" >"/dev/stderr"; exit 1 }
     if (clash) exit 1
-    print "private names: " names ", none of them twice in a folder"
+    print "private names: " names ", each unique in its folder"
   }' "$@"

@@ -17,8 +17,8 @@ clean() {
 trap clean EXIT
 trap 'exit 130' INT TERM HUP
 
-# For hosts with fewer cores than processes, and containers; seconds that mpirun waits before and after asking processes
-# to end.
+# Settings for hosts with fewer cores than processes, and for containers; the seconds that mpirun waits before and after
+# asking processes to end.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_odls_base_sigkill_timeout=3
 
@@ -101,7 +101,7 @@ hosts() {
     echo "10.9.0.$number slots=1" >>"$place/hosts"
     number=$((number + 1))
   done
-  # on NAME COMMAND...; a login from ada replaces mpirun's ssh: HOST WORDS...
+  # on NAME SUFFIX COMMAND...: runs a command on a host. login HOST WORD...: replaces mpirun's ssh from ada.
   cat >"$place/on" <<'end'
 #!/bin/sh
 exec ip netns exec "$1-$2" unshare --uts sh -c 'hostname "$0" && shift && exec "$@"' "$@"
@@ -143,7 +143,7 @@ end
     echo "  two hosts: skipped: network namespaces cannot be created here"
   fi
 
-  # Errors are one line and list the possible numbers.
+  # Errors take one line and list the possible numbers of processes.
   train 3 refused $mnist $small && die "three processes are accepted"
   [ "$(cat "$place/err")" = "heed: [train] batch = 64 in microbatches of 8: expected 1, 2, 4 or 8 processes, found 3" ] ||
     die "unexpected error of three processes: $(cat "$place/err")"
@@ -190,7 +190,7 @@ same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
   children() {
     cat "/proc/$mpirun/task/$mpirun/children"
   }
-  # after_signal RUN PROCESSES STATUS: all have stopped after the same step and saved; resumes in PROCESSES.
+  # after_signal RUN PROCESSES STATUS: checks that all stopped after the same step and saved; resumes in PROCESSES.
   after_signal() {
     status=0
     wait $mpirun || status=$?

@@ -22,5 +22,5 @@ objdump -d -C --no-show-raw-insn "$1"/src/kernels/*/*.o | awk '
   END {
     for (each in said) exit 1
     if (!functions) { print "tests/registers.sh: no function that adds up was found" >"/dev/stderr"; exit 1 }
-    if (known) print "registers: " functions " functions keep their sums there"
+    if (known) print "registers: " functions " functions keep their sums in registers"
   }'

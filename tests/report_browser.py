@@ -88,7 +88,7 @@ class Browser:
         self.settle()
 
     def mouse(self, selector, x=0.5, y=0.5, click=True):
-        """Moves to a share of an element's width and height, and clicks."""
+        """Clicks at a position given as shares of an element's width and height."""
         box = self.evaluate(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center',"
                             " behavior: 'instant'}); const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()")
         at = {"x": box[0] + x * box[2], "y": box[1] + y * box[3]}
@@ -156,7 +156,7 @@ def look_at(browser, report):
     check(browser.evaluate(f"document.querySelectorAll('{chart} tbody tr').length") == len(loss), "the table lacks epochs")
     browser.mouse(f"{chart} summary")
 
-    # The confusion matrix sums to the images, and the mistakes are shown.
+    # The confusion matrix sums to the number of images, and the mistakes are shown.
     model = data["models"][0]
     cells = browser.evaluate("[...document.querySelectorAll('.confusion tbody td')].map(c => Number(c.textContent)).filter(n => n >= 0)")
     check(sum(cells) == model["images"], f"the confusion matrix has {sum(cells)} of {model['images']} images")

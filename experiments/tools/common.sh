@@ -11,7 +11,7 @@ train_arms() {
   [ "$some_diverged" = 0 ] || [ "$some_diverged" = 3 ] || exit "$some_diverged"
 }
 
-# generated NAME: generates a data set by heed, unless it exists.
+# generated NAME: generates a data set with heed, unless it exists.
 generated() {
   [ ! -d "datasets/$1" ] || return 0
   case $1 in

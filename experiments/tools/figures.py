@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def run(main):
-    """Reports bad input in one line, with exit status 2."""
+    """Runs main(); reports bad input in one line, with exit status 2."""
     try:
         main()
     except BadInput as error:
@@ -31,7 +31,7 @@ def run(main):
 
 
 def read_table(path, texts, numbers, may_be_empty=()):
-    """Rows of a CSV file with a header, as (line number, {column: value}). An empty number is NaN."""
+    """Returns the rows of a CSV file with a header, as (line number, {column: value}). An empty number is NaN."""
     rows = []
     try:
         with open(path, newline="", encoding="utf-8") as file:
@@ -55,7 +55,7 @@ def read_table(path, texts, numbers, may_be_empty=()):
 
 
 def heed_program():
-    """The program of $HEED, of this build, or the one installed with these scripts."""
+    """Returns the program: $HEED, this build's, or the one installed with these scripts."""
     if os.environ.get("HEED"):
         return os.environ["HEED"]
     root = Path(__file__).resolve().parents[2]
@@ -64,7 +64,7 @@ def heed_program():
 
 
 def line_styles(names, program=None):
-    """Colour, marker and dashes of a line for each name, as in heed's charts: `heed list --style`."""
+    """Returns each name's colour, marker and dashes, as in heed's charts: `heed list --style`."""
     program = program or heed_program()
     try:
         lines = subprocess.run([program, "list", *(f"--style={name}" for name in names)], check=True, capture_output=True, text=True)
@@ -84,7 +84,7 @@ def mark_some(count):
 
 
 def legend_below(figure, handles, columns=1, title=None):
-    """Puts a legend below all panels of a figure, and takes its height from theirs. The handles have labels."""
+    """Puts a legend below all panels of a figure, which become lower by its height. All handles have labels."""
     breaks = sum(handle.get_label().count("\n") for handle in handles)
     height = (0.22 * math.ceil(len(handles) / columns) + 0.19 * breaks + (0.5 if title else 0.15)) / figure.get_figheight()
     figure.get_layout_engine().set(rect=(0, height, 1, 1 - height))

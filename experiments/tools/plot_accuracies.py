@@ -12,7 +12,7 @@ TITLES = {"cifar10": "CIFAR-10, 10 epochs", "mnist": "MNIST, 8 epochs"}
 
 
 def read(path):
-    """{data: {arm: accuracies in percent}} of the finished runs."""
+    """Returns {data: {arm: accuracies in percent}} of the finished runs."""
     tables = {data: {} for data in TITLES}
     columns = ("data", "arm", "state")
     for line, row in figures.read_table(path, texts=columns, numbers=("test_accuracy",), may_be_empty=("test_accuracy",)):

@@ -24,13 +24,13 @@ def output_of(program, *arguments):
 
 
 def settings(program):
-    """{NAME:OPTION=VALUE...: label} of the settings in heed's comparisons."""
+    """Returns {NAME:OPTION=VALUE...: label} of the settings in heed's comparisons."""
     rows = csv.reader(io.StringIO(output_of(program, "list", "--settings")), delimiter="\t")
     return {mechanism: label for label, growth, mechanism in rows}
 
 
 def scaled(program, model, mechanism, scale):
-    """{column: values} of a mechanism in one image's forward pass, without a class token."""
+    """Returns {column: values} of a mechanism in one image's forward pass, without a class token."""
     lines = output_of(program, "cost", model, "--set", "model.pool=mean", "--convention", "all", "--scale", scale,
                       "--attention", mechanism)
     columns = {"tokens": [], "dim": [], "operations": [], "exp": []}
@@ -43,7 +43,7 @@ def scaled(program, model, mechanism, scale):
 
 
 def curves(program, model, labels):
-    """{mechanism: columns} by tokens and by width, of the mechanisms that support all these sizes."""
+    """Returns {mechanism: columns} by tokens and by width, for the mechanisms that support all sizes."""
     tokens, dims, left_out = {}, {}, {}
     for mechanism, label in labels.items():
         try:
@@ -60,7 +60,7 @@ def curves(program, model, labels):
 
 
 def crossing(x, a, b):
-    """Intersection of the curves a and b, by logarithmic interpolation between sizes; None if there is none."""
+    """Returns the intersection of the curves a and b, by logarithmic interpolation; None if there is none."""
     gaps = [math.log(p) - math.log(q) for p, q in zip(a, b)]
     for i in range(1, len(x)):
         if gaps[i - 1] * gaps[i] <= 0 and gaps[i - 1] != gaps[i]:

@@ -12,11 +12,11 @@ STARTS = {
     "backtrack": "backtrack: a = 2 bⁿ / |A|²",
 }
 RESIDUALS = {"relative": "|A Xₖ A − A| / |A|", "identity": "|I − A Xₖ|"}
-LEAST = 1e-8  # below it there is only rounding error
+LEAST = 1e-8  # smaller residuals are only rounding error
 
 
 def read(path):
-    """{(init, dtype, block): {head: [rows by iteration]}}"""
+    """Returns {(init, dtype, block): {head: [rows by iteration]}}"""
     numbers = ["block", "head", "iteration"]
     numbers += [f"{kind}_{which}" for kind in RESIDUALS for which in ("median", "worst")]
     curves = {}
@@ -30,7 +30,7 @@ def read(path):
 
 
 def draw_block(axes, heads, kind, style):
-    """The median of each head, and the worst of the block."""
+    """Draws each head's median residual, and the largest residual of the block."""
     clip = lambda rows, name: [max(row[f"{kind}_{name}"], LEAST) for row in rows]
     for rows in heads.values():
         axes.plot([row["iteration"] for row in rows], clip(rows, "median"), **style | dict(linewidth=1, alpha=0.8),
@@ -69,7 +69,7 @@ def draw(curves, dtype, output):
 def main():
     parser = figures.Parser(
         description="Draw the residuals of SOFT's Newton-Raphson inverse by iteration, a row for each start: on the left the "
-        "paper's, on the right that of the inverse. The lines are at 0.001 and at 20 iterations.")
+        "paper's, on the right that of the inverse. Grey lines mark 0.001 and 20 iterations.")
     parser.add_argument("file", metavar="FILE.csv", type=Path, help="output of heed residual")
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f32", help="number type of the iteration; default: f32")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: residual.png beside FILE.csv")

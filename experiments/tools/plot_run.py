@@ -29,12 +29,12 @@ class Run:
             raise BadInput(f"{self.path}: has no metrics yet")
 
     def steps_per_epoch(self):
-        """None until an epoch is complete."""
+        """Returns the number of steps, or None until an epoch is complete."""
         ends = self.rows["train"]
         return ends[0]["step"] / ends[0]["epoch"] if ends else None
 
     def points(self, kind, column, in_epochs):
-        """Coordinates of the points. A mean over an epoch is drawn at its middle, other values at their steps."""
+        """Returns the points. A mean over an epoch is drawn at its middle, other values at their steps."""
         rows = self.rows[kind]
         unit = self.steps_per_epoch() if in_epochs else 1
         back = self.steps_per_epoch() / 2 if kind == "train" and rows else 0
@@ -42,7 +42,7 @@ class Run:
 
 
 def distinct_names(runs):
-    """The directories' names, with enough of their paths to distinguish them."""
+    """Returns the directories' names, with enough of their paths to distinguish them."""
     paths = [run.directory.resolve().parts for run in runs]
     for length in range(1, max(map(len, paths)) + 1):
         names = [os.path.join(*path[-length:]) for path in paths]
@@ -52,7 +52,7 @@ def distinct_names(runs):
 
 
 def style(kind, line):
-    """The style of a run's or kind's line for the values of a kind; `line` is of figures.line_styles."""
+    """Returns the style of the line of a kind's values; `line` is the run's or kind's from figures.line_styles."""
     return {**line, **{
         "step": dict(marker="", alpha=0.3, linewidth=0.8, zorder=1),
         "train": dict(linestyle="--", zorder=2),
@@ -74,7 +74,7 @@ def draw_curves(axes, runs, lines, column, factor):
 
 
 def legend_entries(handle, runs, names, lines):
-    """Handles of each kind in the plot, and of each run if there are several. Test accuracies are in the labels."""
+    """Returns handles of each kind, and of each run if there are several; labels include test accuracies."""
 
     def tested(run):
         return f"{100 * run.rows['test'][-1]['accuracy']:.2f} %" if run.rows["test"] else ""

@@ -9,7 +9,7 @@ import figures
 from figures import BadInput
 
 PASSES = ("forward", "backward")
-PANELS = (  # pass, column, unit of it, title, name of the unit
+PANELS = (  # pass, column, the column's unit, title, name of the unit
     ("forward", "seconds", 1e-3, "time of the forward pass", "ms"),
     ("backward", "seconds", 1e-3, "time of the backward pass", "ms"),
     ("backward", "bytes", 2**20, "memory for both passes", "MB"),
@@ -27,7 +27,7 @@ def number(text, where, least=-math.inf):
 
 
 def read(path):
-    """{mechanism: {pass: [rows by tokens]}}, and a text about each mechanism with omitted sizes."""
+    """Returns {mechanism: {pass: [rows by tokens]}}, and a text about each mechanism with omitted sizes."""
     curves, left_out = {}, {}
     columns = ("mechanism", "tokens", "pass", "seconds", "bytes", "time_exponent", "memory_exponent", "skipped")
     for line, row in figures.read_table(path, texts=columns, numbers=()):
@@ -47,14 +47,14 @@ def read(path):
 
 
 def label_of(mechanism, passes):
-    """The name and the exponents of time forward, time backward, and memory."""
+    """Returns the name and the exponents of time forward, time backward, and memory."""
     exponents = [passes[name][0][column] for name, column in
                  (("forward", "time_exponent"), ("backward", "time_exponent"), ("backward", "memory_exponent")) if passes[name]]
     return f"{mechanism}  ({', '.join(f'{e:.2f}' if e is not None else '-' for e in exponents)})"
 
 
 def groups(curves):
-    """Groups of curves, one per column of the picture: linear and quadratic time, by their exponents."""
+    """Returns groups of curves, one per column of the picture: linear and quadratic time, by their exponents."""
     def is_square(passes):
         return any(passes[name] and (passes[name][0]["time_exponent"] or 0) > 1.5 for name in PASSES)
 

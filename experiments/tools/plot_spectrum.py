@@ -30,7 +30,7 @@ class Curves:
 
 
 def read(argument):
-    """The matrices that the model uses, and A alone if it uses A + I."""
+    """Returns the curves of the matrices that the model uses, and of A if the model uses A + I."""
     name, _, path = argument.rpartition("=")
     curves = {}
     for line, row in figures.read_table(path, ("mechanism", "matrix", "used"), ("block", "head", "index", "cumulative", "rank")):
@@ -39,7 +39,7 @@ def read(argument):
         used = row["used"] == "true"
         matrix = row["matrix"].replace("+", " + ")
         label = f"{name or row['mechanism']}: {matrix}" if used else f"{name or row['mechanism']}: {matrix} alone"
-        curves.setdefault((row["matrix"], used), Curves(label, used)).add(row)  # blocks may use different ones
+        curves.setdefault((row["matrix"], used), Curves(label, used)).add(row)  # blocks may use different matrices
     if not curves:
         raise BadInput(f"{path}: has no spectrum")
     return [c for (matrix, used), c in sorted(curves.items(), reverse=True) if used or matrix == "A"]

@@ -28,7 +28,7 @@
 #include "heed/data/images/image.h"
 #include "heed/data/loader.h"
 
-// Training, by a loop of one's own or an experiment file.
+// Training, by a hand-written loop or an experiment file.
 #include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
 #include "heed/train/optimizer.h"
@@ -41,7 +41,7 @@
 #include "heed/cost/energy.h"
 #include "heed/analysis/model_cost.h"
 
-// Weights as files; tensors as text; checks of gradients and costs; threads.
+// Weight files; tensors as text; checks of gradients and costs; threads.
 #include "heed/base/print.h"
 #include "heed/checks/report.h"
 #include "heed/io/weights.h"

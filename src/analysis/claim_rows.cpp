@@ -23,7 +23,7 @@ std::optional<T> number_of(const std::string& text) {
   return whole && std::isfinite(static_cast<double>(number)) ? std::optional(number) : std::nullopt;
 }
 
-// Enough for a million runs, and read in less than a second.
+// Maximum bytes of a table: enough for a million runs, and read in less than a second.
 constexpr std::uint64_t longest_table = 1 << 24;
 
 class ClaimReader {

@@ -24,7 +24,7 @@ Matrix<const T> rows_of(const Tensor<T>& tensor) {
   return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
 }
 
-/// Divides rows whose squared length may overflow by a power of two, which does not round their direction.
+/// Divides, by a power of two, each row whose squared norm might overflow. The direction of the row is not rounded.
 template <class T>
 void bring_near(Matrix<T> rows) {
   const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(rows.columns)) / 2;
@@ -37,7 +37,7 @@ void bring_near(Matrix<T> rows) {
   }
 }
 
-/// Divides each row by its length.
+/// Divides each row by its Euclidean norm.
 template <class T>
 void normalise(Matrix<T> rows) {
   Buffer<T> lengths(rows.rows);
@@ -56,8 +56,8 @@ class Standardiser {
       : mean_(static_cast<std::size_t>(teachers.columns)), factor_(mean_.size()), bias_(bias) {
     constexpr double least = 1e-5;
     const double n = static_cast<double>(teachers.rows);
-    // Differences from the first row make mean and deviation of constant features exact. Otherwise, rounding errors
-    // divided by 1e-5 would turn them into noise.
+    // With differences from the first row, the mean and deviation of a constant feature are exact. Otherwise its
+    // rounding errors, divided by 1e-5, would become noise.
     const T* const first = teachers[0];
     for (Index r = 1; r < teachers.rows; ++r)
       for (std::size_t c = 0; c < mean_.size(); ++c)
@@ -71,7 +71,7 @@ class Standardiser {
     for (double& factor : factor_) factor = 1 / (std::sqrt(factor) + least);
   }
 
-  /// Returns rows of the regression: standardised features and the bias column.
+  /// Returns the rows of the regression: standardised features and a bias column.
   template <class T>
   Tensor<double> operator()(Matrix<const T> features) const {
     const Index width = features.columns;

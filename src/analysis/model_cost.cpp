@@ -11,7 +11,8 @@ namespace {
 
 using Value = TraceEntry::Value;
 
-/// Returns the trace of a dry run over one example, up to the logits: each operation separately, or `as_run`.
+/// Returns the trace of a dry run over one example, up to the logits: each operation separately or, if `as_run`, fused
+/// and with prepared tensors, as in a run.
 std::vector<TraceEntry> dry_run(const Model& model, bool training, bool as_run = false) {
   auto shapes = Parameters<float>::shapes_of(model.parameters());
   std::vector<TraceEntry> trace;
@@ -67,7 +68,7 @@ std::vector<OperationCost> operations_of(const std::vector<TraceEntry>& trace) {
     operation.cost = entry.cost;
     operation.forward = forward_traffic(entry);
     operation.held = entry.result.elements() + entry.saved;
-    Index weights = 0;  // of the largest parameter, without a bias
+    Index weights = 0;  // elements of the largest parameter: the weight, not its bias
     for (const Value& x : entry.operands) {
       if (!x.parameter) continue;
       weights = std::max(weights, x.elements());

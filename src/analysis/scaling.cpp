@@ -50,11 +50,11 @@ class Subject {
     gradients_.reset();
     tape.clear({.parameters = &parameters_, .gradients = &gradients_, .training = true});
     const Var<float> out = run(tape, tape.input(std::as_const(x_).view()));
-    tape.start_backward(out, dout_.view());  // a model's tape has it before the mechanism's backward pass
+    tape.start_backward(out, dout_.view());  // as in a model, dout is on the tape before the mechanism's backward pass
     return out;
   }
 
-  /// Returns the bytes outside the tape, which includes the saved memory if gradients are computed.
+  /// Returns the bytes outside the tape. If gradients are computed, the saved memory is on the tape.
   Index own_bytes(bool with_gradients) const {
     const AttentionMemorySize size = mechanism_.memory(shape_);
     const Index numbers = size.scratch + parameters_.size() + (with_gradients ? gradients_.size() : size.saved);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace heed {
@@ -38,6 +39,29 @@ std::optional<Difference> if_finite(const Difference& difference) {
   return std::isfinite(difference.value) && std::isfinite(difference.error) ? std::optional(difference) : std::nullopt;
 }
 
+/// Returns the rounding error of the mean of values up to `largest` in magnitude.
+double rounding_of_mean(std::size_t count, double largest) {
+  return static_cast<double>(count) * std::numeric_limits<double>::epsilon() * largest;
+}
+
+/// Returns the largest magnitude.
+double largest_of(std::span<const double> values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
+
+/// Returns the sample; deviations up to `rounding` count as 0.
+Sample sample_beyond(double rounding, std::span<const double> values) {
+  Sample sample;
+  sample.count = static_cast<Index>(values.size());
+  for (const double value : values) sample.mean += value / static_cast<double>(values.size());
+  for (const double value : values)
+    if (const double deviation = value - sample.mean; !(std::abs(deviation) <= rounding))
+      sample.squares += deviation * deviation;
+  return sample;
+}
+
 }  // namespace
 
 std::optional<double> Sample::deviation() const {
@@ -46,11 +70,7 @@ std::optional<double> Sample::deviation() const {
 }
 
 Sample sample_of(std::span<const double> values) {
-  Sample sample;
-  sample.count = static_cast<Index>(values.size());
-  for (const double value : values) sample.mean += value / static_cast<double>(values.size());
-  for (const double value : values) sample.squares += (value - sample.mean) * (value - sample.mean);
-  return sample;
+  return sample_beyond(rounding_of_mean(values.size(), largest_of(values)), values);
 }
 
 double incomplete_beta(double a, double b, double x) {
@@ -84,7 +104,7 @@ std::optional<double> Difference::p() const {
 std::optional<Difference> welch(const Sample& a, const Sample& b) {
   if (a.count < 2 || b.count < 2 || a.squares + b.squares == 0) return std::nullopt;
   const auto share = [](const Sample& s) { return s.squares / static_cast<double>((s.count - 1) * s.count); };
-  // Fractions of A + B avoid under- and overflow where A + B has none.
+  // A and B are fractions of the sum: their squares neither underflow nor overflow if the sum does not.
   const double sum = share(a) + share(b), A = share(a) / sum, B = share(b) / sum;
   if (!std::isfinite(A + B)) return std::nullopt;
   const double freedom = 1 / (A * A / static_cast<double>(a.count - 1) + B * B / static_cast<double>(b.count - 1));
@@ -96,7 +116,7 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
   if (a.size() < 2) return std::nullopt;
   std::vector<double> differences;
   for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
-  const Sample sample = sample_of(differences);
+  const Sample sample = sample_beyond(rounding_of_mean(a.size(), std::max(largest_of(a), largest_of(b))), differences);
   const double n = static_cast<double>(sample.count);
   return if_finite({sample.mean, std::sqrt(sample.squares / (n - 1) / n), n - 1});
 }
@@ -124,7 +144,7 @@ Difference with_seeds(const Difference& difference, Index count, Index seeds) {
 }
 
 double counting_variance(std::span<const Sample> samples, Index images) {
-  constexpr double rounding = 1e-12;  // of a mean of ones
+  constexpr double rounding = 1e-12;  // of a mean of accuracies of 1
   double p = 0;
   for (const Sample& sample : samples) {
     require(sample.mean >= 0 && sample.mean <= 1 + rounding,

@@ -12,8 +12,8 @@
 // the same for all queries (kernel_attention.h). The features of a token are n copies of relu(x), times 1 (n = 1), (cos
 // t, sin t) (n = 2) or (cos a cos b, cos a sin b, sin a cos b, sin a sin b) (n = 4). Time 2 (N + M) d e n; no exps.
 //
-// Differs: the authors' code clamps the denominator at 1e-6, which is added here, as in linear attention; its indices
-// begin at 1, here at 0, which is equivalent. A class token has no position on the grid, so 2d rejects it.
+// Differs from the authors' code, which clamps the denominator at 1e-6: here 1e-6 is added, as in linear attention.
+// Their indices begin at 1, here at 0, which is equivalent. A class token has no grid position, so 2d rejects it.
 #include "src/attention/shared/image_grid.h"
 #include "src/attention/shared/kernel_attention.h"
 
@@ -26,8 +26,8 @@ namespace heed {
 
 namespace {
 
-/// relu(x) times each weight of the token, [positions, 2] along the tokens or [positions, 4] on the grid; relu(x)
-/// itself without weights.
+/// Features relu(x) times each weight of the token, [positions, 2] along the tokens or [positions, 4] on the grid;
+/// relu(x) itself without weights.
 template <class T>
 struct ReluFeatures final : KernelFeatures<T> {
   using typename KernelFeatures<T>::Side;

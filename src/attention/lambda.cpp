@@ -14,7 +14,7 @@
 // Time 2 N M c e and 2 H N c e, M c exps; memory in addition to E: N c e.
 //
 // Differs from the paper: q and v are not batch-normalised, the intra-depth is 1, and E (in files `e`) has a row for
-// each pair of positions; the paper's depends on their offset only.
+// each pair of positions; the paper's E depends only on their offset.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/products/gemm.h"
@@ -185,7 +185,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     return {x.first[n], x.count, x.first.columns, x.distance};
   }
 
-  /// Returns E[n] for M keys, [M, c]. E has more rows if the sequence is shorter than the longest.
+  /// Returns E[n] for M keys, [M, c]; E[n] has more rows if the sequence is shorter than the longest.
   template <class T>
   static Matrix<T> of_query(View<T> e, Index n, Index M) {
     const Index c = e.shape()[2];

@@ -5,7 +5,7 @@
 //   A = softmax(q kp^T / sqrt(d))          [N, m]
 //   out = A vp                             [N, d]
 //
-// A low-rank map, A f [N, M], which is never stored. Time 4 (N + M) m d and N m exps; memory N m.
+// The map A f [N, M] has low rank and is never stored. Time 4 (N + M) m d and N m exps; memory N m.
 //
 // All heads of a layer share e and f, as in the paper's headwise sharing; its layerwise sharing, and one projection for
 // both keys and values, are not implemented. e and f fix the number of tokens.

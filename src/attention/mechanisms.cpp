@@ -3,7 +3,7 @@
 
 namespace heed {
 
-/// The list: a line for each mechanism; its class is in a separate file.
+/// The built-in mechanisms. The class of each is in a separate file.
 static constexpr MechanismEntry (*list[])() = {
     mechanism_entry<class Softmax>,   mechanism_entry<class Sima>,
     mechanism_entry<class Aft>,       mechanism_entry<class PointwiseAttention>,

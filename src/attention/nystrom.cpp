@@ -6,19 +6,19 @@
 //   F = softmax(q kl^T / sqrt(d))               [N, m]
 //   A = softmax(ql kl^T / sqrt(d))              [m, m]
 //   B = softmax(ql k^T / sqrt(d))               [m, M]
-//   Z about A^+, the pseudo-inverse             [m, m]      by `iterations` steps                Eq. 11
+//   Z close to A^+, the pseudo-inverse          [m, m]      by `iterations` steps                Eq. 11
 //   out = F Z B v                               [N, e]      from the right                       Eq. 13
 //
-// A step is Z <- Z (13 I - W (15 I - W (7 I - W))) / 4 with W = A Z, from A^T / (|A|_1 |A|_inf) on
+// A step is Z <- Z (13 I - W (15 I - W (7 I - W))) / 4 with W = A Z, starting with A^T / (|A|_1 |A|_inf)
 // (kernels/solvers/softmax_inverse.h).
 //
 // landmarks=m: means of m segments of equal length, of all tokens in their order; min(m, N) segments of a sequence,
 // which may share tokens if their number does not divide its length. ratio: means of ratio x ratio cells of the image
 // grid, without the class token. Time 4 (N + M) m d and 8 m^3 per step; memory (N + M) m.
 //
-// Differs: the authors' code by default scales the start by the largest column sum of the whole batch, which makes an
-// image's result depend on the others; here, as in the paper, each matrix has its own. Its depth-wise convolution of v
-// is not included.
+// Differs from the authors' code, which by default scales the start by the largest column sum of the whole batch, so
+// that an image's result depends on the others; here, as in the paper, each matrix has its own. The code's depth-wise
+// convolution of v is not included.
 #include "src/attention/shared/image_grid.h"
 
 #include "heed/attention/capabilities/map.h"

@@ -65,8 +65,8 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
     return keeps_map(shape) ? lay_out_heads(shape.heads, shape.queries, shape.keys, layout) : Heads<T>();
   }
 
-  // Scratch: blocks of S, unless it is saved, and in the backward pass of A and then dA. In the forward pass A
-  // overwrites S, unless it is saved.
+  // Scratch: a block of S, unless S is saved, and one of A, which dA overwrites in the backward pass. In the forward
+  // pass A overwrites S, unless S is saved.
   template <class T>
   struct Scratch {
     Matrix<T> S, A;
@@ -99,7 +99,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: dS = M^-alpha phi'(S / sqrt(d)) dA / sqrt(d), element by element.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  // Blocks run from the last to the first, because the last one sees all visible keys and assigns their dk, dv.
+  // Blocks run from the last to the first, because the last one sees all keys of the others and assigns dk, dv.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, Heads<T> saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

@@ -9,8 +9,9 @@
 // With no function between the products, their order is free. (qn kn^T) v takes 2 N M d multiplications, which is less
 // if N < d; qn (kn^T v) takes (N + M) d^2 and no more memory than its operands. No exps.
 //
-// Differs from the paper: it divides by the norm; here, as in the authors' code, by max(norm, 1e-12), a constant if
-// clamped. Other norms, and none, are for its ablation. There is no causal form: the norm is over all tokens.
+// Differs from the paper, which divides by the norm: here, as in the authors' code, the divisor is max(norm, 1e-12), a
+// constant if clamped. Other norms, and none, are for the paper's ablation. There is no causal form: norms are over
+// all tokens.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/capabilities/pictures.h"
 #include "heed/attention/map_blocks.h"
@@ -49,8 +50,8 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
 
   static std::vector<MechanismSetting> settings() { return {{.label = "sima", .linear = true}}; }
 
-  // Saved: unless norm=none, qn and kn, for all products of the backward pass, and the norms, for that of the division;
-  // with k^T v first, S = kn^T v, for dqn.
+  // Saved: unless norm=none, qn and kn for the products of the backward pass, and the norms for the gradient of the
+  // division; if k^T v is computed first, S = kn^T v for dqn.
   template <class T>
   struct Saved {
     Heads<T> qn, kn;  ///< [N, d], [M, d]

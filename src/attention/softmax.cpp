@@ -101,7 +101,7 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
   //            dS_ij = A_ij (dA_ij - D_i) / sqrt(d) with D_i = sum_l A_il dA_il. If a block has only a part of the
   //            row, D_i = sum_l A_il v_l dout_i = out_i dout_i.
   // Undoing 1: dq = dS k, dk = dS^T q.
-  // Blocks run from the last to the first, because the last one sees all visible keys and assigns their dk, dv.
+  // Blocks run from the last to the first, because the last one sees all keys of the others and assigns dk, dv.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
                     const SavedSoftmax<T>& saved, const Scratch<T>& scratch,

@@ -216,7 +216,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
     }
   }
 
-  // Each token takes one row of the map: V holds the values of all tokens up to it.
+  // Decoding a token takes one row of the map. The state V holds the values of all tokens so far.
   AttentionStateSize state_size(const AttentionShape& s, Index tokens) const override {
     return {.state = s.heads * tokens * s.value_width, .scratch = s.longest + s.width};
   }
@@ -282,7 +282,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
   bool dense() const { return kind == Kind::dense; }
 
   /// Maximum elements of a prepared map: 4 MB of floats. Larger maps exceed a core's private cache; recomputing them
-  /// for each image in blocks is faster than reading them from beyond it.
+  /// for each image in blocks is faster than reading them from outside it.
   static constexpr Index most_prepared = 1 << 20;
 
   /// Returns true if the map is computed in blocks of queries, for each image.

@@ -6,12 +6,12 @@
 //   qn = q / |q|_2,  kn = k / |k|_2      [N, d], channel by channel over the tokens of one head
 //   S = qn^T kn                          [d, d], cosines between channels of q and of k
 //   A = softmax(tau S)                   row by row; tau is trained, one for each head
-//   out = v A^T                          [N, d]: channel a of out is the mean of the channels of v by row a of A
+//   out = v A^T                          [N, d]: channel a of out is a mean of v's channels, weighted by row a of A
 //
 // Time 4 N d^2 and d^2 exps (for any N): linear in the tokens.
 //
-// Differs from the paper: it divides by tau; here, as in the authors' code, S is multiplied by it. A norm below 1e-12
-// is replaced by that constant, as in that code. There is no causal form: the norms are over all tokens.
+// Differs from the paper, which divides S by tau: here, as in the authors' code, S is multiplied by tau. A norm below
+// 1e-12 is replaced by 1e-12, as in that code. There is no causal form: the norms are over all tokens.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/sums/normalize.h"

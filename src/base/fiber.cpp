@@ -34,8 +34,8 @@ void Fiber::pause() {}
 #endif
 
 #if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
-#define HEED_JUMPS  // sanitizers know only swapcontext
-/// longjmp() without glibc's check that it leaves a function of the same stack (_FORTIFY_SOURCE).
+#define HEED_JUMPS  // sanitizers support only swapcontext
+/// longjmp() without glibc's check that the target is an outer function on the same stack (_FORTIFY_SOURCE).
 extern "C" [[noreturn]] void heed_jump(jmp_buf place, int result) __asm__("_longjmp");
 #endif
 
@@ -65,7 +65,7 @@ class Stack {
 
 /// One of the two alternating contexts: its saved state, and the sanitizers' records of its stack.
 struct Side {
-  ucontext_t context;  ///< the saved state or, before the side is `entered`, where it begins
+  ucontext_t context;  ///< the saved state or, before the side is `entered`, its entry point
   jmp_buf place;       ///< the saved state, if HEED_JUMPS
   bool entered = true;
   [[maybe_unused]] const void* bottom = nullptr;
@@ -73,7 +73,7 @@ struct Side {
   [[maybe_unused]] void* sanitizer = nullptr;
 };
 
-/// Switches from `from` to `to`; returns when `from` is resumed. `last` means never.
+/// Switches from `from` to `to`; returns when `from` is resumed, which with `last` is never.
 void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(last ? nullptr : &from.sanitizer, to.bottom, to.size);
@@ -83,8 +83,8 @@ void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
   __tsan_switch_to_fiber(to.sanitizer, 0);
 #endif
 #ifdef HEED_JUMPS
-  // swapcontext would also save the signal mask, by a system call that takes longer than all else, and the
-  // floating-point mode, which is the same in all threads (subnormals.h).
+  // swapcontext would also save the signal mask, by a system call that takes longer than the rest of the switch, and
+  // the floating-point mode, which is the same in all threads (subnormals.h).
   if (_setjmp(from.place) == 0) {
     if (to.entered) heed_jump(to.place, 1);
     to.entered = true;

@@ -18,7 +18,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::
 constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
 constexpr double half_pi_1 = 0x1.921fb544p+0, half_pi_2 = 0x1.0b4611a6p-34, half_pi_3 = 0x1.3198a2e037073p-69;
 
-/// Adding it rounds to the nearest integer and leaves that in the low bits.
+/// Adding this constant to x rounds x to the nearest integer, which the low bits of the sum hold.
 constexpr double rounder = 0x1.8p52;
 
 /// Returns c0 + c1 x + c2 x^2 + ...
@@ -35,8 +35,8 @@ struct Two {
   double high, low;
 };
 
-/// Returns exp(x.high + x.low): with n the integer nearest to x / ln 2, 2^n times the series of exp r, |r| <= (ln 2)
-/// / 2.
+/// Returns exp(x.high + x.low), computed as 2^n times the series of exp r, where n is the integer nearest to x / ln 2
+/// and |r| <= (ln 2) / 2.
 double exp_of(Two x) {
   if (!(x.high < 709.8)) return x.high < 710 || x.high > 0 ? infinity : x.high;  // or NaN
   if (x.high < -745.2) return 0;
@@ -51,7 +51,7 @@ double exp_of(Two x) {
   return (1 + (r + r * r * series)) * power_of_2(half) * power_of_2(whole - half);
 }
 
-/// x = 2^exponent (1 + f), sqrt(1/2) <= 1 + f < sqrt(2).
+/// Decomposition x = 2^exponent (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2).
 struct Parts {
   double exponent, f;
 };
@@ -67,7 +67,7 @@ Parts parts_of(double x) {
   return {exponent, m - 1};
 }
 
-/// Returns (2 artanh s - 2 s) / s, z = s^2 <= 0.0295: the series 2 z^k / (2 k + 1) up to k = 10.
+/// Returns (2 artanh s - 2 s) / s for z = s^2 <= 0.0295: the sum of 2 z^k / (2 k + 1) for k = 1 to 10.
 double artanh_rest(double z) {
   return z * polynomial(z, 2. / 3, 2. / 5, 2. / 7, 2. / 9, 2. / 11, 2. / 13, 2. / 15, 2. / 17, 2. / 19, 2. / 21);
 }
@@ -83,7 +83,7 @@ Two long_log(double x) {
   return {high, (sum_of_both - high) + low};
 }
 
-/// x = k pi / 2 + r, |r| <= pi / 4.
+/// Decomposition x = k pi / 2 + r with |r| <= pi / 4.
 struct Quarters {
   std::int64_t k;
   double r;
@@ -95,7 +95,7 @@ Quarters quarters_of(double x) {
   return {static_cast<std::int64_t>(n), r + (((a - r) - b) - n * half_pi_3)};
 }
 
-/// Returns sin or cos of r, |r| <= pi / 4. The remainders of the series are below 1e-19 and 2e-18.
+/// Return sin r and cos r for |r| <= pi / 4. The remainders of the series are below 1e-19 and 2e-18.
 double sin_of(double r) {
   const double z = r * r;
   return r + r * z *

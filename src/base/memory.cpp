@@ -17,8 +17,8 @@ namespace detail {
 
 namespace {
 
-/// Huge pages need an alignment of their size. A core's TLB (translation lookaside buffer) then covers 512 times as
-/// much memory, and there are fewer page faults.
+/// Returns the alignment of an allocation. Huge pages need an alignment of their size; with them a core's TLB
+/// (translation lookaside buffer) covers 512 times as much memory, and there are fewer page faults.
 std::align_val_t alignment_of(std::size_t bytes) {
   return std::align_val_t(bytes < huge_page ? static_cast<std::size_t>(alignment) : huge_page);
 }

@@ -52,7 +52,7 @@ namespace {
 std::atomic<int> thread_count = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 std::string reason_of_count = "all cores";
 
-/// The number of pieces open on the calling thread, and the time in which it was at least `least`.
+/// The number of pieces open on the calling thread, and the time during which that number was at least `least`.
 struct OpenPieces {
   using Clock = std::chrono::steady_clock;
 
@@ -132,7 +132,7 @@ class Team {
     for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
   }
 
-  /// Called after the number of threads has changed.
+  /// Notifies all waiting threads that the number of threads has changed.
   void recount() {
     ++opened_;
     opened_.notify_all();
@@ -198,7 +198,7 @@ class Team {
 
   // OpenMP starts the threads and binds them to cores according to OMP_PROC_BIND and OMP_PLACES. Its team has one more
   // thread than needed, corresponding to the program's own thread, which sleeps. In a browser exactly count - 1 threads
-  // are ready, and others start only after the program returns, so none may be started on trial.
+  // are ready, and others start only after the program returns, so no thread may be started on trial.
   void start(int count) {
     const int generation = generation_;
 #ifdef HEED_STD_THREADS

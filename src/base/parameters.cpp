@@ -21,7 +21,7 @@ void orthonormalise(Index count, Index n, const double* rows, double* row) {
   }
 }
 
-/// Returns element i of a random permutation of 0..count - 1: the first i + 1 swaps of a Fisher-Yates shuffle.
+/// Returns element i of a random permutation of 0..count - 1, by the first i + 1 swaps of a Fisher-Yates shuffle.
 Index draw_distinct(Index count, const RandomStream& stream, Index i) {
   std::vector<Index> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), Index{0});

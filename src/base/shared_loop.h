@@ -1,4 +1,4 @@
-// A loop whose pieces are shared among threads, and the waiting of threads for each other.
+// A loop whose pieces are shared among threads, and functions with which threads wait for each other.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -25,7 +25,7 @@ struct InLoop {
   ~InLoop() { in_loop = nested; }
 };
 
-/// Measures loops, if it was started. Sums are in nanoseconds.
+/// Clock that measures loops once it is started. Sums are in nanoseconds.
 struct LoopClock {
   using Time = std::chrono::steady_clock::time_point;
 
@@ -34,14 +34,14 @@ struct LoopClock {
   std::atomic<Index> loops = 0;
 
   Time now() const { return started ? std::chrono::steady_clock::now() : Time(); }
-  /// Adds the time since `start`, a result of now(), to `sum`, `sign` times.
+  /// Adds `sign` times the time since `start`, a result of now(), to `sum`.
   void add(std::atomic<std::int64_t>& sum, Time start, int sign = 1) const {
     if (started) sum += sign * std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   }
 };
 inline LoopClock loop_clock;
 
-/// Spins of a thread before it sleeps: up to 100 microseconds, since other programs need the cores, too.
+/// Maximum spins of a thread before it sleeps: up to 100 microseconds, since other programs need the cores, too.
 inline constexpr int most_spins = 5000;
 
 inline void pause_briefly() {
@@ -62,7 +62,7 @@ void wait_for_change(const std::atomic<V>& value, V old) {
   value.wait(old);
 }
 
-/// Keeps the exception of the lowest-numbered piece that threw.
+/// The exception of the lowest-numbered piece that threw.
 class FirstError {
  public:
   /// Called in the handler of a piece's exception.
@@ -92,8 +92,8 @@ class Pieces {
 
   bool any() const { return count_ > few ? next_ < count_ : left_ != 0; }
 
-  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. If pieces are few, each thread first takes
-  /// its own, so that a piece mostly runs on the core whose cache holds its operands from an earlier loop.
+  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. If pieces are few, each thread begins at
+  /// a different fixed piece, so that a piece mostly runs on the core that has its operands from an earlier loop.
   Index take(int index, int threads) {
     if (count_ > few) {
       const Index piece = next_++;

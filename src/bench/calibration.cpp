@@ -1,4 +1,4 @@
-// The time of each kind of operation beyond its limits, measured on many small models.
+// Calibration of the time model: the coefficients of each kind of operation, measured on many small models.
 #include "heed/bench/time_model.h"
 
 #include "heed/base/parallel.h"
@@ -48,7 +48,7 @@ struct Sample {
   double step = unmeasured, pass = unmeasured;  ///< seconds of a training step, and of inference on a batch
   std::map<Place, LayerTime> operations{};      ///< times in a step, summed over threads
   std::map<Place, double> still{};              ///< times in inference
-  double joules = 0, busy = 0;                  ///< energy of training, and its seconds
+  double joules = 0, busy = 0;                  ///< energy and seconds of training
 };
 
 struct Calls {
@@ -122,7 +122,7 @@ void measure(Sample& sample, double seconds) {
     lower(sample.still.try_emplace(place, unmeasured).first->second, times.forward);
 }
 
-/// Measurements of operations by kind, by mechanism over all variants, and of all operations ("").
+/// Measurements of operations: by kind; by mechanism, over all its variants; and of all operations, under "".
 using Fits = std::map<std::string, Fit>;
 
 /// Returns the wider kind, which guides the fit of a kind with few measurements: "attention:aft" for "attention:aft
@@ -162,7 +162,8 @@ void add_operations(const Machine& machine, const Sample& sample, bool training,
   }
 }
 
-/// A weak pull to the usual coefficients, so that neither of two nearly collinear amounts gets a coefficient of zero.
+/// Weight of a weak pull (nonnegative.h) to the usual coefficients, so that neither of two nearly collinear amounts
+/// gets a coefficient of zero.
 constexpr double pull = 3e-3;
 
 /// Fits the coefficients of each kind, pulled to those of the wider kind, which precedes it in the order of names.
@@ -187,7 +188,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
     samples.push_back({&candidate, std::move(of), Workload(candidate.experiment, candidate.batch)});
   }
   require(!samples.empty(), "bench: --match '{}': no model of --only times has a name that contains it", match);
-  // Sweeps over all models, so that a period of other load affects each model at most once.
+  // Measures in sweeps over all models, so that a period of other load affects each model at most once.
   constexpr int sweeps = 3;
   for (int sweep = 1; sweep <= sweeps; ++sweep)
     for (Sample& sample : samples) {
@@ -218,7 +219,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
           },
           still);
   }
-  // A kind that is missing in one of the passes gets the usual coefficients there.
+  // A kind that is missing from one of the passes gets the usual coefficients there.
   for (Fits* const fits : {&forward, &backward, &still})
     for (const Fits* const others : {&forward, &backward, &still})
       for (const auto& [kind, fit] : *others) (*fits)[kind];

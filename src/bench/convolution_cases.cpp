@@ -1,4 +1,4 @@
-// Convolutions of 3 x 3 windows: dense ones by operations on the tape, and depth-wise ones by kernels.
+// Convolutions of 3 x 3 windows: dense, as operations on the tape, and depth-wise, as kernels.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/grids/depthwise.h"

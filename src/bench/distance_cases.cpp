@@ -25,7 +25,8 @@ KernelCase scores(const std::string& where, Index rows, Index keys, Index width)
                      });
 }
 
-/// Return the gradients by the input, with `out` terms each, and by the weight, with `rows` terms each, dy transposed.
+/// Return the cases of the gradient of the input, with `out` terms per element, and of the weight, with `rows` terms
+/// per element and dy transposed.
 KernelCase input_gradient(const std::string& where, Index rows, Index out, Index in) {
   return kernel_case("clamped gradient", where, fmt::format("{} x {} x {}", rows, in, out),
                      {{Resource::clamp, rows * in * out}}, [=](Operands& o) {

@@ -87,7 +87,7 @@ Times time_workers(int workers, double seconds, const F& f) {
   return times;
 }
 
-/// Returns the rate, given an `amount` per worker and call.
+/// Returns the limit: the rate for an `amount` per worker and call.
 Limit limit_of(Resource of, int workers, double amount, const Times& times, const std::string& variant,
                std::string how) {
   const double total = amount * static_cast<double>(workers) / 1e9;
@@ -168,8 +168,8 @@ Limit exp_limit(int workers, double seconds) {
                   "a polynomial of degree 6, 2048 elements");
 }
 
-/// Measures the bandwidth of a memory with three quarters of a private cache, a quarter of a shared cache, or three
-/// times the largest cache; workers divide a shared memory's block. Each block is divided into the arrays of a stream.
+/// Measures the bandwidth of a memory on a block of three quarters of a private cache, a quarter of a shared cache, or
+/// three times the largest cache; workers divide a shared memory's block. A block is divided into a stream's arrays.
 std::vector<Limit> bandwidths(Resource memory, int workers, double seconds) {
   const bool own = memory == Resource::l1_cache || memory == Resource::l2_cache;
   const double bytes = own                            ? 0.75 * cache_bytes(memory)
@@ -206,7 +206,7 @@ void Limits::keep_better(Limit limit) {
 Limits::Limits(double seconds, const std::function<void(const std::string&)>& progress) {
   std::vector<int> workers{1};
   if (threads() > 1) workers.push_back(threads());
-  // Measured in turns, so that a period of other load does not distort a limit.
+  // Limits are measured in turns, so that a period of other load does not distort one of them.
   constexpr int turns = 3;
   const double share = seconds / turns;
   const auto measure = [&](Resource of, const auto& limit) {

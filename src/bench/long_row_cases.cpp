@@ -94,7 +94,7 @@ std::vector<KernelCase> long_row_cases() {
       shared(backward[3]),
       kernel_case(backward[4], where, map_size, {},
                   [=](Operands& o) {
-                    // With A = 1 and D = 0, dS = dA, so it can be reused in every call.
+                    // With A = 1 and D = 0, dS = dA, so dA can be reused in every call.
                     const Matrix<float> A = o.in_out(rows, keys, stride);
                     fill(A, 1.0F);
                     float* const D = o.in_out(rows);

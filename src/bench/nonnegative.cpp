@@ -47,7 +47,7 @@ std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale
 }  // namespace
 
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull) {
-  // Iteratively reweighted: scaled by y first, then by y and the f of the last x.
+  // Iteratively reweighted least squares: rows are scaled by y first, then by y and the f of the previous x.
   std::vector<double> scale = fit.measured, x;
   constexpr int turns = 12;
   for (int turn = 0; turn < turns; ++turn) {

@@ -19,8 +19,8 @@ struct Fit {
 };
 
 /// Returns the x >= 0 that minimises the weighted sum over r of (f_r - y_r)^2 / (f_r y_r), f_r = sum_j a_rj x_j, in
-/// which twice y_r costs as much as half of it, plus the sum of pull * c_j (x_j - usual_j)^2, where c_j measures how
-/// well the data determine x_j. A coefficient without data keeps its usual value.
+/// which f_r = 2 y_r costs as much as f_r = y_r / 2, plus the sum of pull * c_j (x_j - usual_j)^2, where c_j measures
+/// how well the data determine x_j. A coefficient without data keeps its usual value.
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull);
 
 }  // namespace heed::bench

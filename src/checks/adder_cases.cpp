@@ -33,7 +33,7 @@ void negative_penalties(DistanceGradient gradient, Index rows, Index columns, In
     }
 }
 
-/// Returns the values that gradcheck draws for these inputs, where it differentiates.
+/// Returns the point at which gradcheck differentiates: the values that it draws for these inputs.
 std::vector<Tensor<double>> checked_point(const std::vector<CheckInput>& inputs) {
   CheckCase c;
   c.inputs = inputs;
@@ -61,8 +61,8 @@ Var<double> plain(Tape<double>& tape, const Shape& shape, const Fill& fill) {
 
 constexpr const char* names[] = {"sign", "hardtanh", "full"};
 
-/// y = -|x - W|_1 + b. For varying x, x's gradient belongs to P_x(x, W0), for varying W, W's to P_W(x0, W), where P are
-/// the functions above; the sum P_x(x, W0) + P_W(x0, W) tests both.
+/// Adds the case of y = -|x - W|_1 + b. With P_x and P_W from the functions above, the gradient of x is the derivative
+/// of P_x(x, W0), and that of W the derivative of P_W(x0, W); the sum P_x(x, W0) + P_W(x0, W) tests both.
 void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias) {
   const Index rows = 6, in = 5, out = 7;
   std::vector<CheckInput> inputs{{"x", {2, 3, in}, -2, 2}, {"weight", {out, in}, -2, 2}};
@@ -88,7 +88,7 @@ void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias)
 }
 
 /// The gradient of attention with score_grad=hardtanh is that of attention on the scores S0 + H - H0: H from the Huber
-/// function, S0 and H0 the true scores and H at the checked point, where the scores are S0 and move as H.
+/// function, S0 and H0 the true scores and H at the checked point. There these scores equal S0; they vary as H.
 void add_attention(CheckCases& cases, bool identity) {
   const Index images = 2, heads = 3, tokens = 5, d = 4;
   static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // cases are returned by value

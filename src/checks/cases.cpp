@@ -171,7 +171,7 @@ void add_self_supervision(CheckCases& cases) {
   }
 }
 
-/// Mechanisms are never destroyed, since cases are returned by value.
+/// Returns a new mechanism that is never destroyed, since cases are returned by value.
 const Mechanism& keep(const std::string& name, const OptionValues& options) {
   static auto* kept = new std::deque<std::unique_ptr<Mechanism>>;
   return *kept->emplace_back(make_mechanism(name, options));

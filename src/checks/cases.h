@@ -1,4 +1,4 @@
-// Parts of the list of check cases in separate files.
+// The parts of the list of check cases that are in separate files.
 #pragma once
 
 #include "heed/checks/gradcheck.h"
@@ -14,7 +14,7 @@ struct CheckCases : std::vector<CheckCase> {
   }
 };
 
-/// Returns a tensor filled by a rule, in the arena of a tape: targets of a loss, running statistics.
+/// Returns a tensor filled by a rule, in the arena of a tape, for targets of a loss or running statistics.
 template <class T, class F>
 View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
   T* const data = tape.memory(shape.elements());
@@ -25,11 +25,11 @@ View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
 /// Adds the cases of elementary operations.
 void add_elementary_cases(CheckCases& cases);
 
-/// Adds adder layers and adder attention: sign, the true derivative, against differences of the operation itself, and
-/// hardtanh and full against differences of the functions whose derivatives they are.
+/// Adds the cases of adder layers and adder attention: sign, the true derivative, against differences of the operation
+/// itself, and hardtanh and full against differences of the functions whose derivatives they are.
 void add_adder_cases(CheckCases& cases);
 
-/// Adds the first and last operations of sequence models, on sequences of different lengths.
+/// Adds the cases of the first and last operations of sequence models, on sequences of different lengths.
 void add_sequence_cases(CheckCases& cases);
 
 }  // namespace heed

@@ -73,7 +73,7 @@ std::string closed_form(std::span<const SizedNumber> numbers) {
   const Monomial* simplest = nullptr;
   double factor = 0;
   const auto effort = [](double c) { return std::abs(math::log(std::abs(c))); };
-  // Among forms of one degree, prefers the factor nearest to 1: if H is always 3, B H N to 3 B N.
+  // Among forms of one degree, prefers the factor nearest to 1: if H is always 3, B H N rather than 3 B N.
   for (const Monomial& m : all) {
     const double c = first / m.values[0];
     if (!plain(c) || (simplest && (m.degree > simplest->degree || effort(c) >= effort(factor)))) continue;

@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Heads of one result, [H, rows, columns], and the number reported.
+/// Heads of one result, [H, rows, columns], and the number of heads reported.
 struct Step {
   Tensor<double> values;
   Index heads = 0;
@@ -55,7 +55,7 @@ Heads<T> heads_of(T* data, const Shape& s) {
   return {{data, s[1], s[2]}, s[0], s[1] * s[2]};
 }
 
-/// Operands of one image, and the loss gradient by the output.
+/// Operands of one image, and the loss gradient with respect to the output.
 struct Operands {
   AttentionShape shape;
   Tensor<double> q, k, v, dout;
@@ -188,11 +188,10 @@ std::vector<CheckRow> compare_with_composition(const std::string& label, const M
     const auto& [name, got] = hand.steps()[i];
     const auto expected = std::find_if(composed.steps().begin(), composed.steps().end(),
                                        [&, &name = name](const auto& s) { return s.first == name; });
-    require(
-        expected != composed.steps().end(),
-        "[{}] the step {} is reported, but compose() names no such value; name it there by step(\"NAME\", x), which "
-        "names its gradient dNAME",
-        mechanism.name(), name);
+    require(expected != composed.steps().end(),
+            "[{}] the step {} is reported, but compose() names no such value; name it there with step(\"NAME\", x), "
+            "which also names its gradient dNAME",
+            mechanism.name(), name);
     require(got.heads == shape.heads && got.values.shape() == expected->second.values.shape(),
             "[{}] the step {} is reported {} times for {} heads, with shape {}; the composed form has shape {}",
             mechanism.name(), name, got.heads, shape.heads, got.values.shape(), expected->second.values.shape());

@@ -15,9 +15,9 @@ bool has_composition(const Mechanism& mechanism);
 /// Returns true if the mechanism is composed; its cost is then that of its operations.
 bool is_composed(const Mechanism& mechanism);
 
-/// Runs both forms on one image with random operands. Rows: the output, the gradients of q, k, v and the mechanism
-/// parameters, and the steps reported by run_forward() and run_backward() (attention/steps.h). Throws Error for a step
-/// that the composed form does not have, and for mechanisms that prepare tensors or use noise.
+/// Runs both forms on one image with random operands. Returns rows for the output, the gradients of q, k, v and
+/// mechanism parameters, and the steps reported by run_forward() and run_backward() (attention/steps.h). Throws Error
+/// for a step that the composed form does not have, and for mechanisms that prepare tensors or use noise.
 std::vector<CheckRow> compare_with_composition(const std::string& label, const Mechanism& mechanism,
                                                const AttentionShape& shape, std::uint64_t seed);
 

@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Returns the number of products among the elements; each may be a sum of one term.
+/// Returns the multiply-adds of elements that are products, since each may be a sum of one term.
 Counts products_of(const View<const Counted>& x) {
   const Index products = std::count_if(x.begin(), x.end(), [](Counted y) { return y.is_product(); });
   return {.mul = products, .add = products};

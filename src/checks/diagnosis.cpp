@@ -33,7 +33,7 @@ std::string indices_text(const std::string& axis, const std::vector<Index>& indi
 }
 
 /// Returns the position of wrong elements in square matrices: "on the diagonal", "above the diagonal"; empty if
-/// anywhere, or in one row or column.
+/// they are anywhere, or in one row or column.
 std::string side_of_diagonal(const Shape& shape, const std::vector<std::set<Index>>& indices,
                              const std::vector<Index>& wrong) {
   if (shape.rank() < 2 || shape[-1] != shape[-2] || indices.end()[-1].size() < 2 || indices.end()[-2].size() < 2)
@@ -57,7 +57,8 @@ std::vector<std::set<Index>> wrong_indices(const Shape& shape, const std::vector
   return indices;
 }
 
-/// Returns the correct part, "for head 0; wrong for heads 1 and 2", along the axis with the largest correct fraction.
+/// Returns the correct part in words, "for head 0; wrong for heads 1 and 2", along the axis with the largest correct
+/// fraction.
 std::string right_part(const Shape& shape, std::span<const std::string> axes,
                        const std::vector<std::set<Index>>& wrong) {
   std::string text;

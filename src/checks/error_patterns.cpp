@@ -67,7 +67,7 @@ class Patterns {
     std::string here, anywhere;
   };
 
-  /// Returns the explanations of a common factor; none if the factor is uncommon.
+  /// Returns the known explanations of the factor c, such as a size; empty if there are none.
   std::vector<Meaning> meanings(double c) const {
     std::vector<Meaning> found;
     const auto offer = [&](double value, const std::string& here, const std::string& anywhere) {
@@ -106,7 +106,7 @@ class Patterns {
     return ErrorPattern{ErrorKind::signs, "like what it should be, except that some elements have the wrong sign"};
   }
 
-  // ---- Places ----
+  // ---- Positions ----
 
   std::size_t size(std::size_t axis) const { return static_cast<std::size_t>(p_.sizes[axis]); }
   /// Returns the stride of an axis.
@@ -167,7 +167,7 @@ class Patterns {
       const std::size_t n = size(axis);
       if (n < 2) continue;
       constexpr std::size_t none = ~std::size_t{0};
-      std::vector<std::size_t> from(n, none);  // slice of E at index i
+      std::vector<std::size_t> from(n, none);  // from[i]: slice of E equal to slice i of G
       for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < n && from[i] == none; ++j)
           if (same_slice(p_.expected, axis, i, j)) from[i] = j;
@@ -262,7 +262,7 @@ class Patterns {
   Found offset() const {
     const double c = difference(0);
     if (!all([](double g, double) { return g; }, [=](double, double e) { return e + c; })) return {};
-    return ErrorPattern{ErrorKind::offset, fmt::format("like what it should be plus {:.6g}, everywhere", c)};
+    return ErrorPattern{ErrorKind::offset, fmt::format("like the expected value plus {:.6g}, everywhere", c)};
   }
 
   double difference(std::size_t i) const { return p_.got[i] - p_.expected[i]; }
@@ -288,7 +288,7 @@ class Patterns {
     for (const double g : p_.got) largest = std::max(largest, std::abs(g));
     double gg = 0, ge = 0, ee = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      const double g = p_.got[i] / largest;  // whose square cannot overflow
+      const double g = p_.got[i] / largest;  // its square cannot overflow
       const double e = p_.expected[i];
       gg += g * g, ge += g * e, ee += e * e;
     }

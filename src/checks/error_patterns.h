@@ -20,7 +20,7 @@ struct ErrorPattern {
   std::vector<std::string> factors{};  ///< explanations of a factor in words, "1/sqrt(channels)"
 };
 
-/// Returns the most specific pattern that holds for all of the part.
+/// Returns the most specific pattern that holds for the whole part.
 ErrorPattern pattern_of(const ErrorPart& part);
 
 /// Returns the most specific pattern of displaced elements that holds for whole tensors, otherwise unknown.

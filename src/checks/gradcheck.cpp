@@ -51,8 +51,8 @@ struct Checker {
   /// Returns <R, f(inputs)>.
   double value() { return *weigh(result(), cotangent).data(); }
 
-  /// Returns its gradients by the tape. With `shared`, those of <R, f> + sum <E, x>: the second term is recorded last,
-  /// so its gradients exist before the backward pass of f adds its own.
+  /// Returns the gradients of value() by the tape. With `shared`, those of <R, f> + sum <E, x>: the second term is
+  /// recorded last, so its gradients exist before the backward pass of f adds its own.
   std::vector<Tensor<double>> gradients(bool shared) {
     tape.clear({.training = c.training, .random = random});
     std::vector<Var<double>> variables;

@@ -16,7 +16,7 @@ namespace {
 template <class T>
 class MemoryCheck {
  public:
-  /// `training`: checks prepared tensors and noise as in training.
+  /// If `training`, checks prepared tensors and noise as in training.
   MemoryCheck(const Mechanism& mechanism, const AttentionLayout& layout, const AttentionShape& shape, bool training)
       : m_(mechanism),
         s_(shape),

@@ -9,7 +9,7 @@ namespace heed {
 ///
 ///   [sima] backward writes outside part 2 of its scratch memory
 ///
-/// Its passes run on one image, in float and in double, on memory filled with a signalling value. Guard regions follow
+/// The passes run on one image, in float and in double, on memory filled with a signalling value. Guard regions follow
 /// each part of the memory, precede the first, and surround each row of q, k and v and each parameter's gradient.
 /// Detects writes to guard regions; results that were not written or that depend on unwritten memory; gradients that
 /// are assigned instead of accumulated, or omitted; and backward passes that change the forward pass's saved memory.

@@ -22,11 +22,11 @@ std::string source_of(const std::string& mechanism) {
   return source_with_includes(plugin ? plugin->source : find_installed(mechanism_page(mechanism)));
 }
 
-/// Wrong gradients of one tensor with the same pattern, in several cases; `shown` has the most elements.
+/// Wrong gradients of one tensor with the same pattern, in several cases; `shown` is the row with the most elements.
 struct WrongGradient {
   const CheckRow* shown;
   std::set<std::string> operations;
-  std::vector<std::string> factors;  ///< factors that explain all of them
+  std::vector<std::string> factors;  ///< explanations of the factor that fit all of them
 };
 
 std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
@@ -62,7 +62,7 @@ std::vector<std::string> right_tensors(const std::vector<CheckRow>& rows, const 
   return names;
 }
 
-/// Maximum number of wrong elements shown with the expected ones, from the matrix with the worst.
+/// Maximum number of wrong elements shown with the expected ones, from the matrix that contains the worst one.
 constexpr std::size_t shown_numbers = 20;
 
 void print_numbers(std::ostream& out, const CheckRow& row) {

@@ -18,7 +18,7 @@ T signalling() {
     return std::bit_cast<double>(std::uint64_t{0x7ff5a5a5a5a5a5a5});
 }
 
-/// Compares the bits, since a NaN equals nothing.
+/// Returns true if x is the signalling value. Compares the bits, since a NaN does not equal itself.
 template <class T>
 bool is_signalling(const T* x) {
   const T value = signalling<T>();
@@ -41,7 +41,7 @@ class Watched {
   Buffer<T> memory_;
 };
 
-// Sizes of guard regions, not multiples of a vector.
+// Elements of a guard region; not a multiple of a vector's length.
 inline constexpr Index row_guard = 19;  // after each row of a head
 inline constexpr Index guard = 259;     // before, between and after parts of memory
 
@@ -85,7 +85,7 @@ class WatchedHeads {
 template <class T>
 class WatchedMemory {
  public:
-  /// `guards`: their offsets from the first part.
+  /// `guards`: the offsets of the guard regions from the first part.
   WatchedMemory(const char* name, const std::vector<Index>& guards)
       : name_(name), guards_(guards), memory_(guard + (guards.empty() ? 0 : guards.back() + guard)) {}
 

@@ -2,6 +2,7 @@
 
 #include "toml_document.h"
 #include "heed/base/suggest.h"
+#include "heed/config/installed.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +32,7 @@ class Reader {
         fail("{}: unknown key {}{}", at(key), in_quotes(key.str()),
              suggestion(key.str(), {"name", "number_bytes", "operations", "memory"}));
     }
-    require(!table.name.empty(), "{}: lacks a 'name'", path_);
+    require(!table.name.empty(), "{}: 'name' is missing", path_);
     require(!table.operations.empty(), "{}: [operations] has no energies", path_);
     return table;
   }
@@ -84,6 +85,6 @@ class Reader {
 
 }  // namespace
 
-EnergyTable load_energy_table(const std::string& path) { return Reader(path).read(); }
+EnergyTable load_energy_table(const std::string& path) { return Reader(find_installed(path)).read(); }
 
 }  // namespace heed

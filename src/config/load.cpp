@@ -262,7 +262,7 @@ void Loader::fill_in(const std::string& path, bool recorded) {
   if (written.contains("data.augment")) return;
   std::vector<std::string>& augment = experiment.data.augment;
   if (holds_sequences(experiment.data) || experiment.data.name == "scenes") augment.clear();
-  // Mirrored digits are not digits, and grey images have no colours.
+  // No changes to grey images: mirrored digits are not digits, and grey images have no colours.
   if (experiment.self_supervised() && experiment.model.channels == 1) augment.clear();
   if (experiment.self_supervised() && experiment.model.channels == 3)
     augment = {"flip", "jitter", "grey", "blur", "solarise"};
@@ -292,7 +292,7 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
   add({source, &document});
 }
 
-/// Path of an experiment without a file, in errors.
+/// Stands for the path of an experiment without a file, in errors.
 constexpr std::string_view no_file = "--set";
 
 }  // namespace

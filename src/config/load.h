@@ -23,7 +23,7 @@ struct Source {
 struct Override {
   Source source;
   const toml::table* document;
-  bool may_hold_unused = false;  ///< allows [attention.NAME] of a mechanism that no block uses, since other cells may
+  bool may_hold_unused = false;  ///< allows [attention.NAME] of a mechanism that only other cells use
 };
 
 /// An experiment with the last source of each key, "table.key": "file.toml:3".

@@ -101,7 +101,7 @@ ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::str
   if (!m.classifier) result.assumed.push_back("no classifier, only features");
 
   m.pos_embed = shapes.has("pos_embed");
-  require(m.pos_embed, "{}: 'pos_embed' is missing, which determines the image size; give a model file", file);
+  require(m.pos_embed, "{}: 'pos_embed', which determines the image size, is missing; give a model file", file);
   const Index rows = shapes.size("pos_embed", 3, 1), prefix = m.prefix_tokens();
   m.embed_prefix = side_of(rows - prefix) > 0;
   const Index side = m.embed_prefix ? side_of(rows - prefix) : side_of(rows);
@@ -167,14 +167,14 @@ std::vector<std::string> sets_of_tensors(const ModelConfig& model) {
 
 std::string fitting_keys(const SafetensorsFile& file, const ModelConfig& model) try {
   if (family_called(model.family) != vit) return "";
-  const ModelConfig other = model_of_tensors(file).model;
+  const ModelConfig other = model_of_tensors(file, model.heads).model;
   std::string text;
   const auto add = [&](const std::string& key, const std::string& value) {
     text += fmt::format(" --set model.{}={}", key, value);
   };
   if (model.pool != other.pool) add("pool", other.pool);
   ModelConfig pooled = model;
-  pooled.pool = other.pool;  // which a class token that is not set follows
+  pooled.pool = other.pool;  // determines class_token if that is not set
   for_fixed_keys(pooled, other, [&](const char* key, const std::string& own, const std::string& found) {
     if (own != found) add(key, found);
   });

@@ -12,7 +12,7 @@ namespace heed {
 
 std::string toml_text(double value) {
   const std::string text = fmt::format("{}", value);
-  // Keeps a float recognisable for other TOML readers.
+  // Adds ".0" to a whole number, so that other TOML readers recognise a float.
   return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
@@ -151,8 +151,8 @@ Experiment result_settings(Experiment experiment) {
 
 std::string configuration_hash(const Experiment& experiment) {
   std::map<std::string, std::string> of = settings_of(result_settings(experiment));
-  // Keeps hashes of existing results, with the key's name and default of versions before 0.3.0. Microbatches only
-  // change rounding.
+  // Keeps the hashes of existing results by using the key's name and default of versions before 0.3.0. Microbatches
+  // only change rounding.
   of.erase("train.microbatch");
   of["train.piece"] = std::to_string(experiment.train.microbatch > 0 ? experiment.train.microbatch : 8);
   // Keys that earlier versions lack are hashed only if they differ from the default.

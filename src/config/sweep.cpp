@@ -107,7 +107,7 @@ class SweepReader {
       do add_seeds(cells, effects, arm, place);
       while (advance(place));
     }
-    // Warns only of keys without effect in all arms.
+    // Warns only about keys that have no effect in any arm.
     std::set<std::string> with_effect;
     for (const KeyEffect& of : effects)
       if (of.has_effect) with_effect.insert(of.key);
@@ -157,7 +157,7 @@ class SweepReader {
     }
   }
 
-  /// An arm of a file may also have a table, whose keys override the file's.
+  /// Adds an arm for each file of 'arm_files'. The arm may also have a table, whose keys override the file's.
   void read_arm_files() {
     const std::string pattern = text_of(document_, "arm_files");
     const std::filesystem::path folder = std::filesystem::path(pattern).parent_path();
@@ -274,7 +274,7 @@ class SweepReader {
     }
   }
 
-  /// Throws Error for options, in a document for all experiments, of a mechanism that none of them has.
+  /// Throws Error if a document for all experiments has options of a mechanism that none of them uses.
   void require_used(const std::vector<SweepCell>& cells, const Source& source, const toml::table& document) const {
     for_mechanism_tables(document, [&](const toml::key& key) {
       const bool used = std::any_of(cells.begin(), cells.end(), [&](const SweepCell& cell) {

@@ -69,7 +69,8 @@ unsigned char byte_of(std::string_view text, std::size_t at) {
   return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
 }
 
-/// Leaves invalid UTF-8, for toml++ to report, and a byte-order mark unchanged.
+/// Returns the text with the characters from U+0080 to U+FFFF moved up. Invalid UTF-8, which toml++ reports, and a
+/// byte-order mark are unchanged.
 std::string moved_away(std::string_view text) {
   constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   std::string moved;
@@ -129,7 +130,7 @@ void move_back(toml::table& table) {
   }
 }
 
-/// Moves all strings and keys of a node back.
+/// Moves the characters of all strings and keys of a node back.
 void move_back(toml::node& node) {
   if (auto* const text = node.as_string()) *text = moved_back(text->get());
   if (auto* const list = node.as_array())

@@ -65,7 +65,7 @@ bool assign(const toml::node& node, std::vector<T>& member) {
   return true;
 }
 
-/// One number, or height and width.
+/// Assigns one number, or height and width.
 inline bool assign(const toml::node& node, Sides& member) {
   std::vector<Index> sides(1);
   if (!(node.is_array() ? assign(node, sides) && sides.size() == 2 : assign(node, sides[0]))) return false;

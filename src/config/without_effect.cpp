@@ -1,4 +1,4 @@
-// Detection of keys that are written without effect in their experiment.
+// Detection of keys that are set but have no effect in their experiment.
 #include "heed/attention/mechanism.h"
 #include "heed/config/toml_text.h"
 
@@ -12,7 +12,7 @@ namespace heed {
 
 namespace {
 
-/// A key without effect unless `met`; `need` is the condition in words.
+/// A key that has no effect unless `met` returns true; `need` is the condition in words.
 struct KeyNeed {
   std::string key;
   bool (*met)(const Experiment&);
@@ -96,7 +96,7 @@ const OptionValue* given(const Options& options, const std::string& name) {
   return found == options.end() ? nullptr : &found->second;
 }
 
-/// Returns what an option requires of other options to take effect in a mechanism of the model; empty: nothing.
+/// Returns the values of other options without which an option has no effect in a mechanism of the model; or empty.
 std::string need_of_option(const AttentionConfig& attention, const MechanismEntry& entry, const std::string& option) {
   const auto own = attention.per_mechanism.find(entry.name);
   const auto is_one_of = [&](const std::string& other, const std::vector<std::string>& texts) {
@@ -115,7 +115,7 @@ std::string need_of_option(const AttentionConfig& attention, const MechanismEntr
   return "";
 }
 
-/// Adds the options of a table for the mechanisms `names`.
+/// Adds the effects of the options in a table for the mechanisms `names`.
 void add_options(const AttentionConfig& attention, const std::vector<std::string>& names, const std::string& table,
                  const Options& options, std::vector<KeyEffect>& effects) {
   for (const auto& [option, value] : options) {

@@ -152,7 +152,7 @@ class Loader<T>::Pipeline {
     batches_ = training_ ? images / batch_ : (images + batch_ - 1) / batch_;
     require(!training_ || batches_ > 0, "{}: {} training images do not fill one batch of {}", dataset.name(), images,
             batch_);
-    // Too cheap to parallelise otherwise: a copy and one table lookup.
+    // Other batches are too cheap to parallelise: a copy and one table lookup.
     const bool dear = config.resize != "none" || views_ || which_.randaugment || !dataset.in_memory();
     workers_ = dear ? (loading.workers == 0 ? threads() : loading.workers) : 1;
     for (Slot& slot : ring_) {
@@ -220,7 +220,7 @@ class Loader<T>::Pipeline {
 
   Slot& slot_of(Index number) { return ring_[static_cast<std::size_t>(number) % ring_.size()]; }
 
-  /// Loop of the background thread. One slot, batch taken_ - 1, is the reader's; the others are filled ahead.
+  /// Loop of the background thread. The slot of batch taken_ - 1 is in use by the reader; the others are filled ahead.
   void work() {
     const Index ahead = static_cast<Index>(ring_.size()) - 1;
     std::unique_lock lock(mutex_);
@@ -326,7 +326,8 @@ class Loader<T>::Pipeline {
   std::array<Slot, 3> ring_;  // the reader's batch and two ahead
   std::mutex mutex_;
   std::condition_variable wanted_, made_;
-  // Guarded by mutex_; while making_, epoch_, order_ and wanted_images_ are constant and read by the background thread.
+  // Guarded by mutex_. While making_ is true, epoch_, order_ and wanted_images_ do not change; the background thread
+  // reads them without the lock.
   Index epoch_ = 0, taken_ = 0, ready_ = 0, end_ = 0;
   bool making_ = false, stop_ = false;
   std::thread maker_;

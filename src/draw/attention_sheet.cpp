@@ -25,7 +25,8 @@ struct Layout {
   Index column(Index head) const { return left + (images + head) * (cell + gap); }
 };
 
-/// Small images are enlarged by an integer factor, so that all pixels have the same size.
+/// Returns the side of a map in pixels. A small image is enlarged by an integer factor, so that all its pixels have the
+/// same size.
 Index cell_side(Index image) {
   constexpr Index least = 150, most = 256;
   return image > most ? most : image * ((least + image - 1) / image);
@@ -107,7 +108,7 @@ class Drawing {
     scale(y + gap);
   }
 
-  /// Draws all colours: weights from left to right, the brightness of the underlying image from top to bottom.
+  /// Draws the colour scale: weights from left to right, the brightness of the underlying image from top to bottom.
   void scale(Index y) {
     const Index width = std::min<Index>(at_.text_width, 300), height = line_height;
     for (Index row = 0; row < height; ++row)
@@ -177,7 +178,7 @@ class Drawing {
       }
   }
 
-  /// White within black contrasts with every colour.
+  /// Draws a white frame within a black one around the query's patch, visible on every colour.
   void mark_query(Index y, Index x) {
     if (!sheet_.query) return;
     const PatchGrid grid = sheet_.grid;

@@ -26,7 +26,7 @@ bool glyph_pixel(char character, Index y, Index x) {
   return corner ? vertical : black(row, column);
 }
 
-/// One '?' per character beyond ASCII, not per byte.
+/// Replaces each character beyond ASCII (not each byte) by a '?'.
 std::string ascii(std::string_view text) {
   std::string result;
   for (const char byte : text)

@@ -9,7 +9,7 @@ namespace {
 
 constexpr Index columns = 5, glyphs_per_band = 19;
 
-/// ASCII from space to tilde in bands of 19 glyphs, each 5 points wide with one to its right.
+/// ASCII from space to tilde in bands of 19 glyphs, each 5 points wide with one empty point to its right.
 // clang-format off
 constexpr std::array<std::string_view, 5 * glyph_rows> bands = {
     //  !"#$%&'()*+,-./012
@@ -65,7 +65,7 @@ constexpr std::array<std::string_view, 5 * glyph_rows> bands = {
 };
 // clang-format on
 
-/// Columns of a glyph with a black point.
+/// The columns of a glyph from the first to the last with a black point.
 struct Ink {
   Index first, count;
 };

@@ -5,7 +5,7 @@
 
 namespace heed::draw {
 
-/// Points of a glyph vertically: 7 above the baseline, 2 below.
+/// Height of a glyph in points: 7 above the baseline, 2 below.
 inline constexpr Index glyph_rows = 9;
 
 /// Returns the width of a character's glyph in points. Characters outside printable ASCII get that of '?'.

@@ -13,7 +13,8 @@ namespace {
 
 constexpr int colours = line_colours.size(), count = colours * static_cast<int>(line_dashes.size());
 
-/// Returns the position, in the list of mechanisms, of the first word that names one or one of its settings.
+/// Returns the position, in the list of mechanisms, of the first word that names a mechanism or one of its
+/// settings.
 std::optional<int> mechanism_in(const std::string& name) {
   const auto in_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   for (auto begin = name.begin(); begin != name.end();) {

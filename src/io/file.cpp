@@ -19,16 +19,16 @@ namespace {
   fail("{}: cannot {}: {}", path, action, std::strerror(errno));
 }
 
-// A new name is on the disk after its directory is synced. Some file systems refuse to sync a directory; then the
-// rename alone must suffice.
+// Syncs the directory of `path`, after which a new name in it is on the disk. Some file systems refuse to sync a
+// directory; then the rename alone must suffice.
 void sync_directory(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path();
   const Descriptor directory(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory >= 0) ::fsync(directory);
 }
 
-// Opens an unnamed file in the directory of `path`, which vanishes if this process is killed; -1 if unsupported. It
-// gets its name through /proc.
+// Opens an unnamed file in the directory of `path`; the file vanishes if this process is killed. Returns -1 if
+// unsupported. The file gets its name through /proc.
 int open_nameless(const std::string& path, mode_t mode) {
 #ifdef O_TMPFILE
   const std::string parent = std::filesystem::path(path).parent_path();
@@ -213,7 +213,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Holders holders, std:
   if (directory_ < 0) fail_system(directory, "open");
   constexpr std::chrono::milliseconds between{20};
   for (;; patience -= between) {
-    // File systems without such locks are used without one.
+    // On a file system without such locks, the directory is used without one.
     if (::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
     if (patience <= std::chrono::milliseconds::zero()) break;
     std::this_thread::sleep_for(between);

@@ -66,7 +66,7 @@ class Conversion {
   /// Returns the omitted names.
   std::vector<std::string> run(const std::string& out, const BeforeWriting& before) {
     for (const std::string& name : file_.names()) add(name);
-    if (!has("embeddings.distillation_token")) converter_.fold_class_position();  // otherwise it is kept
+    if (!has("embeddings.distillation_token")) converter_.fold_class_position();  // else the position is kept
     converter_.write(out, before);
     return left_out_;
   }

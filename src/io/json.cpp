@@ -14,14 +14,14 @@ using Library = nlohmann::ordered_json;
 
 namespace {
 
-// Limits of parsed JSON. Printing recurses once per level; the number of values exceeds that of the deepest model's
-// cost.json, and is read in a few seconds.
+// Limits of parsed JSON. Printing recurses once per level. most_values exceeds the number of values in the deepest
+// model's cost.json, and that many are read in a few seconds.
 constexpr std::size_t deepest = 100, most_values = 10'000'000;
 
 }  // namespace
 
 struct Json::Text {
-  /// `key` is the nearest object's, for errors.
+  /// Returns `json` as the library's type. `key` is the nearest enclosing one, for errors.
   static Library to_library(const Json& json, std::string_view key) {
     return std::visit([=](const auto& value) { return converted(value, key); }, json.value_);
   }

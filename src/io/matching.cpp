@@ -50,7 +50,7 @@ std::optional<Index> place_of(const std::vector<RowPart>& parts, const RowPart& 
   return std::nullopt;
 }
 
-/// Matches the parts named in `rules` for which the file has one with as many rows.
+/// Matches the parts named in `rules` for which the file has a part of the same name and number of rows.
 void match_parts(const ParameterSpec& spec, const MatchingRules& rules, Match& match) {
   Index to = 0;
   std::string left;
@@ -61,7 +61,7 @@ void match_parts(const ParameterSpec& spec, const MatchingRules& rules, Match& m
       match.taken.rows += part.rows;
     } else {
       left += fmt::format("{}{} ({})", left.empty() ? "" : ", ", part.name,
-                          from ? "not asked for" : "the file's has another number of rows");
+                          from ? "not asked for" : "different number of rows in the file");
     }
     to += part.rows;
   }
@@ -101,7 +101,7 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
   return match;
 }
 
-/// Throws Error if a pattern matches a tensor of neither.
+/// Throws Error if a pattern matches no tensor of the file or of the model.
 void require_patterns_match(const SafetensorsFile& file, const ParameterList& list, const MatchingRules& rules) {
   std::vector<std::string> names = file.names();
   for (const ParameterSpec& spec : list) names.push_back(spec.name);

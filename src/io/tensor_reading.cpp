@@ -26,7 +26,8 @@ Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
 
 namespace {
 
-/// Returns the side of the square grid whose rows `shape` [1, N, D] has after `skip` others; 0 for other shapes.
+/// Returns the side of the square grid that the rows of `shape` [1, N, D] form after the first `skip`; 0 if they form
+/// none.
 Index grid_side(const Shape& shape, Index skip) {
   if (shape.rank() != 3 || shape[0] != 1 || shape[1] <= skip) return 0;
   const auto side = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(shape[1] - skip))));

@@ -32,7 +32,7 @@ bool in_soft_block(const std::string& name) {
   return name.starts_with("block") && name.size() > 5 && std::isdigit(static_cast<unsigned char>(name[5]));
 }
 
-/// Returns `name` with the first `theirs` replaced; empty if there is none.
+/// Returns `name` with the first `theirs` replaced by `ours`; empty if `name` does not contain `theirs`.
 std::string replaced(const std::string& name, std::string_view theirs, std::string_view ours) {
   const std::size_t at = name.find(theirs);
   return at == std::string::npos ? "" : std::string(name).replace(at, theirs.size(), ours);
@@ -82,7 +82,7 @@ std::vector<std::string> wrappers_of(const std::vector<std::string>& names) {
   return found;
 }
 
-/// Returns true if every name except a classifier's begins with one of the prefixes, and some do.
+/// Returns true if there are prefixes and every name except a classifier's begins with one of them.
 bool cover(const std::vector<std::string>& prefixes, const std::vector<std::string>& names) {
   return !prefixes.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
     return is_classifier(name) || std::any_of(prefixes.begin(), prefixes.end(),

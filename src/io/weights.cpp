@@ -54,9 +54,10 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   for (const std::string& name : file.names())
     if (list.find(name) < 0 && !is_no_weight(name)) taken.unused.push_back(name);
   if (!missing.empty()) require_no_wrapper(file);
-  require(missing.empty(), "{}: tensors of the model are missing in the file: {}{}", file.path(), quoted_list(missing),
+  require(missing.empty(), "{}: tensors of the model are missing from the file: {}{}", file.path(),
+          quoted_list(missing),
           std::all_of(missing.begin(), missing.end(), belongs_to_head) ? new_head_cure : changes.cure.c_str());
-  require(taken.unused.empty(), "{}: tensors of the file are missing in the model: {}{}", file.path(),
+  require(taken.unused.empty(), "{}: tensors of the file are missing from the model: {}{}", file.path(),
           quoted_list(taken.unused), changes.cure);
 
   file.check();

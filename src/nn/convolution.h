@@ -62,8 +62,8 @@ class ConvLayer {
   ParameterId weight_, bias_ = -1;
 };
 
-/// Batch norm over all images and positions. Tensors NAME.weight, one, and NAME.bias, zero; buffers NAME.running_mean,
-/// zero, and NAME.running_var, one.
+/// Batch norm over all images and positions. Tensors NAME.weight (initially 1) and NAME.bias (0); buffers
+/// NAME.running_mean (0) and NAME.running_var (1).
 class BatchNormLayer {
  public:
   /// `group`: number of images normalised together; 0: all of a pass.
@@ -90,8 +90,8 @@ class BatchNormLayer {
     Tape<T>& tape = x.tape();
     const typename Tape<T>::Scope scope(tape, name_);
     require(!tape.training() || tape.pass().execution.dry_run || values_together(tape, x.shape(), options_) > 1,
-            "[model] {}: training needs two values per channel at least; one image on a grid of one place has one; a "
-            "larger train.batch, bn_group or image gives more",
+            "[model] {}: training needs at least two values per channel, but one image on a 1 x 1 grid has one; "
+            "increase train.batch, bn_group or image",
             name_);
     return batch_norm(x, tape.parameter(weight_), tape.parameter(bias_), tape.buffer(mean_), tape.buffer(variance_),
                       options_);

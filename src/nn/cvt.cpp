@@ -17,7 +17,7 @@ namespace heed {
 
 namespace {
 
-constexpr double eps = 1e-5;  // of the norms of its blocks and embeddings
+constexpr double eps = 1e-5;  // of the layer norms in blocks and embeddings
 
 /// Projection to q, k or v: a depth-wise convolution of the grid with batch norm, the class token unchanged in front,
 /// and a linear layer. Tensors NAME.conv_proj_X.conv.weight, NAME.conv_proj_X.bn.*, NAME.proj_X.*.
@@ -105,7 +105,7 @@ class ConvAttention {
     mechanism_.declare(list);
   }
 
-  /// Like AttentionLayer's.
+  /// Computes the layer; arguments as for AttentionLayer.
   template <class T>
   Var<T> operator()(Var<T> x, Var<T> residual, Tokens tokens, const LayerNormLayer* norm,
                     const AttentionVisitor<T>* visit) const {
@@ -127,7 +127,7 @@ class ConvAttention {
   }
 
  private:
-  /// Returns the mechanism. Throws Error if there are fewer keys than queries and it does not support this.
+  /// Returns the mechanism. Throws Error if there are fewer keys than queries and the mechanism does not support this.
   static std::unique_ptr<Mechanism> checked(std::unique_ptr<Mechanism> mechanism, const CvtStageSizes& sizes) {
     const AttentionShape shape = sizes.shape();
     require(sizes.kv_stride == 1 || mechanism->traits().cross,

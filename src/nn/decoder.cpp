@@ -77,8 +77,8 @@ void Writer<T>::read() {
   const ModelConfig& config = decoder_.config();
   const Index count = static_cast<Index>(tokens_.size()), first = config.start ? 1 : 0;
   const Index again = std::max(config.context / 2, 1 - first);
-  // Token at which the context is full: the last of those processed again. The context is next full after another
-  // `period` tokens, so tokens before the last such point do not affect the state.
+  // Index of a token for which the full context has no room: the decoder restarts with the `again` tokens up to it. The
+  // context is full again after another `period` tokens, so only the last restart affects the state.
   Index full = fed_ + config.context - std::max(decoder_.position(), first);
   if (full < count) {
     const Index period = config.context - first - again + 1;

@@ -126,7 +126,7 @@ ModelInput<float> DinoModel::example() const {
   return example;
 }
 
-/// Far above the head's operations per product of its sizes.
+/// Adds `margin` times the products of the head's sizes, far above the head's operations.
 double DinoModel::most_operations() const {
   const double h = static_cast<double>(config_.hidden), b = static_cast<double>(config_.bottleneck);
   const double head =

@@ -16,8 +16,8 @@ const auto& item_of(const List& list, Index i) {
 /// `first_stage`.
 void check_options(const AttentionConfig& attention, Index stages = 0, Index first_stage = 0);
 
-/// Creates the mechanism of a block or stage: with the options for all blocks that it has and its list items,
-/// overridden by its own table.
+/// Creates the mechanism of a block or stage. Its options are those for all blocks that it has (from a list, the item
+/// of its stage), overridden by the options of its own table.
 std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index place);
 
 /// Returns the source of the option in a mechanism's error such as "[soft] ratio is 3; expected ...": "a.toml:12: ".

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double token_deviation = 0.02;
 
-/// With causal attention, a class token in front would attend only to itself.
+/// Throws Error for a class token with causal attention: in front of the sequence, it would attend only to itself.
 void check_pooling(const ModelConfig& model, const AttentionConfig& attention) {
   for (const std::string& mechanism : attention.mechanism)
     require(model.task == "lm" || model.pool != "cls" || !is_causal(attention, mechanism),
@@ -62,7 +62,7 @@ Shape SequenceModel::outputs() const {
   return is("lm") ? Shape{config_.context, config_.vocab} : Shape{config_.classes};
 }
 
-/// Far above any mechanism's operations in a block, per product of its sizes.
+/// Returns `margin` times the sum of products of the sizes, far above the operations of any mechanism.
 double SequenceModel::most_operations() const {
   const ModelConfig& c = config_;
   const double tokens = static_cast<double>(c.context + 1), dim = static_cast<double>(c.dim);

@@ -104,7 +104,7 @@ class PyramidBlock {
 /// A stage's embedding, class token, positions and blocks.
 class PyramidStage {
  public:
-  /// Constructs stage `number`, from 1, for an input of `in` channels on a grid of `before` x `before`.
+  /// Constructs stage `number`, counted from 1, for an input of `in` channels on a grid of `before` x `before`.
   PyramidStage(ParameterList& list, const Experiment& experiment, Index number, Index in, Index before) {
     const ModelConfig& c = experiment.model;
     const auto i = static_cast<std::size_t>(number - 1);

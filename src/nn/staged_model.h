@@ -16,7 +16,7 @@ class StagedModel : public BatchNormModel<Derived> {
  public:
   using BatchNormModel<Derived>::BatchNormModel;
 
-  /// Far above any mechanism's operations in a block, per product of its sizes.
+  /// Returns `margin` times the sum of products of the sizes, far above the operations of any mechanism.
   double most_operations() const override {
     const ModelConfig& c = this->config_;
     const StageSizes& s = c.stages;
@@ -39,8 +39,7 @@ class StagedModel : public BatchNormModel<Derived> {
   template <class T>
   Var<T> run_logits(const ModelPass<T>& pass) const {
     Tape<T>& tape = pass.tape;
-    this->require_images(pass.examples.images.shape());
-    Var<T> x = pixel_rows(tape.constant(pass.examples.images));
+    Var<T> x = this->pixels_of(pass);
     Index side = this->config_.image;
     for (const Stage& stage : stages_) {
       x = stage(pass, x, side, &stage == &stages_.back() ? head_->reads(tape) : Tokens::all);

@@ -40,7 +40,7 @@ Shape VisionTransformer::outputs() const {
   return config_.classifier && config_.output == "tokens" ? Shape{grid.height * grid.width, one[0]} : one;
 }
 
-/// Far above any mechanism's operations in a block, per product of its sizes.
+/// Returns `margin` times the sum of products of the sizes, far above the operations of any mechanism.
 double VisionTransformer::most_operations() const {
   const ModelConfig& c = config_;
   const double patches = static_cast<double>(c.grid().height) * static_cast<double>(c.grid().width);

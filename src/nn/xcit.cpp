@@ -139,7 +139,7 @@ class XcitBlock {
     gamma2_ = add_layer_scale(list, name + ".gamma2", config.dim, config.layer_scale);
   }
 
-  /// Maps x [B, N, D] to the same shape, for any selected tokens.
+  /// Maps x [B, N, D] to the same shape, whichever tokens are selected.
   template <class T>
   Var<T> operator()(Var<T> x, Tokens, const AttentionVisitor<T>* visit) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);
@@ -154,7 +154,7 @@ class XcitBlock {
   }
 
  private:
-  /// timm stores XCA's temperatures as [H, 1, 1].
+  /// Returns the options of the attention layer. In files, XCA's temperatures have timm's shape, [H, 1, 1].
   static AttentionLayerOptions options(const ModelConfig& config) {
     AttentionLayerOptions options = attention_options(config);
     options.as_images = "temperature";
@@ -272,10 +272,10 @@ class Xcit : public BatchNormModel<Xcit> {
     head_.emplace(list_, c, c.dim);
   }
 
-  /// Only the class attention blocks process the class token.
+  /// Returns the number of class attention blocks, since other blocks do not process the class token, and the width.
   FeatureSizes feature_sizes() const override { return {config_.cls_depth, config_.dim}; }
 
-  /// Far above any mechanism's operations in a block, per product of its sizes.
+  /// Returns `margin` times the sum of products of the sizes, far above the operations of any mechanism.
   double most_operations() const override {
     const ModelConfig& c = config_;
     const double side = static_cast<double>(c.image / c.patch), tokens = side * side + 1;
@@ -287,8 +287,7 @@ class Xcit : public BatchNormModel<Xcit> {
   template <class T>
   Var<T> run_logits(const ModelPass<T>& pass) const {
     Tape<T>& tape = pass.tape;
-    require_images(pass.examples.images.shape());
-    Var<T> x = (*stem_)(pixel_rows(tape.constant(pass.examples.images)), config_.image);
+    Var<T> x = (*stem_)(this->pixels_of(pass), config_.image);
     const Var<T> positions = positions_ ? (*positions_)(tape) : Var<T>{};
     {
       const typename Tape<T>::Scope scope(tape, position_name_);

@@ -198,7 +198,7 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
   };
   const Var<T> found = map_times_identity(), out = compose(mechanism, operands.input());
   copy_to_heads(found.value(), Update::assign, map);
-  // Checks that out = map v up to rounding, relative to the sum of terms.
+  // Checks that out = map v up to rounding, relative to the sum of the terms' magnitudes.
   const double tolerance = std::is_same_v<T, float> ? 1e-4 : 1e-9;
   const Index group = in.shape.heads / v[0];
   for (Index h = 0; h < in.shape.heads; ++h)

@@ -75,7 +75,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   }
 
   const LinearWeight* const packed = tape.packed(weight);
-  // In the order of windows; packed copies have it already.
+  // The weight in the order of the elements of a window; packed copies have this order already.
   const Matrix<T> W(packed ? nullptr : tape.memory(outputs * taps), outputs, taps);
   const Index work = strips.rows * w.out_width() * taps * outputs / 8;
   const kernels::Gemm gemm{tape.pass().execution.products};

@@ -43,7 +43,7 @@ std::uint32_t hash_of(const std::string& text) {
   return hash.value();
 }
 
-/// Hashes the bits of float or double values; those of a NaN differ between processors.
+/// Hashes the bits of float or double values. Returns nan_hash if one is a NaN, whose bits differ between processors.
 template <class T>
 std::uint32_t hash_of(View<const T> values) {
   Hash hash;
@@ -70,7 +70,7 @@ class Hashes {
  public:
   void add(std::string name, std::uint32_t hash) { list_.push_back({std::move(name), hash}); }
 
-  /// Returns them after the hash of all names.
+  /// Returns the hashes, preceded by the hash of all names.
   std::vector<NamedHash> list() && {
     std::string names;
     for (const NamedHash& hash : list_) names += hash.name + "\n";
@@ -97,7 +97,7 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
   }
 
   void step(const StepReport& report) override {
-    // A step's checkpoint is written once this function has returned.
+    // A step's checkpoint is written only after this function has returned.
     if (steps_ > 0) add_checkpoint(fmt::format("step {}", steps_));
     steps_ = report.step;
     hashes_.add(fmt::format("step {}: mean loss of the epoch", steps_), hash_of(report.loss));
@@ -114,8 +114,8 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
     hashes_.add("test: accuracy", hash_of(evaluation.score.accuracy()));
   }
 
-  /// Adds the hashes of the last checkpoint: gradient norm, state (from which the next weights follow) and weights,
-  /// after the first step individually.
+  /// Adds the hashes of the last checkpoint: gradient norm, state (which determines the next weights) and weights,
+  /// after the first step each separately.
   void add_checkpoint(const std::string& when) {
     const SafetensorsFile file(run_ + "/last.safetensors");
     Hash state, weights;

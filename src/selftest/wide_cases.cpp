@@ -63,7 +63,7 @@ void visit_operations(const std::function<void(const CheckCase&)>& visit) {
   add("mean_tokens", {x}, [](const auto& v) { return mean_tokens(v[0]); });
   add("l1_normalize_tokens", {x}, [](const auto& v) { return l1_normalize_tokens(v[0], 1e-6); });
 
-  // A scalar loss often hides a difference in the last place, so there are several.
+  // A scalar loss often hides a difference in the last bit, so there are several cases.
   for (const Index classes : {10, 11, 12, 13, 14, 15}) {
     add("label_cross_entropy", {{"logits", {1, classes}, -8, 8}}, [](const auto& v) {
       static constexpr int label = 3;

@@ -1,4 +1,4 @@
-// Operations and mechanisms at sizes that models have.
+// Operations and mechanisms at the sizes of real models.
 #pragma once
 
 #include "heed/checks/gradcheck.h"

@@ -10,7 +10,7 @@ void Arena::grow(std::size_t bytes) {
   full_ += offset_;
   offset_ = 0;
   blocks_.emplace_back(static_cast<Index>(size));
-  avoid_huge_pages(blocks_.back().data(), size);  // little of it may be used; clear() makes one block of several
+  avoid_huge_pages(blocks_.back().data(), size);  // much of it may stay unused; clear() replaces several blocks by one
 }
 
 }  // namespace heed

@@ -173,7 +173,7 @@ Var<T> Tape<T>::input(View<const T> value) {
 
 template <class T>
 Var<T> Tape<T>::parameter(ParameterId id) {
-  require(pass_.parameters, "[tape] parameter {} is used, but the pass has no parameters; start it by begin(weights)",
+  require(pass_.parameters, "[tape] parameter {} is used, but the pass has no parameters; start it with begin(weights)",
           id);
   require(id >= 0 && id < pass_.parameters->list().size(),
           "[tape] parameter {} is used, but the pass has {} parameters, counted from 0", id,
@@ -266,7 +266,7 @@ void Tape<T>::backward(Var<T> y, View<const T> cotangent) {
 
 template <class T>
 void Tape<T>::start_backward(Var<T> y, View<const T> cotangent) {
-  require(&y.tape() == this, "[tape] backward from a variable of another tape");
+  require(&y.tape() == this, "[tape] backward: the variable belongs to another tape");
   require(!backward_done_, "[tape] backward has already run; clear the tape and run the forward pass again");
   require(y.shape() == cotangent.shape(),
           "[tape] backward from a variable of shape {} with a cotangent of shape {}; the shapes must match", y.shape(),

@@ -14,7 +14,7 @@
 
 namespace heed {
 
-/// Copy of the model's and its teacher's buffers before a step, to restore after a skipped step (train.on_nonfinite).
+/// Copy of the model's and its teacher's buffers before a step, restored if the step is skipped (train.on_nonfinite).
 template <class T>
 class SavedBuffers {
  public:
@@ -42,7 +42,7 @@ class SavedBuffers {
   std::vector<T> values_;
 };
 
-/// Returns whether all weights and buffers are finite.
+/// Returns true if all weights and buffers are finite.
 template <class T>
 bool all_finite(const Parameters<T>& parameters) {
   return std::all_of(parameters.data(), parameters.data() + parameters.size(), [](T w) { return std::isfinite(w); });

@@ -13,7 +13,7 @@ namespace heed {
 
 namespace {
 
-/// Returns the number of images, at most `most`, that have no more than `elements` elements; at least 1.
+/// Returns how many images of this size have at most `elements` elements together, but at least 1 and at most `most`.
 Index images_of(Index elements, const ImageSize& size, Index most) {
   return std::clamp<Index>(elements / size.elements(), 1, most);
 }

@@ -20,7 +20,7 @@ void check_tensors(NonFinite<T>& found, const char* what, const ParameterList& l
 /// Checks the gradients of all tensors.
 template <class T>
 void check_gradients(NonFinite<T>& found, const Gradients<T>& gradients) {
-  check_tensors(found, "the gradient by ", gradients.list(), gradients,
+  check_tensors(found, "the gradient with respect to ", gradients.list(), gradients,
                 [](const ParameterSpec& spec) { return spec.trainable; });
 }
 

@@ -16,7 +16,7 @@ namespace heed {
 template <class T>
 class LanesInLockstep {
  public:
-  /// Allocates for at most `most` lanes in this process.
+  /// Allocates memory for at most `most` lanes in this process.
   LanesInLockstep(Ranks& ranks, Index most) : ranks_(ranks), lockstep_(most) {
     for (Index i = 0; i < most; ++i) lanes_.emplace_back(lockstep_, i);
   }

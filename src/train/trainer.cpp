@@ -122,8 +122,10 @@ class Run {
     const Clipping clipping = clip(gradient_.gradients(), x_.optim.clip, rules.clip_each);
     if (!std::isfinite(result.loss) || !std::isfinite(clipping.norm)) {
       if (may_skip) return skip_step();
+      // The sign of a NaN differs between processors.
+      const auto shown = [](double x) { return std::isnan(x) ? "nan" : fmt::format("{}", x); };
       diverged(fmt::format("at step {} of epoch {}: loss {}, gradient norm {}; first not finite: {}",
-                           progress_.step + 1, progress_.epoch + 1, result.loss, clipping.norm,
+                           progress_.step + 1, progress_.epoch + 1, shown(result.loss), shown(clipping.norm),
                            gradient_.first_non_finite()));
     }
 
@@ -247,7 +249,7 @@ class Run {
             images > 0 ? images / std::max(seconds_since(epoch_start_), 1e-9) : -1};
   }
 
-  /// A step before the resumption used the schedule of the epochs planned then.
+  /// Returns the rates of a step. Steps before the resumption used the schedule of the epochs planned then.
   Rates rates_at(Index step) const {
     const Index per_epoch = train_->batches();
     const Index epochs = step < files_.first_step() ? files_.epochs_before() : x_.train.epochs;

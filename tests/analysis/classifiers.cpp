@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
              boost::test_tools::per_element());
 }
 
-// The squares of such lengths overflow.
+// Features whose squared lengths overflow.
 BOOST_AUTO_TEST_CASE_TEMPLATE(neighbours_of_huge_features, T, Numbers) {
   const T most = std::numeric_limits<T>::max(), root = std::sqrt(most);
   const Features<T> teachers{Tensor<T>(Shape{3, 2}, {0, 1, -most, most, root, root}), {0, 1, 2}};
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(ridge_by_hand) {
   const Tensor<double> scores = ridge_scores(teachers, test, 2, {3, 10});
   BOOST_TEST(std::abs(scores[0] + slope * 3 * x) < 1e-14);
   BOOST_TEST(std::abs(scores[1] - slope * 3 * x) < 1e-14);
-  // A third class without examples has targets -1 throughout: the bias alone.
+  // A third class without examples has the target -1 in every row, which the bias alone fits.
   const Tensor<double> three = ridge_scores(teachers, test, 3, {3, 10});
   BOOST_TEST(std::abs(three[2] + 10 * 10 * 2 / (2 * 100 + 3.0)) < 1e-14);
 }
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(ridge_is_a_minimum) {
   for (const Index n : {30, 7}) {
     const Index width = 11;
     const Features<double> teachers{random_rows(n, width, 3), random_labels(n, classes)};
-    // Elements of W as scores: standardised unit features are test rows mean + e (sd + 1e-5).
+    // Reads W as scores: a test row mean + e (sd + 1e-5) becomes the standardised unit vector e.
     std::vector<double> mean(width), sd(width);
     for (Index c = 0; c < width; ++c) {
       for (Index i = 0; i < n; ++i) mean[c] += teachers.values[i * width + c] / n;

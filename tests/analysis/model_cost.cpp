@@ -180,7 +180,8 @@ BOOST_AUTO_TEST_CASE(operations_that_are_fused_are_counted_by_themselves) {
       ++counts[operation.operation];
     return counts;
   };
-  // Two blocks of qkv, proj, fc1, fc2, and the head; two norms per block and a final one; all tokens up to the head.
+  // Two blocks of qkv, proj, fc1, fc2, and the head; two norms per block and a final one. Layers before the head
+  // process all tokens.
   using Counts = std::map<std::string, int>;
   const Counts ends{{"patch_embedding", 1}, {"embed_tokens", 1}, {"select_token", 1}};
   Counts mul{{"linear", 9}, {"layer_norm", 5}, {"gelu", 2}, {"softmax", 2}},
@@ -204,7 +205,7 @@ BOOST_AUTO_TEST_CASE(rows_add_up_to_the_total) {
         }
         const CostRow total = cost_total(cost, query);
         BOOST_TEST((sum.counts == total.counts));
-        BOOST_TEST(sum.moved == total.moved, boost::test_tools::tolerance(1e-12));  // thirds of the weights
+        BOOST_TEST(sum.moved == total.moved, boost::test_tools::tolerance(1e-12));  // weights / 3 images
         BOOST_TEST(sum.parameters == cost.parameters);
       }
 }
@@ -220,17 +221,18 @@ BOOST_AUTO_TEST_CASE(traffic_and_memory_by_hand) {
       if (row.name == layer) return row.moved;
     return -1.0;
   };
-  // head: reads 2 numbers, 8 weights, 4 biases, writes 4.
+  // The head reads 2 elements, 8 weights and 4 biases, and writes 4.
   BOOST_TEST(moved("head", CostPass::forward, 1) == 2 + 12 + 4);
   BOOST_TEST(moved("head", CostPass::forward, 2) == 2 + 6 + 4);
-  // Backward: reads dy 4, x 2 and the weights, writes dx 2 and the weights' gradients.
+  // Its backward pass reads dy 4, x 2 and the weights, and writes dx 2 and the weights' gradients.
   BOOST_TEST(moved("head", CostPass::backward, 1) == 4 + 2 + 12 + 2 + 12);
-  // norm1's input is also the residual, whose gradient exists: reads x, statistics, dy, then dx twice.
+  // norm1's input is also the residual, so its gradient is added to one that exists: reads x, statistics and dy, and
+  // reads and writes dx.
   BOOST_TEST(moved("blocks.0.norm1", CostPass::backward, 1) == 2 + 2 + 2 + 2 * 2 + 2 * 4);
   // The image's only pixel gets no gradient.
   BOOST_TEST(moved("patch_embed.proj", CostPass::backward, 1) == 2 + 1 + 1 + 2 * 4);
-  // Saved: patch 1 and its embedding 2, + positions 2, norms of 2 with 2 statistics (three), qkv 6, attention 2 with
-  // its map, whose rows take 16, proj 2, fc1 3, gelu 3, fc2 2, mean 2, head 4.
+  // Elements saved: patch 1 and its embedding 2, sum with positions 2, three norms of 2 with 2 statistics, qkv 6,
+  // attention 2 with its map, whose rows take 16, proj 2, fc1 3, gelu 3, fc2 2, mean 2, head 4.
   BOOST_TEST(cost.kept == 1 + 2 + 2 + 3 * 4 + 6 + (2 + 16) + 2 + 3 + 3 + 2 + 2 + 4);
 }
 

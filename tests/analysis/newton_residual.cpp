@@ -13,7 +13,7 @@ using kernels::NewtonStart;
 
 namespace {
 
-/// Returns H D H / 4 for a Hadamard matrix H: eigenvalues D, no negative elements if the first dominates.
+/// Returns H D H / 4 for a Hadamard matrix H, with eigenvalues d. No element is negative if the first dominates.
 std::vector<double> with_eigenvalues(const std::array<double, 4>& d) {
   constexpr int hadamard[4][4] = {{1, 1, 1, 1}, {1, -1, 1, -1}, {1, 1, -1, -1}, {1, -1, -1, 1}};
   std::vector<double> A(16);
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(residuals_are_what_the_eigenvalues_say) {
   }
 }
 
-// SOFT, Proposition 1, second half: the iterates approach the inverse monotonously. An eigenvalue l of A has the
+// SOFT, Proposition 1, second half: the iterates approach the inverse monotonically. An eigenvalue l of A has the
 // iterates (1 - (1 - a l^2)^(2^k)) / l, so the Frobenius norm of the difference is a sum of four squares. Rounding
 // errors in an unconverged direction double in each step, for about 14 steps: 2^14 eps / 0.05 = 7e-11.
 BOOST_AUTO_TEST_CASE(iterates_approach_the_inverse) {
@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(iterates_approach_the_inverse) {
       });
 }
 
-// The bound is 0.32 |A| / l_1 / 2^(k/2), or the largest eigenvalue's 0.8^(2^k), for any other eigenvalues: nearly
-// singular Gram matrices of close rows on a line.
+// The bound is 0.32 |A| / l_1 / 2^(k/2), or 0.8^(2^k) of the largest eigenvalue, whatever the others are. The matrices
+// are nearly singular: Gram matrices of close rows on a line.
 BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
   constexpr Index m = 16, iterations = 25;
   for (const double spread : {0.01, 0.3, 1.0, 3.0}) {

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(by_numpy_and_by_paths) {
                           0.2860624134, 0.3137697553, 0.4001678313});
 }
 
-// Rows are divided by the sum of magnitudes, for (-3, 1) + (1, 0) 3; a zero row is not divided.
+// Rows are divided by their sums of magnitudes: 3 for (-3, 1) + (1, 0). A zero row is not divided.
 BOOST_AUTO_TEST_CASE(negative_weights) {
   AttentionRollout rollout;
   rollout.add(Tensor<float>(Shape{1, 2, 2}, {-3, 1, 0, -1}).view());

@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(accuracies_scatter_as_counts_do) {
   BOOST_CHECK_THROW(counting_variance(negative, 16), Error);
 }
 
-// Possible in a hand-edited file.
+// A hand-edited file may contain any finite value.
 BOOST_AUTO_TEST_CASE(numbers_too_small_or_too_large_to_be_squared) {
   const std::vector<double> steps{1, 2, 4}, others{2, 3, 7};
   const auto samples = [&](double unit) {

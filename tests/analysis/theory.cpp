@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(variances_of_dot_products_and_distances) {
   }
 }
 
-// Proposition 1, for maps of random queries and keys: f is concave, and with the identity added it is nearer to r / N
-// and the equivalent rank is higher.
+// Proposition 1, for maps of random queries and keys: f, the cumulative share of singular values, is concave; with the
+// identity added it is nearer to r / N and the equivalent rank is higher.
 BOOST_AUTO_TEST_CASE(the_identity_homogenises_adder_maps) {
   constexpr Index N = 50;
   for (const Index d : {4, 16, 64}) {
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
       norm += std::abs(k[i]);
       largest = std::max(largest, std::abs(v[i]));
     }
-    // Sums in float, as in half-precision units; results are stored as halves.
+    // Sums are computed in float, as in half-precision units; results are stored as halves.
     for (std::size_t i = 0; i < k.size(); ++i) {
       exact += k[i] / norm * v[i];
       plain += k[i] * v[i];
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(sima_in_half_precision) {
   BOOST_TEST(half(1 + 0x1p-11) == 1);
 }
 
-// SOFT, Proposition 1: |A A_k A - A| falls monotonously for sufficiently small a, down to rounding. The landmarks lie
+// SOFT, Proposition 1: |A A_k A - A| falls monotonically for sufficiently small a, down to rounding. The landmarks lie
 // on a line, some close to each other.
 BOOST_AUTO_TEST_CASE(the_residual_of_soft_falls_monotonously) {
   constexpr Index m = 12;

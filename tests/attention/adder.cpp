@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
   check_near(without.at("dv"), {0.75, 0.25});
 }
 
-// Maps and outputs of several heads and images; for the identity, as many keys as queries.
+// Compares maps and outputs of several heads and images; with the identity, there are as many keys as queries.
 BOOST_AUTO_TEST_CASE(by_definition) {
   constexpr Index heads = 2, d = 3, e = 2;
   for (const char* score_grad : {"sign", "hardtanh"})
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(far_apart_tokens) {
   }
 }
 
-// All distances are zero: a uniform map, and zero gradients by q and k.
+// All distances are zero: a uniform map, and zero gradients of q and k.
 BOOST_AUTO_TEST_CASE(identical_tokens) {
   const Tensors r = run_mechanism<double>("adder", {}, given(1, {7, 7, 7}, {7, 7, 7}, {1, 2, 6}, {1, 2, 3}));
   for (Index i = 0; i < 9; ++i) BOOST_TEST(r.at("map")[i] == 1.0 / 3 + (i % 4 == 0));

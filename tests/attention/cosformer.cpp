@@ -63,7 +63,7 @@ void check(const char* reweight, Index N, Index M, const Weight& weight, const A
 BOOST_AUTO_TEST_SUITE(cosformer)
 
 // q = (2, -1), k = (1, 3), v = (4, 8). Without weights A = (2, 6) / (8 + eps) for the first query; the second has no
-// positive channel, which gives 0. 1d: cos(pi/2 / 2) = sqrt(1/2) between the two tokens.
+// positive channel, which gives 0. With 1d, the weight between the two tokens is cos(pi/2 / 2) = sqrt(1/2).
 BOOST_AUTO_TEST_CASE(by_hand) {
   const Tensors x{{"q", tokens(2, 1, {2, -1})}, {"k", tokens(2, 1, {1, 3})}, {"v", tokens(2, 1, {4, 8})}};
   const Tensors none = run_mechanism<double>("cosformer", {}, x);

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(shorter_sequences_by_definition) {
   }
 }
 
-// Zero position embeddings leave the content lambda.
+// Zero position embeddings leave only the content lambda.
 BOOST_AUTO_TEST_CASE(without_positions) {
   const Tensors x = random_operands(9, 9);
   Tensors with = x;

@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
                      definition);
 }
 
-// With the identity as projection it is softmax attention.
+// With the identity as projection, Linformer is softmax attention.
 BOOST_AUTO_TEST_CASE(of_the_identity) {
   const Index M = 9;
   Tensors x{{"q", random_tensor({2, 2, 7, 4}, 1, 2)},

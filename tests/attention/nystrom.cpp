@@ -92,7 +92,7 @@ Tensors operands(Index N, Index M) {
 
 BOOST_AUTO_TEST_SUITE(nystrom)
 
-// One landmark, the mean of all: A and F are ones. Z: w = 1 is a fixed point, so Z = 1. q = k = (ln 3, -ln 3) has mean
+// One landmark, the mean of all: A and F are ones. w = 1 is a fixed point, so Z = 1. q = k = (ln 3, -ln 3) has mean
 // 0, so that B = (1/2, 1/2), and out = mean of v.
 BOOST_AUTO_TEST_CASE(one_landmark_by_hand) {
   const double ln3 = std::log(3.0);

@@ -16,7 +16,7 @@ namespace {
 constexpr AttentionShape grid{.grid_height = 2, .grid_width = 4};
 constexpr Index images = 2, heads = 3, dim = 12, N = 8;
 
-/// Returns random operands and parameters of a mechanism on that grid; empty if it does not support the grid.
+/// Returns random operands and parameters of a mechanism on `grid`; empty if it does not support the grid.
 Tensors operands(const Mechanism& mechanism) {
   const AttentionLayout layout = mechanism.layout(dim, heads);
   const AttentionShape shape = layout.among(N, grid);
@@ -39,7 +39,7 @@ Tensors operands(const Mechanism& mechanism) {
   return x;
 }
 
-/// Calls f(label, mechanism, options, operands) for each variant of each mechanism on that grid.
+/// Calls f(label, mechanism, options, operands) for each variant of each mechanism on `grid`.
 template <class F>
 void for_each_variant(const F& f) {
   for (const MechanismEntry& entry : mechanisms())
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(biases_of_local_aft) {
   check_near(run_mechanism<float>("aft", options, x).at("picture.biases"), {0, 0, 0, 10, 11, 0, 0, 21, 22});
 }
 
-// Channels k = (0, ln 2) and (ln 3, 0): divided by the largest, (1/2, 1) and (1, 1/3).
+// Exps of the channels k = (0, ln 2) and (ln 3, 0), divided by the largest, are (1/2, 1) and (1, 1/3).
 BOOST_AUTO_TEST_CASE(keys_of_aft) {
   const double ln2 = std::log(2.0), ln3 = std::log(3.0);
   const Tensors x{
@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(keys_of_aft) {
   check_near(results.at("picture.keys"), {0.5, 1, 1, 1.0 / 3}, 1e-6);
 }
 
-// The biases of a head at their positions in the window.
+// The picture has the biases of a head at their positions in the window.
 BOOST_AUTO_TEST_CASE(biases_of_conv_aft) {
   Tensors x = operands(*make_mechanism("aft", {{"variant", "conv"}, {"reparam", "false"}}));
   const Tensors results = run_mechanism<float>("aft", {{"variant", "conv"}, {"reparam", "false"}}, x, grid);

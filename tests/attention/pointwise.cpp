@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(alpha_and_causal) {
   check_near(r.at("dk"), {(5 - 10) / 2.0, -7});
 }
 
-// Every phi, alpha and divisor: M keys, or for a growing text the longest, whatever its length.
+// Every phi, alpha and divisor. The divisor is the number of keys M; for growing texts, that of the longest text.
 BOOST_AUTO_TEST_CASE(by_definition) {
   const std::pair<const char*, double (*)(double)> functions[] = {
       {"relu", [](double s) { return std::max(s, 0.0); }},

@@ -119,8 +119,8 @@ Tensor<double> widened(const Tensor<double>& x, Index channels, double factor = 
   return wide;
 }
 
-// Enough channels for the backward pass to split the keys, with a saved map and with a recomputed one; compared with
-// the nonzero channels alone, for which it processes all keys at once.
+// With enough channels, the backward pass splits the keys, with a saved map and with a recomputed one. Results are
+// those of the nonzero channels alone, for which the backward pass processes all keys at once.
 BOOST_AUTO_TEST_CASE(parts_of_keys) {
   const Index d = 2;
   for (const auto& [N, channels] : {std::pair<Index, Index>{150, 700}, {700, 16}})

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(dense_by_hand) {
   check_near(r.at("db1"), {dY});
 }
 
-// The rows of A are those of (1, 3) and (1, 1); causal, the first is (1, 0).
+// The rows of A are those of (1, 3) and (1, 1); with causal=true, the first is (1, 0).
 BOOST_AUTO_TEST_CASE(random_by_hand) {
   Tensors x{{"v", tokens(2, 1, {4, 8})}};
   x["logits"] = Tensor<double>(Shape{1, 2, 2}, {0, std::log(3.0), 7, 7});

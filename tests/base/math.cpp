@@ -40,7 +40,7 @@ auto of_any_size(double low, double high) {
   return [=](double share) { return std::exp(std::log(low) + (std::log(high) - std::log(low)) * share); };
 }
 
-/// Returns true if equal, both NaN, or as close as two results of the C library.
+/// Returns true if a and b are equal, both NaN, or as close as two results of the C library.
 bool agree(double a, double b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) && std::isnan(b);
   return (a == b && std::signbit(a) == std::signbit(b)) || std::abs(a - b) <= 8 * unit * std::abs(b);
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(ends_of_ranges_are_those_of_the_c_library) {
   for (double x = 709.78; x < 709.79; x += 1e-6) BOOST_TEST_REQUIRE(agree(math::exp(x), std::exp(x)));
 }
 
-// In float, 999 of 1000 results are correctly rounded; the others are adjacent to that.
+// In float, 999 of 1000 results are correctly rounded; the others are adjacent to the correctly rounded number.
 BOOST_AUTO_TEST_CASE(floats_are_rounded_once) {
   Index rounded = 0;
   for (Index i = 0; i < trials; ++i) {

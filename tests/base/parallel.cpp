@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time) {
   for (const Index sum : sums) BOOST_TEST(sum == 200 * 435 * 3);
 }
 
-// Outer and inner iterations sleep equally long: 32 open iterations, the product, during the inner ones.
+// Outer iterations sleep as long as their inner ones, during which 8 x 4 = 32 iterations are open.
 BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   const auto self = std::this_thread::get_id();
   Index elsewhere = 0;
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   BOOST_TEST(elsewhere == 0);
 }
 
-// All threads sleep in iterations while the loop is open; in half of that time a single iteration is longer.
+// Two threads sleep in iterations while the loop is open, so they are busy for at most twice that time.
 BOOST_AUTO_TEST_CASE(loops_are_measured) {
   const WithThreads with(2);
   parallel_for(2, [](Index) {});

@@ -1,4 +1,4 @@
-// Lines on measured kernels: those below what is expected, and the shares of a pass over long rows.
+// Printed lines about measured kernels: kernels slower than expected, and the shares of a pass over long rows.
 #include "heed/bench/kernels.h"
 
 #include <boost/test/unit_test.hpp>

@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(kinds_are_by_mechanism_and_choice) {
   }));
 }
 
-// Options of [attention.NAME] override those of [attention]; a list, of values by stage, has no kind.
+// Options of [attention.NAME] override those of [attention]; a list of values by stage has no kind.
 BOOST_AUTO_TEST_CASE(variants_are_those_of_each_mechanism) {
   const auto variants = [](const std::string& model, const std::vector<std::string>& sets) {
     return Workload(load_experiment("models/" + model + "-micro.toml", sets), 8).variants;
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(amounts_by_hand) {
       expected[amount::products] = 2 * (back ? 60 : 40) * 7 / rate(Resource::gemm);
       expected[amount::distances] = 10 * 7 / rate(back ? Resource::clamp : Resource::l1);
       expected[amount::exponentials] = (back ? 1 : 3 + 4 + 5 + 6 + 7 + 8) * 7 / rate(Resource::exp);
-      // Backward, fewer operations are left than the contractions and distances have.
+      // Backward, contractions and distances account for all operations, so no elementary ones remain.
       expected[amount::elementary] = (back ? 0 : 100 + 200 + 9 - 2 * 40 - 3 * 10) * 7 / rate(Resource::multiply_add);
       expected[amount::activations] = 4 * (back ? 17 : 11) * 7 / rate(memory);
       expected[amount::weights] = 4 * (back ? 19 : 13) / rate(Resource::l3_cache);
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(step_amounts_by_hand) {
         BOOST_TEST(microbatch_sizes(work, training) == std::vector<Index>(3, 8), boost::test_tools::per_element());
         const double bytes = 4 * static_cast<double>(make_model(x)->parameters().trainable_elements());
         const bool together = family == "cvt";
-        // Three projections of each of four blocks; a norm has two sums forward and one backward.
+        // Each of four blocks has three projections with norms; a norm has two sums forward and one backward.
         const double norms = together ? 3 * 3 * 4 : 0;
         std::vector<double> expected(step_amount::count);
         expected[step_amount::once] = 1;

@@ -9,7 +9,7 @@ using namespace heed;
 
 namespace {
 
-/// Returns "3: dv = A^T dout" for each step that computes a gradient.
+/// Returns each step that computes a gradient, such as "3: dv = A^T dout".
 std::vector<std::string> found_steps(const std::string& source, const std::string& tensor) {
   std::vector<std::string> found;
   for (const BackwardStep& step : backward_steps(source, tensor)) found.push_back(step.number + ": " + step.text);

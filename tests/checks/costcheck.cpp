@@ -14,7 +14,7 @@ using namespace heed;
 
 namespace {
 
-/// Sets of different sizes, and some with equal numbers of keys and queries.
+/// Sizes B, H, N, M, d, e of several shapes, some with N = M.
 const std::vector<std::vector<Index>> some_sizes{{2, 3, 8, 8, 4, 4}, {1, 2, 4, 4, 7, 7}, {2, 2, 9, 9, 5, 5},
                                                  {2, 1, 1, 1, 3, 3}, {2, 3, 5, 7, 4, 4}, {1, 2, 6, 4, 5, 5}};
 

@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(where_and_how_many) {
   BOOST_TEST(d.got == d.expected + 1);
 }
 
-// The largest relative error, wherever it is among smaller ones; of equal errors the first.
+// The worst element has the largest relative error, wherever it is; ties go to the first.
 BOOST_AUTO_TEST_CASE(the_worst_of_many) {
   for (const Index worst : {0, 1, 57, 118, 119}) {
     const Diagnosis d =
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(the_worst_of_many) {
     BOOST_TEST(d.got == 3 * drawn({2, 3, 5, 4})[worst]);
     BOOST_TEST(d.expected == drawn({2, 3, 5, 4})[worst]);
   }
-  // Relative to the larger: an error of 1 at 1 is worse than one of 10 at 100.
+  // Errors are relative to the larger magnitude: an error of 1 at 1 is worse than one of 10 at 100.
   const Tensor<double> expected(Shape{4}, {100, 1, 50, 1}), got(Shape{4}, {110, 2, 45, 2});
   const std::vector<std::string> axes{"element"};
   BOOST_TEST((diagnose(got.view(), expected.view(), axes, {1e-6, 1e-3}).worst == Place{1}));
@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(factors_by_name) {
   check_found(times(5), ErrorKind::factor, "5 times what it should be; perhaps (5 tokens)");
   check_found(times(-3), ErrorKind::factor, "-3 times what it should be; perhaps -3");
   check_found(times(1.37), ErrorKind::factor, "like 1.37 times what it should be");
-  // Without sizes, for comparing shapes.
+  // `factors` lists the explanations without sizes, to compare them between shapes.
   BOOST_TEST(times(-0.5).factors == (std::vector<std::string>{"-1/2", "-1/(images)", "-1/sqrt(channels)"}),
              boost::test_tools::per_element());
 }

@@ -112,13 +112,13 @@ BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
   BOOST_TEST(!all_passed(overwrites));
 }
 
-// Errors slightly above each threshold are detected, and slightly below they pass: 1e-6 of the gradient, of at least a
-// thousandth of the tensor's largest, and of at least 1e-6. Differences of linear functions are exact to about 1e-10.
+// Errors slightly above each threshold fail, and those slightly below pass. The threshold is 1e-6 of the gradient, or
+// of a thousandth of the tensor's largest, or of 1e-6. Differences of linear functions are exact to about 1e-10.
 BOOST_AUTO_TEST_CASE(errors_near_the_thresholds) {
   const auto always = [](double value) { return [=](Index) { return value; }; };
   BOOST_TEST(all_passed(lines(always(1), always(0.8e-6))));
   BOOST_TEST(!all_passed(lines(always(1), always(1.3e-6))));
-  // Every other slope is a ten-thousandth of the largest: the limit is 1e-9 of that.
+  // Every other slope is a ten-thousandth of the largest, for which the limit is 1e-9 of the largest.
   const auto uneven = [](Index i) { return i % 2 == 0 ? 1.0 : 1e-4; };
   const auto of_small = [](double value) { return [=](Index i) { return i % 2 == 0 ? 0.0 : value; }; };
   BOOST_TEST(all_passed(lines(uneven, of_small(0.5e-9))));

@@ -1,4 +1,4 @@
-// The text of findings, whole, for invented rows: the table, each wrong gradient with its elements, the wrong costs.
+// The whole text of findings for invented rows: the table, each wrong gradient with its elements, the wrong costs.
 #include "heed/checks/report.h"
 
 #include <boost/test/unit_test.hpp>
@@ -10,7 +10,7 @@ using namespace heed;
 
 namespace {
 
-/// Returns a row of a tensor [2, 3] whose elements are these; passed if they are the expected 1 to 6.
+/// Returns a row of a tensor [2, 3] with the elements `got`; it passes if they are the expected 1 to 6.
 CheckRow invented(const std::string& operation, const std::string& tensor, const std::vector<double>& got) {
   CheckRow row{.operation = operation, .tensor = tensor, .elements = 6, .axes = {"row", "column"}};
   row.all_got = row.all_expected = Tensor<double>(Shape{2, 3});
@@ -74,8 +74,8 @@ BOOST_AUTO_TEST_CASE(the_table_and_its_sums) {
       "0 of 0 stated costs equal the executed operations");
 }
 
-// Wrong gradients of a tensor with one pattern are shown once, by the case with the most elements, with the
-// explanations that fit all; other patterns and tensors apart; then the tensors that are right in all cases.
+// Wrong gradients of a tensor with one pattern are shown once, by the case with the most elements and the explanations
+// that fit all; other patterns and tensors separately. Tensors that are right in all cases come last.
 BOOST_AUTO_TEST_CASE(wrong_gradients_of_one_kind_are_one) {
   CheckRow larger = invented("op, b", "x", {0.5, 1, 1.5, 2, 2.5, 3});
   larger.elements = 8;

@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(options_of_a_mechanism_need_a_block_with_it) {
              ":4: 'attention.sima': no block uses this mechanism; expected one of soft");
 }
 
-// Runs of earlier versions recorded options of a base's other mechanism.
+// Runs of earlier versions also recorded options that the base set for a different mechanism.
 BOOST_AUTO_TEST_CASE(a_recorded_configuration_may_hold_options_of_other_mechanisms) {
   const TemporaryDirectory directory;
   write_file(directory / "x", tiny + "[attention.sima]\nscale = 2\n");
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(keys_have_few_parts) {
   BOOST_TEST(error("a = " + std::string(200'000, '[')).starts_with(":10: not valid TOML: "));
 }
 
-// Each of these made the library classify characters outside its range as spaces; heed moves them elsewhere.
+// In each of these texts, the TOML library classifies a character beyond its range as a space; heed works around this.
 BOOST_AUTO_TEST_CASE(letters_beyond_ascii_stand_in_strings_and_comments_only) {
   const std::string beyond = "\xc3\xa9 \xe2\x80\x8b \xef\xbf\xbd \xf0\x9f\x98\x80";  // of two, three and four bytes
   for (const std::string text : {"a = [2\xc3\xa9]", "a = [2 \xc3\xa9", "\xc3\xa9 = 1", "a = \xc3\xa9", "[\xc3\xa9]",

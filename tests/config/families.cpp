@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(a_family_has_its_own_keys) {
                 {"models/cvt-micro.toml:", "'model.depth': expected an integer, found a list"});
   check_refused("vit-micro", {"model.family=xcti"}, {"--set: [model] family = 'xcti'", "'xcit'"});
   check_refused("xcit-micro", {"model.family=resnet"}, {"--set: [model] family = 'resnet'; expected one of vit, xcit"});
-  // A stride of [data] is not suggested: it is not what the user means here.
+  // A stride of [data] is not suggested, since a key of [model] is meant.
   check_refused("xcit-micro", {"model.stride=2"},
                 {"stride is not a key of family = \"xcit\"; expected one of family, image"});
 }

@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(a_teacher_has_a_table) {
   BOOST_TEST(words_of(keys_printed(x, "dino")).size() == 15u);
 }
 
-// Each key alone has a line that names it, and none where its condition is met.
+// Each key alone causes a warning that names it, and none if its condition is met.
 BOOST_AUTO_TEST_CASE(a_key_has_an_effect_under_its_condition_only) {
   struct Need {
     std::string set;

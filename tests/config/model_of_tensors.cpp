@@ -1,4 +1,4 @@
-// The model of a file's tensors: each key that tensors determine is found again, and the keys of an error fit the file.
+// The model of a file's tensors: each key that tensors determine is recovered, and the keys in an error fit the file.
 #include "heed/config/model_of_tensors.h"
 
 #include "heed/base/split.h"
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(each_key_is_found_again) {
       c.change(m);
       const ModelConfig found = model_of_tensors("file", shapes_of(m), m.qk_norm ? 0 : m.heads).model;
       BOOST_TEST(fields_of(found) == fields_of(m));
-      // The same as overrides, beside the number of classes.
+      // With the number of classes, the overrides give the same model.
       std::vector<std::string> sets = sets_of_tensors(found);
       sets.push_back(fmt::format("model.classes={}", m.classes));
       BOOST_TEST(fields_of(load_sets(sets).model) == fields_of(m));

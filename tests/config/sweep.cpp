@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(later_lines_win) {
   const auto epochs = [&](const std::string& text, const std::vector<std::string>& sets = {}) {
     return load(text, sets).back().experiment.train.epochs;
   };
-  BOOST_TEST(epochs(files()) == 5);  // its file overrides the file's base
+  BOOST_TEST(epochs(files()) == 5);  // the arm's file overrides its base
   BOOST_TEST(epochs(files() + "[train]\nepochs = 6\n") == 6);
   BOOST_TEST(epochs(files() + "[train]\nepochs = 6\n[arms.sima]\ntrain.epochs = 7\n") == 7);
   BOOST_TEST(names(files() + "[arms.sima]\n[arms.other]\nbase = \"" + plain() + "\"\nmodel.heads = 1\n") ==

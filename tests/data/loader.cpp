@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_limit_is_one_of_training_images) {
   check_error([&] { split_validation(1000, config, 1); }, {"data.limit is -1"});
 }
 
-// Validation images recorded by a run by name, and a limit of the training images.
+// Validation images are those that a run recorded by name; the limit applies to training images.
 BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   DataConfig config;
   config.path = "images";
@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
   BOOST_TEST(images.size() > 10u);
   BOOST_TEST((contents(loader, 1) != first));
   BOOST_TEST((contents(other, 0) != first));
-  // It depends on the image, not on its position in the epoch.
+  // Augmentation depends on the image, not on its position in the epoch.
   std::vector<Index> backwards = all_images(16);
   std::reverse(backwards.begin(), backwards.end());
   Loader<float> reversed(data, backwards, config, {size, 16, 1, true});
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(augmentation_differs_by_image_epoch_and_seed) {
   for (Index i = 0; i < 16; ++i) BOOST_TEST((image(mirrored, i) == image(first, 15 - i)));
 }
 
-// Two batches of 4 are prefetched while the reader has the first; the pause would allow a third by mistake.
+// Two batches of 4 are prefetched while the reader has the first; the pause gives a faulty loader time for a third.
 BOOST_AUTO_TEST_CASE(the_batch_in_use_is_not_overwritten) {
   const Counting data;
   Loader<float> loader(data, all_images(40), {}, {size, 4, 1, false});
@@ -429,13 +429,13 @@ BOOST_AUTO_TEST_CASE(erasing_is_as_likely_as_asked_and_after_normalisation) {
       }
       erased += changed > 0;
     }
-    // Ten tries of a rectangle all fail almost never.
+    // All ten attempts at a rectangle almost never fail.
     BOOST_TEST(erased == (probability == 0 ? 0 : count));
     if (probability == 1) BOOST_TEST(noise.size() > 500u);  // each image has noise of its own
   }
 }
 
-// Views of an unchanged image are the image resized, at the place of their image and number.
+// Views of an unchanged image are the resized image, at the index of their image and view.
 BOOST_AUTO_TEST_CASE(views_stand_beside_their_image) {
   const MemoryDataset data = pattern_dataset(6, {3, 10, 10}, 3);
   DataConfig config;
@@ -476,7 +476,7 @@ BOOST_AUTO_TEST_CASE(views_stand_beside_their_image) {
     BOOST_TEST(batch.labels[static_cast<std::size_t>(i)] == first % 3);
   }
   BOOST_TEST(labels.size() == 3u);
-  // With crops, every view of every image is another.
+  // With crops, all views of all images differ.
   dino.global_scale = {0.3, 0.6}, dino.local_scale = {0.1, 0.3};
   Loader<float> cropping(data, {1, 4, 5}, config, {large, 3, 7, true, 1, dino});
   cropping.start(2);

@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
   sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};
   const Colour most = over_grey(sequential_colour(1), 0), least = over_grey(diverging_colour(-1), 0);
   Image image = draw_attention(sheet);
-  BOOST_TEST(count(image, most) > 4 * 76 * 76 - 1);  // the largest patch of each map
+  BOOST_TEST(count(image, most) > 4 * 76 * 76 - 1);  // the patch with the largest weight of each map
   BOOST_TEST(count(image, least) == 0);
   sheet.rows[0].weights[0] = -3;
   image = draw_attention(sheet);
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
   BOOST_TEST(count(image, least) >= 76 * 76 - 2 * 25);  // without its dash
 }
 
-// Patches of 76 x 76; white on dark colours, dark on light ones, none on numbers near zero.
+// Patches of 76 x 76 with dashes: white on dark colours, dark on light ones, none for weights near zero.
 BOOST_AUTO_TEST_CASE(negative_weights_have_a_dash) {
   AttentionSheet sheet = small_sheet();
   sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_single_point_has_room_around_it) {
   }
 }
 
-// Ticks between such close values would be equal.
+// Ticks between values as close as these would be equal.
 BOOST_AUTO_TEST_CASE(values_that_differ_by_a_last_digit_have_room_around_them) {
   for (const double value : {1.0, 1e-300, 1e300}) {
     const std::string picture = svg({"", "", "", false, {{"a", {{0, value}, {1, value * (1 + 1e-15)}}}}, {}});
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(marks_and_legend_by_hand) {
   }
 }
 
-// Every tenth of 100 points, in the middle of each ten, and one in the legend; each line in its own colour.
+// Markers are at every tenth of 100 points, in the middle of each ten, and in the legend; colours differ.
 BOOST_AUTO_TEST_CASE(lines_have_about_ten_markers) {
   LineChart chart{"", "", "", false, {{"a", {}}, {"b", {{0, 0}, {99, 1}}}}, {}};
   for (int i = 0; i < 100; ++i) chart.lines[0].points.emplace_back(i, i % 2);

@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(image_told_and_truth_stand_side_by_side) {
   BOOST_TEST((pixel(sheet, 3 * 4, 0) == Colour{255, 255, 255}));
 }
 
-// In patches of 20 pixels.
+// Patches are 20 pixels wide.
 BOOST_AUTO_TEST_CASE(large_patches_have_the_initial_of_their_class) {
   const std::vector<std::string> names{"background", "zero", "one"};
   const Image sheet = patch_sheet({picture(200, {1, 0, 0, 0}, {0, 2, 0, 0})}, names, 2, 10);

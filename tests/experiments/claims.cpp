@@ -85,7 +85,7 @@ case $1 in
 esac
 )sh";
 
-/// experiments/ with that stand-in.
+/// A copy of experiments/ that uses the stand-in for heed.
 struct Claims {
   TemporaryDirectory directory;
 
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
   check_contains(table(), {"\nsoft-newton,residual,1,1,diverged,,", "\nsoft-newton,residual,2,1,diverged,,",
                            "\nsoft-newton,residual,3,0.003,finished,,", "\naft-local,simple,2,4,diverged,,",
                            "\naft-local,simple,3,2.03,finished,,"});
-  // So are a diverged run of experiments/tools/transfer, with its evaluations, and a run with a diverged initial model.
+  // A run of experiments/tools/transfer, with its evaluations, and one with a diverged initial model diverged too.
   check_contains(table(), {"\naft-fine-tuning,from-softmax,3,0.1,diverged,10000,fedcba9876543210,0.0.1\n",
                            "\naft-fine-tuning,from-softmax:40,3,0.1,diverged,10000,",
                            "\naft-fine-tuning,from-softmax,2,0.602,finished,10000,",
@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
     BOOST_TEST(entry.path().extension() != ".part", entry.path().string());
 
-  // The last epoch's weights are evaluated once; existing results are reused, except by experiments/transfer.
+  // The last epoch's weights are evaluated once; existing results are reused, except by experiments/tools/transfer.
   const auto measured = [&] {
     std::vector<std::string> lines = lines_of(read_file(directory / "evaluated"));
     std::erase_if(lines, [](const std::string& line) { return line.find("/last.safetensors") == std::string::npos; });
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
     BOOST_TEST(page.status == 0, page.errors);
     const std::string text = read_file(directory / "claims.md");
     BOOST_TEST(text.find("ot run yet") == std::string::npos);
-    check_contains(text, {"rows for 25 of them", "**all have run**.", "Of 25 rows all have run.",
+    check_contains(text, {"tests 25 of them in small models; **all have results**.", "Of 25 rows all have results.",
                           "misses the true difference once in twenty times", "(diverged: seed 1, 2, 3)",
                           "pictures/claims-alpha.png", "| undecided |", "1.2, not tested"});
     // The summary has all compared arms, and the untested values.
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(the_page_says_how_many_have_run, *boost::unit_test::precond
   const CommandResult page = run("experiments/claims/page one.csv -o claims.md");
   BOOST_TEST(page.status == 0, page.errors);
   const std::string text = read_file(directory / "claims.md");
-  check_contains(text, {"rows for 25 of them, to be tested in small; **1 has run so far**", "Of 25 rows 1 has run."});
+  check_contains(text, {"tests 25 of them in small models; **1 has a result so far**", "Of 25 rows 1 has a result."});
 }
 
 BOOST_AUTO_TEST_CASE(the_adaptive_rate_is_held_against_the_better_fixed_one) {

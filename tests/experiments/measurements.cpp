@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(errors_need_measurements) {
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
 }
 
-// Without a configuration or a measurement no error is printed.
+// Zero configurations or measurements are rejected, since there would be no prediction errors.
 BOOST_AUTO_TEST_CASE(no_errors_of_nothing) {
   for (const std::string option : {"--count", "--rounds"}) {
     const CommandResult none = run_command("experiments/tools/time-errors " + option + " 0 --heed " + heed_program());

@@ -29,7 +29,7 @@ torch.FloatStorage, utils._rebuild_tensor_v2 = FloatStorage, _rebuild_tensor_v2
 
 
 class Tensor:
-    """Elements from `offset` on of the storage `key`, which has `count`."""
+    """The elements from `offset` on of the storage `key`, which has `count` elements."""
 
     def __init__(self, key, count, offset, shape, strides):
         self.arguments = (Storage(key, count), offset, shape, strides, False, OrderedDict())

@@ -174,8 +174,8 @@ BOOST_AUTO_TEST_CASE(sequences_in_bits_and_by_labels) {
   BOOST_TEST(line_that_begins(lines, "pixels-micro,softmax,1,finished,").find(",,") == std::string::npos);
 }
 
-// The page's tables belong to the runs beside the script, and these to its current sweeps: the same arms and seeds, the
-// same configurations, the same costs.
+// The page's tables are those of the runs recorded beside the script, which match its current sweeps: the same arms and
+// seeds, the same configurations, the same costs.
 BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
   const std::string page = read_file("experiments/README.md");
   for (const auto& [subject, sweeps] : {std::pair<std::string, std::vector<std::string>>  //

@@ -8,7 +8,7 @@
 namespace heed::test {
 
 struct Reader {
-  const char* name;  ///< also of its directory in tests/fuzz/corpus
+  const char* name;  ///< name of the reader and of its directory in tests/fuzz/corpus
   const char* file;  ///< name of the file to read
   void (*read)(const std::string& directory);
 };

@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(files_of_vit_deit_and_dinov2_become_timms) {
     }
 }
 
-// There, registers have no positions, and the class token has one.
+// In these files, registers have no positions, and the class token has one.
 BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
   for (const ParameterSpec& spec : ours.list()) {
     const ParameterId id = ours.list().find(spec.name);
     const View<const float> a = ours[id], b = std::as_const(read)[id];
-    // Rounded twice: - 0.25, + 0.25.
+    // Each value is rounded twice: at - 0.25 and at + 0.25.
     for (Index i = 0; i < a.size() && !spec.name.starts_with("head."); ++i)
       BOOST_REQUIRE_SMALL(static_cast<double>(a[i] - b[i]), 1e-7);
   }

@@ -15,7 +15,7 @@ inline ModelConfig published_vit() {
   return m;
 }
 
-/// A tensor of timm's under Hugging Face's name; qkv layers are cut.
+/// A file of timm's tensors under Hugging Face's names; qkv layers are split.
 class TheirFile {
  public:
   explicit TheirFile(const Parameters<float>& ours, bool dinov2) : ours_(ours), dinov2_(dinov2) {
@@ -27,7 +27,7 @@ class TheirFile {
     std::fill(tensor.begin(), tensor.end(), value);
   }
 
-  /// Replaces `what` in all names.
+  /// Replaces `what` by `by` in all names.
   void rename(const std::string& what, const std::string& by) {
     std::map<std::string, Tensor<float>> renamed;
     for (const auto& [name, tensor] : tensors_) renamed[replaced(name, what, by)] = tensor;

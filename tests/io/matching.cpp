@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(softmax_into_soft_takes_q_and_v) {
   BOOST_TEST(std::equal(to.begin() + 16 * 16, to.end(), from.begin() + 32 * 16));
 }
 
-// As in the paper: v only, no positions, no class token.
+// Loads v only, without positions and class token, as in the paper.
 BOOST_AUTO_TEST_CASE(parts_and_patterns_choose) {
   Experiment to = with_mechanism("softmax");
   to.model.pool = "mean";
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
   BOOST_TEST(json.at("unused").items().size() == 2u);
   BOOST_TEST(error_of([&] { run(x, workshop / "other", false, workshop / "data"); }).ends_with("or a file of weights"));
 
-  // When resumed, it keeps them, whatever the keys.
+  // A resumed run keeps its weights, whatever the keys.
   x.train.init = "strict";
   x.train.init_skip = {};
   BOOST_TEST((run(x, workshop / "aft", true) == Outcome::finished));
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(cures_are_named) {
   BOOST_TEST(!std::filesystem::exists(workshop / "next"));
 }
 
-// A part with another number of rows than the file's is left out; the others are found by name, in any order.
+// A part with a different number of rows in the file is left out; the others are found by name, in any order.
 BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
                                 .tensors[0];
   BOOST_TEST(fewer.rows == 2);
   BOOST_TEST(fewer.reason ==
-             "without k (the file's has another number of rows), v (the file's has another number of rows)");
+             "without k (different number of rows in the file), v (different number of rows in the file)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   BOOST_TEST(error_in_header("{\"a\\n\":3}") == "tensor 'a\\x0a': expected an object, found number");
 }
 
-// A list of axes or a member of metadata takes ten times its bytes in the file.
+// In memory, a list of axes or a member of metadata takes ten times its size in the file.
 BOOST_AUTO_TEST_CASE(long_members_of_the_header_are_refused) {
   std::string axes = "1", texts = "\"x\":\"\"";
   for (int i = 0; i < 10'000; ++i) {
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(long_members_of_the_header_are_refused) {
              "the header's member '__metadata__' has more than 10000 keys");
 }
 
-// Four times as many take four times as long; a linear search for each would take sixteen times.
+// Four times as many tensors take four times as long; a linear search for each would take sixteen times.
 BOOST_AUTO_TEST_CASE(many_tensors_are_read_in_linear_time, *boost::unit_test::precondition(test::without_sanitizer)) {
   const auto clocks = [](int tensors) {
     std::string header = "{";

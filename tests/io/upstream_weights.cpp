@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(soft) {
 }
 
 BOOST_AUTO_TEST_CASE(older_xcit) {
-  // There, q, k and v of class attention are one tensor.
+  // In older files, q, k and v of class attention are one tensor.
   const TemporaryDirectory directory;
   const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
   Tensor<float> qkv(Shape{6, 2}), bias(Shape{6}), position(Shape{2, 3});
@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(older_xcit) {
   BOOST_TEST(file.read<float>("cls_attn_blocks.0.attn.v.bias")[1] == -5);
 }
 
-// Linear time: comparing all pairs of names took minutes.
+// Takes linear time: comparing all pairs of names took minutes.
 BOOST_AUTO_TEST_CASE(very_many_tensors, *boost::unit_test::precondition(without_sanitizer)) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";

@@ -148,13 +148,13 @@ BOOST_AUTO_TEST_CASE(every_float_type_loads) {
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
   BOOST_TEST(refusal([](std::vector<Entry>&) {}) == "no error");
   BOOST_TEST(refusal([](std::vector<Entry>& e) { e.erase(e.begin() + 2); }) ==
-             ": tensors of the model are missing in the file: 'patch_embed.proj.weight'");
+             ": tensors of the model are missing from the file: 'patch_embed.proj.weight'");
   BOOST_TEST(refusal([](std::vector<Entry>& e) { e.clear(); }) ==
-             ": tensors of the model are missing in the file: 'cls_token', 'pos_embed', 'patch_embed.proj.weight', "
+             ": tensors of the model are missing from the file: 'cls_token', 'pos_embed', 'patch_embed.proj.weight', "
              "'patch_embed.proj.bias' and 28 more");
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                e.push_back({"dist_token", "F32", {1}, std::string(4, '\0')});
-             }) == ": tensors of the file are missing in the model: 'dist_token'");
+             }) == ": tensors of the file are missing from the model: 'dist_token'");
   BOOST_TEST(refusal([](std::vector<Entry>& e) {
                entry_named(e, "blocks.1.attn.qkv.weight").shape = {16, 48};
              }) == ": tensor 'blocks.1.attn.qkv.weight' has shape [16, 48]; the model expects [48, 16]");
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
   }
 }
 
-// From a run's checkpoint, with its training state, to another run.
+// A run starts from the weights in another run's checkpoint, which also has its training state.
 BOOST_AUTO_TEST_CASE(a_run_begins_with_given_weights) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

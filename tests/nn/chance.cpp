@@ -40,7 +40,7 @@ std::vector<double> drawn(const Initial& initial, Index n, const RandomStream& s
 
 using Drop = Var<double> (*)(Var<double>, double, std::uint64_t);
 
-/// Returns which of n elements are kept, as images of one number.
+/// Returns the results of dropping for n images of a single element, 1.
 std::vector<double> kept(Drop drop, double rate, std::uint64_t place, std::uint64_t step, Index n) {
   Tensor<double> ones(Shape{n, 1});
   std::fill(ones.begin(), ones.end(), 1.0);
@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(distinct_numbers_come_in_every_order) {
   check_z(z_of_equal_cells(orders), "orders");
 }
 
-// Kept numbers are 1 / (1 - rate), so that their mean is 1; neighbours, places and steps are independent: both are kept
-// as often as two independent ones.
+// Kept elements are 1 / (1 - rate), so that their mean is 1. Neighbours, places and steps are independent: two elements
+// are kept together as often as two independent ones.
 BOOST_AUTO_TEST_CASE(dropping_keeps_the_mean_and_is_independent) {
   constexpr Index n = 100'000;
   for (const Drop drop : {Drop(dropout<double>), Drop(stochastic_depth<double>)})

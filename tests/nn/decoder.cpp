@@ -1,5 +1,5 @@
-// Drawing tokens compared with a slow definition; a decoder's state and what it refuses. tests/train/tasks/
-// sequence_models.cpp compares decoding with full passes.
+// Drawing tokens compared with a slow definition; a decoder's state and errors. tests/train/tasks/sequence_models.cpp
+// compares decoding with full passes.
 #include "heed/nn/decoder.h"
 
 #include "heed/base/random.h"

@@ -123,8 +123,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_whole_models_agree_with_central_differences) {
   }
 }
 
-// Scores are divided by the square root of the whole width instead of a head's: queries smaller by the square root of
-// the number of heads give the same without it.
+// Scores are divided by the square root of the whole width instead of a head's. Without this, queries divided by the
+// square root of the number of heads give the same result.
 BOOST_AUTO_TEST_CASE(queries_are_scaled_by_the_width_where_asked) {
   SmallTraining wide(small_experiment("cvt", {"model.qk_scale=width"})), plain(small_experiment("cvt"));
   for (ParameterId id = 0; id < plain.parameters.list().size(); ++id) {
@@ -195,8 +195,8 @@ BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
   BOOST_TEST((gradients[2] == gradients[0]));
 }
 
-// Two forward and one backward for each norm; two more if a block is recomputed. All norms of one model are in its
-// blocks, the other has some before them.
+// Each norm has two sums forward and one backward, and two more if its block is recomputed. All norms of one model are
+// in its blocks; the other has norms before them, too.
 BOOST_AUTO_TEST_CASE(sums_over_the_batch_are_counted) {
   const auto sums = [](const Experiment& x, bool recompute) {
     SmallTraining t(x);

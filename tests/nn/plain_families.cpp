@@ -73,7 +73,7 @@ Experiment plain_sequence(const char* task) {
   return x;
 }
 
-/// Compares the logits of sequences of several lengths, together in a batch; those of a language model are equal.
+/// Compares the logits of sequences in a batch, of several lengths or, for a language model, of equal ones.
 void check_sequences(const Experiment& x, const std::string& label) {
   const auto model = make_model(x);
   const bool lm = x.model.task == "lm", pairs = x.model.task == "pair";
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(soft_pyramid_by_definition) {
   check_family("soft", keys);
 }
 
-// Keys that tests/nn/vit_keys.cpp leaves out: what surrounds attention, and adder layers.
+// Keys that tests/nn/vit_keys.cpp leaves out: those of layers around attention, and of adder layers.
 BOOST_AUTO_TEST_CASE(vit_by_definition) {
   const auto check = [](const Sets& sets) {
     Sets all{"model.channels=2", "model.classes=3", "model.image=6", "model.patch=2",

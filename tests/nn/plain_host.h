@@ -86,7 +86,7 @@ class PlainHost : public PlainLayers {
     return classified(x, 1e-6);
   }
 
-  /// The projected code of sines and cosines of the row and the column.
+  /// Returns the projected code of sines and cosines of the row and the column.
   Rows fourier_positions(Index side) const {
     Rows code;
     for (Index n = 0; n < side * side; ++n) {

@@ -115,7 +115,7 @@ class PlainLayers {
     }
     return biased(y, name);
   }
-  /// A linear layer, or adder layer and norm.
+  /// Applies a linear layer, or an adder layer and its norm.
   Rows projection(const Rows& x, const std::string& name) const {
     return has(name + "_ln.weight") ? norm(linear(x, name, true), name + "_ln") : linear(x, name);
   }
@@ -161,7 +161,7 @@ class PlainLayers {
       out = product(out, act(linear(x, name + ".gate"), c_.gate_act == "silu" ? "silu" : "none"));
     return projection(out, name + ".proj");
   }
-  /// The attention layer of all families but CvT, of x after its norm.
+  /// Applies the attention layer of all families but CvT to x, after its norm.
   Rows attention(const Rows& x, const std::string& name, Index heads) const {
     const bool adder = has(name + ".q_ln.weight");
     const Rows qkv = linear(x, name + ".qkv", adder);
@@ -237,7 +237,7 @@ class PlainLayers {
     return x;
   }
 
-  /// Logits of token 0, or of the mean, after the norm.
+  /// Returns the logits of token 0, or of the mean, after the norm.
   Rows classified(const Batch& x, double eps) const {
     Rows y;
     for (const Rows& image : x) {

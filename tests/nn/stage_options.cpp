@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(each_stage_has_its_item) {
   BOOST_TEST(shape_at(attention, 0, "landmark_index") == Shape{2});
   BOOST_TEST(shape_at(attention, 1, "e") == Shape({5, 16}));
   BOOST_TEST(shape_at(attention, 2, "landmark_index") == Shape{4});
-  // A mechanism's own table, as a list or one for all, overrides.
+  // A mechanism's own table, as a list or with one value for all stages, overrides the common options.
   attention.per_mechanism["soft"]["landmarks"] = listed({"6", "7", "8"});
   BOOST_TEST(shape_at(attention, 0, "landmark_index") == Shape{6});
   BOOST_TEST(shape_at(attention, 2, "landmark_index") == Shape{8});
@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(each_stage_has_its_item) {
   for (const Index place : {0, 1, 2}) BOOST_TEST(shape_at(attention, place, "landmark_index") == Shape{place + 2});
 }
 
-// In models: stage by stage in the staged families, block by block in the others.
+// Models take the items in order: stage by stage in the staged families, block by block in the others.
 BOOST_AUTO_TEST_CASE(models_take_them_in_order) {
   const auto shapes = [](const Experiment& x, const std::vector<std::string>& names) {
     const auto model = make_model(x);

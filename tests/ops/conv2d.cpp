@@ -71,7 +71,7 @@ Deviations deviations(const Sizes& s, bool depthwise, Tape<double>& tape) {
           deviation(tape.gradient(vb).data(), db)};
 }
 
-/// Returns y, dx and dW of a float convolution with the given packed copies of its weight, optional.
+/// Returns y, dx and dW of a float convolution with the given packed copies of its weight, if any.
 std::vector<float> convolved(const Sizes& s, bool bias, Parameters<float>& parameters,
                              const PackedWeights<float>* packed, Products products) {
   Gradients<float> gradients(parameters);

@@ -19,7 +19,7 @@ using Operation = Var<T> (*)(const std::vector<Var<T>>&);
 /// Sizes for two whole chunks and a partial one.
 constexpr Index in = 3000, out = 5, rows = 2 * rows_in_cache(in) + 5;
 
-/// Returns y, then the gradients of <y, y> / 2 by the inputs: x, weight, bias, residual and others with `shapes`.
+/// Returns y, then the gradients of <y, y> / 2: those of x, weight, bias, residual and further inputs with `shapes`.
 template <class T>
 std::vector<T> values_and_gradients(Operation<T> operation, const std::vector<Shape>& shapes) {
   std::vector<Tensor<T>> values;

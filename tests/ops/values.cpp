@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(cross_entropy_of_mixed_and_smoothed_targets) {
     }
 }
 
-// Rows with a label below 0 have neither a loss nor a gradient; that of the others is (softmax - one-hot) / divisor.
+// Rows with a label below 0 have neither loss nor gradient; the others have the gradient (softmax - one-hot) / divisor.
 BOOST_AUTO_TEST_CASE(losses_of_labels) {
   constexpr Index rows = 6, classes = 4;
   const Tensor<double> logits = values_of({2, 3, classes}, 4, -4, 4);

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(each_mechanism_has_a_wide_case) {
                entry.name);
 }
 
-// Lanes in lockstep, several crops of an image, recomputed blocks.
+// Runs with lanes in lockstep, several crops of an image, and recomputed blocks.
 BOOST_AUTO_TEST_CASE(hashes_depend_on_neither_threads_nor_the_place) {
   const Place other;
   for (const char* part : {"data", "cvt", "dino", "vit"}) {

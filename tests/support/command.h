@@ -46,7 +46,7 @@ inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::tes
 inline boost::test_tools::assertion_result without_sanitizer(boost::unit_test::test_unit_id) {
 #ifdef HEED_SANITIZED
   boost::test_tools::assertion_result no(false);
-  no.message() << "sanitizers take memory and time in ways of their own";
+  no.message() << "sanitizers change memory use and time";
   return no;
 #else
   return true;

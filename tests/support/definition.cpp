@@ -64,7 +64,7 @@ double inner(const Tensor<double>& a, const Tensor<double>& b) {
 }
 
 struct Slope {
-  double value, rounding;  ///< rounding: bound of its rounding error
+  double value, rounding;  ///< rounding: bound on its rounding error
 };
 
 /// Returns the derivative of <dout, out> for a change of tensor `name` along `direction`: differences with two steps,

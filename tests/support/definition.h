@@ -67,7 +67,7 @@ struct DefinedHead {
 using HeadDefinition = std::function<DefinedHead(const DefinitionHead&)>;
 
 /// Runs the mechanism on x, "q", "k", "v", its parameters and "dout", and checks
-///   - in double its map and its output, to 1e-12 of the largest;
+///   - in double its map and its output, to 1e-12 of the largest element;
 ///   - in double the gradient of each tensor along two random directions, by differences of the definition, to 1e-7
 ///     plus their rounding errors;
 ///   - in float all results against double, to `float_tolerance`.

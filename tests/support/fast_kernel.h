@@ -49,12 +49,12 @@ struct FastKernel {
   std::function<std::vector<Array>(Index rows, Index n)> arrays;
   std::function<void(const std::vector<Matrix<float>>&)> fast;
   std::function<void(const std::vector<Matrix<double>>&)> plain;
-  /// Bound of the contract for the error of result `a` at (r, c); `unspecified` if the contract has none.
+  /// The contract's bound on the error of result `a` at (r, c); `unspecified` if the contract has none.
   std::function<double(const Call&, std::size_t a, Index r, Index c)> bound;
-  bool of_rows = true;  ///< false: its size is n elements, without rows
+  bool of_rows = true;  ///< false: the kernel takes n elements, not rows
 };
 
-/// Return the fast kernels, in parts.
+/// Return the fast kernels, by group.
 std::vector<FastKernel> fast_kernels_of_rows();
 std::vector<FastKernel> fast_kernels_of_features();
 std::vector<FastKernel> fast_kernels_of_pairs();
@@ -62,7 +62,7 @@ std::vector<FastKernel> fast_kernels_of_windows();
 
 using Role = Array::Role;
 using Range = Array::Range;
-inline constexpr double u = 0x1p-24;  ///< bound of float's relative rounding error
+inline constexpr double u = 0x1p-24;  ///< bound on float's relative rounding error
 
 /// Returns a kernel whose call is generic in the number type.
 template <class F, class Bound>

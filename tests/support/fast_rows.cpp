@@ -26,7 +26,7 @@ FastKernel elementwise(const std::string& name, const std::vector<std::pair<Role
   return kernel;
 }
 
-// ---- Numbers by themselves ----
+// ---- Elements ----
 
 std::vector<FastKernel> of_numbers() {
   const auto gelu = [](double x) { return 4e-7 * std::max(1.0, std::abs(x)); };
@@ -243,7 +243,7 @@ std::vector<FastKernel> of_norms() {
   const auto xn = [](const Call& call, std::size_t x, std::size_t statistics, Index r, Index i) {
     return (call.given[x](r, i) - call.results[statistics](r, 0)) * call.results[statistics](r, 1);
   };
-  // For the arrays gamma, beta, x, residual, y and statistics.
+  // Bound for the arrays gamma, beta, x, residual, y and statistics.
   const auto forward_bound = [=](const Call& call, std::size_t a, Index r, Index c) {
     const auto& x = call.given[2];
     const double mean = call.results[5](r, 0), scale = call.results[5](r, 1);

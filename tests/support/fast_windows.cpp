@@ -129,7 +129,7 @@ void add_neighbourhood(std::vector<FastKernel>& list, const kernels::Neighbourho
 
 std::vector<FastKernel> fast_kernels_of_windows() {
   std::vector<FastKernel> list;
-  // Without padding, with some and with much; filters larger than the image have taps that are always outside.
+  // Geometries without padding, with some and with much. Filters larger than the image have taps always outside.
   for (const Geometry& g : {Geometry{3, 1, 1},
                             {3, 2, 1},
                             {3, 1, 0},

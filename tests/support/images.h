@@ -1,4 +1,4 @@
-// Files for tests of data.
+// Images and data files for tests.
 #pragma once
 
 #include "heed/data/dataset.h"
@@ -19,7 +19,7 @@ using Bytes = std::vector<std::uint8_t>;
 
 using heed::TemporaryDirectory;
 
-/// Write a file, creating its directories; plain and by gzip.
+/// Write a file, plain or compressed by gzip, and create its directories.
 void write_file(const std::filesystem::path& path, const Bytes& bytes);
 void write_gz(const std::filesystem::path& path, const Bytes& bytes);
 Bytes read_bytes(const std::filesystem::path& path);

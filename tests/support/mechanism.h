@@ -15,7 +15,7 @@ using Tensors = std::map<std::string, Tensor<double>>;
 /// Returns one image and one head [1, 1, tokens, channels].
 Tensor<double> tokens(Index count, Index channels, const std::vector<double>& values);
 
-/// Returns U(-spread, spread) of numbers exact in float, so that both types have the same input.
+/// Returns elements from U(-spread, spread) that are exact in float, so that both types have the same input.
 Tensor<double> random_tensor(const Shape& shape, std::uint64_t seed, double spread = 1);
 
 /// Runs a mechanism in T, float or double, on `given`: "q", "k" and "v" [B, H, N or M, channels], its parameters by

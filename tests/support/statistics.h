@@ -36,7 +36,7 @@ inline double z_of_mean(const std::vector<double>& samples, double expected, dou
   return sum / std::sqrt(variance * static_cast<double>(samples.size()));
 }
 
-/// Returns z of their variance about that expectation; `fourth` is the expected fourth power of a deviation.
+/// Returns z of the variance of samples about their expectation; `fourth` is the expected fourth power of a deviation.
 inline double z_of_variance(const std::vector<double>& samples, double expected, double variance, double fourth) {
   double sum = 0;
   for (const double x : samples) sum += (x - expected) * (x - expected) - variance;

@@ -11,7 +11,7 @@
 
 namespace heed::test {
 
-/// Tags tokens: logits[b, t] = W (E[token] + mean of E over the sequence's tokens) + c, and 0 + c after its end. Its
+/// Tags tokens: logits[b, t] = W (E[token] + mean of E over the sequence's tokens) + c, and 0 + c after its end. The
 /// penalty is the sum of squares of c.
 class Tagger : public ModelBase<Tagger> {
  public:
@@ -160,7 +160,7 @@ class TaggedBatch : public TaskBatch<T> {
     std::vector<double> wrong(1);
     return static_cast<Index>(judge(logits, microbatch, wrong).correct);
   }
-  /// Also counts wrong answers.
+  /// Returns the score of a microbatch, and counts its wrong answers.
   Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> wrong) const override {
     const Index tags = logits.shape()[2], length = tags_.shape()[1];
     Score score;

@@ -24,8 +24,8 @@ struct TaskCase {
   Epoch epoch = Epoch::shuffled;
 };
 
-/// Data of all tasks: 24 training examples, three batches of eight, 12 for validation, and 13 for testing; scenes have
-/// their fixed thousands.
+/// Data of all tasks: 24 training examples in three batches of eight, 12 for validation, and 13 for testing; the number
+/// of scenes is fixed, in the thousands.
 class TaskData {
  public:
   TaskData() {

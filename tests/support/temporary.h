@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// Prefers an in-memory file system: syncing to disk takes longer than the tests.
+/// A temporary directory, in memory if possible: syncing to disk takes longer than the tests.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() : path_((parent() / "heed-test-XXXXXX").string()) {

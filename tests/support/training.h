@@ -45,7 +45,7 @@ inline void write_patterns(const std::string& directory, Index train_images, Ind
   }
 }
 
-/// A directory with such data, and runs on them.
+/// A directory with the files of write_patterns(), and runs on them.
 class Workshop {
  public:
   explicit Workshop(Index train_images = 132, Index test_images = 30) {
@@ -96,7 +96,7 @@ inline Experiment dino_experiment(const Workshop& workshop) {
   return x;
 }
 
-/// Returns one with batch norm, for which the views of a step depend on each other.
+/// Returns such an experiment with batch norm, for which the views of a step depend on each other.
 inline Experiment dino_with_batch_norm(const Workshop& workshop) {
   Experiment x = dino_experiment(workshop);
   x.model.family = "xcit";

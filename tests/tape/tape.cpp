@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(tapes_do_not_mix) {
   Tape<double> a, b;
   const D x = a.input(value.view()), y = b.input(value.view());
   BOOST_TEST(error_of([&] { add(x, y); }) == "[add] the operands belong to different tapes");
-  BOOST_TEST(error_of([&] { a.backward(y); }) == "[tape] backward from a variable of another tape");
+  BOOST_TEST(error_of([&] { a.backward(y); }) == "[tape] backward: the variable belongs to another tape");
   a.backward(x);
   BOOST_TEST(error_of([&] { a.gradient(y); }) == "[tape] gradients exist for inputs of this tape only");
 }
@@ -196,7 +196,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_parameters_accumulate_over_passes) {
 BOOST_AUTO_TEST_CASE(parameters_that_the_pass_does_not_have) {
   Tape<double> tape;
   BOOST_TEST(error_of([&] { tape.parameter(0); }) ==
-             "[tape] parameter 0 is used, but the pass has no parameters; start it by begin(weights)");
+             "[tape] parameter 0 is used, but the pass has no parameters; start it with begin(weights)");
   Parameters<double> parameters(small_list());
   tape.begin(parameters);
   for (const ParameterId id : {-1, 3})

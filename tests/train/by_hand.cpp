@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   close(metrics[row][4], reports.tested.score.accuracy(), "test accuracy");
 }
 
-// On ties the lower class ranks first: 3 is the fifth of the second row, the sixth of the third.
+// Ties go to the lower class: 3 is the fifth of the second row, the sixth of the third.
 BOOST_AUTO_TEST_CASE(five_classes_are_among_the_first_five) {
   const std::vector<double> logits{6, 5, 4, 3, 2, 1, 0,  //
                                    1, 2, 2, 1, 2, 1, 0,  //
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(five_classes_are_among_the_first_five) {
   BOOST_TEST(counts[confusion_count(7, 6, 6)] == 1);
 }
 
-// The first of several best ones, also across an interruption.
+// The best epoch is the first of several equal ones, also across an interruption.
 BOOST_FIXTURE_TEST_CASE(the_best_epoch_is_the_first_with_the_largest_accuracy, Play) {
   script.right = {3, 7, 7, 5, 8, 2};
   ScriptedTask task(model, x.train.batch, script);
@@ -334,7 +334,7 @@ BOOST_FIXTURE_TEST_CASE(a_gradient_alone_may_diverge, Play) {
   BOOST_TEST(reports.epochs[1].skipped == 1);
 }
 
-// Skipped are step 2, and two of the three steps of the second epoch. Rows of epochs are means over the other steps,
+// Step 2 and two of the three steps of the second epoch are skipped. Rows of epochs are means over the other steps,
 // weighted by terms for the accuracy. Sums of three numbers in another order differ by about 1e-16.
 BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
   script.endless_slope = [](Index batch) { return batch == 1 || batch == 3 || batch == 4; };

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_classifier_reads_them) {
   }
 }
 
-// A model of two blocks has the tensors of one with three blocks except the last, and so its features.
+// A model with fewer blocks has the first tensors of one with three, so its features are those of the earlier blocks.
 BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
   Experiment x = Workshop().experiment();
   for (const char* pool : {"cls", "mean"}) {
@@ -92,8 +92,8 @@ BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
              "[model] this model has no features: it does not accept images");
 }
 
-// In the order of the images, for any number of threads; an image's two blocks are concatenated. More images than the
-// 256 that are read at a time, in a different order.
+// Features are in the order of the images, for any number of threads, with the two blocks of an image concatenated. The
+// images are more than the 256 that are read at a time, in another order than in the file.
 BOOST_AUTO_TEST_CASE(of_a_data_set) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(of_a_data_set) {
   }
 }
 
-// The fault is a tape that holds the activations of all blocks, six times those of a sixth.
+// Detects a tape that holds the activations of all six blocks instead of one.
 BOOST_AUTO_TEST_CASE(a_pass_holds_the_activations_of_one_block) {
   const auto reserved = [](Index depth) {
     Experiment x = Workshop().experiment();

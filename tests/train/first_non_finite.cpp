@@ -61,8 +61,8 @@ class Steep : public ModelBase<Steep> {
 
 BOOST_AUTO_TEST_SUITE(train_first_non_finite)
 
-// In the backward pass the first example's gradient overflows before the norm, the others' after it has summed over the
-// batch. The first lane computes the penalty, but its additional operations do not make it later.
+// In the backward pass the first example's gradient overflows before the norm, the gradients of the others after the
+// norm has summed over the batch. The first lane computes the penalty, but these additional operations do not delay it.
 BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   const Steep model;
   Parameters<double> parameters(model.parameters());
@@ -70,14 +70,14 @@ BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   const double scales[] = {1, 1e300, 1e20};
   for (ParameterId w = 0; w < 3; ++w) parameters[w][0] = parameters[w][3] = scales[w];
   for (const Index c : {0, 1}) parameters[model.parameters().find("gamma")][c] = 1e-300;
-  // All are predicted correctly with certainty, except the first.
+  // All images are predicted correctly with certainty, except the first.
   const Tensor<double> images(Shape{4, 2}, {1, -1, 2, -2, -1, 1, -2, 2}),
       targets(Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1});
   const std::vector<int> labels{1, 0, 1, 1};
   BatchGradient<double> gradient(model, parameters, 4, {.microbatch = 1});
   const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
   BOOST_TEST(std::isfinite(gradient.run(batch, RandomStream(1)).loss));
-  BOOST_TEST(gradient.first_non_finite() == "the gradient by the result of batch_norm");
+  BOOST_TEST(gradient.first_non_finite() == "the gradient with respect to the result of batch_norm");
 }
 
 // A non-finite penalty is still found.

@@ -27,7 +27,7 @@ BOOST_AUTO_TEST_CASE(the_tree_is_that_of_halves) {
   BOOST_TEST(formula({0, 5}) == "((0+1)+(2+(3+4)))");
 }
 
-// Ensures that the tree sum over processes equals that of one process.
+// If processes own subtrees, the tree sum over processes equals that of one process.
 BOOST_AUTO_TEST_CASE(processes_own_subtrees) {
   for (Index count = 8; count <= 16; ++count) {
     const Lanes lanes{count, 1, count};

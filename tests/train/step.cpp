@@ -1,4 +1,4 @@
-// The gradient of a batch does not depend on its division, and equals that of one pass over all of it.
+// The gradient of a batch does not depend on how the batch is divided, and equals that of one pass over all of it.
 #include "support/processes.h"
 #include "support/training.h"
 
@@ -78,7 +78,7 @@ BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   }
 }
 
-// Tensors prepared once per step equal those prepared in a pass, in training and with its noise, forward and backward.
+// Preparing tensors once per step gives the same results and gradients as in each pass, with the noise of training.
 BOOST_AUTO_TEST_CASE(preparing_once_a_step_makes_no_difference) {
   for (const auto& [mechanism, options] : std::vector<std::pair<std::string, OptionValues>>{
            {"aft", {{"rank", "3"}}},
@@ -256,7 +256,7 @@ BOOST_FIXTURE_TEST_CASE(processes_that_have_no_subtree_are_refused, Batch11) {
   BOOST_TEST(error_with(8, 64, 8) == "no error");
 }
 
-// In float, as in training, with products in bfloat16 if supported.
+// Blocks run in float, as in training, with products in bfloat16 if supported.
 BOOST_AUTO_TEST_CASE(nor_do_blocks_with_products_in_bfloat16) {
   if (kernels::bf16_obstacle()) {
     BOOST_TEST_MESSAGE("skipped: " << kernels::bf16_obstacle());

@@ -1,4 +1,4 @@
-// Results of runs for claims: a table with the columns claim, arm, seed and value.
+// Tables of run results for testing claims, with the columns claim, arm, seed and value.
 #pragma once
 
 #include "heed/analysis/statistics.h"
@@ -10,12 +10,12 @@
 
 namespace heed {
 
-/// Runs of an arm.
+/// Results of an arm's runs.
 struct ClaimArm {
-  std::map<Index, double> values;  ///< test accuracies or bits, by seed
+  std::map<Index, double> values;  ///< by seed: test accuracy, or bits per character or dimension
   std::map<Index, Index> lines;    ///< line number of the value, by seed
   std::vector<Index> diverged;     ///< seeds of diverged runs, whose value is a substitute
-  Index images = 0;                ///< test images of an accuracy; 0: unknown
+  Index images = 0;                ///< number of test images of each accuracy; 0: unknown
 
   std::vector<Index> seeds() const;
   Sample sample() const;
@@ -26,17 +26,17 @@ using ClaimArms = std::map<std::string, ClaimArm>;
 
 /// Reads the rows of a claim; `claim` may be empty if the table has only one. Besides the four columns, `state`
 /// ("finished" or "diverged") and `images` are read; others are ignored. Throws Error, naming file and line, for a
-/// table of another form, a value that is not a number or too large, an accuracy on `images` that is not one of 0 to 1,
-/// and a repeated seed of an arm.
+/// malformed table, a value that is not a number or is too large, a value outside 0 to 1 if `images` is given, and a
+/// repeated seed of an arm.
 ClaimArms read_claim(const std::string& path, std::string claim);
 
-/// Throws Error, naming the line, unless all values of an arm are accuracies, 0 to 1.
+/// Throws Error, naming the line, unless all values of an arm are accuracies, from 0 to 1.
 void require_accuracies(const ClaimArm& arm, const std::string& path);
 
-/// Maximum value: squares of larger ones could overflow.
+/// Maximum magnitude of a value: squares of larger ones could overflow.
 inline constexpr double largest_claim_number = 1e100;
 
-/// Parses a number; "-0" gives 0, other texts give none.
+/// Parses a finite number; "-0" gives 0. Returns none for other text and beyond largest_claim_number.
 std::optional<double> claim_number(const std::string& text);
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// Classifiers of features without training: nearest neighbours and ridge regression.
+// Classifiers of features that need no gradient descent: nearest neighbours and ridge regression.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -20,7 +20,7 @@ struct Features {
 /// Returns the largest label plus one.
 Index classes_of(const std::vector<int>& labels);
 
-/// Returns for each row of scores [m, classes] the index of the first maximum.
+/// Returns the index of the first maximum of each row of scores [m, classes].
 std::vector<int> answers_of(const Tensor<double>& scores);
 
 /// Weighted nearest neighbours: Wu, Xiong, Yu, Lin, "Unsupervised feature learning via non-parametric instance
@@ -34,7 +34,8 @@ struct NeighbourRule {
 template <class T>
 class Neighbours {
  public:
-  /// Throws Error if there are fewer than k teachers, or if k exp(1 / temperature), the largest score, overflows T.
+  /// Throws Error if there are fewer than k teachers, or if k exp(1 / temperature), the largest possible score,
+  /// overflows T.
   Neighbours(Features<T> teachers, Index classes, const NeighbourRule& rule);
 
   /// Returns scores [m, classes] of the rows of `test` [m, width]: the sum of exp(s / temperature) over the teachers of
@@ -50,7 +51,7 @@ class Neighbours {
 
 /// Ridge regression on the classes: big_vision's 10-shot probe, used in the ReLU paper.
 struct RidgeRule {
-  double l2 = 1024;   ///< penalty of the weights, including the bias column's
+  double l2 = 1024;   ///< penalty on the weights, including the bias column's
   double bias = 100;  ///< value of the column appended to the features
 };
 

@@ -9,9 +9,9 @@
 
 namespace heed {
 
-/// Returns costs per image: {"params", "total": {"mul", ..., "energy_pj"}, "attention_exp", "layers": [{"name", "mul",
-/// ...}]} and the query; "counted" describes the convention. Memory energy, "memory_pj", has an entry per kind of
-/// memory and is not part of other figures.
+/// Returns a model's costs per image as JSON: {"params", "total": {"mul", ..., "energy_pj"}, "attention_exp", "layers":
+/// [{"name", "mul", ...}]} and the query; "counted" describes the convention. Memory energy, "memory_pj", has an entry
+/// per kind of memory and is not included in "energy_pj".
 std::string cost_json(const ModelCost& model, const CostQuery& query, const EnergyTable& table);
 
 /// Returns the costs of several models: {"models": [{"model", "params", ...}]}.
@@ -19,7 +19,7 @@ std::string costs_json(std::span<const std::string> names, std::span<const Model
                        const EnergyTable& table);
 
 /// Returns a model's costs in both conventions, ignoring that of `query`: {"version", "contractions": {...}, "all":
-/// {...}}, with a line for each figure.
+/// {...}}, one figure per line.
 std::string cost_file(const ModelCost& model, CostQuery query, const EnergyTable& table);
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Cost of a model, counted on the code that runs: a dry run executes the model's forward pass on the tape, where every
-// operation states its closed form (cost/counts.h), and adds the tape's own additions.
+// Cost of a model, derived from the code that runs: a dry run executes the model's forward pass on the tape, where
+// every operation states its closed form (cost/counts.h). The tape's sums of gradients are added.
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -14,7 +14,7 @@ namespace heed {
 /// floating-point operation of the textbook algorithm.
 enum class Convention { contractions, all };
 
-/// Describes a convention, and that the textbook algorithm is counted.
+/// Returns a description of a convention, which mentions that the textbook algorithm is counted.
 std::string counted(Convention convention);
 
 /// Pass that is counted: from images to logits as in inference; from the gradient of the logits to that of every
@@ -44,7 +44,7 @@ struct OperationCost {
   std::string operation;
   Cost cost;
   Traffic forward, backward;
-  Index parameters = 0;  ///< trainable elements of its own
+  Index parameters = 0;  ///< trainable elements that no earlier operation uses
   Index held = 0;        ///< elements held in memory: its result and saved tensors
   double rows = 0;       ///< elements of the rows multiplied by its weights; for a convolution, of all windows
 };
@@ -73,7 +73,7 @@ struct CostQuery {
   Convention convention = Convention::contractions;
   CostPass pass = CostPass::forward;
   CostGroup by = CostGroup::layer;
-  Index batch = 1;  ///< examples per reading of the weights
+  Index batch = 1;  ///< examples that share one read of the weights
 };
 
 /// Row of a cost table, per example.
@@ -100,7 +100,7 @@ std::vector<CostRow> cost_rows(const ModelCost& model, const CostQuery& query);
 /// Returns the sum of the rows.
 CostRow cost_total(const ModelCost& model, const CostQuery& query);
 
-/// Returns the exp evaluations in the attention mechanisms of a forward pass.
+/// Returns the number of exp evaluations by the attention mechanisms in a forward pass.
 Index attention_exponentials(const ModelCost& model);
 
 }  // namespace heed

@@ -1,8 +1,8 @@
 // Convergence of the Newton-Raphson inverse of a Gram matrix. Lu et al., "SOFT", arXiv:2110.11945v2, Section 4.4
 // and Figure 4.
 //
-// With the eigenvalues l of A >= 0 and X_0 = a A (kernels/solvers/newton_inverse.h), the residual of each after k steps
-// is 1 - l x_k = (1 - a l^2)^(2^k), so that
+// For A with eigenvalues l >= 0 and X_0 = a A (kernels/solvers/newton_inverse.h), the residual at l after k steps is
+// 1 - l x_k = (1 - a l^2)^(2^k), where x_k is the eigenvalue of X_k, so that
 //
 //   |A X_k A - A| / |A| = max_l  l/l_1 |1 - a l^2|^(2^k)      the paper's residual, in spectral norms
 //   |I - A X_k|         = max_l  |1 - a l^2|^(2^k)
@@ -32,7 +32,7 @@ struct NewtonResidual {
 template <class T>
 NewtonResidual newton_residual(const kernels::NewtonInverse& newton, const T* A);
 
-/// Norms of a symmetric A [m, m] without negative elements that determine the convergence.
+/// Norms that determine the convergence for a symmetric A [m, m] without negative elements.
 struct GramCondition {
   double column_sum = 0;             ///< |A|, the largest column sum
   double largest = 0, smallest = 0;  ///< singular values, the magnitudes of the eigenvalues

@@ -5,7 +5,7 @@
 
 namespace heed {
 
-/// Return the current and the peak bytes; 0 if unsupported. (getrusage's peak starts with the parent process's.)
+/// Return the current and the peak bytes; 0 if unsupported. (getrusage's peak includes the parent process's.)
 Index resident_bytes();
 Index peak_resident_bytes();
 

@@ -3,7 +3,7 @@
 //
 //   A = mean over heads of the layer's attention maps                  [N, N]
 //   B = A + I, each row divided by the sum of its magnitudes           I for the residual connection
-//   R = B of the last layer ... B of the first                         R_ij: token j of the input in token i
+//   R = B of the last layer ... B of the first                         R_ij: weight of input token j in token i
 //
 // Rows of softmax's maps sum to 1, which gives the paper's B = (A + I) / 2. The magnitudes are for maps with negative
 // weights, whose rows may sum to 0.
@@ -17,7 +17,7 @@ namespace heed {
 class AttentionRollout {
  public:
   /// Adds the next layer's maps [heads, N, N] of one image. Throws Error if they are not finite or not square, or if N
-  /// differs from earlier maps.
+  /// differs from that of earlier maps.
   void add(View<const float> maps);
 
   /// Returns R of the layers so far: [1, N, N].

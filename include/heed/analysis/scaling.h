@@ -12,15 +12,15 @@ namespace heed {
 
 /// Time and memory of a pass.
 struct ScalingPass {
-  /// Sorted processor times of its runs in seconds. They exclude other programs, which however share the caches.
+  /// Processor times of the pass's runs in seconds, ascending. Other programs affect them only through the caches.
   std::vector<double> times{};
 
-  /// Bytes held at its end: the tape, the mechanism's scratch memory and parameters and, in the backward pass, their
-  /// gradients.
+  /// Bytes held at the end of the pass: the tape, the mechanism's scratch memory and parameters and, in the backward
+  /// pass, their gradients.
   Index bytes = 0;
 
   /// Growth of the process's peak resident memory since the start, including operands; none if the system does not
-  /// report it.
+  /// report the peak.
   std::optional<Index> resident{};
 
   /// Returns the quantile of the times for `share`, 0 to 1.
@@ -39,16 +39,16 @@ struct ScalingSize {
 /// form a grid, as nearly square as possible, without a class token.
 AttentionShape scaling_shape(const Mechanism& mechanism, Index dim, Index heads, Index tokens);
 
-/// Returns the minimum bytes of measure_scaling().
+/// Returns a lower bound on the bytes that measure_scaling() allocates.
 double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index tokens);
 
 /// Runs each pass once to measure memory, then for about `seconds` of processor time and at least three times. Growth
-/// of resident memory is relative to `resident`, an earlier value of resident_bytes(); it is correct if the mechanism
-/// has not been measured at a larger size. Throws Error if the mechanism does not support the shape.
+/// of resident memory is relative to `resident`, an earlier value of resident_bytes(); it is correct only if the
+/// mechanism has not been measured at a larger size before. Throws Error if the mechanism does not support the shape.
 ScalingSize measure_scaling(const Mechanism& mechanism, Index dim, Index heads, Index tokens, double seconds,
                             Index resident);
 
-/// Fits y = a x^b by least squares of logarithms and returns b; nothing for fewer than two points (x, y).
+/// Fits y = a x^b by least squares of logarithms and returns b; none for fewer than two points (x, y).
 std::optional<double> fitted_exponent(const std::vector<std::pair<double, double>>& points);
 
 }  // namespace heed

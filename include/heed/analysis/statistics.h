@@ -18,7 +18,7 @@ struct Sample {
   std::optional<double> deviation() const;
 };
 
-/// Returns count, mean and sum of squared deviations of the values.
+/// Returns count, mean and sum of squared deviations of the values. Deviations that rounding explains count as 0.
 Sample sample_of(std::span<const double> values);
 
 /// Returns the regularised incomplete beta function I_x(a, b), a and b positive, x from 0 to 1. Error about 1e-14.
@@ -27,10 +27,11 @@ double incomplete_beta(double a, double b, double x);
 /// Returns P(|T| >= |t|) for Student's t with `freedom` > 0 degrees of freedom.
 double student_tail(double t, double freedom);
 
-/// Returns the t that |T| exceeds with probability `tail`, 0 < tail < 1: 2.776 for 0.05 and 4 degrees of freedom.
+/// Returns the t that |T| exceeds with probability `tail`, 0 < tail < 1: 2.776 for tail = 0.05 and freedom = 4.
 double student_quantile(double tail, double freedom);
 
-/// A difference of means with its standard error. Functions that return one return none if squares overflow.
+/// A difference of means with its standard error. Functions that return std::optional<Difference> return none if
+/// squares overflow.
 struct Difference {
   double value = 0;    ///< a - b
   double error = 0;    ///< its standard error
@@ -39,7 +40,7 @@ struct Difference {
   /// Returns the half-width of the 95 % confidence interval of the true difference.
   double half_width() const { return student_quantile(0.05, freedom) * error; }
 
-  /// Returns the probability of such a difference under the null hypothesis; none if the values have no scatter at all.
+  /// Returns the two-sided p-value for a true difference of 0; none if the standard error is 0.
   std::optional<double> p() const;
 };
 
@@ -48,7 +49,7 @@ struct Difference {
 ///   error^2 = A + B,  freedom = (A + B)^2 / (A^2 / (n_a - 1) + B^2 / (n_b - 1)),  A = squares_a / (n_a - 1) / n_a
 std::optional<Difference> welch(const Sample& a, const Sample& b);
 
-/// Computes the paired test: a[i] and b[i] share other causes, for example the seed. None for fewer than two pairs.
+/// Computes the paired test: a[i] and b[i] have a common cause, such as the seed. None for fewer than two pairs.
 std::optional<Difference> paired(std::span<const double> a, std::span<const double> b);
 
 /// Computes the sum of signs[i] * mean_i over samples with a common variance, as used for claims: signs 1, -1 for the
@@ -58,24 +59,24 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
 /// their mean. None without degrees of freedom.
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs, double least_variance);
 
-/// Returns the pooled difference of samples of `count` values, extrapolated to `seeds` values at unchanged means and s.
+/// Extrapolates the pooled difference of samples of `count` values each to `seeds` values, with unchanged means and s.
 Difference with_seeds(const Difference& difference, Index count, Index seeds);
 
 /// Returns the variance p (1 - p) / images of an accuracy on `images` images, p the mean of the samples' means. Throws
 /// Error for a mean outside 0 to 1: a percentage would have a negative variance.
 double counting_variance(std::span<const Sample> samples, Index images);
 
-/// Verdict of runs on a claim.
+/// Verdict on a claim.
 enum class Verdict { holds, does_not_hold, undecided };
 
 /// Returns "holds", "does not hold" or "undecided".
 const char* name_of(Verdict verdict);
 
-/// Returns whether the true difference exceeds `bound`: holds if the whole interval does, does not hold if the whole
-/// interval is below. The bound is x for "better by x", -x for "on par within x".
+/// Returns the verdict on whether the true difference exceeds `bound`: holds if the whole interval does, does not hold
+/// if the whole interval is below. The bound is x for "better by x", -x for "on par within x".
 Verdict exceeds(const Difference& difference, double bound);
 
-/// Returns the verdict of a claim with several parts: holds if all do, does not hold if one does not.
+/// Returns the verdict on a claim with several parts: holds if all do, does not hold if one does not.
 Verdict together(std::span<const Verdict> parts);
 
 }  // namespace heed

@@ -15,8 +15,8 @@ inline Index map_block(Index queries) {
   return std::max<Index>((queries + blocks - 1) / blocks, 1);
 }
 
-/// Returns the row stride of a block, a multiple of a cache line: vectors that straddle two lines in every row take a
-/// quarter longer.
+/// Returns the row stride of a block, a multiple of a cache line: rows whose vectors straddle two lines take a quarter
+/// longer.
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
 /// Returns true if the map is saved for the backward pass instead of recomputed: if it is no larger than q, k, v and
@@ -50,10 +50,10 @@ struct QueriesAndKeys {
   }
 };
 
-/// A block of the map. b.map(m) is the memory for its rows.
+/// A block of the map.
 struct MapBlock : QueriesAndKeys {
   bool causal;
-  bool last;            ///< the first block of the backward pass with these keys: no other block sees more of them
+  bool last;            ///< has the last queries: of the blocks with these keys, it is the first and sees the most
   Index next_rows = 0;  ///< rows of the next block, which ends at `first`; 0: none to prefetch
 
   /// Returns memory for this block of the map; its rows begin on cache lines.
@@ -88,7 +88,7 @@ void report_map_step(const char* name, Index head, const AttentionShape& shape, 
   if (b.rows == shape.queries && b.seen == shape.keys) report_step(name, head, values);
 }
 
-/// Prefetches the next block's query rows. They are short and far apart, and each would stall a product.
+/// Prefetches the next block's query rows. They are short and far apart, and each would otherwise stall a product.
 template <class... M>
 [[gnu::always_inline]] inline void prefetch_next_block(const MapBlock& b, const M&... matrices) {
   (fetch(matrices.middle_rows(b.first - b.next_rows, b.next_rows)), ...);
@@ -104,8 +104,8 @@ Matrix<T> lay_out_dense_map_block(const AttentionShape& shape, Index keys, Memor
   return layout.matrix(map_block(shape.queries), keys);
 }
 
-/// Saved for the backward pass of the softmax of all heads: the maps A, with rows aligned to cache lines; or, without
-/// keeps_map(), the maximum and sum of each row, from which A is recomputed.
+/// Memory saved for the backward pass of softmax, for all heads: the maps A, with rows aligned to cache lines; or, if
+/// keeps_map() is false, the maximum and sum of each row, from which A is recomputed.
 template <class T>
 struct SavedSoftmax {
   Heads<T> maps, rows;
@@ -114,7 +114,7 @@ struct SavedSoftmax {
   Matrix<T> map(const MapBlock& b, Index h, Matrix<T> memory) const {
     return maps.count > 0 ? b.part(maps[h]) : b.map(memory);
   }
-  /// Returns maximum and sum of the block's rows; empty if the maps are saved.
+  /// Returns the maximum and sum of each row of the block; empty if the maps are saved.
   Matrix<T> row_sums(const MapBlock& b, Index h) const { return maps.count > 0 ? Matrix<T>() : b.queries(rows[h]); }
 };
 template <class T>
@@ -126,8 +126,8 @@ SavedSoftmax<T> lay_out_saved_softmax(const AttentionShape& s, MemoryLayout<T>& 
 
 /// The blocks of a map: blocks of queries with all keys, last to first; or blocks of keys in order, each with all
 /// blocks of queries (Dao, "FlashAttention-2", 2023, arXiv:2307.08691, Section 3.1), so that keys, values, their
-/// gradients and blocks stay in the L2 cache for all queries. Counted uses single rows, so that a causal row costs
-/// exactly its visible pairs.
+/// gradients and blocks stay in the L2 cache for all queries. For Counted, a block of queries is a single row, so that
+/// a causal row costs exactly its visible pairs.
 template <class T>
 class MapBlocks {
  public:
@@ -186,7 +186,7 @@ inline MapBlock whole_map(const AttentionShape& shape, bool causal) {
   return {{0, shape.queries, 0, shape.keys}, causal, true};
 }
 
-/// Costs of products with a map of `pairs` pairs of a query and a visible key; `seen` keys are visible to some query.
+/// Costs of products with a map of `pairs` (query, visible key) pairs; `seen` keys are visible to at least one query.
 struct MapPairs {
   Index queries, seen, pairs;
 
@@ -201,7 +201,7 @@ struct MapPairs {
   /// visible key.
   Counts to_queries(Index channels) const { return {.mul = pairs * channels, .add = (pairs - queries) * channels}; }
   Counts to_keys(Index channels) const { return {.mul = pairs * channels, .add = (pairs - seen) * channels}; }
-  /// Returns the counts of any of these in the papers' convention.
+  /// Returns the counts of any of these products in the papers' convention.
   Counts contraction(Index channels) const { return product_contractions(pairs, 1, channels); }
 };
 

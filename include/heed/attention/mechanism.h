@@ -30,16 +30,16 @@ struct Heads {
   Matrix<T> operator[](Index h) const { return {first.data + h * distance, first.rows, first.columns, first.stride}; }
 };
 
-/// The sizes of one call of a mechanism: all heads of one image, or a single one if heads are independent.
+/// The sizes of one call of a mechanism: all heads of one image, or a single head if heads are independent.
 struct AttentionShape {
   Index heads = 1;        ///< number of query and output heads
   Index queries = 0;      ///< N
   Index keys = 0;         ///< M; equals N except in cross attention
   Index width = 0;        ///< d, channels per head of queries and keys
   Index value_width = 0;  ///< e, channels per head of values and outputs
-  Index grid_height = 0;  ///< the tokens' image grid, row-major, after other tokens; 0: no grid
+  Index grid_height = 0;  ///< rows of the grid of image tokens, stored row by row; 0: no grid
   Index grid_width = 0;
-  Index class_token = 0;  ///< tokens before the grid, or the sequence: a class token, registers
+  Index class_token = 0;  ///< number of tokens before the grid or sequence: a class token, registers
 
   // Sequences. They have no grid.
   Index longest = 0;     ///< tokens of the longest sequence, which fixes the parameters' shapes; 0: no sequence
@@ -64,7 +64,7 @@ struct AttentionShape {
 struct AttentionLayout {
   Index heads = 1;                                        ///< number of query and output heads
   Index query_width = 0, key_width = 0, value_width = 0;  ///< channels per head; 0: not used
-  Index key_heads = heads;                                ///< key and value heads, each for several query heads
+  Index key_heads = heads;                                ///< number of key and value heads; query heads may share them
 
   Index total() const { return heads * query_width + key_heads * (key_width + value_width); }
 
@@ -116,7 +116,7 @@ struct AttentionGradient {
   AttentionMemory<T> prepared{};
 };
 
-/// Arguments of forward() and backward(). `saved` is written by forward() and read by backward().
+/// Arguments of forward(). `saved` is read by backward().
 template <class T>
 struct AttentionForward {
   AttentionInput<T> in;
@@ -132,7 +132,7 @@ struct AttentionBackward {
   AttentionGradient<T> gradient;
 };
 
-/// Numbers of elements: prepared once per step; per image, saved by forward for backward, and scratch memory.
+/// Sizes in elements: tensors prepared once per step; and per image, memory saved for backward(), and scratch memory.
 struct AttentionMemorySize {
   Index prepared = 0, saved = 0, scratch = 0;
 };
@@ -142,19 +142,19 @@ struct AttentionGuards {
   std::vector<Index> prepared, saved, scratch;
 };
 
-/// Properties for layers, commands and checks, so that these need not name mechanisms.
+/// Properties that layers, commands and checks query, so that none depends on a mechanism's name.
 struct MechanismTraits {
   bool qk_norm = true;  ///< queries and keys may be normalised
   bool cross = false;   ///< the numbers of queries and keys may differ
   /// Heads depend only on their own q, k and v. Layers may then pass one head at a time.
   bool independent_heads = false;
-  std::string surrogate{};  ///< the gradient that backward computes, if not the derivative of forward
+  std::string surrogate{};  ///< describes backward()'s gradient if it is not forward()'s derivative
 };
 
 /// An option of a mechanism, as shown by `heed list`.
 struct OptionInfo {
   std::string name, fallback, meaning;
-  std::vector<std::string> choices{};  ///< the names of its values, if it has names
+  std::vector<std::string> choices{};  ///< the valid values, for an option with named values
 };
 
 /// Values of options as text, by name.
@@ -177,10 +177,10 @@ class Mechanism {
   /// Sets options that are sizes of a model (a rank, a number of features) from the shapes of given tensors.
   virtual void read_sizes(const std::map<std::string, Shape>& tensors) = 0;
 
-  /// Returns its parameters and buffers for this shape, named relative to the layer.
+  /// Returns the mechanism's parameters and buffers for this shape, named relative to the layer.
   virtual std::vector<ParameterSpec> parameters(const AttentionShape& shape) const = 0;
 
-  /// Returns the cost of one image, forward and backward.
+  /// Returns the cost of a forward and a backward pass on one image.
   virtual Cost cost(const AttentionShape& shape) const = 0;
 
   virtual AttentionMemorySize memory(const AttentionShape& shape) const = 0;
@@ -200,14 +200,14 @@ class Mechanism {
   virtual const class DecodingCapability* decoding() const = 0;
 };
 
-/// Options of a mechanism under a label, for benchmarks, scaling and tables.
+/// A labelled set of a mechanism's options, for benchmarks, scaling and tables.
 struct MechanismSetting {
   std::string label;
   OptionValues options{};
-  bool linear = false;  ///< time linear in the number of tokens
+  bool linear = false;  ///< true if the time is linear in the number of tokens
 };
 
-/// An option that has no effect unless another has one of these values.
+/// An option that has no effect unless the option `other` has one of `values`.
 struct OptionNeed {
   std::string option, other;
   std::vector<std::string> values;
@@ -238,7 +238,8 @@ std::span<const MechanismEntry> mechanisms();
 /// Returns the entry `name`; throws Error with the nearest name if there is none.
 const MechanismEntry& find_mechanism(const std::string& name);
 
-/// Returns the accepted names: the mechanism's options, and `causal`, which must be false if it has no causal form.
+/// Returns the accepted names: the mechanism's options, and `causal`, which a mechanism without causal form accepts as
+/// false only.
 std::vector<std::string> option_names(const MechanismEntry& entry);
 
 /// Creates a mechanism by name, with options as text.

@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// The memory layout of mechanisms that need none.
+/// The memory layout of mechanisms that need no memory.
 struct NoMemory {};
 
 /// Lays out a matrix [rows, columns] for each head, without gaps.
@@ -50,17 +50,18 @@ inline double score_scale(const AttentionShape& shape) { return 1 / std::sqrt(st
 ///   static constexpr const char *mechanism_name, *summary, *complexity
 ///   options(visit)                        its options (attention/options.h)
 ///   static variants()                     options that together reach every branch of its code
-///   saved(shape, layout), scratch(shape, layout)          the layout of its memory; left out for none
+///   saved(shape, layout), scratch(shape, layout)          the layout of its memory; omitted for none
 ///   run_forward(in, out, saved, scratch)
 ///   run_backward(in, out, dout, saved, scratch, gradient)
 ///   cost(shape)
 ///
 /// and static settings(), if several option sets are worth comparing or one has linear time, and static needs(), if
-/// options have no effect next to others. Members with memory or elements are templates of the number type, T = float,
-/// double or Counted. Everything else has a default: q, k and v of equal width, any shape, no parameters.
+/// some options have no effect with some values of others. Members that take memory or elements are templates of the
+/// number type, T = float, double or Counted. Everything else has a default: q, k and v of equal width, any shape, no
+/// parameters.
 ///
-/// A capability (attention/capabilities/) is another base class, such as public WithMap<Derived>, and its members. If
-/// it depends on the options, Derived overrides its query, for example maps().
+/// A capability (attention/capabilities/) requires another base class, such as WithMap<Derived>, and its members. If
+/// only some options have the capability, Derived overrides its query, for example maps().
 template <class Derived>
 class MechanismBase : public Mechanism {
  public:
@@ -107,8 +108,8 @@ class MechanismBase : public Mechanism {
               requires {
                 self().run_forward(c.in, c.out, saved_of(c.in.shape, c.saved), scratch_of(c.in.shape, c.scratch));
               },
-              "run_forward must be run_forward(const AttentionInput<T>& in, Heads<T> out, saved, scratch) const, the "
-              "last two of the types that saved() and scratch() return");
+              "run_forward must be run_forward(const AttentionInput<T>& in, Heads<T> out, saved, scratch) const, "
+              "saved and scratch of the types that saved() and scratch() return");
           self().run_forward(c.in, c.out, saved_of(c.in.shape, c.saved), scratch_of(c.in.shape, c.scratch));
         },
         call);

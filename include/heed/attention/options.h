@@ -3,7 +3,7 @@
 //   template <class Visitor>
 //   void options(Visitor& visit) {
 //     visit("causal", causal, "a query sees the keys up to its own position only");
-//     visit("norm", norm, {"l1", "l2"}, "what a channel is divided by");  // enum class Norm { l1, l2 } norm;
+//     visit("norm", norm, {"l1", "l2"}, "the norm by which channels are divided");  // enum class Norm { l1, l2 } norm;
 //   }
 #pragma once
 
@@ -15,8 +15,7 @@
 
 namespace heed {
 
-/// Default of a non-negative option without a value: it is set by a model's file or by the shape of a tensor
-/// (read_sizes).
+/// Default of a non-negative option whose value is set by a model's file or by a tensor's shape (read_sizes).
 inline constexpr Index not_set = -1;
 
 /// Return an option's value as text, "not set" if it has none.
@@ -25,7 +24,7 @@ std::string option_text(Index value);
 std::string option_text(double value);
 std::string option_text(std::optional<double> value);
 
-/// True for types of options whose values need no names.
+/// True for the types of options that need no list of named values.
 template <class X>
 inline constexpr bool is_option = std::is_same_v<X, bool> || std::is_same_v<X, Index> || std::is_same_v<X, double> ||
                                   std::is_same_v<X, std::optional<double>>;

@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// The origin of a mechanism from a plugin.
+/// Origin of a mechanism that comes from a plugin.
 struct PluginOrigin {
   std::string file;      ///< the shared object, as an absolute path
   std::string source;    ///< the header from which it was compiled
@@ -25,12 +25,12 @@ void add_mechanism(const MechanismEntry& entry, const PluginOrigin& origin);
 /// Returns the origin of the mechanism `name`; null if it is built in or unknown.
 const PluginOrigin* plugin_of(const std::string& name);
 
-/// Returns the entry of a mechanism.
+/// Function that returns a mechanism's entry.
 using EntryMaker = MechanismEntry (*)();
 
 /// A plugin's description, the symbol `heed_plugin`: its build, which must match the program's, and its mechanisms. The
-/// layout is the same in all versions, so that each version can reject another's plugins by name. Texts are
-/// zero-terminated; longer ones are truncated.
+/// layout is the same in all versions, so that an error about another version's plugin can name that version. Texts
+/// are zero-terminated, and truncated if too long.
 struct PluginRecord {
   char mark[16];        ///< plugin_mark, which ends with the version of the contract
   char version[16];     ///< heed's version
@@ -44,7 +44,7 @@ struct PluginRecord {
 inline constexpr char plugin_mark[16] = "heed plugin 2";  // version 1: mechanisms without capabilities, heed 0.2.0
 inline constexpr std::size_t plugin_mark_text = 12;       // number of characters before the version
 
-/// Returns mechanism_entry<M>, after checks whose failure would otherwise give unclear compiler messages.
+/// Returns mechanism_entry<M>, after checks for mistakes whose compiler messages would be unclear.
 template <class M>
 constexpr EntryMaker plugin_entry() {
   static_assert(std::is_base_of_v<Mechanism, M>, "the mechanism X must be derived from MechanismBase<X>");
@@ -56,7 +56,7 @@ constexpr EntryMaker plugin_entry() {
       requires { M::complexity; }, "the mechanism has no complexity");
   static_assert(
       requires { M::variants(); }, "the mechanism has no variants()");
-  // Without its base class an optional function would never be called.
+  // An optional function is never called unless M has the capability's base class.
   constexpr bool maps = requires { &M::run_map; }
   || requires { &M::template run_map<double>; };
   static_assert(!maps || std::is_base_of_v<MapCapability, M>,

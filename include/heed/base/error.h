@@ -1,5 +1,5 @@
 // Errors. Bad input (a file, an option, a shape) throws Error with a one-line message: the thing, the expectation, the
-// finding. The program exits with status 2. A violated internal invariant is a bug in heed: HEED_ASSERT prints its
+// finding. The program then exits with status 2. A violated internal invariant is a bug in heed: HEED_ASSERT prints its
 // location and aborts.
 #pragma once
 

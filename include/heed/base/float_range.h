@@ -6,8 +6,7 @@
 
 namespace heed {
 
-/// Returns true if `number` is finite and float32 rounds it to infinity, or if it is nonzero and float32 rounds it to
-/// 0.
+/// Returns true if `number` is finite but beyond float32's largest number, or nonzero but rounded to 0 by float32.
 inline bool exceeds_float(double number) {
   const double size = std::abs(number);
   return std::isfinite(number) &&

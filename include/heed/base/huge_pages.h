@@ -1,4 +1,4 @@
-// Huge pages: 2 MiB of memory in one entry of a core's TLB, instead of 4 KiB.
+// Huge pages: one TLB entry of a core covers 2 MiB of memory instead of 4 KiB.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@ namespace heed {
 /// Allocations of at least this size request huge pages (src/base/memory.cpp).
 inline constexpr std::size_t huge_page = std::size_t{1} << 21;
 
-/// Gives memory small pages, for a large block of which little may be used: a huge page is resident as a whole once one
-/// byte of it is written. Without effect on systems that have no huge pages.
+/// Requests small pages for a large block that may stay mostly unused: a huge page is resident as a whole once one byte
+/// of it is written. Has no effect on systems without huge pages.
 void avoid_huge_pages(void* memory, std::size_t bytes);
 
 }  // namespace heed

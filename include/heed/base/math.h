@@ -8,20 +8,21 @@
 
 namespace heed::math {
 
-/// Relative error at most 2 u. Results are finite up to x = 709.78, subnormal below 2.2e-308, and 0 below x = -745.13.
+/// Returns e^x. Relative error at most 2 u. Results are finite up to x = 709.78, subnormal below 2.2e-308, and 0 below
+/// x = -745.13.
 double exp(double x);
 
-/// Relative error at most 2 u.
+/// Returns the natural logarithm. Relative error at most 2 u.
 double log(double x);
 
 /// Returns log(1 + x), without cancellation for small x. Relative error at most 4 u.
 double log1p(double x);
 
-/// Relative error at most 2 u. |x| <= 10^6.
+/// Return sine and cosine for |x| <= 10^6. Relative error at most 2 u.
 double sin(double x);
 double cos(double x);
 
-/// Relative error at most 4 u.
+/// Returns the hyperbolic tangent. Relative error at most 4 u.
 double tanh(double x);
 
 /// Returns x^y. Relative error at most (2 + |y log x| / 8) u.

@@ -19,7 +19,7 @@ struct Matrix {
   Matrix(T* data, Index rows, Index columns, Index stride) : data(data), rows(rows), columns(columns), stride(stride) {}
 
   /// Copies field by field, so that matrices are passed by address. With a trivial copy they would be passed on the
-  /// stack: a wide load of fields stored individually just before, which stalls (about 10 ns per call).
+  /// stack: a wide load of fields that were just stored individually, which stalls (about 10 ns per call).
   Matrix(const Matrix& other) : Matrix(other.data, other.rows, other.columns, other.stride) {}
   Matrix& operator=(const Matrix&) = default;
 
@@ -98,7 +98,7 @@ struct Operand {
       : data(data), rows(rows), columns(columns), stride(stride), transposed(transposed) {}
 };
 
-/// Non-deduced types, so that T follows from the result: gemm(q, transposed(k), S) with S a Matrix<float>.
+/// Non-deduced types, so that T is deduced from the result alone: gemm(q, transposed(k), S) with S a Matrix<float>.
 template <class T>
 using OperandFor = Operand<std::type_identity_t<T>>;
 template <class T>
@@ -110,8 +110,8 @@ void fill(Matrix<T> m, std::type_identity_t<T> value) {
   for (Index r = 0; r < m.rows; ++r) std::fill_n(m[r], m.columns, value);
 }
 
-/// Prefetches the elements of m into the cache. Always inlined: GCC treats a function that only prefetches as one
-/// without effect and drops its calls.
+/// Prefetches the elements of m into the cache. Always inlined: GCC treats a function that only prefetches as having no
+/// effect and drops calls to it.
 template <class T>
 [[gnu::always_inline]] inline void fetch(Matrix<T> m) {
   constexpr Index line = 64 / sizeof(T) > 0 ? 64 / sizeof(T) : 1;

@@ -14,7 +14,7 @@ class MemoryLayout {
  public:
   explicit MemoryLayout(T* memory = nullptr, Index guard = 0) : memory_(memory), guard_(guard) {}
 
-  /// Returns the next `count` elements. Not inlined: a layout has about 20 such calls, a kilobyte of code per use.
+  /// Returns the next `count` elements. Not inlined: a layout has about 20 such calls, a kilobyte of code in all.
   [[gnu::noinline]] T* numbers(Index count) {
     T* const part = memory_ && count > 0 ? memory_ + taken_ : nullptr;
     taken_ += count;
@@ -27,10 +27,10 @@ class MemoryLayout {
   /// Returns a matrix whose rows begin `stride` elements apart.
   Matrix<T> matrix(Index rows, Index columns, Index stride) { return {numbers(rows * stride), rows, columns, stride}; }
 
-  /// Elements taken so far, guard regions included.
+  /// Returns the number of elements taken so far, guard regions included.
   Index taken() const { return taken_; }
 
-  /// Offsets of the guard regions.
+  /// Returns the offsets of the guard regions.
   const std::vector<Index>& guards() const { return guards_; }
 
  private:
@@ -39,7 +39,7 @@ class MemoryLayout {
   std::vector<Index> guards_;
 };
 
-/// Parts<T>(arguments..., layout) with its own memory.
+/// A Parts<T>, constructed as Parts<T>(arguments..., layout), and the memory that it needs.
 template <template <class> class Parts, class T>
 class LaidOut {
  public:

@@ -1,6 +1,6 @@
-// Threads for computation; no other file starts them (the data pipeline uses oneTBB's, see data/loader.h). Work is
-// divided by its shape, never by the number of threads, so results do not depend on that number. Loops nest: threads
-// without a piece of an outer loop take pieces of the inner loops.
+// Threads for computation; no other file starts them (the data pipeline uses oneTBB's, see data/loader.h). Results
+// do not depend on the number of threads: where the division of work affects them, it depends on the size only. Loops
+// nest: threads without a piece of an outer loop take pieces of the inner loops.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -16,7 +16,7 @@ namespace heed {
 void set_threads(int count, std::string reason = "asked for");
 int threads();
 
-/// Returns the reason for the number of threads: "asked for", "all cores".
+/// Returns the reason for the number of threads, such as "asked for" or "all cores".
 const std::string& threads_reason();
 
 /// Returns the index of the calling thread inside a parallel_for, 0 <= worker() < threads(); 0 outside.
@@ -24,7 +24,7 @@ int worker();
 
 /// Times of loops since start_loop_times(), in seconds. While a loop is open, each thread runs a piece or waits.
 struct LoopTimes {
-  double open = 0;  ///< time in which loops were open, without nested loops
+  double open = 0;  ///< time in which loops were open, counted once for nested loops
   double busy = 0;  ///< time in pieces, summed over threads
   Index loops = 0;  ///< number of loops opened, without nested loops
 };
@@ -36,7 +36,7 @@ void start_loop_times();
 LoopTimes loop_times();
 
 /// Calls f() on the calling thread alone. Returns the fraction of its time in which at least `least` pieces were open,
-/// which `least` threads could run concurrently. Inner loops count for each piece of the outer one.
+/// enough for `least` threads. The counts of nested loops multiply: a loop of 4 pieces inside one of 8 opens 32.
 double share_of_open_pieces(Index least, const std::function<void()>& f);
 
 namespace detail {

@@ -17,19 +17,19 @@ namespace heed {
 /// The distribution of a tensor's initial values.
 struct Initial {
   enum class Kind { constant, normal, truncated_normal, uniform, distinct, orthogonal } kind = Kind::constant;
-  double value = 0;  ///< the constant; the standard deviation; half the width of the uniform range; the first integer
+  double value = 0;  ///< by kind: the constant, the standard deviation, the bound of uniform values, the first integer
   Index count = 0;   ///< number of integers to draw from
 
   static Initial constant(double value) { return {Kind::constant, value}; }
   static Initial normal(double deviation) { return {Kind::normal, deviation}; }
   /// Normal, with values beyond two standard deviations redrawn.
   static Initial truncated_normal(double deviation) { return {Kind::truncated_normal, deviation}; }
-  /// U(-bound, bound)
+  /// Uniform from -bound to bound.
   static Initial uniform(double bound) { return {Kind::uniform, bound}; }
   /// Integers from first to first + count - 1, drawn without replacement, for at most `count` elements.
   static Initial distinct(Index first, Index count) { return {Kind::distinct, static_cast<double>(first), count}; }
-  /// Orthogonal rows, for a matrix. Blocks are square (the last may have fewer rows); rows are orthogonal within a
-  /// block, and each has the length of a row of independent standard normal values.
+  /// Orthogonal rows, for a matrix. Rows are orthogonal within square blocks (the last may have fewer rows), and each
+  /// has the length of a row of independent standard normal values.
   static Initial orthogonal() { return {Kind::orthogonal}; }
 
   bool operator==(const Initial&) const = default;
@@ -50,12 +50,12 @@ struct PositionRows {
   Index front = 0, height = 0, width = 0;
 };
 
-/// Products that a weight is packed for, once per step (tape/packed_weights.h).
+/// Kind of product for which a weight is packed once per step (tape/packed_weights.h).
 enum class Multiplied {
   no,
   linear,               ///< [out, in]
   convolution,          ///< [O, C, K, K]
-  centred_convolution,  ///< [O, C, K, K], each pixel with a window centred on it
+  centred_convolution,  ///< [O, C, K, K], one window centred on each pixel
 };
 
 /// Declaration of one tensor of a model, named as in weight files.
@@ -70,7 +70,7 @@ struct ParameterSpec {
   bool running = false;              ///< a buffer that training passes update
   bool nonnegative = false;          ///< a variance: a negative value in a file is an error
   bool training_only = false;        ///< belongs to a head used in training only; not in weight files
-  std::vector<Index> scaled_rows{};  ///< consecutive groups of rows whose gradients are scaled adaptively
+  std::vector<Index> scaled_rows{};  ///< sizes of row groups, each with an adaptive gradient scale
   std::vector<RowPart> parts{};      ///< row groups of a fused layer, such as q, k and v
   PositionRows positions{};          ///< rows of a position embedding, for interpolation to another grid
 };
@@ -107,7 +107,7 @@ class ParameterList {
   /// Returns the number of trainable elements.
   Index trainable_elements() const;
 
-  /// Adds, or returns, the computations of prepared tensors.
+  /// Add a computation of prepared tensors, and return all of them.
   void prepare_by(std::shared_ptr<const Preparation> preparation) { preparations_.push_back(std::move(preparation)); }
   const std::vector<std::shared_ptr<const Preparation>>& preparations() const { return preparations_; }
 
@@ -171,7 +171,7 @@ class Gradients {
     return {values_.data() + parameters_->offset(id), parameters_->list()[id].shape};
   }
 
-  /// True if this gradient has not been written since reset(). The first writer sets it to false.
+  /// Returns a flag that is true if this gradient has not been written since reset(). The first writer clears it.
   bool& fresh(ParameterId id) { return fresh_[static_cast<std::size_t>(id)].value; }
 
   T* data() { return values_.data(); }
@@ -181,7 +181,7 @@ class Gradients {
   const ParameterList& list() const { return parameters_->list(); }
 
  private:
-  /// A bool in a vector with one element per flag, so that threads may write different flags.
+  /// A flag in a byte of its own, unlike in std::vector<bool>, so that threads may write different flags.
   struct Flag {
     bool value = true;
   };
@@ -197,7 +197,7 @@ namespace detail {
 /// Rounds a size up, so that each tensor starts on a cache line for every number type.
 inline Index whole_cache_lines(Index elements) { return (elements + 15) / 16 * 16; }
 
-/// Return element i of a tensor with independent elements, and all elements of an orthogonal one.
+/// Return initial values: element i of a tensor with independent elements, and all elements of an orthogonal matrix.
 double draw_initial(const Initial& initial, const RandomStream& stream, Index i);
 std::vector<double> draw_orthogonal(const RandomStream& stream, Index rows, Index columns);
 

@@ -9,7 +9,7 @@
 namespace heed {
 
 namespace detail {
-/// Writes value(i) of all elements i.
+/// Writes value(i) for each element i.
 void print_values(std::ostream& out, const Shape& shape, const std::function<double(Index)>& value);
 }  // namespace detail
 

@@ -1,5 +1,5 @@
-// Counter-based random numbers: a value depends only on (seed, stream, index), not on previous draws. So any thread can
-// compute it, also after a resume, with the same bits.
+// Counter-based random numbers: a value depends only on (seed, stream, index), not on previous draws. Every
+// thread computes the same bits, also after a resume.
 #pragma once
 
 #include "heed/base/math.h"

@@ -10,9 +10,9 @@
 
 namespace heed {
 
-/// Makes the calling thread, and threads that it starts, treat subnormal operands and results as zero, or with `flush`
-/// false, as usual. Intel's processors take more than a hundred cycles for an instruction with a subnormal, and
-/// training produces many: vanishing gradients, for example in SOFT's Newton-Raphson steps, and exps of low scores.
+/// Makes the calling thread, and threads that it starts, treat subnormal operands and results as zero; with `flush`
+/// false, restores the default. Intel's processors take more than a hundred cycles for an instruction with a subnormal,
+/// and training produces many: vanishing gradients, for example in SOFT's Newton-Raphson steps, and exps of low scores.
 /// Does nothing on processors other than x86-64 and arm64.
 inline void flush_subnormals(bool flush = true) {
 #if defined(__x86_64__)

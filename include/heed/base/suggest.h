@@ -12,8 +12,8 @@ namespace heed {
 /// wins.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
-/// Returns the end of an error about the unknown `word`: "; did you mean 'cosine'?" or, if no candidate is near, ";
-/// expected one of cosine, constant".
+/// Returns the end of an error message about the unknown `word`: "; did you mean 'cosine'?" or, if no candidate is
+/// near, "; expected one of cosine, constant".
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
 /// Returns `text` in single quotes on one line: control characters escaped, truncated after 80 bytes.

@@ -1,4 +1,4 @@
-// Warnings for the user about input that is ignored, or used differently than stated.
+// Warnings for the user about input that is ignored or not used as written; and the progress of long work.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ using ProgressShown = std::function<void(const char* what, long done, long all)>
 /// Sets the callback.
 void show_progress(ProgressShown f);
 
-/// Reports the progress of long work. Several threads may advance it.
+/// Progress of long work, reported to the callback. Several threads may advance it.
 class ReadingProgress {
  public:
   ReadingProgress(const char* what, long all) : what_(what), all_(all) {}

@@ -27,7 +27,7 @@ class Operands {
     return {in_out(rows * stride), rows, columns, stride};
   }
 
-  /// Return the bytes read, if each operand is read once; read and written; and allocated.
+  /// Return the bytes read, if each operand is read once; the bytes read and written; and the bytes allocated.
   double read() const { return read_; }
   double moved() const { return read_ + written_; }
   double held() const { return held_; }
@@ -50,7 +50,7 @@ struct KernelCase {
   std::string kernel;                                       ///< "gemm forward"
   std::string where;                                        ///< "vit-micro qkv"
   std::string size;                                         ///< "400 x 192 x 64"
-  std::vector<Work> work;                                   ///< the rate is of the first entry, or of bytes if empty
+  std::vector<Work> work;                                   ///< the rate is that of the first entry; if empty, of bytes
   std::function<std::function<void()>(Operands&)> prepare;  ///< allocates operands and returns the call
 
   std::string name() const { return kernel + ", " + where; }
@@ -68,8 +68,8 @@ struct KernelResult {
   std::string kernel, size;
   double microseconds = 0;
   Measurement measured;
-  Resource limit{};     ///< the limiting resource: its work takes longest at its limit
-  double fraction = 0;  ///< that time divided by the measured time
+  Resource limit{};     ///< the limiting resource: the one whose work takes longest at its limit
+  double fraction = 0;  ///< the time at that limit divided by the measured time
 };
 
 /// Kernel sizes of the two standard models, for a microbatch of `images` images.
@@ -80,7 +80,7 @@ struct ModelSizes {
   static constexpr Index images = 8;
   Index rows() const { return images * tokens; }
   Index head() const { return dim / heads; }
-  /// Returns the rows of an attention map computed at a time.
+  /// Returns the number of rows of an attention map that are computed at a time.
   Index map_rows() const { return map_block(tokens); }
   /// Returns the stride of these rows, which are aligned to cache lines.
   Index map_stride() const { return padded_row(tokens); }
@@ -107,7 +107,7 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model);
 /// Returns the cases of convolutions, which these models lack.
 std::vector<KernelCase> convolution_cases();
 
-/// Returns the parts of softmax attention over a block of long rows.
+/// Returns the cases of the parts of softmax attention over a block of long rows.
 std::vector<KernelCase> long_row_cases();
 
 /// Returns all cases, ordered by kernel.

@@ -20,7 +20,7 @@ enum class Resource { multiply_add, gemm, l1, clamp, exp, l1_cache, l2_cache, l3
 const char* name_of(Resource resource);
 const char* unit_of(Resource resource);
 
-/// Returns the bytes of a data cache, Resource::l1_cache to l3_cache: from Linux, or else a common value.
+/// Returns the bytes of a data cache, Resource::l1_cache to l3_cache: as Linux reports it, or else a typical value.
 double cache_bytes(Resource cache);
 
 /// The largest rate of many short repetitions; its range begins at their median.
@@ -51,7 +51,7 @@ class Limits {
   Resource memory_for(double bytes) const;
 
  private:
-  /// Returns the best rate of a variant, or of all if `variant` is empty.
+  /// Returns the best rate of a variant, or of all variants if `variant` is empty.
   double rate(Resource resource, int threads, const std::string& variant) const;
 
   void keep_better(Limit limit);

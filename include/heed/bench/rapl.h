@@ -9,7 +9,7 @@
 namespace heed {
 
 /// Energy of all packages since construction. Counters are zones "intel-rapl:N" (also on AMD) whose name begins with
-/// "package"; zones inside a package, that of the whole platform, and a second interface to a counted package
+/// "package". Zones inside a package, the zone of the whole platform, and a second interface to a counted package
 /// (intel-rapl-mmio) are omitted.
 class PackageEnergy {
  public:
@@ -19,8 +19,8 @@ class PackageEnergy {
   /// Returns the reason why energy cannot be measured; empty if it can.
   const std::string& unavailable() const { return unavailable_; }
 
-  /// Reads the counters. They wrap around (max_energy_range_uj) after about an hour at full load, so call this more
-  /// often.
+  /// Reads the counters. Call this several times an hour: at full load the counters wrap around (max_energy_range_uj)
+  /// after about an hour.
   void update();
 
   /// Returns the joules up to the last update().

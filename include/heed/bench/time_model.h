@@ -1,5 +1,5 @@
-// Predicts a model's time without running it: each operation's exact counts, divided by the limits measured on the
-// host, times the measured factors between operations of its kind and these limits (docs/cost.md).
+// Prediction of a model's time without running it: each operation's exact counts, divided by the limits measured on the
+// host, times the factors by which operations of its kind were measured to be slower than these limits (docs/cost.md).
 #pragma once
 
 #include "heed/analysis/model_cost.h"
@@ -46,8 +46,8 @@ enum StepAmount : std::size_t {
   updates,       ///< bytes of weights, at memory speed
   lane_sums,     ///< bytes of weights per lane
   loss,          ///< exps of logits
-  batch_sums,    ///< sums over the batch, of batch norm
-  switches,      ///< switches between lanes on a thread, at each such sum
+  batch_sums,    ///< batch norm's sums over the batch
+  switches,      ///< switches between lanes on a thread, at each sum over the batch
   microbatches,  ///< microbatches of one thread
   count
 };
@@ -64,7 +64,7 @@ struct Machine {
   double l2_bytes = 0, l3_bytes = 0;
 
   double seconds(Resource of, double amount) const { return amount / rate[static_cast<std::size_t>(of)]; }
-  /// Returns the memory that holds a thread's `bytes`.
+  /// Returns the fastest memory that holds `bytes` of one thread.
   Resource memory_of(double bytes) const {
     return bytes <= l2_bytes ? Resource::l2_cache : bytes <= l3_bytes / threads ? Resource::l3_cache : Resource::memory;
   }
@@ -77,7 +77,7 @@ Machine machine_of(const std::vector<Limit>& limits, int threads, std::string cp
 struct Workload {
   Workload(const Experiment& experiment, Index batch);
 
-  /// Returns the kind of an operation: its name, for mechanisms with their named options.
+  /// Returns the kind of an operation: its name and, for a mechanism, the options in `variants`.
   std::string kind(const OperationCost& operation) const;
 
   std::string example;  ///< "image"
@@ -108,11 +108,11 @@ class TimeModel {
  public:
   TimeModel() = default;
 
-  /// Reads the "limits" and "times" of heed bench --json. Throws Error, without the file's name, if they are missing or
-  /// malformed.
+  /// Reads "limits" and "times" in the output of heed bench --json. Throws Error, without the file's name, if they are
+  /// missing or malformed.
   explicit TimeModel(const Json& bench);
 
-  /// Returns the "times".
+  /// Returns the "times", as read by the constructor.
   Json json() const;
 
   /// Returns the time of a training step, or of a forward pass in inference, over the workload's batch.
@@ -132,11 +132,12 @@ class TimeModel {
   Coefficients training, inference;  ///< indexed by step_amount
 };
 
-/// Returns the contributions to an operation's time on a microbatch of `count` examples that occupies `bytes`.
+/// Returns the contributions to an operation's time, in the backward pass if `back` is true, on a microbatch of `count`
+/// examples that occupies `bytes`.
 std::vector<double> amounts_of(const Machine& machine, const OperationCost& operation, bool back, double count,
                                double bytes);
 
-/// Sizes of the microbatches of a batch.
+/// Returns the sizes of the microbatches of a batch.
 std::vector<Index> microbatch_sizes(const Workload& work, bool training);
 
 /// Returns the contributions to a pass's time, given the total of its operations on one thread, `seconds`.
@@ -145,11 +146,11 @@ std::vector<double> step_amounts(const Machine& machine, const Workload& work, b
 /// Returns the memory of a microbatch of `count` examples in bytes.
 double microbatch_bytes(const Workload& work, bool training, double count);
 
-/// Returns the usual coefficients, for kinds without measurements.
+/// Return the default coefficients, for kinds without measurements.
 Coefficients usual_operation();
 Coefficients usual_step();
 
-/// Measures the operations of many small models, those whose name contains `match`, for about `seconds` each, and fits
+/// Measures the operations of many small models (those whose names contain `match`) for about `seconds` each, and fits
 /// the coefficients; calls progress(...) before each model. Throws Error if no name matches.
 TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, double seconds, const std::string& match,
                     const std::function<void(const std::string&)>& progress);

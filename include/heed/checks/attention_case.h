@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// A shape in which mechanisms are checked: a grid, with or without a class token, or without a grid different numbers
-/// of queries and keys.
+/// A shape in which mechanisms are checked: either a grid, with or without a class token, or different numbers of
+/// queries and keys without a grid.
 struct AttentionCaseShape {
   std::string label;
   Index images, heads, queries, keys, dim;
@@ -18,12 +18,12 @@ struct AttentionCaseShape {
   Index value_width = 0;  ///< e with separate operands, unless the mechanism needs e = d; 0: d
 };
 
-/// Form of a mechanism's operands: separate tensors, or packed as the output of a qkv projection, of images or of
+/// Form of a mechanism's operands: separate tensors, or packed as the output of a qkv projection, for images or for
 /// sequences without a grid. The first sequence has the shape's length, the others are shorter.
 enum class CaseOperands { apart, packed, sequences };
 
 /// Returns the case of a mechanism, named `label`, in a shape; none if it does not support the shape. The mechanism
-/// must outlive the case. Inputs are q, k and v, and the mechanism parameters by name.
+/// must outlive the case. Its inputs are q, k and v, and the mechanism parameters by name.
 std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
                                         const AttentionCaseShape& shape, CaseOperands given = CaseOperands::apart);
 

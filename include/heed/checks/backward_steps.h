@@ -1,4 +1,4 @@
-// Search in a mechanism's source comments for the numbered backward step that computes a gradient.
+// Search for the numbered backward step that computes a gradient, in the comments of a mechanism's source.
 #pragma once
 
 #include <filesystem>
@@ -22,11 +22,12 @@ struct BackwardStep {
   bool operator==(const BackwardStep&) const = default;
 };
 
-/// Returns the steps whose descriptions, comments that begin with `Undoing 3:`, define the gradient of `tensor`: "dv =
-/// ", "dv_j += ". For q and k also those of dx, which denotes both. Empty if there are none.
+/// Returns the steps whose comments, such as `Undoing 3: ...`, define the gradient of `tensor`, by "dv = " or
+/// "dv_j += ". For q and k, this includes steps that define dx, which denotes both. Empty if there are none.
 std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor);
 
-/// Returns the steps that compute operands of these: "dS = A (dA - <A, dA>)" for "dq = dS k". Their errors propagate.
+/// Returns the steps that compute operands of `steps`, to which their errors propagate: "dS = A (dA - <A, dA>)" for
+/// "dq = dS k".
 std::vector<BackwardStep> steps_before(const std::string& source, const std::vector<BackwardStep>& steps);
 
 }  // namespace heed

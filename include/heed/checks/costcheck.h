@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// A stated and an executed cost of a case.
+/// The stated and the executed cost of a case, for one pass.
 struct CheckedCost {
   std::string operation, setting;
   const char* pass = "";  ///< "forward", "backward"; of mechanisms also "forward_contractions", "attention_exp"
@@ -21,13 +21,13 @@ std::vector<CheckedCost> costcheck(const CheckCase& c);
 
 /// A count that differs from the stated one in all shapes of a setting.
 struct CostError {
-  std::string operation, setting, pass, count;  ///< operation: the case of the numbers; count: "mul", for example
+  std::string operation, setting, pass, count;  ///< operation: the case of `stated` and `executed`; count: "mul", ...
   Index stated = 0, executed = 0;
   std::string difference;  ///< executed - stated in N, M, d, as "2 H N d"; empty if no simple form fits
 };
 
-/// Returns the errors of these rows by setting, pass and kind, with the numbers of the shape with the largest
-/// difference.
+/// Returns one error per setting, pass and kind of operation that differs, with the counts of the shape that has the
+/// largest difference.
 std::vector<CostError> cost_errors(std::span<const CheckedCost> rows);
 
 }  // namespace heed

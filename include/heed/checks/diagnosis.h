@@ -53,12 +53,12 @@ struct Likeness {
 };
 
 /// Returns the diagnosis of `got`, which should equal `expected`; both have the same shape. `axes` are the names of its
-/// axes, in the singular: "head". A kind is reported only if all of the wrong part has it and more than one element
-/// shows it.
+/// axes, in the singular: "head". A kind is reported only if it fits the whole wrong part and is visible in more than
+/// one element.
 Diagnosis diagnose(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                    const Likeness& same);
 
-/// Returns default names for the axes of a tensor: "row" and "column" are the last two.
+/// Returns default names for the axes of a tensor; the last two are "row" and "column".
 std::vector<std::string> usual_axes(const Shape& shape);
 
 /// Returns, for example, "head 2, token 7, channel 0".

@@ -24,7 +24,7 @@ struct CheckInput {
 };
 
 /// A differentiable function to check: in double (gradients), float (agreement of the fast kernels with double) and
-/// Counted (costs). Create it by check_case().
+/// Counted (costs). Create it with check_case().
 struct CheckCase {
   template <class T>
   using Function = std::function<Var<T>(Tape<T>&, const std::vector<Var<T>>&)>;
@@ -85,13 +85,13 @@ inline constexpr double gradcheck_tolerance = 1e-6;
 /// Compares the gradient of <R, f(inputs)>, R a random cotangent, with central differences
 ///   (g(x + h) - g(x - h)) / 2h,  h = cbrt(eps) max(1, |x|),
 /// for every element of every input, in double. If they disagree, the difference is repeated with h / 2 and
-/// extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the truncation error of order h^2 but no real error. Errors are
-/// relative to the element, or to 1e-3 of the tensor's largest if that is greater. A second pass checks that gradients
-/// are added to existing values.
+/// extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the truncation error of order h^2 but hides no mistake. Errors
+/// are relative to the element, or to 1e-3 of the tensor's largest if that is greater. A second pass checks that
+/// gradients are added to existing values.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 
-/// An element of a case's input, changed by `change` to x: the derivative of <R, f> by it, from the tape and from
-/// differences extrapolated as in gradcheck(), with the step h; and <R, f> at x + each of `around`.
+/// Check of one element of an input, changed by `change` to x: the derivative of <R, f> with respect to x, from the
+/// tape and from differences with step h, extrapolated as in gradcheck(); and <R, f> at x + each of `around`.
 struct ElementCheck {
   double x = 0, analytic = 0, numeric = 0, step = 0;
   std::vector<double> values{};
@@ -117,8 +117,8 @@ CaseResults case_results(const CheckCase& c, std::uint64_t seed);
 template <class T>
 std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed);
 
-/// Expected gradients of a case: differences, extrapolated where `got` disagrees or lacks the tensor; if they are not
-/// meant to be derivatives, those of `got` or else the case's own.
+/// Expected gradients of a case: differences, extrapolated where `got` disagrees or lacks the tensor. If the gradients
+/// are not meant to be derivatives, they are those of `got`, or else of the case's own implementation.
 struct ExpectedGradients {
   std::vector<Tensor<double>> gradients;
   double noise = 0;  ///< rounding noise of a zero gradient
@@ -127,7 +127,7 @@ struct ExpectedGradients {
 /// Computes the expected gradients.
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got = nullptr);
 
-/// Returns a bound of `noise` for any inputs, even if <R, f> cancels: eps sum |R f| / h. gradcheck's default seed does
+/// Returns a bound on `noise` for any inputs, even if <R, f> cancels: eps sum |R f| / h. gradcheck's default seed does
 /// not need it.
 double largest_noise(const CheckCase& c, std::uint64_t seed);
 

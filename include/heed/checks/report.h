@@ -26,11 +26,11 @@ struct CheckFindings {
 /// Returns the subject of a case: "softmax" for "softmax, causal=true, N > d".
 std::string subject_of(const std::string& operation);
 
-/// Returns the backward steps of a row, from the mechanism's source; none without source.
+/// Returns the backward steps that compute a row's gradient, from the mechanism's source; none without source.
 std::vector<BackwardStep> steps_of(const CheckRow& row);
 
-/// Prints the table of gradients, the diagnosis of each wrong one, and the wrong costs. With `numbers` also the
-/// elements of each wrong gradient beside the expected ones. Memory faults are not printed.
+/// Prints the table of gradients, the diagnosis of each wrong one, and the wrong costs. With `numbers`, also
+/// prints wrong elements beside the expected ones. Memory faults are not printed.
 void print_findings(std::ostream& out, const CheckFindings& found, bool numbers = false);
 
 /// Checks gradients and costs of a case and prints the findings. Returns true if all are correct.

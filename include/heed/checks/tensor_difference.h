@@ -28,8 +28,8 @@ struct TensorDifference {
   bool rounding = true;                      ///< no difference exceeds rounding_error() of `largest`
 };
 
-/// Compares tensors of one shape element by element; two NaNs have no difference. Units in the last place are those of
-/// `type`.
+/// Compares tensors of one shape element by element; the difference of two NaNs is 0. Units in the last place are those
+/// of `type`.
 TensorDifference difference_of(View<const double> a, View<const double> b, DType type, double tolerance);
 
 /// Returns the coarser of two number types. Integers count as F64.
@@ -38,7 +38,7 @@ DType coarser(DType a, DType b);
 /// Returns the distance from |x| to the next larger number of a type; F64's for integers.
 double unit_in_last_place(double x, DType type);
 
-/// Returns an upper bound of a pass's rounding errors relative to a tensor's largest element: 1000 units in the last
+/// Returns an upper bound on a pass's rounding errors relative to a tensor's largest element: 1000 units in the last
 /// place of 1, or 4 for F16 and BF16, to which tensors are rounded only after a pass.
 double rounding_error(DType type);
 

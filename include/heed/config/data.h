@@ -11,7 +11,7 @@ namespace heed {
 
 /// Properties of the data that a run directory records (train/runs/data_record.h).
 struct RecordedData {
-  std::vector<std::string> classes;     ///< names, in label order; empty: those of the data
+  std::vector<std::string> classes;     ///< class names, in label order; empty: the names in the data
   std::vector<std::string> validation;  ///< names of the validation images; empty: drawn by the seed
 
   bool operator==(const RecordedData&) const = default;
@@ -94,7 +94,7 @@ void fields(Config& c, Visit&& visit) {
   visit("levels", c.levels, between(2, 256), "pixels: values of a pixel");
 }
 
-/// Returns true for a data set of token sequences.
+/// Returns true if the data set consists of token sequences.
 bool holds_sequences(const DataConfig& data);
 
 }  // namespace heed

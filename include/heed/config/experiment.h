@@ -1,5 +1,5 @@
-// Configuration of models and experiments, read from TOML files. The members of each struct hold the defaults; the list
-// `fields` below it has the meaning and range of its keys.
+// Configuration of models and experiments, read from TOML files. Each struct's members hold the defaults; the function
+// `fields` below it lists the meanings and ranges of its keys.
 #pragma once
 
 #include "heed/config/attention_options.h"
@@ -74,7 +74,7 @@ struct Sides {
   }
 };
 
-/// [model]: a model of a family, which has a subset of the keys. fields() below documents them.
+/// [model]: a model; each family has a subset of the keys. fields() below documents them.
 struct ModelConfig {
   std::string family = "vit";
   std::string task{};
@@ -202,9 +202,9 @@ void fields(Config& c, Visit&& visit) {
   key(vit | sequence, "ffn_act", c.ffn_act, one_of({"none", "gelu", "relu"}),
       "activation of an adder block's feed-forward layer");
   key(vit | sequence, "input_grad", c.input_grad, one_of({"sign", "hardtanh"}),
-      "adder layers: derivative of a distance by the input");
+      "adder layers: derivative of a distance with respect to the input");
   key(vit | sequence, "weight_grad", c.weight_grad, one_of({"sign", "hardtanh", "full"}),
-      "adder layers: derivative by the weight");
+      "adder layers: derivative with respect to the weight");
   key(vit | sequence, "weight_scale", c.weight_scale, one_of({"none", "adaptive"}),
       "adder layers: scale of the weights' gradients");
   key(xcit, "layer_scale", c.layer_scale, anything(), "initial factor of the branches");
@@ -291,8 +291,8 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-/// Returns the images of a microbatch for batches of `batch`. It depends on no other size, because it determines the
-/// bits of a training.
+/// Returns the images of a microbatch for batches of `batch`. The result depends on no other size, since it affects the
+/// bits of a training run.
 constexpr Index microbatch_of(const TrainConfig& train, Index batch) {
   return train.microbatch > 0 ? train.microbatch : std::clamp<Index>((batch + 15) / 16, 1, 8);
 }

@@ -37,13 +37,13 @@ inline Rule between(double low, double high) { return {.low = low, .high = high}
 /// Allows 0 to below 1: decay rates and drop probabilities.
 inline Rule fraction() { return {.low = 0, .high = 1, .below_high = true}; }
 
-/// Allows a size or a count. The bound is far above any use and keeps products of three sizes within 64 bits.
+/// Allows a size or a count. The upper bound is far above any use and keeps products of three sizes within 64 bits.
 inline Rule one_or_more() { return {.low = 1, .high = 1e6}; }
 
 /// Requires a size.
 inline Rule required_size() { return {.low = 1, .high = 1e6, .required = true}; }
 
-/// Requires the side of an image, at most that of a JPEG, which bounds the number of pixels.
+/// Requires the side of an image: at most the largest side of a JPEG, to bound the number of pixels.
 inline Rule required_side() { return {.low = 1, .high = 65535, .required = true}; }
 
 /// Requires a number of blocks, bounded because each is an object with a dozen tensors.

@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// Returns the path of this program, even if started through the loader, `ld.so heed`; empty without /proc.
+/// Returns the path of this program, even if it was started through the loader, `ld.so heed`; empty without /proc.
 std::filesystem::path program_file();
 
 /// Sets the directories that contain models/ and experiments/: the build's checkout, or PREFIX/share/heed. There are
@@ -25,7 +25,7 @@ std::string find_installed(const std::string& path);
 /// directory, else to the installed directories.
 std::string find_base(const std::string& file, const std::string& base);
 
-/// Throws Error, beginning with `where`, if there is no such file.
+/// Throws Error with a message that begins with `where` unless the path `base` exists.
 void require_base(const std::string& where, const std::string& base);
 
 }  // namespace heed

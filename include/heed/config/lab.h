@@ -25,7 +25,7 @@ struct LabPoint {
   std::string formula{};
   double tolerance = 1e-6;  ///< relative
   std::string hash{};
-  Index digits = 3;  ///< digits of a hashed number
+  Index digits = 3;  ///< significant digits of a hashed number
 };
 
 /// A value for formulas: a literal number, or a field of the JSON that a heed command prints.
@@ -61,14 +61,14 @@ struct Lab {
   std::string file() const;
 };
 
-/// Reads DIRECTORY/lab.toml. Throws Error that names the file and, if known, the line.
+/// Reads DIRECTORY/lab.toml. Throws Error, naming the file and, if known, the line.
 Lab load_lab(const std::string& directory);
 
 /// A notebook's question, marked by a person; its answer is in the cell with the tag answer-ID.
 struct NotebookQuestion {
   std::string id;
   double marks = 1;
-  std::string rubric, answer;  ///< answer: a right one
+  std::string rubric, answer;  ///< answer: the model answer
 };
 
 /// Reads the tables [[questions]] of a file. Throws Error, naming the file and the line.
@@ -77,7 +77,7 @@ std::vector<NotebookQuestion> load_questions(const std::string& path);
 /// An answer, a number or a text.
 using Answer = std::variant<double, std::string>;
 
-/// Parses answers by name from untrusted text. Throws Error that names the file `path`.
+/// Parses answers by name from untrusted text. Throws Error, naming the file `path`.
 std::map<std::string, Answer> read_answers(const std::string& text, const std::string& path);
 
 /// Returns true for a valid name of a lab or student: letters, digits, `-`, `_` and `.`, not starting with a dot.

@@ -23,7 +23,7 @@ ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads = 0);
 /// Returns the model of tensors by their names and shapes, as above; errors begin with `file`.
 ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::string, Shape>& shapes, Index heads);
 
-/// Returns the value of the last override of model.heads; 0 if there is none or it is not a number.
+/// Returns the value of the last override of model.heads that is a number; 0 if there is none.
 Index heads_given(const std::vector<std::string>& sets);
 
 /// Returns the keys of [model] that a file's tensors determine, as overrides: "model.dim=384".
@@ -33,7 +33,7 @@ std::vector<std::string> sets_of_tensors(const ModelConfig& model);
 Experiment load_sets(const std::vector<std::string>& sets);
 
 /// Returns "; --set model.KEY=VALUE ... fits the file" with the keys in which `model` differs from the model of the
-/// file's tensors; empty if none do, or if the file is of another family.
+/// file's tensors; empty if none differ, or if the file is of another family.
 std::string fitting_keys(const SafetensorsFile& file, const ModelConfig& model);
 
 }  // namespace heed

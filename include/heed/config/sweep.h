@@ -16,7 +16,7 @@ struct SweepCell {
   Index seed() const { return experiment.train.seed; }
 };
 
-/// Maximum experiments of a sweep.
+/// Maximum number of experiments in a sweep.
 inline constexpr std::size_t most_cells = 4096;
 
 /// Reads a sweep:
@@ -37,7 +37,7 @@ inline constexpr std::size_t most_cells = 4096;
 /// Later values of a key override earlier ones in the order: the base or the arm's file, the tables for all arms, the
 /// arm, the grid, `sets` (see load_experiment()). Arms and lists of the grid keep the order of the file, arms of
 /// arm_files come last, seeds vary fastest. Every experiment satisfies validate(), and no two are equal. Throws Error
-/// as load_experiment() does, for empty lists and for more than most_cells experiments. If `seeds` is positive, it
+/// as load_experiment() does, and for empty lists and more than most_cells experiments. If `seeds` is positive, it
 /// replaces the file's seeds by 1 to `seeds`.
 std::vector<SweepCell> load_sweep(const std::string& path, const std::vector<std::string>& sets = {}, Index seeds = 0);
 

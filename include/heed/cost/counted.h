@@ -58,13 +58,13 @@ class Counted {
 
   bool is_term() const;     ///< true if adding it to a sum counts as a contraction
   bool is_addable() const;  ///< true for such a term, a sum of terms, or 0, the initial value of sums
-  void count_term() const;  ///< counts it if it is a term
+  void count_term() const;  ///< counts a contraction if this is a term
 
   double value_ = 0;
   Origin origin_ = Origin::number;
 };
 
-/// Returns x, the sum of all its terms. If a Counted x is a single product, counts it as a contraction.
+/// Returns x, the result of a sum. If a Counted x is a single product, counts it as a contraction.
 template <class T>
 T as_sum(T x) {
   return x;

@@ -40,14 +40,14 @@ struct Cost {
   Counts forward, backward;
   Counts forward_contractions, backward_contractions;
   Index attention_exp = 0;  ///< exp evaluations of an attention mechanism's forward pass
-  /// Differences between forward_contractions (mul, add) and attention_exp (exp) and the operations that a mechanism
-  /// executes, for checks/costcheck.h. Positive `left_out`: executed and not counted, such as squares of norms and exps
-  /// of gates; negative: counted and no product, such as the additions of denominators.
+  /// Operations that a mechanism executes, minus those in forward_contractions (mul, add) and attention_exp (exp), for
+  /// checks/costcheck.h. Positive: executed but not counted, such as squares of norms and exps of gates; negative:
+  /// counted although not a sum of products, such as the additions of denominators.
   Counts left_out{};
-  bool bounded = false;  ///< contractions are the textbook algorithm's and an upper bound of those executed
+  bool bounded = false;  ///< contractions are the textbook algorithm's and an upper bound on those executed
   Index distances = 0;   ///< terms |a - b| of l1 distances in the forward pass
-  Index joins = -1;  ///< elements of an operand's gradient accumulated into an existing one beyond the operation's own
-                     ///< count; -1: all
+  Index joins = -1;      ///< additions to accumulate an operand's gradient into an existing one, beyond those in
+                         ///< `backward`; -1: one per element
 
   Cost& operator+=(const Cost& b) {
     forward += b.forward, backward += b.backward;
@@ -68,7 +68,7 @@ struct Cost {
   }
 };
 
-/// Returns the counts of a product of an m x k and a k x n matrix.
+/// Returns the counts of the product of an m x k and a k x n matrix.
 inline Counts product_counts(Index m, Index n, Index k) {
   return {.mul = m * n * k, .add = m * n * std::max<Index>(k - 1, 0)};
 }

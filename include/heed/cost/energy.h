@@ -1,5 +1,5 @@
-// Energy of operations and memory accesses, from a table. The built-in table is that of the adder paper; files hold
-// others (config/energy_table.h).
+// Energy of operations and memory accesses, from a table. The built-in table is the adder paper's; others are read from
+// files (config/energy_table.h).
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -9,9 +9,9 @@
 
 namespace heed {
 
-/// An energy with its published source.
+/// Energy of one kind of operation or memory, with its published source.
 struct EnergyFigure {
-  std::string of;  ///< "mul", "dram"
+  std::string of;  ///< the kind, such as "mul" or "dram"
   double pj = 0;
   std::string source;
 
@@ -20,7 +20,7 @@ struct EnergyFigure {
 
 /// Energy of operations and of memory accesses, in picojoules.
 struct EnergyTable {
-  std::string name;                      ///< "float32, 45 nm"
+  std::string name;                      ///< such as "float32, 45 nm"
   Index number_bytes = 4;                ///< bytes per value in memory
   std::vector<EnergyFigure> operations;  ///< per operation; unlisted kinds cost nothing
   std::vector<EnergyFigure> memory;      ///< per byte, by kind of memory
@@ -32,7 +32,7 @@ struct EnergyTable {
 /// 2014).
 const EnergyTable& default_energy_table();
 
-/// Returns the energy of these operations in pJ.
+/// Returns the energy of the counted operations in pJ.
 double energy_pj(const EnergyTable& table, const Counts& counts);
 
 /// The kinds of operations, by their names in tables and JSON.

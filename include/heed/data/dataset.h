@@ -12,11 +12,11 @@
 
 namespace heed {
 
-/// The files of a data set. Few sets have files for validation.
+/// Splits of a data set's files. Most sets have no validation files.
 enum class Split { train, validation, test };
 
-/// A part of a data set. If it has no validation files, validation examples are drawn from `train` (loader.h), never
-/// from `test`.
+/// A part of a data set's examples. If the set has no validation files, validation examples are drawn from its `train`
+/// files (loader.h), never from `test`.
 enum class Part { train, validation, test };
 
 /// Returns the split whose files hold a part in a data set without validation files.
@@ -36,13 +36,13 @@ class Dataset {
   /// Copies or decodes an image into `to`, reusing its memory. Throws Error if its file cannot be read.
   virtual void read(Index image, Image& to) const = 0;
 
-  /// Returns the size that all images share. Throws Error naming the first two images that differ.
+  /// Returns the size that all images share. If sizes differ, throws Error naming the first two images that differ.
   virtual ImageSize image_size() const = 0;
 
   /// Returns true if read() only copies memory.
   virtual bool in_memory() const = 0;
 
-  /// Paths of the files that the set was read from. If has_file_per_image(), file i is image i.
+  /// Returns the paths of the files that the set was read from. If has_file_per_image(), file i is image i.
   const std::vector<std::string>& files() const { return files_; }
   virtual bool has_file_per_image() const { return false; }
 
@@ -57,7 +57,7 @@ class Dataset {
   std::vector<std::string> class_names_, files_;
 };
 
-/// Description of a task's data, stored in the record of a run.
+/// Description of a task's data, saved in the record of a run.
 struct DataFacts {
   std::vector<std::string> classes;     ///< names, in label order
   std::optional<int> background;        ///< common_background() of the test images (images/background.h)
@@ -68,8 +68,8 @@ struct DataFacts {
 /// Images of one size, held in memory.
 class MemoryDataset : public Dataset {
  public:
-  /// pixels [labels.size(), size.channels, size.height, size.width]. Throws Error if the number of pixels does not
-  /// match `labels` and `size`, or if a label is not an index into `class_names`.
+  /// Takes pixels [labels.size(), size.channels, size.height, size.width]. Throws Error if the number of pixels does
+  /// not match `labels` and `size`, or if a label is not an index into `class_names`.
   MemoryDataset(std::string name, std::vector<std::string> class_names, ImageSize size,
                 std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels,
                 std::vector<std::string> files = {});
@@ -86,15 +86,15 @@ class MemoryDataset : public Dataset {
 };
 
 /// Opens the data set `data.name`:
-/// - mnist, fashion-mnist: IDX files with any of the names of MNIST's family, each plain or with .gz;
-/// - cifar10, cifar100 (fine labels): binary batches, in the directory or in the one that their archive unpacks to;
+/// - mnist, fashion-mnist: IDX files named as in MNIST or one of its variants, each plain or gzipped (.gz);
+/// - cifar10, cifar100 (fine labels): binary batches, in the directory or in a subdirectory named as in their archive;
 /// - folder: {train,val,test}/CLASS/ or CLASS/ alone, with images in the formats of image.h; classes and images are
 ///   numbered in the order of their names. Without test/, the test images are every fifth image of a class, or the last
 ///   one of a class with fewer than five.
 /// `data.path` is the directory. If it is empty, these are tried (not for folder): datasets/NAME, NAME beside the
-/// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. With `data.recorded.classes`, labels are
-/// indices into it. Throws Error naming the bad file, or the places searched and how to get the data; it calls the
-/// path's option `path_key`.
+/// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. If `data.recorded.classes` is set, labels
+/// are indices into it. Throws Error naming the bad file, or the places searched and how to get the data; the message
+/// names the option that sets the path, `path_key`.
 std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const std::string& path_key = "data.path");
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
                                       const std::string& path_key = "data.path");
@@ -102,14 +102,14 @@ std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string
 /// Returns true if the data set is a folder with a directory for this split.
 bool has_directory(const DataConfig& data, Split split);
 
-/// Returns the image files below a directory, sorted. Warns of files that are left out.
+/// Returns the image files below a directory, sorted. Warns of other files, which are left out.
 std::vector<std::string> image_files(const std::string& directory);
 
 /// Returns the directory that open_dataset() reads. Throws Error if there is none.
 std::filesystem::path dataset_directory(const std::string& name, const std::string& path, Split split,
                                         const std::string& path_key = "data.path");
 
-/// Returns the class names of mnist or fashion-mnist.
+/// Returns the class names of "mnist" or "fashion-mnist".
 std::vector<std::string> mnist_class_names(const std::string& name);
 
 /// Returns the names that open_dataset() accepts.

@@ -15,27 +15,27 @@
 
 namespace heed {
 
-/// Positions of a training set's images for training and for validation, each ascending.
+/// Positions, in a training set, of the images for training and of those for validation, each ascending.
 struct Subsets {
   std::vector<Index> train, validation;
 };
 
-/// Divides `size` training images: config.validation of them, drawn by `seed`, are for validation, and the first
-/// config.limit of the others (0: all) for training. Throws Error if none is left for training.
+/// Divides `size` training images: config.validation of them, drawn at random by `seed`, are for validation, and the
+/// first config.limit of the others (0: all) are for training. Throws Error if none remains for training.
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed);
 
 /// Returns the examples of a part, ascending: all `size` for the test part, otherwise those of split_validation().
 std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, std::uint64_t seed);
 
-/// Returns the examples of a part, ascending, for data with one file per example. If a run recorded its validation
-/// files, by names below config.path, these are used; if their number is not config.validation, a new set is drawn.
+/// Returns the examples of a part, ascending, for data with one file per example. Uses the validation files that a run
+/// recorded, named relative to config.path; if there are none or not config.validation of them, draws new ones.
 std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
                                      std::uint64_t seed);
 
 /// Splits of a data set, each opened at its first use, and their division into parts.
 class ImageSets {
  public:
-  /// `seed` draws the validation images; `path_key` is that of open_dataset().
+  /// Validation images are drawn by `seed`; `path_key` is passed to open_dataset().
   ImageSets(DataConfig data, Index seed, std::string path_key = "data.path");
 
   /// Returns the set that holds a part.
@@ -66,9 +66,9 @@ template <class T>
 struct Batch {
   Index first = 0;          ///< position of the first image in the epoch
   Index size = 0;           ///< number of images; the tensors have room for a full batch
-  Tensor<T> images;         ///< [B,C,H,W], of which the first `size` are valid; with views, two of each: [B,2,C,H,W]
+  Tensor<T> images;         ///< [B,C,H,W], the first `size` valid; with views, two views of each: [B,2,C,H,W]
   Tensor<T> crops;          ///< with views, the small views: [B,local_crops,C,local_size,local_size]
-  Tensor<T> targets;        ///< [B,classes]: 1 for the class, or shared between two by mixup and cutmix
+  Tensor<T> targets;        ///< [B,classes]: 1 for the class; mixup and cutmix divide it between two
   std::vector<int> labels;  ///< [B] classes of the images before mixing
 };
 
@@ -77,15 +77,15 @@ struct Loading {
   ImageSize input;  ///< input size of the model
   Index batch;
   std::uint64_t seed;
-  bool training;    ///< shuffled (config.shuffle), augmented, in whole batches; otherwise all in order
+  bool training;    ///< true: shuffled (if config.shuffle), augmented, whole batches only; false: all images in order
   int workers = 0;  ///< threads that decode and augment; 0: heed::threads()
-  std::optional<DinoConfig> views{};  ///< for training: views of images instead of images
-  bool ahead = true;                  ///< prefetched by a background thread; otherwise prepared in next()
+  std::optional<DinoConfig> views{};  ///< if set, training batches have views of the images
+  bool ahead = true;                  ///< true: prefetched by a background thread; false: prepared in next()
 };
 
 /// Iterates over a subset of a data set in batches. For use by one thread; a background thread (and, for images that
-/// are slow to prepare, oneTBB's) keeps two batches ready. A batch depends on subset, config, seed, epoch and its index
-/// in the epoch only, not on threads or earlier batches.
+/// are slow to prepare, oneTBB's threads) keeps two batches ready. A batch depends only on subset, config, seed, epoch
+/// and its index in the epoch, not on threads or earlier batches.
 template <class T>
 class Loader {
  public:
@@ -97,11 +97,11 @@ class Loader {
   /// Returns the number of batches in an epoch.
   Index batches() const;
 
-  /// From the next start(), prepares image i of a batch of `images` only if wanted(i, images) holds for it or for the
-  /// image it is mixed with; other slots are unspecified. `wanted` is called by several threads at once.
+  /// From the next start() on, prepares image i of a batch of `images` images only if wanted(i, images) is true for it
+  /// or for the image it is mixed with; other images are unspecified. `wanted` is called by several threads at once.
   void make_only(std::function<bool(Index i, Index images)> wanted);
 
-  /// Begins an epoch at its batch `first_batch` and discards the rest of the current one.
+  /// Begins an epoch at its batch `first_batch` and discards the rest of the current epoch.
   void start(Index epoch, Index first_batch = 0);
 
   /// Returns the next batch, valid until the next call of next() or start(); nullptr after the last batch and before

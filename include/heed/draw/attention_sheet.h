@@ -25,7 +25,7 @@ struct PatchGrid {
 
 /// A row of the sheet, for one block: a value for each patch, or separate matrices.
 struct SheetRow {
-  std::vector<std::string> label;  ///< lines beside it, the first emphasised
+  std::vector<std::string> label;  ///< lines of text beside the row, the first emphasised
   Tensor<float> weights{};         ///< [heads, rows, columns]; empty if there is nothing to draw
   bool over_image = true;          ///< false: drawn without the image
   Image image{};                   ///< drawn at the start of the row, in a sheet without a common image
@@ -35,7 +35,7 @@ struct SheetRow {
 struct AttentionSheet {
   std::string title, subtitle;
   Image image;     ///< the model's input; empty if each row has a separate image of the same size
-  PatchGrid grid;  ///< grid of `query`: the first block's
+  PatchGrid grid;  ///< the first block's grid, which has the patch `query`
   std::vector<SheetRow> rows;
   std::optional<Patch> query{};        ///< marked in the images; none: no mark
   std::vector<std::string> columns{};  ///< column headings
@@ -44,27 +44,27 @@ struct AttentionSheet {
 
 /// Returns the weights of each patch as a key, [heads, rows, columns] of the keys' grid, from the map [heads, N, M] of
 /// one image. The N queries are tokens before the grid (class token, registers), then the patches. The M keys are the
-/// same, or those of a coarser grid with the same proportions. The query is `query` if given, otherwise token `token`
-/// before the grid; if there is none, or `token` is -1, the mean over the patches. Throws Error if a weight is not
-/// finite or the keys do not form such a grid.
+/// same tokens, or those of a coarser grid with the same proportions. The query is patch `query` if given, otherwise
+/// token `token` before the grid; if there is no such token, or `token` is -1, the result is the mean over the patches.
+/// Throws Error if a weight is not finite or the keys do not form such a grid.
 Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional<Patch> query, Index token = 0);
 
-/// Returns values of all tokens [heads, N], the first `prefix` before the grid, as weights of the patches of the grid,
-/// or of a coarser one with the same proportions: [heads, rows, columns]. Throws Error like patch_weights().
+/// Returns the values of the patches, [heads, rows, columns], from those of all tokens, [heads, N], of which the first
+/// `prefix` are before the grid. The grid may be coarser, with the same proportions. Throws Error like patch_weights().
 Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, Index prefix);
 
 /// Returns the mean over the first axis, [1, rows, columns] of [heads, rows, columns].
 Tensor<float> mean_of_heads(View<const float> weights);
 
-/// Returns matrices [heads, rows, columns] for drawing, unchanged. Throws Error for non-finite elements.
+/// Returns a copy of matrices [heads, rows, columns]. Throws Error for non-finite elements.
 Tensor<float> matrix_weights(View<const float> matrices);
 
 /// Returns the colours of `steps` equally spaced weights, "rrggbb": from 0 to the largest weight or, `with_negative`,
 /// from minus to plus the largest magnitude.
 std::vector<std::string> weight_colours(std::size_t steps, bool with_negative);
 
-/// Draws a sheet. A map's colours range from 0 to its largest weight, printed below it; if any weight of the sheet is
-/// negative, from minus to plus the largest magnitude.
+/// Draws a sheet. A map's colours range from 0 to its largest weight, printed below the map; if any weight of the sheet
+/// is negative, from minus to plus the map's largest magnitude.
 Image draw_attention(const AttentionSheet& sheet);
 
 }  // namespace heed

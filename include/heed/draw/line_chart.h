@@ -20,7 +20,7 @@ struct ChartMark {
   std::string name;
 };
 
-/// A chart of lines with titles of its axes, which may be logarithmic.
+/// A line chart with axis titles; each axis may be logarithmic.
 struct LineChart {
   std::string title, x_title, y_title;
   bool log_x = false;
@@ -30,11 +30,11 @@ struct LineChart {
   double y_most = std::numeric_limits<double>::infinity();  ///< greater values are drawn at the upper edge
 };
 
-/// Returns the chart as an SVG file with axes, a legend, and the styles of line_styles(). Requires a finite point, and
-/// positive x or y for log_x or log_y.
+/// Returns the chart as an SVG file with axes, a legend, and the styles of line_styles(). Requires at least one finite
+/// point, and positive x if log_x, positive y if log_y.
 std::string svg(const LineChart& chart);
 
-/// Returns an SVG file with the charts below each other.
+/// Returns an SVG file with the charts one below the other.
 std::string svg(const std::vector<LineChart>& charts);
 
 }  // namespace heed

@@ -7,17 +7,17 @@
 
 namespace heed {
 
-/// Okabe and Ito, "Color universal design", 2008, darkened where pale on white: distinguishable by colour-blind
-/// readers. src/apps/web/page/colours.css and notebooks/lab.py have the same colours.
+/// The colours of Okabe and Ito, "Color universal design", 2008, distinguishable by colour-blind readers; those too
+/// pale on white are darkened. src/apps/web/page/colours.css and notebooks/lab.py have the same colours.
 inline constexpr std::array<const char*, 8> line_colours{"#0072b2", "#d55e00", "#008a64", "#b0508a",
                                                          "#2e9bd6", "#a87400", "#6b4fbb", "#6d6d6d"};
 
-/// A marker of a line's points: its name, and its shape.
+/// A marker of a line's points: its name and its shape.
 struct LineMarker {
   const char *name, *path;  ///< an SVG path around 0
 };
 
-/// The marker of each colour: lines of different colours differ in grey, too.
+/// The marker of each colour: lines of different colours can also be distinguished in greyscale.
 inline constexpr std::array<LineMarker, line_colours.size()> line_markers{{
     {"circle", "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z"},
     {"square", "M-3.2-3.2h6.4v6.4h-6.4z"},
@@ -34,7 +34,7 @@ inline constexpr std::array<const char*, 6> line_dashes{"none", "6 3", "2 3", "8
 
 /// The style of a line in a chart.
 struct LineStyle {
-  int colour, dashes;  ///< indices in line_colours and line_markers, and in line_dashes
+  int colour, dashes;  ///< index in line_colours and line_markers; index in line_dashes
 
   bool operator==(const LineStyle&) const = default;
 };

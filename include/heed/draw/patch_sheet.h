@@ -14,13 +14,13 @@ struct PatchPicture {
   std::vector<int> predicted, truth;
 };
 
-/// Draws a row for each picture: the image, the predicted and the true classes, both over the image. The ten colours of
-/// classes 1 to 10 repeat for further classes. Each pixel is drawn `scale` pixels wide. If there is room, each patch has
-/// the first letter of its class's name.
+/// Draws a row for each picture: the image, the image with the predicted classes, and with the true classes. The ten
+/// colours of classes 1 to 10 repeat for further classes. Each pixel is drawn `scale` pixels wide. If there is room,
+/// each patch shows the first letter of its class's name.
 Image patch_sheet(const std::vector<PatchPicture>& pictures, const std::vector<std::string>& names, Index patch,
                   Index scale);
 
-/// Returns the legend of the colours by class: "1 blue, 2 orange".
+/// Returns the legend of the colours by class, such as "1 blue, 2 orange".
 std::string patch_legend(const std::vector<std::string>& names);
 
 }  // namespace heed

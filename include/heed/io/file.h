@@ -1,5 +1,5 @@
-// Reading and atomic writing of files: a reader sees the old or the new content, never a part. Errors name the path and
-// the system's reason.
+// Reading and atomic writing of files: a reader sees the old or the new content, never a partial one. Errors name the
+// path and the system's reason.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ std::string read_text_file(const std::string& path, std::uint64_t limit = std::u
 /// Replaces a file's content atomically.
 void write_file(const std::string& path, std::string_view content);
 
-/// Creates a directory and its parents. Returns false if it exists.
+/// Creates a directory and its parents. Returns false if the directory already exists.
 bool make_directory(const std::string& path);
 
 /// Owner of a file descriptor; -1: none.
@@ -50,10 +50,10 @@ class InputFile {
 
   const std::string& path() const { return path_; }
 
-  /// Returns the bytes in the file when it was opened.
+  /// Returns the file's size in bytes when it was opened.
   std::uint64_t size() const { return size_; }
 
-  /// Fills `bytes[0, count)` from `offset` on.
+  /// Fills bytes[0, count) with the file's content from `offset` on.
   void read(std::uint64_t offset, void* bytes, std::size_t count) const;
 
   /// Reads up to `count` bytes and returns their number, 0 only at the end of the file.
@@ -65,9 +65,9 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// A file written beside its target: without a name or, if the system lacks such files, under a new temporary name such
-/// as NAME.PID.part. commit() flushes it to the disk and gives it the target's name and permissions; without commit()
-/// it is removed, and the target stays unchanged.
+/// A file written in its target's directory: without a name or, if the system has no unnamed files, under a new
+/// temporary name such as NAME.PID.part. commit() flushes it to the disk and gives it the target's name and
+/// permissions; without commit() it is removed, and the target stays unchanged.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -101,7 +101,7 @@ class AtomicFiles {
 /// Removes temporary files of `path` left by killed processes. No other process may be writing the file.
 void remove_leftovers(const std::string& path);
 
-/// A file that grows line by line. A line is visible to readers when written, and on the disk after sync().
+/// A file that grows line by line. A line is visible to readers once written, and on the disk after sync().
 class AppendedFile {
  public:
   explicit AppendedFile(std::string path);
@@ -116,13 +116,13 @@ class AppendedFile {
   Descriptor file_;
 };
 
-/// Exclusive lock of a directory by this process, released at its end, however it ends.
+/// Exclusive lock on a directory, released by the destructor or when the process ends, however it ends.
 class DirectoryLock {
  public:
   enum class Holders { process, process_and_programs_it_starts };
 
-  /// Throws Error if another process still has the lock after `patience`. With process_and_programs_it_starts, child
-  /// processes share the lock until they have ended.
+  /// Throws Error if another process still holds the lock after `patience`. With process_and_programs_it_starts, child
+  /// processes share the lock and hold it until they have ended.
   explicit DirectoryLock(const std::string& directory, Holders holders = Holders::process,
                          std::chrono::milliseconds patience = {});
 

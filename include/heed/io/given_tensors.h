@@ -1,4 +1,4 @@
-// Tensors from a file, each checked when it is taken.
+// Tensors from a file, checked when they are taken.
 #pragma once
 
 #include "heed/io/safetensors.h"
@@ -13,7 +13,7 @@
 
 namespace heed {
 
-/// Tensors of a file. Each is checked when it is taken; finish() throws Error for the remaining ones.
+/// The tensors of a file. take() checks the tensor that it returns; finish() throws Error if a tensor was not taken.
 class GivenTensors {
  public:
   explicit GivenTensors(const std::string& path) : file_(path) {}
@@ -24,7 +24,8 @@ class GivenTensors {
                        [&](const std::string& name) { return file_.info(name).dtype != DType::I64; });
   }
 
-  /// Returns true if the file's numbers are F64, false for F32. Throws Error for a mixture.
+  /// Returns true if the floating-point tensors are F64, false if they are F32. Throws Error for any other type, for a
+  /// mixture, or if there are none.
   bool in_double() const {
     const std::string* first = nullptr;
     DType common{};
@@ -76,7 +77,7 @@ class GivenTensors {
     return contains(name) ? take<T>(name, shape) : Tensor<T>();
   }
 
-  /// Returns a buffer, whose elements may be integers (for example, indices of landmarks).
+  /// Returns the tensor `name` of this shape. Integers, such as indices of landmarks, are converted to T.
   template <class T>
   Tensor<T> take_buffer(const std::string& name, const Shape& shape) {
     if (!file_.contains(name) || file_.info(name).dtype != DType::I64) return take<T>(name, shape);

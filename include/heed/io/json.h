@@ -21,7 +21,7 @@ namespace heed {
 ///   result["rates"].push_back(0.5);
 ///   result.dump()    // {"name":"softmax","images":128,"rates":[0.5]}
 ///
-/// A missing number is null. Accessing a value as another kind, or a missing key, throws Error.
+/// An empty optional is null. Accessing a value as another kind, or a missing key, throws Error.
 class Json {
  public:
   using List = std::vector<Json>;
@@ -43,11 +43,12 @@ class Json {
   static Json list(List values = {});
   static Json object(Object entries = {});
 
-  /// Parses a text. Throws Error, which does not name the source, for invalid JSON and repeated keys of an object.
+  /// Parses a text. Throws Error, without the name of the source, for invalid JSON and repeated keys of an object.
   static Json parse(const std::string& text);
 
-  /// Returns the value on one line or, with `indent` spaces per level, with a line for each entry. Throws Error, naming
-  /// the key, for non-finite numbers, which JSON lacks. Bytes that are not UTF-8 become U+FFFD.
+  /// Returns the value on one line or, if `indent` is not negative, with a line for each entry, indented by `indent`
+  /// spaces per level. Throws Error naming the key for non-finite numbers, which JSON lacks. Bytes that are not UTF-8
+  /// become U+FFFD.
   std::string dump(int indent = -1) const;
 
   double number() const;
@@ -79,7 +80,7 @@ class Json {
   std::variant<std::monostate, bool, Index, double, std::string, List, Object> value_;
 };
 
-/// Returns take(JSON of a file). Errors, including those of `take`, name the file.
+/// Returns take(json) for the JSON of a file. Errors, including those of `take`, name the file.
 template <class Take>
 auto take_json(const std::string& path, const Take& take) {
   const std::string text = read_file(path, std::uint64_t{1} << 28);

@@ -10,11 +10,11 @@ namespace heed {
 std::vector<std::string> lines_of(const std::string& text);
 
 /// Returns the mechanism classes of a header, from its lines `template MechanismEntry mechanism_entry<CLASS>();`.
-/// Throws Error, which calls the header `shown`, if there are none.
+/// Throws Error, with `shown` as the header's name, if there are none.
 std::vector<std::string> mechanism_classes(const std::string& header, const std::string& shown);
 
-/// Throws Error, with `name`, if a shared object ends before the end of its loadable segments. dlopen maps them as
-/// declared, and reading beyond the end of the file would kill the program.
+/// Throws Error, with `name` as the object's name, if a shared object ends before the end of its loadable segments.
+/// dlopen maps segments as declared, and reading beyond the end of the file would kill the program.
 void require_whole(const std::string& file, const std::string& name);
 
 }  // namespace heed

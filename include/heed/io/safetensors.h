@@ -20,7 +20,8 @@
 
 namespace heed {
 
-/// Metadata key of the CRC-32 of all bytes after the first eight, in eight hexadecimal digits, which count as zeros.
+/// Metadata key of the CRC-32 of all bytes after the first eight, in eight hexadecimal digits. For the CRC these digits
+/// count as zeros.
 inline constexpr const char* checksum_key = "heed.checksum";
 
 /// Supported element types of a tensor in a file.
@@ -29,7 +30,7 @@ enum class DType { BOOL, U8, I8, I16, U16, I32, U32, I64, F16, BF16, F32, F64 };
 /// Returns the format's name of a type, for example "F32".
 const char* to_string(DType dtype);
 
-/// Returns the bytes per element.
+/// Returns the size of an element in bytes.
 std::size_t size_of(DType dtype);
 
 /// Header entry of a tensor.
@@ -68,7 +69,7 @@ class SafetensorsFile {
   void read(const std::string& name, View<double> out) const;
   void read(const std::string& name, View<std::int64_t> out) const;
 
-  /// Keeps only the tensors whose names begin with `prefix`, which is removed, and those of `others`.
+  /// Keeps only the tensors whose names begin with `prefix`, which is removed, and those named in `others`.
   void take_prefix(const std::string& prefix, const std::vector<std::string>& others = {});
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -102,10 +103,10 @@ class SafetensorsWriter {
     add(name, DType::I64, tensor.shape(), tensor.data());
   }
 
-  /// Sets a metadata text; the last text of a key counts.
+  /// Sets the metadata text of a key, replacing an earlier one.
   void metadata(const std::string& key, const std::string& text) { metadata_[key] = text; }
 
-  /// Replaces the file `path`, or throws and leaves it unchanged.
+  /// Writes or replaces the file `path`; if it throws, the file is unchanged.
   void write(const std::string& path) const;
 
  private:

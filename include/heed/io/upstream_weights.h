@@ -9,27 +9,27 @@ namespace heed {
 
 /// Reads a safetensors file of weights and writes one with heed's names, as floats or doubles:
 ///
-///   XCiT   pos_embeder.* is pos_embed.*; cls_attn_blocks.I.attn.qkv.* is split into attn.q.*, attn.k.*, attn.v.*
-///   SOFT   blockT.J.att.mha.W_q.*, W_v.* are joined to blockT.J.attn.qkv.*; att.mha.attn.Qlandmark_op.* is
-///          attn.landmark.*, att.mha.attn.Qnorm_act.0.* attn.landmark_norm.*, att.mha.attn.conv.* attn.vconv.*,
-///          att.mha.ff.* attn.proj.*, att.norm1.*, att.norm2.* are norm1.*, norm2.*, att.ff1.*, att.ff2.* mlp.fc1.*,
-///          mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined to attn.qkv.*
+///   XCiT   pos_embeder.* -> pos_embed.*; cls_attn_blocks.I.attn.qkv.* is split into attn.q.*, attn.k.*, attn.v.*
+///   SOFT   blockT.J.att.mha.W_q.*, W_v.* are joined to blockT.J.attn.qkv.*; att.mha.attn.Qlandmark_op.* ->
+///          attn.landmark.*; att.mha.attn.Qnorm_act.0.* -> attn.landmark_norm.*; att.mha.attn.conv.* -> attn.vconv.*;
+///          att.mha.ff.* -> attn.proj.*; att.norm1.*, att.norm2.* -> norm1.*, norm2.*; att.ff1.*, att.ff2.* ->
+///          mlp.fc1.*, mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined to attn.qkv.*
 ///   DINOv2 register_tokens is reg_token, and the class token's position is added to the class token; mask_token is
 ///          omitted
 ///
 /// Omits the prefixes of wrappers (wrapper_prefix) and *.num_batches_tracked; other names are unchanged. Throws Error,
-/// naming file and tensor, if a tensor is not floating-point, cannot be split, or lacks one to be joined with.
+/// naming file and tensor, if a tensor is not floating-point, cannot be split, or lacks the tensor to be joined with.
 void convert_weights(const std::string& in, const std::string& out);
 
-/// A file of weights without prefixes of wrappers.
+/// An opened file of weights; a wrapper's prefix is removed from the names.
 struct OpenedWeights {
   SafetensorsFile file;
   std::string prefix;  ///< prefix removed from the names
 };
 
 /// Opens `source`: FILE, or FILE:PREFIX for one of several networks in a file. Removes the prefix that a model's
-/// wrapper adds to all names except a classifier's. Throws Error, naming them, if the file has several networks and
-/// none is selected.
+/// wrapper adds to all names except a classifier's. If the file has several networks and none is selected, throws Error
+/// naming the networks.
 OpenedWeights open_weights(const std::string& source);
 
 /// Returns the prefix that a model's wrapper adds to all names of a file except a classifier's, "model." or

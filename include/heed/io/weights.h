@@ -9,35 +9,35 @@ namespace heed {
 /// Name prefix of training state, which a model's loader skips.
 inline constexpr const char* state_prefix = "heed.";
 
-/// The source of a model's tensor in a file.
+/// Result of loading a tensor of a model from a file.
 struct TakenTensor {
   enum class Status {
-    loaded,        ///< all of it
-    part,          ///< some of its rows
-    interpolated,  ///< positions of another grid
+    loaded,        ///< completely loaded
+    part,          ///< some of its rows loaded
+    interpolated,  ///< position embeddings of another grid, interpolated
     fresh,         ///< not loaded: it keeps its values
   } status = Status::fresh;
   std::string name;
-  Index rows = 0, of = 0;  ///< loaded rows of the first axis, and all
+  Index rows = 0, of = 0;  ///< number of loaded rows (first axis), and of all rows
   std::string reason{};    ///< reason for an incomplete load
 };
 
 /// The tensors that a model loaded from a file.
 struct TakenWeights {
-  std::vector<TakenTensor> tensors;  ///< of the model, in order
-  std::vector<std::string> unused;   ///< tensors of the file without use, except training state
+  std::vector<TakenTensor> tensors;  ///< one per tensor of the model, in order
+  std::vector<std::string> unused;   ///< tensors of the file that were not loaded, except training state
   Index numbers = 0;                 ///< number of loaded elements
   std::string prefix{};              ///< removed from the file's names
 };
 
 /// Allowed differences between a model and the one whose weights it loads.
 struct WeightChanges {
-  bool new_head = false;   ///< head.* keep their values if missing or of another shape in the file
+  bool new_head = false;   ///< head.* keep their values if the file lacks them or has other shapes
   bool positions = false;  ///< position embeddings of another square grid are interpolated (kernels/grids/bicubic.h),
                            ///< except for rows before the grid
-  bool antialias = false;  ///< with antialiasing
-  std::string cure{}, positions_cure{};  ///< ends of errors about tensors that do not fit, and about positions of
-                                         ///< another grid: the remedy
+  bool antialias = false;  ///< interpolation is antialiased
+  std::string cure{}, positions_cure{};  ///< remedies appended to errors about tensors that do not fit, and about
+                                         ///< position embeddings of another grid
 };
 
 /// Reads every tensor of the model, including buffers, from `file`. Throws Error, naming the tensor, if one is missing,
@@ -52,7 +52,7 @@ struct MatchingRules {
   bool antialias = false;             ///< as in WeightChanges
   std::vector<std::string> skip{};    ///< patterns of names to skip; * matches any text
   std::vector<std::string> parts{};   ///< names of parts (ParameterSpec) to load, if the numbers of rows are equal
-  std::vector<RowPart> file_parts{};  ///< the file's division of such tensors
+  std::vector<RowPart> file_parts{};  ///< division of the file's tensors into parts
 };
 
 /// Loads the tensors that match by name and shape, or in part. The others keep their values. Throws Error, and changes
@@ -60,7 +60,7 @@ struct MatchingRules {
 template <class T>
 TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameters, const MatchingRules& rules);
 
-/// Adds the model's tensors to a file, in declaration order, without those for training only. `parameters` must stay
+/// Adds the model's tensors to a file, in declaration order, except those used only in training. `parameters` must stay
 /// valid until the file is written.
 template <class T>
 void add_weights(SafetensorsWriter& file, const Parameters<T>& parameters);

@@ -1,5 +1,5 @@
-// Incremental decoding of a model with task = "lm": each input costs time by the size of the mechanisms' state; earlier
-// tokens are not processed again.
+// Incremental decoding of a model with task = "lm": the time per input depends on the size of the mechanisms' state;
+// earlier tokens are not processed again.
 #pragma once
 
 #include "heed/nn/sequence.h"
@@ -16,7 +16,7 @@ const SequenceModel& language_model(const Model& model);
 template <class T>
 class Decoder {
  public:
-  /// `parameters` must outlive it, unchanged. Throws Error unless the model is a sequence model of task "lm".
+  /// `parameters` must outlive the decoder, unchanged. Throws Error unless the model is a sequence model of task "lm".
   Decoder(const Model& model, Parameters<T>& parameters);
 
   /// Returns the model's configuration.
@@ -32,7 +32,7 @@ class Decoder {
   /// until the next call.
   std::span<const T> next(int token);
 
-  /// Returns the bytes of the current state.
+  /// Returns the size of the current state in bytes.
   Index state_bytes() const;
 
  private:
@@ -47,7 +47,7 @@ class Decoder {
 
 /// Rule for drawing tokens from logits.
 struct Sampling {
-  double temperature = 1;  ///< 0: always the first of the largest logits
+  double temperature = 1;  ///< 0: always the token with the largest logit, the first on ties
   Index top_k = 0;         ///< draws among logits not less than the k-th largest; 0: among all
 };
 
@@ -66,7 +66,7 @@ class Writer {
   /// Appends a given token.
   void append(int token) { tokens_.push_back(token); }
 
-  /// Processes the appended tokens; of many, only those that the last state depends on.
+  /// Processes the appended tokens, but of many only those that the last state depends on.
   void read();
 
   /// Draws the next token and appends it.

@@ -42,13 +42,13 @@ class DinoHead {
 /// Prefix of the head's tensor names in a model.
 inline constexpr const char* dino_prefix = "dino.";
 
-/// A backbone's tensors under its own names, and the head's with the prefix dino. Takes two large views of each image,
-/// [B, 2, C, H, W], and any number of small ones, [B, L, C, h, w], all views of a size in one pass. Rows of the logits
-/// [2 B + L B, out_dim] are ordered: large views image by image, then small views. Features are the backbone's, of
-/// images [B, C, H, W].
+/// A backbone with the head. The backbone's tensors have its own names, the head's the prefix "dino.". Takes two large
+/// views of each image, [B, 2, C, H, W], and any number L of small ones, [B, L, C, h, w], all views of a size in one
+/// pass. Logits are [2 B + L B, out_dim]: rows of the large views image by image, then those of the small views.
+/// Features are the backbone's, of images [B, C, H, W].
 class DinoModel : public ModelBase<DinoModel> {
  public:
-  /// Throws Error if small views need other tensors than large ones, except for positions.
+  /// Throws Error if small views need other tensors than large ones, except for position embeddings.
   explicit DinoModel(const Experiment& experiment);
 
   ModelInput<float> example() const override;

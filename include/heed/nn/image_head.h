@@ -29,15 +29,15 @@ class ImageHead {
     if (distilled_) head_dist_.emplace(list, "head_dist", dim, config.classes);
   }
 
-  /// Returns the tokens it reads. If only the first, the last block skips the others after its attention, which saves a
-  /// sixteenth of the work of twelve blocks.
+  /// Returns the tokens that the head reads. If it reads only the first, the last block skips the others after its
+  /// attention, which saves a sixteenth of the work of twelve blocks.
   template <class T>
   Tokens reads(const Tape<T>& tape) const {
     return cls_ && !tokens_ && !distilled_ && takes_shortcuts(tape) ? Tokens::first : Tokens::all;
   }
 
-  /// Maps x [B, N, D], or [B, D] if it reads the first token only, to logits [B, classes], or to [B, n, classes] for
-  /// patches.
+  /// Maps x [B, N, D], or [B, D] if the head reads only the first token, to logits [B, classes], or to [B, n, classes]
+  /// for n patches.
   template <class T>
   Var<T> operator()(Var<T> x) const {
     if (!head_) return features(x);

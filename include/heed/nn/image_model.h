@@ -3,6 +3,9 @@
 
 #include "heed/config/experiment.h"
 #include "heed/nn/model.h"
+#include "heed/ops/conv2d.h"
+
+#include <string>
 
 namespace heed {
 
@@ -48,6 +51,19 @@ class BatchNormModel : public ImageModel<Derived> {
             batch);
     return true;
   }
+
+ protected:
+  /// Returns the pixels of the images as rows [B, height * width, channels]. Throws Error unless the images have the
+  /// model's shape.
+  template <class T>
+  Var<T> pixels_of(const ModelPass<T>& pass) const {
+    this->require_images(pass.examples.images.shape());
+    const typename Tape<T>::Scope scope(pass.tape, layer_of_pixels_);
+    return pixel_rows(pass.tape.constant(pass.examples.images));
+  }
+
+ private:
+  std::string layer_of_pixels_ = "pixels";
 };
 
 }  // namespace heed

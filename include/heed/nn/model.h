@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// Sequences of tokens; row b has the valid length lengths[b], without lengths all of it.
+/// Sequences of tokens; the first lengths[b] tokens of row b are valid, or all T without lengths.
 struct Sequences {
   View<const int> tokens{};   ///< [B, T]
   View<const int> lengths{};  ///< [B], or empty
@@ -20,7 +20,7 @@ struct Sequences {
 /// to the caller and must outlive the pass.
 template <class T>
 struct ModelInput {
-  View<const T> images{};  ///< [B, C, h, w], or two large views of each, [B, 2, C, h, w]
+  View<const T> images{};  ///< [B, C, h, w], or two large views of each image, [B, 2, C, h, w]
   View<const T> crops{};   ///< in addition, small views of the same images: [B, L, C, h, w]
   Sequences sequences{};
   Sequences partners{};  ///< second sequences of pairs
@@ -39,7 +39,7 @@ struct ModelInput {
 };
 
 /// A pass of a model, for its family's code. `visit`, if given, receives the attention layers. If `features` is not
-/// empty, the pass computes the features of as many last blocks instead of logits.
+/// empty, the pass computes the features of the last features.size() blocks instead of logits.
 template <class T>
 struct ModelPass {
   Tape<T>& tape;
@@ -73,7 +73,7 @@ class Model {
   /// Returns the shape of an example's logits.
   virtual Shape outputs() const = 0;
 
-  /// Returns an upper bound of the operations of a pass over one example, to reject models that overflow 64 bits.
+  /// Returns an upper bound on the operations of a pass over one example, to reject models that overflow 64 bits.
   virtual double most_operations() const = 0;
 
   /// Returns true if the results of examples depend on each other in a training step of `batch` (batch norm). Throws
@@ -125,7 +125,7 @@ class Model {
 ///   template <class T> Var<T> run_logits(const ModelPass<T>& pass) const;
 ///   template <class T> Var<T> run_penalty(Tape<T>& tape) const;              // optional
 ///
-/// Define these in the family's source file, to instantiate them once only.
+/// Define these in the family's source file, so that they are instantiated only once.
 template <class Derived>
 class ModelBase : public Model {
  public:

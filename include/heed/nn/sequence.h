@@ -1,4 +1,4 @@
-// Transformers for token sequences: of text, of pixels one by one, of expressions.
+// Transformers for token sequences: text, pixels, expressions.
 //
 //   z = tok_embed[tokens] + positions, preceded by a trained row with `start`
 //   z = z + attention(norm1(z));  z = z + mlp(norm2(z))      for each block, as in vit.h
@@ -6,7 +6,7 @@
 //   task       logits                                                         for
 //   lm         head(norm(z)), row by row; attention is causal                 the next token, [B, T, V]
 //   classify   head(pool(norm(z)))                                            a label of a sequence, [B, C]
-//   pair       head([x, y, x y, x - y]) with x, y = pool(norm(z)) of each     a label of two, [B, C]
+//   pair       head([x, y, x y, x - y]) with x, y = pool(norm(z)) of each     a label of a pair, [B, C]
 //
 // A sequence's results do not depend on the batch: sequences of different lengths are concatenated in memory
 // (tape/segments.h), without masks or padding.

@@ -20,8 +20,10 @@ struct AdderLinearOptions {
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("input_grad", input_grad, {"sign", "hardtanh"}, "derivative of |W - x| by x: sign or clamp(W - x, -1, 1)");
-    visit("weight_grad", weight_grad, {"sign", "hardtanh", "full"}, "derivative by W: the same, or W - x itself");
+    visit("input_grad", input_grad, {"sign", "hardtanh"},
+          "derivative of |W - x| with respect to x: sign or clamp(W - x, -1, 1)");
+    visit("weight_grad", weight_grad, {"sign", "hardtanh", "full"},
+          "derivative with respect to W: the same, or W - x itself");
     visit("weight_scale", weight_scale, {"none", "adaptive"}, "adaptive: 0.2 sqrt(K) / |dW| dW for K weights");
   }
 };

@@ -57,13 +57,13 @@ struct AttentionOperands {
   }
 };
 
-/// Returns the operands in the output of a qkv projection: x [B, N, layout.total()], each row q of `layout.heads`
-/// heads, then k, then v of `layout.key_heads`. If the pass has segments, B is 1 and the segments are the images.
+/// Returns the operands in the output of a qkv projection: x [B, N, layout.total()]; each row is q of `layout.heads`
+/// heads, then k, then v of `layout.key_heads` heads. If the pass has segments, B is 1 and the segments are the images.
 template <class T>
 AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout);
 
 /// Returns the operands in the outputs of three projections: q [B, N, heads * query width], k [B, M, key heads * key
-/// width], v [B, M, key heads * value width]. A single token may be [B, ...]. Unused operands are empty.
+/// width], v [B, M, key heads * value width]. The axis of a single token may be omitted. Unused operands are empty.
 template <class T>
 AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout);
 

@@ -17,7 +17,7 @@ struct ComposedInput {
   std::span<const Var<T>> parameters{};  ///< the mechanism's, in declaration order
 };
 
-/// The interface for callers; see composition_of().
+/// The composed form of a mechanism, as its callers use it; see composition_of().
 class CompositionCapability {
  public:
   virtual ~CompositionCapability() = default;
@@ -59,7 +59,7 @@ Var<T> step(const char* name, Var<T> x);
 /// Returns the shapes of q [H, N, d], k [H', M, d'] and v [H', M, e] of a mechanism; unused ones have no elements.
 std::array<Shape, 3> composed_operands(const Mechanism& mechanism, const AttentionShape& shape);
 
-/// Returns the elements of memory for either pass of a composed mechanism on this shape.
+/// Returns the number of elements of memory for either pass of a composed mechanism on this shape.
 Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape);
 
 /// Returns the cost of a composed mechanism, from its operations. The backward pass repeats the forward pass.

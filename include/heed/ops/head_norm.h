@@ -7,9 +7,9 @@
 namespace heed {
 
 /// Normalises each head's slice of q and k: gamma (x - mean) / sqrt(variance + eps) + beta, with gamma and beta [query
-/// width] of `q` for all heads of q, and those of `k` for k; v is copied. x [..., layout.total()], each row has q of
-/// `layout.heads` heads, then k, then v of `layout.key_heads`; k is absent if `k` has no gamma and beta. Saved: mean
-/// and 1 / sqrt(variance + eps) of each slice.
+/// width] of `q` for all heads of q, and those of `k` for k; v is copied. x [..., layout.total()]; each row is q of
+/// `layout.heads` heads, then k, then v of `layout.key_heads` heads; k is absent if `k` has no gamma and beta. Saved:
+/// mean and 1 / sqrt(variance + eps) of each slice.
 ///
 ///   dgamma += sum over rows and heads of dy xn,  dbeta likewise of dy,  dx: see kernels/rows/layer_norm.h;  dv += dv
 template <class T>

@@ -72,7 +72,7 @@ void for_product_parts(Index rows, Index columns, Index terms, const F& f) {
     return for_product_ranges<T>(rows, columns * terms / 8, [&](Index begin, Index end) {
       f(ProductPart{begin, end - begin, 0, columns});
     });
-  // Boundaries of cache lines of 64 bytes.
+  // Parts begin at multiples of a cache line, 64 bytes.
   constexpr Index strip = 16;
   // Minimum multiply-adds per thread. With fewer than four rows, reading the weights takes longer than the arithmetic:
   // a second thread pays off for half of 2^17 weights, but not for half of 2^16. (Measured for token-by-token decoding

@@ -31,8 +31,8 @@ Var<T> skip_tokens(Var<T> x, Index count);
 template <class T>
 Var<T> join_tokens(Var<T> first, Var<T> rest);
 
-/// Divides each channel of x [B, N, D] by max(`least`, sum of its magnitudes over the tokens of its image); gradient in
-/// kernels/sums/normalize.h.
+/// Divides each channel of x [B, N, D] by max(`least`, sum of its magnitudes over the tokens of its image). Gradient:
+/// see kernels/sums/normalize.h.
 template <class T>
 Var<T> l1_normalize_tokens(Var<T> x, double least);
 

@@ -32,7 +32,7 @@ struct SelftestRun {
 std::span<const SelftestRun> selftest_runs();
 
 /// Returns the parts of the self-test in order: "data", the generated data; "operations", the separate cases of `heed
-/// gradcheck`; "wide", operations and mechanisms at the sizes of models; and the runs.
+/// gradcheck`; "wide", operations and mechanisms at the sizes of real models; and the runs.
 std::vector<std::string> selftest_parts();
 
 /// Writes the data and the experiment files of the runs to an existing directory.
@@ -41,7 +41,7 @@ void prepare_selftest(const std::string& directory);
 /// Returns the experiment of a run, prepared in `directory`.
 Experiment selftest_experiment(const SelftestRun& run, const std::string& directory);
 
-/// Computes the hashes of a part, prepared in `directory`, which also holds a run's files meanwhile. The first hash is
+/// Computes the hashes of a part, prepared in `directory`, where a run also writes its files. The first hash is that
 /// of the names. A run has hashes of its initial weights; of the results and gradients of the first microbatch, in
 /// order of computation; of each weight after the first step; of loss, optimiser state and weights after each step; of
 /// its evaluations; and of the logits of incremental decoding.
@@ -53,7 +53,7 @@ using SelftestHashes = std::map<std::string, std::vector<std::uint32_t>>;
 /// Returns the hashes compiled into the program.
 SelftestHashes expected_hashes();
 
-/// Parses a file of hashes. Throws Error that begins with `file`.
+/// Parses the text of a file of hashes. Throws Error with a message that begins with `file`.
 SelftestHashes parse_hashes(std::string_view text, const std::string& file);
 
 /// Returns the content of the file from which expected_hashes() is compiled.

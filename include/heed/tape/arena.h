@@ -28,7 +28,7 @@ class Arena {
     return static_cast<T*>(allocate_bytes(bytes_of<T>(count)));
   }
 
-  /// Returns `bytes` bytes like allocate().
+  /// Returns memory of `bytes` bytes, as allocate() does.
   void* allocate_bytes(std::size_t bytes) {
     bytes = (bytes + alignment - 1) / alignment * alignment;
     if (offset_ + bytes > block().size()) grow(bytes);
@@ -56,10 +56,10 @@ class Arena {
     blocks_.emplace_back(largest_);
   }
 
-  /// Returns the bytes of the largest pass so far.
+  /// Returns the size in bytes of the largest pass so far.
   Index largest() const { return std::max(largest_, static_cast<Index>(full_ + offset_)); }
 
-  /// Returns the bytes held, used or not, without the caller's.
+  /// Returns the size in bytes of the arena's blocks, used or not.
   Index reserved() const {
     Index total = 0;
     for (const auto& block : blocks_) total += block.size();

@@ -7,7 +7,7 @@
 namespace heed {
 
 /// A weight W [out, in] packed for x W^T, and for dy W if gradients are computed. W of a convolution is in the order of
-/// windows [O, K K C]; `backward` of a centred one is for windows of dy.
+/// windows [O, K K C]; if the convolution is centred, `backward` is packed for the windows of dy.
 struct LinearWeight {
   kernels::PackedWeight forward, backward;
 

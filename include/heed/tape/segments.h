@@ -7,7 +7,7 @@
 
 namespace heed {
 
-/// Rows of each sequence in such a tensor.
+/// Rows of each sequence in a concatenated tensor.
 struct Segments {
   std::span<const Index> starts{};  ///< first row of each sequence, then the number of rows
   Index first = 0;                  ///< index of the first sequence in the whole batch

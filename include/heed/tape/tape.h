@@ -224,7 +224,7 @@ class Tape {
   /// Returns the gradient of an input() after backward(); zero if the result does not depend on it.
   View<const T> gradient(Var<T> x);
 
-  /// Returns the bytes that the tape and its inner tape hold for values, saved memory and gradients.
+  /// Returns the size in bytes of the memory of the tape and its inner tape, for values, saved memory and gradients.
   Index reserved() const { return arena_.reserved() + (inner_ ? inner_->reserved() : 0); }
 
   /// Divides the rows of the following tensors [1, rows, D] into sequences of different lengths.
@@ -297,8 +297,8 @@ class Tape {
     T* data_;
   };
 
-  /// Destination of a contribution to a gradient: the first one assigns all elements, later ones accumulate. False if
-  /// the gradient is not required.
+  /// Destination of a contribution to a gradient: the first contribution assigns all elements, later ones accumulate.
+  /// Converts to false if the gradient is not required.
   struct Target {
     T* data = nullptr;
     Update update = Update::assign;
@@ -403,7 +403,7 @@ class Adjoint {
   /// Computes dx += dy.
   void add_to(Var<T> x) const;
 
-  /// Adds dy as its last use: if dx has no memory yet, it takes over that of dy.
+  /// Computes dx += dy as the last use of dy: if dx has no memory yet, it takes over that of dy.
   void give_to(Var<T> x) const;
 
  private:
@@ -430,7 +430,7 @@ void require_shape(const char* operation, const char* name, Var<T> x, const Shap
   if (x) require(x.shape() == expected, "[{}] {} has shape {}; expected {}", operation, name, x.shape(), expected);
 }
 
-// ---- Implementation of templates on an operation's functions. The rest is in src/tape/tape.cpp. ----
+// ---- Definitions of the templates that take an operation's functions. The rest is in src/tape/tape.cpp. ----
 
 template <class T>
 template <class Forward, class Backward>

@@ -33,7 +33,7 @@ struct TraceEntry {
   std::vector<Value> operands{};  ///< without duplicates
   Index saved = 0;                ///< elements saved for the backward pass, besides operands and result
 
-  /// Returns the additions for adding the gradient of operand x to one from another use.
+  /// Returns the number of additions that add the gradient of operand x to its gradient from another use.
   Index join_additions(const Value& x) const { return cost.joins < 0 ? x.elements() : cost.joins; }
 };
 

@@ -32,8 +32,8 @@ template <class T>
 Features<T> pixels_of(const ImageSelection& images);
 
 /// Training of a linear classifier on frozen features: SGD with momentum 0.9 and the learning rate
-/// lr (1 + cos(pi e / epochs)) / 2 in epoch e, from 0, without weight decay. Initial weights are N(0, 0.01^2), biases
-/// 0. Examples are shuffled each epoch; an incomplete last batch is dropped.
+/// lr (1 + cos(pi e / epochs)) / 2 in epoch e, counted from 0, without weight decay. Initial weights are N(0, 0.01^2),
+/// biases 0. Examples are shuffled each epoch; an incomplete last batch is dropped.
 struct LinearRule {
   Index epochs = 100, batch = 128;
   double lr = 0.001 * 128 / 256;

@@ -11,8 +11,8 @@ namespace heed {
 /// Statistics for batch norm: the running ones, or those of each pass's images, which then update the running ones.
 enum class Statistics { running, of_pass };
 
-/// Forward passes of a model over microbatches, on all threads. With running statistics a tape keeps the outputs of the
-/// blocks, and the activations of one block at a time.
+/// Forward passes of a model over microbatches, on all threads. With running statistics a tape holds the outputs of all
+/// blocks, but the activations of one block at a time.
 template <class T>
 class Inference {
  public:

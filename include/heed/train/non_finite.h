@@ -32,8 +32,8 @@ class NonFinite : public TensorObserver<T> {
   void observe(const ObservedTensor<T>& tensor) override {
     check(tensor.values, [&] {
       const auto& [index, operation, layer] = tensor.result;
-      return fmt::format("{} {}{}{}", tensor.gradient ? "the gradient by the result of" : "the result of", operation,
-                         layer ? " in " : "", layer ? *layer : "");
+      return fmt::format("{} {}{}{}", tensor.gradient ? "the gradient with respect to the result of" : "the result of",
+                         operation, layer ? " in " : "", layer ? *layer : "");
     });
   }
 

@@ -61,7 +61,7 @@ struct Clipping {
   double norm, factor;
 };
 
-/// Returns the norm and the factor; scales nothing.
+/// Returns the norm and the factor, without scaling the gradients.
 template <class T>
 Clipping clip_by_norm(const Gradients<T>& gradients, double clip);
 

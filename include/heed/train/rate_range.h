@@ -10,8 +10,8 @@
 
 namespace heed {
 
-/// Learning rates of a test: step i of `steps`, from 0, has the rate from (to / from)^(i / (steps - 1)), with
-/// 0 < from < to and steps >= 2.
+/// Learning rates of a test: step i of `steps`, counted from 0, has the rate from (to / from)^(i / (steps - 1)),
+/// with 0 < from < to and steps >= 2.
 struct RateRange {
   double from = 1e-7, to = 10;
   Index steps = 200;
@@ -29,17 +29,18 @@ struct RateTest {
   bool diverged = false;  ///< a loss or gradient was not finite, or a smoothed loss exceeded 4 times the minimum
 };
 
-/// Trains an experiment at these rates and stops if the loss diverges. Writes nothing.
+/// Trains an experiment at the rates of `range` and stops if the loss diverges. Writes no files.
 RateTest test_rates(const Experiment& experiment, const RateRange& range);
 
-/// Learning rate suggested by a test: the lesser of the rate where the smoothed loss falls fastest in the logarithm of
-/// the rate, over a tenth of the test and after the first tenth, and a tenth of the rate where it is minimal.
+/// Learning rate suggested by a test: the lesser of two rates. `steepest` is the rate where the smoothed loss falls
+/// fastest per logarithm of the rate, measured over a tenth of the test and after the first tenth; `least` is the rate
+/// where the smoothed loss is minimal, of which a tenth is taken.
 struct RateAdvice {
   double steepest, least;  ///< rates
   double suggested() const { return std::min(steepest, least / 10); }
 };
 
-/// Returns the suggestion; none if the loss falls by no more than the scatter of the batches explains.
+/// Returns the suggestion; none if the loss falls no more than the variation between batches explains.
 std::optional<RateAdvice> advice(const std::vector<RatePoint>& points);
 
 }  // namespace heed

@@ -36,10 +36,10 @@ enum class LaneMemory {
 template <class T>
 class BatchGradient {
  public:
-  /// Allocates for batches of at most `batch` examples. Reads microbatch, recompute and dtype of `train`. Processes
-  /// share a batch by its lanes. If examples depend on each other (batch norm), each lane is a single microbatch, and
-  /// all lanes run in lockstep. Throws Error if this build lacks required bfloat16 products or stacks for lockstep, or
-  /// if the processes cannot share such a batch.
+  /// Allocates memory for batches of at most `batch` examples. Reads microbatch, recompute and dtype of `train`. The
+  /// processes divide a batch by its lanes. If examples depend on each other (batch norm), each lane is a single
+  /// microbatch, and all lanes run in lockstep. Throws Error if this build lacks required bfloat16 products or stacks
+  /// for lockstep, or if the processes cannot share such a batch.
   BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
                 Ranks& ranks = one_process(), LaneMemory memory = LaneMemory::by_size);
   ~BatchGradient();

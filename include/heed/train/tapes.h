@@ -22,7 +22,7 @@ class Tapes {
   /// Clears tape i for a pass and returns it.
   Tape<T>& begin(Pass<T> pass, Index i) const;
 
-  /// Reserves on every tape the maximum memory of all passes so far, also for recomputed parts (`with_inner`). The
+  /// Reserves on every tape the maximum memory of all passes so far, with `with_inner` also for recomputed parts. The
   /// assignment of microbatches to tapes may be random, so a later step could allocate otherwise. Reserved memory costs
   /// nothing until it is written.
   void even_out(bool with_inner);

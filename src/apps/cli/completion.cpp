@@ -11,7 +11,7 @@ namespace {
 
 std::string spaced(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
-/// Adds bash's lists of words that may follow a command, and of values of its options.
+/// Adds bash's cases: the words that may follow each command, and the values of its options.
 void add_cases(const CommandOutline& command, const std::string& path, std::string& words, std::string& values) {
   std::vector<std::string> all, plain;
   for (const CommandOutline& one : command.commands) plain.push_back(one.name);
@@ -53,7 +53,7 @@ _heed() {{
   fi
   case "$command $before" in
 {2}  esac
-  # A key is offered first, its values when it is there.
+  # Keys are offered first, and values once the word contains "=".
   local list=($words)
   if [[ $key$word == *=* ]]; then list=("${{list[@]/%*=/}}"); else list=("${{list[@]/*=?*/}}"); fi
   COMPREPLY=($(compgen -W "${{list[*]}}" -- "$key$word"))

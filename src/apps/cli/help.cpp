@@ -17,17 +17,17 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* of_runs =
-    "What is in a run directory (heed train --run DIR):\n\n"
+    "Files in a run directory (heed train --run DIR):\n\n"
     "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
-    "  environment.json   version and commit, date, compiler, CPU, BLAS, threads; are subnormal numbers kept?\n"
-    "  init.json          for a run started from given weights: their file, its CRC-32, and what each tensor got\n"
+    "  environment.json   version and commit, date, compiler, CPU, BLAS, threads; whether subnormal numbers are kept\n"
+    "  init.json          for a run started from given weights: their file, its CRC-32, and the source of each tensor\n"
     "  plugins.json       for mechanisms from plugins: the plugins' files\n"
     "  cost.json          operations and energy of the model, by layer\n"
     "  metrics.csv        a row for each epoch, and each step with train.log_steps:\n"
     "                     kind,epoch,step,loss,accuracy,lr,images_per_s; kind is step, train, valid or test\n"
     "  gradients.csv      norms of gradients before clipping, for the same steps and epochs\n"
     "  best.safetensors   the weights with the best validation accuracy, once an epoch is complete; eval, predict\n"
-    "                     and maps use them, and before that last.safetensors\n"
+    "                     and maps use them; until then they use last.safetensors\n"
     "  last.safetensors   the weights and all other state that --resume needs\n\n"
     "Output of other commands, such as the pictures of heed maps, is written there too, unless -o names another "
     "file.\n";
@@ -38,10 +38,10 @@ constexpr const char* of_status =
     "  1    a check has failed: a gradient, a bound, a comparison\n"
     "  2    bad input, described in one line on stderr; or output that could not be written\n"
     "  3    training diverged: a loss or weight is not finite\n"
-    "  130  interrupted; the run is saved, and heed train --resume continues it (a second interrupt, two seconds\n"
-    "       later, ends it at once with the state of the last checkpoint)\n";
+    "  130  interrupted; the run is saved, and heed train --resume continues it (a second interrupt, more than\n"
+    "       two seconds later, ends it at once with the state of the last checkpoint)\n";
 
-/// Returns the tables of self-supervised training.
+/// Returns the tables of self-supervised training, from [dino] on.
 std::string dino_table() {
   Experiment x;
   x.train.method = "dino";
@@ -49,7 +49,7 @@ std::string dino_table() {
   return all.substr(all.find("\n[dino]\n") + 1);
 }
 
-/// Returns the keys of other model families.
+/// Returns the keys of the model families other than the default.
 std::string model_tables() {
   std::string text;
   for (const ModelFamily& family : model_families()) {
@@ -62,7 +62,7 @@ std::string model_tables() {
   return text;
 }
 
-/// Returns the keys of [data] for other data sets than in the experiment `shown`.
+/// Returns the keys of [data] that the text `shown` lacks, over all data sets.
 std::string data_table(const std::string& shown) {
   std::string text = "[data]\n";
   for (const std::string& name : config_values("data.name")) {

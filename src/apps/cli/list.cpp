@@ -112,7 +112,8 @@ int list_one(const std::string& name) {
       entry.name, options_text(first, " --set attention."), plugin ? plugin->source : mechanism_page(entry.name)));
   if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
   if (const std::string why = misfit(*mechanism); !why.empty())
-    std::cout << fitted(fmt::format("models/vit-micro.toml has 50 tokens and needs other sizes: {}\n", why));
+    std::cout << fitted(
+        fmt::format("models/vit-micro.toml has 50 tokens; {} needs other sizes: {}\n", entry.name, why));
   const std::string experiment = fmt::format("experiments/mnist-{}.toml", entry.name);
   if (std::filesystem::exists(find_installed(experiment))) std::cout << fmt::format("in use:        {}\n", experiment);
   return ok;

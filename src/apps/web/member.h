@@ -29,9 +29,9 @@ class Member {
   /// Returns the class probabilities for an image of any size, equal to those of `heed predict` for the same pixels.
   std::vector<double> predict(const Image& image);
 
-  /// Returns "probabilities" and, for each block, "blocks", pictures of its attention: {"layer", "mechanism",
-  /// "pictures"}, the first of which is the map if it has one. A picture is {"name", "meaning", "axes", "part",
-  /// "identity", "numbers"}: the identity is a part of a map such as A + I. "seen" are the bytes of the model's input.
+  /// Replies with "probabilities", "seen", the bytes of the model's input, and "blocks": for each block {"layer",
+  /// "mechanism", "pictures"}, the first picture being the map if there is one. A picture is {"name", "meaning",
+  /// "axes", "part", "identity", "numbers"}; "identity" is true if the map includes the identity, as A + I does.
   void look(const Image& image, Reply& reply);
 
   /// Writes the weights in the format of `heed eval --weights`.

@@ -18,7 +18,7 @@ class Service {
   ///
   ///   mechanisms                        the list, with options and settings; colours of weights, threads
   ///   open config sets weights          opens a model: "model", its number, and Member's description
-  ///   begin config sets name train test   the same, to be trained on the images in `bytes` (image_sets)
+  ///   begin config sets train test      the same, to be trained on the images in `bytes` (image_sets)
   ///   close model
   ///   predict model height width channels       Member::predict of the bytes
   ///   look model height width channels          Member::look of the bytes
@@ -36,7 +36,7 @@ class Service {
   Member& member(const Json& request);
   Training& training(const Json& request);
 
-  std::map<Index, std::unique_ptr<Member>> members_;  ///< untrained members, by number
+  std::map<Index, std::unique_ptr<Member>> members_;  ///< opened models that are not in training, by number
   std::map<Index, std::unique_ptr<Training>> trainings_;
   Index last_ = 0;
 };

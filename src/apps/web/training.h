@@ -31,8 +31,8 @@ class Training {
 
   Member& member() { return *member_; }
 
-  /// Runs the next step and returns {"step", from 1, "epoch", from 1, "loss", "accuracy", "lr", "gradient"}: of its
-  /// batch before the update, and the gradient's norm. Throws Error for a non-finite loss.
+  /// Runs the next step and returns {"step", "epoch", "loss", "accuracy", "lr", "gradient"}: numbers from 1, results on
+  /// the batch before the update, and the gradient's norm. Throws Error for a non-finite loss or norm.
   Json step();
 
   /// Returns {"loss", "accuracy", "images"} on the test images.

@@ -14,7 +14,7 @@
 
 namespace heed {
 
-/// A block of queries, and the keys with a bias for any of them.
+/// A block of queries, and the keys with a bias for at least one of them.
 struct AftBlock : QueriesAndKeys {
   Index last_key() const { return first_key + seen; }
   bool has_keys_of(const AftBlock& other) const { return first_key == other.first_key && seen == other.seen; }
@@ -41,10 +41,10 @@ struct AftReach {
   Index rows() const { return window == 0 && !causal ? 1 : queries; }
 
   /// Returns the maximum queries per block. Every block first packs its keys for products, so larger blocks are faster
-  /// as long as their queries see nearly the same keys: always in full.
+  /// if their queries see nearly the same keys, as they always do in full.
   Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
-  /// Calls f(block) for blocks whose sizes differ by at most one. Counted uses single queries, so that a causal or
-  /// local row costs exactly its pairs.
+  /// Calls f(block) for blocks whose sizes differ by at most one. With Counted, a block is one query, so that the cost
+  /// of a causal or local row is that of its pairs.
   template <class T, class F>
   void for_each_block(const F& f) const {
     for_each_block<T>(block(), f);
@@ -62,8 +62,8 @@ struct AftReach {
   /// Returns the maximum keys per block.
   Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
 
-  /// Returns true if sums over biased keys are computed by products. In a narrower window more than nine tenths of the
-  /// product over a block, 62 + 2 window keys, would be zeros. Counted sums key by key.
+  /// Returns true if sums over biased keys are computed by matrix products. In a window below 4, more than nine tenths
+  /// of the product over a block, 62 + 2 window keys, would be zeros. With Counted, sums run key by key.
   bool by_products() const { return window >= 4; }
   template <class T>
   bool by_products_in() const {
@@ -71,8 +71,8 @@ struct AftReach {
   }
 };
 
-/// w, E and max_s w, a row for each query; the columns of a block start at its first key. Or their gradients: sums key
-/// by key add to that of w, products to that of E; no result depends on max_s w. Only products use E and max_s w.
+/// w, E and max_s w, with a row for each query, whose first column is the first key of its block; or their gradients:
+/// sums key by key add to dw, matrix products to dE; no result depends on max_s w. Only products use E and max_s w.
 template <class T>
 struct AftBias {
   Matrix<T> w, E, max_w;
@@ -94,7 +94,7 @@ struct AftBiasMatrix {
   bool whole = true;  ///< every example has the maximum number of tokens (AttentionShape)
 
   /// Returns true if the bias is computed once per step: if it has no more elements than the values of sixteen images,
-  /// which is linear in the tokens. If w is a parameter, little would be gained.
+  /// a number linear in the tokens. If w itself is a parameter, little would be gained.
   bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 8 * channels; }
 
   /// Lays out memory for `rows` queries.
@@ -127,7 +127,8 @@ struct AftBiasMatrix {
     return prepared() ? of_block(all, b) : make(in.parameters, b, memory.part(0, b.rows, b.seen));
   }
 
-  /// Returns memory for the gradient of a block's bias: in that of the prepared bias, or `memory`, and in that of w.
+  /// Returns memory for the gradient of a block's bias: a part of `all`, the gradient of the prepared bias, or
+  /// `memory`. If w is a parameter, dw is a part of its gradient.
   template <class T>
   AftBias<T> gradient_at(const AftBlock& b, const AttentionGradient<T>& gradient, const AftBias<T>& all,
                          const AftBias<T>& memory) const {
@@ -175,12 +176,12 @@ struct AftBiasMatrix {
     return pairs;
   }
 
-  /// Returns the cost of w for `pairs` pairs of a query and a key, and of du and dp.
+  /// Returns the cost of w, and of du and dp, for `pairs` pairs of a query and a key.
   Cost cost(Index pairs) const {
     Cost cost;
     cost.forward = product_counts(pairs, 1, rank);
     cost.forward_contractions = product_contractions(pairs, 1, rank);
-    cost.backward = cost.backward_contractions = 2 * cost.forward_contractions;  // accumulated
+    cost.backward = cost.backward_contractions = 2 * cost.forward_contractions;  // du, dp accumulated
     return cost;
   }
 
@@ -189,7 +190,7 @@ struct AftBiasMatrix {
   static Matrix<T> matrix_of(const View<T>& tensor) {
     return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
   }
-  /// Returns the maximum queries per block of a preparation: all, if every block begins with the first key.
+  /// Returns the maximum queries per block of a preparation: all, if every block would begin with the first key.
   Index prepared_block() const { return reach.window >= reach.queries ? reach.queries : reach.block(); }
 
   template <class T>

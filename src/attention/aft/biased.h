@@ -2,7 +2,7 @@
 //
 //   exp(scale[t,c]) (mass[t,c], value[t,c]) = sum_s exp(k[s,c] + w[t,s]) (1, v[s,c])   over the biased keys s of t
 //
-// A block of queries is computed at once. If their exponents are close to each other, this is a matrix product,
+// A block of queries is computed at once. If its exponents are close to each other, the sums are a matrix product,
 //
 //   E = exp(w - max_s w) [n, M], 0 where t does not see s;   F = exp(k - max_s k) (1, v) [M, 2 D];
 //   exp(scale) (mass, value) = exp(max_s w + max_s k) E F    [n, 2 D],
@@ -98,13 +98,14 @@ struct AftBiased {
   }
 
  private:
-  // Bound of the exponents: products are used if the largest term of every sum is at least e^-30 of exp(max w + max k).
+  // Bound on the exponents: products are used if the largest term of every sum is at least e^-30 of exp(max w + max k).
   // The loss to underflow in float is then below 1e-38 e^30 = 1e-25 of the sum, and exponents are rounded to 30 eps.
   static constexpr double furthest = 30;
 
   // ---- Sums by products ----
 
-  /// Computes F and max k of a block, unless the previous block has the same. Returns the origin of v, given the means.
+  /// Computes F and max k of a block, unless the previous block has the same keys. Returns the origin of v; null
+  /// without `means`.
   template <class T>
   static const T* make_F(const Keys<const T>& keys, const AftBlock& b, Matrix<const T> means, AftBlock& with_F,
                          const Scratch<T>& m) {
@@ -168,8 +169,8 @@ struct AftBiased {
       take([](T k, T w, T sum) { return kernels::relative_exponent(k, w, sum); });
   }
 
-  /// Replaces the product by (-X y, X). Returns false if the exponents are too far apart. If exponents are coarse, the
-  /// forward pass's choice is repeated: the recomputed product shows if every largest term is large enough.
+  /// Replaces the product by (-X y, X). Returns false if the exponents are too far apart. If exponents are coarse,
+  /// repeats the forward pass's test on the recomputed product: whether the largest term of every sum is large enough.
   template <class T>
   bool weigh(const AftBias<const T>& bias, const AftBlock& b, const Means<T>& means, const T* origin,
              const Scratch<T>& m) const {
@@ -244,7 +245,8 @@ struct AftBiased {
     }
   }
 
-  /// Returns the update for the gradient of key s: accumulate if an earlier query, or a key outside a window, wrote it.
+  /// Returns the update for the gradient of key s: accumulate if it was already written, for an earlier query or
+  /// because s is outside the window of some query.
   template <class T>
   Update update_of(Index s, Index touched, const AttentionGradient<T>& gradient) const {
     const bool fresh = s >= touched && s >= w.reach(w.reach.queries - 1).before && s < w.reach(0).after;

@@ -7,9 +7,9 @@
 //   out  = sigma(q) (sum_s f e^k[s] v[s]) / (sum_s f e^k[s])                                Eq. 6
 //          f = exp(w'[position of s relative to t]) in the window around t, 1 outside (0 with `masked`)
 //
-// Differs: Eq. 6 has K instead of exp(K) in the denominator, and sums (exp(w') - 1) over the window and 1 over the
-// whole image, which cancels where w' < 0; here the two parts are disjoint (kernels/grids/neighbourhood.h). Eq. 8 has
-// no epsilon.
+// Differs from the paper: Eq. 6 has K instead of exp(K) in the denominator, and sums (exp(w') - 1) over the window and
+// 1 over the whole image, which cancels where w' < 0; here the two parts are disjoint (kernels/grids/neighbourhood.h).
+// Eq. 8 has no epsilon.
 //
 // Sparser variants (Appendix) and w' itself: conv_bias.h.
 #include "conv_bias.h"
@@ -38,8 +38,8 @@ void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
 }
 Counts divide_rows_counts(Index rows, Index n) { return rows * n * Counts{.div = 1}; }
 
-/// Returns exp(k + scale). A key's weight is at most that of all keys, so the result is at most 1, or exp(32) if all
-/// cells share one scale. k and scale are rounded; if they are coarse, exp of a positive sum could overflow.
+/// Returns exp(k + scale). One key's weight is at most the sum of all weights, so the result is at most 1, or exp(32)
+/// if all cells share one scale. Rounding errors of a coarse k could make exp overflow, so its exponent is at most 0.
 template <class T>
 T weight(T k, T scale) {
   using kernels::exp;
@@ -47,7 +47,7 @@ T weight(T k, T scale) {
   return exp(kernels::is_coarse(k) && exponent > T(0) ? T(0) : exponent);
 }
 
-/// Computes dv (+)= e A,  dk (+)= e (<A, v> - B),  e = exp(k + scale), of the sums exp(scale) (B, A) at the keys.
+/// Computes dv (+)= e A,  dk (+)= e (<A, v> - B),  e = exp(k + scale), from the sums exp(scale) (B, A) at the keys.
 template <class T>
 void at_keys(Matrix<const T> k, const kernels::ExpSums<T>& sums, Matrix<const T> A_v, Update update, Matrix<T> dk,
              Matrix<T> dv) {
@@ -121,7 +121,7 @@ class AftConv : public MechanismBase<AftConv>,
             lay_out_heads(s.heads, s.queries, s.value_width, layout)};
   }
 
-  // Scratch: that of the sums; for the gradients of a head, sums per query and per key.
+  // Scratch: memory for the sums; for the gradients of a head, sums per query and per key.
   template <class T>
   struct Scratch {
     kernels::NeighbourhoodScratch<T> sums;

@@ -28,8 +28,8 @@ struct AftConvBias {
 
   static constexpr double epsilon = 1e-5;
 
-  /// Memory of the biases, a row for each head: the normalised w, n, and its divisor; w'; z; the biases used, w' unless
-  /// `gumbel`. A gradient has only that of the biases used.
+  /// Memory of the biases, a row for each head: the normalised w, n, and its divisor; w'; z; the biases used (w' unless
+  /// `gumbel`). A gradient consists only of the row of the biases used.
   template <class T>
   struct Memory {
     Matrix<T> normal, deviation, plain, sample, used;
@@ -158,7 +158,8 @@ struct AftConvBias {
     return heads * cost;
   }
 
-  /// Forward: w', softmax, logarithms, entropies, their sum. Backward: all of it recomputed, and the gradient.
+  /// Returns the cost of the penalty. Forward: w', softmax, logarithms, entropies and their sum. Backward: all of these
+  /// recomputed, and the gradient.
   Cost penalty_cost(Index heads) const {
     const Index P = places;
     Cost cost;

@@ -1,15 +1,15 @@
-// Part of AFT (aft.cpp): full, local and simple, one computation, differing only in which keys have a bias.
+// Part of AFT (aft.cpp): full, local and simple, which differ only in which keys have a bias.
 //
 // One head; channels c are independent. A query t sees two kinds of keys s:
 //   biased:  |t - s| < window, with the exponent k[s,c] + w[t,s];
 //   others:  w = 0, with the exponent k[s,c] (Eq. 4), or left out (`masked`, the ablation of Section 5.3).
-// In full all keys are biased, in simple none is (Eq. 5). Causal rows keep the keys s <= t.
+// In full all keys are biased, in simple none is (Eq. 5). If causal, t sees only the keys s <= t.
 //
 //   den[t,c] = sum_s exp(k[s,c] + w[t,s])               [N, D]
 //   y[t,c]   = sum_s exp(k[s,c] + w[t,s]) v[s,c] / den  [N, D]
 //   out      = sigma(q) y                               [N, D]     Eq. 2
 //
-// Biased keys cost O(D) for each pair (t, s) (biased.h), the others O(N D) for all queries (unbiased.h). Every sum has
+// Biased keys cost O(D) for each pair (t, s) (biased.h), other keys O(N D) for all queries (unbiased.h). Every sum has
 // a scale (kernels/sums/exp_sums.h), so that very different keys or rows do not give 0 / 0.
 #include "biased.h"
 #include "decoding.h"
@@ -56,8 +56,8 @@ class AftFull : public MechanismBase<AftFull>,
     return w.prepared() ? w.memory(shape.queries, layout) : AftBias<T>{};
   }
 
-  // Saved: scale and mass of each query's sums, from which the weights are recomputed, and y, which overwrites their
-  // value, for dq and dk.
+  // Saved: scale and mass of each query's sums, from which the weights are recomputed, and y, for dq and dk, which
+  // overwrites the value of the sums.
   template <class T>
   ExpSums<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Sizes z = sizes(shape);
@@ -97,7 +97,7 @@ class AftFull : public MechanismBase<AftFull>,
     const Matrix<T> y = sums.value, out = outs[0];
     // 1. sums over the biased keys
     if (window() > 0) biased(z).forward(in, prepared, sums, scratch.biased);
-    // 2. and over the keys before and after them
+    // 2. sums over the keys before and after the biased keys
     unbiased(z).forward(in, sums, scratch.running);
     // 3. y = value / mass
     means(sums, y);
@@ -120,7 +120,7 @@ class AftFull : public MechanismBase<AftFull>,
     const AftBias<const T> prepared = prepared_of(in.shape, in.prepared);
     const AftBias<T> dprepared = prepared_of(in.shape, gradient.prepared);
     const ExpSums<T> queries = scratch.queries;
-    // 4. Queries that share one row of sums (simple, not causal) add up their dy.
+    // 4. The dy of queries that share one row of sums (simple, not causal) are added up.
     const Matrix<const T> dout = douts[0];
     const Matrix<T> dq = gradient.q[0], dy = z.of_queries(queries.mass);
     if (options_.query) {
@@ -143,8 +143,8 @@ class AftFull : public MechanismBase<AftFull>,
     return bias(z).prepared() ? bias(z).cost(z.pairs()) : Cost{};
   }
 
-  /// Counts the sums key by key, as in a textbook. float and double compute the sums over biased keys by matrix
-  /// products instead if exponents allow it (biased.h).
+  /// Returns the cost with sums key by key, as in a textbook. float and double compute the sums over biased keys by
+  /// matrix products instead if exponents allow it (biased.h).
   Cost cost(const AttentionShape& shape) const override {
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();
@@ -209,7 +209,7 @@ class AftFull : public MechanismBase<AftFull>,
     constexpr Index unlimited = std::numeric_limits<Index>::max() / 2;
     return options_.variant == Variant::full ? unlimited : options_.variant == Variant::local ? options_.window : 0;
   }
-  /// Returns the columns of u [N, rank] and p [M, rank] with w = u p^T; 0: w [N, M] is a parameter.
+  /// Returns the number of columns of u [N, rank] and p [M, rank] with w = u p^T; 0 if w [N, M] is a parameter.
   Index rank() const { return options_.param == AftOptions::Param::factored ? options_.rank : 0; }
 
   /// Computes y = value / mass.
@@ -234,7 +234,7 @@ class AftFull : public MechanismBase<AftFull>,
       }
     }
   }
-  /// Counts without an origin.
+  /// Returns the counts of means_backward() without an origin.
   static Counts means_backward_counts(Index numbers) { return numbers * Counts{.mul = 1, .div = 1}; }
 
   struct Sizes {
@@ -243,7 +243,7 @@ class AftFull : public MechanismBase<AftFull>,
     AftReach reach;
     bool whole;
 
-    /// Expands a matrix with one row per row of sums to one row per query.
+    /// Expands a matrix with a row per row of sums to a matrix with a row per query.
     template <class T>
     Matrix<T> of_queries(Matrix<T> m) const {
       return {m.data, N, m.columns, rows == 1 ? 0 : m.stride};

@@ -1,7 +1,7 @@
 // Part of AFT (aft.cpp): pictures of its weights. They differ between channels, so AFT has no attention map. The
 // pictures are means over groups of channels, or over the heads of conv, whose keys have one channel each:
 //
-//   weights   mean_c exp(k[s,c] + w[t,s]) / sum_s exp(k[s,c] + w[t,s])     the relative map: of key s in query t
+//   weights   mean_c exp(k[s,c] + w[t,s]) / sum_s exp(k[s,c] + w[t,s])     relative weight of key s for query t
 //   keys      mean_c exp(k[s,c] - max_s k[s,c])                            shifting a channel has no effect
 #pragma once
 
@@ -16,7 +16,7 @@ namespace heed {
 struct AftPictures {
   const Heads<const float>& k;
 
-  /// Returns the pictures of every variant; `part`: "head" or "group".
+  /// Returns the descriptions of the pictures that every variant has; `part` is "head" or "group".
   static std::vector<PictureInfo> infos(const char* part) {
     return {{"weights", "AFT's relative weights exp(k + w)", PictureAxes::pairs, part},
             {"keys", "AFT's keys, exp(k) relative to the largest of all tokens", PictureAxes::tokens, part}};

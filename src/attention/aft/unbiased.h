@@ -25,14 +25,15 @@ struct AftUnbiased {
   /// Returns the number of keys without a bias for some query.
   Index keys() const { return keys_before() + keys_after() - twice(); }
 
-  /// Adds these keys to the sums of each query, or writes the sums if no key is biased. `running`: one row of sums.
+  /// Adds the unbiased keys to each query's sums, or writes the sums if no key is biased. `running`: one row of sums.
   template <class T>
   void forward(const AttentionInput<T>& in, const ExpSums<T>& sums, const ExpSums<T>& running) const {
     sum_before(in, sums, running);
     sum_after(in, sums, running);
   }
 
-  /// Computes the gradients of these keys; `queries` has exp(-scale) (dy / mass, (y - origin) dy / mass) of each query.
+  /// Computes the gradients of the unbiased keys; `queries` holds exp(-scale) (dy / mass, (y - origin) dy / mass) of
+  /// each query.
   template <class T>
   void backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin, const ExpSums<T>& running,
                 const AttentionGradient<T>& gradient) const {
@@ -40,7 +41,7 @@ struct AftUnbiased {
     sum_before_backward(in, queries, origin, running, gradient);
   }
 
-  /// Returns the counts of the first keys before and after windows, of further keys, and of joining the sums.
+  /// Returns the counts of running sums over the keys before and after windows, and of joining them to the sums.
   Counts forward_counts() const {
     const Counts add_key = kernels::exp_sums_add_counts(channels, false);
     Counts counts;
@@ -54,7 +55,7 @@ struct AftUnbiased {
     return counts;
   }
 
-  /// Returns the counts of sums over queries with keys before or after their window, and of these keys' gradients.
+  /// Returns the counts of the running sums over queries, and of the gradients of keys before or after windows.
   Counts backward_counts() const {
     Counts counts;
     if (keys_after() > 0) counts += (queries_before_some() - 1) * join_counts();
@@ -132,7 +133,8 @@ struct AftUnbiased {
     copy_row(from.scale, to.scale), copy_row(from.mass, to.mass), copy_row(from.value, to.value);
   }
 
-  /// Runs over growing s: key s is after the windows of the queries t with after(t) <= s, whose number grows with s.
+  /// Computes the gradients of keys after windows, by growing s: key s is after the windows of the queries t with
+  /// after(t) <= s, whose number grows with s.
   template <class T>
   void sum_after_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
                           const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {
@@ -143,7 +145,8 @@ struct AftUnbiased {
     }
   }
 
-  /// Runs over falling s: key s is before the windows of the queries t with before(t) > s, whose number falls with s.
+  /// Computes the gradients of keys before windows, by falling s: key s is before the windows of the queries t with
+  /// before(t) > s, whose number grows as s falls.
   template <class T>
   void sum_before_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
                            const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {

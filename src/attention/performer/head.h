@@ -35,8 +35,9 @@ struct PerformerHead {
   bool keeps_features() const { return phi.rows > 0; }
 };
 
-/// A block of queries from `first` on. `before` keys are in the sums; `keys` keys from `first` on are processed in
-/// pairs. In the backward pass without `causal` the block's rows are its keys, and all queries are in the sums.
+/// A block of queries from `first` on. The first `before` keys are in the sums; the pairs with `keys` keys from `first`
+/// on are computed directly. In the backward pass without `causal` the block's rows are its keys, and all queries are
+/// in the sums.
 struct PerformerBlock {
   Index first, rows, before, keys;
   bool growing;  ///< its keys are to be added to the sums, for later queries
@@ -44,7 +45,7 @@ struct PerformerBlock {
 
   /// Returns the number of the block's keys visible to its row i.
   Index seen(Index i) const { return std::min(i + 1, keys); }
-  /// Returns the update for the term of its key j.
+  /// Returns the update for the term of the block's key j: assign for the first of all keys.
   Update after(Index j) const { return before + j > 0 ? Update::accumulate : Update::assign; }
   template <class T>
   Matrix<T> rows_of(Matrix<T> x) const {
@@ -65,8 +66,8 @@ struct PerformerBlocks {
   Index queries, keys;
   bool causal;
 
-  /// Rows of a block. A row of a causal block of n rows has up to n pairs of m + e products each; sums take m e.
-  /// Counted uses single queries there, so that blocks do not change the cost of causal sums.
+  /// Returns the maximum rows per block. A row of a causal block of n rows has up to n pairs of m + e products each;
+  /// the sums take m e. With Counted, a causal block is one query, so that blocks do not change the cost of the sums.
   Index rows() const { return !causal ? 128 : std::is_same_v<T, Counted> ? 1 : 64; }
 
   std::vector<PerformerBlock> forward() const {
@@ -82,7 +83,7 @@ struct PerformerBlocks {
     return list;
   }
 
-  /// Returns the blocks for sums over queries.
+  /// Returns the blocks for sums over queries, last to first.
   std::vector<PerformerBlock> backward() const {
     std::vector<PerformerBlock> list;
     if (causal) list = forward();
@@ -108,7 +109,7 @@ struct PerformerBlocks {
   }
 };
 
-/// Step 1. `h` and `largest` have an element per row; `products` [rows, d].
+/// Step 1, the features. `h` and `largest` have an element per row; `products` [rows, d].
 struct PerformerFeatures {
   Index m;
   bool causal;
@@ -122,7 +123,8 @@ struct PerformerFeatures {
     kernels::favor_features(scale(in.shape.width), largest, h, performer_tiny, phi, head.sigma + b.first);
   }
 
-  /// Computes E and c of keys, after earlier keys. Without `causal` these keys share c: the largest u so far.
+  /// Computes E and c of the keys from `first` on, given the c of earlier keys. Without `causal` the keys of a call
+  /// share one c: the largest u so far.
   template <class T>
   void make_keys(const AttentionInput<T>& in, const PerformerHead<T>& head, Index first, Matrix<T> E, T* h) const {
     const Index end = first + E.rows;

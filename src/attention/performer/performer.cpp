@@ -17,7 +17,7 @@
 //   W_ts = exp(c_s - c_t) phi(q_t) . E_s + 1e-4 sigma_t
 //
 // where the exponent is never positive, since c is non-decreasing: nothing overflows; terms far below the largest key
-// so far may vanish. (Without `causal`, c_t is that of the last key, and c_s that of the last key of a block.) Sums
+// so far may vanish. (Without `causal`, c_t is the c of the last key, and c_s the c of the last key of a block.) Sums
 // over s of E_s v_s^T, E_s and v_s (sums.h) take O(N m e). Causal sums grow by blocks of keys, and pairs of queries and
 // keys of the same block are computed directly.
 //
@@ -116,7 +116,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
       steps.make_queries(b);
       const Matrix<T> out = b.rows_of(outs[h]);
       T* const den = head.den + b.first;
-      // 2. keys in the sums
+      // 2. keys before the block, from the sums
       if (b.before > 0) steps.sum_before(b, out, den);
       // 3. keys of the block: out += W v, den += W 1
       if (b.keys > 0) {
@@ -132,7 +132,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     });
   }
 
-  // Undoing 4: the gradients of out before it, den and W_ts are G = dout / den, delta = -<dout, out> / den and
+  // Undoing 4: the gradients of the numerator, of den and of W_ts are G = dout / den, delta = -<dout, out> / den and
   //   D_ts = <G_t, v_s> + delta_t.
   // Undoing 3 and 2: dv_s = sum_t W_ts G_t; and with R_ts = exp(c_s - c_t),
   //   dphi_t = p_t + 1e-4 sum_s D_ts,   p_t = sum_s R_ts D_ts E_s,   dE_s = sum_t R_ts D_ts phi_t.
@@ -147,7 +147,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
                     const PerformerSaved<T>& saved, const PerformerScratch<T>& scratch,
                     const AttentionGradient<T>& gradient) const {
     const Update update = gradient.update;
-    // 4., 3. and 2. by sums over keys, 1. of queries
+    // 4.; 3. and 2. with sums over keys; 1. for queries
     const auto queries_backward = [&](Index h, const PerformerBlock& b) {
       const PerformerSteps<T> steps{in, step_1(), saved, scratch, h};
       const PerformerHead<T>& head = steps.head;
@@ -165,7 +165,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
       if (b.first == 0) dc = T(0);
       for (Index i = 0; i < b.rows && !causal; ++i) dc += steps.dc(b)[i];
     };
-    // 3. and 2. by sums over queries, 1. of keys
+    // 3. and 2. with sums over queries; 1. for keys
     const auto keys_backward = [&](Index h, const PerformerBlock& b) {
       const PerformerSteps<T> steps{in, step_1(), saved, scratch, h};
       const PerformerHead<T>& head = steps.head;
@@ -299,7 +299,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
   PerformerFeatures step_1() const { return {features, causal}; }
 
   /// Returns true if the features are saved for the backward pass. Above 4 MB, recomputing takes no longer than writing
-  /// and reading them. With `causal` the backward pass reads them twice.
+  /// and reading them. With `causal` they are always saved, since the backward pass reads them twice.
   bool keeps_features(const AttentionShape& s) const {
     return causal || s.heads * (s.queries + s.keys) * features <= Index{1} << 20;
   }

@@ -17,7 +17,7 @@ struct PerformerScratch {
   Matrix<T> values, channels, products;  ///< for a block: [rows, e], [rows, d], [rows, m]
   Matrix<T> W, R, D;                     ///< with `causal`, of a block [rows, rows]: W, exp(c_s - c_t), gradient of W
   Matrix<T> G, dE;                       ///< [N, e] and [M, m] with `causal`, otherwise of a block
-  T *delta, *dc;                         ///< [N] or of a block, likewise; dc is the gradient of c_t
+  T *delta, *dc;                         ///< [N] with `causal`, otherwise of a block; dc is the gradient of c_t
   Matrix<T> dphi;                        ///< for a block, [rows, m]
   T* dc_of_keys;                         ///< per head: gradient for the key that attained the maximum c
 };
@@ -62,12 +62,13 @@ struct PerformerSteps {
     return E;
   }
 
-  /// Return G, delta and dc of a block's queries; with `causal` those of all queries are kept for keys_backward.
+  /// Return G, delta and dc of a block's queries; with `causal` those of all queries are saved for keys_backward.
   Matrix<T> G(const PerformerBlock& b) const { return scratch.G.middle_rows(kept_from(b), b.rows); }
   T* delta(const PerformerBlock& b) const { return scratch.delta + kept_from(b); }
   T* dc(const PerformerBlock& b) const { return scratch.dc + kept_from(b); }
 
-  /// Returns exp(c_s - c) for the block's keys, with the last c (of the block if `causal`); null if all are 1.
+  /// Returns exp(c_s - c) for the block's keys s, where c is that of the last key (of the block if `causal`, else of
+  /// all keys); null if the block has all keys, which then share one c.
   const T* key_decays(const PerformerBlock& b) const {
     const Index last = (causal() ? b.first + b.keys : head.k.rows) - 1;
     if (!causal() && b.keys == head.k.rows) return nullptr;
@@ -75,7 +76,7 @@ struct PerformerSteps {
     return scratch.decays;
   }
 
-  /// Adds a block's queries to the sums over queries, which all have the same c.
+  /// Adds a block's queries to the sums over queries; not called if causal, so that all queries have one c.
   void sum_queries(const PerformerBlock& b) const {
     query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first}, term_update(b.first));
   }
@@ -86,7 +87,8 @@ struct PerformerSteps {
     sums.add({b.keys_of(head.E), b.keys_of(head.v), nullptr, nullptr, key_decays(b)}, others, before, scratch.values,
              scratch.weights);
   }
-  /// Adds the block's queries to the sums over later queries, rescaled from the c of its last query to that before it.
+  /// Adds the block's queries to the sums over later queries, rescaled from the c of the block's last query to the c of
+  /// the last key before the block.
   void add_queries(const PerformerBlock& b) const {
     const T before = b.later ? decay(head.c[b.before - 1], c_of(b.first + b.rows - 1)) : T(1);
     query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first, query_decays(b)}, b.later, before, scratch.values,
@@ -162,13 +164,14 @@ struct PerformerSteps {
 
   Index kept_from(const PerformerBlock& b) const { return causal() ? b.first : 0; }
 
-  /// Adds these keys to the sums and rescales the sums to their c; without `causal`.
+  /// Adds the keys from `first` on to the sums and rescales the sums to their c; not called if causal.
   void sum_keys(Index first, Matrix<T> E) const {
     if (first > 0) sums.scale(decay(head.c[first - 1], head.c[first]));
     sums.add({E, head.v.middle_rows(first, E.rows)}, term_update(first));
   }
 
-  /// Returns exp(c - c_t) for the block's queries with c of the last key before it; null if all queries share one c.
+  /// Returns exp(c - c_t) for the block's queries, with c of the last key before the block; null if all queries share
+  /// one c.
   const T* query_decays(const PerformerBlock& b) const {
     if (!causal()) return nullptr;
     for (Index i = 0; i < b.rows; ++i) scratch.decays[i] = decay(head.c[b.before - 1], c_of(b.first + i));
@@ -177,7 +180,7 @@ struct PerformerSteps {
 };
 
 /// Adds the costs of steps 2 and 3 and their backward passes. Causal costs are per query: each except the first reads
-/// the sums; each with a key of its own computes that pair, and adds the key to the sums for the next query.
+/// the sums; each with a key at its position computes that pair, and adds the key to the sums for the next query.
 inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool causal, Cost& cost) {
   const auto [N, M, d, e] = shape.sizes();
   const auto keys = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, false}; };

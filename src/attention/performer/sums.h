@@ -56,7 +56,7 @@ struct PerformerSums {
   }
   static Index size(Index m, Index e) { return m * e + m + e; }
 
-  /// Computes the sums over these rows without decays, or adds them to existing sums.
+  /// Computes the sums over `rows`, which have no decays, or adds them to the existing sums.
   void add(const PerformerRows<T>& rows, Update update) const {
     kernels::gemm(transposed(rows.f), rows.x, update, P);
     weighted_sum(rows.a, rows.f, update, p);
@@ -69,8 +69,8 @@ struct PerformerSums {
       for (T *s = sum.data, *const end = s + sum.size(); s < end; ++s) *s *= decay;
   }
 
-  /// Multiplies P and p by `before` and adds these rows, which have decays; without `others`, computes the sums over
-  /// these rows only. x [rows, e] and weights [rows] are scratch memory.
+  /// Multiplies P and p by `before` and adds the sums over `rows`, which have decays; without `others`, computes the
+  /// sums over `rows` only. x [rows, e] and weights [rows] are scratch memory.
   void add(const PerformerRows<T>& rows, bool others, T before, Matrix<T> x, T* weights) const {
     const Index n = rows.count();
     for (Index i = 0; i < n; ++i) {
@@ -136,7 +136,7 @@ struct PerformerRowsCost {
     if (others) counts += Counts{.mul = m * e + m, .add = m * e + m + e};
     return counts;
   }
-  /// Counts for Update::assign; accumulating takes one more addition per element.
+  /// Returns the counts for Update::assign; accumulating takes one more addition per element.
   Counts values(bool decays) const {
     return product_counts(rows, e, m) + Counts{.mul = rows * (e * (1 + decays) + weighted), .add = rows * e};
   }

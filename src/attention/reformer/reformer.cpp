@@ -7,7 +7,7 @@
 //   k = q / |q|                                     [N, d], token by token
 //   u = q rotations[r],  bucket = arg max [u, -u]   rotations [rounds, d, buckets / 2] a buffer, drawn once
 //   order: tokens by bucket, stably sorted
-//   S_ij = q_i . k_j / sqrt(d),  S_ii = -5e4        [chunk, 2 chunk] per chunk; weight 0 for itself unless alone
+//   S_ij = q_i . k_j / sqrt(d),  S_ii = -5e4        [chunk, 2 chunk] per chunk; its own weight is 0 unless alone
 //   A = softmax(S),  L_i = log sum_j exp(S_ij)      row by row
 //   O = A v                                         [N, e] per round
 //   out_i = sum_r w_ri O_ri                         w_i = softmax over rounds of L_i
@@ -251,7 +251,7 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
     }
   }
 
-  /// Adds the leading rows, which belong to the last chunk, to its rows. Returns the tokens in order, without them.
+  /// Adds the leading rows, which belong to the copy of the last chunk, to the last chunk. Returns all other rows.
   template <class T>
   Matrix<T> joined_ends(Matrix<T> x) const {
     const Index N = x.rows - chunk;

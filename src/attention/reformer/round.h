@@ -110,7 +110,8 @@ struct ReformerRound {
   Matrix<T> seen_by(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, 2 * chunk); }
   Matrix<T> of_chunk(Matrix<T> x, Index c) const { return x.middle_rows(c * chunk, chunk); }
 
-  /// Calls f(i, j) for each query of a chunk and each position at which it would see itself: two if there is one chunk.
+  /// Calls f(i, j) for each query i of a chunk and each position j at which it would see itself: two positions if there
+  /// is only one chunk.
   template <class F>
   void each_self(const F& f) const {
     for (Index i = 0; i < chunk; ++i) {

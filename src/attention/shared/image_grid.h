@@ -8,7 +8,7 @@
 namespace heed {
 
 /// Throws Error unless queries and keys are the tokens of an image grid, with or without a class token before them.
-/// `setting` is the option that requires it, `instead` one that does not.
+/// `setting` is the option that requires the grid, `instead` an option that does not.
 inline void require_image_grid(const AttentionShape& s, const char* owner, std::string_view setting,
                                const char* instead) {
   require(!s.sequence(), "[{}] {}; a sequence has no image grid: expected {}", owner, setting, instead);
@@ -17,7 +17,7 @@ inline void require_image_grid(const AttentionShape& s, const char* owner, std::
           s.grid_height, s.grid_width);
 }
 
-/// Throws Error in the same cases, and if there are tokens before the patches.
+/// Throws Error as require_image_grid() does, and if there are tokens before the patches.
 inline void require_image_grid_alone(const AttentionShape& s, const char* owner, std::string_view setting,
                                      const char* instead) {
   require_image_grid(s, owner, setting, instead);

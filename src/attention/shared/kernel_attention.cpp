@@ -8,7 +8,7 @@ namespace heed {
 
 namespace {
 
-/// One head: its slices of the memory, and its values.
+/// One head: its slices of the operands and of the memory.
 template <class T>
 struct KernelHead {
   using Features = KernelFeatures<T>;
@@ -37,7 +37,7 @@ struct KernelHead {
     const Matrix<T> fb = make_queries(b.first, b.rows), y = b.queries(outs), D = of.normalised ? b.queries(r) : r;
     gemm(fb, S, y);
     if (of.normalised) kernels::row_dots(fb, repeated(z, b.rows), D.data);
-    // 4. P, added to both
+    // 4. P, added to y and D
     if (b.later > 0) {
       const Matrix<T> P = within(b, scratch.P);
       gemm(fb, transposed(b.within(g)), P);
@@ -60,7 +60,8 @@ struct KernelHead {
   // Undoing 4: dP_ij = <dy_i, v_j> + dD_i for j <= i;
   //            df_i += sum_j dP_ij g_j,  dg_j += sum_i dP_ij f_i,  dv_j += sum_i P_ij dy_i.
   // Undoing 1: undo_queries and undo_keys.
-  /// Adds to dS and dz and, unless causal, computes all gradients of a block. Called from the last block to the first.
+  /// Adds a block's queries to dS and dz and, unless causal, computes all its gradients. Called from the last block to
+  /// the first.
   void backward(const KernelBlock& b, Matrix<const T> out, Matrix<const T> dout, Update update, Matrix<T> dq,
                 Matrix<T> dk, Matrix<T> dv) const {
     if (b.rows > 0) {
@@ -78,8 +79,8 @@ struct KernelHead {
     if (!of.causal) features.undo(Features::keys, b.first_key, b.keys(k), gb, dg, update, b.keys(dk));
   }
 
-  /// Causal: recomputes S and z up to this block and the gradients that need them. Called from the first block to the
-  /// last.
+  /// If causal, recomputes S and z up to this block and computes the gradients that need them. Called from the first
+  /// block to the last.
   void backward_again(const KernelBlock& b, Matrix<const T> dout, Update update, Matrix<T> dq, Matrix<T> dv) const {
     add_keys(b);
     const Matrix<T> fb = b.queries(f);
@@ -141,7 +142,7 @@ struct KernelHead {
     gemm(transposed(gb), b.keys(v), update, S);
     if (of.normalised) kernels::column_sums(gb, update, z.data);
   }
-  /// Adds to dS and dz.
+  /// Adds a block's queries to dS and dz.
   void add_queries(const KernelBlock& b, Matrix<T> fb, Matrix<const T> dy) const {
     const Update update = b.first + b.rows == of.N ? Update::assign : Update::accumulate;
     gemm(transposed(fb), dy, update, dS);
@@ -176,7 +177,7 @@ struct KernelHead {
     return df;
   }
 
-  /// Causal: zeroes dg and dv of the keys from `added` on, which no block adds to the sums.
+  /// If causal, zeroes dg and dv of the keys from `added` on, which no block adds to the sums.
   void clear_unadded(Index added, Update update, Matrix<T> dv) const {
     if (!of.causal) return;
     fill(scratch.dg.middle_rows(added, of.M - added), T(0));

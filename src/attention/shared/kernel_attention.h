@@ -62,7 +62,7 @@ struct KernelAttention {
   Index heads, N, M, p, e;
   bool normalised = true, causal = false;
   double eps = 0;
-  bool keys_together = false;  ///< a key's features depend on all keys: a single block, saved
+  bool keys_together = false;  ///< a key's features depend on all keys: a single block, whose features are saved
 
   template <class T>
   KernelSaved<T> saved(MemoryLayout<T>& layout) const {
@@ -110,7 +110,7 @@ struct KernelAttention {
   Index block_keys() const { return keys_together ? M : 256; }
 };
 
-/// Base of mechanisms of this kind. Derived defines, in addition to its options and cost:
+/// Base of the kernel attention mechanisms. Derived defines, in addition to its options and cost:
 ///   kernel(shape)                    its sizes
 ///   features(shape, layout)           its features, which may lay out memory that is saved for the backward pass
 template <class Derived>

@@ -7,8 +7,8 @@
 
 namespace heed {
 
-/// A block: queries; the keys that all of them see and that no earlier block added to the sums; and `later` keys after
-/// these; query r of the block sees the first r of them. A block may have no queries, or no keys.
+/// A block of queries; the keys that all of them see and that no earlier block added to the sums; and the `later` keys
+/// after these, of which query r of the block sees the first r. A block may have no queries, or no keys.
 struct KernelBlock : QueriesAndKeys {
   Index later;
 
@@ -41,7 +41,7 @@ struct KernelBlocks {
  private:
   static Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
   Index key_blocks() const { return parts(of.M, of.block_keys()); }
-  /// Counted uses single queries.
+  /// Returns the maximum queries per causal block; with Counted, one.
   Index causal_queries() const { return std::is_same_v<T, Counted> ? 1 : of.block_queries(); }
 };
 

@@ -23,7 +23,7 @@ struct LandmarkOptions {
     visit("dims", dims, "2: cells of the image grid; 1: cells of consecutive tokens (pool with ratio; sequences)");
   }
 
-  /// Sets sizes that were not given from the shapes of the tensors that hold landmarks.
+  /// Sets the sizes that were not given, from the shapes of the landmark tensors.
   void read_sizes(const std::map<std::string, Shape>& tensors) {
     const auto index = tensors.find("landmark_index"), weight = tensors.find("landmark.weight");
     if (landmarks == 0 && sampling == Sampling::random && index != tensors.end()) landmarks = index->second.elements();
@@ -75,8 +75,8 @@ struct LandmarkOptions {
       require(landmarks == side() * side(), "[{}] landmarks is {}; expected a square number", owner, landmarks);
   }
 
-  /// landmark.weight [d, d, ratio, ratio] of a convolution, shared by heads; landmark_index [m] of random tokens, drawn
-  /// without replacement.
+  /// Returns landmark.weight [d, d, ratio, ratio] of a convolution, shared by heads, or landmark_index [m] of random
+  /// tokens, drawn without replacement.
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const {
     const Index d = shape.width;
     if (sampling == Sampling::conv)
@@ -92,7 +92,7 @@ struct LandmarkOptions {
     return {};
   }
 
-  /// Requires a shape that passed check().
+  /// Returns the landmarks for a shape that passed check().
   kernels::Landmarks of(const AttentionShape& shape) const {
     using Kind = kernels::Landmarks::Kind;
     const Index skip = shape.class_token, tokens = shape.body();

@@ -12,7 +12,7 @@ namespace heed {
 
 namespace {
 
-/// Option that every mechanism accepts, only as false if it has no causal form.
+/// Option that every mechanism accepts; a mechanism without a causal form accepts only false.
 constexpr const char* causal = "causal";
 
 /// Parses the whole of `text`. Returns false if it is not a number.
@@ -43,7 +43,7 @@ std::string option_text(double value) { return fmt::format("{}", value); }
 std::string option_text(std::optional<double> value) { return value ? option_text(*value) : "not set"; }
 
 void OptionReader::operator()(const char* name, Index& value, const char*) {
-  // Far above any use, and sums with token counts fit in 64 bits.
+  // Far above any useful value; sums with token counts still fit in 64 bits.
   constexpr Index most = 1'000'000'000'000;
   const Index least = value == not_set ? 0 : -most;
   if (const std::string* const text = take(name))

@@ -77,8 +77,8 @@ struct SoftProduct {
   Matrix<T> Z, Y;
 };
 
-/// The tensors from which landmarks are computed, or their gradients: that of the sampling, if any, and with
-/// landmark_act gamma and beta of the norm.
+/// The tensors from which landmarks are computed, or their gradients: the sampling tensor, if any, and, with
+/// landmark_act, gamma and beta of the norm.
 template <class T>
 struct SoftTensors {
   Matrix<T> sampling;

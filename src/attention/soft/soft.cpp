@@ -13,11 +13,12 @@
 //   normalize=map      S becomes D^-1/2 S D^-1/2, D the row sums of S, at least 1e-6
 //   normalize=inverse  X becomes E^-1/2 X E^-1/2, E the row sums of A (the authors' later code)
 //
-// Time 4 N m d in products, 3 N m d in distances, 4 i m^3 for i iterations and (N + m) m exps; memory N m. Differs: the
-// starting factor is 1.8 / |A|^2, as in the authors' code, since the paper's 2 / |A|^2 (init=plain) stalls if |A| is an
-// eigenvalue. Backtracking tests I - a A A, the iteration's residual; the paper has I - a A. The gradient is that of
-// the iteration; the authors' code uses that of the true inverse (inverse_grad=implicit). Their code has two additions
-// to the paper:
+// Time 4 N m d in products, 3 N m d in distances, 4 i m^3 for i iterations and (N + m) m exps; memory N m.
+//
+// Differs from the paper: the starting factor is 1.8 / |A|^2, as in the authors' code, since the paper's 2 / |A|^2
+// (init=plain) stalls if |A| is an eigenvalue. Backtracking tests I - a A A, the iteration's residual; the paper has
+// I - a A. The gradient is that of the iteration; the authors' code uses that of the true inverse
+// (inverse_grad=implicit). Their code has two additions to the paper:
 //
 //   landmark_act  L becomes d^(1/4) gelu(norm(L / d^(1/4))), with a norm over d
 //   vconv=k       out += a depth-wise convolution k x k of v on the grid, one filter per head; not on a class token
@@ -65,7 +66,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     visit("kernel", kernel, {"nystrom", "exact"}, "with landmarks, or between all tokens");
     visit("normalize", normalize, {"none", "map", "inverse"}, "matrix normalised by the square roots of its row sums");
     visit("landmark_act", landmark_act, "layer norm and gelu on landmarks");
-    visit("vconv", vconv, "side of a depth-wise convolution of v that is added, odd; 0: none");
+    visit("vconv", vconv, "side of a depth-wise convolution of v added to the result, odd; 0: none");
   }
 
   static std::vector<OptionValues> variants() {
@@ -279,7 +280,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     // 4. out; D
     cost += product(s.e, false);
     if (s.normalizes_map) cost += product(1, true) + kernels::row_sums_cost(s.N, s.e);
-    // 5. its convolution
+    // 5. the convolution of v
     if (vconv > 0) cost += convolution(shape).cost(s.normalizes_map);
     if (vconv > 0 && s.normalizes_map) cost.left_out += product_contractions(s.N, s.e, 1);  // D^-1/2
     return shape.heads * cost;
@@ -290,7 +291,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     return {vconv, shape.class_token, {shape.value_width, shape.grid_height, shape.grid_width, vconv, 1, vconv / 2}};
   }
 
-  /// Returns head h's filter of v in the last tensor, or its gradient.
+  /// Returns head h's filter of v, or its gradient; `filters` is the last parameter.
   template <class T>
   T* filter(View<T> filters, Index h) const {
     return filters.data() + h * vconv * vconv;

@@ -15,7 +15,7 @@ namespace heed {
 
 /// A block of the map.
 struct WindowBlock : QueriesAndKeys {
-  Index fresh;  ///< number of its keys, the last ones, that no earlier block sees
+  Index fresh;  ///< number of keys at the block's end that no earlier block sees
 };
 
 /// Returns a block's map in memory of [band.most_rows(), band.most_keys()].
@@ -57,11 +57,12 @@ struct WindowBand {
   Index first(Index t) const { return std::max<Index>(t - window + 1, 0); }
   Index last(Index t) const { return std::min(t + window, M); }
 
-  /// Return a block's maximum rows and keys. Products of few rows are slow; of many, mostly outside a narrow band.
+  /// Return a block's maximum rows and keys. Products of few rows are slow; with many rows, most of a product is
+  /// outside a narrow band.
   Index most_rows() const { return std::clamp<Index>(window, 16, 64); }
   Index most_keys() const { return std::min(M, most_rows() + 2 * (window - 1)); }
 
-  /// Calls f(block) for all blocks, first to last. Counted uses single queries, so that a row costs exactly its pairs.
+  /// Calls f(block) for all blocks, first to last. With Counted, a block is one query: only its own pairs count.
   template <class T, class F>
   void for_each_block(const F& f) const {
     const Index step = std::is_same_v<T, Counted> ? 1 : most_rows();
@@ -94,7 +95,7 @@ struct WindowBand {
     }
   }
 
-  /// Computes A of a block; writes maximum and sum of each row to kept [N, 2].
+  /// Computes A of a block; writes the maximum and sum of each row to kept [N, 2].
   template <class T>
   void make_map(const kernels::Gemm& gemm, const WindowBlock& b, const WindowTokens<const T>& x, Matrix<T> kept,
                 Matrix<T> A) const {
@@ -140,7 +141,7 @@ struct WindowBand {
     gemm(dS, b.keys(x.k), update, b.queries(dx.q));
     to_keys(gemm, b, dS, b.queries(x.q), update, dx.k);
     if (b.first + b.rows < N || update == Update::accumulate) return;
-    // Zero gradients of keys that no query sees.
+    // Zeroes the gradients of keys that no query sees.
     const Index seen = b.first_key + b.seen;
     fill(dx.k.middle_rows(seen, M - seen), T(0));
     fill(dx.v.middle_rows(seen, M - seen), T(0));

@@ -15,8 +15,8 @@
 // Time 4 N w d for the w keys that a query sees, N w exps; memory O(N). A sequence is one band, whose passes are in
 // band.h; the tokens of a cell, gathered, are a sequence in which all tokens see each other.
 //
-// Differs: in Longformer a class token sees all tokens, and all see it; here it is like any other token, and in a model
-// of few blocks it does not see the whole image. The mean of all tokens (pool = "mean") does.
+// Differs from Longformer, where a class token sees all tokens, and all see it: here it is like any other token, and in
+// a model of few blocks it does not see the whole image. With pool = "mean", all patches reach the classifier.
 #include "src/attention/shared/image_grid.h"
 #include "band.h"
 

@@ -46,7 +46,7 @@ std::span<const AugmentOperation> randaugment_operations();
 /// Applies `ops` random operations of RandAugment, each with strength `magnitude` / 10.
 void randaugment(Image& image, Index ops, double magnitude, const RandomStream& stream);
 
-/// Applies the selected augmentations of bytes (crop, flip, randaugment), drawn from `stream`.
+/// Applies the selected augmentations that work on bytes (crop, flip, randaugment), drawn from `stream`.
 void augment(Image& image, const Augmentations& which, const DataConfig& config, const RandomStream& stream);
 
 /// Applies random erasing (Zhong et al., 2017, arXiv:1708.04896v2): with `probability`, a rectangle of 2% to 33% of the

@@ -1,4 +1,4 @@
-// Mixup and cutmix: pairs of images of a batch share their pixels and targets.
+// Mixup and cutmix: each combines pairs of a batch's images, and their targets.
 #include "heed/base/math.h"
 
 #include "augment.h"

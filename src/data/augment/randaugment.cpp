@@ -53,7 +53,8 @@ void equalize(Image& image) {
   });
 }
 
-/// Moves away from (factor > 1) or towards a copy smoothed by [1 1 1; 1 5 1; 1 1 1] / 13; the border is unchanged.
+/// Moves the image away from (factor > 1) or towards (factor < 1) a copy smoothed by [1 1 1; 1 5 1; 1 1 1] / 13. The
+/// border is unchanged.
 void sharpness(Image& image, double factor) {
   Image smooth = image;
   const auto [channels, height, width] = image.size;
@@ -68,7 +69,7 @@ void sharpness(Image& image, double factor) {
   enhance(image, smooth, factor);
 }
 
-/// Affine map: output pixel (x, y), relative to the centre, is input pixel (xx x + xy y + dx, yx x + yy y + dy).
+/// Affine map: output pixel (x, y) is input pixel (xx x + xy y + dx, yx x + yy y + dy), both relative to the centre.
 struct Affine {
   double xx = 1, xy = 0, yx = 0, yy = 1, dx = 0, dy = 0;
 };

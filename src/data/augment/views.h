@@ -27,8 +27,8 @@ class ViewMaker {
   Index count() const { return 2 + dino_.local_crops; }
   ImageSize size(Index view) const { return view < 2 ? large_ : small_; }
 
-  /// Returns view number `view` of an image: a crop (draw_part), resized bicubically to the view's size, then, if
-  /// selected, with these probabilities,
+  /// Returns view number `view` of an image: a crop (draw_part), resized bicubically to the view's size, to which these
+  /// operations are applied, if selected, with these probabilities:
   ///   flip       1/2
   ///   jitter     0.8
   ///   grey       0.2

@@ -44,9 +44,9 @@ struct Inconsistent {};
 #include <stb/stb_image.h>
 #pragma GCC diagnostic pop
 
-/// Inflates a PNG's rows for stb_image, which expects a number of bytes and frees the `found` ones; null on failure.
-/// Interlacing at most doubles them, except for the smallest images; longer data, compressed or not, are refused before
-/// they cost memory or time.
+/// Inflates a PNG's rows for stb_image, which expects `expected` bytes and frees the result. Writes their actual number
+/// to `found`; returns null on failure. Interlacing at most doubles the expected number, except for the smallest
+/// images; longer data, compressed or not, are refused before they cost memory or time.
 static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int length, int expected, int* found,
                                                           int with_header) {
   const unsigned most = 2 * static_cast<unsigned>(expected) + 64;
@@ -79,8 +79,8 @@ static_assert(STBI_MAX_DIMENSIONS == max_image_side);
 
 namespace {
 
-/// Memory of stb_image per decoded pixel (four channels of 16 bits, packed and unpacked), and the maximum file length
-/// that fits its int.
+/// Bytes of stb_image's memory per decoded pixel (four channels of 16 bits, packed and unpacked), and the maximum file
+/// length in bytes that fits its int.
 constexpr Index bytes_per_pixel = 16, max_file_bytes = Index{1} << 30;
 
 std::vector<std::uint8_t> read_whole(const std::string& path) {
@@ -104,7 +104,7 @@ ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   return {components >= 3 ? 3 : 1, height, width};
 }
 
-/// Returns true if each chunk of a PNG (length, type, content, checksum) ends within the file, or for other files.
+/// Returns true if each chunk of a PNG (length, type, content, checksum) ends within the file; true for other formats.
 /// stb_image allocates a chunk before it checks that the file contains it.
 bool chunks_fit(const std::vector<std::uint8_t>& bytes) {
   constexpr std::size_t signature = 8, around = 12;

@@ -18,7 +18,7 @@ struct JpegDemands {
   Index scans = 0;                 ///< passes over the image
 };
 
-/// Returns zeros for other files. For the beginning of a JPEG file, returns the counts so far.
+/// Returns the decoder cost of a JPEG file, or of the given beginning of one; zeros for other files.
 JpegDemands jpeg_demands(const std::vector<std::uint8_t>& bytes);
 
 }  // namespace heed::data

@@ -68,7 +68,7 @@ Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) 
   return idx;
 }
 
-/// Names of a file of MNIST's family: {prefix}{split}-{what}-idx3-ubyte, a dot before idx in some copies.
+/// Names of a file of MNIST or a variant: {prefix}{split}-{what}-idx3-ubyte; some copies have a dot before idx.
 struct Names {
   Split split;
   const char *what, *type;
@@ -92,8 +92,8 @@ constexpr const char *images_type = "idx3-ubyte", *labels_type = "idx1-ubyte", *
 
 using FilesByPrefix = std::map<std::string, Directory>;
 
-/// Returns the files with these names, plain ones before .gz, from the first of these directories that has any: the
-/// given one, and those below it of torchvision and of EMNIST's archive.
+/// Returns the files with these names, plain ones before .gz, from the first directory that has any: the given one, or
+/// a subdirectory of it in which torchvision or EMNIST's archive places them.
 FilesByPrefix find_all(const std::string& set, const Directory& directory, const Names& names) {
   FilesByPrefix found;
   const Directory torchvision = directory / (set == "mnist" ? "MNIST" : "FashionMNIST") / "raw";
@@ -112,7 +112,7 @@ FilesByPrefix find_all(const std::string& set, const Directory& directory, const
 /// Location of a set's files: a directory and, if it holds several sets, the prefix of one set's file names.
 struct Place {
   Directory directory;
-  std::string prefix;  ///< empty: any, but only one
+  std::string prefix;  ///< empty: any, if there is only one
   explicit Place(const Directory& path)
       : directory(std::filesystem::is_directory(path) ? path : path.parent_path()),
         prefix(directory == path ? "" : path.filename().string() + "-") {}
@@ -126,8 +126,8 @@ struct Place {
   }
 };
 
-/// Reads the classes of EMNIST from a file of lines "LABEL CODE [CODE]": the name of a class is its characters. Labels
-/// are consecutive.
+/// Reads the classes of EMNIST from a file of lines "LABEL CODE [CODE]". The name of a class consists of the characters
+/// with these codes. Labels are consecutive.
 std::map<int, std::string> mapping_of(const Directory& path) {
   const std::vector<std::uint8_t> bytes = read_file(path, read_limit());
   std::istringstream text{std::string(text_of(bytes, path.string()))};
@@ -160,7 +160,7 @@ void transpose(Idx& images) {
   std::swap(images.sizes[1], images.sizes[2]);
 }
 
-/// Returns the classes of QMNIST's labels: rows of 32-bit integers, the class first.
+/// Returns the classes from QMNIST's labels, which are rows of 32-bit integers with the class first.
 Idx first_columns(Idx wide) {
   Idx labels{{wide.sizes[0]}, {}};
   const Index width = wide.sizes[1];

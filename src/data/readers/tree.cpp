@@ -112,7 +112,7 @@ std::optional<fs::path> part_in(const fs::path& root, Split split) {
   return found.empty() ? std::nullopt : std::optional(root / found[0]);
 }
 
-/// Directories of a tree's splits; a tree of classes alone is its own training split.
+/// Directories of a tree's splits. A tree without split directories is itself the training split.
 struct Parts {
   std::optional<fs::path> train, validation, test;
   bool classes_alone = false;

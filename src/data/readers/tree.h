@@ -1,4 +1,4 @@
-// Trees of files by class, PART/CLASS/FILE or CLASS/FILE, including subdirectories of a class. Lists both images and
+// Trees of files by class, PART/CLASS/FILE or CLASS/FILE, including subdirectories of a class. Used for images and for
 // texts.
 #pragma once
 
@@ -52,15 +52,15 @@ std::vector<int> labels_among(const std::vector<std::string>& known, const std::
 
 /// Unreadable files, or lines of a file, of a split.
 struct BadFiles {
-  std::vector<std::string> reasons;  ///< for each
-  std::size_t unlisted = 0;          ///< further ones, whose reasons are not kept
+  std::vector<std::string> reasons;  ///< one message per listed file or line
+  std::size_t unlisted = 0;          ///< number of further ones, whose reasons are not saved
 
   std::size_t size() const { return reasons.size() + unlisted; }
 
   /// Returns the reasons as one line.
   std::string list() const;
 
-  /// Warns that the bad files among `count` are skipped. Throws *this unless `skip`, or if all are bad.
+  /// If `skip` and not all of `count` files are bad, warns that the bad ones are skipped; otherwise throws *this.
   void leave_out(std::size_t count, const TreeKind& kind, bool skip) const;
 };
 

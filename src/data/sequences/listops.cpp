@@ -29,7 +29,7 @@ int answer_of(int operation, std::vector<int>& values) {
   return std::accumulate(values.begin(), values.end(), 0) % 10;
 }
 
-/// Draws one expression, token by token.
+/// Drawing of one expression, token by token.
 class Drawing {
  public:
   Drawing(const ListOpsSetting& setting, const RandomStream& random, std::vector<int>& tokens)
@@ -74,7 +74,7 @@ void check(const ListOpsSetting& s) {
           "listops: {}, {} and {} expressions; expected at least 1 of each", s.train, s.valid, s.test);
 }
 
-/// Returns two hashes. Different expressions agree in both with probability 2^-128, which would drop one of them.
+/// Returns two hashes. Different expressions agree in both with probability 2^-128; one of them would then be dropped.
 std::pair<std::uint64_t, std::uint64_t> fingerprint(const std::vector<int>& tokens) {
   std::uint64_t a = 1, b = 2;
   for (const int token : tokens) {
@@ -105,11 +105,12 @@ class Expressions {
   }
 
  private:
-  /// Number of drawings per block: fits into 256 MB, whatever their length.
+  /// Returns the number of drawings per block, which fit into 256 MB, whatever their length.
   static Index block_of(const ListOpsSetting& setting) {
     return std::clamp((Index{1} << 26) / setting.max, Index{16}, Index{1} << 16);
   }
-  /// Maximum consecutive failures: some seconds' worth of tokens. Default lengths accept about 1% of the drawings.
+  /// Returns the maximum number of consecutive failures: a few seconds' worth of tokens. About 1% of the drawings are
+  /// accepted with the default lengths.
   static Index most_failures(const ListOpsSetting& setting) {
     return std::clamp((Index{1} << 31) / setting.max, Index{1} << 10, Index{1} << 22);
   }

@@ -57,9 +57,9 @@ struct Line {
 
 const data::TreeKind line_kind{nullptr, "line", "", "", false};
 
-/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there is none, and BadFiles with all
-/// lines for which f throws Error, and the reasons for the first 20; with `skip`, unless all are bad, these are left
-/// out with a warning.
+/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there are no lines. Lines for which f
+/// throws Error are bad: throws BadFiles with their number and the reasons for the first 20 or, with `skip` and unless
+/// all are bad, leaves them out with a warning.
 template <class F>
 void for_each_line(const fs::path& path, bool skip, const F& f) {
   const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
@@ -84,7 +84,8 @@ void for_each_line(const fs::path& path, bool skip, const F& f) {
   bad.leave_out(number, line_kind, skip);
 }
 
-/// The same for generated files, whose lines are all good: throws Error that lists the bad ones.
+/// Calls f(line) as for_each_line() does, for generated files, which should have no bad lines: throws Error that lists
+/// them.
 template <class F>
 void for_each_generated_line(const fs::path& path, const F& f) {
   try {
@@ -121,7 +122,7 @@ fs::path generated_directory_of(const DataConfig& data) {
 
 void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }
 
-/// Returns the part's word in a file name.
+/// Returns the word for the part in a file name.
 const char* choose(Part part, const char* train, const char* validation, const char* test) {
   return part == Part::train ? train : part == Part::validation ? validation : test;
 }
@@ -183,8 +184,8 @@ fs::path validation_lines(const fs::path& root) {
   return {};
 }
 
-/// Returns the classes in files of lines. A first line whose label occurs in no other line is a header; data.header
-/// declares it, otherwise it is an error.
+/// Returns the classes in files of lines label<TAB>text. A first line whose label occurs in no other line may be a
+/// header: it is an error unless data.header decides.
 std::vector<std::string> line_classes(const fs::path& root, const std::string& header) {
   Counts counts;
   const std::string first = count_labels(root / "train.tsv", counts);

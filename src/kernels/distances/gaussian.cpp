@@ -34,7 +34,7 @@ void gaussian_backward(const GaussianMatrix<float>& of, Matrix<const float> dG, 
   const auto add_term = [](Vector sum, Broadcast weight, Vector to, Vector from, Index) {
     return multiply_add(hn::Sub(to, from), weight, sum);
   };
-  // Computed once, since all channels of x and of y use the same weights.
+  // The weights are computed once, for all channels of x and of y.
   thread_local Buffer<float> memory;
   if (memory.size() < m * n) memory = Buffer<float>(m * n);
   const Matrix<float> weights(memory.data(), m, n);

@@ -38,7 +38,7 @@ class Pieces {
   }
 
  private:
-  /// Returns the lesser of t and end_; NaN stays NaN. The minimum of arm64 would return end_.
+  /// Returns the lesser of t and end_; NaN stays NaN. The minimum instruction of arm64 would return end_ for it.
   Vector at_most_end(Vector t) const {
 #if HWY_ARCH_X86
     return hn::Min(end_, t);
@@ -133,7 +133,7 @@ class Piecewise {
 
 double density(double t) { return density_at_zero * math::exp(-t * t / 2); }
 
-/// 1 - Phi(t) = 1/2 - density(t) (t + t^3 / 3 + t^5 / (3 * 5) + ...), to 1e-15 for |t| <= 6.
+/// Returns 1 - Phi(t) = 1/2 - density(t) (t + t^3 / 3 + t^5 / (3 * 5) + ...), to 1e-15 for |t| <= 6.
 double upper_tail(double t) {
   double term = t, sum = 0;
   for (int k = 3; std::abs(term) > 1e-20; term *= t * t / k, k += 2) sum += term;

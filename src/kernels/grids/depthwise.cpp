@@ -88,7 +88,8 @@ struct Reach {
   Index begin, end;
 };
 
-/// Returns the range of `windows` windows whose tap `tap` is inside the image, which has `side` positions.
+/// Returns the range, among the `windows` windows of an axis, of those whose tap `tap` is inside the image. The axis
+/// has `side` positions.
 Reach windows_with_tap(const Windows& w, Index tap, Index side, Index windows) {
   const Index begin = std::max<Index>(0, w.padding - tap + w.stride - 1) / w.stride;
   const Index end = std::max<Index>(0, side + w.padding - tap + w.stride - 1) / w.stride;

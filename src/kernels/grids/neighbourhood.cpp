@@ -106,7 +106,8 @@ class Block {
     }
   }
 
-  /// Sums each column over the rows of the windows around row y, and computes the running sums of these from the right.
+  /// Sums each column over the rows of the windows around row y, and computes running sums of the results from the
+  /// right.
   void sum_columns(Index y) const {
     const auto window = g_.around(y, 0);
     Vectors total = all(0);

@@ -31,7 +31,7 @@ struct Largest {
   }
 };
 
-/// Inserts large elements; their indices begin at `first`. Sixteen are compared at a time, as few are large enough.
+/// Inserts the values that are large enough; values[0] has index `first`. Compares sixteen at a time, as most are not.
 template <class T>
 void scan(const T* values, Index count, Index first, Largest<T> largest) {
   constexpr Index step = 16;

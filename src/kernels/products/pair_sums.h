@@ -49,7 +49,7 @@ inline constexpr Index many_panels = 8;
 /// in the second.
 inline constexpr Index large = Index{1} << (registers == 32 ? 20 : 17);
 
-/// Elements of A per block of rows: 128 KB, a fourth of an L2 cache of 512 KB.
+/// Elements of A per block of rows: 128 KB, a quarter of an L2 cache of 512 KB.
 inline constexpr Index cached = Index{1} << 15;
 
 /// Returns the rows of k elements per block: a multiple of 48, which divides into tiles of 8, 6 and 4 rows.
@@ -184,7 +184,7 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
   const Index highest = height > 0 ? height : tile_rows<AddTerm>(vectors), row_tiles = (m + highest - 1) / highest;
   for (Index first = 0; first < k; first += block) {
     const Index steps = std::min(block, k - first);
-    // Constructed in place: a copy would wait for its stores, a twentieth of the time of a 50 x 50 x 16 product.
+    // Constructed in place: a copy would wait for its stores, for a twentieth of the time of a 50 x 50 x 16 product.
     TileWork work{a.middle_columns(first, steps), b_rows(first, steps), term_update(first, update), c, start};
     // NOLINTNEXTLINE(bugprone-branch-clone): they differ if this product starts its sums.
     const auto& of_width = (first == 0 ? tiles<AddTerm, starts> : tiles<AddTerm, false>)[vectors - 1];

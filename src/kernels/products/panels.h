@@ -84,14 +84,15 @@ struct Panel {
   Index width() const { return (columns() + lanes - 1) / lanes * lanes; }
 };
 
-/// Rows and vectors of C are divided into tiles whose sizes differ by at most one: five vectors are 3 + 2, not 4 + 1.
+/// Return the number of panels for n columns, and panel p. Their sizes in vectors differ by at most one: five vectors
+/// are divided into 3 + 2, not 4 + 1.
 inline Index panels(Index n) { return ((n + lanes - 1) / lanes + tile_vectors - 1) / tile_vectors; }
 inline Panel panel_at(Index n, Index p) {
   const Index vectors = (n + lanes - 1) / lanes;
   return {vectors * p / panels(n) * lanes, std::min(n, vectors * (p + 1) / panels(n) * lanes)};
 }
 
-/// Packs all panels of B [k, n] into packed_size(n, k) elements.
+/// packed_size() returns the number of elements of all panels of B [k, n]; pack_all() copies B to them.
 inline Index packed_size(Index n, Index k) { return (n + lanes - 1) / lanes * lanes * k; }
 inline void pack_all(const Operand<float>& b, float* to) {
   for (Index p = 0; p < panels(b.columns); ++p) {

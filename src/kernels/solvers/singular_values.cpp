@@ -14,7 +14,7 @@ extern "C" void dgesvd_(const char* jobu, const char* jobvt, const blasint* m, c
 
 namespace heed::kernels {
 
-// A transposed has the same singular values.
+// The transpose of A has the same singular values.
 void singular_values(Matrix<double> A, double* values) {
   prepare_call();
   constexpr Index work_columns = 64;  // dgesvd needs at least 5; more allow larger blocks

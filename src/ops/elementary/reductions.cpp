@@ -12,7 +12,7 @@ namespace {
 
 /// The reduction of a shape over axes.
 struct Reduction {
-  Shape kept, result;   ///< with the reduced axes as size 1; with or without them
+  Shape kept, result;   ///< kept: reduced axes have size 1; result: the shape of y
   StridedLoop<2> loop;  ///< x, y
 
   Reduction(const char* operation, const Shape& x, const Axes& axes, bool keep_axes)

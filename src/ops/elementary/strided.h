@@ -11,7 +11,7 @@ namespace heed {
 /// Distances between neighbours along each axis of a shape, in elements.
 using Strides = std::array<Index, Shape::max_rank>;
 
-/// Returns an axis counted from the first. Throws Error if x has no such axis.
+/// Returns the non-negative index of an axis. Throws Error if x has no such axis.
 inline std::size_t axis_of(const char* operation, const Shape& x, int axis) {
   require(axis >= -x.rank() && axis < x.rank(), "[{}] shape {} has no axis {}", operation, x, axis);
   return static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis);

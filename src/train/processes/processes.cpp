@@ -62,8 +62,8 @@ class Neighbours {
     }
   }
 
-  /// Ends this process if another one has died. The lowest living rank reports it in one line, unless several have
-  /// died, one of which has then reported it.
+  /// Ends this process if another one has died. The lowest living rank reports the death in one line, unless several
+  /// processes have died: one of them has then reported the first death.
   void require_alive() const {
     const auto dead = [](const Other& other) {
       pollfd file{other.file, POLLIN, 0};

@@ -21,12 +21,12 @@ class Wire {
   virtual void finish() = 0;
 };
 
-/// Sums over `count` processes, a power of two, of which this is `rank`.
+/// Sums over `count` processes, a power of two; this process has index `rank`.
 class TreeExchange {
  public:
   TreeExchange(Wire& wire, int rank, int count) : wire_(wire), rank_(rank), count_(count) {}
 
-  /// Sums level by level: process r exchanges with r xor 1, then r xor 2, r xor 4; the two have the sums of
+  /// Sums level by level: process r exchanges with r xor 1, then r xor 2, r xor 4; the two hold the sums of
   /// neighbouring subtrees. Short arrays are sent whole on each level: log2 P messages. For long arrays, each of the
   /// two adds one half and continues with that half only; afterwards the halves are exchanged in reverse order. For n
   /// values each process sends 2 n (1 - 1/P). The additions, and so the bits, are the same.
@@ -39,7 +39,7 @@ class TreeExchange {
   }
 
  private:
-  /// Length below which an array is sent whole: 16 KB of floats, whose latency equals their transfer time.
+  /// Length below which an array is sent whole: 16 KB of floats, for which latency and transfer time are about equal.
   static constexpr Index few = Index{1} << 12;
   /// Values added while the next ones arrive: 256 KB of floats, which fit in a core's cache.
   static constexpr Index range = Index{1} << 16;

@@ -60,7 +60,7 @@ struct RunState {
 template <class T>
 void save_checkpoint(const std::string& path, RunState<T>& state);
 
-/// Reads a checkpoint into a state of the same model and optimiser. Throws Error if it belongs to another kind.
+/// Reads a checkpoint into a state of the same model and optimiser. Throws Error if the checkpoint does not fit.
 template <class T>
 void load_checkpoint(const std::string& path, RunState<T>& state);
 

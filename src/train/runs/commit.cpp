@@ -1,4 +1,4 @@
-// Compiled with flags of its own and recompiled when they change. Other files are the same for several ARCHs.
+// Compiled with separate flags and recompiled when they change. Other files are the same for several ARCHs.
 #include "heed/train/runs/commit.h"
 
 namespace heed {

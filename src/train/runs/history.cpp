@@ -68,7 +68,7 @@ RunFigures read_figures(const RunPaths& paths, Index batch) {
   figures.epochs = static_cast<double>(history.epochs.size());
   std::vector<double> seconds;
   for (const EpochRecord& epoch : history.epochs) {
-    // On ties, best.safetensors is of the first best epoch.
+    // On ties, best.safetensors has the weights of the first best epoch.
     if (epoch.validation_accuracy &&
         (!figures.validation_accuracy || *epoch.validation_accuracy > *figures.validation_accuracy)) {
       figures.validation_accuracy = epoch.validation_accuracy;

@@ -182,7 +182,7 @@ std::string changed_plugin(const RunPaths& paths, const Experiment& experiment) 
     const PluginOrigin* const now = plugin_of(name);
     std::string how;
     if (before == plugins.end())
-      how = now ? "it was built in and is now from the plugin " + now->file + " now" : "";
+      how = now ? "it was built in and is now from the plugin " + now->file : "";
     else if (!now)
       how = "it was from the plugin " + before->file + " and is now built in";
     else if (now->checksum != before->checksum)

@@ -1,4 +1,4 @@
-// Files of a training run during training.
+// Files of a run during its training.
 #pragma once
 
 #include "checkpoint.h"
@@ -58,7 +58,7 @@ class RunFiles {
       if (options_.resume) so_far = resume(batches, validated);
       paths_.remove_leftovers();
       AtomicFiles files = descriptions(cost);
-      // A rejected resumption has changed no file.
+      // No file of the run has changed up to here: a rejected resumption leaves the run as it was.
       if (is_new_)
         metrics_.emplace(paths_);
       else
@@ -108,13 +108,13 @@ class RunFiles {
   /// Returns the weights of --init; empty without it, and in processes other than 0.
   const std::optional<InitialWeights>& initial() const { return initial_; }
 
-  /// Returns the number of epochs the resumed run had; 0 for a new run.
+  /// Returns the planned number of epochs of the resumed run; 0 for a new run.
   Index epochs_before() const { return epochs_before_; }
 
   /// Returns the number of steps completed before this process continued the run.
   Index first_step() const { return first_step_; }
 
-  /// Returns the steps in excess of the completed epochs' steps with the current data.
+  /// Returns the completed steps in excess of those that the completed epochs and batches have with the current data.
   Index recounted() const { return recounted_; }
 
   /// Returns a note on the saved weights for an error message: "; PATH has the weights after step N".

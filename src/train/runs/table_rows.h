@@ -25,8 +25,9 @@ struct TableRow {
   std::optional<double> number(std::string_view column) const;
 };
 
-/// Calls f(row) for each row of a table with the header line `header`, or of any version of heed if empty. Skips an
-/// incomplete last line. Throws Error, naming file and line, for a line that heed train does not write.
+/// Calls f(row) for each row of a table with the header line `header` or, if that is empty, the header of any version
+/// of heed. Skips an incomplete last line. Throws Error, naming file and line, for a line that `heed train` does not
+/// write.
 void for_each_row(const std::string& path, std::string_view header, const std::function<void(const TableRow&)>& f);
 
 }  // namespace heed

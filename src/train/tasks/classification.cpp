@@ -115,7 +115,7 @@ std::string hardest_text(const std::vector<double>& counts, Index classes, const
   return text;
 }
 
-/// Returns the confusion table of up to twenty classes, or the hardest classes of more. Classes have number and name.
+/// Returns the confusion table of up to twenty classes, or hardest_text() of more. Classes have number and name.
 std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
                            std::vector<std::string> names) {
   constexpr Index most = 20;
@@ -236,7 +236,7 @@ std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training
       training ? train_.label_smoothing : 0);
 }
 
-/// Returns the recorded names, without a record those of the test data, or numbers if the data are missing.
+/// Returns the recorded names; without a record, those of the test data; if the data are missing, numbers.
 template <class T>
 std::vector<std::string> Classification<T>::class_names() {
   if (!data_.recorded.classes.empty()) return data_.recorded.classes;

@@ -60,7 +60,7 @@ class PatchBatch : public TaskBatch<T> {
   Tensor<int> labels_;
 };
 
-/// Batches of scenes. For training: shuffled each epoch, full batches only.
+/// Batches of scenes. In training, scenes are shuffled each epoch, and all batches are full.
 template <class T>
 class SceneSource : public BatchSource<T> {
  public:

@@ -1,4 +1,4 @@
-// Images, tokens and labels from the caller, checked, or random.
+// Images, tokens and labels: the caller's, with checks, or random ones.
 #pragma once
 
 #include "heed/base/random.h"

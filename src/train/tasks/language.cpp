@@ -28,7 +28,7 @@ class TokenBatches : public BatchSource<T> {
   }
 
  protected:
-  /// Fills the first rows of both with a batch and returns their number.
+  /// Fills the first rows of `tokens` and `targets` with a batch and returns their number.
   virtual Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const = 0;
 
   Index size() const { return tokens_.shape()[0]; }
@@ -166,7 +166,7 @@ class OwnTokens : public LanguageBatch<T> {
   Tensor<int> tokens_, targets_;
 };
 
-/// Task that predicts text by bytes, or images by channel values.
+/// Task that predicts the next byte of a text, or the next channel value of an image.
 template <class T>
 class Language : public Task<T> {
  public:
@@ -202,7 +202,7 @@ class Language : public Task<T> {
     const std::span<const std::uint8_t> bytes = part_of(text_, part);
     const Index n = static_cast<Index>(bytes.size()), window = context_ + !start_;
     if (!training) {
-      require(n >= 1 + !start_, "{}: of {} bytes, {} are for {}; use a longer text", data_.path, text_.size(), n,
+      require(n >= 1 + !start_, "{}: {} of {} bytes are for {}; use a longer text", data_.path, n, text_.size(),
               part == Part::test         ? "test"
               : part == Part::validation ? "validation"
                                          : "training");

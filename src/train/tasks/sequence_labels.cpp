@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// A batch of sequences [B, T] with their lengths, T the longest; two consecutive ones per pair.
+/// A batch of sequences [B, T] with their lengths [B], T the longest; a pair is two consecutive sequences.
 struct TokenBlock {
   Tensor<int> tokens, lengths;
 
@@ -53,7 +53,7 @@ class OwnSequences : public ClassificationBatch<T> {
   std::vector<int> labels_;
 };
 
-/// Batches of labelled sequences. For training: shuffled each epoch, full batches only.
+/// Batches of labelled sequences. In training, sequences are shuffled each epoch, and all batches are full.
 template <class T>
 class LabelledBatches : public BatchSource<T> {
  public:

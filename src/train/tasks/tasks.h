@@ -15,15 +15,15 @@ std::unique_ptr<Task<T>> make_patch_classification(const Experiment& experiment,
 /// by label and prediction.
 std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes);
 
-/// Prediction of text by bytes, or of images by channel values.
+/// Prediction of the next byte of a text, or of the next channel value of an image.
 template <class T>
 std::unique_ptr<Task<T>> make_language(const Experiment& experiment, const Model& model);
 
-/// Classification of sequences, or of pairs of them.
+/// Classification of sequences, or of pairs of sequences.
 template <class T>
 std::unique_ptr<Task<T>> make_sequence_classification(const Experiment& experiment, const Model& model);
 
-/// Self-supervision by a teacher, for a model of nn/dino.h; open() is unavailable for a plain backbone.
+/// Self-supervision by a teacher, for a model of nn/dino.h; for a plain backbone, open() throws Error.
 template <class T>
 std::unique_ptr<Task<T>> make_dino(const Experiment& experiment, const Model& model);
 

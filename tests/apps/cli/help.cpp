@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(topics) {
   check_contains(output_of({"help", "status"}), {"130", "interrupted"});
 }
 
-// Lists the same keys as reading does.
+// heed help lists the same keys that the reader accepts.
 BOOST_AUTO_TEST_CASE(no_key_is_left_out) {
   const std::string text = output_of({"help", "experiment"});
   Experiment x;
@@ -62,12 +62,12 @@ BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
   check_contains(output_of({"list", "aft"}),
                  {"parameters of the mechanism", "u  ", "[49, 128]", "--show", "  biases  "});
   check_contains(in_one_line(output_of({"list", "nystrom"})),
-                 {"models/vit-micro.toml has 50 tokens and needs other sizes: [nystrom] landmarks is"});
+                 {"models/vit-micro.toml has 50 tokens; nystrom needs other sizes: [nystrom] landmarks is"});
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
 }
 
-// A line for each setting: its label, its growth with the tokens, and its options in the form of heed scaling. Tables
-// of a parameter for each pair of tokens are matrices.
+// A line for each setting: its label, its growth with the tokens, and its options in the form of heed scaling. Growth
+// is "matrix" with a parameter for each pair of tokens.
 BOOST_AUTO_TEST_CASE(settings_for_scripts) {
   const std::string text = output_of({"list", "--settings"});
   check_contains(
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(settings_for_scripts) {
   BOOST_TEST(lines_of(text).size() == settings);
 }
 
-// If the terminal's width is unknown.
+// The help is 80 columns wide if the terminal's width is unknown.
 BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   unsetenv("COLUMNS");
   std::vector<std::vector<std::string>> pages{

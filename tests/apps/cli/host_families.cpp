@@ -37,7 +37,7 @@ struct Small : Workshop {
 
 BOOST_AUTO_TEST_SUITE(cli_host_families)
 
-// One value per channel has no variance. This is detected in the first step, after the run has begun.
+// One value per channel has no variance. This is detected in the first step, after the run has started.
 BOOST_FIXTURE_TEST_CASE(a_run_whose_first_step_is_refused_leaves_nothing, Small) {
   const std::string run = *this / "run", config = file("cvt", {"model.stride=[8,1,1]", "model.bn_group=1"});
   const auto refuse = [&] {

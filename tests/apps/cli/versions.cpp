@@ -32,7 +32,7 @@ struct Run : Workshop {
 
   Run() { output_of({"train", file, "--run", directory, "--set", "train.max_steps=10"}); }
 
-  /// Converts it to a run of another version; an empty one means 0.1.0, which recorded it in environment.json only.
+  /// Converts the run to one of another version; "" means 0.1.0, which recorded its version in environment.json only.
   void be_of(const std::string& version) const {
     write_version(directory + "/last.safetensors", version);
     write_version(directory + "/best.safetensors", version);

@@ -197,7 +197,7 @@ async function images(page) {
     await find.waitFor();
     expect((await seen(page)).join() === bytes.join(), "another image is seen when it is dropped");
     await dropFile(page, resolve("LICENSE"), "text/plain");
-    await page.getByText("LICENSE is no image that this browser can read.").waitFor();
+    await page.getByText("LICENSE is not an image that this browser can read.").waitFor();
     await button(page, "digits").click();
   });
 }

@@ -37,7 +37,7 @@ struct Page {
                "[train]\nbatch = 8\nepochs = 100\n");
   }
 
-  /// Returns noise pixels, alternately dark and bright, then the labels of these.
+  /// Returns the pixels of noise images, alternately dark and bright, then their labels.
   static std::vector<std::uint8_t> images() {
     std::vector<std::uint8_t> bytes;
     for (Index i = 0; i < (trained + tested) * side * side; ++i)
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(maps_are_those_of_the_blocks) {
   }
 }
 
-// Three equal channels are the grey image; so are its pixels, each enlarged to 2 x 2, at half the size.
+// Three equal channels give the grey image; so do its pixels enlarged to 2 x 2 each, at half the size.
 BOOST_AUTO_TEST_CASE(images_of_other_forms_are_converted) {
   const Index model = open({});
   const std::vector<std::uint8_t> grey = image();
@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(images_of_other_forms_are_converted) {
   const Json found =
       ask("predict", {{"model", model}, {"channels", 3}, {"height", side}, {"width", side}}, coloured).json;
   BOOST_TEST(found.dump() == see("predict", model).json.dump());
-  // A row of another length is read row by row: columns of constant levels, squashed from 56 x 28.
+  // Wider images are read row by row: columns of constant levels, squashed from 56 x 28.
   std::vector<std::uint8_t> wide, narrow;
   for (Index y = 0; y < side; ++y)
     for (Index i = 0; i < 2 * side; ++i) wide.push_back(static_cast<std::uint8_t>(i / 2 / 14 * 200));
@@ -222,8 +222,8 @@ BOOST_AUTO_TEST_CASE(steps_lower_the_loss_and_are_the_same_for_a_seed) {
   BOOST_TEST(losses(begin({"optim.lr=1e-2", "train.seed=2"})) != first);
 }
 
-// Two epochs of three steps equal the program's on the same images, with everything random, another optimiser, and a
-// mechanism with a penalty and parameters of its own.
+// Two epochs of three steps equal the program's on the same images, with all random operations, another optimiser, and
+// a mechanism with a penalty and parameters.
 BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
   const std::vector<std::uint8_t> bytes = images();
   const auto write_part = [&](const std::string& name, Index first, Index count) {
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
     train(x, {.run = paths.directory}, silent);
     const RunHistory history = read_history(paths);
     const Index model = begin(sets);
-    // Steps of one request or of several are the same.
+    // Steps are the same in one request or in several.
     std::vector<Json> steps;
     for (const Index count : {1, 3, 2})
       for (const web::Reply reply = ask("step", {{"model", model}, {"steps", count}});
@@ -279,7 +279,7 @@ BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
       }
     const Json found = ask("evaluate", {{"model", model}}).json;
     BOOST_TEST(found.at("images").integer() == tested);
-    // The test row is of the best epoch; without validation the last. 1e-6: rounding of floats in other microbatches.
+    // The test row is of the best epoch or, without validation, the last. 1e-6 allows rounding in other microbatches.
     BOOST_TEST(std::abs(found.at("loss").number() - *history.test_loss) < 1e-6 * (1 + *history.test_loss));
     BOOST_TEST(found.at("accuracy").number() == *history.test_accuracy);
   }
@@ -383,7 +383,7 @@ BOOST_AUTO_TEST_CASE(an_element_has_the_slope_that_its_values_have) {
     curves.push_back(values);
     positions.push_back(reply.json.at("x").number());
   }
-  // The second curve is the first one, seen from 0.4 further, 16 of its 40 steps.
+  // The second curve is the first one shifted by 0.4, which is 16 of its 40 steps.
   BOOST_TEST(std::abs(positions[1] - positions[0] - 0.4) < 1e-12);
   for (Index i = 0; i + 16 < curves[0].size(); ++i) BOOST_TEST(std::abs(curves[0][i + 16] - curves[1][i]) < 1e-5F);
 }

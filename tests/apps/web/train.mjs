@@ -158,18 +158,18 @@ async function keeping(page) {
     await button(page, "Train").click();
     await page.waitForFunction(() => document.querySelector(".state").textContent.startsWith("Step"));
     await page.evaluate(() => (location.hash = "#train?mechanism=sima&data=toString"));
-    await page.getByText("Not begun.").waitFor();
+    await page.getByText("Not started.").waitFor();
     await settle(page);
-    expect((await state(page)) === "Not begun.", "it goes on");
+    expect((await state(page)) === "Not started.", "it goes on");
   });
 
   await test("reset, while it trains too", async () => {
     await button(page, "Train").click();
     await page.waitForFunction(() => document.querySelector(".state").textContent.startsWith("Step"));
     await button(page, "Reset").click();
-    await page.getByText("Not begun.").waitFor();
+    await page.getByText("Not started.").waitFor();
     await settle(page);
-    expect((await state(page)) === "Not begun.", "it goes on");
+    expect((await state(page)) === "Not started.", "it goes on");
     expect(await button(page, "Keep in this browser").isDisabled(), "there is something to keep");
     expect((await page.locator(".train .failed").allTextContents()).join("") === "", "an error is shown");
   });

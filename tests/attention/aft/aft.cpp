@@ -15,7 +15,7 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(aft)
 
-/// Returns operands for B images of N tokens, H heads of d channels, with k of `key_width`.
+/// Returns operands for B images of N tokens, H heads of d channels, with keys of `key_width` channels.
 Tensors operands(Index B, Index H, Index N, Index d, Index key_width) {
   Tensors t;
   t["q"] = random_tensor({B, H, N, d}, 1), t["k"] = random_tensor({B, H, N, key_width}, 2),
@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
     check_same(local("0", dense), simple, 1e-13, "window 0");
     check_same(local("7", with(t, "w", Tensor<double>(Shape{70, 70}))), simple, 1e-13, "w = 0");
     check_same(local("70", dense), full, 1e-13, "window N");
-    // Beyond the window the bias is zero: equals the full variant with those biases set to zero.
+    // Beyond the window the bias is zero: the result is that of the full variant with these biases set to zero.
     for (const Index window : {2, 9}) {
       Tensor<double> near = random_tensor({70, 70}, 4);
       for (Index i = 0; i < 70 * 70; ++i)
@@ -246,8 +246,8 @@ BOOST_AUTO_TEST_CASE(adding_1000_to_all_keys_changes_nothing) {
     }
 }
 
-// From exponents suitable for products, through those just too widely spread, to keys one of which has all the weight;
-// biases likewise. An exponent of size `spread` has a rounding error of 6e-8 of it.
+// Exponents range from suitable for products through just too widely spread to keys of which one has all the weight; so
+// do biases. An exponent of size `spread` has a rounding error of 6e-8 spread.
 BOOST_AUTO_TEST_CASE(float_is_finite_and_near_double_in_all_ranges) {
   for (const Setting& s : settings)
     for (const double spread : {3.0, 20.0, 60.0, 500.0, 5000.0})
@@ -312,15 +312,15 @@ BOOST_AUTO_TEST_CASE(the_tape_holds_nothing_quadratic) {
   for (const OptionValues& options :
        {OptionValues{{"rank", "8"}}, OptionValues{{"variant", "local"}, {"window", "8"}, {"rank", "8"}},
         OptionValues{{"variant", "simple"}}}) {
-    // Saved elements, the result, gradients of q, k, v, u and p: the arena may hold twice as much, never N x N.
+    // Saved elements, the result, and gradients of q, k, v, u and p. The arena may hold twice as much, but never N x N.
     const Index bytes = tape_bytes(options, 4096, D);
     BOOST_TEST(bytes <= 4 * 4 * (8 * 4096 * D + 4 * 4096 * 8));
     BOOST_TEST(bytes < 4096 * 4096);
   }
 }
 
-// Numerator and denominator, and the gradients of v and k, for each channel of each pair with a bias and of each key
-// that some query attends to without one.
+// Numerator and denominator, and the gradients of v and k, are counted for each channel of each pair with a bias, and
+// of each key that any query attends to without a bias.
 BOOST_AUTO_TEST_CASE(contractions_per_pair_and_per_key) {
   const auto cost = [](const OptionValues& options, Index tokens) {
     AttentionShape shape;

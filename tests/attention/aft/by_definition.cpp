@@ -40,7 +40,7 @@ std::vector<double> reparameterised(const AftCase& c, const Tensors& x, Index he
   return w;
 }
 
-/// Returns the biases used: in evaluation of `gumbel` the largest alone, in training each times its sample.
+/// Returns the biases used: with `gumbel`, in evaluation only the largest, in training each times its sample.
 std::vector<double> biases_used(const AftCase& c, const Tensors& x, Index head) {
   std::vector<double> w = reparameterised(c, x, head);
   if (!c.is("sparsity", "gumbel", "none")) return w;
@@ -121,7 +121,7 @@ Tensors aft_operands(const AftCase& c) {
   return x;
 }
 
-/// Returns the derivative of f() by x: errors are 1e-12 by truncation, 1e-10 by rounding.
+/// Returns the derivative of f() with respect to x; errors are 1e-12 from truncation, 1e-10 from rounding.
 template <class F>
 double central_difference(double& x, const F& f) {
   const double before = x, h = 1e-6;
@@ -170,8 +170,8 @@ BOOST_AUTO_TEST_CASE(every_variant) {
             cases.push_back({line, 7});
           }
   }
-  // If keys outside are masked, `bias` cancels: its gradient is rounding, in float 1e-7 of terms of order one, compared
-  // with a hundredth of the largest gradient.
+  // If keys outside the window are masked, `bias` cancels: its gradient is only a rounding error, in float 1e-7 of
+  // terms of order one, compared with a hundredth of the largest gradient.
   for (const AftCase& c : cases) check_definition("aft", c.options, aft_operands(c), aft_definition(c), c.grid(), 1e-4);
 }
 
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(gumbel_samples_in_training) {
     }
 }
 
-// coef times the sum over heads of the entropies of softmax(w'), and its gradient times the given factor.
+// The penalty is coef times the sum over heads of the entropies of softmax(w'); its gradient has the given factor.
 BOOST_AUTO_TEST_CASE(the_penalty_is_an_entropy) {
   for (const char* reparam : {"true", "false"}) {
     const AftCase c{{{"variant", "conv"}, {"sparsity", "entropy"}, {"coef", "0.3"}, {"reparam", reparam}}, 12, 3, 4};

@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(the_largest_of_huge_keys_has_all_the_weight) {
   for (const double huge : {1e15, 1e19, 1e307}) check_huge<double>(huge, 800, 1e-12);
 }
 
-// If a key has all the weight of every mean that contains it, its value equals these means, and it has zero gradient at
+// If a key has all the weight of every mean that contains it, its value equals these means, and its gradient is zero at
 // any distance from the origin: no sums are subtracted.
 BOOST_AUTO_TEST_CASE(one_key_with_all_the_weight_has_no_gradient) {
   for (const Setting& s : settings) {
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(equal_huge_keys_are_told_apart_by_their_biases) {
   check_same(run<double>(full, t), result, 1e-12, "3e9");
 }
 
-// Otherwise such biases are lost in the rounding of the keys. Everything is finite.
+// If not all pairs have biases, the biases are lost in the rounding of huge keys. Everything is finite.
 BOOST_AUTO_TEST_CASE(equal_huge_keys_leave_everything_finite) {
   for (const Setting& s : settings)
     for (const double huge : {3e9, -3e9, 4294967040.0, 1e30}) {

@@ -16,10 +16,10 @@ struct Sizes {
   Index N, M, d, e, m, images = 1;
 };
 
-// Exponents are differences of numbers of some hundred, of which float has four decimals.
+// Exponents are differences of numbers of a few hundred, of which float has four decimals.
 constexpr double float_tolerance = 2e-4;
 
-/// Keys of growing length, so that c grows in steps over all blocks.
+/// Returns operands with keys of growing length, so that c grows in steps over all blocks.
 Tensors operands(const Sizes& s, double growth = 1) {
   Tensors x{{"q", random_tensor({s.images, 2, s.N, s.d}, 1, 2)},
             {"k", random_tensor({s.images, 2, s.M, s.d}, 2, 2)},
@@ -32,7 +32,7 @@ Tensors operands(const Sizes& s, double growth = 1) {
   return x;
 }
 
-/// The definition: each weight W_ts separately.
+/// Returns the definition, which computes each weight W_ts separately.
 MapDefinition definition(bool causal) {
   return [causal](const DefinitionHead& x) {
     const Tensor<double>& omega = x.x.at("omega");
@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(features_that_are_not_kept) {
   }
 }
 
-// Within a block and between blocks, keys may be exp(200) times larger than all earlier ones: these vanish compared
-// with 1e-4, and nothing overflows.
+// Within a block and between blocks, features of keys may be exp(200) times those of all earlier keys, which vanish
+// compared with 1e-4. Nothing overflows.
 BOOST_AUTO_TEST_CASE(keys_that_dwarf_all_before_them) {
   const Sizes s{150, 150, 3, 2, 5};
   for (const Index place : {20, 64, 100}) {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(keys_that_dwarf_all_before_them) {
 }
 
 // Long keys have exponentials far below 1e-4, and attention is nearly uniform: the keys' gradient is small, but float
-// must not lose it to rounding. 1e-3 of the largest is about ten times the rounding error for exponents of some
+// must not lose it to rounding. 1e-3 of the largest is about ten times the rounding error for exponents of a few
 // hundred.
 BOOST_AUTO_TEST_CASE(gradients_where_attention_is_nearly_uniform) {
   for (const bool causal : {false, true}) {

@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
   for (const Sizes& s : all_sizes) check_definition("reformer", options(s), operands(s), definition(s.chunk));
 }
 
-// Two tokens in the same direction: each attends only to the other, since its weight of itself is e^-50000.
+// Two tokens in the same direction: each attends only to the other, since its weight on itself is e^-50000.
 BOOST_AUTO_TEST_CASE(a_token_sees_itself_only_if_nothing_else) {
   const Tensor<double> rotations(Shape{1, 1, 1}, {1});
   const Tensors two =
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_token_of_zeros) {
   for (const double value : results.at("dq")) BOOST_TEST(std::isfinite(value));
 }
 
-// The square of such a length overflows float.
+// The squared lengths of these queries overflow float.
 BOOST_AUTO_TEST_CASE(long_queries_have_directions) {
   const Sizes s{24, 3, 2, 2, 6, 4};
   Tensors x = operands(s);

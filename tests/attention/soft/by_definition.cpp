@@ -12,7 +12,7 @@ namespace {
 
 struct SoftCase {
   OptionValues options;
-  Index height, width;  ///< of the grid
+  Index height, width;  ///< size of the grid
   bool class_token = false;
 
   std::string get(const char* name, const char* fallback) const {

@@ -131,9 +131,9 @@ BOOST_AUTO_TEST_CASE(identical_tokens) {
   }
 }
 
-// For each pair a difference, its square and a sum, then the product with v; with normalize=map a product with 1 for
-// the row sums of the same map. Backward, the gradients of v and of the map, and for each element of a pair a product
-// and three sums; the row sums add to the map's gradient.
+// Each pair takes a difference, its square and a sum per channel, then the product with v; normalize=map adds a product
+// with 1 for the row sums of the map. The backward pass takes the gradients of v and of the map, then a product and
+// three sums per pair and channel; the row sums add to the map's gradient.
 BOOST_AUTO_TEST_CASE(contractions_of_the_exact_kernel) {
   const AttentionShape shape{4, 50, 50, 16, 16, 0, 0, false};
   const Index pairs = 4 * 50 * 50;
@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(contractions_of_the_exact_kernel) {
   BOOST_TEST((map.backward_contractions == plain.backward_contractions + pairs * Counts{.mul = 1, .add = 1}));
 }
 
-// Far apart, A is I, and a token attends to itself if it is a landmark, otherwise to nothing; also if squares overflow.
+// For distant tokens A = I: a token attends to itself if it is a landmark, else to nothing; also if squares overflow.
 BOOST_AUTO_TEST_CASE(tokens_far_apart) {
   for (const double distance : {1e3, 1e25}) {
     Tensor<double> q(Shape{1, 1, 8, 2}), v = random_tokens(8, 2, 1, 2);

@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(each_mix_has_its_own_alpha) {
   }
 }
 
-// Options of RandAugment and of the crop, through data.augment.
+// data.augment uses the options of RandAugment and of the crop.
 BOOST_AUTO_TEST_CASE(augmentation_heeds_its_options) {
   const Image image = pattern({1, 9, 9}, 5);
   const auto results = [&](const DataConfig& config) {
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(augmentation_heeds_its_options) {
         BOOST_TEST((found[i] == expected.pixels), ops << " operations, " << magnitude);
       }
     }
-  // Black pixels reach as far as the padding.
+  // The widest black border is as wide as the padding.
   config.augment = {"crop"};
   for (const Index padding : {0, 1, 3}) {
     config.crop_padding = padding;

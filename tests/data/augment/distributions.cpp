@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(every_place_and_side_comes_as_often) {
           "crop and flip");
 }
 
-// One operation: all 14 are equally frequent, and so are both directions. Two operations: so are the pairs.
+// With one operation, all 14 and both directions are equally frequent; with two, so are all pairs.
 BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
   const auto operations = randaugment_operations();
   BOOST_REQUIRE(operations.size() == 14u);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(every_operation_comes_as_often) {
     operations[operation].apply(from, strength, sign);
     return from;
   };
-  // Results of each operation, in each direction, by its index.
+  // Index and direction of each operation, by its result.
   std::map<Bytes, std::pair<std::size_t, double>> results;
   for (std::size_t i = 0; i < 14; ++i)
     for (const double sign : {-1.0, 1.0}) results.emplace(after(image, i, sign).pixels, std::pair(i, sign));

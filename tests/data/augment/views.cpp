@@ -57,7 +57,7 @@ std::array<double, 3> rgb_of(const Hsv& c) {
 
 BOOST_AUTO_TEST_SUITE(data_views)
 
-// Pillow's resize(..., BICUBIC) of the same image, without extremes: it rounds between rows and columns.
+// Pillow's resize(..., BICUBIC) of the same image, which has no extremes, since Pillow rounds between rows and columns.
 BOOST_AUTO_TEST_CASE(bicubic_as_pillow) {
   Image image{{1, 5, 7}, {}};
   for (int r = 0; r < 5; ++r)
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(hue_turns) {
   }
 }
 
-// Every pixel as the sum over the window, with the nearest pixel beyond an edge.
+// Every pixel is a weighted sum over the window; beyond an edge, the nearest pixel is repeated.
 BOOST_AUTO_TEST_CASE(blur_is_a_gaussian) {
   for (const double sigma : {0.1, 0.5, 1.3, 2.0}) {
     const Index height = 6, width = 9, reach = static_cast<Index>(std::ceil(3 * sigma));
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(parts_are_as_large_as_asked) {
   BOOST_TEST(most > 0.495);
   BOOST_TEST(std::abs(top - 0.5) < 0.02);
   check_z(z_of_correlation(down, right), "rows and columns");
-  // If no crop of this size fits, it is the largest in the middle.
+  // If no crop of this size fits, the largest one in the middle is used.
   const Box middle = draw_part({1, 10, 100}, {1, 1}, RandomStream(4));
   BOOST_TEST((middle.top == 0 && middle.bottom == 10 && middle.left == 43 && middle.right == 56));
 }
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
   }
 }
 
-// Views of a batch: two large and several small ones of each image, for any threads; others in the next epoch.
+// A batch has two large and several small views of each image, for any number of threads; the next epoch has others.
 BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   const MemoryDataset set = pattern_dataset(12, {3, 10, 10}, 3);
   DataConfig data;

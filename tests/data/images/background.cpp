@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(of_an_image) {
   Image image;
   with_edges({240}).read(0, image);
   BOOST_TEST(background(image).value() == 240);
-  image.pixels[0] = image.pixels[1] = image.pixels[2] = image.pixels[3] = 0;  // four of twenty
+  image.pixels[0] = image.pixels[1] = image.pixels[2] = image.pixels[3] = 0;  // four of twenty edge pixels
   BOOST_TEST(background(image).value() == 240);
   image.pixels[4] = 0;
   BOOST_TEST(!background(image).has_value());

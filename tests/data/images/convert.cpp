@@ -12,7 +12,7 @@ BOOST_AUTO_TEST_CASE(the_same_size_changes_nothing) {
 }
 
 // Each output pixel of an enlargement by 2 is a quarter of a pixel from an input pixel: 3/4 of it and 1/4 of its other
-// neighbour; at the edge that is missing.
+// neighbour; at the edge the neighbour is missing.
 BOOST_AUTO_TEST_CASE(growing_interpolates) {
   const Image row{{1, 1, 3}, {0, 100, 200}};
   BOOST_TEST(convert(row, {1, 1, 6}).pixels == (Bytes{0, 25, 75, 125, 175, 200}), boost::test_tools::per_element());
@@ -99,8 +99,8 @@ BOOST_AUTO_TEST_CASE(the_crop_is_pillows) {
   }
 }
 
-// With crop_fraction 0.5 the 8 x 10 image already has the size 4 / 0.5 of its shorter side. A wide target: 16 x 16 is
-// resized to the target's width, and rows are cut off; a high one the other way round.
+// With crop_fraction 0.5 the 8 x 10 image already has the size 4 / 0.5 of its shorter side. For a wide target, 16 x 16
+// is resized to the target's width, and rows are cut off; for a tall one, to its height, and columns are cut off.
 BOOST_AUTO_TEST_CASE(the_middle_has_the_fraction_and_the_sides_asked_for) {
   DataConfig data;
   data.resize = "crop", data.crop_fraction = 0.5, data.interpolation = "bilinear";

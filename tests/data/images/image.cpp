@@ -1,4 +1,4 @@
-// Image files designed to cost more than their content.
+// Image files designed to cost more than their content justifies.
 #include "support/images.h"
 
 #include <zlib.h>
@@ -122,7 +122,7 @@ BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
 BOOST_FIXTURE_TEST_CASE(scans_of_a_jpeg_are_limited, Written) {
   BOOST_TEST(load(progressive_jpeg(1, 100)).pixels.size() == 64u);
   check_error([&] { load(progressive_jpeg(1, 101)); }, {path, "101 scans", "at most 100"});
-  // 2^29 pixels and 256 for each byte of the file.
+  // The limit is 2^29 pixels, and 256 more for each byte of the file.
   const Bytes large = progressive_jpeg(1250, 6);
   check_error([&] { load(large); }, {path, "6 scans of 10000x10000 pixels",
                                      std::to_string((1 << 29) + 256 * large.size()) + " pixels in all"});

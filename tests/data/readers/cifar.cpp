@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   check_error(open, {third.string(), "not a regular file"});
 }
 
-// Each split has files of its own, in the directory or in the archive's.
+// Each split has separate files, in the given directory or in the archive's.
 BOOST_AUTO_TEST_CASE(splits_have_their_own_batches) {
   const TemporaryDirectory directory;
   const auto labels = [&](const std::string& name, Split split) {

@@ -274,7 +274,7 @@ BOOST_FIXTURE_TEST_CASE(usual_places_are_searched, Mnist) {
   unsetenv("HEED_DATA");
 }
 
-// Both splits in one directory; a plain file is read before its compressed copy.
+// Both splits are in one directory; a plain file is read before its compressed copy.
 BOOST_FIXTURE_TEST_CASE(splits_have_their_own_images_and_labels, Mnist) {
   for (const std::string name : {"t10k", "test"}) {
     write_file(directory / (name + "-images-idx3-ubyte"), idx({2, 1, 1}, {50, 60}));

@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(directories_for_validation_are_used) {
         layout.images(fmt::format("{}/{}", name, c), 3);
         if (test) layout.images(fmt::format("test/{}", c), 2);
       }
-      layout.data.validation = 4;  // only for sets without such a directory
+      layout.data.validation = 4;  // only used without a validation directory
       BOOST_TEST_CONTEXT(name << " " << test) {
         BOOST_TEST(layout.count(Part::train) == (test ? 20u : 16u));
         BOOST_TEST(layout.count(Part::test) == 4u);
@@ -167,7 +167,7 @@ BOOST_FIXTURE_TEST_CASE(bad_images_are_listed_together_and_left_out, Layout) {
   BOOST_TEST(count(Part::train) == 4u);
   const std::string line = only_warning();
   BOOST_TEST(line.find("2 of 6 images cannot be read and are left out") != std::string::npos, line);
-  // The others are unchanged.
+  // The other images are unchanged.
   ImageSets sets(data, 1);
   Image image;
   sets.set(Part::train).read(3, image);
@@ -175,7 +175,7 @@ BOOST_FIXTURE_TEST_CASE(bad_images_are_listed_together_and_left_out, Layout) {
   BOOST_TEST(sets.set(Part::train).label(3) == 1);
 }
 
-// A limit is one of training images only, and the validation images are the seed's unless there is a directory of them.
+// data.limit applies to training images only; validation images depend on the seed, unless they have a directory.
 BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
   for (const bool own : {false, true}) {
     Layout layout;
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
     if (own)
       BOOST_TEST((train ==
                   std::map<std::string, int>{{"train/ant/0.png", 0}, {"train/ant/1.png", 0}, {"train/ant/2.png", 0}}));
-    // Every file that was opened once: training, validation, test; as validation files, those set aside.
+    // The files that were opened, each once: training, validation, test. Validation files are those set aside.
     ImageSets sets(layout.data, 1);
     const DataFacts facts = sets.facts();
     BOOST_TEST(facts.classes == (std::vector<std::string>{"ant", "bee"}), boost::test_tools::per_element());

@@ -32,7 +32,7 @@ std::string write_squares(const TemporaryDirectory& directory, std::uint32_t sid
 
 BOOST_AUTO_TEST_SUITE(data_scenes)
 
-// The brightness of a pixel identifies its image; 128 or less has no class.
+// The brightness of a pixel above 127 identifies its class; darker pixels have none.
 BOOST_AUTO_TEST_CASE(labels_follow_from_pixels) {
   const TemporaryDirectory directory;
   const std::string path = write_squares(directory);
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(scenes_repeat_themselves) {
              "scenes: the images of mnist are 1x14x14; expected 1x28x28");
 }
 
-// Each image is its upper left pixel alone, whose brightness, 130 to 139, is its number, or 140 to 149 in the test
+// Each image has only its upper left pixel, whose brightness identifies it: 130 to 139, or 140 to 149 in the test
 // split. Pixels of a scene are then the corners of its images: 1 to 4 of them, anywhere in rows and columns 0 to 28.
 // Two corners coincide in at most 4 * 3 / 2 / 841 = 0.7 % of the scenes, a thirtieth of a cell of 400.
 BOOST_AUTO_TEST_CASE(images_are_drawn_and_placed_evenly) {

@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(expressions_that_do_not_exist_are_not_waited_for) {
   BOOST_TEST(!std::filesystem::exists(directory / "a"));
 }
 
-// Thousands of drawings are stored at a time.
+// Thousands of drawn expressions are stored at a time.
 BOOST_AUTO_TEST_CASE(expressions_that_became_too_long_keep_no_memory) {
   ListOpsSetting setting;
   setting.depth = 1000, setting.args = 1000, setting.min = 1, setting.max = 10'000;
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   write_pairs({400, 20, 30, 5}, directory.path());
   const SequenceExamples train = open_sequences(data_of("pairs", directory.path()), 128, Part::train, 1);
   BOOST_TEST(train.examples.size() == 400u);
-  // Letters common to two texts, up to the shorter length: more for the same topic.
+  // Fraction of equal letters in two texts, up to the shorter length: larger for the same topic.
   double common[2] = {0, 0}, count[2] = {0, 0};
   for (Index i = 0; i < 400; ++i) {
     const std::vector<int> a = read(train, i, 0), b = read(train, i, 1);
@@ -257,7 +257,7 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
                                                  "header, set data.header=yes; data.skip_bad=true leaves it out");
 }
 
-// Uses the reader of images: ignores hidden files, accepts a validation directory.
+// Documents are found by the reader of images: hidden files are ignored, and a validation directory is accepted.
 BOOST_AUTO_TEST_CASE(documents_in_folders_are_found_as_images_are) {
   const TemporaryDirectory directory;
   for (const char* part : {"train", "valid", "test"})
@@ -382,7 +382,8 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
   write_file(directory / "test.tsv", "0\tx\n1\ty\n2\tz\n");
   data.header = "yes";
   BOOST_TEST(refusal_of(data, Part::test) ==
-             (directory / "test.tsv").string() + ":3: label '2' does not occur in train.tsv; data.skip_bad=true leaves it out");
+             (directory / "test.tsv").string() +
+                 ":3: label '2' does not occur in train.tsv; data.skip_bad=true leaves it out");
   // A rare label of the first line is a class if another file has it.
   write_file(directory / "test.tsv", lines + "label\tz\n");
   data.header = "auto";
@@ -433,7 +434,7 @@ BOOST_AUTO_TEST_CASE(pixels_by_hand) {
   BOOST_CHECK_THROW(pixel_tokens(colour, data), Error);
 }
 
-// Parts, seeds and pairs have draws of their own; ids number the texts of a part.
+// Parts, seeds and pairs are drawn independently; ids number the texts of a part.
 BOOST_AUTO_TEST_CASE(generated_parts_have_nothing_in_common) {
   const TemporaryDirectory directory;
   ListOpsSetting listops;
@@ -494,12 +495,12 @@ BOOST_AUTO_TEST_CASE(texts_of_pairs_have_the_topics_and_lengths_said) {
   for (const double x : equal) mean += x / 1000;
   for (const double x : equal) squares += (x - mean) * (x - mean);
   check_z((mean - 1.0 / 6) / std::sqrt(squares / 999 / 1000), "equal letters");
-  // A letter's share has mean 1/16 and variance (1/16) (15/16) / (K/2 + 1) in topics; in texts little more.
+  // A letter's share has mean 1/16 and variance (1/16) (15/16) / (K/2 + 1) in topics; in texts slightly more.
   for (const double sum : letters)
     BOOST_TEST(std::abs(sum / 1000 - 1.0 / 16) < 5 * std::sqrt(15.0 / 256 / 9 / 1000) * 1.1);
 }
 
-// Every part of every format comes from its own file, with its labels; data.limit is one of training examples.
+// Every part of every format comes from its own file, with its labels; data.limit applies to training examples.
 BOOST_AUTO_TEST_CASE(parts_of_sequences_are_those_of_their_files) {
   const TemporaryDirectory directory;
   const auto write = [&](const std::string& file, const std::string& content) {
@@ -535,7 +536,7 @@ BOOST_AUTO_TEST_CASE(parts_of_sequences_are_those_of_their_files) {
       }
     }
   }
-  // Both texts of a pair, each cut at the context.
+  // Both texts of a pair are read, each cut at the context.
   const SequenceExamples pairs = open_sequences(data_of("pairs", directory.path()), 4, Part::train, 1);
   BOOST_TEST(pairs.set->pairs());
   BOOST_TEST(read(pairs, 0, 0) == (std::vector<int>{'a', 'b', 'c', 'd'}), boost::test_tools::per_element());
@@ -543,7 +544,7 @@ BOOST_AUTO_TEST_CASE(parts_of_sequences_are_those_of_their_files) {
   BOOST_TEST(read(pairs, 1, 1) == (std::vector<int>{'j', 'k', 'l', 'm'}), boost::test_tools::per_element());
 }
 
-// As for images: labels are a run's, found by name, and so are its validation files.
+// As for images, labels and validation files are those of a run, found by name.
 BOOST_AUTO_TEST_CASE(documents_have_the_classes_and_validation_files_of_a_run) {
   const TemporaryDirectory directory;
   for (const char* name : {"train/ant/0.txt", "train/ant/1.txt", "train/dog/0.txt", "train/dog/1.txt", "test/ant/0.txt",
@@ -661,7 +662,7 @@ BOOST_AUTO_TEST_CASE(pixels_are_mirrored_and_shifted_in_training_only) {
   }
 }
 
-// The middle of a level's range of bytes has that level again, in images of any number of channels.
+// A level becomes the middle of its range of bytes, and this becomes the same level, for any number of channels.
 BOOST_AUTO_TEST_CASE(tokens_become_images_and_tokens_again) {
   for (const Index levels : {2, 7, 16, 256})
     for (const Index channels : {1, 3}) {

@@ -32,7 +32,7 @@ Matrix<const T> matrix(const std::vector<T>& numbers, Index rows, Index columns)
   return {numbers.data(), rows, columns};
 }
 
-/// Returns central differences of f() by each element of x.
+/// Returns central differences of f() with respect to each element of x.
 template <class F>
 std::vector<double> differences(std::vector<double>& x, const F& f) {
   std::vector<double> result;

@@ -170,7 +170,7 @@ void check_around(double origin, double spread, const auto& bound) {
       }
 }
 
-// The bounds of the contract.
+// The bounds of the contract hold far from the origin.
 BOOST_AUTO_TEST_CASE(distances_far_from_the_origin) {
   constexpr double eps = 0x1p-23;
   const auto by_maxima = [](double width, double, double lengths, double bias) {

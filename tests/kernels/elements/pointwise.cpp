@@ -64,7 +64,7 @@ T derivative(Pointwise phi, double x) {
 
 BOOST_AUTO_TEST_SUITE(pointwise_kernels)
 
-// Relative errors, except for gelu, whose left tail is a difference (kernels/elements/activation.h).
+// Errors are relative, except for gelu, whose left tail is a difference (kernels/elements/activation.h).
 BOOST_AUTO_TEST_CASE(values) {
   for (const Pointwise phi : all)
     for (const double x : points()) {

@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(tokens_by_index_and_the_first_ones) {
   BOOST_TEST(out == (std::vector<double>{10, 20}));
 }
 
-// Landmarks are linear in x and in the weight, so <y, L(x)> = <L^T y, x> = <its gradient by the weight, weight>.
+// Landmarks are linear in x and in the weight, so <y, L(x)> = <L^T y, x> = <the weight's gradient, weight>.
 // Gradients are accumulated.
 BOOST_AUTO_TEST_CASE(gradients_are_adjoints) {
   const Index d = 2;

@@ -95,8 +95,9 @@ BOOST_AUTO_TEST_CASE(sizes_of_layers_and_of_more_than_a_block_of_k) {
     }
 }
 
-// This allows splitting rows between threads and microbatches. The larger product is one whose operands fast kernels
-// copy in parts, in float and in bfloat16, where two elements form one; its parts are not. Plain loops copy nothing.
+// Equal bits allow splitting rows between threads and microbatches. The larger product has operands that fast kernels
+// copy in parts, in float and in bfloat16, where two elements form one; those of its slices are not copied. Plain loops
+// copy nothing.
 BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
 #ifdef HEED_NO_SIMD
   constexpr Index deep = 301;
@@ -181,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
           });
           for (Index i = 0; i < m * stride; ++i) BOOST_REQUIRE_EQUAL(got[i], expected[i]);
 
-          // Not transposed, as for gradients; w then has k rows of n.
+          // w is not transposed, as for gradients, and has k rows of n.
           const Update update = addend ? Update::accumulate : Update::assign;
           const Matrix<const float> turned(w.data(), k, n);
           gemm(X, turned, update, sums);
@@ -192,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
         }
 }
 
-// An operand shared by several products, and any number of its first columns.
+// Several products share an operand; each may use any number of its first columns.
 BOOST_AUTO_TEST_CASE(shared_operands_give_the_same_bits) {
   for (const Products products : kinds())
     for (const bool repeated : {false, true}) {
@@ -245,7 +246,7 @@ BOOST_AUTO_TEST_CASE(bfloat16_is_the_nearest_and_of_two_the_even_one) {
   BOOST_TEST(round_to_bf16(0x1.fp-127f) == 0.0f);
 }
 
-// A product with one is the rounded operand.
+// A product with 1 is the rounded operand.
 BOOST_AUTO_TEST_CASE(products_round_as_is_said) {
   if (kernels::bf16_obstacle()) {
     BOOST_TEST_MESSAGE("skipped: dtype bf16: " << kernels::bf16_obstacle());

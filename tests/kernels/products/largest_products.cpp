@@ -43,7 +43,7 @@ void check_products(Index m, Index n, Index d, Index k) {
 
 BOOST_AUTO_TEST_SUITE(largest_products)
 
-// Sizes around blocks, 96 and 1024 rows, and the sixteen that are compared at a time.
+// Sizes around those of blocks, 96 and 1024 rows, and around the 16 rows that are compared at a time.
 BOOST_AUTO_TEST_CASE(as_sorted) {
   for (const int count : {1, 3}) {
     const WithThreads with(count);

@@ -8,7 +8,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(kernels_row_hash)
 
-// On ties the first; numbers precede their opposites.
+// Ties go to the first of U_1, ..., U_n, -U_1, ..., -U_n.
 BOOST_AUTO_TEST_CASE(ties) {
   const auto bucket = [](std::vector<float> row) {
     float fast = -1, plain = -1;

@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(known_values) {
   }
 }
 
-// A|_F^2 = sum s^2; both methods agree up to rounding, n eps s_1.
+// |A|_F^2 = sum s^2; both methods agree up to rounding, n eps s_1.
 BOOST_AUTO_TEST_CASE(both_ways_agree) {
   for (const Index n : {2, 5, 16, 33, 50}) {
     auto a = random_matrix(n, n);

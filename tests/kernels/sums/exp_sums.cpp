@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_key_that_is_not_a_number_spoils_its_channel_only) {
   }
 }
 
-// A relative error of 4e-7 for the logistic function, plus that of exp's argument.
+// The bound is a relative error of 4e-7 for the logistic function, plus that of exp's argument.
 BOOST_AUTO_TEST_CASE(fast_gate_at_every_length) {
   for (Index n = 0; n <= 140; n += n < 40 ? 1 : 25)
     for (const double spread : {1.0, 40.0}) {

@@ -100,7 +100,8 @@ BOOST_AUTO_TEST_CASE(so_they_do_with_a_class_for_each_patch) {
   check_counts(workshop, x, "scenes");
 }
 
-// A run can be resumed with any number of processes. The signal reaches a non-writing one between others' steps.
+// A run can be resumed with any number of processes. The signal reaches a process that does not write, between the
+// steps of the others.
 BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
   const Workshop workshop;
   const Experiment x = everything(workshop);
@@ -119,7 +120,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
     });
     for (const Outcome outcome : outcomes)
       BOOST_TEST((outcome == (left > 100 ? Outcome::finished : Outcome::interrupted)));
-    // If some have already decided to continue when the signal arrives, all make one more step.
+    // If some processes have already decided to continue when the signal arrives, all make one more step.
     const Index step = std::stoll(SafetensorsFile(run + "/last.safetensors").metadata().at("heed.step"));
     if (left < 100) BOOST_TEST((step == left || step == left + 1), step);
     count /= 2, left = count == 2 ? 9 : 1000;
@@ -127,7 +128,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
   check_same_run(workshop / "whole", run);
 }
 
-// A single image in the second process's lanes suffices.
+// A single overflowing image in the second process's lanes suffices.
 BOOST_AUTO_TEST_CASE(a_step_is_skipped_in_all_processes_or_none) {
   const Workshop workshop(64, 16);
   Experiment x = workshop.experiment();

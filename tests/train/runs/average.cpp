@@ -28,7 +28,7 @@ BOOST_AUTO_TEST_CASE(weights_are_averaged_update_by_update) {
   BOOST_TEST((run_until(1, x, directory) == Outcome::interrupted));
   Experiment untrained = x;
   untrained.train.max_steps = 1;
-  untrained.optim.lr = 0;  // an update without effect shows the initial weights
+  untrained.optim.lr = 0;  // the update changes nothing, so the run saves the initial weights
   untrained.optim.min_lr = 0;
   run(untrained, workshop / "untrained");
   std::vector<double> expected = tensor_of(workshop / "untrained", name);

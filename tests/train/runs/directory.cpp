@@ -40,7 +40,7 @@ struct StoppedRun {
 
 BOOST_AUTO_TEST_SUITE(train_directory)
 
-// Killed, or disk full, before the first checkpoint.
+// The run was killed, or the disk was full, before the first checkpoint.
 BOOST_AUTO_TEST_CASE(a_directory_without_a_checkpoint_is_begun_again) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(a_history_has_every_value_of_the_tables) {
   for (std::size_t e = 0; e < 4; ++e)
     for (std::size_t i = 0; i < 9; ++i)
       check_value(columns(history.epochs[e])[i], epochs[e][i], fmt::format("epoch {}, value {}", e + 1, i));
-  // A step and an epoch with the same number of steps have norms of their own.
+  // The row of a step and that of an epoch with the same number of steps have separate norms.
   const std::vector<std::vector<Value>> steps{{3, 2.6, 0.03, 7}, {4, 2.5, 0.04, 8}, {9, {}, 0.015, {}}};
   BOOST_REQUIRE(history.steps.size() == 3u);
   for (std::size_t s = 0; s < 3; ++s) {

@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(a_killed_run_goes_on_to_the_byte) {
   BOOST_TEST(heed_with({"train", file, "--run", whole}).status == 0);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  // make test-thorough sets fifty, at other times for each seed.
+  // make test-thorough sets fifty kills, whose times depend on the seed.
   const char* const asked = std::getenv("HEED_KILLS");
   const char* const seed = std::getenv("HEED_KILL_SEED");
   const RandomStream random(seed ? static_cast<std::uint64_t>(std::atoll(seed)) : 1);

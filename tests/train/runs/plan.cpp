@@ -81,8 +81,8 @@ BOOST_AUTO_TEST_CASE(a_plan_names_the_initial_weights) {
   BOOST_TEST(observer.plan.taken.numbers == observer.plan.parameters);
 }
 
-// Before step s is reported, the file is of the latest step that the interval or the end of an epoch of seven steps
-// calls for.
+// When a step is reported, the last checkpoint is of the latest earlier step that is a multiple of the interval or ends
+// an epoch, of seven steps.
 BOOST_AUTO_TEST_CASE(checkpoints_are_written_at_their_steps) {
   for (const Index interval : {0, 1, 3, 8}) {
     const Workshop workshop;

@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(threads_leave_no_trace) {
   });
 }
 
-// Interrupted in the middle of an epoch, at the end of one (before validation), and after one step.
+// Runs are interrupted in the middle of an epoch, at the end of one (before validation), and after one step.
 BOOST_AUTO_TEST_CASE(interruptions_leave_no_trace) {
   for_variants([](const Workshop& workshop, const Experiment& x, const std::string& whole) {
     const Index per_epoch = x.data.validation == 0 ? 8 : 7;
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(what_came_after_the_last_checkpoint_is_done_again) {
   }
 }
 
-// Killed between writing an epoch's rows and the checkpoint that includes it.
+// The run was killed between writing an epoch's rows and the checkpoint that includes it.
 BOOST_AUTO_TEST_CASE(rows_of_an_epoch_that_the_checkpoint_does_not_count_are_dropped) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(what_may_not_be_resumed) {
              ": the run was started with attention.causal = (nothing), not true" + end);
   BOOST_TEST((read_file(directory + "/last.safetensors") == before));
 
-  // Another model's checkpoint in the same place.
+  // The checkpoint is replaced by another model's.
   Experiment other = x;
   other.model.hidden = 25;
   run_until(1, other, workshop / "other");
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   for (std::size_t i = before.size() - 1; i < after.size(); ++i) BOOST_TEST(rate(after[i]) == rate(whole[i]));
 }
 
-// Interrupted at the end of an epoch before validation: its last row describes the steps before that.
+// The run is interrupted at the end of an epoch before validation: the epoch's row describes the steps before that.
 BOOST_AUTO_TEST_CASE(an_epoch_that_is_only_validated_keeps_its_learning_rate) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(threads_leave_no_trace_in_any_task) {
   }
 }
 
-// Batch norm: lanes in lockstep.
+// With batch norm, lanes run in lockstep.
 BOOST_AUTO_TEST_CASE(threads_leave_no_trace_in_any_family) {
   const TaskData data;
   for (const std::string family : {"xcit", "cvt", "soft"}) check_threads(data, family, of_family(data, family));

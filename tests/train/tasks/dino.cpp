@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(views_are_batched_by_size) {
         worst = std::max(worst, std::abs(all[(6 + 2 * image) * K + k] - own[2 * K + k]));
     }
     BOOST_TEST(worst < 1e-13);
-    // Small views: like a model of their size with an interpolated position embedding.
+    // Small views give the results of a model of their size with an interpolated position embedding.
     Experiment small = x;
     small.model.image = 4;
     const std::unique_ptr<Model> backbone = make_backbone(small);

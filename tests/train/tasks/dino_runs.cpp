@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(files_of_a_run) {
                            "heed.task.center", "heed.mean.dino.last_layer.weight_v"})
     BOOST_TEST(last.contains(name), name);
   BOOST_TEST(!best.contains("heed.student.pos_embed"));
-  // Another model is initialised from them.
+  // Another model is initialised from this run.
   Experiment next = workshop.experiment();
   next.model.patch = 2;
   next.train.epochs = 1;
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(files_of_a_run) {
   BOOST_TEST(read_file(workshop / "a/metrics.csv").find("valid,1,7,,") != std::string::npos);
 }
 
-// Interrupted after step 10, in the middle of the second epoch, with any number of threads.
+// The run is interrupted after step 10, in the middle of the second epoch, with any number of threads.
 BOOST_AUTO_TEST_CASE(resumed_bit_for_bit) {
   const Workshop workshop;
   for (const std::string family : {"vit", "xcit"}) {

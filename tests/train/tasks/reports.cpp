@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(reports_of_classifications) {
              "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\nloss           1.5000\n");
   BOOST_TEST(report_of(case_called(data, "images"), {8, -8, 5}, {{0, 6}}, false) ==
              "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\n");  // of neighbours, which have no loss
-  // Two of class a correct and one called b, three of b correct, one of c called a and another b.
+  // Two of class a are correct, one is classified as b; three of b are correct; of c, one is classified as a, one as b.
   const std::vector<std::pair<std::size_t, double>> counts{{1, 2}, {2, 1}, {5, 3}, {7, 1}, {8, 1}};
   BOOST_TEST(report_of(case_called(data, "documents"), score, counts, true) ==
              "8 sequences\ntop-1 accuracy 62.50 %\nloss           1.5000\n\n"
@@ -75,8 +75,8 @@ BOOST_AUTO_TEST_CASE(reports_of_predicted_tokens) {
              "8 sub-pixels\nbits per dimension 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
 }
 
-// Sixteen patches a scene. Class 0 has 4 of 5 right and one of class 2 is called so, 4 / 6; class 1 has all of 10,
-// class 2 none of 2; class 4 does not occur but is predicted, 0 / 1. The mean of the four is (2 / 3 + 1) / 4.
+// A scene has sixteen patches. Class 0 has 4 of 5 right and one of class 2 classified as it, 4 / 6; class 1 has all of
+// 10, class 2 none of 2; class 4 does not occur but is predicted, 0 / 1. The mean of the four is (2 / 3 + 1) / 4.
 BOOST_AUTO_TEST_CASE(report_of_patches) {
   const TaskData data;
   const Experiment x = case_called(data, "scenes");

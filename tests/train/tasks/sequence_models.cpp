@@ -47,7 +47,7 @@ ModelConfig small_model(const char* task) {
   return model;
 }
 
-/// Returns settings for tasks without a causal form. Every tensor tied to the tokens is used in part.
+/// Returns settings for tasks without a causal form. Sequences use only part of every tensor sized by tokens.
 const std::vector<Setting>& encoders() {
   static const std::vector<Setting> list{{"softmax"},
                                          {"softmax", {{"causal", "true"}}},
@@ -353,8 +353,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(decoding_gives_what_a_full_pass_gives, T, Numbers)
     }
 }
 
-// A full pass adds sums over blocks of tokens, decoding adds token by token: in float this would lose accuracy each
-// time, after 16,000 tokens 2e-5 of the largest logit.
+// A full pass adds sums over blocks of tokens, decoding adds token by token. In float, decoding would lose accuracy at
+// each token: 2e-5 of the largest logit after 16,000 tokens.
 BOOST_AUTO_TEST_CASE(sums_over_many_tokens_stay_exact) {
   ModelConfig config = small_model("lm");
   config.context = 16'384;

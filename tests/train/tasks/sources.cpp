@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(training_examples_may_be_evaluated) {
   }
 }
 
-// Counted one by one: the rows of the confusion table of an evaluation are true classes. Only classifications have any.
+// The rows of an evaluation's confusion table are true classes, counted here one by one. Only classifications have any.
 BOOST_AUTO_TEST_CASE(classes_are_counted) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {

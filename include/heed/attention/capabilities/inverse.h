@@ -10,7 +10,7 @@ class InverseCapability {
  public:
   virtual ~InverseCapability() = default;
 
-  /// Returns the matrix to be inverted of each head, [heads, m, m].
+  /// Returns the matrix that each head inverts, [heads, m, m].
   virtual Tensor<float> inverted(const AttentionInput<float>& in) const = 0;
 };
 

@@ -49,8 +49,8 @@ class WithMap : public MapCapability {
               requires {
                 self.run_map(c.in, c.map, self.saved_of(c.in.shape, c.saved), self.scratch_of(c.in.shape, c.scratch));
               },
-              "run_map must be run_map(const AttentionInput<T>& in, Heads<T> map, saved, scratch) const, the last "
-              "two of the types that saved() and scratch() return");
+              "run_map must be run_map(const AttentionInput<T>& in, Heads<T> map, saved, scratch) const, saved "
+              "and scratch of the types that saved() and scratch() return");
           self.run_map(c.in, c.map, self.saved_of(c.in.shape, c.saved), self.scratch_of(c.in.shape, c.scratch));
         },
         call);

@@ -5,8 +5,7 @@
 
 namespace heed {
 
-/// Meaning of the elements of a picture. The parts of a picture, heads or groups of channels, are drawn side by
-/// side.
+/// Meaning of a picture's elements. The parts of a picture (heads or groups of channels) are drawn side by side.
 enum class PictureAxes {
   pairs,   ///< [parts, N, M]: a value for each pair of query and key, as in an attention map
   tokens,  ///< [parts, N or M]: a value for each query or key
@@ -16,7 +15,7 @@ enum class PictureAxes {
 /// A picture that a mechanism offers.
 struct PictureInfo {
   std::string name;
-  std::string meaning;  ///< one line, the beginning of the drawing's title
+  std::string meaning;  ///< one line, which begins the drawing's title
   PictureAxes axes;
   std::string part = "head";
 };

@@ -1,4 +1,4 @@
-// 8-bit images: loading from files, resizing, conversion of channels.
+// 8-bit images: loading from files, resizing, channel conversion.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -27,8 +27,8 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 
-/// Maximum side and number of pixels of an image file. If $HEED_READ_LIMIT is set, an image also needs at most that
-/// many bytes, at 16 bytes per pixel.
+/// Maximum side and number of pixels of an image file. If $HEED_READ_LIMIT is set to a number of bytes, the maximum
+/// number of pixels is also a sixteenth of it.
 inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 27;
 
 /// Returns the size of the image in a PNG, JPEG, BMP or GIF file, read from its header alone, without counting an alpha
@@ -46,14 +46,14 @@ bool has_image_name(const std::string& path);
 
 /// Returns the image with another size and number of channels, without preserving the aspect ratio. Resampling is
 /// linear interpolation where the image grows and, to avoid aliasing, a triangle-weighted mean over all covered pixels
-/// where it shrinks; grey is 0.299 R + 0.587 G + 0.114 B, RGB from grey repeats it.
+/// where it shrinks. Grey is 0.299 R + 0.587 G + 0.114 B; RGB from grey repeats the grey value.
 Image convert(Image image, ImageSize target);
 
 struct DataConfig;
 
-/// Returns the image at the model's size by data.resize: with "crop", the shorter side is resized to that of `target` /
-/// crop_fraction, rounded, and the centre is cropped, as torchvision's Resize and CenterCrop do; otherwise
-/// convert(image, target).
+/// Returns the image resized to `target`, the model's input size, by the method data.resize. "crop" resizes the shorter
+/// side to that of `target` / crop_fraction, rounded, and crops the centre, as torchvision's Resize and CenterCrop do;
+/// all other methods are convert(image, target).
 Image fitted(Image image, ImageSize target, const DataConfig& data);
 
 }  // namespace heed

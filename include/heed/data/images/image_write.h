@@ -1,4 +1,4 @@
-// Writing of images to PNG files.
+// Writing images to PNG files.
 #pragma once
 
 #include "heed/data/images/image.h"

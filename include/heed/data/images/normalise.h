@@ -12,7 +12,7 @@ namespace heed {
 template <class T>
 class Normaliser {
  public:
-  /// Throws Error if the length of config.mean or config.std does not match `channels`, or if std is not positive.
+  /// Throws Error if the length of config.mean or config.std is not `channels`, or if a config.std is not positive.
   Normaliser(const DataConfig& config, Index channels);
 
   /// Writes the image's pixels to `to`, [channels, height, width].

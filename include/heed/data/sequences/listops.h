@@ -14,14 +14,14 @@
 
 namespace heed {
 
-/// Digits are tokens 0 to 9; MIN 10, MAX 11, MED 12, SM 13, ] 14.
+/// Number of tokens: the digits are tokens 0 to 9, MIN 10, MAX 11, MED 12, SM 13, ] 14.
 inline constexpr int listops_tokens = 15;
 
-/// Returns the tokens of an expression whose parts are separated by blanks; parentheses are dropped. Throws Error that
-/// begins with `where` at a part that is no token.
+/// Returns the tokens of an expression whose parts are separated by blanks; parentheses are dropped. Throws Error, with
+/// a message that begins with `where`, if a part is not a token.
 std::vector<int> parse_listops(std::string_view text, const std::string& where);
 
-/// Numbers and shape of the expressions to generate.
+/// Numbers of expressions to generate, and limits of their shape.
 struct ListOpsSetting {
   Index train = 96'000, valid = 2'000, test = 2'000;
   Index depth = 10;              ///< a node of level l may be an operator if l < depth; the root has level 1
@@ -36,13 +36,13 @@ struct ListOps {
   int answer = 0;
 };
 
-/// Draws an expression: a node that may be an operator is one with probability 1/4, otherwise a digit; number of
+/// Draws an expression: a node that may be an operator is one with probability 1/4, otherwise a digit; numbers of
 /// arguments, operators and digits are uniform. Returns no tokens if the expression reaches length `max`.
 ListOps draw_listops(const ListOpsSetting& setting, const RandomStream& random);
 
 /// Creates a directory and writes basic_train.tsv, basic_val.tsv and basic_test.tsv: a line Source<TAB>Target, then for
-/// each expression its tokens between blanks, a tab, and the answer. No expression occurs twice. Throws Error if there
-/// are too few different ones.
+/// each expression its tokens separated by blanks, a tab, and the answer. No expression occurs twice. Throws Error if
+/// there are too few different expressions.
 void write_listops(const ListOpsSetting& setting, const std::string& directory);
 
 }  // namespace heed

@@ -14,8 +14,8 @@ struct PairsSetting {
 };
 
 /// Creates a directory and writes new_aan_pairs.train.tsv, .eval.tsv and .test.tsv. A topic is a distribution p ~
-/// Dirichlet(1/2) over 16 letters. The first text has 64 to 128 letters from a topic; the second, likewise, from the
-/// same topic with probability 1/2 (label 1.0), otherwise from a fresh one (label 0.0).
+/// Dirichlet(1/2) over 16 letters. Each text has 64 to 128 letters drawn from a topic. The second text has the topic of
+/// the first with probability 1/2 (label 1.0), otherwise a new topic (label 0.0).
 void write_pairs(const PairsSetting& setting, const std::string& directory);
 
 }  // namespace heed

@@ -21,15 +21,16 @@ class SequenceSet {
   /// Returns the class of an example, an index into class_names().
   virtual int label(Index example) const = 0;
 
-  /// Reads the tokens of an example; `which` is 0, or 1 for the second of a pair. If `chance` is given, augments them.
+  /// Reads the tokens of an example; `which` is 0, or 1 for the second of a pair. Unless `chance` is nullptr, augments
+  /// them at random.
   virtual void read(Index example, Index which, const RandomStream* chance, std::vector<int>& to) const = 0;
 
   /// Returns true if file i of files() is example i.
   bool has_file_per_example() const { return file_per_example_; }
 
   bool pairs() const { return pairs_; }
-  Index vocabulary() const { return vocabulary_; }  ///< exclusive upper bound of the tokens
-  Index fixed_length() const { return length_; }    ///< length of all sequences; 0: they differ
+  Index vocabulary() const { return vocabulary_; }  ///< exclusive upper bound on the tokens
+  Index fixed_length() const { return length_; }    ///< length of all sequences; 0: lengths differ
   const std::vector<std::string>& class_names() const { return class_names_; }
   const std::vector<std::string>& files() const { return files_; }  ///< paths of the files that were read
 
@@ -58,7 +59,7 @@ struct SequenceExamples {
 ///   test.tsv with lines label<TAB>text;
 /// - pairs: new_aan_pairs.{train,eval,test}.tsv of lines label<TAB>id<TAB>id<TAB>text<TAB>text, labels 0.0 and 1.0;
 /// - pixels: the images of data.source, pixel by pixel (data/sequences/pixels.h).
-/// Tokens of documents and pairs are bytes. Sequences are cut at `context`. Throws Error that names the problem, the
+/// Tokens of documents and pairs are bytes. Sequences are cut to `context` tokens. Throws Error naming the problem, the
 /// file and the line.
 SequenceExamples open_sequences(const DataConfig& data, Index context, Part part, std::uint64_t seed);
 

@@ -17,14 +17,14 @@ std::vector<std::uint8_t> read_text(const DataConfig& data);
 /// or the rest for testing.
 std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, Part part);
 
-/// A window of a text in an evaluation, with inputs x[first .. first + length). Its predictions from `fresh` on are
-/// counted; earlier windows counted those before.
+/// A window of a text in an evaluation, with inputs x[first .. first + length). Its predictions from index `fresh` on
+/// are counted; the ones before are counted in earlier windows.
 struct TextWindow {
   Index first = 0, length = 0, fresh = 0;
 };
 
-/// Returns windows of at most `context` inputs, each starting `stride` after the previous one, that predict each of n
-/// bytes but the first once; with `start`, the first byte too.
+/// Returns windows of at most `context` inputs, each starting `stride` after the previous one. Together they count each
+/// of n bytes once; the first byte is counted only if `start`.
 std::vector<TextWindow> evaluation_windows(Index n, Index context, Index stride, bool start);
 
 }  // namespace heed

@@ -19,9 +19,9 @@ inline namespace reference {
 
 /// Computes out[i,j] = sum_c (x[i,c] - y[j,c])^2 for the rows of x [m, d] and y [n, d]. x and y may be the same rows;
 /// out must not overlap them. The sum is over squared differences: the expanded form |x|^2 + |y|^2 - 2 x.y cancels for
-/// rows that are close or far from the origin, and may be negative. Equal rows thus have distance 0, out is exactly
-/// symmetric if x = y, and the relative error is at most (d + 2) eps for all rows. Finite if |x - y| < sqrt(largest /
-/// d).
+/// rows close to each other or far from the origin, and may be negative. Equal rows thus have distance 0, out is
+/// exactly symmetric if x = y, and the relative error is at most (d + 2) eps for all rows. Finite if every |x[i,c] -
+/// y[j,c]| < sqrt(largest T / d).
 template <class T>
 void squared_distances(MatrixFor<T> x, MatrixFor<T> y, Matrix<T> out) {
   for (Index i = 0; i < out.rows; ++i)
@@ -132,7 +132,7 @@ struct GaussianRows {
 struct GaussianBlock {
   Index first, count;
 
-  /// Return the block's rows of x, the rows above it, and both.
+  /// Return the block's rows of x, the rows above them, and both together.
   template <class T>
   Matrix<T> own(Matrix<T> x) const {
     return x.middle_rows(first, count);
@@ -196,7 +196,7 @@ void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix
   });
 }
 
-/// Computes dv (+)= G^T dout = G dout, and adds to dx (+)= the gradient through dG = dout v^T. dv may be empty. As in
+/// Computes dv (+)= G^T dout = G dout, and dx (+)= the gradient through dG = dout v^T. dv may be empty. As in
 /// gaussian_gram_backward(), the gradient of a row uses dG + dG^T; the transpose is a second product, three times
 /// faster than a second sum over differences.
 template <class T>
@@ -216,7 +216,7 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
 }
 
 /// Returns the cost with dx and dv assigned or, if `added`, that of a second product with the same G, which accumulates
-/// into dx and has no dv. Both compute G; the contractions count G and its gradient for the first product only.
+/// into dx and has no dv. Each product computes G, but the contractions count G and its gradient only for the first.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
   const Index pairs = n * n;
   const Cost G = gaussian_cost(n, n, d);

@@ -17,14 +17,14 @@ namespace kernels {
 
 namespace detail {
 
-/// Returns g f(u) for f = sign, without a product. 2 cmp.
+/// Returns g f(u) for f = sign, without a product. Counts: 2 cmp.
 template <class T>
 T pull_sign(T g, T u) {
   const bool above = u > T(0), below = u < T(0);
   return above ? g : below ? -g : T(0);
 }
 
-/// Returns g f(u) for f = clamp(u, -1, 1). 2 cmp and 1 mul.
+/// Returns g f(u) for f = clamp(u, -1, 1). Counts: 2 cmp and 1 mul.
 template <class T>
 T pull_hardtanh(T g, T u) {
   const T low = u < T(-1) ? T(-1) : u;
@@ -92,9 +92,9 @@ void negative_l1(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> s) {
 /// take almost twice as long. With eps = 2^-23 the error is at most
 ///   2 width eps (|x|_1 + |w|_1) + 3 eps |bias|,
 /// and the result is finite if 2 (|x|_1 + |w|_1) is. This bound is weak for rows that are close to each other but far
-/// from the origin. So if, in the mean over four rows, the rows of w are `far` times as far from the origin as from the
-/// first row of w, differences are used, with the error of negative_l1() and eps (|s| + |bias|) for the bias. Checking
-/// w suffices: if x is elsewhere, the distances are as long as the rows and the bound is good.
+/// from the origin. So if four sampled rows of w are on average more than `far` times as far from the origin as from
+/// the first row of w, differences are used, with the error of negative_l1() and eps (|s| + |bias|) for the bias.
+/// Checking w suffices: if x is far from the rows of w, the distances are as large as the rows and the bound is good.
 template <class T>
 void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_identity_t<T>* bias, Matrix<T> s) {
   negative_l1(x, w, s);

@@ -51,7 +51,7 @@ void gelu_backward(Index n, const float* x, const float* dy, Update update, floa
 /// Counts for n elements.
 inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
 
-/// Counts for Update::assign. gelu_again_counts() has the additional counts for y.
+/// Counts for Update::assign. gelu_again_counts() returns the additional counts for y.
 inline Counts gelu_backward_counts(Index n) { return n * Counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}; }
 inline Counts gelu_again_counts(Index n) { return {.mul = n}; }
 
@@ -74,7 +74,7 @@ void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
   }
 }
 
-/// Counts for Update::assign. relu_again_counts() has the additional counts for y.
+/// Counts for Update::assign. relu_again_counts() returns the additional counts for y.
 inline Counts relu_backward_counts(Index n) { return {.cmp = n}; }
 inline Counts relu_again_counts(Index) { return {}; }
 
@@ -144,7 +144,7 @@ void logistic_backward(Index n, const T* x, const T* dy, Update update, T* dx, T
   }
 }
 
-/// Counts for Update::assign. logistic_again_counts() has the additional counts for y.
+/// Counts for Update::assign. logistic_again_counts() returns the additional counts for y.
 template <class P>
 Counts logistic_backward_counts(Index n) {
   const Counts slope = P::slope_counts + Counts{.mul = std::is_same_v<P, Silu> ? 0 : 1};

@@ -22,7 +22,7 @@ inline namespace reference {
 ///   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
 ///   w -= lr / correction1 m / (sqrt(v / correction2) + eps)
 /// w, gradient, m, v [n] must not overlap. Fast float: relative error of m, v and the update at most 4 eps if m and the
-/// gradient have the same sign, so that nothing cancels; eps of w in addition. A subnormal numerator has an absolute
+/// gradient have the same sign, so that nothing cancels; rounding w adds eps |w|. A subnormal numerator has an absolute
 /// error of 2^-148.
 template <class T>
 void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) {

@@ -121,7 +121,7 @@ void interpolate(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   });
 }
 
-/// Interpolate by cubic and by linear taps in each direction.
+/// Interpolate with cubic and with linear taps in each direction.
 template <class T>
 void bicubic(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   interpolate<CubicTaps>(from, x, to, y);
@@ -131,7 +131,7 @@ void bilinear(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   interpolate<LinearTaps>(from, x, to, y);
 }
 
-/// Interpolates with antialiasing; otherwise as above.
+/// Computes bicubic() with antialiasing.
 template <class T>
 void bicubic_antialiased(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
   for (Index i = 0; i < to.height; ++i)
@@ -150,8 +150,7 @@ void bicubic_antialiased(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
     }
 }
 
-/// Counts for `elements` = cells of the result times channels. In the backward pass each tap of each element adds to
-/// dx.
+/// Counts for `elements` = cells of the result times channels. The backward pass adds each tap of each element to dx.
 inline Counts bicubic_counts(Index elements) { return product_counts(elements, 1, GridTaps<CubicTaps>::count); }
 inline Counts bicubic_backward_counts(Index elements) {
   return product_contractions(elements, 1, GridTaps<CubicTaps>::count);

@@ -104,7 +104,7 @@ template <class T>
 struct RunningSums {
   ExpSums<T> left, right, above, below;
 };
-/// Lays out the sums of n channels; none for windows without an outside.
+/// Lays out the sums of n channels; none if !g.outside.
 template <class T>
 RunningSums<T> lay_out_running_sums(const Neighbourhood& g, Index n, MemoryLayout<T>& layout) {
   if (!g.outside) return {};
@@ -192,8 +192,8 @@ inline namespace reference {
 
 /// Computes, for each cell t, the sum over all cells s
 ///   exp(scale[t]) (mass[t], value[t]) = sum_s exp(x[s] + bias[position of s relative to t]) (mass[s], value[s]),
-/// with bias 0 outside the window around t or, if not g.outside, over the window alone. The scale of the terms is x.
-/// bias [places]. `mirrored` uses the position of t relative to s instead, as gradients require. terms, sums [N, n],
+/// with bias 0 outside the window around t; if !g.outside, only over the cells of the window. The scale of the terms is
+/// x. bias [places]. `mirrored` uses the position of t relative to s instead, as gradients require. terms, sums [N, n],
 /// each with one scale for all n elements of a value. The result must not overlap anything.
 ///
 /// The outside of a window is four disjoint parts: the rows above and below it and, in each of its rows, the cells to
@@ -255,7 +255,7 @@ void neighbourhood_sums(const Neighbourhood& g, ExpSums<const float> terms, cons
 struct NeighbourPairs {
   Index inside = 0, outside = 0;
 };
-/// Returns these numbers for a grid.
+/// Returns the numbers of pairs for a grid.
 inline NeighbourPairs neighbour_pairs(const Neighbourhood& g) {
   NeighbourPairs pairs;
   for (Index y = 0; y < g.height; ++y)
@@ -292,9 +292,9 @@ inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, b
 
 /// Adds the gradient of the biases, with weights p[t,s] = exp(x[s] + bias[position] - scale[t]):
 ///   dbias[position] += sum over pairs (t, s) with that position of  p[t,s] <G[t], value[s] - y[t]>.
-/// terms, means [N, n], each with one scale for all n; the mass of the terms is not used. bias, dbias [places];
-/// positions that no pair of cells has are not written. The difference is computed first: if one cell has all the
-/// weight, y = value[s] and the gradient is exactly 0.
+/// terms, means [N, n], each with one scale for all n; the mass of the terms is not used. bias, dbias [places]; dbias
+/// is not written for positions that no pair of cells has. value[s] - y[t] is computed first: if one cell has all the
+/// weight, y[t] = value[s] and the gradient is exactly 0.
 template <class T>
 void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& terms,
                                  const std::type_identity_t<T>* bias,

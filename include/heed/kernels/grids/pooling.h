@@ -24,7 +24,7 @@ struct Cells {
     return length > 0 ? std::min((j + 1) * length, width) : ((j + 1) * width + columns - 1) / columns;
   }
 
-  /// Number of tokens in cell (i, j), and in all cells; a token in two cells counts twice.
+  /// Return the number of tokens in cell (i, j), and in all cells; a token in two cells counts twice.
   Index size(Index i, Index j) const { return (bottom(i) - top(i)) * (right(j) - left(j)); }
   Index members() const {
     Index sum = 0;
@@ -44,7 +44,7 @@ struct Cells {
 };
 
 /// Computes out[cell] = the mean of the cell's tokens. x [height * width, d], out [cells, d]; no overlap. Cells with
-/// the same number of equal tokens have exactly equal means. Error: at most (tokens of the cell) eps of the largest
+/// the same number of equal tokens have exactly equal means. Error: at most (tokens of the cell) eps times the largest
 /// magnitude.
 template <class T>
 void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
@@ -92,7 +92,7 @@ inline Counts pool_cells_backward_counts(const Cells& cells, Index d) {
 
 /// Copies the tokens x [height * width, d] of each cell, channel by channel, to a row of patches
 /// [cells, d * tokens of a cell]. All cells must have the same size. A convolution whose windows are the cells is then
-/// the product patches weight^T, weight [outputs, d, height, width of a cell]. No counts.
+/// the product patches weight^T, weight [outputs, d, height, width of a cell]. Counts no operations.
 template <class T>
 void gather_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> patches) {
   const Index size = cells.size(0, 0);
@@ -121,14 +121,14 @@ void gather_cells_backward(const Cells& cells, MatrixFor<T> dpatches, Matrix<T> 
 /// Counts for d channels.
 inline Counts gather_cells_backward_counts(const Cells& cells, Index d) { return {.add = cells.members() * d}; }
 
-/// The kind of landmarks. The first `skip` tokens (a class token) are in no cell.
+/// Kind and number of landmarks. The first `skip` tokens (a class token) are in no cell.
 struct Landmarks {
   enum class Kind { mean, convolution, tokens } kind = Kind::mean;
   Index count = 0;  ///< m
   Index skip = 0;
   Cells cells{};  ///< for mean and convolution, one per landmark
 
-  /// Elements of a patch of d channels.
+  /// Returns the number of elements of a patch of d channels.
   Index taps(Index d) const { return d * cells.size(0, 0); }
 };
 
@@ -150,8 +150,8 @@ Index landmark_token(const Landmarks& l, Matrix<const T> index, Index i) {
   return index ? static_cast<Index>(static_cast<double>(index(i, 0))) : l.skip + i;
 }
 
-/// Operands of landmarks: the tokens x [skip + tokens, d] and a `tensor` that depends on the kind: the weight [d, taps]
-/// of the convolution, which has no bias; the indices of selected tokens; or empty.
+/// Operands of landmarks: the tokens x [skip + tokens, d] and, depending on the kind, `tensor`: the weight [d, taps] of
+/// the convolution, which has no bias; the indices of selected tokens; or empty.
 template <class T>
 struct LandmarkSampling {
   const Landmarks& landmarks;

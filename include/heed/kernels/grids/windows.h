@@ -16,8 +16,8 @@ struct Windows {
   Index places() const { return out_height() * out_width(); }
   Index taps() const { return channels * kernel * kernel; }
 
-  /// The taps [begin, end) of a row or column of windows that are inside the image, for window `out` of an axis of
-  /// `size` positions. Tap i reads position first + i; the other taps read padding.
+  /// The taps of a window along one axis. Tap i reads position first + i; taps [begin, end) are inside the image, and
+  /// the others read padding. range() returns those of window `out` on an axis of `size` positions.
   struct Range {
     Index first, begin, end;
   };
@@ -32,7 +32,7 @@ struct Windows {
   /// dx(p) = sum over taps t of W(-t)^T dy(p + t).
   bool centred() const { return stride == 1 && 2 * padding == kernel - 1; }
 
-  /// Number of pairs of a window and an image position that it covers.
+  /// Returns the number of pairs of a window and an image position that it covers.
   Index covered() const {
     Index rows = 0, columns = 0;
     for (Index y = 0; y < out_height(); ++y) rows += rows_at(y).end - rows_at(y).begin;

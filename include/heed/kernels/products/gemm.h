@@ -9,7 +9,7 @@ namespace heed::kernels {
 
 inline namespace reference {
 
-/// Computes C (+)= A B for A [m, k], B [k, n], each a matrix or transposed(one), and C [m, n].
+/// Computes C (+)= A B for A [m, k], B [k, n], each a matrix or transposed(matrix), and C [m, n].
 ///
 ///   gemm(q, transposed(k), S);                                 S = q k^T
 ///   gemm(transposed(A), dout, Update::accumulate, dv);         dv += A^T dout
@@ -74,7 +74,8 @@ inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {
   return product_counts(m, n, k) + Counts{.add = (bias + addend) * m * n};
 }
 
-/// Names the implementations for float and double: "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or "plain loops".
+/// Returns the names of the implementations for float and double, such as "heed AVX3, OpenBLAS 0.3.21 Cooperlake", or
+/// "plain loops".
 const char* gemm_library();
 
 }  // namespace heed::kernels

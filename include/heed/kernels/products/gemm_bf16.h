@@ -29,7 +29,7 @@ void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, 
 void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
                 const Matrix<float>& c);
 
-/// gemm() and addmm() with a choice of rounding, which must be exact for types other than float. `const Gemm
+/// gemm() and addmm() with a choice of rounding, which must be exact for types other than float. Usage: `const Gemm
 /// gemm{in.products};`
 struct Gemm {
   Products products = Products::exact;

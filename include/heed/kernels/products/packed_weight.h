@@ -7,7 +7,7 @@ namespace heed::kernels {
 
 /// The second operand B of products A B, packed in the order in which tiles read it, and rounded for products in
 /// bfloat16. Packing takes as long as a product with about ten rows of A, and all microbatches share the packed weight.
-/// Fast float kernels only.
+/// Used by the fast float kernels only.
 class PackedWeight {
  public:
   /// Packs the current values of B [k, n]. Reuses the memory of earlier calls.

@@ -9,7 +9,7 @@
 
 namespace heed::kernels {
 
-/// Lower bound of a row sum.
+/// Lower bound on a row sum.
 inline constexpr double least_row_sum = 1e-6;
 
 /// Returns 1 / sqrt(max(sum, least_row_sum)).

@@ -50,9 +50,9 @@ void softmax_rows(Matrix<T> s, Matrix<std::type_identity_t<T>> saved = {}) {
   }
 }
 
-/// Replaces each row by s = softmax(scale s) over its visible keys; saved as in softmax_rows(). Rows aligned to 64
-/// bytes take about four fifths of the time of unaligned ones (Zen 4, 50 and 65 keys). Fast float: relative error as
-/// softmax_rows() of scale s, plus 6e-8 |scale s|.
+/// Replaces each row by s = softmax(scale s) over its visible keys; `saved` as in softmax_rows(). Rows aligned to
+/// 64 bytes take about four fifths of the time of unaligned ones (Zen 4, 50 and 65 keys). Fast float: the relative
+/// error of softmax_rows() for scale s, plus 6e-8 |scale s|.
 template <class T>
 void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_identity_t<T>> saved = {}) {
   for (Index r = 0; r < s.rows; ++r) {
@@ -69,7 +69,7 @@ void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_iden
 /// the row maximum m so far. sums [rows, 2], contiguous, holds m and the sum of these exps, and is updated; if m grows,
 /// the sum and the row of out [rows, e], which holds the products with earlier parts, are multiplied by exp(old m - m).
 /// In the first part (Update::assign) every row must have a visible key; it sets sums, not out. divide_by_sums()
-/// follows the last part. Fast float: relative error as attention_softmax(), plus 3e-7 per part.
+/// follows the last part. Fast float: the relative error of attention_softmax(), plus 3e-7 per part.
 template <class T>
 void attention_softmax_part(const ScoreRows& rule, Matrix<T> s, Update update, Matrix<std::type_identity_t<T>> sums,
                             Matrix<std::type_identity_t<T>> out) {
@@ -133,8 +133,8 @@ void attention_softmax_backward_from_sums(const ScoreRows& rule, MatrixFor<T> p,
   }
 }
 
-/// Computes the sums too, for whole rows of at least one key: the gradient of softmax(scale s) with respect to s. Fast
-/// float: error at most (n + 4) eps relative to scale p (|dp| + sum_j p |dp|).
+/// Replaces dp by ds, the gradient of softmax(scale s) with respect to s, for whole rows of at least one key; computes
+/// the sums itself. Fast float: error at most (n + 4) eps relative to scale p (|dp| + sum_j p |dp|).
 template <class T>
 void attention_softmax_backward(const ScoreRows& rule, MatrixFor<T> p, Matrix<T> dp) {
   for (Index r = 0; r < dp.rows; ++r) {

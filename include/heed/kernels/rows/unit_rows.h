@@ -7,7 +7,7 @@
 
 namespace heed::kernels {
 
-/// Lower bound of the divisor.
+/// Lower bound on the divisor.
 inline constexpr double least_length = 1e-12;
 
 /// Computes y[r] = x[r] / divisors[r] with divisors[r] = max(|x[r]|, least_length). y may be x.

@@ -17,7 +17,7 @@ inline double exp(double x) { return math::exp(x); }
 /// Returns log(1 + x) for 0 <= x <= 1, without cancellation for small x.
 inline double log_1_plus(double x) { return math::log1p(x); }
 
-/// As above, for the other number types.
+/// Returns log(1 + x) for the other number types.
 template <class T>
 T log_1_plus(T x) {
   return log(T(1) + x);
@@ -31,7 +31,7 @@ inline float log_1_plus(float x) { return math::log1p(x); }
 #else
 
 /// Coefficients of exp r = 1 + r + c2 r^2 + ... + c6 r^6, the polynomial of least relative error over |r| <= (ln 2) / 2
-/// (Remez exchange). Its error is 2e-8 with the coefficient of r, 1 + 5e-8, rounded to 1.
+/// (Remez exchange). Its error is 2e-8, with the coefficient of r, 1 + 5e-8, rounded to 1.
 namespace exp_polynomial {
 inline constexpr float c2 = 0.500000043f, c3 = 1.66663653e-1f, c4 = 4.16647767e-2f, c5 = 8.37902083e-3f;
 inline constexpr float c6 = 1.40612663e-3f;

@@ -157,8 +157,8 @@ HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
   }
 }
 
-/// The sum of a row, in sixteen partial sums: element i is added to partial sum i mod 16, and then partial sum i to i +
-/// 8, i to i + 4, and so on. The bits of the result therefore do not depend on the number of lanes.
+/// The sum of a row, in sixteen partial sums: element i is added to partial sum i mod 16. Then partial sums i and i + 8
+/// are added, i and i + 4, and so on. The bits of the result therefore do not depend on the number of lanes.
 class RowSum {
  public:
   static constexpr int vectors = static_cast<int>(16 / lanes);  ///< vectors that hold the partial sums
@@ -215,8 +215,8 @@ inline Vector constant(float x) {
   return v;
 }
 
-/// clamp(u, -1, 1). One instruction with AVX-512: the smaller of |u| and 1, with the sign of u. NaN becomes 1 or -1;
-/// the distance to which this gradient belongs is then already NaN.
+/// The function clamp(u, -1, 1). One instruction with AVX-512: the smaller of |u| and 1, with the sign of u. NaN
+/// becomes 1 or -1; the distance to which this gradient belongs is then already NaN.
 class Clamp {
  public:
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
@@ -235,9 +235,9 @@ class Clamp {
   [[maybe_unused]] Vector minus_one_ = constant(-1.0f);
 };
 
-/// exp x with a relative error of at most 1.5e-7 + 3e-9 |x|: infinity for x > 88.37, where 2^n overflows; NaN for NaN;
-/// 0 where the result is subnormal and subnormals are flushed to zero (base/subnormals.h). The same bits with all
-/// instruction sets, except that unflushed subnormal results are 0 for x < -87.68 without AVX-512.
+/// The function exp x with a relative error of at most 1.5e-7 + 3e-9 |x|: infinity for x > 88.37, where 2^n overflows;
+/// NaN for NaN; 0 where the result is subnormal and subnormals are flushed to zero (base/subnormals.h). All instruction
+/// sets give the same bits, except that unflushed subnormal results are 0 for x < -87.68 without AVX-512.
 ///
 /// x = n ln 2 + r with n the nearest integer and |r| <= (ln 2) / 2. Adding 1.5 2^23 rounds to an integer and leaves it
 /// in the low bits; with the exponent bias 127 added too, these bits shifted into the exponent field are 2^n. AVX-512

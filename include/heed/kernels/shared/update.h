@@ -1,11 +1,11 @@
-// Overwriting and accumulating results.
+// Storing results: overwriting or accumulating.
 #pragma once
 
 #include "heed/base/tensor.h"
 
 namespace heed {
 
-/// Whether a kernel overwrites its target with its result or adds to it. A tensor's first gradient is assigned and
+/// Mode of storing a kernel's result: overwrite the target, or add to it. A tensor's first gradient is assigned and
 /// later ones are accumulated, so gradient memory is not zeroed first.
 enum class Update { assign, accumulate };
 

@@ -51,7 +51,7 @@ bool solve_positive(Matrix<T> A, Matrix<T> B) {
 }  // namespace reference
 
 #ifndef HEED_NO_BLAS
-/// Calls LAPACK's dposv; otherwise as above.
+/// Solves the same system with LAPACK's dposv.
 bool solve_positive(Matrix<double> A, Matrix<double> B);
 #endif
 

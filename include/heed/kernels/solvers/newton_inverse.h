@@ -15,7 +15,7 @@
 
 namespace heed::kernels {
 
-/// The starting factor a. |A| is the largest column sum, an upper bound of the eigenvalues.
+/// The starting factor a. |A| is the largest column sum, an upper bound on the eigenvalues.
 enum class NewtonStart {
   damped,    ///< 1.8 / |A|^2: converges for every positive semi-definite A
   plain,     ///< 2 / |A|^2: stalls if an eigenvalue equals |A|, as with a single landmark
@@ -52,7 +52,7 @@ struct NewtonBackwardScratch {
         iterates(layout.matrix(s.iterations * s.m, s.m)),
         products(layout.matrix(s.iterations * s.m, s.m)) {}
 
-  /// The iterate X_k and the product X_k A.
+  /// Return the iterate X_k and the product X_k A.
   Matrix<T> iterate(Index k) const { return iterates.middle_rows(k * iterates.columns, iterates.columns); }
   Matrix<T> product(Index k) const { return products.middle_rows(k * products.columns, products.columns); }
 };
@@ -98,7 +98,8 @@ NewtonFactor<T> newton_factor(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> 
   return factor;
 }
 
-/// Counts of newton_factor(). Backtracking takes a product and, for each of 10 n, I - a A A and its largest row sum.
+/// Counts of newton_factor(). Backtracking takes a product and, for each of 10 values of n, I - a A A and its largest
+/// row sum.
 inline Counts newton_factor_counts(const NewtonInverse& s) {
   const Index m = s.m, n = s.elements();
   Counts counts{.mul = 1, .add = m * (m - 1), .div = 1, .cmp = m - 1};

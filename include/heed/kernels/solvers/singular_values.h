@@ -62,7 +62,7 @@ void singular_values(Matrix<T> A, std::type_identity_t<T>* values) {
 }  // namespace reference
 
 #ifndef HEED_NO_BLAS
-/// Calls LAPACK's dgesvd; otherwise as above.
+/// Computes the same values with LAPACK's dgesvd.
 void singular_values(Matrix<double> A, double* values);
 #endif
 

@@ -122,7 +122,7 @@ void softmax_inverse_backward(const SoftmaxInverse& s, MatrixFor<T> A, MatrixFor
   const Index m = s.m, n = m * m;
   const LargestColumn<T> largest = largest_column(A, scratch.P.data);
   const T factor = T(1) / largest.sum;
-  // Alternates between two buffers, such that the gradient of the first iterate is in dZ.
+  // Alternates between two buffers, so that the gradient of the first iterate is in dZ.
   const auto gradient = [&](Index k) { return k % 2 == 0 ? scratch.dZ : scratch.dnext; };
   std::copy_n(dZ_last.data, n, gradient(s.iterations).data);
   fill(dA, T(0));

@@ -2,9 +2,9 @@
 //
 //   sum_s exp(x_s) (mass_s, value_s)   is stored as   exp(scale) (mass, value),
 //
-// where scale is the largest x of the keys up to rounding. So no weight exceeds one, and the largest term is kept.
-// Every exponent is relative to the rounded scale, and large values are subtracted first, (x - scale) + bias, so x +
-// 1000 gives the same as x.
+// where scale is the largest x of the keys up to rounding. So no weight exceeds one, and the largest term never
+// vanishes. Every exponent is relative to the rounded scale, and large values are subtracted first, (x - scale) + bias,
+// so adding 1000 to every x does not change the result.
 //
 // All results are finite for finite x whose sums with the biases are finite. For a sum of positive terms the relative
 // error is a few eps per addition, whatever the range of x. A bias is rounded like the scale only if the scale is
@@ -94,7 +94,7 @@ template <class T>
   return false;
 }
 
-/// Returns the exponent k + bias relative to `scale`, the rounded maximum of such sums. (k - scale) + bias keeps the
+/// Returns the exponent k + bias relative to `scale`, the rounded maximum of all k + bias. (k - scale) + bias keeps the
 /// digits that k + bias loses; for the largest sum it equals the scale's rounding error, at most 16. If the scale is
 /// coarse, that error could overflow exp; then k + bias is rounded like the scale, and the largest exponent is 0.
 template <class T>
@@ -175,7 +175,7 @@ inline Counts exp_sums_add_counts(Index n, bool has_mass) {
 /// Computes the gradient of sums over queries at one key. With the queries' sums exp(scale) (mass, value),
 ///   e = exp(k + scale),   dv (+)= e mass,   dk (+)= e ((v - origin) mass - value).
 /// All operands are single rows; origin [n], or nullptr for zeros. Fast float: error at most 5e-7 + 6.5e-8 |k + scale|
-/// relative to e (|v - origin| |mass| + |value|); if e underflows, 6e-38 relative to its factor.
+/// relative to e (|v - origin| |mass| + |value|); if e underflows, 6e-38 times the factor of e.
 template <class T>
 void exp_sums_at_key(KeysAndValuesFor<T> key, ExpSumsFor<T> queries, Update update, KeysAndValues<T> gradient,
                      const std::type_identity_t<T>* origin = nullptr) {

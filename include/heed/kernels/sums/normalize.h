@@ -16,12 +16,12 @@ enum class ChannelNorm { l1, l2 };
 
 namespace kernels {
 
-/// Lower bound of the divisor, so that a channel of zeros stays zero.
+/// Lower bound on the divisor, so that a channel of zeros stays zero.
 inline constexpr double least_norm = 1e-12;
 
 namespace detail {
 
-/// The type of sums over tokens: double if the elements are float. The square of 2e19 overflows a float, and a sum of
+/// The type of sums over tokens: double if the elements are float, since the square of 2e19 overflows a float. A sum of
 /// 4096 terms in double loses no digit of a float.
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;

@@ -45,7 +45,8 @@ struct Place {
 /// their number (0: one thread per core) or there are more processes than cores.
 Place place_processes(Ranks& ranks, int threads);
 
-/// Returns the words that start `count` processes on this host, to precede the program's name; empty without MPI.
+/// Returns the words of a command that starts `processes` processes on this host, to precede the program's name; empty
+/// without MPI.
 std::vector<std::string> launch_words(int processes);
 
 }  // namespace heed

@@ -29,11 +29,11 @@ std::string data_json(const DataRecord& record);
 /// Returns the record of a run; none for runs of heed 0.2.0 and earlier.
 std::optional<DataRecord> read_data_record(const RunPaths& paths);
 
-/// Returns the differences between the files of two records, "2 added (a, b), 1 edited (c)"; empty if there are none.
+/// Returns the differences between the files of two records, such as "2 added (a, b), 1 edited (c)"; empty if none.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
 /// Applies a run's record to an experiment on the same data set: classes, validation files and, if the experiment gives
-/// no path, the recorded one. If the data are not there, the default directories are tried.
+/// no path, the recorded one. If the data are not at the recorded path, the default directories are tried.
 void use_record(Experiment& experiment, const DataRecord& record);
 
 }  // namespace heed

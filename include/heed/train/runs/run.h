@@ -1,5 +1,5 @@
 // Directory of a training run: config.toml, data.json, environment.json, cost.json, metrics.csv, gradients.csv,
-// last.safetensors, best.safetensors; init.json if it started from given weights, plugins.json and copies of the
+// last.safetensors, best.safetensors; init.json if the run started from given weights, plugins.json and copies of the
 // plugins if mechanisms came from plugins.
 #pragma once
 
@@ -14,7 +14,10 @@ namespace heed {
 
 /// Paths of a run's files.
 struct RunPaths {
-  explicit RunPaths(std::string run) : directory(std::move(run)) {}
+  /// `run`: the run's directory; slashes at its end are dropped.
+  explicit RunPaths(std::string run) : directory(std::move(run)) {
+    while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  }
   std::string config() const { return directory + "/config.toml"; }
   std::string environment() const { return directory + "/environment.json"; }
   std::string init() const { return directory + "/init.json"; }
@@ -62,7 +65,7 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
 /// {"file": "/home/ada/hydra.so", "checksum": "0badc0de-1024", "copy": "plugin-hydra.so"}}.
 std::string plugins_json(const Experiment& experiment);
 
-/// Copies these plugins into the run's directory, so that the run can be used on another host.
+/// Copies the plugins of an experiment into the run's directory, so that the run can be used on another host.
 void copy_plugins(AtomicFiles& files, const RunPaths& paths, const Experiment& experiment);
 
 /// Throws Error if a mechanism of the run came from a plugin that is not loaded.
@@ -78,7 +81,7 @@ std::string config_toml(const Experiment& experiment);
 /// Returns the environment of the run: version, commit of the build (if any), compiler, CPU, BLAS core, threads, time.
 std::string environment_json();
 
-/// Returns the host's configuration in one line: "AMD EPYC, 2 threads, OpenBLAS 0.3.21 Cooperlake".
+/// Returns the host's configuration in one line, such as "AMD EPYC, 2 threads, OpenBLAS 0.3.21 Cooperlake".
 std::string environment_line();
 
 /// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test; numbers

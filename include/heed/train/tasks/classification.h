@@ -58,8 +58,8 @@ Tensor<T> one_hot(const std::vector<int>& labels, Index classes);
 /// Returns "0", "1", ..., for classes without names.
 std::vector<std::string> numbered(Index classes);
 
-/// Returns an evaluation as lines of text: its loss, if any, and, if names are given, a confusion table for up to
-/// twenty classes, or the hardest classes of more. `examples` is the plural noun for an example.
+/// Returns an evaluation as lines of text: accuracies, the loss, if any, and, if names are given, a confusion table (up
+/// to twenty classes) or the hardest classes (more than twenty). `examples` is the plural noun for an example.
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
                                   const std::vector<std::string>& names);
 

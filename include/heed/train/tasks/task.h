@@ -110,9 +110,9 @@ class Task {
  public:
   virtual ~Task() = default;
 
-  /// Opens a part of the data. For training: shuffled each epoch, augmented, in full batches; otherwise all examples,
-  /// unchanged. Returns null if there is no validation part. Throws Error if the data are missing or do not fit the
-  /// model.
+  /// Opens a part of the data. If `training`, examples are shuffled each epoch and augmented, and all batches are full;
+  /// otherwise all examples are read, unchanged. Returns null if there is no validation part. Throws Error if the data
+  /// are missing or do not fit the model.
   virtual std::unique_ptr<BatchSource<T>> open(Part part, bool training) = 0;
 
   /// Returns the number of the task's own counts in an evaluation.

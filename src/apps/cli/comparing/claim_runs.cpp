@@ -66,10 +66,11 @@ ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& fig
 }
 
 void keep_common_seeds(ClaimArms& arms, const std::vector<std::string>& names, std::string& notes) {
+  const ClaimArms all = arms;
   for (const std::string& name : names)
-    for (const Index seed : arms[name].seeds())
+    for (const Index seed : all.at(name).seeds())
       for (const std::string& other : names)
-        if (!arms[other].values.contains(seed)) {
+        if (!all.at(other).values.contains(seed)) {
           arms[name].values.erase(seed);
           std::erase(arms[name].diverged, seed);
           notes +=

@@ -116,10 +116,11 @@ void print_curves(const Arms& arms, const CurveName& curve) {
   table.print(std::cout);
 }
 
-/// Prints the tests of all arms against the first, and what the number of seeds can resolve.
+/// Prints the tests of the other arms against the first, and a warning if there are too few seeds.
 void print_tests(const Arms& arms, const FigureName& figure, Index test_images) {
   if (arms.size() < 2) return;
   const double unit = figure.share ? 100 : 1;
+  const int decimals = std::max(figure.decimals, 1);  // means of counts, such as epochs, are no integers
   Table table;
   table.text("arm").text("difference").text("95 %").text("p, Welch").text("p, paired");
   Index fewest = std::numeric_limits<Index>::max(), tests = 0;
@@ -132,24 +133,25 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
       continue;
     }
     ++tests;
-    table.add({arms[i].name, fmt::format("{:+.{}f}", unit * found.interval->value, figure.decimals),
-               half_width_text(*found.interval, unit, figure.decimals), p_text(found.welch), p_text(found.paired)});
+    table.add({arms[i].name, with_sign(unit * found.interval->value, decimals),
+               half_width_text(*found.interval, unit, decimals), p_text(found.welch), p_text(found.paired)});
   }
   std::cout << fmt::format("\n{}{}, difference to {}\n", figure.key, figure.share ? " in points" : "",
                            printable(arms[0].name));
   table.print(std::cout);
-  if (tests > 0) std::cout << "a difference within its 95 % interval is undecided, not absent\n";
+  if (tests > 0) std::cout << "a difference smaller than its 95 % half-width is undecided, not absent\n";
   if (tests > 1)
     std::cout << fmt::format("{} tests at 5 %: {:.1f} false alarms are expected\n", tests,
                              0.05 * static_cast<double>(tests));
   if (fewest < 2)
     std::cout << "one run has no scatter: train each arm with three seeds or more\n";
   else if (fewest == 2)
-    std::cout << "two seeds may agree by chance and decide only differences far beyond the 95 % interval; expected 3 "
-                 "or more\n";
+    std::cout
+        << "two seeds may agree by chance: trust only differences far larger than the 95 % half-width; expected 3 "
+           "seeds or more\n";
 }
 
-/// Returns the samples of all curves, extended to the same number of epochs.
+/// Returns the samples of all curves, each up to the last epoch of the longest run.
 std::vector<std::vector<Sample>> all_samples_of(const ComparedArm& arm) {
   std::vector<std::vector<Sample>> curves;
   for (const CurveName& curve : curve_names) curves.push_back(samples_of(arm, curve));
@@ -251,10 +253,10 @@ int compare_command(const CompareArguments& a) {
 }
 
 constexpr const char* compare_help =
-    "Runs that differ only by the seed are one arm; the others are compared with the first arm. A directory that "
+    "Runs that differ only in the seed form one arm; the other arms are compared with the first. A directory that "
     "is not itself a run, such as that of heed sweep, stands for all runs below it. The 95 % interval of a "
-    "difference is t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance of both arms; for accuracies with "
-    "--test-images it is at least p (1 - p) / N, because few seeds often agree by luck. Welch's test uses a "
+    "difference has the half-width t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance of both arms; for accuracies "
+    "with --test-images, s^2 is at least p (1 - p) / N, because few seeds often agree by chance. Welch's test uses a "
     "separate variance for each arm; the paired test uses the seeds that both arms have.";
 
 }  // namespace
@@ -268,7 +270,7 @@ void add_compare(Command program) {
                  {.value = "FIGURE", .one_of = keys_of(figure_names)});
   command.option("--curve", &a.curve, "curve to print by epoch; default: validation_accuracy, or loss if there is none",
                  {.value = "CURVE", .one_of = keys_of(curve_names)});
-  command.option("--test-images", &a.test_images, "number of test images behind an accuracy",
+  command.option("--test-images", &a.test_images, "number of test images per accuracy",
                  {.value = "N", .range = {{1, 1e9}}});
   command.option("-o,--output", &a.output, "draw the curve, too", {.value = "FILE.svg"});
   command.option("--csv", &a.format.csv, "print the curves as CSV");

@@ -20,7 +20,7 @@ bool is_run(const fs::path& directory) {
 }
 
 std::vector<std::string> runs_below(const std::string& directory) {
-  if (is_run(directory)) return {fs::path(directory).lexically_normal().string()};
+  if (is_run(directory)) return {RunPaths(fs::path(directory).lexically_normal().string()).directory};
   std::vector<std::string> found;
   std::error_code error;
   for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
@@ -30,7 +30,7 @@ std::vector<std::string> runs_below(const std::string& directory) {
   return found;
 }
 
-/// Arms of the same name, from two sweeps, are renamed to their directories.
+/// Renames arms that have the same name, as in two sweeps, to the directory of their first run.
 void name_apart(std::vector<ComparedArm>& arms) {
   std::map<std::string, int> count;
   for (const ComparedArm& arm : arms) ++count[arm.name];

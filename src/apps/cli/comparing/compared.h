@@ -25,13 +25,13 @@ struct ComparedArm {
   TableArm table() const;
 };
 
-/// Returns the runs in these directories and their subdirectories, by arm. Throws Error for a directory without runs,
+/// Returns the runs in these directories and below, grouped by arm. Throws Error for a directory without runs,
 /// and for two runs of an arm with the same seed.
 std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories);
 
 std::vector<TableArm> tables_of(const std::vector<ComparedArm>& arms);
 
-/// Returns the settings that differ between arms: by key, a value for each arm, "-" if it has none.
+/// Returns the settings that differ between arms: for each key, the value in each arm, or "-" if an arm has none.
 std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<ComparedArm>& arms);
 
 /// Returns arms_json() of the arms, with their differing settings.
@@ -50,7 +50,7 @@ inline constexpr std::array<CurveName, 4> curve_names{{
     {"accuracy", &EpochRecord::accuracy, true},
 }};
 
-/// Returns the values of the arm's runs by epoch, up to the last epoch of the longest run.
+/// Returns, for each epoch of the longest run, the sample of the values of the arm's runs.
 std::vector<Sample> samples_of(const ComparedArm& arm, const CurveName& curve);
 
 }  // namespace heed::cli

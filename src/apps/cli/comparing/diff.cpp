@@ -34,13 +34,13 @@ int diff_command(const DiffArguments& of) {
   flush_subnormals(false);  // subnormals in files of other programs are not zeros
   const SafetensorsFile a(tensors_of(of.a)), b(tensors_of(of.b));
   const FilesDifference found = compare_files(a, b, of.tolerance);
-  std::string parted;  // position of the metrics' first difference, if any
+  std::string parted;  // clause about the metrics' first difference, if any
   if (std::filesystem::is_directory(of.a) && std::filesystem::is_directory(of.b))
     parted = compare_runs(std::cout, RunPaths(of.a), RunPaths(of.b), of.tolerance);
   const std::string step_a = step_of(a), step_b = step_of(b);
   std::cout << fmt::format("A  {}{}\nB  {}{}\n\n", a.path(), step_a, b.path(), step_b);
   const bool same_step = step_a == step_b || step_a.empty() || step_b.empty();
-  if (!same_step) parted += "the tensors are of different steps; ";
+  if (!same_step) parted += "the tensors are from different steps; ";
   const std::string summary = print_difference(std::cout, found, a, b, of.tolerance);
   const bool equal = found.equal(of.common) && parted.empty();
   std::cout << fmt::format("\n{}: {}{}\n", equal ? "equal" : "different", parted, summary);
@@ -48,13 +48,13 @@ int diff_command(const DiffArguments& of) {
 }
 
 constexpr const char* diff_help =
-    "A and B are runs, of which the last checkpoints are compared, or safetensors files: checkpoints, results of heed "
-    "probe, tensors dumped by another program. Of two runs, settings and metrics are compared, too.\n\n"
-    "Tensors are compared in the order of A's data, which is the order of computation in files of heed; if only B is a "
-    "trace of heed probe, in that of B's. The relative difference of two elements is |a - b| / max(|a|, |b|, 1e-3 of "
-    "the tensor's largest element), in double; ulps are units in the last place of the coarser of the two number "
-    "types. The first tensor that differs by more than rounding is described as by heed gradcheck: A is what B should "
-    "be.\n\n"
+    "A and B are runs, whose last checkpoints are compared, or safetensors files: checkpoints, results of heed probe, "
+    "or tensors dumped by another program. For two runs, settings and metrics are compared, too.\n\n"
+    "Tensors are compared in the order of A's data, which is the order of computation in files of heed; if only B is "
+    "a trace of heed probe, in the order of B's data. The relative difference of two elements is |a - b| / max(|a|, "
+    "|b|, 1e-3 of the tensor's largest element), in double; ulps are units in the last place of the coarser of the "
+    "two number types. The first tensor that differs by more than rounding is described as by heed gradcheck, with A "
+    "taken as correct.\n\n"
     "Exit status: 0 equal within the tolerance, 1 different, 2 bad input.\n\n"
     "  heed diff runs/one runs/another --tolerance 1e-6";
 

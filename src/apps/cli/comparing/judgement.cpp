@@ -12,7 +12,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the compared arms in the order of mention. Throws Error like judge().
+/// Returns the compared arms in the order in which the parts name them. Throws Error as judge() does.
 std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<Part>& parts, const std::string& file) {
   std::vector<std::string> known, names;
   for (const auto& [name, arm] : arms) known.push_back(name);

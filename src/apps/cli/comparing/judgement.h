@@ -10,7 +10,7 @@
 namespace heed::cli {
 
 /// A statement: the difference of two arms exceeds a bound; the difference of two differences (four arms) does; or all
-/// values of one arm are beyond the bound, without a test.
+/// values of one arm are beyond the bound, without a statistical test.
 struct Part {
   std::string text;
   std::vector<std::string> arms;
@@ -21,9 +21,9 @@ struct Part {
 struct JudgedPart {
   Part part;
   Verdict verdict;
-  double value;                               ///< the difference; for one arm, the value nearest to or beyond the bound
+  double value;                               ///< the difference; one arm: the largest (below) or smallest value
   std::optional<Difference> difference = {};  ///< none for one arm
-  std::optional<double> counted = {};         ///< s of counting, if the seeds scatter less
+  std::optional<double> counted = {};         ///< deviation from counting test images, if the seeds scatter less
 
   std::optional<double> half_width() const {
     return difference ? std::optional(difference->half_width()) : std::nullopt;
@@ -47,15 +47,15 @@ struct Judgement {
   /// Returns the verdict for `seeds` seeds per compared arm, at unchanged means and deviations; 0: the runs' seeds.
   Verdict verdict(Index seeds = 0) const;
 
-  /// Returns the seeds after the runs' last one that would decide an undecided claim, with at most `most` seeds in each
-  /// arm altogether; none if these do not suffice.
+  /// Returns the fewest seeds after the runs' last one that would decide an undecided claim, with at most `most` seeds
+  /// in each arm altogether; none if no such number would decide it.
   std::vector<Index> deciding_seeds(Index most) const;
 };
 
-/// Throws Error for a part with an unknown arm, and unless all compared arms have the same seeds, at least three.
+/// Judges all parts. Throws Error for an unknown arm, and unless all compared arms have the same seeds, at least three.
 Judgement judge(const ClaimValues& values, const std::vector<Part>& parts);
 
-/// Returns, for example, "1, 2, 3"; after twelve seeds, the number of the others.
+/// Returns the seeds as text, "1, 2, 3"; after twelve seeds, only the number of the others, "and 5 more".
 std::string few(const std::vector<Index>& seeds);
 
 }  // namespace heed::cli

@@ -53,7 +53,7 @@ struct RunNumber {
   double value;
 };
 
-/// Numbers of a run in order of computation: by step and, within a step, by row and column.
+/// Metrics of a run in the order of computation, by step and index of the metric.
 using RunNumbers = std::map<std::pair<Index, int>, RunNumber>;
 
 RunNumbers metrics_of(const RunPaths& paths) {
@@ -86,7 +86,7 @@ RunNumbers metrics_of(const RunPaths& paths) {
 std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b, double tolerance) {
   const RunNumbers in_a = metrics_of(a), in_b = metrics_of(b);
   print_origins(out, a, b);
-  Index compared = 0, step = 0;  // equal numbers and steps
+  Index compared = 0, step = 0;  // number of equal values, and step of the last of them
   for (const auto& [place, x] : in_a) {
     const auto found = in_b.find(place);
     if (found == in_b.end()) continue;
@@ -95,13 +95,13 @@ std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b
       out << fmt::format("metrics: step {}: {} is {} in A, {} in B, difference {:.2g}; equal values before it: {}\n",
                          place.first, x.name, x.value, y, difference, compared);
       if (place.first > step + 1) out << "metrics.csv lacks the steps between; train.log_steps = true records all\n";
-      out << "to find the operation: on both computers, heed probe model --trace with the same weights, then heed diff "
-             "of the results\n";
-      return fmt::format("the metrics differ from step {}; ", place.first);
+      out << "to find the operation: run heed probe model --trace with the same weights on both computers, then heed "
+             "diff on the results\n";
+      return fmt::format("the metrics differ from step {} on; ", place.first);
     }
     ++compared, step = place.first;
   }
-  out << fmt::format("metrics: all {} values that both runs have agree, up to step {}\n", compared, step);
+  out << fmt::format("metrics: all {} common values agree, up to step {}\n", compared, step);
   const auto steps = [](const RunNumbers& numbers) { return numbers.empty() ? 0 : numbers.rbegin()->first.first; };
   if (steps(in_a) == steps(in_b)) return "";
   out << fmt::format("the metrics of A end at step {}, those of B at step {}\n", steps(in_a), steps(in_b));

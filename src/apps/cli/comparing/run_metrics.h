@@ -9,7 +9,7 @@
 namespace heed::cli {
 
 /// Prints the differing settings and environments, and the first step at which the metrics differ. Returns a clause
-/// about this step, "the metrics part at step 1; "; empty if they are equal.
+/// about this step, "the metrics differ from step 1 on; "; empty if they are equal.
 std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b, double tolerance);
 
 }  // namespace heed::cli

@@ -25,7 +25,7 @@ std::size_t finished(const TableArm& arm) {
   return static_cast<std::size_t>(std::ranges::count(arm.runs, "finished", &TableRun::state));
 }
 
-/// Returns a row for each arm: in text, means with deviations; in CSV, both as numbers.
+/// Returns a table with a row for each arm: means with deviations as text, and both as numbers for CSV.
 Table table_of(const std::vector<TableArm>& arms) {
   Table table;
   table.column("arm", "arm").text("seeds").data({"runs", "finished"});
@@ -83,7 +83,8 @@ void print_notes(std::ostream& out, const std::vector<TableArm>& arms) {
     }
   for (const auto& [version, count] : versions)
     if (version != HEED_VERSION || versions.size() > 1)
-      notes += fmt::format("{} runs are from heed {}\n", count, printable(version));
+      notes += fmt::format("{} from heed {}\n", count == 1 ? "1 run is" : fmt::format("{} runs are", count),
+                           printable(version));
   if (!notes.empty()) out << "\n" << notes;
 }
 

@@ -45,7 +45,7 @@ struct TableFormat {
   bool runs = false;                                 ///< CSV has a line for each run instead of each arm
 };
 
-/// Adds --csv, --json and --markdown.
+/// Adds --csv and --json.
 void add_table_format(Command command, TableFormat& format);
 
 void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const TableFormat& format);

@@ -38,7 +38,7 @@ std::string element_text(const ComparedTensor& tensor, const ElementDifference& 
   return fmt::format("[{}]", fmt::join(place_of(tensor.shape, at.element), ", "));
 }
 
-/// Adds a row; both elements have enough digits to show their difference.
+/// Adds a row that shows both elements with enough digits to see their difference.
 void add_row(Table& table, const char* what, const ComparedTensor& tensor, const ElementDifference& at) {
   const int digits = std::isfinite(at.relative) ? std::clamp(3 - static_cast<int>(std::log10(at.relative)), 6, 17) : 6;
   table.add({what, tensor.name, element_text(tensor, at), fmt::format("{:.{}g}", at.a, digits),
@@ -51,10 +51,10 @@ std::string sufficient_tolerance(double relative) {
   return fmt::format("{:.1e}", std::ceil(relative / unit) * unit);
 }
 
-/// Prints the kind of error of B, if A is correct.
+/// Prints the kind of error in B, with A taken as correct.
 void print_mistake(std::ostream& out, const ComparedTensor& tensor, const SafetensorsFile& a, const SafetensorsFile& b,
                    double tolerance) {
-  constexpr Index most_elements = 1 << 18, longest_axis = 4096;  // larger tensors would take more than seconds
+  constexpr Index most_elements = 1 << 18, longest_axis = 4096;  // larger tensors would take too long
   if (tensor.shape.elements() > most_elements ||
       std::ranges::any_of(tensor.shape, [](Index n) { return n > longest_axis; })) {
     out << fmt::format("  looks  not examined: more than {} elements, or a long axis; dump fewer examples\n",

@@ -22,15 +22,15 @@ struct FilesDifference {
   std::vector<std::string> only_a, only_b;  ///< names in only one of the files
   std::vector<std::string> other_shapes;    ///< "x [2, 3] and [3, 2]"
 
-  /// Returns true if all tensors are within the tolerance; `common` ignores tensors that only one file has, or with
-  /// another shape.
+  /// Returns true if all tensors are within the tolerance; `common` ignores tensors that only one file has, or whose
+  /// shapes differ.
   bool equal(bool common) const;
 };
 
 /// Reads and compares all tensors of two files. Throws Error if they have no tensor in common.
 FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance);
 
-/// Prints the first and the worst tensors, the kind of error of the first, and the numbers of tensors. Returns the
+/// Prints the first and the worst tensor, the kind of error of the first, and the tensor counts. Returns the
 /// closing sentence: "3 of 12 common tensors differ, first x at [0, 1]; --tolerance 1.0e-06 allows them".
 std::string print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
                              const SafetensorsFile& b, double tolerance);

@@ -38,14 +38,14 @@ struct VerdictArguments {
 /// Splits `names` into groups of `each`.
 std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& names, std::ptrdiff_t each,
                                                 const char* option, const char* expected) {
-  require(std::ssize(names) % each == 0, "verdict: {} expects {}, once or repeatedly; found {} words", option, expected,
-          names.size());
+  require(std::ssize(names) % each == 0, "verdict: {} expects {}, once or repeatedly; found {} word{}", option,
+          expected, names.size(), names.size() == 1 ? "" : "s");
   std::vector<std::vector<std::string>> groups;
   for (auto name = names.begin(); name != names.end(); name += each) groups.emplace_back(name, name + each);
   return groups;
 }
 
-/// Returns a number for each of `count` parts; a single given one applies to all, none means 0.
+/// Returns a number for each of `count` parts; a single given number applies to all parts, and no number means 0.
 std::vector<double> numbers_for(std::vector<double> given, std::size_t count, const char* option, const char* of) {
   require(given.empty() || count > 0, "verdict: {} requires {}", option, of);
   if (given.size() <= 1) given.resize(count, given.empty() ? 0 : given[0]);
@@ -106,18 +106,12 @@ Table arm_table(const ClaimArms& arms, const std::vector<std::string>& compared)
   return table;
 }
 
-/// Formats a difference with four decimals and a sign; -0.0000 becomes +0.0000.
-std::string difference_text(double x) {
-  const std::string text = fmt::format("{:+.4f}", x);
-  return text == "-0.0000" ? "+0.0000" : text;
-}
-
-/// Describes the interval of an undecided part: "a may be anything from 0.0027 worse to 0.0427 better than b".
+/// Describes the interval of an undecided part: "..., a is between 0.0027 worse and 0.0427 better than b; ...".
 std::string open_text(const JudgedPart& one) {
   const std::vector<std::string>& arms = one.part.arms;
   const bool two = arms.size() == 2;
   const auto end = [&](double x) {
-    const std::string text = difference_text(x);
+    const std::string text = with_sign(x, 4);
     return text.substr(1) + (text[0] == '-' ? two ? " worse" : " less" : two ? " better" : " more");
   };
   const std::string first = two ? arms[0] : fmt::format("{} over {}", arms[0], arms[1]),
@@ -134,7 +128,7 @@ Table part_table(const std::vector<JudgedPart>& parts) {
   table.column("verdict", "verdict");
   for (const JudgedPart& one : parts) {
     const std::optional<double> half_width = one.half_width();
-    table.add({one.part.text, half_width ? difference_text(one.value) : significant(4)(one.value),
+    table.add({one.part.text, half_width ? with_sign(one.value, 4) : significant(4)(one.value),
                half_width ? fmt::format("± {:.4f}", *half_width) : "not tested", one.value, half_width, one.part.bound,
                name_of(one.verdict)});
   }
@@ -172,8 +166,8 @@ std::string seeds_text(const std::vector<Index>& further, Index most) {
                      condition, few(further));
 }
 
-/// Reads the values of the runs. In directories, only seeds of all compared arms count; adds a line to `notes` for each
-/// other run.
+/// Reads the values of the runs. In directories, only seeds that all compared arms have count; adds a line to `notes`
+/// for each run that does not count.
 ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts, std::string& notes) {
   ClaimValues values{fmt::format("{}", fmt::join(a.given, " ")), a.less, a.test_images};
   if (a.table()) {
@@ -195,7 +189,7 @@ ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& part
   return values;
 }
 
-/// Trains the seeds in the compared arms. Returns false if interrupted.
+/// Trains the compared arms with these seeds. Returns false if interrupted.
 bool train_further(const VerdictArguments& a, const std::vector<std::string>& compared,
                    const std::vector<Index>& seeds) {
   std::vector<ComparedArm> arms = find_arms(a.given);
@@ -255,16 +249,16 @@ constexpr const char* verdict_help =
     "RUNS are directories of runs, such as that of heed sweep: the arms are the sweep's, the values the --figure "
     "of finished runs. Or RUNS is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 to "
     "1, or bits, for each run. The optional column images gives the number of test images of an accuracy; "
-    "'diverged' in the optional column state marks runs. Runs that diverged count as chance. All arms have the "
+    "'diverged' in the optional column state marks runs. A diverged run counts as random prediction. All arms have the "
     "same seeds, three or more; in directories, seeds count if all compared arms have them.\n\n"
     "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance of "
     "the arms, for accuracies on n images at least p (1 - p) / n):\n"
     "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, otherwise undecided\n"
     "  on par within x  the same with -x\n"
     "  more by x        the same as better for (a - b) - (c - d), with s pooled over all four arms\n"
-    "Counts, residuals and ranks are not tested statistically: --below and --above require every value of an arm "
-    "to be there, for any seeds. Options may be repeated: a claim of several parts holds if all do, and does not "
-    "hold if one does not.\n\n"
+    "Counts, residuals and ranks are not tested statistically: --below and --above require every value of an arm to "
+    "be below or above X, whatever its seeds. Options may be repeated: a claim of several parts holds if all do, and "
+    "does not hold if one does not.\n\n"
     "--seeds N lists the further seeds for each arm, up to N seeds in all, that would decide an undecided claim "
     "if means and deviations stayed the same; new runs may change them. --run trains these seeds as heed sweep "
     "does, and judges by all runs.\n\n"
@@ -276,8 +270,7 @@ void add_verdict(Command program) {
   static VerdictArguments a;
   Command command =
       program.command("verdict", "Judge a claim about arms by their runs: holds, does not hold, undecided");
-  command.option("RUNS", &a.given, "directories of runs, a sweep's for example, or a table FILE.csv",
-                 {.required = true});
+  command.option("RUNS", &a.given, "directories of runs, such as a sweep's, or a table FILE.csv", {.required = true});
   command.option("--claim", &a.claim, "the claim, if a table has several", {.value = "NAME"});
   command.option("--figure", &a.figure, "figure of the runs in directories; default: test_accuracy",
                  {.value = "FIGURE", .one_of = claim_figures()});
@@ -291,11 +284,11 @@ void add_verdict(Command program) {
   command.option("--within", &a.within, "tolerated difference of --par; one for all, or one for each",
                  {.value = "X", .range = {{0, 1e9}}});
   command.option("--less", &a.less, "less is better: bits, losses of a table");
-  command.option("--test-images", &a.test_images, "number of test images behind an accuracy, instead of a table's",
+  command.option("--test-images", &a.test_images, "number of test images per accuracy; overrides that of a table",
                  {.value = "N", .range = {{1, 1e9}}});
-  command.option("--seeds", &a.seeds, "list the further seeds, up to N for each arm, that would decide",
+  command.option("--seeds", &a.seeds, "list the further seeds, up to N for each arm, that would decide the claim",
                  {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});
-  command.option("--run", &a.run, "train them, and judge by all runs", {.needs = "--seeds"});
+  command.option("--run", &a.run, "train these seeds, and judge by all runs", {.needs = "--seeds"});
   command.option("--jobs", &a.jobs, "with --run: runs trained side by side, which share the threads; default: 1",
                  {.value = "N", .range = {{1, max_threads}}});
   add_threads(command, a.threads);

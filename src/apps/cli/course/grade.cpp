@@ -1,4 +1,4 @@
-// heed grade: a class's submissions, each in a process of its own.
+// heed grade: grades a class's submissions, each in a separate process.
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/commands.h"
 #include "grade_tables.h"
@@ -50,7 +50,7 @@ class Class {
     students_ = intake_->students();
     if (!options.roster.empty()) roster_ = read_csv(read_text_file(options.roster));
     if (!options.due.empty()) due_ = read_csv(read_text_file(options.due));
-    for (const Lab& lab : all_labs_) late_days(due_, lab.name, 0);  // a wrong date is reported first
+    for (const Lab& lab : all_labs_) late_days(due_, lab.name, 0);  // reports a wrong date before any other problem
     require(options.roster.empty() || roster_.size() > 1,
             "{}: has no students; expected a CSV file with a header of column names", options.roster);
     require(options.student.empty() || std::ranges::find(students_, options.student) != students_.end(),
@@ -74,7 +74,7 @@ class Class {
   }
 
  private:
-  /// Is there a file of the lab, or several of which it is unclear which one counts?
+  /// Returns true if the student handed in a file for the lab, or several of which it is unclear which one counts.
   bool has(const std::string& student, const Lab& lab) const {
     return !intake_->file_of(student, lab.name).empty() ||
            std::ranges::any_of(intake_->not_recognised(),
@@ -101,7 +101,7 @@ class Class {
             file);
   }
 
-  /// Given, or that of the run which was begun here, or a new one.
+  /// Sets the seed to --seed, to that of an earlier run with this output, or to a random one.
   void choose_seed() {
     const std::string file = feedback_ / "run.json";
     if (options_.seed >= 0)
@@ -114,7 +114,7 @@ class Class {
   }
 
   void prepare() {
-    use_threads(1);  // what computes on several cannot be copied
+    use_threads(1);  // fork() copies only the calling thread
     if (!has_landlock())
       std::cerr << "heed: this kernel has no Landlock: submissions can read other files, but not write them\n";
     if (!Confined({"/bin/true"}, {.directory = work_.path()}).is_recorded())
@@ -136,17 +136,20 @@ class Class {
   }
 
   void find_submissions() {
-    for (const std::string& student : students_)
+    for (const std::string& student : students_) {
+      const std::string identity = identity_of(student);
       for (std::size_t i = 0; i < labs_.size(); ++i) {
         const std::string file = intake_->file_of(student, labs_[i].name);
         if (file.empty()) continue;
-        Submission one{student, file, identity_of(student), graders_[i].get(), feedback_ / student / labs_[i].name, ""};
+        Submission one{student, file, identity, graders_[i].get(), feedback_ / student / labs_[i].name, ""};
         one.mark = lab_marks_[i] + " " + one.identity + " " + checksum(one.text());
         submissions_.push_back(std::move(one));
       }
+    }
   }
 
-  /// The identity in the roster, or the student's name.
+  /// Returns the student's identity in the roster; if it has none, the student's name. Names a student without exactly
+  /// one row on stderr.
   std::string identity_of(const std::string& student) const {
     if (roster_.empty()) return student;
     const std::size_t row = roster_row(roster_, student, intake_->number_of(student));
@@ -156,10 +159,10 @@ class Class {
     return identity.empty() ? student : identity;
   }
 
-  /// In a process of its own.
+  /// Grades a submission; runs in a child process.
   int grade_one(const Submission& one) const {
     end_with_confined();
-    setenv("TMPDIR", work_.path().c_str(), 1);  // gone in the end even if this process is not
+    setenv("TMPDIR", work_.path().c_str(), 1);  // the parent removes it even if this process is killed
     const LabResult result = one.grader->grade(one.file, one.identity);
     const Lab& lab = one.grader->lab();
     Json json = json_of(lab, result);
@@ -241,7 +244,7 @@ void add_grade(Command program) {
       {.value = "FILE"});
   command.option("--due", &options.due, "due dates, lines LAB,2026-11-30 18:00 (LAB may be *), for late days",
                  {.value = "FILE"});
-  command.option("--student", &options.student, "grade only this student, again", {.value = "NAME"});
+  command.option("--student", &options.student, "regrade only this student", {.value = "NAME"});
   command.option("--jobs", &options.jobs, "submissions graded side by side; default: the number of cores",
                  {.value = "N", .range = {{1, 256}}});
   command.option("--seed", &options.seed,

@@ -20,15 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the text so that no spreadsheet takes it for a formula.
+/// Returns the text, after an apostrophe if a spreadsheet would take it for a formula.
 std::string no_formula(const std::string& text) { return (text.find_first_of("=+-@") == 0 ? "'" : "") + text; }
 
-/// Writes what reports a class.
+/// Writer of a class's tables, feedback and page of similar submissions.
 class Writer {
  public:
   explicit Writer(const GradedClass& graded) : class_(graded) {}
 
-  /// A row for each student and lab.
+  /// Writes all files; the table of marks has a row for each student and lab. Returns the number of submissions that
+  /// are not graded.
   std::size_t write_table() {
     find_flags();
     ClassResults results{class_.labs, {}};
@@ -65,7 +66,7 @@ class Writer {
   }
 
  private:
-  /// Finds suspicious words and similar submissions; writes the page of pairs.
+  /// Flags suspicious words, calls and similar submissions; writes the page of pairs.
   void find_flags() {
     std::string page;
     for (std::size_t i = 0; i < class_.labs.size(); ++i) {
@@ -139,7 +140,7 @@ class Writer {
     }
   }
 
-  /// The answers to questions in the student's notebooks.
+  /// Returns the answers to questions in the student's notebooks.
   std::string answers_of(const std::string& student) const {
     std::string text;
     for (const QuestionSheet& one : class_.questions) {
@@ -149,7 +150,7 @@ class Writer {
     return text;
   }
 
-  /// Nothing that was handed in is missing without a word.
+  /// Describes a lab without a recognised file, naming the student's files that may belong to it.
   void read_missing(const std::string& student, const std::string& lab, std::string& state, std::string& points) {
     for (const NotRecognised& one : class_.intake.not_recognised()) {
       if (one.student != student || (!one.lab.empty() && one.lab != lab)) continue;

@@ -19,27 +19,27 @@ struct Submission {
   std::string identity;  ///< personal labs are derived from it
   const LabGrader* grader = nullptr;
   std::string place;  ///< path of its feedback, without the extension
-  std::string mark;   ///< checksum of the file and of the lab; a changed one is graded again
+  std::string mark;   ///< checksums of the lab and the file; if one changes, the file is graded again
 
-  /// The text of the file, or why it cannot be read.
+  /// Returns the text of the file, or the reason why it cannot be read.
   std::string text() const;
 
-  /// The stored result, unless the file or the lab has changed since.
+  /// Returns the stored result; none if the file or the lab has changed since.
   std::optional<Json> result() const;
 };
 
 /// A class whose submissions are graded.
 struct GradedClass {
   std::string output;              ///< the table of marks
-  std::filesystem::path feedback;  ///< the directory beside it
+  std::filesystem::path feedback;  ///< the directory of feedback, beside the table
   const Intake& intake;
   const std::vector<Lab>& labs;
-  const std::vector<Submission>& submissions;  ///< by student and lab, in the order of both
+  const std::vector<Submission>& submissions;  ///< ordered by student, then by lab
   const std::vector<QuestionSheet>& questions;
   const CsvRows &roster, &due;
 };
 
-/// Writes all of them. Returns the number of submissions that are not graded.
+/// Writes all files of the class. Returns the number of submissions that are not graded.
 std::size_t write_tables(const GradedClass& graded);
 
 }  // namespace heed::cli

@@ -16,7 +16,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Letters and digits alone, in lower case; bytes of UTF-8 stay.
+/// Returns the letters, digits and non-ASCII bytes of a text, in lower case.
 std::string letters_of(const std::string& text) {
   std::string letters;
   for (const char c : text)
@@ -94,7 +94,7 @@ std::size_t roster_row(const CsvRows& roster, const std::string& name, const std
   const std::string wanted = letters_of(name);
   if (search([&](const std::string& cell) { return letters_of(cell) == wanted; })) return found;
   if (found > 0) return 0;
-  // First and last name in columns of their own.
+  // First and last names may be in separate columns.
   return search([&, previous = std::string()](const std::string& cell) mutable {
     const std::string both = previous + letters_of(cell);
     previous = letters_of(cell);

@@ -15,8 +15,8 @@ struct LabRow {
   std::string state;
   std::optional<double> marks;                       ///< null if nothing was handed in, or it is not graded
   std::string feedback;                              ///< text for the student
-  int late = 0;                                      ///< days after the due date, each begun day counted
-  std::vector<std::pair<std::string, bool>> points;  ///< name, right
+  int late = 0;                                      ///< days after the due date, rounded up
+  std::vector<std::pair<std::string, bool>> points;  ///< name; true if it is right
 };
 
 struct ClassResults {
@@ -28,35 +28,35 @@ struct ClassResults {
   std::vector<Student> students;
 };
 
-/// A table of texts, its first row the names of the columns.
+/// A table of texts; the first row holds the names of the columns.
 using CsvRows = std::vector<std::vector<std::string>>;
 CsvRows read_csv(const std::string& text);
 std::string csv_of(const CsvRows& rows);
 
-/// The row of a student in a roster, an export of Moodle's or Canvas's gradebook or any table with names or numbers:
-/// the one row with a cell that is the name, apart from case, spaces and punctuation, or the number. 0 if there is
+/// Returns the row of a student in a roster, an export of Moodle's or Canvas's gradebook or any table with names or
+/// numbers: the only row with the number or, apart from case, spaces and punctuation, the name. Returns 0 if there is
 /// none, or more than one.
 std::size_t roster_row(const CsvRows& roster, const std::string& name, const std::string& number);
 
-/// The identity of a row for personal labs: the first cell that is not empty of the columns identity, username, ID
+/// Returns the identity of a row for personal labs: the first non-empty cell in the columns identity, username, ID
 /// number, SIS Login ID, SIS User ID. Empty if there is none.
 std::string identity_in(const CsvRows& roster, std::size_t row);
 
-/// A row for each student, a column for each lab, the total, and late days.
+/// Returns a row for each student, with a column for each lab, the total, and the late days.
 CsvRows gradebook(const ClassResults& results);
 
-/// The roster with a column for each lab: Canvas's `LAB (123)` and its row of possible points, the column Grade of
-/// Moodle's grading worksheet if there is one lab, or else a new column.
+/// Returns the roster with a column for each lab: Canvas's `LAB (123)` and its row of possible points, the column Grade
+/// of Moodle's grading worksheet if there is one lab, or else a new column.
 CsvRows filled_roster(const ClassResults& results, CsvRows roster);
 
-/// All feedback for one student.
+/// Returns all feedback for one student.
 std::string feedback_for(const ClassResults& results, const ClassResults::Student& student);
 
-/// By lab: how many handed in, mean, histogram, and the points most missed.
+/// Returns, for each lab, the number of submissions, mean, histogram, and the points most often missed.
 std::string summary_of(const ClassResults& results);
 
-/// The due dates in lines `LAB,2026-11-30 18:00`, local time, of a day without a time its end, for lab `*` of all
-/// others. Returns the days that `time` (seconds since 1970) is late. Throws Error, which quotes the line.
+/// Returns the days, rounded up, that `time` (seconds since 1970) is late. `due` has lines `LAB,2026-11-30 18:00` in
+/// local time; without a time, the day's end is meant, and LAB `*` means all other labs. Throws Error for a wrong date.
 int late_days(const CsvRows& due, const std::string& lab, double time);
 
 }  // namespace heed::cli

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr Index largest_archive = Index{16} << 20;
 
-/// Prints each file of an archive from standard input: its path and content, at most 300 of 1 MB, notebooks of 8 MB.
+/// Python program that sends the paths and contents of an archive's files: at most 300 of 1 MB, notebooks of 8 MB.
 constexpr const char* unpack_program = R"(
 import io, os, struct, sys, tarfile, zipfile
 size, = struct.unpack('<q', sys.stdin.buffer.read(8))
@@ -56,7 +56,7 @@ bool is_archive(const std::string& name) {
   return std::regex_search(name, archive);
 }
 
-/// A file's name without what browsers, Canvas and copying add to it, in lower case with hyphens.
+/// Returns a file's name in lower case with hyphens, without what browsers, Canvas and copying add to it.
 std::string plain_name_of(const std::string& stem) {
   static const std::regex added("( ?\\(\\d+\\)|[-_ ]\\d{1,2}| ?- ?copy|[-_ ]copy|[-_ ]final)+$");
   std::string name = std::regex_replace(lower(stem), added, "");
@@ -96,7 +96,7 @@ std::string Intake::student_called(const std::string& name, const std::string& n
   return at->second;
 }
 
-/// An entry of the class's directory: a student's directory, or a file that names its student.
+/// Takes an entry of the class's directory: a student's directory, or a file that names its student.
 void Intake::take_root(const Path& entry) {
   static const std::regex moodle("(.+)_(\\d+)_assignsubmission_\\w+"), canvas("([^_]+)_(?:LATE_)?(\\d+)_\\d+_(.+)");
   const std::string name = entry.filename();
@@ -168,7 +168,7 @@ void Intake::take_file(const std::string& student, const Path& file, const Path&
     ++notebooks_;
     return;
   }
-  // In a folder called as the lab is, another name will do.
+  // In a folder named after the lab, a file with the right extension may have any name.
   for (const ExpectedFile& one : expected_)
     if (lower(folder) == lower(one.name) && Path(name).extension() == Path(one.file).extension()) return offer(one, 3);
   const auto listed = std::ranges::count(not_recognised_, student, &NotRecognised::student);
@@ -208,7 +208,7 @@ void Intake::list_not_recognised(std::ostream& out, const char* begin) const {
         << ": no notebooks/solutions/questions beside the labs; grade from a checkout of the repository\n";
 }
 
-/// Takes the candidate whose name is closest; lists the others unless they have its content.
+/// Takes the candidate whose name is closest to the expected one; lists the others unless they have the same content.
 void Intake::choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates) {
   std::ranges::stable_sort(candidates, {}, &Candidate::rank);
   const auto content = [](const Candidate& candidate) {

@@ -1,4 +1,4 @@
-// The hand-ins of a class: the file of each student for each lab, however it is named or packed.
+// Submissions of a class: the file of each student for each lab, however it is named or packed.
 #pragma once
 
 #include "src/apps/grading/sandbox/confined.h"
@@ -23,37 +23,37 @@ struct NotRecognised {
   std::string file, remedy;
 };
 
-/// Files by student and name: those of labs, and notebooks. Accepted, where it is clear which lab is meant:
+/// Files of labs and notebooks, by student and name. Accepted forms, if it is clear which lab is meant:
 ///
-///   STUDENT/LAB.h, STUDENT/LAB/LAB.h, and the same deeper down
+///   STUDENT/LAB.h, STUDENT/LAB/LAB.h, and both in deeper directories
 ///   Lab.h, lab_name.py, "lab-name (1).py", lab-1.h, "lab - Copy.h", lab.h.txt
 ///   zip and tar archives with such files
 ///   Moodle's folders:  Jane Doe_1234567_assignsubmission_file/lab.h
 ///   Canvas's files:    doejane_LATE_12345_678910_lab.h
 ///   STUDENT_lab.h and STUDENT.zip beside the folders
 ///
-/// Students whose names differ in case only are one.
+/// Names that differ only in case belong to one student.
 class Intake {
  public:
   Intake(const std::string& directory, std::vector<ExpectedFile> expected);
 
-  /// Sorted.
+  /// Returns the names, sorted.
   const std::vector<std::string>& students() const { return students_; }
 
-  /// The number by which Moodle or Canvas calls the student; empty if there is none.
+  /// Returns the student's number in Moodle or Canvas; empty if there is none.
   std::string number_of(const std::string& student) const;
 
-  /// The file's path; empty if there is none.
+  /// Returns the file's path; empty if there is none.
   std::string file_of(const std::string& student, const std::string& name) const;
 
   const std::vector<NotRecognised>& not_recognised() const { return not_recognised_; }
 
-  /// Prints them, a line each, which begins with `begin`.
+  /// Prints the files that were not recognised, each on a line that begins with `begin`.
   void list_not_recognised(std::ostream& out, const char* begin) const;
 
  private:
   using Path = std::filesystem::path;
-  /// A file that may be a lab's: the lower the rank, the closer its name to what is expected.
+  /// A file that may belong to a lab: the lower the rank, the closer its name to the expected one.
   struct Candidate {
     std::string shown, file;
     int rank;
@@ -75,7 +75,7 @@ class Intake {
   std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
   std::map<std::string, std::map<std::string, std::string>> files_;
   std::vector<NotRecognised> not_recognised_;
-  int notebooks_ = 0;  ///< notebooks whose questions are unknown
+  int notebooks_ = 0;  ///< number of notebooks whose questions are unknown
 };
 
 }  // namespace heed::cli

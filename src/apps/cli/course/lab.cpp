@@ -1,4 +1,4 @@
-// heed lab: labs of a course, as students and instructors use them one by one. A class is graded by heed grade.
+// heed lab: single labs of a course, for students and instructors. heed grade grades a whole class.
 #include "src/apps/cli/shared/commands.h"
 #include "lab_grading.h"
 #include "src/apps/cli/plugins/plugin_compile.h"
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The file, in a lab's directory, that says whose it is.
+/// File in a personal lab's directory that contains the student's identity.
 constexpr const char* identity_file = "student.txt";
 
 struct CheckOptions {
@@ -83,17 +83,17 @@ int new_command(const std::string& name, const std::string& student, const std::
   return ok;
 }
 
-/// The students' page in the directory of notebooks, which a bundle has in the place of the instructor's.
+/// Page for students in the directory of notebooks; a bundle has it instead of the instructor's README.md.
 constexpr const char* student_page = "for-students.md";
 
-/// Copies a file, and lets its owner write to the copy: an installed file may be read-only.
+/// Copies a file and makes the copy writable for its owner, as an installed file may be read-only.
 void copy_writable(const fs::path& from, const fs::path& to) {
   fs::copy_file(from, to);
   fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
 }
 
-/// Everything in a directory that students get: no solutions, no instructor's page, nothing hidden, and nothing that
-/// running the notebooks has left.
+/// Copies a directory for students: without solutions, the instructor's page, hidden files, links, and files written by
+/// running the notebooks.
 void copy_for_students(const fs::path& from, const fs::path& to) {
   if (!fs::is_directory(from)) return;
   fs::create_directories(to);
@@ -107,7 +107,7 @@ void copy_for_students(const fs::path& from, const fs::path& to) {
   }
 }
 
-/// Files beside the directory of notebooks that a notebook or a page links to, such as src/attention/softmax.cpp.
+/// Returns the files outside a directory that its notebooks and pages link to, such as src/attention/softmax.cpp.
 std::set<std::string> linked_files(const fs::path& pages) {
   static const std::regex link("\\]\\(\\.\\./([^)#.][^)#]*)");
   std::set<std::string> files;
@@ -140,7 +140,7 @@ void drop_dead_links(const fs::path& pages) {
   }
 }
 
-/// The notebooks with their labs; the pages and models that they are about; and what else they link to.
+/// Copies the notebooks with their labs, the documentation, the models, and the other files that they link to.
 void copy_course(const fs::path& notebooks, const fs::path& to) {
   const fs::path above = notebooks / "..";
   copy_for_students(notebooks, to / "notebooks");
@@ -205,7 +205,7 @@ int hash_command(const std::string& name, const std::string& point, const std::s
   return ok;
 }
 
-/// Runs in the process of a submission; reads the plugin's path and the question as a message.
+/// Loads a submission in this process and answers a question about it; reads the plugin's path and the question.
 int serve_command() {
   Message message = read_message(0);
   const std::string plugin = message.text();
@@ -248,11 +248,10 @@ void add_lab(Command program) {
   add_check(lab);
   {
     static std::string name, student, output = ".";
-    Command command = lab.command("new", "Make a lab's directory for a student, a personal lab from the identity");
+    Command command = lab.command("new", "Create the directory of a lab, or of a personal lab for a student");
     command.option("LAB", &name, "a lab by name", {.required = true});
     command.option("--student", &student, "the identity that a personal lab is derived from", {.value = "ID"});
-    command.option("-o,--output", &output, "the directory in which the lab's own is made; default: .",
-                   {.value = "DIR"});
+    command.option("-o,--output", &output, "the directory to create it in; default: .", {.value = "DIR"});
     command.action([] { return new_command(name, student, output); });
   }
   {
@@ -273,7 +272,7 @@ void add_lab(Command program) {
   {
     static std::string name, point, answer;
     static Index digits = 3;
-    Command command = lab.command("hash", "Hide an answer for lab.toml");
+    Command command = lab.command("hash", "Print the hash of an answer, for lab.toml");
     command.option("LAB", &name, "a lab by name", {.required = true});
     command.option("POINT", &point, "the name of the point", {.required = true});
     command.option("ANSWER", &answer, "a word, or a number", {.required = true});

@@ -27,7 +27,7 @@ std::string one_line(std::string text) {
   return text.substr(0, 600);
 }
 
-/// Returns heed's output as JSON; runs each command line once.
+/// Runs heed and returns its output as JSON; runs each command line only once.
 const Json& printed(const std::vector<std::string>& arguments, const std::string& where) {
   static std::map<std::vector<std::string>, Json> known;
   const auto [at, is_new] = known.try_emplace(arguments);
@@ -148,7 +148,7 @@ std::string text_of(const Lab& lab, const LabResult& result) {
   std::string text = fmt::format("{}: {}\n{:g} of {:g} marks\n", lab.name, lab.title, result.sum(lab), lab.marks());
   if (!result.problem.empty()) return text + fmt::format("\n{}\n", result.problem);
   const Json json = json_of(lab, result);
-  std::map<std::string, std::string> said;  // by line: the point that it was said of first; a crash is said once
+  std::map<std::string, std::string> said;  // first point of each line; later points, as after a crash, refer to it
   for (const Json& point : json.at("points").items()) {
     const bool right = point.at("marks").number() > 0;
     text += fmt::format("\n{}  {}: {:g} of {:g}\n", right ? "right" : "wrong", point.at("name").text(),
@@ -167,7 +167,7 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
   const std::string where = lab_->directory + "/lab.toml";
   const RandomStream random = RandomStream(seed).derive(lab_->name);
   if (lab_->kind == LabKind::mechanism || lab_->kind == LabKind::personal) {
-    require_compiler();  // no student's fault if there is none
+    require_compiler();  // a missing compiler is not the student's fault
     const bool has_reference = lab_->kind == LabKind::personal || !lab_->reference.empty();
     for (const LabPoint& point : lab_->points) try {
         const PointParts parts = parts_of(point.name);
@@ -237,7 +237,7 @@ LabResult LabGrader::grade_answers(const std::string& source) const {
   return result;
 }
 
-/// The text of the file handed out; empty if the lab has no reference, so that everything may be used.
+/// Returns the text of the file handed out; empty if the lab has no reference, and all of heed may be used.
 std::string LabGrader::handed_out(const std::string& student) const {
   if (lab_->kind == LabKind::personal)
     return stub_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write), personal_name);

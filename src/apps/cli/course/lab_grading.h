@@ -18,15 +18,15 @@ namespace heed::cli {
 /// Returns the directory of labs: notebooks/labs or labs in the working directory, or the installed one.
 std::string labs_place();
 
-/// The lab of this name, or in this directory. Throws Error with the nearest name if there is none.
+/// Returns the lab of this name, or in this directory. Throws Error with the nearest name if there is none.
 Lab find_lab(const std::string& name_or_directory);
 
-/// All labs in a directory, by name.
+/// Returns all labs in a directory, sorted by name.
 std::vector<Lab> labs_in(const std::string& place);
 
 /// The marks of one submission.
 struct LabResult {
-  std::string problem;               ///< why nothing of it could be graded; empty if it was
+  std::string problem;               ///< reason why it could not be graded; empty if it was
   std::vector<Mark> marks;           ///< in the order of the points
   std::vector<std::string> calls{};  ///< system functions that a compiled submission calls
   std::set<std::string> refused{};   ///< kinds of forbidden system calls that it made while it ran
@@ -34,11 +34,11 @@ struct LabResult {
   double sum(const Lab& lab) const;
 };
 
-/// The result as `heed lab check --json` prints it, and as text.
+/// Returns the result as `heed lab check` prints it, with --json or as text.
 Json json_of(const Lab& lab, const LabResult& result);
 std::string text_of(const Lab& lab, const LabResult& result);
 
-/// A lab in one run: hidden inputs are drawn, right answers are worked out.
+/// Grader of a lab's submissions; the constructor draws the hidden inputs and computes the right answers.
 class LabGrader {
  public:
   /// `shared` may be null; it must outlive the object. Throws Error if the lab itself is wrong.
@@ -46,14 +46,14 @@ class LabGrader {
 
   const Lab& lab() const { return *lab_; }
 
-  /// Grades a file that anybody may have written. Throws Error where the grader itself cannot work.
+  /// Grades an untrusted file. Throws SystemError if the grader itself cannot work.
   LabResult grade(const std::string& file, const std::string& student) const;
 
  private:
   /// Throws Error or Refused if nothing can be marked; `result` still names the submission's system calls.
   void grade_mechanism(const std::string& source, const std::string& student, LabResult& result) const;
   std::string handed_out(const std::string& student) const;
-  /// A setting that points are marked with: the lab's options and those in the points' names.
+  /// The reference and the hidden inputs for points with the same options in their names.
   struct Setting {
     OptionValues own;  ///< options in the points' names, "score_grad=hardtanh"
     std::unique_ptr<const Mechanism> reference;

@@ -11,19 +11,19 @@ namespace heed::cli {
 
 namespace {
 
-/// Smallest share of common statements that is reported, and fewest tokens that say anything.
+/// Smallest fraction of common statements that is reported, and fewest tokens of a comparable submission.
 constexpr double least_alike = 0.9;
 constexpr std::size_t fewest_tokens = 40;
 
-/// From this class size on, statements of more than half of the class say nothing.
+/// Smallest class in which statements that more than half of the submissions have are ignored.
 constexpr std::size_t class_size = 6;
 
 const std::set<std::string> keywords{
     "if",  "else", "for", "while", "do",   "return", "break", "continue", "switch", "case", "def",   "in",    "lambda",
     "not", "and",  "or",  "is",    "with", "class",  "try",   "raise",    "const",  "auto", "using", "import"};
 
-/// The tokens of C++ or, with `python`, of Python, without comments. A string is one token; a Python line ends with
-/// ";".
+/// Returns the tokens of C++ or, with `python`, of Python, without comments. A string is one token; a Python line
+/// ends with ";".
 std::vector<std::string> tokens_of(const std::string& text, bool python) {
   std::vector<std::string> tokens;
   const auto is_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
@@ -58,7 +58,7 @@ std::vector<std::string> tokens_of(const std::string& text, bool python) {
   return tokens;
 }
 
-/// A statement without what changes nothing: x += y is x = x + y, n != 3 is n < 3, and operands have no order.
+/// Returns a canonical form: x += y becomes x = x + y, n != 3 and n > 3 become n < 3, and tokens are sorted.
 std::string canonical(std::vector<std::string> words) {
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] != "=") continue;
@@ -77,8 +77,8 @@ std::string canonical(std::vector<std::string> words) {
   return fmt::format("{} ", fmt::join(words, " "));
 }
 
-/// How often each statement occurs, with "n" for each name and "0" for each number. The parts of a loop's head are
-/// statements.
+/// Counts the occurrences of each statement, with "n" for each name and "0" for each number. The parts of a loop's head
+/// are statements.
 std::map<std::string, int> statements_of(const std::string& text, LabKind kind) {
   std::map<std::string, int> statements;
   std::vector<std::string> words;
@@ -112,7 +112,7 @@ std::map<std::string, int> common(const std::map<std::string, int>& a, const std
   return both;
 }
 
-/// Words of a text by which code differs between number types, or reaches out of its process.
+/// Returns the words of a text by which code distinguishes number types, or reaches out of its process.
 std::set<std::string> suspicious_words_in(const std::string& text, bool python) {
   static const std::set<std::string> cpp_words{"is_same",
                                                "is_same_v",

@@ -1,4 +1,4 @@
-// Signs of copying and of trickery in submissions, for the instructor to judge: no marks depend on them.
+// Signs of copying and cheating in submissions, for the instructor to judge: no marks depend on them.
 #pragma once
 
 #include "heed/config/lab.h"
@@ -11,18 +11,18 @@ namespace heed::cli {
 /// Two submissions for a lab that are alike.
 struct SimilarPair {
   std::size_t first, second;
-  double alike;  ///< shared share of their statements, without names, numbers and order; 1: all
+  double alike;  ///< fraction of their statements in common, apart from names, numbers and order; 1: all
 };
 
-/// The pairs among submissions for a lab, the most alike first. Left out are statements of `stub`, the file handed
-/// out, and in a class of six or more those of more than half of it.
+/// Returns the pairs of similar submissions for a lab, the most alike first. Ignores statements of `stub`, the file
+/// handed out, and, in a class of six or more, statements that more than half of the submissions have.
 std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind);
 
-/// The words of a submission by which code differs between number types, or reaches out of its process, if `stub` does
-/// not have them; separated by commas.
+/// Returns the words of a submission, separated by commas, by which code distinguishes number types or reaches out of
+/// its process, except those in `stub`.
 std::string suspicious_words(const std::string& text, const std::string& stub, LabKind kind);
 
-/// A section of a page: both texts side by side.
+/// Returns a section of an HTML page: both texts side by side.
 std::string pair_section(const std::string& title, const std::string& first, const std::string& second);
 
 }  // namespace heed::cli

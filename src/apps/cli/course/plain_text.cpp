@@ -22,7 +22,7 @@ void append_utf8(std::string& text, unsigned code) {
   }
 }
 
-/// `high`: index of the more significant byte in a unit, 1 for little-endian.
+/// Converts UTF-16 to UTF-8; `high` is the index of the more significant byte in a unit, 1 for little-endian.
 std::string from_utf16(const std::string& bytes, std::size_t high) {
   std::string text;
   unsigned lead = 0;
@@ -39,7 +39,7 @@ std::string from_utf16(const std::string& bytes, std::size_t high) {
   return text;
 }
 
-/// Is every byte above 127 part of a sequence of UTF-8?
+/// Returns true if every byte above 127 is part of a UTF-8 sequence.
 bool is_utf8(const std::string& text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto first = static_cast<unsigned char>(text[i++]);

@@ -1,4 +1,4 @@
-// Text as other systems write it.
+// Decoding of text files from any system.
 #pragma once
 
 #include <string>

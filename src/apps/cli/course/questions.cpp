@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A notebook's text: one text, or a list of lines with their ends.
+/// Returns the text of a cell's source: a string, or a list of lines with their ends.
 std::string source_text(const Json& source) {
   return source.visit([](const auto& value) {
     using Value = std::decay_t<decltype(value)>;
@@ -27,7 +27,7 @@ std::string source_text(const Json& source) {
   });
 }
 
-/// Returns an answer without the line that invites to write it, and without spaces around it.
+/// Returns an answer without the prompt line "*Your answer ...", and without spaces around it.
 std::string without_invitation(std::string text) {
   if (text.starts_with("*Your answer")) text.erase(0, std::min(text.find('\n'), text.size()));
   text.erase(0, std::min(text.find_first_not_of(" \r\n"), text.size()));
@@ -35,7 +35,7 @@ std::string without_invitation(std::string text) {
   return text;
 }
 
-/// The answers by id: those of cells with the tag answer-ID.
+/// Returns the answers by id, from the cells with the tag answer-ID.
 std::map<std::string, std::string> answers_of(const Json& notebook) {
   std::map<std::string, std::string> answers;
   for (const Json& cell : notebook.at("cells").items()) {
@@ -48,7 +48,7 @@ std::map<std::string, std::string> answers_of(const Json& notebook) {
   return answers;
 }
 
-/// Returns the lines of a text behind a title, indented; control characters become spaces.
+/// Returns a title and, below it, the lines of a text, indented; control characters become spaces.
 std::string paragraph(const std::string& title, std::string text) {
   std::string lines = "  " + title + "\n";
   while (text.ends_with('\n')) text.pop_back();

@@ -15,11 +15,11 @@ struct QuestionSheet {
   std::string file() const { return notebook + ".ipynb"; }
 };
 
-/// All NOTEBOOK.toml in a directory, by name; none without the directory.
+/// Returns the questions of all NOTEBOOK.toml in a directory, sorted by name; none if the directory is missing.
 std::vector<QuestionSheet> questions_in(const std::string& directory);
 
-/// A section of a student's feedback: for each question a place for marks, the answer in the notebook `file`, rubric,
-/// and model answer.
+/// Returns a section of a student's feedback: for each question a blank for the marks, the answer in the notebook
+/// `file`, the rubric, and the model answer.
 std::string answers_to_mark(const QuestionSheet& questions, const std::string& file);
 
 }  // namespace heed::cli

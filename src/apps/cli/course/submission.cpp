@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr Index megabyte = 1 << 20;
 
-/// The path of a program that is called by name.
+/// Returns the path of a program; searches PATH if only its name is given.
 std::string path_of(const std::string& program) {
   if (program.find('/') != std::string::npos) return fs::absolute(program);
   const char* const path = std::getenv("PATH");
@@ -39,8 +39,8 @@ std::string path_of(const std::string& program) {
        in_quotes(program));
 }
 
-/// The compiler as it is called for submissions: at -O1, which takes half the time, without warnings, and by itself:
-/// what ccache would keep lies where submissions must not write.
+/// Returns the compiler's command for submissions: at -O1, which takes half the time, without warnings, and without
+/// ccache, because submissions must not write to its cache.
 std::vector<std::string> compiler_words(const std::string& include) {
   std::vector<std::string> words = plugin_words(include);
   if (fs::path(words[0]).filename() == "ccache" && words.size() > 1) words.erase(words.begin());
@@ -58,7 +58,7 @@ Confinement for_compiler(const std::string& directory, std::vector<std::string> 
           .readable = std::move(readable)};
 }
 
-/// Does the text have the word as a whole? The empty word is everywhere.
+/// Returns true if the text contains the word as a whole word, or the word is empty.
 bool has_word(const std::string& text, const std::string& word) {
   const auto in_word = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
   for (std::size_t at = 0; (at = text.find(word, at)) != std::string::npos; ++at)
@@ -68,12 +68,12 @@ bool has_word(const std::string& text, const std::string& word) {
   return false;
 }
 
-/// The headers that every mechanism includes, and that of a plugin's record.
+/// Includes of the headers that every mechanism and every plugin needs.
 constexpr const char* base_headers =
     "#include \"heed/attention/mechanism_base.h\"\n#include \"heed/attention/plugin.h\"\n"
     "#include \"heed/kernels/products/gemm.h\"\n";
 
-/// Adds heed's headers that a text includes, by their paths below `include`, and those that these include.
+/// Adds the headers of heed that a text includes, directly or indirectly, as paths below `include`.
 void add_headers(const std::string& include, const std::string& text, std::set<std::string>& found) {
   static const std::regex line("#\\s*include\\s*[<\"](heed/[^>\"]+)[>\"]");
   for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at)
@@ -111,7 +111,7 @@ void require_folders(const std::string& dependencies, const std::vector<std::str
   }
 }
 
-/// Why a compilation failed whose log names no place: limits that a right answer does not meet, or the assembler.
+/// Returns the reason for a failed compilation whose log names no line: the assembler's error, or an exceeded limit.
 std::string reason_without_place(const std::string& log) {
   static const std::regex assembler("\\.s:\\d+: Error: ([^\n]*)"), denied("fatal error: ([^\n]*: Permission denied)");
   std::smatch match;
@@ -120,7 +120,7 @@ std::string reason_without_place(const std::string& log) {
   return "it uses more than 3 GB of memory, or writes more than 64 MB";
 }
 
-/// The last part of a symbol's name: "gemm" for heed::kernels::gemm<float>(...).
+/// Returns the last part of a symbol's name: "gemm" for heed::kernels::gemm<float>(...).
 std::string function_of(const std::string& symbol) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
@@ -192,7 +192,7 @@ void compile_submission(const std::string& header, const std::string& shown, con
     fail("{}: the compiler was stopped: {}", shown, error.what());
   }
   if (status != 0) {
-    // Students see no paths of the grader.
+    // Removes the grader's paths from the message.
     const std::string log = read_file(place / "log");
     std::string error = first_error(log, header, shown);
     if (error.find(": the compiler fails: ") != std::string::npos)
@@ -200,7 +200,7 @@ void compile_submission(const std::string& header, const std::string& shown, con
     for (const std::string& path : {include + "/", place.path() + "/", shared ? shared->include() + "/" : all})
       for (std::size_t at = 0; (at = error.find(path)) != std::string::npos;) error.erase(at, path.size());
     const bool missing = error.find("No such file") != std::string::npos;
-    fail("{}{}", error, missing ? "; an answer may use the includes of the file handed out only" : "");
+    fail("{}{}", error, missing ? "; an answer may use only the includes of the file handed out" : "");
   }
   std::string dependencies = read_file(deps);
   std::ranges::replace(dependencies, '\n', ' ');

@@ -70,29 +70,32 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
   sheet_.rows.push_back(std::move(row));
 }
 
-/// Reduces a row to the chosen heads, or to their mean, and names its columns.
+/// Reduces a row to the chosen heads, or to their mean.
 void DrawnLayers::choose_heads(SheetRow& row, const PictureInfo& info) {
   const Shape& shape = row.weights.shape();
   const Index parts = shape[0], size = shape[1] * shape[2];
-  if (choice_.mean_heads) {
-    row.weights = mean_of_heads(row.weights.view());
-    if (sheet_.columns.empty()) sheet_.columns.push_back(fmt::format("mean of {}s", info.part));
-    return;
-  }
-  if (choice_.heads.empty() || choice_.rollout) {
-    for (Index part = static_cast<Index>(sheet_.columns.size()); part < parts; ++part)
-      sheet_.columns.push_back(choice_.rollout ? info.part : fmt::format("{} {}", info.part, part + 1));
-    return;
-  }
+  if (std::ranges::find(parts_, info.part) == parts_.end()) parts_.push_back(info.part);
+  most_parts_ = std::max(most_parts_, parts);
+  if (choice_.mean_heads) row.weights = mean_of_heads(row.weights.view());
+  if (choice_.heads.empty()) return;
   Tensor<float> chosen(Shape{static_cast<Index>(choice_.heads.size()), shape[1], shape[2]});
-  const bool first = sheet_.columns.empty();
   float* to = chosen.data();
   for (const Index head : choice_.heads) {
     require(head >= 1 && head <= parts, "--head {}: block {} has {} 1 to {}", head, block_, info.part, parts);
     to = std::copy_n(row.weights.data() + (head - 1) * size, size, to);
-    if (first) sheet_.columns.push_back(fmt::format("{} {}", info.part, head));
   }
   row.weights = std::move(chosen);
+}
+
+/// Returns the names of the columns: "head 2", or "head / group 2" if the layers' columns differ.
+std::vector<std::string> DrawnLayers::columns() const {
+  if (choice_.rollout) return {"all heads"};
+  if (choice_.mean_heads) return {fmt::format("mean of {}s", fmt::join(parts_, "s / "))};
+  std::vector<Index> numbers = choice_.heads;
+  for (Index part = 1; choice_.heads.empty() && part <= most_parts_; ++part) numbers.push_back(part);
+  std::vector<std::string> names;
+  for (const Index number : numbers) names.push_back(fmt::format("{} {}", fmt::join(parts_, " / "), number));
+  return names;
 }
 
 std::optional<DrawnLayers::Picture> DrawnLayers::picture_of(const AttentionSite<float>& site) {
@@ -128,7 +131,7 @@ DrawnLayers::Picture DrawnLayers::rollout_of(const AttentionSite<float>& site) {
     for (Index i = 0; i < maps.size(); ++i) mean[i % mean.size()] += maps[i] / static_cast<float>(shape.heads);
   });
   rollout_.add(mean.view());
-  return {{map_name, "Attention through all blocks so far,", PictureAxes::pairs, "all heads"},
+  return {{map_name, "Attention through all blocks so far,", PictureAxes::pairs},
           is_chosen(block_) ? weights_of(PictureAxes::pairs, rollout_.product().view(), shape) : Tensor<float>()};
 }
 
@@ -158,7 +161,7 @@ std::string DrawnLayers::title_of(const PictureInfo& info) const {
   if (!choice_.query.empty()) return fmt::format("{} of patch {} to each patch", info.meaning, choice_.query);
   if (!have_token_.contains(true)) return info.meaning + " to each patch, mean over all queries";
   const std::string title = fmt::format("{} of {} to each patch", info.meaning, choice_.token_name);
-  return have_token_.contains(false) ? title + "; of stages without one, mean over all queries" : title;
+  return have_token_.contains(false) ? title + "; for stages without one, mean over all queries" : title;
 }
 
 void DrawnLayers::finish() {
@@ -166,12 +169,14 @@ void DrawnLayers::finish() {
     require(block >= 1 && block <= block_, "--block {}: this model has blocks 1 to {}", block, block_);
   require(!offered_.empty() || choice_.rollout, "no block of this model has a map or another picture to draw");
   const std::string show = choice_.show.empty() ? map_name : choice_.show;
-  require(
-      choice_.query.empty() || !named_after_ || draws_queries_,
-      "--query {}: '{}' of this model is the same for all patches; omit --query, or choose another picture with --show",
-      choice_.query, named_after_ ? named_after_->name : "");
+  const auto [option, query] =
+      choice_.query.empty() ? std::pair("--token", choice_.token_option) : std::pair("--query", choice_.query);
+  require(query.empty() || !named_after_ || draws_queries_,
+          "{} {}: '{}' of this model is the same for all queries; omit {}, or choose another picture with --show",
+          option, query, named_after_ ? named_after_->name : "", option);
   require(named_after_.has_value(), "--show {}: no block of this model has this picture; expected {}", show,
           fmt::join(offered_, ", "));
+  sheet_.columns = columns();
   sheet_.kind = show;
   sheet_.title = title_of(*named_after_);
 }

@@ -13,7 +13,7 @@
 
 namespace heed::cli {
 
-/// A sheet with a row for each chosen layer, image by image.
+/// Fills a sheet with a row for each chosen layer, image by image.
 class DrawnLayers {
  public:
   struct Choice {
@@ -21,7 +21,8 @@ class DrawnLayers {
     std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; empty: `token`
     Index token = 0;    ///< index of a token before the patches; -1: the mean over the patches
     std::string token_name = "the class token";
-    bool rollout = false;         ///< shows the product of the maps of all layers so far
+    std::string token_option{};   ///< --token, as given
+    bool rollout = false;         ///< shows the product of the maps of all layers up to each
     std::vector<Index> blocks{};  ///< layers, counted from 1; empty: all
     std::vector<Index> heads{};   ///< counted from 1; empty: all
     bool mean_heads = false;      ///< shows the mean over heads
@@ -52,6 +53,7 @@ class DrawnLayers {
   Tensor<float> weights_of(PictureAxes axes, View<const float> numbers, const AttentionShape& shape) const;
   std::string title_of(const PictureInfo& info) const;
   void choose_heads(SheetRow& row, const PictureInfo& info);
+  std::vector<std::string> columns() const;
   bool is_chosen(Index block) const;
 
   Choice choice_;
@@ -59,10 +61,12 @@ class DrawnLayers {
   SheetRow begun_;   ///< common part of the current image's rows
   Index block_ = 0;  ///< index of the last layer, from 1
   AttentionRollout rollout_;
-  std::set<bool> have_token_;               ///< whether layers have the token; pyramids may have both
+  std::set<bool> have_token_;               ///< has true if a layer has the token, false if one lacks it
   std::set<std::string> offered_;           ///< names that --show accepts
   std::optional<PictureInfo> named_after_;  ///< picture named in the title
   bool draws_queries_ = false;              ///< a drawn picture depends on the query
+  std::vector<std::string> parts_;          ///< what the columns of drawn pictures are: "head", "group"
+  Index most_parts_ = 0;                    ///< of a layer, unless heads are chosen
 };
 
 }  // namespace heed::cli

@@ -34,7 +34,7 @@ int eval_model(const EvalArguments& a) {
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
     dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
-  require(source != nullptr, "{}: no images of {} are set aside for validation; --split test, or data.validation=N",
+  require(source != nullptr, "{}: no images of {} are set aside for validation; use --split test or data.validation=N",
           a.source(), trained.experiment.data.name);
   Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
                                       microbatch_of(trained.experiment.train), {.ranks = &started_processes()});
@@ -154,7 +154,7 @@ void add_eval(Command program) {
   add_frozen_options(command, a);
   add_split_option(command, a.split, "images to evaluate");
   command.option("--knn", &a.knn, "classify features by their nearest training images");
-  command.option("--linear", &a.linear, "classify features by a trained linear classifier");
+  command.option("--linear", &a.linear, "classify features with a trained linear classifier");
   command.option("--shots", &a.shots, "classify features by ridge regression on N training images per class",
                  {.value = "N", .range = {{1, 1e6}}});
   command.option("--seeds", &a.seeds, "--shots: number of random draws of the images; default: 3",
@@ -167,8 +167,8 @@ void add_eval(Command program) {
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is "
       "interpolated bicubically. A model with other tensors that depend on the number of tokens is refused.\n\n"
       "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
-      "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all; result of the "
-      "last epoch\n"
+      "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all if fewer; result of "
+      "the last epoch\n"
       "--shots N  standardised features, penalty 1024, bias column 100; mean and deviation over the seeds");
   command.action([] { return eval_command(a); });
 }

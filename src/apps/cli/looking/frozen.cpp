@@ -67,7 +67,7 @@ const Dataset& FrozenFeatures::set(Part part) {
 std::vector<Index> FrozenFeatures::images(Part part) {
   set(part);  // throws an error if data are missing
   std::vector<Index> images = sets_.images(part);
-  require(!images.empty(), "{}: no images of {} are set aside for validation; --split test, or data.validation=N",
+  require(!images.empty(), "{}: no images of {} are set aside for validation; use --split test or data.validation=N",
           arguments_.source(), data().name);
   return images;
 }

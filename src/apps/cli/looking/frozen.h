@@ -11,7 +11,7 @@ namespace heed::cli {
 /// Model and data of frozen features.
 struct FrozenArguments : ModelChoice {
   std::string data, path;
-  Index blocks = 0;  ///< 0: the default for the use
+  Index blocks = 0;  ///< 0: the command's default
   bool pixels = false, untrained = false;
 };
 
@@ -31,7 +31,7 @@ class FrozenFeatures {
 
   const DataConfig& data() const { return trained_.experiment.data; }
 
-  /// Return the split that contains a part, and the part's images. Throw Error if there are none.
+  /// Returns the split that contains a part, or the part's images. Throws Error if there are none.
   const Dataset& set(Part part);
   std::vector<Index> images(Part part);
 

@@ -45,7 +45,7 @@ class Stopwatch {
     writer.append(prompt.back());
   }
 
-  /// Draws the next token by the next number of the stream.
+  /// Draws the next token with the next random number of the stream.
   int draw(Writer<float>& writer, const Sampling& sampling) {
     const bench::Clock::time_point start = bench::Clock::now();
     const int token = writer.draw(sampling, random_.uniform(static_cast<Index>(times_.size())));
@@ -76,7 +76,7 @@ class Stopwatch {
 
  private:
   RandomStream random_;
-  std::size_t given_ = 0;  ///< tokens of prompts
+  std::size_t given_ = 0;  ///< number of prompt tokens
   double prompts_ = 0;     ///< seconds for the prompts
   std::vector<double> times_;
 };
@@ -223,8 +223,8 @@ void add_generate(Command program) {
   command.option("--stats", &a.stats, "print the time per token and the size of the state");
   add_run_choice(command, a);
   command.footer(
-      "A text, prompt and continuation, goes to standard output, byte by byte. Images are resized to the size of "
-      "the training images, without keeping the ratio of their sides.");
+      "Text, the prompt and its continuation, is written to standard output byte by byte. Images are resized to the "
+      "size of the training images, without preserving their aspect ratio.");
   command.action([] { return generate_command(a); });
 }
 

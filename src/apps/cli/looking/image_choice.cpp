@@ -27,7 +27,7 @@ std::optional<int> background_of(const TrainedModel& trained) {
 
 constexpr int white = 255, unlike = 96;
 
-/// Returns true if all pixels are near one level of grey.
+/// Returns true if all pixels are near this level of grey.
 bool is_level(const Image& image, int level) {
   const Image grey = convert(image, {1, image.size.height, image.size.width});
   return std::ranges::all_of(grey.pixels, [=](int x) { return std::abs(x - level) <= unlike; });

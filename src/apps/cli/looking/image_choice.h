@@ -13,7 +13,7 @@ namespace heed::cli {
 /// A data set selected by the options --data, --path and --split.
 struct DataChoice {
   std::string data{}, path{}, split = "test";
-  DataConfig run_data{};  ///< the run's, if its data set is selected
+  DataConfig run_data{};  ///< configuration of the run's data set, if it is selected
 };
 void add_data_choice(Command command, DataChoice& choice, const std::string& which);
 
@@ -48,7 +48,7 @@ std::string label_of(const Dataset& data, Index index);
 /// Reads images for a trained model, at its size and with its channels.
 class ImageReader {
  public:
-  /// `invert`: inverts the brightness.
+  /// `invert`: true to invert the brightness of images.
   ImageReader(const TrainedModel& trained, bool invert);
 
   /// Reads a file; transparent pixels show the common background of the training images, white if there is none. Warns
@@ -59,7 +59,7 @@ class ImageReader {
   Image from_data(const Dataset& data, const DataChoice& choice, Index index) const;
 
  private:
-  /// Loads a file, inverted or not, with the background as it is after that.
+  /// Loads a file and, if `invert`, inverts it; transparent pixels then show the background.
   Image loaded(const std::string& file, bool invert) const;
 
   /// Returns true if the image is invisible on the background and visible when inverted.

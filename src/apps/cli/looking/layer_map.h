@@ -12,17 +12,17 @@ namespace heed::cli {
 /// Returns the patch of a layer's grid that contains the centre of a patch of the first layer's grid.
 Patch patch_in(PatchGrid grid, PatchGrid first, Patch patch);
 
-/// Returns the maps of the layer's first image: map_shape().
+/// Returns the maps of the layer's first image, of shape map_shape().
 Tensor<float> map_of(const AttentionSite<float>& site);
 
-/// Calls `f` with the maps of the layer's first image, consecutively in one buffer: [1, N, M] of each head if the
-/// mechanism computes heads independently, otherwise all at once.
+/// Calls `f` with the maps of the layer's first image: with [1, N, M] for each head in turn, in the same buffer, if
+/// the mechanism computes heads independently; otherwise once with all maps.
 void for_each_map(const AttentionSite<float>& site, const std::function<void(View<const float>)>& f);
 
 /// Attention maps of a layer for one image, all heads.
 class LayerMap {
  public:
-  /// Computes the map of the batch's first image. `class_token`: the first token before the grid is a class token.
+  /// Computes the map of the batch's first image. `class_token`: true if the first token is a class token.
   LayerMap(const AttentionSite<float>& site, bool class_token);
 
   /// Returns true if the layer has maps.

@@ -70,7 +70,8 @@ void choose_token(const std::string& token, const ModelConfig& model, DrawnLayer
   if (token.empty()) return;
   std::vector<std::string> names;
   for (const auto& [name, words] : tokens) {
-    if (name == token) drawn.token = static_cast<Index>(names.size()), drawn.token_name = words;
+    if (name == token)
+      drawn.token = static_cast<Index>(names.size()), drawn.token_name = words, drawn.token_option = token;
     names.push_back(name);
   }
   require(!names.empty(), "--token {}: this model has no tokens before the patches", token);
@@ -140,6 +141,8 @@ int maps_command(MapsArguments& a) {
   if (!a.model.empty() && a.file.empty()) a.file = std::exchange(a.run, "");
   require(a.file.empty() != a.indices.empty(), "maps: expected IMAGE or --index; see heed maps --help");
   constexpr std::size_t most = 100;
+  require(!a.drawn.rollout || (a.drawn.heads.empty() && !a.drawn.mean_heads),
+          "maps: --rollout always takes the mean over the heads; omit --head and --mean-heads");
   require(a.indices.size() <= most, "maps: --index has {} images; expected at most {} on one sheet", a.indices.size(),
           most);
   const std::string output = output_of(a);
@@ -161,11 +164,11 @@ constexpr const char* maps_help =
     "Draws the attention maps of each block (rows) and head (columns) over an image; the rows of several images "
     "follow one another. --block and --head select blocks and heads, --mean-heads draws the mean over the heads.\n\n"
     "A map shows how much each patch contributes to the class token, or, in a model that classifies the mean of "
-    "all tokens, the mean over all queries; with --query, to that patch; with --token, to a distillation token "
+    "all tokens, to the mean over all queries; with --query, to that patch; with --token, to a distillation token "
     "or a register. The weights of tokens before the patches are left out, so a map need not sum to 1. Each map "
     "has a separate scale from 0 to its largest weight, which is printed below it. If any weight is negative, "
     "all scales run from minus to plus the map's largest magnitude. The image is drawn at the model's input "
-    "size; its brightness shows through the colours. A map among channels is drawn as a matrix.\n\n"
+    "size; its brightness shows through the colours. A map between channels is drawn as a matrix.\n\n"
     "--show draws another picture of a mechanism; `heed list NAME` lists them. By default a block without a map "
     "shows the first of these. A block without the named picture has an empty row.\n\n"
     "--beside draws a second model's columns beside the first's: another run or, with --model, other weights, such as "
@@ -180,7 +183,7 @@ void add_maps(Command program) {
   static MapsArguments a;
   Command command = program.command("maps", "Draw a trained model's attention maps over images");
   command.option("RUN", &a.run, "run directory; not with --model");
-  command.option("IMAGE", &a.file, "PNG or JPEG file");
+  command.option("IMAGE", &a.file, "image file");
   add_image_choice(command, a);
   command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the run directory", {.value = "FILE.png"});
   command.option("--block", &a.drawn.blocks, "only these blocks, counted from 1", {.value = "N,...", .commas = true});

@@ -154,7 +154,7 @@ void add_predict(Command program) {
   static PredictArguments a;
   Command command = program.command("predict", "Classify images with a trained model");
   command.option("RUN", &a.run, "run directory; not with --model");
-  command.option("IMAGE", &a.files, "PNG or JPEG files, or directories of them");
+  command.option("IMAGE", &a.files, "image files, or directories of them");
   add_image_choice(command, a);
   command.option("-o,--output", &a.out, "for a dense model: the picture to write", {.value = "FILE.png"});
   command.option("--top", &a.top, "number of classes to show", {.range = {{1, 1'000'000}}});

@@ -32,7 +32,7 @@ constexpr std::array<Start, 3> starts{
     {{NewtonStart::damped, "damped"}, {NewtonStart::plain, "plain"}, {NewtonStart::backtrack, "backtrack"}}};
 
 constexpr double threshold = 1e-3;  // residual below which the table counts a matrix as converged
-constexpr Index paper_steps = 20;   // of the paper's Figure 4
+constexpr Index paper_steps = 20;   // steps in the paper's Figure 4
 
 /// Matrix A of one image and head, and the iteration on it from each start.
 struct MatrixResidual {
@@ -61,7 +61,7 @@ void add_matrices(const AttentionSite<float>& site, Index block, Index iteration
   std::vector<MatrixResidual> measured(grams.size() * static_cast<std::size_t>(heads));
   parallel_for(static_cast<Index>(measured.size()), [&](Index i) {
     const Tensor<float>& gram = grams[static_cast<std::size_t>(i / heads)];
-    const Index m = gram.shape()[1];  // fewer for sequences shorter than the landmarks
+    const Index m = gram.shape()[1];  // smaller for sequences shorter than the number of landmarks
     measured[static_cast<std::size_t>(i)] = measure(m, iterations, gram.data() + i % heads * m * m);
   });
   for (std::size_t i = 0; i < measured.size(); ++i)
@@ -141,7 +141,7 @@ void print(const Residuals& residuals, const std::string& examples, Index iterat
           converged[s] += curve[paper_steps] < threshold;
   }
   if (iterations < paper_steps) return;
-  std::cout << fmt::format("below {} after {} steps, number of {} matrices:", threshold, paper_steps, total);
+  std::cout << fmt::format("below {} after {} steps, of {} matrices:", threshold, paper_steps, total);
   for (std::size_t s = 0; s < starts.size(); ++s) std::cout << fmt::format(" {} {}", starts[s].name, converged[s]);
   std::cout << "\n";
 }
@@ -162,8 +162,8 @@ int residual_command(const ResidualArguments& a) {
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
     if (site.mechanism.inverse()) add_matrices(site, block, a.iterations, residuals);
   });
-  require(!residuals.empty(), "{}: the mechanism is {}; expected one that inverts a matrix: {}", a.run,
-          trained.experiment.attention.mechanism[0], inverting_settings());
+  require(!residuals.empty(), "{}: the mechanism, {}, inverts no matrix with its options; expected one that does: {}",
+          a.run, trained.experiment.attention.mechanism[0], inverting_settings());
   const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
   write_file(output, residual_csv(residuals, a.iterations));
   const char* const noun = holds_sequences(trained.experiment.data) ? "sequences" : "images";

@@ -46,7 +46,7 @@ struct BlockSpectrum {
   bool of_channels = false;
   std::vector<std::array<HeadSpectrum, matrices>> heads{};
 
-  /// With fewer keys than queries, no identity can be added.
+  /// Returns the forms to measure: the identity can only be added to square maps.
   std::vector<Form> forms() const { return rows == columns ? std::vector{plain, with_identity} : std::vector{plain}; }
   std::string size() const { return rows == columns ? fmt::format("{}", rows) : fmt::format("{} x {}", rows, columns); }
 };
@@ -129,7 +129,7 @@ int spectrum_command(const SpectrumArguments& a) {
 }
 
 constexpr const char* spectrum_help =
-    "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of their sum "
+    "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of the sum of all "
     "(Shu et al., Adder attention, Section 3.2.2). Each map is measured with and without the identity added, "
     "whichever of the two the model uses; a map of fewer keys than queries is not square, and is measured "
     "without it. The file has a line for each matrix, block, head and index, with means over the images of the "
@@ -140,7 +140,7 @@ constexpr const char* spectrum_help =
 
 void add_spectrum(Command program) {
   static SpectrumArguments a;
-  Command command = program.command("spectrum", "Singular values of a trained model's attention maps");
+  Command command = program.command("spectrum", "Measure the singular values of a trained model's attention maps");
   command.option("RUN", &a.run, "run directory", {.required = true});
   command.option("--images", &a.images, "number of test images, from the first; default: 500, or all if fewer",
                  {.value = "N", .range = {{1, 1'000'000}}});

@@ -42,8 +42,8 @@ void add_bench(Command program) {
                  {.one_of = {"train", "infer", "write"}});
   add_threads(command, a.threads);
   command.option("--seconds", &a.seconds,
-                 "how long to measure; default 8. Without MODEL: each model, default 1; "
-                 "limits, kernels and the models of --only times a tenth of it",
+                 "how long to measure; default 8. Without MODEL: for each model, default 1; "
+                 "limits, kernels and the models of --only times take a tenth of this",
                  {.range = {{0.001, 86'400}}});
   command.option("--profile", &a.profile, "print the time of training steps by operation");
   command.option("--scaling", &a.scaling,
@@ -63,7 +63,7 @@ void add_bench(Command program) {
   command.option(
       "--shares", &a.shares,
       "without MODEL: print, as one JSON object for --compare, the share of its limit that each kernel reaches");
-  command.option("--json", &a.json, "one JSON object");
+  command.option("--json", &a.json, "print one JSON object");
   command.action([] { return bench_command(a); });
 }
 

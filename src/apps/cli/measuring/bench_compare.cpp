@@ -18,7 +18,7 @@ namespace {
 
 using bench::Measurement;
 
-/// Returns the measurements in a result. Throws Error if it is not one.
+/// Returns the measurements in the output of heed bench --json. Throws Error for other JSON.
 std::vector<Measurement> measurements_in(const Json& result) {
   if (result.contains("img_s")) {
     const auto number = [&](const char* key) { return result.at(key).number(); };

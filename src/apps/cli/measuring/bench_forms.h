@@ -96,7 +96,7 @@ class Baseline {
   /// Returns true if a kernel reaches less than nine tenths of its recorded fraction; false if the file has none.
   bool lost(const bench::KernelResult& kernel) const;
 
-  /// Returns a line for each such kernel, and one if the file is from another CPU.
+  /// Returns a line for each kernel for which lost() is true, and one if the file is from another CPU.
   std::vector<std::string> warnings(const SuiteResult& result) const;
 
  private:

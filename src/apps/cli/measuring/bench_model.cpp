@@ -52,7 +52,7 @@ struct Measured {
   double divisible = 0;       ///< fraction of a step that 32 threads can share
 };
 
-/// Profiles at most ten calls, or fewer if they take `seconds`.
+/// Calls f up to ten times, or until `seconds` have passed. Returns the number of calls.
 template <class F>
 Index profile_calls(double seconds, const F& f) {
   const bench::Clock::time_point start = bench::Clock::now();

@@ -69,7 +69,8 @@ void print_suite(const SuiteResult& result) {
   std::cout << environment_line() << "\n\n";
   table_of(result.limits).print(std::cout);
   std::cout
-      << "\nlargest of short repetitions; gemm counts multiplications and additions, l1 and clamp terms of a sum\n";
+      << "\nrates are the largest of short repetitions; gemm counts multiplications and additions, l1 and clamp count "
+         "terms of a sum\n";
   if (!result.kernels.empty()) {
     std::cout << "\n";
     table_of(result.kernels).print(std::cout);
@@ -88,7 +89,7 @@ void print_suite(const SuiteResult& result) {
            "ms by operation: of a training step, all threads added up; the longest four, --json has all\n";
   }
   if (result.times)
-    std::cout << fmt::format("\ntimes of {} kinds of operations: --json has them, heed cost --time takes them\n",
+    std::cout << fmt::format("\ntimes of {} kinds of operations: --json prints them, heed cost --time reads them\n",
                              result.times->forward.size());
 }
 

@@ -48,8 +48,8 @@ struct Network {
 constexpr Network networks[] = {{"1 Gbit/s", 1e9, 50e-6}, {"10 Gbit/s", 1e10, 20e-6}, {"100 Gbit/s", 1e11, 3e-6}};
 
 /// Returns the milliseconds of the exchanges in a step. Each process sends 2 n (1 - 1/P) bytes in 2 log2 P sequential
-/// messages; losses and the decision to continue are two messages of a few bytes on each of log2 P levels, and so is
-/// each of the norms' `sums` over the batch.
+/// messages. On each of log2 P levels, losses and the decision to continue are two messages of a few bytes, and each of
+/// the norms' `sums` over the batch is one.
 double exchange_ms(const Network& network, Index bytes, Index sums, int processes) {
   const double levels = std::log2(processes), messages = static_cast<double>(4 + sums) * levels;
   return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
@@ -175,7 +175,7 @@ void print_predicted(const Work& work, int threads, const std::string& unit) {
   std::cout << "\n";
   table.print(std::cout);
   std::cout << fmt::format(
-      "\npredicted, a process on each host, gradients of {:.1f} MB; docs/processes.md has the model\n",
+      "\npredicted for one process on each host and gradients of {:.1f} MB; docs/processes.md describes the model\n",
       static_cast<double>(work.bytes) / (1 << 20));
 }
 
@@ -209,7 +209,7 @@ int bench_scaling(const BenchArguments& given) {
   for (const int count : {2, 4})
     if (count <= lanes.count && !launch_words(count).empty()) by_processes.push_back(measure_setup(a, batch, count, 1));
   if (by_processes.empty())
-    std::cout << "several processes: not in this build; make MPI=1 builds one\n";
+    std::cout << "several processes: this build has no MPI; build with make MPI=1\n";
   else
     print_processes(one, by_processes, Work(one, streamed, lanes.count, batch));
   // Predictions assume on each host the number of threads that was fastest here.

@@ -110,13 +110,14 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
   printed.print(std::cout);
   std::cout << fmt::format(
       "\nmost of it               {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"
-      "activations              {}B kept for the backward pass of a batch of {}\nenergy                   {}\n"
-      "memory                   not part of energy: what moving the bytes takes, were all of them to come from",
+      "activations              {}B kept for the backward pass of a batch of {}\nenergy                   {}\n",
       dominating(rows, table, total.counts), grouped(model.parameters), grouped(attention_exponentials(model)),
       si(static_cast<double>(model.kept * table.number_bytes * query.batch)), query.batch, energy_note(table, kinds));
+  if (!table.memory.empty())
+    std::cout << "memory                   not part of energy: that of moving the bytes, if all of them came from";
   for (const EnergyFigure& memory : table.memory)
     std::cout << fmt::format(" {} ({} pJ/B)", printable(memory.of), memory.pj);
-  std::cout << "\n";
+  if (!table.memory.empty()) std::cout << "\n";
 }
 
 int cost_command(const CostArguments& a) {
@@ -124,9 +125,14 @@ int cost_command(const CostArguments& a) {
   require(a.model.empty() || a.compare.empty(), "cost: {} and --compare exclude each other", in_quotes(a.model));
   if (a.time) return time_command(a);
   require(a.measured.empty(), "cost: --measured requires --time");
+  const bool several = !a.compare.empty() || !a.attention.empty();
+  require(a.operations.empty() || (!several && a.scale.empty() && a.energy.empty() && a.convention.empty() &&
+                                   a.pass.empty() && a.by.empty() && a.batch == 0 && !a.json),
+          "cost: --operations combines with MODEL and --set only");
+  require(a.by.empty() || (a.scale.empty() && (!several || a.json)), "cost: --by requires one model, or --json");
   const EnergyTable table = a.energy.empty() ? default_energy_table() : load_energy_table(a.energy);
   if (!a.scale.empty()) return scale_command(a, table);
-  if (!a.compare.empty() || !a.attention.empty()) return compare_command(a, table);
+  if (several) return compare_command(a, table);
   const std::unique_ptr<Model> model = make_model(load_experiment(a.model, a.sets));
   if (!a.operations.empty()) {
     (a.operations == "dot" ? write_dot : write_trace)(std::cout, trace_of(*model, true), &model->parameters());
@@ -171,8 +177,10 @@ std::string energy_note(const EnergyTable& table, const std::vector<CountKind>& 
     else
       prices.push_back(fmt::format("{} {} pJ", kind.name, figure->pj));
   }
-  return fmt::format("{}: {}{}", printable(table.name), fmt::join(prices, ", "),
-                     free.empty() ? "" : fmt::format("; {} without a price, counted as 0", fmt::join(free, ", ")));
+  std::vector<std::string> parts;
+  if (!prices.empty()) parts.push_back(fmt::format("{}", fmt::join(prices, ", ")));
+  if (!free.empty()) parts.push_back(fmt::format("{} without a price, counted as 0", fmt::join(free, ", ")));
+  return fmt::format("{}: {}", printable(table.name), fmt::join(parts, "; "));
 }
 
 std::string pass_words(const CostArguments& a) {
@@ -207,7 +215,7 @@ void add_cost(Command program) {
                  "list the operations of a training example's forward pass, as recorded by the tape: one line each "
                  "with shapes and cost, or a graph for Graphviz",
                  {.one_of = {"list", "dot"}});
-  command.option("--json", &a.json, "one JSON object");
+  command.option("--json", &a.json, "print one JSON object");
   command.action([] { return cost_command(a); });
 }
 

@@ -49,6 +49,12 @@ Counts attention_counts(const std::vector<CostRow>& layers) {
 
 }  // namespace
 
+void require_one_resolution(const ModelConfig& model) {
+  require(family_called(model.family) & (vit | xcit),
+          "cost: --scale, and --time with --attention, require models of one resolution, vit or xcit; found {}",
+          model.family);
+}
+
 Scale scale_of(const std::string& text, const ModelConfig& model) {
   const std::size_t equals = text.find('='), dots = text.find("..");
   const std::string key = text.substr(0, equals);
@@ -146,7 +152,7 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
   written.data({"energy_pj", "attention_energy_pj", "bytes", "activation_bytes"});
   for (const NamedModel& model : models_of(a)) {
     Experiment x = model.experiment;
-    require(!x.model.is_staged(), "cost: --scale requires models of one resolution; {} has stages", model.name);
+    require_one_resolution(x.model);
     const ModelConfig base = x.model;
     const Scale scale = scale_of(a.scale, base);
     for (const Index size : scale.sizes) {

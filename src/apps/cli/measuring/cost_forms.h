@@ -17,7 +17,7 @@ struct CostArguments {
   bool json = false, time = false;
 };
 
-/// Returns the query of the arguments.
+/// Returns the convention, pass, grouping and batch size that the arguments select.
 CostQuery query_of(const CostArguments& a);
 
 /// Describes the arguments' pass in words.
@@ -44,7 +44,10 @@ int scale_command(const CostArguments& a, const EnergyTable& table);
 /// Predicts a model's time on the host described by a file of measurements.
 int time_command(const CostArguments& a);
 
-/// Sizes of --scale: for "tokens=49..4096" the sides of square grids of patches, for "dim" multiples of the number of
+/// Throws Error unless all tokens of the model are patches of one grid, whose size --scale can change.
+void require_one_resolution(const ModelConfig& model);
+
+/// Sizes of --scale: for "tokens=49..4096" the patch counts of square grids, for "dim" multiples of the number of
 /// heads; each about a sixth larger than the previous. Throws Error if there are none.
 struct Scale {
   bool tokens = false;

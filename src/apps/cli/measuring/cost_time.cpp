@@ -132,8 +132,7 @@ struct AtTokens {
 };
 
 std::vector<AtTokens> over_tokens(const bench::TimeModel& model, const CostArguments& a, Experiment x) {
-  require(family_called(x.model.family) & (vit | xcit),
-          "cost: --time --attention or --scale requires models of one resolution, vit or xcit, not {}", x.model.family);
+  require_one_resolution(x.model);
   const ModelConfig base = x.model;
   const Scale scale = scale_of(a.scale.empty() ? "tokens=16..4096" : a.scale, base);
   require(scale.tokens, "cost: --time --scale expects tokens=FROM..TO, not {}", in_quotes(a.scale));
@@ -146,7 +145,8 @@ std::vector<AtTokens> over_tokens(const bench::TimeModel& model, const CostArgum
   return points;
 }
 
-/// Describes where `second` is faster than `first`: "from 196 tokens", "from the first on", "not up to 4096 tokens".
+/// Returns the sizes at which `second` is faster than `first`: "from 196 tokens", "at all sizes from 16 to 4096
+/// tokens", "not up to 4096 tokens".
 std::string overtaking(const std::vector<AtTokens>& first, const std::vector<AtTokens>& second,
                        double AtTokens::*rate) {
   std::size_t from = first.size();
@@ -210,7 +210,7 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
 
 int time_command(const CostArguments& a) {
   require(
-      a.convention.empty() && a.pass.empty() && a.by.empty() && a.energy.empty(),
+      a.convention.empty() && a.pass.empty() && a.by.empty() && a.energy.empty() && a.operations.empty(),
       "cost: --time combines with MODEL, --set, --batch, --measured, --compare, --attention, --scale and --json only");
   const bench::TimeModel model = time_model_of(a);
   if (!a.compare.empty() || !a.attention.empty() || !a.scale.empty()) return compare_times(a, model);

@@ -89,8 +89,8 @@ void measure_sizes(const ScalingArguments& a, MeasuredMechanism& one) {
   for (const Index tokens : a.tokens) {
     const double needed = in_megabytes(scaling_bytes(*one.mechanism, a.dim, a.heads, tokens));
     if (needed > static_cast<double>(a.max_megabytes))
-      one.skipped.emplace_back(tokens,
-                               fmt::format("needs at least {:.0f} MB; --max-memory is {}", needed, a.max_megabytes));
+      one.skipped.emplace_back(
+          tokens, fmt::format("needs at least {:.0f} MB; --max-memory is {}", std::ceil(needed), a.max_megabytes));
     else
       one.sizes.push_back(measure_scaling(*one.mechanism, a.dim, a.heads, tokens, a.seconds, resident));
   }

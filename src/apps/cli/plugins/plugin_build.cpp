@@ -1,4 +1,4 @@
-// Recompiled if the flags or any public header change: a file written by make contains them.
+// Compiler flags and headers' checksum of this build, from a file that make rewrites if they change.
 #include "plugin_compile.h"
 
 #include "heed/io/file.h"

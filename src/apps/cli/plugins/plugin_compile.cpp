@@ -33,7 +33,7 @@ std::vector<std::string> words_of(const std::string& text) {
 std::string headers_of_program() {
   const fs::path include = program_file().parent_path().parent_path() / "include";
   require(fs::exists(include / "heed/attention/plugin.h"),
-          "plugin: heed's headers are missing in {}, beside this program", include.string());
+          "plugin: heed's headers are missing from {}, beside this program", include.string());
   const std::string found = checksum_of_headers(include), expected = program_build().headers;
   require(found == expected, "plugin: the headers in {} differ from those that built this program; rebuild it",
           include.string());
@@ -61,7 +61,7 @@ std::vector<std::string> plugin_words(const std::string& include) {
   const char* const other = std::getenv("CXX");
   std::vector<std::string> words = words_of(other && *other ? other : program_build().compiler);
   for (const std::string& flag : words_of(program_build().flags)) words.push_back(flag);
-  // Hidden symbols, so that a class with the name of one of heed's calls its own functions.
+  // Symbols are hidden, so that a class with the same name as one of heed's calls its own functions.
   words.insert(words.end(), {"-fPIC", "-fvisibility=hidden", "-fmax-errors=1", "-fno-diagnostics-show-caret",
                              "-fno-diagnostics-show-option", "-fdiagnostics-color=never", "-I" + include});
   return words;

@@ -22,7 +22,7 @@ std::string checksum_of_headers(const std::string& directory);
 /// Returns the directory of heed's headers: beside the checkout's build directory, or beside the prefix's bin.
 std::string headers_of_program();
 
-/// Returns the single translation unit: the header, and the record that the program looks up.
+/// Returns the text of a plugin's translation unit: the header, and the record that the program looks up.
 std::string plugin_unit(const std::string& header, const std::vector<std::string>& classes);
 
 /// Returns the compiler, from CXX or the program's build, and the flags of every plugin.
@@ -35,8 +35,8 @@ int run_to_files(std::vector<std::string> words, const std::string& output, cons
 /// compiler, LINE is the line of `header` that led there, if the compiler reports it.
 std::string first_error(const std::string& log, const std::string& header, const std::string& shown);
 
-/// Returns the compiler's warnings about `header` itself as such lines, without the repetitions for each number type of
-/// a template.
+/// Returns the compiler's warnings about `header` itself in the same form, without the repetitions of a template's
+/// warnings for each number type.
 std::vector<std::string> warnings_of(const std::string& log, const std::string& header, const std::string& shown);
 
 }  // namespace heed::cli

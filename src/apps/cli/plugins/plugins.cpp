@@ -126,7 +126,7 @@ void check_entry(const std::string& file, const MechanismEntry& entry) {
   }
 }
 
-/// Absolute, since dlopen searches system directories for a name without a directory.
+/// Returns the absolute path, since dlopen searches system directories for a name without a directory.
 std::string absolute(const std::string& file) {
   std::error_code error;
   const fs::path path = fs::weakly_canonical(file, error);
@@ -145,7 +145,7 @@ std::vector<std::string>& loaded() {
 std::vector<std::string> load_plugin(const std::string& file, const std::string& name) {
   const std::string path = absolute(file);
   if (std::ranges::find(loaded(), path) != loaded().end()) return {};
-  // Lazy at first: a plugin for another heed may lack functions, and the record gives a better error.
+  // Lazy at first: a plugin for another heed may need functions that this one lacks; the record gives a better error.
   const PluginRecord& record = record_of(open_library(path, name, RTLD_LAZY), name);
   open_library(path, name, RTLD_NOW);
   const std::string sum = checksum(read_file(path));

@@ -1,4 +1,4 @@
-// heed gradcheck.
+// heed gradcheck: checks of gradients, memory accesses and stated costs.
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/table.h"
 
@@ -80,7 +80,7 @@ int gradcheck_command(const std::vector<std::string>& names, bool explain, bool 
   for (const CheckCase& c : cases)
     if (asked_for(c) && c.memory_faults)
       for (const std::string& fault : c.memory_faults()) {
-        if (!json) std::cout << fault << " (" << c.name << ")" << std::endl;  // at once: the next may crash
+        if (!json) std::cout << fault << " (" << c.name << ")" << std::endl;  // flushed, since the next case may crash
         found.faults.push_back({c.name, fault});
         faulty.insert(subject_of(c.name));
       }

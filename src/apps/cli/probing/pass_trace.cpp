@@ -9,14 +9,14 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns a step's name by its operation's: step "S" of "blocks.0.attn/softmax" is "blocks.0.attn/S".
+/// Returns the name of an operation's step: step "S" of "blocks.0.attn/softmax" is "blocks.0.attn/S".
 std::string step_name(const std::string& operation, const std::string& step) {
   const std::size_t slash = operation.rfind('/'), count = operation.find('#', slash == std::string::npos ? 0 : slash);
   return (slash == std::string::npos ? "" : operation.substr(0, slash + 1)) + step +
          (count == std::string::npos ? "" : operation.substr(count));
 }
 
-/// Returns true if the operation is all of its layer: without other operations, inner layers or a residual.
+/// Returns true if the operation is the whole layer: there are no other operations, inner layers or a residual.
 bool is_whole_layer(const TraceEntry& entry, const std::vector<TraceEntry>& all) {
   const auto of_layer = std::ranges::count_if(all, [&](const TraceEntry& other) {
     return other.layer == entry.layer || other.layer.starts_with(entry.layer + ".");
@@ -85,7 +85,7 @@ void PassTrace<T>::add_map(View<const T> values) {
 
 template <class T>
 void PassTrace<T>::write(const std::string& path, const std::string& step) {
-  if (backward_) add_steps();                 // other steps are from computing the map, after the pass
+  if (backward_) add_steps();                 // without a backward pass, later steps come from computing the map
   std::map<std::string, std::string> layers;  // by the names of their only operations
   for (const TraceEntry& entry : operations_)
     if (is_whole_layer(entry, operations_) && std::ranges::count(gradients_, entry.layer, &Entry::name) == 0)

@@ -42,7 +42,7 @@ class PassTrace final : public TensorObserver<T> {
     const char* suffix;  ///< ".out" or ".grad"
     Tensor<T> values;
   };
-  /// Matrices of a step: images, heads, rows.
+  /// Matrices of a step, by image, head and row.
   struct Step {
     std::string name;
     Index heads, rows, columns;

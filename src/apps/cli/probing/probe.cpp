@@ -184,7 +184,7 @@ void probe_linear(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& res
 
 /// A probed model.
 struct ProbedModel {
-  bool training = false;  ///< batch norm uses the batch's statistics and updates the running ones
+  bool training = false;  ///< true: batch norm uses the batch's statistics and updates the running ones
   Experiment experiment;
   std::unique_ptr<Model> model;
 
@@ -267,15 +267,15 @@ const Probe attention_probe{
     .traces = true,
     .sets = "an option of the mechanism; repeatable",
     .contract =
-        "IN   q [B,H,N,D], k [B,H,M,D], v [B,H,M,E], as far as the mechanism takes them; its own tensors and buffers "
-        "by name, as `heed list NAME` shows them; grad_out [B,H,N,E], the gradient of the result, if gradients are "
-        "wanted; gumbel, where the mechanism draws random numbers, with mode=train or where it is given.\n"
+        "IN   q [B,H,N,D], k [B,H,M,D], v [B,H,M,E], those that the mechanism takes; its parameters and buffers by "
+        "name, as `heed list NAME` shows them; grad_out [B,H,N,E], the gradient of the result, if gradients are "
+        "wanted; gumbel, if the mechanism draws random numbers: required with mode=train, otherwise optional.\n"
         "OUT  out [B,H,N,E]; with grad_out also grad.q, grad.k, grad.v and grad.NAME of each trainable tensor, in "
-        "their shapes; map [B,H,N,M] where the mechanism has one ([B,H,D,D] among channels).\n"
+        "their shapes; map [B,H,N,M] if the mechanism has one ([B,H,D,D] between channels).\n"
         "B images, H heads, N queries, M keys, D and E channels. Sizes such as a rank are read from the tensors. "
         "--grid HxW says that the N tokens are H x W patches; one more is a class token in front. --set takes the "
-        "mechanism's options, mode=train or eval (default), and cls=true or false: is there a class token, without "
-        "--grid.\n\n"
+        "mechanism's options, mode=train or eval (default), and, without --grid, cls=true or false for a class "
+        "token.\n\n"
         "  heed probe attention --mechanism softmax in.safetensors out.safetensors",
     .run = {probe_attention<float>, probe_attention<double>},
 };
@@ -300,7 +300,7 @@ const Probe model_probe{
     .summary = "logits, loss and gradients of a model",
     .probed = Probed::model,
     .traces = true,
-    .sets = "override a key of the model file, or mode=train, eval of batch norm; repeatable",
+    .sets = "override a key of the model file, or set batch norm's mode=train or eval; repeatable",
     .contract =
         "IN   images [B,C,H,W], used as given, without normalisation; labels [B] (I64), 0 to classes - 1\n"
         "OUT  logits [B,classes], loss (the mean cross entropy), grad.NAME of each trainable tensor\n"
@@ -322,8 +322,8 @@ const Probe decode_probe{
     .contract =
         "IN   tokens [B,T] (I64), 0 to vocab - 1, T up to context\n"
         "OUT  logits [B,T,vocab], in the number type of the weights: row t follows input t\n"
-        "Input t is token t, or, with start = true, the start token and then token t - 1: the last one is not looked "
-        "at. Each input is taken alone, with the state that those before it have left, as `heed generate` takes it.\n\n"
+        "Input t is token t, or, with start = true, the start token and then token t - 1: the last token is not used. "
+        "Inputs are processed one at a time, from the state that the previous ones left, as in `heed generate`.\n\n"
         "  heed probe decode models/text-micro.toml --weights w.safetensors IN OUT",
     .check = [](const ProbeArguments& a) { language_model(*make_model(load_experiment(a.model, a.sets))); },
     .run = {probe_decode<float>, probe_decode<double>},

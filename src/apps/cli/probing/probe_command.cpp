@@ -11,11 +11,11 @@ namespace heed::cli {
 namespace {
 
 constexpr const char* probe_contract =
-    "IN and OUT are safetensors files. Tensors of F64 are computed in double, of F32 in the float code that trains.\n"
-    "Each tensor must be there, of its shape and finite, and no other: else one line says which, and no OUT is left.\n"
+    "IN and OUT are safetensors files. F64 tensors are computed in double, F32 tensors by the float code of training.\n"
+    "If IN has not exactly the listed tensors, finite and of these shapes, an error names one and OUT is not written.\n"
     "`heed probe attention --help`, `linear --help` and so on list tensors, shapes and options.\n\n"
     "--trace FILE writes every operation's result, NAME.out, and gradient, NAME.grad, in the order of computation, for "
-    "`heed diff`. NAME is the layer's, as in the weights' names and in PyTorch, if the operation is all of it: "
+    "`heed diff`. NAME is the layer's, as in the weights' names and in PyTorch, if the operation is the whole layer: "
     "blocks.0.norm1. Others are layer/operation: blocks.0.attn/softmax, and blocks.0.attn.proj/linear with the "
     "residual. With F64, mechanisms add their steps: blocks.0.attn/S. The gradients of inputs and weights come last.";
 
@@ -37,8 +37,11 @@ void run(ProbeFunction<T> probe, const ProbeArguments& a, GivenTensors& in) {
 void require_own_files(const ProbeArguments& a) {
   const auto require_own = [&](const char* what, const std::string& file, const char* other, const std::string& of) {
     std::error_code none;
-    const bool same = std::filesystem::weakly_canonical(file, none) == std::filesystem::weakly_canonical(of, none) ||
-                      std::filesystem::equivalent(file, of, none);
+    // Relative paths of missing files stay relative, so they are made absolute first.
+    const auto place = [&](const std::string& name) {
+      return std::filesystem::weakly_canonical(std::filesystem::absolute(name, none), none);
+    };
+    const bool same = place(file) == place(of) || std::filesystem::equivalent(file, of, none);
     require(file.empty() || of.empty() || !same, "{} {}: is also {}; expected another file", what, in_quotes(file),
             other);
   };
@@ -65,7 +68,7 @@ int run(const Probe& probe, const ProbeArguments& a) {
 void add(Command program, const Probe& probe, ProbeArguments& a) {
   Command command = program.command(probe.name, probe.summary);
   if (probe.probed == Probed::mechanism)
-    command.option("--mechanism", &a.mechanism, "as `heed list` names it",
+    command.option("--mechanism", &a.mechanism, "name of the mechanism, as in `heed list`",
                    {.value = "NAME", .required = true, .offered = mechanism_names()});
   if (probe.probed == Probed::model) {
     command.option("MODEL", &a.model, "model or experiment file (TOML)", {.required = true});

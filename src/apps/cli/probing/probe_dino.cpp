@@ -108,7 +108,7 @@ const Probe dino_probe{
     .contract =
         "IN   student [V,B,K], the two large views first; teacher [2,B,K]; center [K]\n"
         "OUT  loss, center (after the step), grad.student [V,B,K]\n"
-        "The mean over the teacher's views i, the student's views j but i, and the batch, of -q_i log p_j with\n"
+        "The mean over the teacher's views i, the student's views j other than i, and the batch, of -q_i log p_j with\n"
         "q = softmax((teacher - center) / teacher_temp), through which no gradient goes, and p = softmax(student /\n"
         "student_temp). Then center = center_momentum center + (1 - center_momentum) mean(teacher).",
     .run = {probe_dino<float>, probe_dino<double>},
@@ -116,14 +116,14 @@ const Probe dino_probe{
 
 const Probe dino_head_probe{
     .name = "dino_head",
-    .summary = "out and gradients of the head that it trains with",
+    .summary = "out and gradients of the head used in self-supervision",
     .contract =
         "IN   x [B,D], mlp.0.weight [h,D], mlp.0.bias [h], mlp.2.weight [h,h], mlp.2.bias [h], mlp.4.weight [b,h],\n"
-        "     mlp.4.bias [b], last_layer.weight_v [K,b], perhaps last_layer.weight_g [K,1]; grad_out [B,K] if\n"
+        "     mlp.4.bias [b], last_layer.weight_v [K,b], optionally last_layer.weight_g [K,1]; grad_out [B,K] if\n"
         "     gradients are wanted\n"
         "OUT  out [B,K]; with grad_out also grad.x and grad.NAME of each tensor\n"
         "Three layers with GELU between them, division by the length, and a layer whose row k is g v / |v|, g = 1 "
-        "where there is no weight_g.",
+        "without weight_g.",
     .run = {probe_dino_head<float>, probe_dino_head<double>},
 };
 

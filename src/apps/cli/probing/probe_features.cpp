@@ -71,8 +71,8 @@ const Probe knn_probe{
     .sets = "k=20, temperature=0.07; repeatable",
     .contract =
         "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
-        "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label and one\n"
-        "A class scores the sum of exp(cosine / temperature) over those of the k nearest training rows that are of it.",
+        "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label plus one\n"
+        "A class scores the sum of exp(cosine / temperature) over its rows among the k nearest training rows.",
     .run = {probe_knn<float>, probe_knn<double>},
 };
 
@@ -82,9 +82,9 @@ const Probe ridge_probe{
     .sets = "l2=1024, bias=100; repeatable",
     .contract =
         "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
-        "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label and one\n"
+        "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label plus one\n"
         "Features x become (x - mean) / (deviation + 1e-5), both over the training rows, and a column of bias is "
-        "added; W = (X^T X + l2 I)^-1 X^T Y with targets 1 of the class and -1 of the others, in double; scores = x W.",
+        "added; W = (X^T X + l2 I)^-1 X^T Y with targets 1 for the class and -1 otherwise, in double; scores = x W.",
     .run = {probe_ridge<float>, probe_ridge<double>},
 };
 

@@ -34,7 +34,7 @@ class Workplace {
   const std::string& path() const { return path_; }
 
  private:
-  /// Prefers an in-memory file system: runs sync their files to the disk.
+  /// Returns the parent directory; prefers an in-memory file system, because runs sync their files to the disk.
   static std::filesystem::path parent() {
     const bool memory = std::getenv("TMPDIR") == nullptr && access("/dev/shm", W_OK) == 0;
     return memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
@@ -54,7 +54,7 @@ int list_parts() {
   const Workplace place;
   std::cout << fitted(fmt::format("{:<16}generated images, texts and pairs\n", "data"))
             << fitted(fmt::format("{:<16}single operations and variants of mechanisms\n", "operations"))
-            << fitted(fmt::format("{:<16}the same at the sizes of models\n", "wide"));
+            << fitted(fmt::format("{:<16}the same at the sizes of real models\n", "wide"));
   for (const SelftestRun& run : selftest_runs()) {
     const Experiment x = selftest_experiment(run, place.path());
     std::cout << fitted(fmt::format("{:<16}{} on {} by {}, {}; {}{}{}\n", run.name, x.model.family, x.data.name,
@@ -121,7 +121,7 @@ void add_selftest(Command program) {
                  {.value = "FILE"});
   command.option("--write", &a.write, "write the hashes to a file, without comparison",
                  {.value = "FILE", .excludes = "--against"});
-  command.option("--every", &a.every, "name every difference on stderr, not the first of each part");
+  command.option("--every", &a.every, "name every difference on stderr, not only the first of each part");
   add_threads(command, a.threads);
   command.footer(
       "Runs each operation by itself, then trains small models for a few steps in float, and compares hashes of "

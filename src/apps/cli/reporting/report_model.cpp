@@ -17,11 +17,11 @@ namespace {
 constexpr std::size_t most_mistakes = 24;
 /// Numbers of images with maps: mistakes, and the first test images.
 constexpr std::size_t mistakes_with_maps = 4, first_with_maps = 4;
-/// Limits of a model's maps, and of the selectable queries of an image.
+/// Limits on the size of a model's maps, and on the number of selectable queries of an image.
 constexpr std::size_t most_map_bytes = 4 << 20;
 constexpr Index most_queries = 400;
 
-/// Encodes by RFC 4648.
+/// Returns the encoding of RFC 4648.
 std::string base64(std::string_view bytes) {
   constexpr const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
@@ -131,7 +131,7 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   return json;
 }
 
-/// Returns maps for some images: a list of {answer_json..., "maps"}.
+/// Returns maps for the first of these images, within the size limit: a list of {answer_json..., "maps"}.
 Json mapped_images(const Study& study, const std::vector<Answer>& answers) {
   Json list = Json::list();
   std::size_t bytes = 0;

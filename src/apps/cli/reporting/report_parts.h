@@ -6,7 +6,7 @@
 namespace heed::cli {
 
 /// Returns {"arms", "figure_names", "settings", "curves", "runs"}: see the functions in report_runs.cpp. Non-finite
-/// numbers are null. Throws Error for a run's file that heed train does not write.
+/// numbers are null. Throws Error for a run's file that heed train cannot have written.
 Json runs_json(const std::vector<ComparedArm>& arms);
 
 /// Returns {"contractions", "all"}: the run's cost.json, with the index of each layer's block, -1 outside of blocks.

@@ -12,7 +12,7 @@ namespace heed::cli {
 
 namespace {
 
-/// A curve over epochs: one of heed compare's or of three more.
+/// A curve over epochs: those of heed compare, and three more.
 struct ReportCurve {
   CurveName curve;
   const char* title;
@@ -59,7 +59,7 @@ Json curves_json(const std::vector<ComparedArm>& arms) {
 }
 
 /// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps, K the
-/// least for 400 points; "epoch" is where they end. Null without logged steps or a complete epoch.
+/// smallest number for at most 400 points; "epoch" is where they end. Null without logged steps or a complete epoch.
 Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;

@@ -17,7 +17,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Adds a list whose items may be in one word. CLI11's own delimiter would drop empty items.
+/// Adds an option for a list, whose items may be in one word. CLI11's own delimiter would drop empty items.
 template <class Item>
 CLI::Option* add_with_commas(CLI::App* app, const std::string& name, std::vector<Item>& list,
                              const std::string& meaning) {
@@ -61,8 +61,8 @@ CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
   return {each, one.get_description()};
 }
 
-/// Returns why an option's text is not a number by the rules. CLI11 alone reads 010 as 8, empty text as 0, too large
-/// integers as the maximum, and accepts nan in every range.
+/// Returns the reason why a text is not a number that the rules allow. CLI11 alone reads 010 as 8, empty text as 0, too
+/// large integers as the maximum, and accepts nan in every range.
 template <class T>
 std::string refusal_of(const std::string& text, const OptionRules& rules) {
   T value{};

@@ -37,7 +37,7 @@ int report_error(std::string what, int status = bad_input);
 void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
               const std::vector<std::string>& offered = {});
 
-/// Return the words for shell completion: keys of an experiment file for --set, "optim.lr=", and, for keys with fixed
+/// Returns words for shell completion: keys of an experiment file for --set, "optim.lr=", and, for keys with fixed
 /// values, "optim.name=sgd"; the values of a key; and the mechanisms.
 std::vector<std::string> config_keys();
 std::vector<std::string> config_values(const std::string& key);

@@ -89,8 +89,8 @@ __attribute__((target("general-regs-only,no-bmi,no-bmi2"))) const char* lacking(
   return nullptr;
 }
 
-/// Runs before main and before constructors of static objects, which may use any instruction; those have no priority
-/// and run after all that have one.
+/// Runs before main and before constructors of static objects, which may use any instruction: constructors without a
+/// priority run after all that have one.
 __attribute__((constructor(101), target("general-regs-only,no-bmi,no-bmi2"))) void check_cpu() {
   const char* const name = lacking();
   if (name == nullptr) return;

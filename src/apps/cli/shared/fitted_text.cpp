@@ -24,7 +24,7 @@ struct LineLayout {
   }
 };
 
-/// Returns the columns of UTF-8 text; bytes 10xxxxxx continue a character.
+/// Returns the width of UTF-8 text in columns; bytes 10xxxxxx continue a character.
 std::size_t text_width(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Index unlimited = std::numeric_limits<Index>::max();
 
-/// Returns MemAvailable, including reclaimable file caches, in kilobytes.
+/// Returns MemAvailable, including reclaimable file caches, in bytes.
 Index machine() {
   std::ifstream file("/proc/meminfo");
   for (std::string word; file >> word;)

@@ -12,8 +12,8 @@ Index available_memory();
 /// Throws Error if a shell limit leaves too little stack.
 void require_stack();
 
-/// Makes larger requests fail at once (std::bad_alloc). Otherwise the system grants them, and kills some process when
-/// the memory is used.
+/// Makes requests beyond available_memory() fail at once (std::bad_alloc). Otherwise the system grants them, and kills
+/// some process when the memory is used.
 void limit_memory();
 
 }  // namespace heed::cli

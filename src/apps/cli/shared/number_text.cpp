@@ -9,7 +9,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Writes four digits and one of the prefixes, each of which is a thousand times the previous one.
+/// Formats a number with four digits and one of the prefixes, each of which is a thousand times the previous one.
 std::string with_prefix(double value, std::span<const char* const> prefixes) {
   std::size_t prefix = 0;
   // 999.95 would be rounded to 1000.
@@ -22,7 +22,16 @@ std::string with_prefix(double value, std::span<const char* const> prefixes) {
 }  // namespace
 
 NumberFormat fixed(int decimals, std::string unit) {
-  return [=](double value) { return fmt::format("{:.{}f}{}", value, decimals, unit); };
+  return [=](double value) {
+    const std::string text = with_sign(value, decimals);
+    return (text.front() == '+' ? text.substr(1) : text) + unit;
+  };
+}
+
+std::string with_sign(double value, int decimals) {
+  std::string text = fmt::format("{:+.{}f}", value, decimals);
+  if (text.find_first_not_of("-0.") == std::string::npos) text.front() = '+';
+  return text;
 }
 
 NumberFormat significant(int digits) {

@@ -15,7 +15,7 @@ namespace heed::cli {
 struct ModelChoice {
   std::string run{}, weights{};
   std::string model{};   ///< instead of a run: a model file, or "auto" for the model inferred from the weights' tensors
-  std::string preset{};  ///< preset of the images
+  std::string preset{};  ///< preset of the image preprocessing
   std::string names{};   ///< file of class names
   std::vector<std::string> sets{};
   int threads = 0;
@@ -49,7 +49,7 @@ void move_run_to(ModelChoice& choice, std::vector<std::string>& images);
 /// Adds the options of every command that uses a trained model, except RUN.
 void add_run_choice(Command command, ModelChoice& choice);
 
-/// Adds these, and those of commands that accept --weights and --model instead of RUN, and print class names.
+/// Adds the options of add_run_choice(), --model, with which --weights replaces RUN, and --names.
 void add_model_choice(Command command, ModelChoice& choice);
 
 /// Runs the first `most` test examples of the run's data, or all if there are fewer, through the model and calls

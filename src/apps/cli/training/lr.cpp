@@ -53,7 +53,7 @@ void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) 
 void draw(const RateTest& test, const std::optional<RateAdvice>& found, const std::string& title,
           const std::string& path) {
   LineChart chart{"loss while the learning rate grows: " + title, "learning rate", "", true, {}, {}};
-  chart.y_most = 1.25 * test.points.front().loss;  // without the divergence, which would hide the fall
+  chart.y_most = 1.25 * test.points.front().loss;  // cuts off the divergence, which would flatten the rest
   chart.y_title = fmt::format("loss, greater values at {:.3g}", chart.y_most);
   chart.lines = {{"loss of each batch", {}}, {"smoothed loss", {}}};
   for (const RatePoint& point : test.points) {
@@ -79,7 +79,8 @@ int lr_command(const LrArguments& a) {
   }
   { AtomicFile writable(output); }  // fails early if it cannot be written
   const RateTest test = test_rates(experiment, a.range);
-  if (test.points.size() < 2) throw Diverged("lr: the loss of the first step is not finite; try a smaller --from");
+  if (test.points.size() < 2)
+    throw Diverged(fmt::format("lr: the loss of step {} is not finite; try a smaller --from", test.points.size() + 1));
   const std::optional<RateAdvice> found = advice(test.points);
   if (a.csv) {
     std::cout << every(1, test).csv();
@@ -93,12 +94,12 @@ int lr_command(const LrArguments& a) {
 }
 
 constexpr const char* lr_help =
-    "Trains from the start with a learning rate that grows exponentially with the steps, in place of the "
-    "schedule, and stops when the smoothed loss exceeds four times its minimum or is not finite. The suggestion "
-    "is the smaller of two rates: the one at which the smoothed loss falls fastest with the logarithm of the "
-    "rate, over a tenth of the steps and after the first tenth, and a tenth of the rate at its minimum. If the loss "
-    "falls by no more than the scatter of the batches explains, there is none. It is a starting point, not the best "
-    "rate: heed sweep compares several. Writes the picture and no run.";
+    "Trains from the start with a learning rate that grows exponentially with the steps, in place of the schedule, "
+    "and stops when the smoothed loss exceeds four times its minimum or is not finite. The suggestion is the smaller "
+    "of two rates: the one at which the smoothed loss falls fastest with the logarithm of the rate, over a tenth of "
+    "the steps and after the first tenth, and a tenth of the rate at its minimum. If the loss falls by no more than "
+    "the scatter of the batches explains, there is no suggestion. It is a starting point, not the best rate: heed "
+    "sweep compares several. Writes the picture and no run.";
 
 }  // namespace
 

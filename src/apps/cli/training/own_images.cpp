@@ -63,8 +63,8 @@ Look look_at(const Dataset& data) {
   return look;
 }
 
-/// About the median number of pixels, at most 64 x 64, in about 7 x 7 or 8 x 8 patches: two cores train on it in
-/// minutes.
+/// Sizes for a model that two cores train in minutes: images of about the median number of pixels, at most 64 x 64, in
+/// at most 8 x 8 patches.
 struct Size {
   Index image, patch;
 };
@@ -100,7 +100,7 @@ OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
   own.found = fmt::format("{} classes, {}; {} images to train on, {} to validate, {} to test", classes.size(),
                           quoted_list(classes), trained, validation, test.size());
   if (has_directory(data, Split::train) && !has_directory(data, Split::test))
-    own.found += "; without test/, every fifth image of a class is for test";
+    own.found += "; without test/, every fifth image of a class is for testing";
   if (!model) return own;
   const Look look = look_at(train);
   const Size size = model_size(look.side);
@@ -112,7 +112,7 @@ OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
         fmt::format("model.patch={}", size.patch), fmt::format("train.batch={}", batch),
         "data.mean=" + toml_list(look.mean), "data.std=" + toml_list(look.std)})
     own.sets.push_back(set);
-  own.found += fmt::format("; {}, about {} pixels along a side, trained on at {}",
+  own.found += fmt::format("; {}, about {} pixels along a side, trained at {}",
                            look.channels == 1 ? "grey" : "in colour", look.side, size.image);
   return own;
 }

@@ -47,7 +47,8 @@ bool done(const Cell& cell) { return cell.state == CellState::finished || cell.s
 void clear_way(std::vector<Cell>& cells, bool redo) {
   for (Cell& cell : cells) {
     const bool changed = cell.state == CellState::changed;
-    require(!changed || redo, "{}: {}; to remove and repeat such runs, add --redo", cell.directory, cell.note);
+    require(!changed || (redo && is_of_sweep(cell)), "{}: {}; {}", cell.directory, cell.note,
+            is_of_sweep(cell) ? "to remove and repeat such runs, add --redo" : "remove it, or choose another --out");
     if (changed || (redo && cell.state == CellState::diverged)) forget(cell);
   }
 }
@@ -119,8 +120,8 @@ constexpr const char* sweep_help =
     "that ran it. The sweep is refused if a directory holds another configuration, or an unfinished run of "
     "another version; --redo removes and repeats such cells, and those that diverged. The data's directory, "
     "logging and the frequency of saving do not count as changes. A finished cell of another version is kept; "
-    "the table names it.\n\n"
-    "The table has mean and standard deviation over the finished seeds of each arm. Validation is that of the "
+    "the table names the version.\n\n"
+    "The table shows the mean and standard deviation over the finished seeds of each arm. Validation is that of the "
     "best epoch; s/epoch is the median over a run's epochs, measured while other jobs ran. Progress goes to "
     "stderr. Exit status: 0 all cells are finished; 1 some failed; 2 bad input; 3 some diverged; 130 interrupted.";
 

@@ -49,8 +49,8 @@ std::string directory_name(std::string name) {
   return name.substr(0, longest);
 }
 
-/// Returns the first setting in which a cell differs from a file in its directory; empty if there is none, since a new
-/// version may add keys.
+/// Returns the first setting in which a cell differs from a file in its directory; empty if there is none, as when only
+/// the hash differs because a new version has added keys.
 std::string change(const Cell& cell, const std::string& file, const char* done) {
   const std::map<std::string, std::string> now = settings_of(result_settings(cell.experiment)),
                                            before = settings_of(result_settings(load_recorded(file)));
@@ -134,9 +134,10 @@ void record_divergence(const Cell& cell, const std::string& message) {
   write_file(cell_file(cell.directory), json.dump(2) + "\n");
 }
 
+bool is_of_sweep(const Cell& cell) { return fs::exists(cell_file(cell.directory)); }
+
 void forget(Cell& cell) {
-  require(fs::exists(cell_file(cell.directory)), "{}: {}; remove it, or choose another --out", cell.directory,
-          cell.note);
+  HEED_ASSERT(is_of_sweep(cell));
   std::error_code error;
   fs::remove_all(cell.directory, error);
   require(!error, "{}: cannot be removed: {}", cell.directory, error.message());

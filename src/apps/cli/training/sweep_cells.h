@@ -40,7 +40,10 @@ void prepare(const Cell& cell);
 /// Records in cell.json that training diverged, and why.
 void record_divergence(const Cell& cell, const std::string& message);
 
-/// Removes a cell's directory, which must have a cell.json, as proof that it is a sweep's.
+/// Returns true if the cell's directory has a cell.json, as proof that it is a sweep's.
+bool is_of_sweep(const Cell& cell);
+
+/// Removes a cell's directory. Requires is_of_sweep().
 void forget(Cell& cell);
 
 /// Returns the arm of a run made by a sweep; otherwise empty.

@@ -112,7 +112,7 @@ class Sweeper {
                              printable(result), duration(seconds), time_left());
   }
 
-  /// Returns the completed epochs of all cells, in units of cells.
+  /// Returns the sum over all cells of the fractions of their epochs that are complete.
   double done() const {
     double sum = 0;
     for (const Cell* cell : waiting_) sum += share_done(*cell);

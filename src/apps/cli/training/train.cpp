@@ -71,8 +71,8 @@ void print_init(const TrainPlan& plan) {
   if (!plan.init.empty()) std::cout << fmt::format("from {}: {}\n", printable(plan.init), taken_text(plan.taken));
 }
 
-/// Returns the user's own classes: "cat 24, 3 and 6, dog ...": numbers of training, validation and test examples. Empty
-/// for data sets with known classes.
+/// Returns a line with the user's own classes, "'cat' 24+3+6, 'dog' ...": numbers of training, validation and test
+/// examples. Empty for data sets with known classes.
 std::string classes_text(const Experiment& x, const TrainPlan& plan) {
   if (x.data.name != "folder" && x.data.name != "documents") return "";
   constexpr std::size_t most = 20;
@@ -105,7 +105,7 @@ class TrainProgress : public TrainObserver {
         classes_(patches_ || bits_ || x.self_supervised() ? 0 : x.model.classes),
         processes_(std::move(processes)),
         terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
-  /// Prevents printing an error behind the bar.
+  /// Clears the bar, so that no error is printed behind it.
   ~TrainProgress() override {
     clear();
     std::cout << std::flush;
@@ -204,7 +204,9 @@ class TrainProgress : public TrainObserver {
     if (last_.step == first_step_) return;
     const std::string package = energy_->report();  // before the peak measurement
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
-    const double operations = static_cast<double>(plan_.operations), peak = peak_flops();
+    // Takes at most a twentieth of the training's time.
+    const double operations = static_cast<double>(plan_.operations),
+                 peak = peak_flops(std::clamp(seconds_ / 20, 0.02, 0.2));
     std::cout << fitted(
         fmt::format("{}FLOP per training {}; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix "
                     "products\n{} per training {} by the table ({}); processor packages, in total: {}\n",
@@ -214,7 +216,7 @@ class TrainProgress : public TrainObserver {
 
   const StepReport& last() const { return last_; }
 
-  /// Returns the updates since begin().
+  /// Returns the number of updates since begin().
   Index steps() const { return last_.step - first_step_; }
 
  private:
@@ -240,7 +242,7 @@ class TrainProgress : public TrainObserver {
   std::optional<PackageEnergy> energy_;
 };
 
-/// Results of --check, in a few lines.
+/// Prints the results of --check in a few lines.
 class CheckReport : public TrainObserver {
  public:
   explicit CheckReport(const Experiment& experiment) : x_(experiment) {}
@@ -331,6 +333,8 @@ Experiment experiment_of(const TrainArguments& a) {
   if (a.images.empty() && a.file.empty()) {
     const RunPaths paths(a.run);
     require(paths.exists(), "{}: contains no run to resume", a.run);
+    require(a.preset.empty() && a.model.empty(), "train: --preset and --model require FILE; {} has its own settings",
+            paths.config());
     // The version is checked first: the configuration may have keys of another version.
     if (std::filesystem::exists(paths.last())) check_same_version(paths);
     return load_recorded(paths.config(), a.sets);
@@ -361,8 +365,8 @@ void warn_of_init_keys(const TrainConfig& train) {
   say("init_positions", train.init_positions, usual.init_positions);
 }
 
-/// Prints settings to change after a training without success. With `derived`, mean and deviation are those of the
-/// images.
+/// Prints settings to change after a training without success. With `derived`, mean and deviation already are
+/// those of the images.
 void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress, bool derived) {
   std::string text = fmt::format(
       "\n{}\nto try:\n  optim.lr             a rate other than {:.6g}; {} lr {}/config.toml suggests one\n  "
@@ -483,7 +487,7 @@ int train_command(const TrainArguments& a) {
     case Outcome::stopped:
       progress.summary();
       std::cout << fmt::format("stopped after {} steps (train.max_steps); to continue:\n  {} --set train.max_steps=0\n",
-                               progress.last().step, resume);
+                               std::max(progress.last().step, experiment.train.max_steps), resume);
       return ok;
     case Outcome::checked:
       return ok;
@@ -499,7 +503,8 @@ int train_command(const TrainArguments& a) {
 void add_train(Command program) {
   static TrainArguments a;
   Command command = program.command("train", "Train a model described by an experiment file");
-  command.option("FILE", &a.file, "experiment, such as experiments/mnist.toml; with --resume: as recorded");
+  command.option("FILE", &a.file,
+                 "experiment, such as experiments/mnist.toml; with --resume, default: the recorded one");
   command.option("--run", &a.run, "run directory: configuration, metrics, weights; REQUIRED unless --check is given",
                  {.value = "DIR"});
   command.option("--images", &a.images,

@@ -270,7 +270,7 @@ std::string equations_of(const Definition& d) {
     say(d.by_sums ? "A_ij = E_ij / sum_l E_il" : "A_ij = E_ij / M");
     say(fmt::format("{} = A {}   [N, e]", P, W));
   } else {
-    say(fmt::format("Z = G^T {}   [d, e]; the product of all pairs is never taken", W));
+    say(fmt::format("Z = G^T {}   [d, e]; the product of all pairs is never computed", W));
     if (d.by_sums) say("s_c = sum_j G_jc");
     say(fmt::format("{}_i = F_i Z / {}", P, d.by_sums ? "(F_i s)" : "M"));
   }

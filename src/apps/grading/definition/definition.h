@@ -35,19 +35,19 @@ struct Definition {
   bool by_sums = false;  ///< divides by row sums, otherwise by M
 };
 
-/// Task of a personal lab: to write a mechanism, or to repair one with planted bugs. Only those to be written have
-/// gates, so that the others do not solve them.
+/// Task of a personal lab: to write a mechanism, or to repair one with planted bugs. Only mechanisms to be written have
+/// gates, so that a header to be repaired is no solution of the other task.
 enum class PersonalTask { write, repair };
 
-/// Returns the identity's definition, which is always the same and rarely another identity's. Capitals and surrounding
+/// Returns the definition derived from an identity; two identities rarely have the same one. Case and surrounding
 /// spaces of the identity are ignored.
 Definition definition_of(const std::string& identity, PersonalTask task);
 
 /// Returns the definition as text: equations, shapes and constants.
 std::string equations_of(const Definition& definition);
 
-/// Creates the mechanism: forward and, by dual numbers, backward in every number type. Its cost is counted in the
-/// forward pass; that of the backward pass is three times as much.
+/// Creates the mechanism: forward and, by dual numbers, backward in every number type. The cost of its forward pass is
+/// counted; the backward pass is taken to cost three times as much.
 std::unique_ptr<Mechanism> mechanism_of(const Definition& definition);
 
 /// Planted bugs of a header, one for each marked point.
@@ -61,7 +61,7 @@ PlantedBugs bugs_of(const std::string& identity);
 /// Returns a header that computes the definition, as the mechanism `name`, with its backward pass, its cost and bugs.
 std::string header_of(const Definition& definition, const std::string& name, const PlantedBugs& bugs = {});
 
-/// Returns a header with empty functions of such a mechanism.
+/// Returns a header of the mechanism `name` with empty functions.
 std::string stub_of(const Definition& definition, const std::string& name);
 
 }  // namespace heed

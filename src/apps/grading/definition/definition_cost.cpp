@@ -81,7 +81,7 @@ std::string cost_text(const Definition& d, const PlantedBugs& bugs) {
       line("    cost.backward += N * Counts{{.div = e}};");
     }
   }
-  line("    // Lengths and features, where gates have left a part of dq and dk already");
+  line("    // Lengths and features; gates have already written a part of dq and dk");
   line("    cost.backward += {} + N * d * ({}{});", norm_counts(d.query_norm, "N", false), slope_counts(d.query),
        query_gated ? " + Counts{.add = 1}" : "");
   line("    cost.backward += {} + M * d * ({}{});", norm_counts(d.key_norm, "M", false), slope_counts(d.key),

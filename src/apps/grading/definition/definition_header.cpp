@@ -33,24 +33,24 @@ class Writer {
   std::string stub() {
     begin();
     line(
-        "  // Saved: what the backward pass reads. Scratch: for one pass. A struct of parts that the layout gives,\n"
-        "  // layout.matrix(rows, columns) or lay_out_heads(heads, rows, columns, layout); bug-hunt.h has an example.\n"
+        "  // The backward pass reads saved memory; scratch memory lasts for one pass. Return a struct of parts from\n"
+        "  // layout.matrix(rows, columns) or lay_out_heads(heads, rows, columns, layout), as bug-hunt.h does.\n"
         "  template <class T>\n"
         "  NoMemory saved(const AttentionShape&, MemoryLayout<T>&) const {{\n"
         "    return {{}};\n  }}\n"
         "  template <class T>\n"
         "  NoMemory scratch(const AttentionShape&, MemoryLayout<T>&) const {{\n"
         "    return {{}};\n  }}\n\n"
-        "  // The steps above, with the products in that order. in.q[h], out[h] and so on are those of head h.\n"
+        "  // Computes the steps above, with the products in that order. in.q[h], out[h] and so on belong to head h.\n"
         "  template <class T>\n"
         "  void run_forward(const AttentionInput<T>&, Heads<T>, const NoMemory&, const NoMemory&) const {{\n"
         "    fail(\"not yet\");\n  }}\n\n"
-        "  // Behind `in` come out and dout. A line `// Undoing 3: dq = ....` for each step is what gradcheck quotes.\n"
+        "  // After `in` follow out and dout. gradcheck quotes a line `// Undoing 3: dq = ....` for each step.\n"
         "  template <class T>\n"
         "  void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, const NoMemory&,\n"
         "                    const NoMemory&, const AttentionGradient<T>&) const {{\n"
         "    fail(\"not yet\");\n  }}\n\n"
-        "  // forward and backward: every operation that is executed, step by step.\n"
+        "  // Counts every operation that the forward and the backward pass execute, step by step.\n"
         "  Cost cost(const AttentionShape&) const override {{\n"
         "    return {{}};  // not yet\n  }}");
     end();
@@ -68,7 +68,7 @@ class Writer {
   void plain(const std::string& text) { text_ += text + "\n"; }
 
   void begin() {
-    line("// A mechanism of one's own. For each head, with q [N, d], k [M, d] and v [M, e]:\n//");
+    line("// A personal mechanism. For each head, with q [N, d], k [M, d] and v [M, e]:\n//");
     std::string equations = equations_of(d_);
     equations.pop_back();
     for (const std::string& equation : split(equations, '\n')) line("// {}", equation);
@@ -77,7 +77,7 @@ class Writer {
         "<numbers>\n\n"
         "namespace heed {{\n\nclass Personal : public MechanismBase<Personal> {{\n public:\n"
         "  static constexpr const char* mechanism_name = \"{}\";\n"
-        "  static constexpr const char* summary = \"a mechanism of one's own\";\n"
+        "  static constexpr const char* summary = \"a personal mechanism\";\n"
         "  static constexpr const char* complexity = \"time O({})\";\n\n"
         "  template <class Visitor>\n  void options(Visitor&) {{}}\n"
         "  static std::vector<OptionValues> variants() {{ return {{{{}}}}; }}\n"
@@ -88,7 +88,7 @@ class Writer {
   void end() { line("}};\n\ntemplate MechanismEntry mechanism_entry<Personal>();\n\n}}  // namespace heed"); }
 
   void memory() {
-    plain(R"(  // Saved, of each head: X and Y before and F and G after the division by lengths, and those; W; then)");
+    plain(R"(  // Saved for each head: X and Y before and F and G after division by lengths; the lengths; W; then)");
     plain(pairs_ ? R"(  // S, A and the sums of E; P.)" : R"(  // Z, the sums s and F s; P.)");
     plain(R"(  template <class T>
   struct Saved {

@@ -8,7 +8,7 @@
 
 namespace heed {
 
-/// A double with its derivative by one input.
+/// A double with its derivative with respect to one input.
 struct Dual {
   double value = 0, slope = 0;
 

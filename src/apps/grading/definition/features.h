@@ -8,10 +8,11 @@
 
 namespace heed {
 
-/// A feature as text, {c} and {x} for c and x; as C++, with y = c x, s = 1 / (1 + exp(-y)); and the cost of each.
+/// A feature as text, {c} and {x} for c and x; as C++, with y = c x, s = 1 / (1 + exp(-y)); and the costs of value and
+/// slope.
 struct FeatureInfo {
   const char* text;
-  const char *value, *slope;  ///< slope: derivative by x
+  const char *value, *slope;  ///< slope: derivative with respect to x
   Counts value_counts, slope_counts;
 };
 

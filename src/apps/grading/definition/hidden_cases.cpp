@@ -56,7 +56,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
     }
     cases.push_back(hidden);
   }
-  // Without a reference, all shapes are cases.
+  // Only a reference can reject shapes.
   if (cases.empty()) fail("[{}] accepts none of the shapes that labs are graded with", reference->name());
   return cases;
 }

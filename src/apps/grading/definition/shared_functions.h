@@ -4,7 +4,7 @@
 namespace heed {
 
 inline constexpr const char* shared_functions = R"(
-  /// y = function(x), number by number.
+  /// y = function(x), element by element.
   template <class T, class Function>
   static void map(Matrix<const T> x, Matrix<T> y, const Function& function) {
     for (Index i = 0; i < x.rows; ++i)
@@ -18,7 +18,7 @@ inline constexpr const char* shared_functions = R"(
       for (Index c = 0; c < x.columns; ++c) y(i, c) = y(i, c) * function(x(i, c));
   }
 
-  /// Computes the gradients of z = y function(x): dx = dz y slope(x), dy = dz function(x), which may lie where dz did.
+  /// Computes the gradients of z = y function(x): dx = dz y slope(x), dy = dz function(x), which may overwrite dz.
   template <class T, class Function, class Slope>
   static void undo_gate(Matrix<const T> x, Matrix<const T> y, Matrix<const T> dz, const Function& function,
                         const Slope& slope, Update update, Matrix<T> dx, Matrix<T> dy) {
@@ -57,7 +57,7 @@ inline constexpr const char* shared_functions = R"(
     }
   }
 
-  /// dx in the place of dy.
+  /// Overwrites dy with dx.
   template <class T>
   static void undo_tokens(Matrix<const T> y, const T* lengths, Matrix<T> dy) {
     for (Index i = 0; i < y.rows; ++i) {

@@ -133,7 +133,7 @@ std::string plain_word(const std::string& word) {
   return plain;
 }
 
-/// Returns a number rounded to `digits` digits, or a neighbour of that.
+/// Returns a number rounded to `digits` digits, plus `neighbour` units of the last digit.
 std::string rounded(double x, Index digits, int neighbour) {
   if (x == 0) return "0";
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(x))) - static_cast<double>(digits - 1));
@@ -141,7 +141,7 @@ std::string rounded(double x, Index digits, int neighbour) {
   return fmt::format("{:.{}e}", steps * unit, digits - 1);
 }
 
-/// Returns the hash of an answer; for a number also of its neighbours, selected by `neighbour`.
+/// Returns the hash of an answer, a word or a number rounded as by rounded().
 std::string hash_in(const std::string& lab, const std::string& point, const Answer& answer, Index digits,
                     int neighbour) {
   const auto* const word = std::get_if<std::string>(&answer);
@@ -174,7 +174,8 @@ Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* an
   const double right = formula_value(point.formula, values);
   if (number == nullptr) return {false, {"it is a string; expected a number"}};
   if (std::abs(*number - right) <= point.tolerance * std::abs(right)) return {true, {}};
-  // No direction, which would allow finding the number in a few tries.
+  // Does not say whether it is too large, which would allow finding the number in a few tries.
+  if (right == 0 || *number == 0) return {false, {"it is wrong"}};
   const double ratio = *number / right;
   if (!(ratio > 0)) return {false, {"its sign is wrong"}};
   if (ratio > 10 || ratio < 0.1) return {false, {"it is wrong by a factor of more than 10"}};

@@ -10,8 +10,8 @@ namespace heed {
 /// which quotes it, if it is invalid or its value not finite.
 double formula_value(const std::string& formula, const std::map<std::string, double>& values);
 
-/// Returns a point's answer as stored in lab.toml to be unreadable: words ignore case and spaces, numbers are rounded
-/// to `digits` digits. It resists reading, not systematic guessing.
+/// Returns the hash of a point's answer, which lab.toml stores: words ignore case and spaces, numbers are rounded to
+/// `digits` digits. It hides the answer from readers, but not from systematic guessing.
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits);
 
 /// Marks an answer, null if there is none. `values` are the lab's.

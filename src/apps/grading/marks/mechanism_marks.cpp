@@ -20,8 +20,8 @@ constexpr std::string_view gradient_of = "gradient ";
 /// Maximum relative error of an output: different orders of the same sums differ far less.
 constexpr double output_tolerance = 1e-6;
 
-/// Maximum error of a gradient in double and of a Counted's value, and of one in float, relative to the tensor's
-/// largest element. Analytic derivatives are correct up to rounding; differences are not.
+/// Maximum error of a gradient, relative to the tensor's largest element: in double and in Counted, and in float.
+/// Analytic derivatives are correct up to rounding; finite differences are not.
 constexpr double double_precision = 1e-11, float_precision = 2e-5;
 
 /// Problem of a process that sends anything but answers.
@@ -125,7 +125,7 @@ class Marker {
     return mark;
   }
 
-  /// Returns the case of the reference or, without one, a case with a name only.
+  /// Returns the case of the reference or, without one, a case with only a name and sizes.
   CheckCase reference(std::size_t i) const {
     const HiddenCase& hidden = task_.cases[i];
     if (task_.reference) return *attention_case(task_.name, *task_.reference, hidden.shape);
@@ -159,7 +159,7 @@ class Marker {
     if (d.wrong > 0) say_wrong(mark, d, axes, c);
   }
 
-  /// Central differences of the submission's own output, if there is no reference.
+  /// Returns central differences of the submission's own output, for labs without a reference.
   ExpectedGradients own_differences(std::size_t i, const std::string& tensor) {
     Answers& given = answers(Question::differences);
     require(i < given.of_cases.size(), "{}", given.problem);
@@ -219,7 +219,7 @@ class Marker {
       return compare_tensor(mark, c, seed, gradients_of(answer, c.inputs), expected);
     }
     const auto input = std::ranges::find(c.inputs, tensor, &CheckInput::name);
-    if (input == c.inputs.end()) return;  // a tensor that other shapes have
+    if (input == c.inputs.end()) return;  // only other shapes have this tensor
     const std::size_t k = static_cast<std::size_t>(input - c.inputs.begin());
     // The reference's own gradients, common to the points of all tensors.
     const auto [at, is_new] = expected_.try_emplace(i);
@@ -231,7 +231,7 @@ class Marker {
     if (mark.says.empty()) hold(mark, got.gradients[0], expected.gradients[0], double_precision, "in double");
   }
 
-  /// Requires a precision for a gradient that compare_tensor() accepts.
+  /// Marks a gradient as wrong if its error exceeds `precision`.
   static void hold(Mark& mark, const Tensor<double>& got, const Tensor<double>& expected, double precision,
                    const char* where) {
     const auto said = [where](const std::string& line) { return line.starts_with(where); };
@@ -242,7 +242,7 @@ class Marker {
     for (Index i = 0; i < got.size(); ++i) {
       const double e = std::abs(got[i] - expected[i]) / largest;
       if (!(e <= error)) error = e;
-      if (std::isnan(error)) break;  // a comparison with it would forget it
+      if (std::isnan(error)) break;  // the next element would overwrite it
     }
     if (error <= precision) return;
     say(mark, fmt::format("{} its error is {:.1g} of the tensor's largest element; expected at most {:.0g}: the exact "
@@ -300,7 +300,7 @@ class Marker {
     return mark;
   }
 
-  /// Too many operations are waste; too few indicate another computation.
+  /// Marks too many operations as wrong, and too few, which indicate another computation.
   void compare_total(Mark& mark, Index executed, const CheckCase& c, const AttentionCaseShape& s, bool forward) const {
     const AttentionShape shape = shape_of(*task_.reference, s);
     const Cost cost = s.images * task_.reference->cost(shape) + preparation_cost(*task_.reference, shape);

@@ -15,12 +15,12 @@ struct HiddenCase {
   std::uint64_t seed;
 };
 
-/// A question to a mechanism's process. Each has a separate process, so that a crash spares other answers.
+/// A question about a mechanism. Each has a separate process, so that a crash does not affect the other answers.
 enum class Question : Index { memory, output, gradients, differences, costs };
 
 /// A lab whose solution is a mechanism.
 struct MechanismTask {
-  std::string name;            ///< mechanism_name of the submission's
+  std::string name;            ///< mechanism_name of the submission's mechanism
   OptionValues options;        ///< the mechanism's options
   const Mechanism* reference;  ///< null if there is none
   double slack = 2;            ///< maximum executed operations, as a multiple of the reference's
@@ -48,8 +48,8 @@ using StartProcess = std::function<std::unique_ptr<Confined>(const Message&)>;
 std::vector<Mark> mark_mechanism(const std::vector<std::string>& points, const MechanismTask& task,
                                  const std::string& source, const StartProcess& start);
 
-/// The submission's side: answers a message's question by one message for each case, on file descriptor 3. Mechanisms
-/// are taken from the list.
+/// Answers a question, in the submission's process: writes one message for each case to file descriptor 3. Takes the
+/// mechanism from the list.
 void answer_question(Message question);
 
 }  // namespace heed

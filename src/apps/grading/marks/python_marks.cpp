@@ -28,7 +28,7 @@ def give(ok, text):
 // The code that they run can neither read nor write messages.
 
 /// Defines refused(source): returns a text's first access to its caller's frames, which hold the arguments of all
-/// calls, or to a module or function by which code or names that are not in the text get there; None if there is none.
+/// calls, or to a module or function by which other code or composed names can access them; None if there is none.
 constexpr const char* frame_gate = R"(
 import ast, re
 BARRED = re.compile(r'(f|tb|gi|cr|ag|co)_[a-z]+$|_getframe|_current_frames|_current_exceptions|settrace|setprofile|'
@@ -76,7 +76,7 @@ def refused(source):
             return '%s, in line %d' % (names[0], getattr(node, 'lineno', 0))
 )";
 
-/// Begin of the message with what refused() returns, up to a colon.
+/// Start of the message that contains the result of refused(), up to a colon.
 constexpr std::string_view uses = "it uses ";
 
 /// Calls the student's function for each of the arguments; texts: point, arguments, the student's file, calls.py.
@@ -154,7 +154,7 @@ except BaseException as error:
 give(1, answer)
 )";
 
-/// Returns a program's answer to texts. Throws Error with its message, or with how it ended.
+/// Returns a program's answer to texts. Throws Error with its message, or with the way in which it ended.
 std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds,
                     std::set<std::string>* refused = nullptr) {
   const PrivateDirectory place;

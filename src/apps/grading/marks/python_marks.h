@@ -10,7 +10,7 @@ namespace heed {
 /// A Python lab with the arguments of one grading run.
 class PythonTask {
  public:
-  /// Reads judge.py and, if present, calls.py of the lab, and draws arguments by the former. Throws Error if one of
+  /// Reads judge.py and, if present, calls.py of the lab, and draws arguments with the former. Throws Error if one of
   /// them is wrong.
   PythonTask(const Lab& lab, std::uint64_t seed, double seconds = 10);
 

@@ -157,7 +157,7 @@ double busy_seconds(pid_t process) {
 
 struct Pipe {
   int read = -1, write = -1;
-  /// A pipe, or a pair of sockets, which also transfers files.
+  /// Creates a pipe, or a pair of sockets, which also transfers files.
   explicit Pipe(bool sockets = false) {
     int ends[2];
     if ((sockets ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) : pipe2(ends, O_CLOEXEC)) != 0)
@@ -174,7 +174,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "OMP_NUM_THREADS=1",
                                        "OPENBLAS_NUM_THREADS=1", "CCACHE_DISABLE=1"};
   for (const char* const name : {"TMPDIR=", "HOME="}) environment.push_back(name + confinement.directory);
-  // Selects among a package's libraries; the child must use the same ones as this process.
+  // Selects among variants of libraries; the child must use the same ones as this process.
   if (const char* const tunables = std::getenv("GLIBC_TUNABLES"))
     environment.push_back(fmt::format("GLIBC_TUNABLES={}", tunables));
   std::vector<std::string> readable = confinement.readable;
@@ -251,7 +251,7 @@ void Confined::end() {
   }
 }
 
-/// Time spent waiting for a shared CPU does not count.
+/// Extends an expired deadline by the time that the process computed or waited for a CPU: only idle time counts.
 void Confined::extend_deadline() {
   using namespace std::chrono;
   const steady_clock::time_point now = steady_clock::now();

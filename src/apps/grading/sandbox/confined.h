@@ -33,8 +33,8 @@ struct Confinement {
 /// A process in its own group, killed with all its children by the destructor. It runs with
 ///
 ///   limits of time, memory and files, without core dumps, without privileges, in its own environment;
-///   messages from here on standard input, messages to here on file descriptor 3, and no other open file; its output is
-///   discarded, or written to the file `log` of its directory if it may write;
+///   messages from this process on standard input, messages to it on file descriptor 3, and no other open file;
+///   its output discarded, or written to the file `log` of its directory if it may write;
 ///   a filter of system calls (seccomp): no signals to others, no sockets, no change of group, and, unless allowed, no
 ///   processes or threads, no second program, and no changes to any file; forbidden calls are recorded; if the kernel
 ///   has Landlock, access only to the system's programs and libraries, its directory, and `readable`.
@@ -54,11 +54,11 @@ class Confined {
   void send(const Message& message);
   void send_bytes(std::string_view bytes);
 
-  /// Returns the next message, of at most `most` bytes. If the process ended, throws Error that says how: "it ran for
+  /// Returns the next message, of at most `most` bytes. If the process ended, throws Error with the reason: "it ran for
   /// more than 10 s", "it exited with status 0", "it crashed: Killed".
   Message receive(std::size_t most = std::size_t{64} << 20);
 
-  /// Waits for its end and returns its exit status. Throws Error if it runs too long or a signal ends it.
+  /// Waits for the process to end and returns its exit status. Throws Error if it runs too long or a signal ends it.
   int wait();
 
  private:
@@ -79,7 +79,7 @@ class Confined {
   int handle_ = -1, requests_ = -1, answers_ = -1, listener_ = -1;
 };
 
-/// Makes SIGTERM and SIGINT end this process and the most recently started confined one with its children.
+/// Makes SIGTERM, SIGINT and SIGHUP end this process and the most recently started confined one with its children.
 void end_with_confined();
 
 /// Returns true if this system can hide files from confined processes.

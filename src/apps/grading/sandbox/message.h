@@ -9,7 +9,7 @@
 
 namespace heed {
 
-/// A message that is no sequence of the expected values, or cannot be read or written.
+/// Thrown for a message that does not hold the expected values, or that cannot be read or written.
 struct MessageError : Error {
   using Error::Error;
 };

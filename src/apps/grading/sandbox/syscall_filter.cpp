@@ -29,7 +29,7 @@ constexpr sock_filter load(std::size_t offset) {
   return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
 }
 constexpr sock_filter load_call() { return load(offsetof(seccomp_data, nr)); }
-/// The lower half of an argument: both architectures are little-endian.
+/// Loads the lower half of an argument: both architectures are little-endian.
 constexpr sock_filter load_argument(std::size_t i) { return load(offsetof(seccomp_data, args) + 8 * i); }
 constexpr sock_filter give(std::uint32_t verdict) { return BPF_STMT(BPF_RET | BPF_K, verdict); }
 constexpr sock_filter give_error(int error) { return give(SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)); }

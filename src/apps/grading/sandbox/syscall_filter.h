@@ -19,7 +19,7 @@ class SyscallFilter {
  public:
   SyscallFilter(bool programs, bool files);
 
-  /// Must be called in the process itself, between its fork and install(). Allocates nothing.
+  /// Sets the process that may be signalled; called by that process between fork and install(). Allocates nothing.
   void set_self(pid_t self);
 
   /// Applies the filter permanently to this process and its children; false if the kernel refuses. `listener` receives

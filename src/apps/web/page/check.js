@@ -178,7 +178,7 @@ export class CheckView {
         centre = (found.values.data.length - 1) / 2,
         value = found.values.data[centre];
       const points = [...found.offsets.data].map((offset, i) => [x + offset, found.values.data[i]]);
-      // Half-width of a segment with this slope.
+      // Returns the points of a segment with this slope through the element.
       const along = (slope) =>
         points.filter((_, i) => Math.abs(i - centre) <= centre / 2).map(([a]) => [a, value + slope * (a - x)]);
       this.chart.set([

@@ -153,7 +153,7 @@ export class ImageChoice {
     try {
       picture = await pictureOf(file);
     } catch {
-      this.said.textContent = `${file.name} is no image that this browser can read.`;
+      this.said.textContent = `${file.name} is not an image that this browser can read.`;
       return;
     }
     this.pad.empty();
@@ -175,7 +175,7 @@ export class ImageChoice {
     this.#told();
   }
 
-  /** Updates the image's description, and the mark of the selected image. */
+  /** Returns the image, inverted if requested, with its index or file name; null if there is none. */
   #named() {
     if (this.original === null) return null;
     const picture = this.turn.checked ? inverted(this.original) : this.original;
@@ -206,7 +206,7 @@ export class ImageChoice {
     this.marks.replaceChildren(...(this.query < 0 ? [] : markOf(this.query, this.side)));
   }
 
-  /** Clears the predictions and shows the reason. */
+  /** Clears the picture of the models' input and shows the reason. */
   showNone(why) {
     this.seen.getContext("2d").clearRect(0, 0, this.seen.width, this.seen.height);
     this.seen.setAttribute("aria-label", why);
@@ -240,7 +240,7 @@ export class ImageChoice {
       const by = answers.length > 1 ? ` by ${answer.name}` : "";
       return `Taken${by} for ${answer.model.classes[answer.look.probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
     });
-    const hint = picture.file && isBright(picture) ? " These models know bright on dark: invert it?" : "";
+    const hint = picture.file && isBright(picture) ? " These models expect bright on dark: try to invert it." : "";
     this.said.textContent = `${of}. ${taken.join(". ")}. Shown: ${name === "map" ? shown : name}.${hint}`;
     this.none.disabled = this.query < 0;
   }

@@ -9,7 +9,7 @@ export class Engine {
   #last = 0;
   #told;
 
-  /** For a started worker; `told` is called with the number of pending requests.
+  /** Connects to a started worker; `told` is called with the number of pending requests.
       @param {Worker} worker @param {(count: number) => void} told */
   constructor(worker, told) {
     this.#worker = worker;
@@ -28,7 +28,7 @@ export class Engine {
     };
   }
 
-  /** Starts it: with threads if the server isolates the page from others, otherwise with one. */
+  /** Starts the engine: with several threads if the server isolates the page from others, otherwise with one. */
   static async start(told = () => {}) {
     const single = inlined("heed.wasm") !== null;
     const threads = !single && globalThis.crossOriginIsolated ? Math.min(navigator.hardwareConcurrency || 1, 16) : 1;
@@ -61,13 +61,13 @@ export class Engine {
     return this.#send({ write: path, bytes });
   }
 
-  /** Returns the bytes of such a file, or of one written by a request. */
+  /** Returns the bytes of a file stored by write() or by a request. */
   read(path) {
     return this.#send({ read: path });
   }
 }
 
-/** Returns a function that runs `call` at most once at a time: of the calls meanwhile, only the last is run.
+/** Returns a function that runs `call` at most once at a time: of the calls made meanwhile, only the last is run.
     @template {unknown[]} Given @param {(...given: Given) => Promise<void>} call @returns {(...given: Given) => Promise<void>} */
 export function latest(call) {
   let running = false;

@@ -84,7 +84,7 @@ export async function pictureOf(file) {
   return { channels: 3, height, width, bytes };
 }
 
-/** Inverts the brightness. */
+/** Returns a picture with inverted brightness. */
 export function inverted(picture) {
   return { ...picture, bytes: picture.bytes.map((byte) => 255 - byte) };
 }

@@ -49,7 +49,7 @@ export class Keeping {
     this.#list();
   }
 
-  /** The model to save, if any. */
+  /** Sets the session whose model can be saved; null: none. */
   of(session) {
     this.#session = session;
     this.buttons.disabled = session === null;

@@ -57,7 +57,7 @@ export class Library {
     };
   }
 
-  /** Opens a model of a data set by name: the engine's description, with its number. */
+  /** Opens a model of a data set by name. Returns the engine's description, with the model's number. */
   async model(data, name) {
     const key = `${data}/${name}`;
     if (!this.#open.has(key)) this.#open.set(key, this.#load(data, name));

@@ -100,7 +100,7 @@ export class LookView {
     this.#saved();
   }
 
-  /** Draws the results. */
+  /** Returns the selected view and patch. */
   get #seen() {
     return { ...this.view, query: this.choice.query };
   }

@@ -69,7 +69,7 @@ export class MapsView {
   #names;
   #place = { query: -1, side: 1 };
 
-  /** `colours` are the engine's; `choose(query)` is called when a patch is selected. */
+  /** `colours` are the engine's scales of colours; `choose(query)` is called when a patch is selected. */
   constructor(colours, choose) {
     this.#colours = { sequential: rgbOf(colours.colours), diverging: rgbOf(colours.diverging_colours) };
     this.#choose = choose;
@@ -85,7 +85,7 @@ export class MapsView {
     this.element = make("div", {}, this.#meaning, this.#table, this.#scale);
   }
 
-  /** Shows a picture of the engine's "look" by its name, or a block's first. */
+  /** Shows the pictures of this name in the engine's "look"; for "map", a block without one shows its first picture. */
   show(model, look, { name, query, identity }) {
     const blocks = look.blocks.map((block) => {
       const picture =
@@ -215,7 +215,7 @@ export class MapsView {
     if (image) paintGrey(image, seen.data);
     marks.replaceChildren(...(query < 0 ? [] : markOf(query, model.grid)));
     largest.replaceChildren(make("span", {}, signed ? "± " : "max "), shown(Number(most.toPrecision(2))));
-    canvas.setAttribute("aria-label", `${name}: largest weight ${shown(most)}${signed ? ", but for its sign" : ""}`);
+    canvas.setAttribute("aria-label", `${name}: largest weight ${shown(most)}${signed ? ", ignoring signs" : ""}`);
   }
 }
 
@@ -236,7 +236,7 @@ export function patchByKey(key, { query, side }) {
   return Math.min(column, row) >= 0 && Math.max(column, row) < side ? row * side + column : query;
 }
 
-/** Marks a patch. */
+/** Returns the marks of a patch. */
 export function markOf(query, side) {
   const place = { x: query % side, y: Math.floor(query / side), width: 1, height: 1 };
   return ["mark under", "mark"].map((name) => makeSvg("rect", { class: name, ...place }));

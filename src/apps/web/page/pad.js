@@ -40,7 +40,7 @@ export class Pad {
     this.#paint();
   }
 
-  /** Clears the sheet without calling `changed`: something else is selected. */
+  /** Clears the sheet without calling `changed`, because another image is selected. */
   empty() {
     this.#strokes = [];
     this.#lift();

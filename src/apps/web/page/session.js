@@ -50,7 +50,7 @@ export class Session {
     return this.#engine.ask("look", { model: this.model.model, ...size }, bytes);
   }
 
-  /** The weights as a safetensors file. @returns {Promise<Uint8Array>} */
+  /** Returns the weights as a safetensors file. @returns {Promise<Uint8Array>} */
   async weights() {
     const path = "/saved.safetensors";
     await this.#engine.ask("save", { model: this.model.model, path });

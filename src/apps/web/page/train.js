@@ -90,7 +90,7 @@ export class TrainView {
     );
   }
 
-  /** The controls beside the curves, or below them on a phone. */
+  /** Creates the controls beside the curves, or below them on a phone. */
   #more() {
     this.command = make("code", { class: "command" });
     const details = make("details", {}, make("summary", {}, "As a command"), this.command);
@@ -130,7 +130,7 @@ export class TrainView {
         make(
           "p",
           { class: "note" },
-          "Maps of the first test image. An untrained model attends to all patches alike; after some hundred steps it does not. Click a patch of a map, or use the arrow keys, to see its attention to each patch.",
+          "Maps of the first test image. An untrained model attends to all patches alike; after a few hundred steps it does not. Click a patch of a map, or use the arrow keys, to see its attention to each patch.",
         ),
         this.maps.element,
       ),
@@ -185,7 +185,7 @@ export class TrainView {
     this.keeping.of(null);
     this.#draw();
     this.maps.clear();
-    this.state.textContent = "Not begun.";
+    this.state.textContent = "Not started.";
     this.failed.textContent = "";
   }
 
@@ -204,7 +204,7 @@ export class TrainView {
     this.one.disabled = this.#running !== null;
   }
 
-  /** Trains until paused, then evaluates on the test images. A request has as many steps as take a moment. */
+  /** Trains until paused, then evaluates on the test images. A request has as many steps as take about `patience`. */
   async start() {
     const running = (this.#running = {});
     this.#buttons();
@@ -223,7 +223,7 @@ export class TrainView {
   }
 
   /** Calls `use` with the session, started if necessary, and shows the results, unless another
-      one has been started meanwhile. @param {(session: Session) => Promise<void>} use */
+      session has been started meanwhile. @param {(session: Session) => Promise<void>} use */
   async #go(use) {
     this.#beginning ??= Session.begin(this.#engine, this.plan(), this.#sets[this.data.value]);
     const beginning = this.#beginning;

@@ -96,8 +96,8 @@ BOOST_AUTO_TEST_CASE(pairs_are_runs_of_the_same_seed) {
   BOOST_TEST(std::abs(test.at("p").number() - (1 - t / std::sqrt(2 + t * t))) < 1e-12);
 }
 
-// Every figure by hand. Of two epochs with the best accuracy the first counts, and its loss is shown; an epoch of 112
-// images took 1, 4 and 2 seconds.
+// Every figure is computed by hand. If two epochs share the best accuracy, the first one counts, and its loss is shown.
+// An epoch of 112 images took 1, 4 and 2 seconds.
 BOOST_AUTO_TEST_CASE(figures_are_those_of_the_rows) {
   const std::string run = make("run", 0.5, 1, 1e-3);
   write_file(run + "/metrics.csv",
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(figures_too_large_to_be_squared_have_no_scatter) {
   BOOST_TEST(shown.find("nan") == std::string::npos, shown);
 }
 
-// Linear time in the epochs: a linear search for each of 50,000 would take minutes.
+// Takes time linear in the epochs: a linear search for each of 50,000 would take minutes.
 BOOST_AUTO_TEST_CASE(very_many_epochs, *boost::unit_test::precondition(without_sanitizer)) {
   const std::string run = make("a", 0.5, 1, 1e-3), page = *this / "page.html";
   std::string rows = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(curves_of_runs_of_different_lengths) {
   const Json curves = Json::parse(with({"--json"})).at("curves");
   BOOST_TEST(curves.at("a").items().at(1).at("validation_accuracy").dump() == "null");
   BOOST_TEST(curves.at("b").items().size() == 2u);
-  // The picture is drawn whatever is printed; epochs 1 and 3 of a are its only points.
+  // The picture is drawn in every output format; arm a has points at epochs 1 and 3 only.
   BOOST_TEST(with({"--csv", "-o", picture}) == csv);
   const std::string svg = read_file(picture), line = svg.substr(svg.find("<path d=\" M"));
   BOOST_TEST(std::ranges::count(line.substr(0, line.find("fill")), 'L') == 1);

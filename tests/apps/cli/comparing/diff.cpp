@@ -46,7 +46,7 @@ struct Diffing : Workshop {
   }
 };
 
-/// 24 elements without a simple relation to each other.
+/// Returns 24 elements without a simple relation to each other.
 Values drawn(double factor = 1) {
   Values values;
   for (int i = 0; i < 24; ++i) values.push_back(factor * std::sin(1 + 3.7 * i));
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   run_until(3, x, *this / "a");
   run_until(3, x, *this / "again");
   const std::string same = output_of({"diff", *this / "a", *this / "again"});
-  check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 values", "up to step 3",
+  check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 common values", "up to step 3",
                         "last.safetensors, step 3", "equal: all "});
   // A tolerance is relative: the last loss, above 2, differs by one part in ten thousand.
   const std::string metrics = *this / "again/metrics.csv", kept = read_file(metrics);
@@ -178,19 +178,19 @@ BOOST_AUTO_TEST_CASE(runs) {
   const double loss = std::stod(kept.substr(at, end - at));
   BOOST_TEST(loss > 2);
   write_file(metrics, kept.substr(0, at) + fmt::format("{}", loss * 1.0001) + kept.substr(end));
-  check_contains(output_of({"diff", *this / "a", *this / "again", "--tolerance", "1.5e-4"}), {"metrics: all 9 values"});
+  check_contains(output_of({"diff", *this / "a", *this / "again", "--tolerance", "1.5e-4"}), {"metrics: all 9 common values"});
   check_contains(heed_with({"diff", *this / "a", *this / "again", "--tolerance", "0.5e-4"}).out,
                  {"metrics: step 3: loss is "});
   write_file(metrics, kept);
-  // One weight is changed after step 3: the available results are reported.
+  // B runs to step 4: the steps that both have are compared.
   run_until(4, x, *this / "longer");
   different({*this / "a", *this / "longer"},
             {"up to step 3", "the metrics of A end at step 3, those of B at step 4",
-             "different: one run's metrics end at step 3; the tensors are of different steps; "});
+             "different: one run's metrics end at step 3; the tensors are from different steps; "});
   x.optim.lr *= 1.25;
   run_until(3, x, *this / "b");
   different({*this / "a", *this / "b"}, {"optim.lr", "metrics: step 1: lr is ", "; equal values before it: 1",
-                                         "different: the metrics differ from step 1; ", "first "});
+                                         "different: the metrics differ from step 1 on; ", "first "});
   different({*this / "a", *this / "b" + "/last.safetensors"}, {"first "});
 }
 
@@ -245,7 +245,7 @@ BOOST_FIXTURE_TEST_CASE(each_value_of_a_run_has_its_name, DiffingRuns) {
                                    "it: {}\n",
                                    value.step, value.name, value.in_a, value.in_b,
                                    std::abs(std::stod(value.in_a) - std::stod(value.in_b)), value.before),
-                       fmt::format("different: the metrics differ from step {}; all 1 common", value.step)});
+                       fmt::format("different: the metrics differ from step {} on; all 1 common", value.step)});
   }
 }
 
@@ -257,10 +257,10 @@ BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
   write_file(RunPaths(a).environment(), R"({"cpu": "one", "date": "2020", "threads": "1", "version": "v"})");
   write_file(RunPaths(b).environment(), R"({"cpu": "two", "date": "2021", "threads": "2", "version": "v"})");
   check_contains(in_one_line(output_of({"diff", a, b})),
-                 {"setting A B environment.cpu one two optim.lr 0.001 0.5 train.seed 1 7 metrics: all 11 values"});
+                 {"setting A B environment.cpu one two optim.lr 0.001 0.5 train.seed 1 7 metrics: all 11 common values"});
 }
 
-// In the order of A's data, or of B's if only B is a trace of heed probe.
+// Tensors are compared in the order of A's data, or of B's if only B is a trace of heed probe.
 BOOST_FIXTURE_TEST_CASE(a_trace_gives_the_order, Diffing) {
   const auto file = [&](const std::string& name, const std::vector<std::string>& order, double value, bool trace) {
     SafetensorsWriter writer;
@@ -286,10 +286,10 @@ BOOST_FIXTURE_TEST_CASE(the_tolerance_itself_is_within_it, DiffingRuns) {
     for (const std::string& run : {a, b})
       write_file(RunPaths(run).metrics(), with(metrics, "1,1,2.5,", fmt::format("1,1,{},", run == a ? x : y)));
     check_contains(output_of({"diff", a, b, "--tolerance", "0.5"}),
-                   {"metrics: all 11 values", "1 equal bit for bit, 1 within tolerance 0.5, 0 beyond"});
+                   {"metrics: all 11 common values", "1 equal bit for bit, 1 within tolerance 0.5, 0 beyond"});
     different({a, b, "--tolerance", "0.499"},
               {"metrics: step 1: loss is ", "equal values before it: 0",
-               "different: the metrics differ from step 1; 1 of 2 common tensors differ, first x at [1]"});
+               "different: the metrics differ from step 1 on; 1 of 2 common tensors differ, first x at [1]"});
   }
 }
 

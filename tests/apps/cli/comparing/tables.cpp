@@ -95,7 +95,7 @@ std::vector<std::string> fields_of(const std::string& line) {
   return fields;
 }
 
-// Sums of three values in another order differ by roundings.
+// Sums of three values in different orders differ by rounding.
 void check_near(const std::string& found, double expected, const std::string& what) {
   BOOST_TEST_REQUIRE(!found.empty(), what);
   BOOST_TEST(std::abs(std::stod(found) - expected) <= 1e-12 * std::max(1.0, std::abs(expected)),
@@ -114,7 +114,7 @@ std::vector<double> figures_of(const HandWritten& run) {
           static_cast<double>(run.parameters)};
 }
 
-/// Curves by name: the member of a run.
+/// Members of a run with its curves, by name.
 const std::map<std::string, std::vector<double> HandWritten::*> curves_by_name{
     {"loss", &HandWritten::loss},
     {"accuracy", &HandWritten::accuracy},

@@ -15,8 +15,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Three seeds in each arm with steps of 0.01: squares of 2e-4, so that s is 0.01 and h = 2.776445 s sqrt(2/3) =
-/// 0.0226696.
+/// Three seeds in each arm with steps of 0.01: squared deviations add up to 2e-4, so that s is 0.01 and h = 2.776445 s
+/// sqrt(2/3) = 0.0226696.
 struct Judging : TemporaryDirectory {
   std::string file = *this / "claims.csv";
 
@@ -138,7 +138,8 @@ BOOST_AUTO_TEST_CASE(less_is_better) {
   check_part({"--more", "d", "a", "c", "b", "--less"}, 0.08, 0.0266274);  // 0.11 - 0.03
 }
 
-// Means and deviations of the compared arms, and each part with its bound; arms of counts are not listed.
+// Means and deviations of the compared arms, and each part with its bound; arms with only --below or --above are not
+// listed.
 BOOST_AUTO_TEST_CASE(tables_of_a_verdict) {
   write(read_file(file) + "one,count,1,3\none,count,2,7\n");
   const std::vector<std::string> claim{"--better", "a",     "c",    "--more",  "a",     "d",  "b",        "c",
@@ -186,7 +187,7 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   refuse({"--better", "b", "a", "--less"}, {"'b'", "accuracies", "--less"});
 }
 
-// Percentages are rejected: p (1 - p) would give a negative variance, and so no lower bound of the deviation.
+// Percentages are rejected: p (1 - p) would give a negative variance, and so no lower bound on the deviation.
 BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   const std::string header = "claim,arm,seed,value,images\n", rows = "one,a,1,0.9,16\none,a,2,1,16\none,a,3,0,16\n";
   write(header + rows + "one,b,1,0.5,16\none,b,2,97,16\none,b,3,0.5,16\n");
@@ -198,14 +199,14 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   write(header + rows + "one,b,1,0.5,16\none,b,2,0.5,\none,b,3,0.5,16\n");
   refuse({"--better", "a", "b"},
          {":6:", "images is missing, but 16 for another seed of 'b'; expected the same number for all seeds"});
-  // Bits may have any value unless declared to be counted on images; a count beside them is not an accuracy.
+  // Bits may have any value unless --test-images declares accuracies; an arm of --below is a count, not an accuracy.
   write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
   BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
   refuse({"--better", "a", "b", "--test-images", "16"}, {"claims.csv:2: value is 96.99; expected an accuracy"});
   BOOST_TEST(verdict({"--better", "b", "c", "--below", "count", "13", "--test-images", "1000000"}) == "holds");
 }
 
-// Description of an undecided verdict's interval, without signs of zeros and bounds.
+// The interval of an undecided verdict is described in words, and zeros have no minus sign.
 BOOST_AUTO_TEST_CASE(what_is_undecided_is_said_in_words) {
   const auto said = [&](const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
     const std::string found = text(more);
@@ -235,7 +236,7 @@ BOOST_AUTO_TEST_CASE(five_seeds) {
   const double a[] = {0.60, 0.61, 0.62, 0.63, 0.64}, b[] = {0.58, 0.60, 0.61, 0.62, 0.64};
   for (int i = 0; i < 5; ++i) rows += fmt::format("x,a,{0},{1}\nx,b,{0},{2}\n", i + 1, a[i], b[i]);
   write(rows);
-  // Squares 0.001 and 0.002: s^2 = 0.003 / 8, h = 2.306004 * 0.0193649 * sqrt(2/5).
+  // The squared deviations add up to 0.001 and 0.002: s^2 = 0.003 / 8, h = 2.306004 * 0.0193649 * sqrt(2/5).
   check_part({"--better", "a", "b"}, 0.01, 0.0282427);
 }
 
@@ -260,7 +261,7 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
   // Four arms of n seeds have 4 (n - 1) degrees of freedom and h = t 0.01 sqrt(4 / n): 0.0218 for 4, 0.0190 for 5.
   BOOST_TEST(json({"--more", "b", "d", "a", "c", "--by", "0.02", "--seeds", "9"}).at("further_seeds").dump() ==
              "[4,5]");
-  // They follow the largest seed, not the number of seeds.
+  // Further seeds follow the largest seed, not the number of seeds.
   const std::array<int, 3> seeds{2, 11, 14};
   write("claim,arm,seed,value\n" + arm("a", 0.91, "one", seeds) + arm("b", 0.89, "one", seeds));
   BOOST_TEST(json(with("20")).at("further_seeds").dump() == "[15,16,17,18,19,20]");
@@ -287,7 +288,7 @@ BOOST_AUTO_TEST_CASE(one_of_several_claims) {
   refuse({"--claim", "frist", "--better", "a", "b"}, {"unknown claim 'frist'; did you mean 'first'?"});
 }
 
-// Lookup of names takes linear time, otherwise minutes, and printing of names is limited.
+// Names are looked up in linear time, where quadratic time would be minutes; the number of printed names is limited.
 BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon, *boost::unit_test::precondition(without_sanitizer)) {
   std::string rows = "claim,arm,seed,value\n", more = rows;
   for (int i = 0; i < 200'000; ++i) rows += fmt::format("c{},a,1,0.5\n", i);
@@ -303,7 +304,7 @@ BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon, *boost::unit_
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse({}, {"no claim is given", "--better"});
-  refuse({"--better", "a"}, {"--better expects two arms", "found 1 words"});
+  refuse({"--better", "a"}, {"--better expects two arms", "found 1 word"});
   refuse({"--more", "a", "b"}, {"--more expects four arms"});
   refuse({"--better", "a", "a"}, {"'a better than a'", "'a' is compared with itself"});
   refuse({"--more", "a", "b", "a", "c"}, {"'a' is compared with itself"});

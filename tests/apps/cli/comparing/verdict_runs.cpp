@@ -21,7 +21,7 @@ struct JudgingRuns : Workshop {
   void make(const std::string& arm, Index seed, const char* accuracy, bool diverged = false) const {
     Experiment x = experiment();
     x.train.seed = seed;
-    x.optim.lr = arm == "a" ? 1e-3 : 3e-3;
+    x.optim.lr = arm == "a" ? 1e-3 : arm == "c" ? 5e-3 : 3e-3;
     const RunPaths paths(fmt::format("{}/{}/seed-{}", cells, arm, seed));
     std::filesystem::create_directories(paths.directory);
     write_file(paths.config(), config_toml(x));
@@ -94,6 +94,18 @@ BOOST_AUTO_TEST_CASE(diverged_runs_count_as_chance_and_unfinished_ones_do_not) {
   check_mean("test_loss", (3 * 0.5 + std::log(10)) / 4);
 }
 
+// A seed ignored in an arm checked earlier is still a seed of that arm: c, seed 5 is ignored because b lacks it.
+BOOST_AUTO_TEST_CASE(notes_name_an_arm_without_the_seed) {
+  for (const Index seed : {1, 2, 3, 4, 5}) make("a", seed, "0.9");
+  for (const Index seed : {1, 2, 3, 4, 6}) make("b", seed, "0.5");
+  for (const Index seed : {1, 2, 3, 5}) make("c", seed, "0.4");
+  const Finished run = verdict({"--better", "a", "b", "--better", "b", "c"});
+  check_contains(run.out,
+                 {"a, seed 4: ignored; c has no run with this seed", "a, seed 5: ignored; b has no run with this seed",
+                  "b, seed 4: ignored; c has no run with this seed", "b, seed 6: ignored; a has no run with this seed",
+                  "c, seed 5: ignored; b has no run with this seed"});
+}
+
 // Random predictions of scene patches count as zero overlap.
 BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
   for (const std::string arm : {"a", "b"})
@@ -101,7 +113,7 @@ BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
       const bool diverged = arm == "b" && seed == 3;
       make(arm, seed, diverged ? "" : "0.5", diverged);
       Experiment x = experiment();
-      x.train.seed = seed, x.optim.lr = arm == "a" ? 1e-3 : 3e-3;
+      x.train.seed = seed, x.optim.lr = arm == "a" ? 1e-3 : arm == "c" ? 5e-3 : 3e-3;
       x.model.output = "tokens", x.model.image = 56, x.model.patch = 14, x.model.classes = 11, x.data.name = "scenes";
       write_file(RunPaths(fmt::format("{}/{}/seed-{}", cells, arm, seed)).config(), config_toml(x));
     }

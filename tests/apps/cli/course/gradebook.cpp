@@ -49,8 +49,9 @@ struct Course {
   }
 };
 
-/// Two labs of numbers, and five students: all right; one right; a lab missing; nothing right; a file that is refused.
-/// Lab alpha ends with 30 November 2026, 1796083200 in UTC; lab beta at 18:00, 1796061600.
+/// Two labs with numeric answers, and five students: one has all answers right, one has one wrong, one lacks a lab, one
+/// has nothing right, and one has a refused file. Lab alpha is due at the end of 30 November 2026, 1796083200 in UTC;
+/// lab beta at 18:00, 1796061600.
 struct Class : Course {
   static constexpr std::time_t end = 1'796'083'200, evening = 1'796'061'600, day = 86'400;
 
@@ -107,7 +108,7 @@ BOOST_FIXTURE_TEST_CASE(marks_and_days_of_a_class_by_hand, Class) {
              "dan,beta,0,3,missing,,\n"
              "eve,alpha,0,2.5,missing,,\n"
              "eve,beta,0,3,refused,thrice 0/3,\n");
-  // A file at the end of its time is not late, a second later by one day, a day later by one, and then by two.
+  // A file handed in at the due time is not late; a second later it is one day late, and a day after that two.
   BOOST_TEST(text("marks.gradebook.csv") ==
              "student,alpha,beta,total,of,late_days\nann,2.5,3,5.5,5.5,0\nbob,0.5,3,3.5,5.5,3\ncid,,0,0,5.5,0\n"
              "dan,0,,0,5.5,1\neve,,0,0,5.5,0\n");
@@ -132,7 +133,7 @@ BOOST_FIXTURE_TEST_CASE(marks_and_days_of_a_class_by_hand, Class) {
   const Json& twice = json.at("points").items()[0];
   BOOST_TEST(twice.at("marks").number() == 0);
   BOOST_TEST(twice.at("of").number() == 2);
-  // One lab alone.
+  // A single lab is graded.
   grade({"--lab", "beta"});
   BOOST_TEST(text("marks.gradebook.csv") ==
              "student,beta,total,of,late_days\nann,3,3,3,0\nbob,3,3,3,0\ncid,0,0,3,0\ndan,,0,3,0\neve,0,0,3,0\n");
@@ -169,7 +170,7 @@ BOOST_FIXTURE_TEST_CASE(a_check_gives_the_same_marks, Class) {
                                     "wrong  half: 0 of 0.5\n       there is no answer\n"});
 }
 
-// A hash of the program is that of the lab, the point and the digits, and accepts the rounded number.
+// The program's hash depends on the lab, the point and the digits, and accepts the rounded number.
 BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
   const auto lab = [&](const std::string& word, const std::string& number) {
     write("gamma/lab.toml",
@@ -189,8 +190,8 @@ BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
   BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 1);
 }
 
-// Statements of five tokens each, besides the line handed out. Of twenty statements, b shares 18 with a and 19 with c,
-// which shares 17 with a: 90, 95 and 85 %. Equal submissions count from 40 tokens on.
+// Submissions of statements of five tokens each, besides the line handed out. Of 20 statements, b shares 18 with a and
+// 19 with c, which shares 17 with a: 90, 95 and 85 %. Equal submissions are flagged from 40 tokens on.
 BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   const std::string handed_out = "def f(x): return x\n";
   write("labs/sim/lab.toml",
@@ -223,7 +224,7 @@ BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   BOOST_TEST(flags() == of_three + "x> 100 % alike: y\ny> 100 % alike: x\n");
   check_contains(text("marks.feedback/pairs.html"),
                  {"<h2>sim: b and c, 95 % alike</h2>", "<pre style=\"overflow: auto\">def f"});
-  // In a class of six, statements of more than half of it are disregarded.
+  // In a class of six, statements that more than half of the class share are disregarded.
   hand("x", statements(7, "p = q - r"));
   hand("y", statements(7, "s = t - u"));
   hand("z", "k = l / 3\n");
@@ -248,7 +249,7 @@ BOOST_FIXTURE_TEST_CASE(labs_that_are_asked_for, Class) {
   check_contains(text("marks.csv"), {"\nann,gamma,0,1,missing,,\n"});
 }
 
-// A repeated run grades what has changed: a lab, a file, an identity.
+// A repeated run grades only what has changed: a lab, a file, an identity.
 BOOST_FIXTURE_TEST_CASE(only_changes_are_graded_again, Class) {
   const auto check = [&](const std::vector<std::string>& more, const std::vector<std::string>& pieces) {
     const std::string said = grade(more).err;
@@ -306,7 +307,7 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
   }
 }
 
-// Moodle's column of grades is that of the only lab; two labs have columns of their own.
+// A single lab's marks are in Moodle's grade column; several labs get separate columns.
 BOOST_FIXTURE_TEST_CASE(a_worksheet_is_of_one_lab, Class) {
   write("roster.csv", "Identifier,Full name,Grade\nParticipant 1,Ann,\nParticipant 2,Bob,7\n");
   const std::string roster = directory / "roster.csv";
@@ -317,7 +318,7 @@ BOOST_FIXTURE_TEST_CASE(a_worksheet_is_of_one_lab, Class) {
              "Identifier,Full name,Grade,alpha,beta\nParticipant 1,Ann,,2.5,3\nParticipant 2,Bob,7,0.5,3\n");
 }
 
-// A judge that tells its arguments: they depend on the seed and the point, and are those of heed lab check.
+// The judge prints its arguments: they depend on the seed and the point, and are those of heed lab check.
 BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   write("labs/told/lab.toml",
         "title = \"Told\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n[[points]]\n"
@@ -337,7 +338,7 @@ BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   const std::string five = told({"--seed", "5"}), six = told({"--seed", "6"});
   check_contains(five, {"told: Told\n0 of 2 marks\n\nwrong  f: 0 of 1\n       for ", "wrong  g: 0 of 1\n       for "});
   BOOST_TEST(five != six);
-  BOOST_TEST(told({}) == six);  // that of the run before
+  BOOST_TEST(told({}) == six);  // as in the first run
   BOOST_TEST(checked("5") == five);
   BOOST_TEST(checked("6") == six);
 }

@@ -1,5 +1,5 @@
-// Labs in students' use. A solution gets full marks and a stub none: for one lab here, for all in tests/labs.sh; for
-// personal labs those of three identities, or with HEED_LABS=all of two hundred.
+// Labs as students use them. A solution gets full marks and a stub none: for one lab here, for all in tests/labs.sh;
+// for personal labs with three identities, or with HEED_LABS=all with two hundred.
 #include "support/cli.h"
 #include "support/command.h"
 
@@ -73,7 +73,7 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
   }
 }
 
-// Each would pass a weaker judge: one that differentiates the wrong newton, or one that uses default options only.
+// Each would pass a weaker judge, which differentiates the wrong newton or uses default options only.
 BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
   newton +=
@@ -93,8 +93,8 @@ BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precond
                   "right  gradient k: ", "wrong  gradient k, score_grad=hardtanh: 0 of 1"});
 }
 
-// Gradients by differences are rejected; float and counting numbers must not take a separate path. Equivalent correct
-// code is accepted.
+// Gradients by finite differences are rejected, and so are separate paths for float and for counting numbers.
+// Equivalent correct code is accepted.
 BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   const std::string file = "softmax-backward.h", solution = read_file("notebooks/solutions/softmax-backward/" + file);
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -103,7 +103,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
     return std::string(solution).replace(at, from.size(), to);
   };
   const std::string products = "      // 3.\n      kernels::gemm(transposed(A), dout[h]";
-  // The correct products with meaningless numbers for the cost, and differences of the forward pass.
+  // The correct products with meaningless numbers for the cost, and finite differences of the forward pass.
   const std::string by_differences = R"(
       if constexpr (!std::is_same_v<T, Counted>) {
         std::vector<double> x[3];
@@ -202,13 +202,13 @@ BOOST_FIXTURE_TEST_CASE(answers_are_not_in_the_headers, Submissions,
   for (const auto& row : grade())
     if (row[4] != "missing") BOOST_TEST(row[4] == "refused", row[0] << " " << row[1]);
   check_contains(feedback("header", "sima"),
-                 {"sima.h:1: heed/kernels/sums/normalize.h: No such file", "the includes of the file handed out only"});
+                 {"sima.h:1: heed/kernels/sums/normalize.h: No such file", "only the includes of the file handed out"});
   check_contains(feedback("declares", "sima"), {"it uses 'softmax_rows', which is not declared by the includes"});
   check_contains(feedback("pastes", "aft-simple"), {"##"});
 }
 
 BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
-  // These three have pairs and states, sums and M as divisors, all norms, all features, and both gates.
+  // The mechanisms of these three have pairs and states, sums and M as divisors, all norms, all features, both gates.
   std::vector<int> numbers{0, 2, 23};
   if (whole_class()) numbers.resize(200), std::iota(numbers.begin(), numbers.end(), 0);
   for (const int number : numbers) {
@@ -218,7 +218,7 @@ BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_t
     hand_in(student, "own-mechanism.h", header_of(write, "my_mechanism"));
     hand_in(student, "own-bugs.h", header_of(repair, "my_mechanism"));
   }
-  // Each bug costs its point.
+  // Each planted bug costs its point.
   for (int i = 0; i < (whole_class() ? 50 : 0); ++i) {
     const std::string student = "stub" + std::to_string(i);
     hand_in(student, "own-bugs.h",
@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_check_in_a_notebook, *boost::unit_test::precondition(with
   check_refusal({"lab", "check", "softmax-backward", "--file", "/nowhere.h"}, {"/nowhere.h"});
 }
 
-// A decimal comma, or a word without quotes, is no answer; the message has the right form.
+// A decimal comma and a word without quotes are rejected; the message shows the right form.
 BOOST_AUTO_TEST_CASE(answers_in_another_form) {
   const TemporaryDirectory directory;
   for (const char* const line : {"loss = 2,303\n", "word = linear\n"}) {
@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(what_students_get) {
   BOOST_TEST(links > 20);
 }
 
-// For a course of its own: output of notebooks is excluded, linked files are included.
+// A bundle of another course: output of notebooks is excluded, linked files are included.
 BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   const TemporaryDirectory directory;
   const auto write = [&](const std::string& file, const std::string& text) {

@@ -78,14 +78,14 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_each_head_without_and_with_the_identity,
     if (rows[i][5] == "5") BOOST_TEST(cumulative == 1);
     before = cumulative;
   }
-  // Maps of untrained blocks are nearly uniform: one value near 1, the others small; with the identity 2, 1, 1, 1, 1.
+  // Maps of untrained blocks are nearly uniform: one singular value near 1, the others small; A + I has 2, 1, 1, 1, 1.
   BOOST_TEST(std::stod(rows[1][6]) > 0.9);
   BOOST_TEST(rows[1][8] == "1");
   for (const auto& row : rows)
     if (row[1] == "A+I") BOOST_TEST(row[8] == "5");
 }
 
-// A map over 8 channels instead of 5 tokens.
+// The map is over 8 channels instead of 5 tokens.
 BOOST_FIXTURE_TEST_CASE(the_spectrum_of_a_map_among_channels, Runs) {
   const Finished run = heed_with({"spectrum", workshop / "xca", "--images", "20"});
   BOOST_TEST(run.status == 0, run.err);
@@ -94,7 +94,7 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_a_map_among_channels, Runs) {
 }
 
 // Each value is a mean over the images of batches of 16 and 4. A map that contains the identity is also measured
-// without it, another one also with it. The file has six digits; 1e-5 is also above the rounding error of the maps.
+// without it, another map also with it. The file has six digits; 1e-5 is also above the rounding error of the maps.
 BOOST_FIXTURE_TEST_CASE(spectra_are_means_over_the_images_maps, Runs) {
   for (const std::vector<std::string>& mechanisms :
        {std::vector<std::string>{"softmax", "adder"}, std::vector<std::string>{"xca", "softmax"}}) {
@@ -148,8 +148,8 @@ BOOST_FIXTURE_TEST_CASE(spectra_are_means_over_the_images_maps, Runs) {
   }
 }
 
-// Medians of an odd and an even number of images, and the worst of each. The file has four digits. The images are those
-// of heed features: rounding errors grow in the iteration, so the matrices must have the same bits.
+// Medians of an odd and an even number of images, and the maximum of each. The file has four digits. The images are
+// those of heed features: rounding errors grow in the iteration, so the matrices must have the same bits.
 BOOST_FIXTURE_TEST_CASE(residuals_are_those_of_the_inverted_matrices, Runs) {
   using kernels::NewtonStart;
   run("large", {{"softmax", "soft"}, {{"landmarks", {"4", ""}}}, {}}, 8);
@@ -233,9 +233,8 @@ BOOST_FIXTURE_TEST_CASE(residuals_are_those_of_the_inverted_matrices, Runs) {
       check_contains(printed, {line});
     }
     BOOST_TEST(row == rows.size());
-    const std::string end =
-        fmt::format("below 0.001 after 20 steps, number of {} matrices: damped {} plain {} backtrack {}", 2 * count,
-                    converged[0], converged[1], converged[2]);
+    const std::string end = fmt::format("below 0.001 after 20 steps, of {} matrices: damped {} plain {} backtrack {}",
+                                        2 * count, converged[0], converged[1], converged[2]);
     BOOST_TEST((printed.find(end) != std::string::npos) == (iterations >= 20), printed << " lacks " << end);
   }
 }
@@ -245,8 +244,7 @@ BOOST_FIXTURE_TEST_CASE(residuals_fall_and_do_not_depend_on_threads, Runs) {
     const Finished run = heed_with({"residual", workshop / "soft", "--images", "20", "--iterations", "20", "--threads",
                                     threads, "-o", workshop / threads});
     BOOST_TEST(run.status == 0, run.err);
-    BOOST_TEST(run.out.find("below 0.001 after 20 steps, number of 40 matrices: damped 40") != std::string::npos,
-               run.out);
+    BOOST_TEST(run.out.find("below 0.001 after 20 steps, of 40 matrices: damped 40") != std::string::npos, run.out);
   }
   BOOST_TEST((read_file(workshop / "1") == read_file(workshop / "2")));
   const auto rows = table(workshop / "1");
@@ -260,7 +258,7 @@ BOOST_FIXTURE_TEST_CASE(residuals_fall_and_do_not_depend_on_threads, Runs) {
 
 BOOST_FIXTURE_TEST_CASE(runs_that_have_nothing_to_analyse, Runs) {
   check_refusal({"residual", workshop / "softmax"},
-                {"softmax: the mechanism is softmax; expected one that inverts a matrix: soft"});
+                {"softmax: the mechanism, softmax, inverts no matrix with its options; expected one that does: soft"});
   check_refusal({"spectrum", workshop / "simple"}, {"no block of this model has an attention map"});
   check_refusal({"spectrum", workshop / "adder", "--images", "0"}, {"--images"});
   check_refusal({"spectrum", workshop / "nowhere"}, {"contains no run"});

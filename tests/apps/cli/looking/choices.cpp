@@ -45,7 +45,7 @@ struct Chosen : Workshop {
 
 BOOST_AUTO_TEST_SUITE(cli_choices)
 
-// A run with other weights is the same as those weights with the run's configuration as a model file.
+// A run with --weights gives the same results as --weights with the run's configuration as --model.
 BOOST_FIXTURE_TEST_CASE(weights_of_a_run_or_with_a_model_file, Chosen) {
   out += ".png";
   for (const std::vector<std::string>& command : {std::vector<std::string>{"eval"},
@@ -102,7 +102,7 @@ BOOST_FIXTURE_TEST_CASE(tables_of_the_chosen_weights, Chosen) {
   }
 }
 
-// --data starts without the run's limit and division; --path does not; --set wins over both.
+// --data starts without the run's data.limit and validation split; --path keeps them; --set wins over both.
 BOOST_FIXTURE_TEST_CASE(other_data_have_no_limit_of_the_run, Chosen) {
   write_patterns(*this / "more", 50, 12, 8);
   const std::string limited = *this / "limited", more = *this / "more";
@@ -123,7 +123,7 @@ BOOST_FIXTURE_TEST_CASE(other_data_have_no_limit_of_the_run, Chosen) {
       }
 }
 
-// Untrained weights are those of the configured seed, with which a run without learning ends.
+// Untrained weights are those of the configured seed; training with a rate of 0 ends with the same ones.
 BOOST_FIXTURE_TEST_CASE(untrained_weights_are_those_of_the_seed, Chosen) {
   for (const char* const seed : {"train.seed=1", "train.seed=5"}) {
     const std::string still = *this / seed;
@@ -134,8 +134,8 @@ BOOST_FIXTURE_TEST_CASE(untrained_weights_are_those_of_the_seed, Chosen) {
   }
 }
 
-// timm's values of each preset: pixels p become (p - mean) / std. Keys of the command line win, also with --model auto,
-// whose preset is imagenet by default.
+// The values of timm for each preset: pixels p become (p - mean) / std. Keys of the command line take precedence, also
+// with --model auto, whose preset is imagenet by default.
 BOOST_AUTO_TEST_CASE(presets_normalise_and_crop) {
   const Workshop workshop;
   const std::string weights = workshop / "w.safetensors", toml = workshop / "model.toml", tree = workshop / "tree",
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(presets_normalise_and_crop) {
   }
 }
 
-// These need a run, and print no names.
+// These commands need a run, and print no class names.
 BOOST_AUTO_TEST_CASE(commands_of_runs_offer_no_model_file) {
   for (const char* const command : {"spectrum", "residual", "generate"}) {
     const std::string help = output_of({command, "--help"});

@@ -1,4 +1,4 @@
-// Use of a run by the record of its data, even if the data change.
+// A run is used with the record of its data, even if the data change.
 #include "support/cli.h"
 #include "support/images.h"
 #include "support/lines.h"
@@ -62,7 +62,7 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   fs::rename(data + "/test/fox", some + "/test/fox");
   const std::string evaluated = output_of({"eval", run, "--path", some});
   check_contains(evaluated, {"8 images", "2 fox"});
-  // Moved without its data, the run gives the same predictions.
+  // If the run is moved and its data are removed, it gives the same predictions.
   fs::remove_all(data);
   fs::rename(run, directory / "moved");
   BOOST_TEST(predicted(directory / "moved") == before);
@@ -114,7 +114,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
   BOOST_TEST(files().at("data.json") == before.at("data.json"));
 }
 
-// A resumed run rejected because a file cannot be written changes no file.
+// If a resumed run is rejected because a file cannot be written, no file changes.
 BOOST_FIXTURE_TEST_CASE(a_refused_resume_changes_no_file, ThreeGreys) {
   fs::remove(run + "/cost.json");
   fs::create_directory(run + "/cost.json");
@@ -129,7 +129,7 @@ BOOST_FIXTURE_TEST_CASE(a_refused_resume_changes_no_file, ThreeGreys) {
   BOOST_TEST((contents() == before));
 }
 
-// The absolute path of the data is recorded, for use from any directory.
+// The run records the absolute path of the data, so that it can be used from any directory.
 BOOST_AUTO_TEST_CASE(a_relative_path_is_recorded_in_full) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -1,4 +1,4 @@
-// Figures of a classifier printed by heed train and heed eval, recomputed from its weights and image files.
+// Figures of a classifier, as heed train and heed eval print them, recomputed from its weights and image files.
 #include "heed/io/weights.h"
 #include "heed/nn/vit.h"
 #include "heed/train/inference.h"
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_those_of_the_weights) {
                               100 * *epoch.validation_accuracy)});
 }
 
-// Labels and pixels of each part are those that heed features writes, which are compared with the files elsewhere.
+// Labels and pixels of each part are taken from heed features; another test compares them with the files.
 BOOST_AUTO_TEST_CASE(every_part_is_judged_by_the_chosen_weights) {
   output_of({"train", write_experiment(*this, x), "--run", run_directory});
   const std::string file = *this / "pixels.safetensors";
@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(every_part_is_judged_by_the_chosen_weights) {
     }
 }
 
-// One line for each image: its classes from the likeliest, with softmax probabilities.
+// One line for each image: its classes, most likely first, with softmax probabilities.
 BOOST_AUTO_TEST_CASE(predictions_are_probabilities_in_order) {
   output_of({"train", write_experiment(*this, x), "--run", run_directory});
   RunModel model(run_directory);

@@ -25,7 +25,7 @@ struct TrainedRun : Workshop {
     output_of({"train", write_experiment(*this, x), "--run", run});
   }
 
-  /// Returns what heed features writes.
+  /// Returns the features that heed features writes.
   Features<float> features(std::vector<std::string> options) const {
     const std::string file = *this / "features.safetensors";
     options.insert(options.begin(), {"features", run, "-o", file});
@@ -95,8 +95,8 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   check_refusal({"features", run}, {"--output"});
 }
 
-// The parts are the files' images in order, each once; the last columns are the classifier's inputs, and those before
-// them the inputs in a model that ends after its first block. 1e-4 is above the rounding error of floats.
+// The parts are the files' images in order, each once. The last columns are the classifier's inputs; the columns before
+// them are the inputs in a model that ends after its first block. 1e-4 is above the rounding error of floats.
 BOOST_FIXTURE_TEST_CASE(each_row_is_of_its_image, TrainedRun) {
   const WorkshopImages all(*this, "train"), test(*this, "t10k");
   BOOST_TEST(features({"--pixels"}).labels == test.labels, boost::test_tools::per_element());
@@ -158,7 +158,7 @@ BOOST_FIXTURE_TEST_CASE(each_row_is_of_its_image, TrainedRun) {
   }
 }
 
-// The options of features are those of heed features; each part is classified by the training images that remain.
+// Feature options have the same effect as in heed features; each part is classified by the 160 training images.
 BOOST_FIXTURE_TEST_CASE(neighbours_are_those_of_the_features, TrainedRun) {
   struct Case {
     std::vector<std::string> features, options;
@@ -188,7 +188,7 @@ BOOST_FIXTURE_TEST_CASE(neighbours_are_those_of_the_features, TrainedRun) {
   BOOST_TEST(different.size() > 4U);
 }
 
-// The last four blocks, or all two, unless --blocks says otherwise.
+// Features come from the last four blocks, here both of two, unless --blocks says otherwise.
 BOOST_FIXTURE_TEST_CASE(a_linear_classifier_is_that_of_the_features, TrainedRun) {
   struct Case {
     std::vector<std::string> features, options;
@@ -223,7 +223,7 @@ BOOST_FIXTURE_TEST_CASE(a_linear_classifier_is_that_of_the_features, TrainedRun)
   }
 }
 
-// With as many shots as images of a class, only their order is random. Images for validation are none of them.
+// If a class has exactly as many images as shots, only their order is random. Validation images are never among them.
 BOOST_FIXTURE_TEST_CASE(shots_are_training_images, TrainedRun) {
   const auto of_class = [](const Features<float>& set) {
     std::vector<Index> counts(10);
@@ -261,7 +261,7 @@ BOOST_FIXTURE_TEST_CASE(shots_are_training_images, TrainedRun) {
     for (const double number : accuracies(joined_words({"18", "--seeds", "1"}, all)))
       BOOST_TEST(std::abs(number - accuracy) < 0.006);
   }
-  // Means of seeds that differ. Deviations of printed accuracies, each up to 0.005 off, may differ by 0.01.
+  // Four seeds have different accuracies. They are printed to 0.005, so their deviation may be off by 0.01.
   const std::vector<double> few = accuracies({"1", "--seeds", "4"}), one = accuracies({"1", "--seeds", "1"});
   BOOST_REQUIRE(few.size() == 7U);
   BOOST_TEST(few[2] == 4);

@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
   train({"attention.mechanism=soft", "attention.ratio=2"});
   refuse("18", {"[model] patch = 4 does not divide image = 18"});
   refuse("12", {"[soft] ratio is 2; it must divide both sides of the image grid, 3 x 3"});
-  // Weights of another size are an error unless that size is requested.
+  // Weights of another image size are an error unless that size is requested.
   const std::string other = at_16(positions_at_16(1));
   check_refusal({"eval", directory, "--weights", other + "/best.safetensors"},
                 {"tensor 'pos_embed' has shape [1, 17, 16]; the model expects [1, 5, 16]"});

@@ -13,7 +13,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns an image with a square in the middle: grey `ground` around grey `thing`.
+/// Returns an image of grey `ground` with a square of grey `thing` in the middle.
 Image square(Index side, std::uint8_t ground, std::uint8_t thing) {
   Image image{{1, side, side}, Bytes(static_cast<std::size_t>(side * side), ground)};
   for (Index row = 2; row < side - 2; ++row)
@@ -32,7 +32,7 @@ struct Trained : Workshop {
   }
 };
 
-/// Images of squares, bright on dark, in two classes by size, as DIR/CLASS.
+/// Images of bright squares on dark ground, in two classes by size, as DIR/CLASS.
 struct OwnImages {
   TemporaryDirectory directory;
   std::string tree = directory / "tree", run = directory / "run";
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   BOOST_TEST(!std::filesystem::exists(workshop / "x.png"));
 }
 
-// Width before height, and the class by number and name.
+// The description has width before height, and the class by number and name.
 BOOST_AUTO_TEST_CASE(an_image_is_described_by_its_size_and_class) {
   const TemporaryDirectory directory;
   const std::string tree = directory / "tree", out = directory / "out.png";
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(an_image_is_described_by_its_size_and_class) {
   }
 }
 
-// Run from another directory than the program's, as when installed.
+// heed runs in another directory than the program's, as when installed.
 BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
   const TemporaryDirectory elsewhere;
   const auto said = [&](const std::string& arguments) {
@@ -168,7 +168,7 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   check_refusal({"maps", run, file, "--index", "7"}, {"expected IMAGE or --index"});
 }
 
-// Normalised by such large numbers, pixels overflow.
+// Pixels overflow if they are normalised with large numbers.
 BOOST_FIXTURE_TEST_CASE(answers_that_are_not_finite_are_no_answers, Trained) {
   const Finished result = heed_with({"predict", run, "--index", "7", "--set", "data.mean=[3e38]"});
   BOOST_TEST(result.status == 3);
@@ -190,7 +190,7 @@ BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
   BOOST_TEST(row % (2 * (depth - 1)) == 0);
   BOOST_TEST(load_image(one).size.width != sheet.size.width);
   check_refusal({"maps", run, "--index", "7", "--query", "1,1", "--set", "attention.mechanism=sima", "--show", "keys"},
-                {"--query 1,1: 'keys' of this model is the same for all patches"});
+                {"--query 1,1: 'keys' of this model is the same for all queries"});
   check_refusal({"maps", run, "--index", "7", "--block", std::to_string(depth + 1)},
                 {fmt::format("--block {}: this model has blocks 1 to {}", depth + 1, depth)});
 }
@@ -208,7 +208,7 @@ BOOST_FIXTURE_TEST_CASE(files_that_cannot_be_read_do_not_silence_the_others, Tra
   BOOST_TEST(std::count(result.err.begin(), result.err.end(), '\n') == 2);
 }
 
-// A name may contain terminal control sequences.
+// A file name may contain terminal control sequences.
 BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
   const std::string red = *this / "\033[31mred.png";
   write_image(red, pattern({1, 8, 8}, 3));
@@ -218,7 +218,7 @@ BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
   }
 }
 
-// So may class names, which are directory names; U+009B is also a control character.
+// Class names, which are directory names, may contain them too; U+009B is also a control character.
 BOOST_FIXTURE_TEST_CASE(classes_are_printed_without_control_characters, OwnImages) {
   std::filesystem::rename(tree + "/dim", tree + "/dim\033[31m");
   std::filesystem::rename(tree + "/lit", tree + "/lit\xc2\x9b\x33\x31m");
@@ -265,8 +265,8 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   check_same_run(run, directory / "again");
 }
 
-// Mean and deviation weight images of different sizes equally; sides are square roots of areas, of which the median
-// counts, and sixteen batches fill an epoch.
+// Mean and deviation weight images of different sizes equally. The side is the median of the square roots of the areas,
+// and sixteen batches fill an epoch.
 BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
   struct Case {
     Index channels, first, image, patch, batch;
@@ -309,7 +309,7 @@ BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
     const Index validation = 2 * c.count / 10;
     check_contains(in_one_line(printed),
                    {fmt::format("2 classes, 'a', 'b'; {} images to train on, {} to validate, 6 to test; {}, about {} "
-                                "pixels along a side, trained on at {}",
+                                "pixels along a side, trained at {}",
                                 2 * c.count - validation, validation, c.channels == 1 ? "grey" : "in colour",
                                 std::lround(sides[sides.size() / 2]), c.image)});
     check_contains(printed, {fmt::format(" --set data.validation={} ", validation), " --set model.classes=2 ",

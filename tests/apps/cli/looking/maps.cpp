@@ -120,7 +120,7 @@ BOOST_FIXTURE_TEST_CASE(a_sheet_is_written_into_the_run, RunAndImages) {
   BOOST_TEST(files == 3);  // two images and the run
 }
 
-// The sheet is draw_attention() of weights from the definition: row `query` of each head's map without the tokens
+// The sheet is draw_attention() of weights computed by definition: row `query` of each head's map without the tokens
 // before the 3 x 3 patches, or the mean over the patches' rows. A level of colour may differ by rounding.
 BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_that_are_asked_for) {
   struct Case {
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(rollouts_of_several_images_are_independent) {
   BOOST_TEST(lower == 0);
 }
 
-// The second model's columns are those of a sheet of its own: its run's best weights, whatever the first's.
+// The second model's columns equal its separate sheet, from its run's best weights whichever the first model uses.
 BOOST_AUTO_TEST_CASE(a_second_model_stands_beside_the_first) {
   const RunAndImages first("cls", "softmax", 8), second("cls", "softmax", 4), third("cls", "softmax", 6);
   const std::string other = second.directory / "run", weights = third.directory / "run/best.safetensors";
@@ -289,14 +289,14 @@ BOOST_AUTO_TEST_CASE(a_model_without_a_class_token_has_maps) {
   BOOST_TEST(mean.maps("run a.png --query 2,3").status == 0);
 }
 
-// Drawn without the image, on which they depend only through the model.
+// Maps among channels are drawn without the image, but the model computes them from it.
 BOOST_AUTO_TEST_CASE(maps_among_channels) {
   const RunAndImages run("cls", "xca");
   for (const char* const line : {"run a.png -o 1.png", "run b.png -o 2.png"}) BOOST_TEST(run.maps(line).status == 0);
   BOOST_TEST((run.content("1.png") != run.content("2.png")));
   const CommandResult query = run.maps("run a.png --query 1,1 -o 3.png");
   BOOST_TEST(query.status == 2);
-  BOOST_TEST(is_line_with(query.errors, "--query 1,1: 'map' of this model is the same for all patches"), query.errors);
+  BOOST_TEST(is_line_with(query.errors, "--query 1,1: 'map' of this model is the same for all queries"), query.errors);
   BOOST_TEST(load_image(run.directory / "1.png").size.height > 3 * 156);
 }
 
@@ -328,7 +328,7 @@ BOOST_FIXTURE_TEST_CASE(maps_of_all_blocks_multiplied, RunAndImages) {
   BOOST_TEST((content("2.png") != content("3.png")));
 }
 
-// Refused: nothing to draw, nothing to multiply, or an unknown name.
+// Refused: models without the picture, maps that cannot be multiplied, and unknown names.
 BOOST_AUTO_TEST_CASE(pictures_that_there_are_not) {
   const auto refused = [](const std::string& mechanism, const std::string& arguments, const std::string& piece) {
     const RunAndImages run("cls", mechanism);

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   check_contains(predicted.err,
                  {"--preset imagenet: data.mean=[0.485,0.456,0.406]", "heads = 1 (64 channels per head)"});
 
-  // A model file with the preset's keys gives the same.
+  // A model file with the preset's keys gives the same result.
   Experiment x;
   x.model = given.model;
   write_file(given / "model.toml", to_toml(x).substr(0, to_toml(x).find("\n[data]")));
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
   check_contains(heed_with({"predict", "--weights", both + ":other", "--model", "auto", given.image}).err,
                  {"no tensor name begins with 'other.'"});
 
-  // An unknown prefix of all names.
+  // A network with an unknown prefix of all names.
   given.write("tower.", wrapped);
   check_refusal({"predict", "--weights", wrapped, "--model", "auto", given.image},
                 {"contains a network with a prefix, 'tower.'; " + wrapped + ":tower selects it"});
@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(contradictory_tensors_are_named) {
                 {"without class token and registers"});
 }
 
-// Files truncated at every tensor, with another header or of another format: one line that names the file.
+// Files truncated at every tensor, with another header or in another format give one line that names the file.
 BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   const Downloaded given;
   const std::string whole = read_file(given.weights), file = given / "damaged.safetensors", out = given / "out";

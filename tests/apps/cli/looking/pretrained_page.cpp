@@ -54,7 +54,7 @@ struct Downloads : TemporaryDirectory {
     TheirFile(backbone, true).write(*this / "model.safetensors");
     dinov2.registers = 2, dinov2.embed_prefix = false;
     const Parameters<float> with_registers = drawn(dinov2);
-    const Tensor<float> positions(Shape{1, 10, 64});  // DINOv2's class token has one
+    const Tensor<float> positions(Shape{1, 10, 64});  // with one for the class token, as in DINOv2
     SafetensorsWriter own;
     for (const ParameterSpec& spec : with_registers.list())
       if (const ParameterId id = with_registers.list().find(spec.name); !spec.name.starts_with("head."))

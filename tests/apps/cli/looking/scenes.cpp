@@ -1,4 +1,4 @@
-// heed predict for a model that classifies patches of scenes: its picture.
+// The picture that heed predict draws for a model that classifies patches of scenes.
 #include "heed/data/readers/scenes.h"
 #include "heed/draw/patch_sheet.h"
 #include "support/cli.h"
@@ -54,7 +54,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
   BOOST_REQUIRE((drawn.size == right.size));
   BOOST_TEST(column(drawn, 0).pixels == column(right, 0).pixels);
   BOOST_TEST(column(drawn, 2).pixels == column(right, 2).pixels);
-  // After one step its predictions are wrong.
+  // After one step the model's predictions are wrong.
   BOOST_TEST((column(drawn, 1).pixels != column(right, 1).pixels));
 }
 

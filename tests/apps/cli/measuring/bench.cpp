@@ -40,8 +40,8 @@ nlohmann::json json_of(Strings arguments) {
   }
 }
 
-/// Checks fractions of a limit: above 1 only by the variation between two short measurements. A wrong unit would give a
-/// factor of a thousand.
+/// Checks fractions of a limit: they exceed 1 only by the variation between two short measurements. A wrong unit would
+/// give a factor of a thousand.
 [[maybe_unused]] void check_fractions(const nlohmann::json& entries) {
   for (const nlohmann::json& entry : entries) {
     BOOST_TEST(number(entry, "fraction") > 0, entry.at("name"));
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(model_as_json) {
     BOOST_TEST(json.at("sums_over_batch") == 0);
     BOOST_TEST(number(json, "update_ms") > 0);
     BOOST_TEST(number(json, "update_ms") < number(json, "mean_ms"));
-    // One thread is busy whenever a loop is open.
+    // At least one thread is busy whenever a loop is open.
     BOOST_TEST(number(json, "loops_open_ms") < number(json, "mean_ms"));
     BOOST_TEST(number(json, "loops_busy_ms") >= number(json, "loops_open_ms"));
     BOOST_TEST(number(json, "divisible_by_32") <= 1);
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(threads_bound_to_cores_are_as_many_as_others) {
 }
 #endif
 
-// Rows for one, two, four and more threads up to the core count. The shares of a row sum to all of its time.
+// Rows for one, two, four and more threads up to the core count. The shares of a row add up to 100 %.
 BOOST_AUTO_TEST_CASE(growth_with_threads) {
   const Workshop workshop(10, 10);
   const std::string picture = workshop / "growth.svg";
@@ -152,13 +152,13 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
     BOOST_TEST(std::abs(of[2] - of[1] / table[0][1]) < 0.006);
     fastest = std::max(fastest, of[1]);
   }
-  // One thread is as fast as itself, its work is all of its time, and no other waits outside of loops.
+  // One thread has a speedup of 1, its work is all of its time, and no other thread waits outside loops.
   BOOST_TEST(table[0][2] == 1);
   BOOST_TEST(table[0][3] == 1);
   BOOST_TEST(table[0][4] == 100);
   BOOST_TEST(table[0][6] == 0);
-  // With h hosts, log2 h levels of 4 messages and 2 (1 - 1/h) of the gradients' bytes: rates on two networks differ by
-  // this difference. One host exchanges nothing. Rates are rounded by 0.5.
+  // h hosts exchange 4 messages in each of log2 h levels, and 2 (1 - 1/h) of the gradients' bytes: times on two
+  // networks differ by that of this exchange. One host exchanges nothing. Rates are rounded by 0.5.
   const double bytes = gradient_bytes_of(workshop.experiment()), batch = 16;
   const double bits[] = {1e9, 1e10, 1e11}, latency[] = {50e-6, 20e-6, 3e-6};
   const std::vector<std::vector<double>> hosts = numbers_below(printed, "hosts of ");
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(model_compared) {
   BOOST_TEST(number(change, "ratio") == number(change, "new") / number(change, "old"));
 }
 
-// --batch comes before --set, which comes before the file's own.
+// --batch overrides --set, which overrides the file.
 BOOST_AUTO_TEST_CASE(batches_and_sequences) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment());
@@ -282,7 +282,7 @@ BOOST_AUTO_TEST_CASE(suite_needs_fast_kernels) { check_refusal({"bench"}, {"KERN
 
 #else
 
-// Kernels of one layer: products, distances and their gradients. Then a comparison with invented results.
+// Kernels of one layer: products, distances and their gradients; then a comparison with invented results.
 BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   const Strings arguments = quick_with({"--only", "kernels", "--match", "vit-micro qkv"});
   nlohmann::json json = json_of(arguments);
@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
   BOOST_TEST(json_of(quick_with({"--only", "kernels", "--match", "block exp"})).at("long_rows").empty());
 }
 
-// Fractions that no kernel reaches, and one that every kernel reaches.
+// Shares that no kernel reaches, and one that every kernel reaches.
 BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   const Strings chosen{"--match", "softmax forward, vit-micro"};
   Strings shares = quick_with(chosen);

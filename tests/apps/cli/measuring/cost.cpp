@@ -76,12 +76,12 @@ BOOST_AUTO_TEST_CASE(contractions_of_vit_micro_by_hand) {
   BOOST_TEST(layer(json, "blocks.0.attn.qkv")["mul"] == 3 * N * D * D);
   BOOST_TEST(layer(json, "blocks.3.attn")["add"] == attention);
   BOOST_TEST(layer(json, "blocks.3.mlp.fc1")["mul"] == N * D * F);
-  // Backward: two products for each forward one, except that images get no gradient.
+  // The backward pass has two products for each forward one, except that images get no gradient.
   BOOST_TEST(total(cost_json({"models/vit-micro.toml", "--pass", "backward"}), "mul") == 2 * forward - embedding);
   BOOST_TEST(total(cost_json({"models/vit-micro.toml", "--pass", "step"}), "add") == 3 * forward - embedding);
 }
 
-// Textbook operations: a product of m x k by k x n takes m n k mul and m n (k - 1) add, a bias m n add more.
+// Textbook operations: a product of m x k by k x n takes m n k mul and m n (k - 1) add, and a bias m n further add.
 BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
   const nlohmann::json json = cost_json({"models/vit-micro.toml", "--convention", "all"});
   const Index rows = H * N, pairs = rows * N, norms = 2 * L * N + 1;
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
   BOOST_TEST(total(json, "log") == 0);
 }
 
-// Shu et al. 2021, Table 1, in its printed digits except for the 2.38 G additions, there 2 x 1.25 - 0.12.
+// Shu et al. 2021, Table 1, to its printed digits, except for the 2.38 G additions: 2 x 1.25 - 0.12.
 BOOST_AUTO_TEST_CASE(figures_of_the_adder_paper) {
   const nlohmann::json mul = cost_json({"models/deit-tiny.toml"}), adder = cost_json({"models/deit-tiny-adder.toml"});
   const auto hundredths = [](const nlohmann::json& json, const char* kind) {
@@ -274,7 +274,7 @@ BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
   check_contains(cost({"models/text-micro.toml", "--time", "--measured", path}), {"sequences/s", "tokens/s"});
 }
 
-// Products of N^2 d cost more than those of N d^2 above d tokens: 16 patches are the first square number from 16 on.
+// Products of N^2 d cost more than those of N d^2 above d tokens; 16 patches are the first square number not below 16.
 BOOST_AUTO_TEST_CASE(mechanisms_overtake_each_other) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bench.json";

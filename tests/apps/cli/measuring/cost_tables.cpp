@@ -26,12 +26,12 @@ struct Sizes {
   double hidden() const { return L * N * D * F; }
   /// Multiplications of a forward pass.
   double forward() const { return embedding() + qkv() + attention() + projection() + 2 * hidden() + D * classes; }
-  /// Rows of the layers after attention as run: the last block's have the class token's row only.
+  /// Share of the rows that layers after attention process in execution: in the last block only the class token's.
   double share_as_run() const { return ((L - 1) * N + 1) / (L * N); }
   double forward_as_run() const {
     return embedding() + qkv() + attention() + share_as_run() * (projection() + 2 * hidden()) + D * classes;
   }
-  /// Two products in the backward pass for each of the forward pass, except for the images' gradient.
+  /// The backward pass has two products for each of the forward pass, except for the images' gradient.
   double step_as_run() const { return 3 * forward_as_run() - embedding(); }
 };
 
@@ -45,13 +45,13 @@ double read(const std::string& text) {
   return prefix == prefixes.end() ? number : number * prefix->second;
 }
 
-/// Checks a number of four digits, of which the last is rounded: by 0.5 of at least 1000.
+/// Checks a number of four digits, of which the last is rounded: an error of up to 0.5 in at least 1000.
 void check_digits(const std::string& text, double expected, const std::string& what) {
   BOOST_TEST(std::abs(read(text) - expected) <= 5.1e-4 * std::abs(expected),
              what << ": " << text << ", expected " << expected);
 }
 
-/// Checks a number with this many decimals.
+/// Checks a number with `decimals` decimals.
 void check_decimals(const std::string& text, double expected, int decimals, const std::string& what) {
   BOOST_TEST(std::abs(read(text) - expected) <= 0.501 * std::pow(10, -decimals),
              what << ": " << text << ", expected " << expected);
@@ -80,7 +80,7 @@ struct Printed {
   }
 };
 
-/// Multiplications cost 3 pJ, exps 10 and divisions 20; numbers have two bytes, and reading a byte costs 100 pJ.
+/// Multiplications cost 3 pJ, exps 10 pJ and divisions 20 pJ; numbers have two bytes, and reading a byte costs 100 pJ.
 struct Costs : TemporaryDirectory {
   std::string energy = *this / "mine.toml", machine = *this / "bench.json";
   Sizes sizes;
@@ -90,7 +90,7 @@ struct Costs : TemporaryDirectory {
                "name = \"mine\"\nnumber_bytes = 2\n[operations]\nmul = { pj = 3, source = \"a guess\" }\n"
                "exp = { pj = 10, source = \"a guess\" }\ndiv = { pj = 20, source = \"a guess\" }\n"
                "[memory]\nstore = { pj = 100, source = \"a guess\" }\n");
-    // Besides the products, a training step takes 0.5 ms, a pass in inference 0.25 ms; all at 50 watts.
+    // Besides the products, a training step takes 0.5 ms and a pass in inference 0.25 ms, all at 50 watts.
     nlohmann::json json = nlohmann::json::parse(made_up_machine());
     json["times"]["watts"] = 50;
     json["times"]["training"]["step_us"] = 500;
@@ -111,7 +111,7 @@ struct Costs : TemporaryDirectory {
   }
 };
 
-/// Milliseconds at 10^9 multiplications per millisecond.
+/// Returns the milliseconds of these multiplications, at 10^9 per millisecond.
 double ms(double multiplications) { return 1e-9 * multiplications; }
 
 constexpr const char* micro = "models/vit-micro.toml";
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(layers_of_a_model) {
     check_decimals(table.at(layer, "share"), 100 * mul / s.forward(), 1, layer);
     check_digits(table.at(layer, "store, pJ"), 100 * read(table.at(layer, "bytes moved")), layer);
   }
-  // Two bytes for each input and output, and for a third of each weight and bias.
+  // Two bytes are moved for each input and output, and for a third of each weight and bias.
   const std::map<std::string, double> moved{{"blocks.0-3.attn.qkv", s.L * (s.N * 4 * s.D + (s.D + 1) * 3 * s.D / 3)},
                                             {"blocks.0-3.mlp.fc1", s.L * (s.N * (s.D + s.F) + (s.D + 1) * s.F / 3)},
                                             {"head", s.D + s.classes + (s.D + 1) * s.classes / 3}};
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(layers_of_a_model) {
                json({micro, "--energy", energy, "--batch", "3"})["activation_bytes"].get<double>(), "activations");
 }
 
-// Rows of blocks and of kinds of operations, in each pass; parts of unequal blocks are not joined.
+// Rows of blocks and of kinds of operations, in each pass; rows of unequal blocks are not joined.
 BOOST_AUTO_TEST_CASE(blocks_kinds_and_passes) {
   const Sizes& s = sizes;
   const double block = s.forward() - s.embedding() - s.D * s.classes, linear = block - s.attention() + s.D * s.classes;
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(models_are_compared) {
   }
   check_digits(table.at(micro, "energy, pJ"), first, micro);
   check_digits(table.at(micro, "attention exp"), 40'000, micro);
-  // With several mechanisms, the first one is the measure.
+  // Several mechanisms are compared with the first one.
   const Printed mechanisms(cost(with({micro, "--attention", "sima,softmax"})), "attention");
   const double sima = sizes.attention() * sizes.d / sizes.N;
   const double ratio = first / (first - 3 * 3 * (sizes.attention() - sima));
@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE(predicted_times_of_layers) {
                boost::test_tools::tolerance(1e-12));
 }
 
-// Batches are the experiment's own without --batch; ratios are those of rates.
+// Without --batch, the experiment's batch is used; ratios are those of the rates.
 BOOST_AUTO_TEST_CASE(predicted_times_are_compared) {
   const Sizes& s = sizes;
   const std::string wide = *this / "wide.toml";
@@ -344,14 +344,14 @@ BOOST_AUTO_TEST_CASE(predicted_times_are_compared) {
     check_digits(cells[4], rate(of, batch, false), "inference");
     check_decimals(cells[5], rate(of, batch, false) / rate(s, 128, false), 2, "inference");
   }
-  // Sixteen patches and a class token.
+  // There are sixteen patches and a class token.
   Sizes small;
   small.N = 17, small.P = 16;
   const std::vector<std::string> csv = lines_of(cost(timed({micro, "--scale", "tokens=16..16", "--batch", "16"})));
   BOOST_TEST(csv.at(1) == fmt::format("{},16,{:.2f},{:.2f}", micro, rate(small, 16, true), rate(small, 16, false)));
 }
 
-// Several models are each what they are alone, in every form, with options in any order.
+// Each of several models has the figures that it has alone, in every form, with options in any order.
 BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
   using Words = std::vector<std::string>;
   const auto joined = [](Words a, const Words& b) {
@@ -365,7 +365,7 @@ BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
     json.erase("model");
     return json;
   };
-  // Without the first column, which has the name, and without the header.
+  // Returns the rows without the first column, which has the name, and without the header.
   const auto rows_of = [](const std::string& csv) {
     Words rows;
     for (const std::string& line : lines_of(csv)) rows.push_back(line.substr(line.find(',')));
@@ -401,7 +401,7 @@ BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
   }
 }
 
-// Both ends are sizes of their own; between them, each is larger by a sixth, and a multiple of the heads.
+// Both ends are included; between them, each size is larger by a sixth, and a multiple of the heads.
 BOOST_AUTO_TEST_CASE(sizes_from_one_end_to_the_other) {
   for (const auto& [scale, expected] : {std::pair("tokens=16..36", "16 25 36 "),
                                         {"tokens=17..35", "25 "},

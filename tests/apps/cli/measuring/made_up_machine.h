@@ -7,7 +7,7 @@
 
 namespace heed::test {
 
-/// Returns a machine whose products take 1 ms per 10^9 multiply-adds and thread, and everything else no time.
+/// Returns a machine on which 10^9 multiply-adds take a thread 1 ms, and everything else takes no time.
 inline std::string made_up_machine() {
   nlohmann::json json{{"cpu", "made up"}, {"threads", 1}};
   for (const char* name : {"multiply-add", "gemm", "l1", "clamp", "exp", "L1 cache", "L2 cache", "L3 cache", "memory"})

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(table_file_and_drawing_agree) {
         drawn[p].push_back(seconds);
         if (p == 1) drawn[2].push_back(bytes);
       }
-      // The slopes from 64 to 256 tokens, of time and of memory.
+      // The slopes of time and of memory from 64 to 256 tokens.
       for (const std::size_t k : {0, 1}) {
         const double slope =
             std::log(std::stod(cells[2].at(6 + 3 * k)) / std::stod(cells[1].at(6 + 3 * k))) / std::log(4);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(table_file_and_drawing_agree) {
   }
 }
 
-// A bound applies to both passes, and to what it names; the status is that of any mechanism, also of the first.
+// A bound applies to both passes and to the quantity in its name; a violation by any mechanism sets the status.
 BOOST_AUTO_TEST_CASE(bounds_by_option) {
   const struct {
     const char* words;

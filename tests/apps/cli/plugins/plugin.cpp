@@ -15,7 +15,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns `text` with each `from` replaced; checks that it occurs.
+/// Returns `text` with each `from` replaced by `to`; checks that `from` occurs.
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   std::size_t at = text.find(from);
   BOOST_REQUIRE_MESSAGE(at != std::string::npos, "the header has no '" << from << "'");
@@ -57,7 +57,7 @@ class Hydra {
   }
   std::string file(const std::string& name) const { return directory_ / name; }
 
-  /// Returns a copy whose record has another text of the same length in a member.
+  /// Returns a copy whose record has `text` in a member, instead of another text of the same length.
   std::string with(std::size_t member, const std::string& text) const {
     std::string object = read_file(plugin);
     const std::size_t record = object.find(std::string(plugin_mark, sizeof plugin_mark));
@@ -84,7 +84,7 @@ std::string failing_compiler(const TemporaryDirectory& directory, const std::str
   return directory / "compiler";
 }
 
-/// Checks that --resume rejects a run whose mechanism has changed, and that these commands warn, with this explanation.
+/// Checks that --resume rejects a run whose mechanism has changed, and that `commands` warn, both explaining `how`.
 void check_changed(const std::string& run, const std::vector<std::vector<std::string>>& commands,
                    const std::string& how) {
   check_refusal({"train", "--run", run, "--resume", "--set", "train.max_steps=9"},
@@ -173,13 +173,13 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   BOOST_TEST(eval.status == 0);
   check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' of the run has changed"});
   output_of_unfinished({"eval", run, "--plugin", hydra.plugin});
-  // A run of a heed with the mechanism built in.
+  // The run is of a heed that had the mechanism built in.
   std::filesystem::remove(run + "/plugins.json");
   const Variable plugins("HEED_PLUGINS", hydra.plugin);
   check_changed(run, {{"eval", run}}, "it was built in and is now from the plugin " + hydra.plugin);
 }
 
-// A mechanism that was a plugin when the run began and is now built in.
+// A mechanism that was a plugin when the run started is built in now.
 BOOST_AUTO_TEST_CASE(a_plugin_that_is_built_in_now) {
   const Workshop workshop;
   const std::string run = workshop / "run", image = workshop / "a.png";
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(what_was_made_for_another_heed) {
     check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, count), std::string(count, 4))},
                   {"the plugin's record is damaged"});
   check_refusal({"list", "--plugin", hydra.with(0, "Heed")}, {"not compiled by `heed plugin`"});
-  // Texts without terminators.
+  // A record's texts may lack terminators.
   check_refusal({"list", "--plugin", hydra.with(offsetof(PluginRecord, version), std::string(16, 'x'))},
                 {"compiled for version 'xxxxxxxxxxxxxxxx'"});
 }

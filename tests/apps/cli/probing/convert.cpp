@@ -10,7 +10,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A file of a ViT of Hugging Face's, and the names that heed convert writes.
+/// A file of a Hugging Face ViT, and the names of the files that heed convert writes.
 struct Published : TemporaryDirectory {
   std::string in = *this / "in.safetensors", out = *this / "out.safetensors", table = *this / "out.toml";
 
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(weights_that_cannot_be_written_leave_no_table) {
   BOOST_TEST(given.files() == 2u);
 }
 
-// Copied under these names, the weights would fit no model.
+// Copied without a kind, the weights would fit no model.
 BOOST_AUTO_TEST_CASE(their_names_need_the_kind_of_their_model) {
   const Published given;
   given.write(64);
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(another_table_is_not_replaced) {
   BOOST_TEST((read_file(given.out) == weights));
 }
 
-// Each would be written with a table that does not fit it.
+// Each of these files would get a model file that does not fit its tensors.
 BOOST_AUTO_TEST_CASE(tensors_that_are_no_model_are_refused) {
   const Published given;
   const Parameters<float> ours = drawn(published_vit());

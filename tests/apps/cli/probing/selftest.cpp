@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(a_difference_is_named) {
   BOOST_TEST(std::count(other.out.begin(), other.out.end(), '\n') == 1);
   check_contains(other.err, {"\n  step 1: result of "});
   BOOST_TEST(std::count(other.err.begin(), other.err.end(), '\n') == 3);
-  // A part that is missing in the file.
+  // A part that is missing from the file.
   check_contains(heed_with({"selftest", "listops", "--against", file}).out, {"first difference: listops, the list of"});
 }
 
@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(the_list_names_each_part) {
                  {"operations ", "\ndino ", "vit on folder by sgd, linear; softmax; crop, flip"});
 }
 
-// Two differences in a part and one in the other, by hand: a line for each with --every, else the first of each part.
+// Two differences in one part and one in another: --every prints a line for each, otherwise the first of each part.
 BOOST_AUTO_TEST_CASE(differences_are_counted_by_part) {
   const TemporaryDirectory directory;
   const std::string file = directory / "hashes";

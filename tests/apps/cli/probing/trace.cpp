@@ -20,7 +20,7 @@ Tensor<double> drawn(const Shape& shape, const char* name) {
   return x;
 }
 
-/// a b^T of strided matrices [rows, inner] and [columns, inner]: sum over k of a(i, k) b(j, k).
+/// Computes a b^T of strided matrices [rows, inner] and [columns, inner]: sum over k of a(i, k) b(j, k).
 struct Strided {
   const double* data;
   Index row, column;
@@ -34,7 +34,7 @@ void product(Index rows, Index columns, Index inner, Strided a, Strided b, doubl
     }
 }
 
-/// Softmax attention of plain loops, with tensors named as in a trace.
+/// Softmax attention in plain loops, with tensors named as in a trace.
 struct PlainAttention {
   enum class Mistake { none, axis, scale, zero };
 
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(planted_errors_of_an_attention_are_found) {
   const auto check_first = [&](Mistake mistake, const Strings& pieces) {
     write_tensors(other, attention.run(mistake));
     check_contains(heed_with({"diff", trace, other, "--tolerance", "1e-12"}).out, pieces);
-    // In the order of the trace, whichever file is A.
+    // Tensors are reported in the order of the trace, whichever file is A.
     check_contains(heed_with({"diff", other, trace, "--tolerance", "1e-12"}).out, {pieces[0]});
   };
   output_of({"probe", "attention", "--mechanism", "sima", in, *this / "out", "--trace", *this / "sima"});
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(planted_errors_of_an_attention_are_found) {
   check_first(Mistake::zero, {"first k.grad at", "looks  missing: all elements are 0"});
 }
 
-// The backward pass of a composed form repeats its forward pass, and so does its map.
+// A composed form repeats its forward pass in the backward pass and for its map; the trace has each step only once.
 BOOST_AUTO_TEST_CASE(two_forms_of_a_mechanism_have_the_same_steps) {
   const std::string in = *this / "in", plugin = *this / "two_forms.so";
   output_of({"plugin", "examples/two_forms.h", "-o", plugin});

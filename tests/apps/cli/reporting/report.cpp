@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(a_run_in_one_page) {
   }
   BOOST_TEST(count(page, "</script>") == 2);
   BOOST_TEST(page.find("@include") == std::string::npos);
-  // The only address is SVG's namespace.
+  // The page's only address is SVG's namespace.
   BOOST_TEST(count(page, "http") == count(page, "http://www.w3.org/2000/svg") + count(page, "http-equiv"));
   for (const char* foreign : {"src=\"", "url(", "import ", "fetch("})
     BOOST_TEST(page.find(foreign) == std::string::npos, foreign);
@@ -210,7 +210,7 @@ BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
       for (std::size_t as = 0; as < 10; ++as)
         BOOST_TEST(model.at("confusion").items()[of].items()[as].integer() == confusion[of][as]);
 
-    // Mapped: the four most confident mistakes, then those of the first four images that are none of these.
+    // Images with maps: the four most confident mistakes, then those of the first four images that are not among these.
     std::vector<Index> expected;
     for (std::size_t i = 0; i < std::min<std::size_t>(4, mistakes.size()); ++i) expected.push_back(mistakes[i].second);
     for (Index i = 0; i < 4; ++i)
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
   BOOST_TEST(negative > 10);  // maps whose largest magnitude is of a negative weight
 }
 
-// Seven steps are an epoch, also in a run that stopped in the second.
+// An epoch has seven steps, also in a run that stopped in the second epoch.
 BOOST_AUTO_TEST_CASE(steps_of_a_stopped_run_have_its_epochs) {
   x.train.log_steps = true, x.train.max_steps = 10;
   run(x, *this / "a");
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(steps_of_a_stopped_run_have_its_epochs) {
     BOOST_TEST(std::abs(steps.at("epoch").items()[i].number() - static_cast<double>(i + 1) / 7) < 1e-12);
 }
 
-// 555 steps are means of two; the last point is a single step.
+// 555 steps are drawn as means of two; the last point is a single step.
 BOOST_AUTO_TEST_CASE(many_steps_are_means) {
   x.train.batch = x.train.microbatch = 1, x.train.epochs = 5, x.data.validation = 21, x.train.log_steps = true;
   run(x, *this / "a");
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(arms_have_a_run_for_their_images_and_a_name) {
   }
 }
 
-// By default the page is in the first directory. Every arm has the model, images, cost, steps and curves of its own.
+// By default the page is in the first directory. Each arm has its own model, images, cost, steps and curves.
 BOOST_AUTO_TEST_CASE(each_of_several_arms_is_as_alone) {
   std::vector<std::string> runs;
   for (const Index depth : {3, 1, 2}) {
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(each_of_several_arms_is_as_alone) {
   }
 }
 
-// Registers are tokens before the patches, but no class token: shown is the mean over the patches.
+// Registers are tokens before the patches, but not class tokens: the page shows the mean over the patches.
 BOOST_AUTO_TEST_CASE(registers_are_no_class_token) {
   x.train.epochs = 1;
   x.model.pool = "mean", x.model.registers = 2;
@@ -435,7 +435,7 @@ BOOST_AUTO_TEST_CASE(starting_weights_are_named) {
   for (const auto& [status, number] : counts) BOOST_TEST(init.at("tensors").at(status).integer() == number);
 }
 
-// Without images the page still has curves, and a run that has just begun has its configuration.
+// Without images the page still has curves; a run that has just started has its configuration.
 BOOST_AUTO_TEST_CASE(what_is_not_at_hand_is_said) {
   run(x, *this / "a");
   fs::rename(data(), *this / "elsewhere");

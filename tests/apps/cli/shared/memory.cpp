@@ -1,11 +1,11 @@
-// The program with little memory: it works or reports an error in one line, without hanging.
+// The program with little memory works, or reports an error in one line, without hanging.
 #include "support/command.h"
 
 using namespace heed::test;
 
 namespace {
 
-/// Limits the address space in kilobytes. Under load, the threads may wait for each other for seconds.
+/// Runs the program with its address space limited, in kilobytes. Under load, threads may wait for seconds.
 CommandResult limited(int kilobytes, const std::string& arguments) {
   return run_command("ulimit -v " + std::to_string(kilobytes) + " && timeout 60 " + heed_program() + " " + arguments);
 }
@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(what_needs_no_blas_works_without_memory_for_it) {
   }
 }
 
-// From too little memory for the program's threads to enough for their buffers, until it works ten times in a row.
+// Memory grows from too little for the program's threads until the program works ten times in a row.
 BOOST_AUTO_TEST_CASE(what_needs_blas_says_that_memory_is_lacking) {
   int refused = 0, granted = 0;
   for (int kilobytes = 70'000; kilobytes < 400'000 && granted < 10; kilobytes += 2'000) {
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(what_needs_blas_says_that_memory_is_lacking) {
 #endif
 }
 
-// Weights, gradients and two moments of 4 bytes each: 16 bytes for 12 dim^2 numbers and more.
+// Weights, gradients and two moments of 4 bytes each take 16 bytes for each of more than 12 dim^2 elements.
 BOOST_AUTO_TEST_CASE(models_larger_than_memory_are_refused_before_it_is_filled) {
   const heed::TemporaryDirectory directory;
   const std::string train = "train experiments/fashion-mnist.toml --run " + (directory / "run").string() +

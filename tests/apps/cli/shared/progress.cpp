@@ -40,7 +40,7 @@ class OnTerminal {
   }
   void interrupt() const { ::kill(process_, SIGINT); }
 
-  /// Returns the output until `enough(output)`, or to the end.
+  /// Returns the output read until enough(output) is true, or to the end.
   template <typename Enough>
   std::string read_until(Enough enough) const {
     std::string text;
@@ -60,7 +60,7 @@ class OnTerminal {
   pid_t process_ = -1;
 };
 
-/// Returns the lines with a bar in the output, except the last, which may be incomplete.
+/// Returns the output's lines with a bar, except the last, which may be incomplete.
 std::vector<std::string> bars(const std::string& text) {
   std::vector<std::string> lines;
   const std::string start = "\r\033[K";
@@ -74,8 +74,8 @@ std::vector<std::string> bars(const std::string& text) {
   return lines;
 }
 
-/// Returns the next two lines with a bar that have `least` to `most` columns, skipping those before a change of width;
-/// fewer if a hundred others follow.
+/// Returns the next two lines with a bar that have `least` to `most` columns, skipping lines before a change of width;
+/// fewer if a hundred other lines follow.
 std::vector<std::string> bars_of(const OnTerminal& terminal, int least, int most) {
   const auto fitting = [&](std::vector<std::string> lines) {
     std::erase_if(lines, [&](const std::string& line) { return columns_of(line) < least || columns_of(line) > most; });
@@ -135,7 +135,7 @@ BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, ManyEp
   check_contains(terminal.read_rest(), {"interrupted and saved"});
 }
 
-// All lines except those to be pasted, which contain paths of any length.
+// All lines fit except those for pasting, which contain paths of any length.
 BOOST_AUTO_TEST_CASE(all_lines_of_a_run_fit) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), run = workshop / "run";

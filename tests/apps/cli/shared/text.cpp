@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(durations_have_minutes_and_hours) {
     BOOST_TEST(cli::duration(seconds) == text);
 }
 
-// The same rows in all forms: columns for one form only, missing values, and texts with separators.
+// A table has the same rows in all forms: it has columns for one form only, missing values, and texts with separators.
 BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_every_form) {
   cli::Table table;
   BOOST_TEST(table.empty());
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_every_form) {
   BOOST_TEST(cli::csv_text("plain text") == "plain text");
 }
 
-// Parts that do not fit are left out from the end; the bar has 20 columns, or fewer, down to 6.
+// Parts that do not fit are left out, the last first; the bar has 20 columns, or fewer, down to 6.
 BOOST_AUTO_TEST_CASE(the_progress_line_has_what_fits) {
   TrainPlan plan;
   plan.steps_per_epoch = 80, plan.example = "sequence";

@@ -19,7 +19,7 @@ Tensor<double> numbers(const Shape& shape, std::uint64_t seed) {
 
 BOOST_AUTO_TEST_SUITE(cli_dino)
 
-// The loss by its definition, view by view; a logit's gradient by central differences.
+// The loss equals its definition, view by view; a logit's gradient equals central differences.
 BOOST_AUTO_TEST_CASE(probe_of_the_loss) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in", out = directory / "out";

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(results_that_do_not_arrive_are_an_error) {
     check_refused(run_command(heed_itself + " " + command + " >/dev/full"), said);
 }
 
-// A checkpoint of this model takes more than the 20 KiB that are allowed, metrics.csv and config.toml less.
+// A checkpoint of this model takes more than the allowed 20 KiB; metrics.csv and config.toml take less.
 BOOST_FIXTURE_TEST_CASE(a_limit_of_file_sizes, StoppedRun) {
   BOOST_TEST(std::filesystem::file_size(run + "/last.safetensors") > 20u << 10);
   const std::string before = read_file(run + "/last.safetensors");

@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
     mean = 0.95 * mean + 0.05 * test.points[i].loss;
     BOOST_TEST(std::abs(test.points[i].smoothed - mean / (1 - std::pow(0.95, static_cast<double>(i + 1)))) < 1e-12);
   }
-  // The first step equals that of a run.
+  // The first step equals that of a training run.
   Experiment x = workshop.experiment();
   x.train.max_steps = 1;
   x.train.log_steps = true;
@@ -34,8 +34,8 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
   BOOST_TEST(std::abs(std::stod(row.substr(std::string("step,1,1,").size())) - test.points[0].loss) < 1e-9);
 }
 
-// Almost equal rates give a run with a constant rate, step by step, also with a teacher. Rates differ by at most 1e-9,
-// and losses after a few steps by no more.
+// A test over almost equal rates equals a run with a constant rate, step by step, also with a teacher. Rates differ by
+// at most 1e-9, and so do losses after a few steps.
 BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
   const Workshop workshop;
   Experiment dino = dino_experiment(workshop);
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
   }
 }
 
-// Smoothed losses that fall by 1 for a factor of e, then by 3, and rise again.
+// Smoothed losses that fall by 1 per factor of e in the rate, then by 3, and rise again.
 BOOST_AUTO_TEST_CASE(the_suggestion_follows_its_rule) {
   std::vector<RatePoint> points;
   const double slopes[] = {-1, -1, -3, -1, 2, 2};
@@ -71,8 +71,8 @@ BOOST_AUTO_TEST_CASE(the_suggestion_follows_its_rule) {
   BOOST_TEST(!advice(points));
 }
 
-// Losses that fall by 1 within 100 steps, with batches that scatter: none is suggested if the fall may be chance, and a
-// low first batch is no minimum.
+// Losses that fall by 1 within 100 steps, with scattered batches: nothing is suggested if the fall may be random, and a
+// low first batch is not a minimum.
 BOOST_AUTO_TEST_CASE(a_fall_within_the_scatter_suggests_nothing) {
   for (const double scatter : {0.5, 3.0}) {
     std::vector<RatePoint> points;

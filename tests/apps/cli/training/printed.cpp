@@ -43,12 +43,12 @@ BOOST_AUTO_TEST_CASE(a_run_begins_and_ends_with_its_numbers) {
   BOOST_TEST(printed.find("generate") == std::string::npos);
   BOOST_TEST(printed.find("--knn") == std::string::npos);
   // Multiply-adds of an image: embedding 1024, twice 5 (768 + 256 + 768) + 800 in a block, head 160: 20704 forward, and
-  // twice that backward without the gradient of the pixels: 61088. At 3.7 + 0.9 pJ they are 281.0 nJ.
+  // twice that backward without the gradient of the pixels: 61088 in all. At 3.7 + 0.9 pJ they take 281.0 nJ.
   check_contains(line,
                  {" 122.2 kFLOP per training image; ", " 281.0 nJ per training image by the table (float32, 45 nm); "});
 }
 
-// Keys of the command line win over those of a preset and of a weights file, which win over the experiment's.
+// Keys of the command line override those of a preset and of a weights file, which override the experiment's.
 BOOST_AUTO_TEST_CASE(set_wins_over_preset_and_automatic_model) {
   const auto config = [&](const std::string& run) { return read_file(*this / (run + "/config.toml")); };
   const auto started = [&](const std::string& run, std::vector<std::string> more) {
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(patience_ends_a_run) {
   }
 }
 
-// A block of 12 tensors with 1960 elements is missing in a model of one block, and unused in the other direction.
+// The second block has 12 tensors with 1960 elements: unused by a model of one block, new in a model of two.
 BOOST_AUTO_TEST_CASE(tensors_of_given_weights_are_counted) {
   const std::string two = *this / "two", one = *this / "one";
   run(experiment(), two);
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_check_shows_the_model_and_a_blind_guess) {
                  {"sima, softmax; 2 blocks", "; 10 images in", "training would take 7 epochs of 11 steps"});
 }
 
-// Every second of more than 40 steps, the picture and the suggestion. Losses have four decimals.
+// heed lr prints every second of more than 40 steps, the picture and the suggestion. Losses have four decimals.
 BOOST_AUTO_TEST_CASE(a_rate_test_is_printed) {
   const RateRange range{1e-5, 1e-1, 59};
   const RateTest test = test_rates(load_experiment(file), range);
@@ -156,7 +156,7 @@ BOOST_AUTO_TEST_CASE(a_rate_test_is_printed) {
                fmt::format("{},{},{},{}", i + 1, test.points[i].lr, test.points[i].loss, test.points[i].smoothed));
 }
 
-// Every option of the generators reaches its setting, all values being different.
+// The options of the generators all have different values, so that each is known to reach its setting.
 BOOST_AUTO_TEST_CASE(generated_examples_are_those_of_the_options) {
   const ListOpsSetting lists{.train = 40, .valid = 7, .test = 9, .depth = 4, .args = 3, .min = 5, .max = 33, .seed = 8};
   write_listops(lists, *this / "lists");

@@ -39,7 +39,7 @@ struct SmallText {
 
 BOOST_AUTO_TEST_SUITE(cli_sequences)
 
-// The line of each class: numbers of training, validation and test examples.
+// The printed line has each class's numbers of training, validation and test examples.
 BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
   const TemporaryDirectory directory;
   const auto lines = [](int few, int many) {
@@ -73,7 +73,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   const double loss = read_history(RunPaths(path("run"))).test_loss.value();
   check_contains(trained, {fmt::format("loss {:.4f} ({:.4f} bits)\n", loss, loss / std::log(2.0))});
   const std::string eval = output_of({"eval", path("run")});
-  // The last 5 % of 8400, except the first byte.
+  // The test part is the last 5 % of 8400 bytes; its first byte is not predicted.
   check_contains(eval, {"text, test, 419 bytes", fmt::format("bits per character {:.4f}\n", loss / std::log(2.0)),
                         fmt::format("loss {:.4f} nats\n", loss)});
   const std::string one = output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--threads", "1"});
@@ -83,7 +83,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
                                "--threads", "2"}));
   BOOST_TEST(one != output_of({"generate", path("run"), "--prompt", "the c", "--tokens", "60", "--seed", "2"}));
   BOOST_TEST(output_of({"generate", path("run"), "--tokens", "5"}).size() == 5u);
-  // The likeliest token, whatever the seed; two candidates are fewer than all.
+  // Temperature 0 or one candidate gives the most likely token, whatever the seed; two candidates are fewer than 256.
   const auto drawn = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"generate", path("run"), "--prompt", "the c", "--tokens", "60"});
     return output_of(options);
@@ -104,7 +104,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   check_contains(lost.errors, {"standard output cannot be written"});
   const Finished stats = heed_with({"generate", path("run"), "--tokens", "5", "--stats"});
   BOOST_TEST(stats.status == 0);
-  // Five inputs, four of them in the window: (3 + 2 x 4) 16 floats.
+  // After five inputs, four of them in the window, the state has (3 + 2 x 4) 16 floats.
   check_contains(stats.err, {"prompt: 1 tokens,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
   const Finished none = heed_with({"generate", path("run"), "--prompt", "the", "--tokens", "0", "--stats"});
   BOOST_TEST(none.out == "the");
@@ -128,7 +128,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
                                                     {"predict", path("run"), image}})
     check_refusal(of_images, {"expects sequences of tokens, not images; evaluate it with heed eval", "heed generate"});
 
-  // With such large weights the products overflow.
+  // Large weights make the products overflow.
   const SafetensorsFile best(path("run/best.safetensors"));
   SafetensorsWriter large;
   std::deque<Tensor<float>> tensors;
@@ -144,7 +144,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   check_contains(wild.err, {"the model's outputs are not finite: a logit is"});
 }
 
-// Three rows: the model's input images, the kept part, and the completion.
+// The picture has three rows: the model's input images, the kept part, and the completion.
 BOOST_AUTO_TEST_CASE(images_are_completed) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run", sheet = directory / "sheet.png", images = directory / "data";
@@ -219,8 +219,8 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   BOOST_REQUIRE((zoomed.size == ImageSize{1, 63, 21}));
   for (Index y = 0; y < 63; ++y)
     for (Index x = 0; x < 21; ++x) BOOST_TEST(at(zoomed, y, x) == at(small, y / 3, x / 3));
-  // No row kept, of images that do not know each other: the likeliest completion is the same for all, whatever was
-  // completed before. --stats counts the tokens of both.
+  // With no row kept, the most likely completion is the same for all images, which are independent of each other and of
+  // earlier completions. --stats counts the tokens of both images.
   const auto likeliest = [&](const std::vector<std::string>& of, const std::string& keep) {
     std::vector<std::string> words{"generate", run, "-o", sheet, "--temperature", "0", "--keep", keep, "--stats"};
     words.emplace_back("--complete");

@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_former_key_makes_no_other_cells) {
   check_contains(present.err, {"4 cells, 4 done"});
   BOOST_TEST(present.out == former.out);
 
-  // A run's recorded configuration, read and resumed.
+  // The run's recorded configuration is read and resumed.
   const std::string run = cell("softmax", 2), config = read_file(run + "/config.toml");
   std::string recorded = config;
   recorded.replace(recorded.find("microbatch = 2"), 14, "piece = 2     ");
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_killed_sweep_goes_on) {
   while (!std::filesystem::exists(watched)) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   program.signal(SIGKILL);
   program.wait();
-  // Its child gets a signal, and saves; the next sweep waits for it.
+  // The killed sweep's child process gets a signal and saves its run; the next sweep waits for it.
   const Finished done = sweep();
   BOOST_TEST(done.status == 0, done.err);
   check_cells(100);
@@ -258,7 +258,7 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   check_contains(again.out, {"wild, seed 1: diverged: training diverged at step", "0 of 2"});
   check_contains(output_of({"compare", out}), {"wild, seed 1: diverged: training diverged at step"});
 
-  // Only those that diverged are repeated.
+  // Only diverged runs are repeated.
   const std::string tame = read_file(cell("tame", 1) + "/metrics.csv"), gone = cell("wild", 1) + "/trace";
   write_file(gone, "");
   const Finished redone = sweep({"--redo"});

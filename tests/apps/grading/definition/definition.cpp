@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(an_identity_has_the_same_for_all_time) {
              "  2. F_ic = X_ic / sqrt(2 + sum_b X_ib^2)\n"
              "  3. Y_ic = log(1 + exp(1.01 k_ic))\n"
              "  4. G_ic = Y_ic / sqrt(2 + sum_j Y_jc^2)\n"
-             "  5. Z = G^T v   [d, e]; the product of all pairs is never taken\n"
+             "  5. Z = G^T v   [d, e]; the product of all pairs is never computed\n"
              "  6. s_c = sum_j G_jc\n"
              "  7. P_i = F_i Z / (F_i s)\n"
              "  8. out_ic = P_ic u, u = 0.9 q_ic / (1 + exp(-0.9 q_ic))\n");
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(gradients_are_derivatives) {
              equations_of(definition_of("s1000", PersonalTask::write)));
 }
 
-// All gradients have a suitable size for differences, and every input matters.
+// All gradients have a suitable size for finite differences, and every input matters.
 BOOST_AUTO_TEST_CASE(all_are_well_conditioned) {
   for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair})
     for (int i = 0; i < class_size; ++i) {
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(all_are_well_conditioned) {
     }
 }
 
-// No mechanism to be repaired solves one to be written.
+// No mechanism of the repair task solves a writing task.
 BOOST_AUTO_TEST_CASE(gates_are_for_those_who_write) {
   const auto gated = [](const Definition& d) {
     return d.query_gate.feature != Feature::identity || d.key_gate.feature != Feature::identity;

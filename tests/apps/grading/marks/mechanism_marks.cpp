@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(gradients_have_a_name_and_a_shape) {
   BOOST_TEST(!all[1].right);
 }
 
-// The bound of an output is 1e-6 of the element.
+// The error bound of an output is 1e-6 of the element.
 BOOST_AUTO_TEST_CASE(an_output_is_compared_with_the_reference) {
   const Tensor<double> right = output;
   const auto at = std::ranges::max_element(right, {}, [](double x) { return std::abs(x); }) - right.begin();

@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Confined Python that prints by say(text).
+/// A confined Python process that prints with say(text).
 struct Prisoner {
   PrivateDirectory place;
   Confined process;
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(what_is_denied) {
   BOOST_TEST(!std::filesystem::exists("/tmp/heed-was-here"));
 }
 
-// Each forbidden call is recorded by its kind; the process cannot prevent it. What Python itself does is allowed.
+// Each forbidden call is recorded by kind, and the process cannot prevent this. The calls of Python itself are allowed.
 BOOST_AUTO_TEST_CASE(what_is_denied_is_recorded) {
   const TemporaryDirectory place;
   if (!Confined({"/bin/true"}, {.directory = place.path()}).is_recorded()) return;
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(what_is_denied_is_recorded) {
              "changed file, execve, fork or thread, kill, open for writing, setpriority, setsid, setuid, socket");
 }
 
-// The message says why, rather than that the kernel cannot confine.
+// The message gives the reason, and does not blame the kernel's sandbox.
 BOOST_AUTO_TEST_CASE(what_cannot_be_started) {
   const TemporaryDirectory place;
   write_file(place / "text", "no program");

@@ -49,7 +49,7 @@ function worstPairs(model) {
     [model.classes[pair.of], model.classes[pair.answer], String(pair.count)]));
 }
 
-/** `look` is called with the index of an image whose maps are requested. */
+/** Creates the list of mistakes; `look` is called with the index of an image whose maps are requested. */
 function mistakesGallery(model, look) {
   const mapped = new Map(model.maps.map((image, i) => [image.index, i]));
   return make("ul", {class: "gallery"}, model.mistakes.map((mistake) => make("li", {},
@@ -61,7 +61,7 @@ function mistakesGallery(model, look) {
 }
 
 function answersSection(model, look) {
-  const right = make("p", {}, `${shown(model.accuracy, true)} of ${model.images.toLocaleString("en")} test images are classified right; the loss is ${shown(model.loss)}.`);
+  const right = make("p", {}, `${shown(model.accuracy, true)} of ${model.images.toLocaleString("en")} test images are classified correctly; the loss is ${shown(model.loss)}.`);
   return section("What it gets wrong", right,
     model.classes.length <= 20 ? confusionTable(model) : confusionDots(model),
     make("details", {}, make("summary", {}, "Pairs that are confused most often"), worstPairs(model)),

@@ -43,7 +43,7 @@ class Chart {
     new ResizeObserver(() => this.draw()).observe(this.svg);
   }
 
-  /** Means of all epochs, computed on demand. */
+  /** Creates the table of all epochs' means, filled when it is opened. */
   values() {
     const details = make("details", {}, make("summary", {}, "Values"));
     details.addEventListener("toggle", () => {
@@ -104,7 +104,7 @@ class Chart {
     this.show(Math.min(Math.max(to, 1), this.epochs));
   }
 
-  /** Shows the values of an epoch, or none. */
+  /** Shows the values of an epoch; null: hides them. */
   show(epoch) {
     this.epoch = epoch;
     this.tip.hidden = epoch === null;

@@ -53,7 +53,7 @@ function start() {
   const select = make("select", {id: "model", onchange: () => show(Number(select.value))},
     report.models.map((model, i) => make("option", {value: i}, `${names[i]} (${model.run})`)));
   document.querySelector("main").append(...[figuresSection(), settingsSection(), curvesSection(),
-    names.length > 1 ? make("div", {class: "bar chooser", style: "margin-top: 3rem"}, make("label", {for: "model"}, "One model closely:"), select) : null,
+    names.length > 1 ? make("div", {class: "bar chooser", style: "margin-top: 3rem"}, make("label", {for: "model"}, "One model in detail:"), select) : null,
     about].filter((one) => one));
   show(0);
   document.querySelector("nav").append(...[...document.querySelectorAll("section")].map((one) =>

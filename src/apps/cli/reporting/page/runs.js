@@ -17,7 +17,7 @@ function figuresSection() {
   const rows = report.arms.map((arm, i) => [
     make("span", {}, swatch(i), " ", arm.arm), seeds(arm), ...figures.map((figure) => meanText(figure, arm[figure.key]))]);
   const notes = report.arms.flatMap((arm) => arm.runs.filter((run) => run.state !== "finished").map((run) =>
-    make("p", {class: "note"}, `${arm.arm}, seed ${run.seed}: ${run.state}; its curves are below, it has no figures yet.`)));
+    make("p", {class: "note"}, `${arm.arm}, seed ${run.seed}: ${run.state}; its curves are shown below; it has no figures yet.`)));
   return section("Figures", table(["", "seeds finished", ...figures.map((figure) => figure.title)], rows),
     several ? make("p", {class: "note"}, "Mean over seeds ± standard deviation.") : null, notes);
 }
@@ -27,11 +27,11 @@ function swatch(i) {
     makeSvg("line", {x1: 1, x2: 25, y1: 5, y2: 5, "stroke-width": 2, ...lineStyle(i)}), markerAt(i, 13, 5));
 }
 
-/** Creates the table of settings that differ between arms; nothing if there are none. */
+/** Creates the table of settings that differ between arms; null for a single arm. */
 function settingsSection() {
   const keys = Object.keys(report.settings);
   if (report.arms.length < 2) return null;
-  if (keys.length === 0) return section("Settings that differ", make("p", {}, "The runs differ by their seeds alone."));
+  if (keys.length === 0) return section("Settings that differ", make("p", {}, "The runs differ only in their seeds."));
   return section("Settings that differ", table(["", ...keys], report.arms.map((arm, i) => [
     make("span", {}, swatch(i), " ", arm.arm), ...keys.map((key) => report.settings[key][i])])));
 }
@@ -55,8 +55,8 @@ function curvesSection() {
     make("div", {class: "charts"}, charts.map((chart) => chart.element)),
     make("p", {class: "note"}, [
       "Point at a curve, or choose it with Tab and use the arrow keys, to see its values.",
-      "Learning rates are those of an epoch's last step, gradient norms means over its steps, before clipping.",
-      seeds ? "A thick line is the mean over seeds, a thin one a seed." : "",
-      steps ? `The finest line has the steps${steps.steps.mean_of > 1 ? `, each point the mean of ${steps.steps.mean_of}` : ""}.` : ""]
+      "Learning rates are those of an epoch's last step, gradient norms are means over its steps, before clipping.",
+      seeds ? "Thick lines are means over seeds, thin lines single seeds." : "",
+      steps ? `The finest line shows the steps${steps.steps.mean_of > 1 ? `, each point the mean of ${steps.steps.mean_of}` : ""}.` : ""]
       .filter((text) => text).join(" ")));
 }
