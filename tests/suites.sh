@@ -31,7 +31,7 @@ run() {
 }
 "$tests" --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p' >"$logs/all"
 # First: the longest suites, since one that starts last leaves CPUs idle. A build may lack some of them (WITHOUT).
-first='selftest claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
+first='transcripts selftest claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
 if [ -n "${SUITES:-}" ]; then
   printf '%s\n' $SUITES
