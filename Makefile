@@ -57,8 +57,8 @@ CORE    := $(filter $(addprefix src/,base/% cost/% kernels/% attention/% tape/% 
 # files are hot and compiled with -O3. All others are cold and compiled with -Og.
 HOT   := $(filter src/kernels/% src/attention/% src/ops/% src/data/augment/%,$(SOURCES)) $(patsubst %,src/%.cpp, base/math \
            train/step train/inference train/optimizer train/tasks/dino train/tasks/teaching data/images/colour \
-           data/images/convert \
-           data/images/image data/images/normalise data/images/resample bench/instructions bench/limit_loops \
+           data/images/convert data/images/image data/images/image_write data/images/normalise data/images/resample \
+           bench/instructions bench/limit_loops \
            bench/mechanism_cases analysis/newton_residual checks/adder_cases)
 
 # Hot files and files in ALONE are compiled separately. The other files of a folder are included in one, unity.cpp, and

@@ -42,13 +42,12 @@ InitialWeights take_initial_weights(const std::string& source, const Experiment&
   if (x.train.init == "matching")
     weights.taken = load_matching(file, parameters, matching_rules(x));
   else
-    weights.taken =
-        load_weights(file, parameters,
-                     {.new_head = x.train.init_head,
-                      .positions = x.train.init_positions != "none",
-                      .antialias = x.train.init_positions == "antialias",
-                      .cure = keys.empty() ? "; to load only matching tensors, add --set train.init=matching" : keys,
-                      .positions_cure = "; to interpolate it, add --set train.init_positions=true"});
+    weights.taken = load_weights(file, parameters,
+                                 {.new_head = x.train.init_head,
+                                  .positions = x.train.init_positions != "none",
+                                  .antialias = x.train.init_positions == "antialias",
+                                  .cure = keys + "; to load only matching tensors, add --set train.init=matching",
+                                  .positions_cure = "; to interpolate it, add --set train.init_positions=true"});
   weights.taken.prefix = opened.prefix;
   return weights;
 }

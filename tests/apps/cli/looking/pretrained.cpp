@@ -121,14 +121,13 @@ BOOST_AUTO_TEST_CASE(maps_of_two_models_stand_side_by_side) {
   given.model.registers = 0;
   given.write("", plain);
   const auto drawn = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> command{"maps",      "--weights", plain, "--model",     "auto",
-                                     given.image, "-o",        sheet, "--mean-heads"};
+    std::vector<std::string> command{"maps", "--weights", plain, "--model", "auto", given.image, "-o", sheet};
     command.insert(command.end(), more.begin(), more.end());
     const Finished run = heed_with(command);
     BOOST_TEST(run.status == 0, run.err);
     return read_file(sheet);
   };
-  BOOST_TEST((drawn({"--beside", given.weights}) != drawn({})));
+  BOOST_TEST((drawn({"--mean-heads", "--beside", given.weights}) != drawn({"--mean-heads"})));
   drawn({"--beside", plain, "--rollout"});
   given.model.depth = 1;
   given.write("", given / "shallow.safetensors");
@@ -198,8 +197,9 @@ BOOST_AUTO_TEST_CASE(errors_name_the_keys_that_fit) {
                                   "--set", "data.resize=true"});
   BOOST_TEST(run.status == 2);
   BOOST_TEST(
-      run.err.ends_with("; --set model.registers=2 --set model.embed_prefix=false --set model.qkv_bias=true --set "
-                        "model.layer_scale=1e-05 fits the file\n"),
+      run.err.ends_with(
+          "; --set model.registers=2 --set model.embed_prefix=false --set model.qkv_bias=true --set "
+          "model.layer_scale=1e-05 fits the file; to load only matching tensors, add --set train.init=matching\n"),
       run.err);
 }
 
