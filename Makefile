@@ -166,12 +166,11 @@ $(BUILD)/commit: force
 	+@mkdir -p $(@D); echo '$(COMMIT)' >$@.new; $(update)
 
 # x86-64-v4 lacks AVX512-BF16; products of bfloat16 are compiled for AVX512-BF16, which is checked at run time.
-# processes.cpp is the only file that uses MPI; it is compiled without Open MPI's old C++ interface.
 ifeq ($(ARCH),x86-64-v4)
 $(BUILD)/src/kernels/products/gemm_bf16.o $(BUILD)/src/kernels/products/packed_weight.o: private FLAGS += -mavx512bf16
 endif
 
-# The only file that uses MPI, without Open MPI's old interface for C++.
+# processes.cpp is the only file that uses MPI; it is compiled without Open MPI's old C++ interface.
 ifeq ($(MPI),1)
 $(BUILD)/src/train/processes/processes.o: private FLAGS += -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags)
 endif

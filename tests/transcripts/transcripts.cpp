@@ -52,8 +52,9 @@ std::string lasting(std::string text, const std::string& directory) {
   return std::regex_replace(text, duration, "T $1");
 }
 
-struct Bench : Workshop {
-  Bench() {
+/// The directory of a transcript's commands.
+struct Place : Workshop {
+  Place() {
     const char* const classes[] = {"cat", "dog", "owl"};
     for (int i = 0; i < 24; ++i)
       write_image(fmt::format("{}/{}/{:02}.png", *this / "images", classes[i % 3], i), pattern({3, 10, 12}, 40 * i));
@@ -64,12 +65,11 @@ struct Bench : Workshop {
 
   /// Returns what the command prints, as it stands in a transcript.
   std::string printed(const std::string& command) const {
-    const std::string directory = *this / ".";
-    const std::string place = directory.substr(0, directory.size() - 2);
-    const CommandResult result = run_command(command, place);
-    std::string text = lasting(result.output, place);
+    const std::string directory = std::filesystem::path(data()).parent_path();
+    const CommandResult result = run_command(command, directory);
+    std::string text = lasting(result.output, directory);
     if (!text.empty() && text.back() != '\n') text += "\n";
-    for (const std::string& line : lines_of(lasting(without_warning_of_stacks(result.errors), place)))
+    for (const std::string& line : lines_of(lasting(without_warning_of_stacks(result.errors), directory)))
       text += "! " + line + "\n";
     if (result.status != 0) text += fmt::format("status {}\n", result.status);
     return text;
@@ -89,7 +89,7 @@ std::string first_difference(const std::string& expected, const std::string& fou
 
 BOOST_AUTO_TEST_SUITE(transcripts, *boost::unit_test::precondition(with_simd))
 
-BOOST_DATA_TEST_CASE_F(Bench, prints_what_the_transcript_says, boost::unit_test::data::make(names_of_transcripts()),
+BOOST_DATA_TEST_CASE_F(Place, prints_what_the_transcript_says, boost::unit_test::data::make(names_of_transcripts()),
                        name) {
   const std::string file = "tests/transcripts/" + name + ".txt";
   const char* const path = std::getenv("PATH");
