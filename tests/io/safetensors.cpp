@@ -205,14 +205,11 @@ BOOST_AUTO_TEST_CASE(long_members_of_the_header_are_refused) {
              "the header's member '__metadata__' has more than 10000 keys");
 }
 
-// Four times as many tensors take four times as long; a linear search for each would take sixteen times.
+// Takes a second; a linear search for each name would take minutes.
 BOOST_AUTO_TEST_CASE(many_tensors_are_read_in_linear_time, *boost::unit_test::precondition(test::without_sanitizer)) {
-  const auto clocks = [](int tensors) {
-    std::string header = "{";
-    for (int i = 0; i < tensors; ++i) header += (i > 0 ? "," : "") + entry(std::to_string(i), "U8", "[0]", 0, 0);
-    return test::least_clocks([&] { BOOST_TEST(error_in_header(header + "}") == "no error"); });
-  };
-  BOOST_TEST(clocks(40'000) < 10 * clocks(10'000));
+  std::string header = "{";
+  for (int i = 0; i < 200'000; ++i) header += (i > 0 ? "," : "") + entry(std::to_string(i), "U8", "[0]", 0, 0);
+  BOOST_TEST(test::cpu_seconds([&] { BOOST_TEST(error_in_header(header + "}") == "no error"); }) < 20);
 }
 
 BOOST_AUTO_TEST_CASE(more_tensors_than_any_model_has_are_refused) {
