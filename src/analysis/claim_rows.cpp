@@ -39,8 +39,8 @@ class ClaimReader {
               in_quotes(lines_[0]));
     for (at_ = 1; at_ < lines_.size(); ++at_) {
       rows_.push_back(split(lines_[at_], ','));
-      require(rows_.back().size() == names_.size(), "{}: has {} fields; expected {}, as in the first line", where(),
-              rows_.back().size(), names_.size());
+      require(rows_.back().size() == names_.size(), "{}: has {}; expected {}, as in the first line", where(),
+              counted(std::ssize(rows_.back()), "field"), names_.size());
     }
   }
 

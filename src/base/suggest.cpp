@@ -90,6 +90,10 @@ std::string in_quotes(std::string_view text) {
   return fmt::format("'{}{}'", printable(text.substr(0, longest)), text.size() > longest ? "..." : "");
 }
 
+std::string counted(std::int64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 std::string quoted_list(const std::vector<std::string>& names) {
   constexpr std::size_t shown = 4;
   std::string text;

@@ -89,8 +89,9 @@ data::Directory find_usual(const Format& format, Split split, const std::string&
                                    ? ""
                                    : fmt::format("run `{} {}{}` to download it, or ", script.string(), format.name,
                                                  installed ? " datasets/" + format.name : "");
-  fail("{}: not found in {}; {}name its directory: {}", format.name, looked, download,
-       path_key == "--path" ? "--path DIRECTORY" : "--set " + path_key + "=DIRECTORY");
+  const std::string option = path_key == "--path" ? "--path DIRECTORY" : "--set " + path_key + "=DIRECTORY";
+  fail("{}: not found in {}; {}{}", format.name, looked, download,
+       path_key.empty() ? "set HEED_DATA to the directory that contains it" : "name its directory: " + option);
 }
 
 }  // namespace
@@ -150,8 +151,8 @@ std::filesystem::path dataset_directory(const std::string& name, const std::stri
   std::error_code error;
   // A directory may hold several sets of MNIST's family; the path then ends with the file-name prefix of one set.
   const bool is_prefix = name.ends_with("mnist") && data::has_idx(name, directory, split);
-  require(is_prefix || std::filesystem::is_directory(directory, error), "{}: the directory does not exist ({} of {})",
-          directory.string(), path_key, name);
+  require(is_prefix || std::filesystem::is_directory(directory, error), "{}: the directory does not exist ({}{})",
+          directory.string(), path_key.empty() ? "the recorded one of " : path_key + " of ", name);
   return directory;
 }
 

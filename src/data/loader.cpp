@@ -5,6 +5,7 @@
 #include "src/data/readers/files.h"
 #include "heed/data/images/background.h"
 #include "heed/data/images/normalise.h"
+#include "heed/io/checksum.h"
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"
 
@@ -13,6 +14,7 @@
 #include <condition_variable>
 #include <exception>
 #include <filesystem>
+#include <map>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -37,6 +39,32 @@ namespace {
 /// Truncates the training images to the first `limit`; 0: all.
 void keep_limit(std::vector<Index>& images, Index limit) {
   if (limit > 0 && limit < static_cast<Index>(images.size())) images.resize(static_cast<std::size_t>(limit));
+}
+
+/// Returns the positions of the recorded validation files. One that was renamed is recognised by its checksum.
+std::set<Index> set_aside(const std::vector<std::string>& files, const DataConfig& config) {
+  const RecordedData& recorded = config.recorded;
+  const std::filesystem::path root = std::filesystem::absolute(config.path).lexically_normal();
+  std::map<std::string, Index> places;
+  for (Index i = 0; const std::string& file : files)
+    places.emplace(std::filesystem::absolute(file).lexically_normal().lexically_relative(root).string(), i++);
+  std::set<Index> aside;
+  std::multiset<std::string> gone;  // checksums
+  for (const std::string& name : recorded.validation) {
+    if (const auto place = places.find(name); place != places.end())
+      aside.insert(place->second);
+    else if (const auto checksum = recorded.files.find(name); checksum != recorded.files.end())
+      gone.insert(checksum->second);
+  }
+  for (const auto& [name, i] : places) {
+    if (gone.empty()) break;
+    if (recorded.files.contains(name)) continue;
+    const auto former = gone.find(file_checksum(files[static_cast<std::size_t>(i)]));
+    if (former == gone.end()) continue;
+    aside.insert(i);
+    gone.erase(former);
+  }
+  return aside;
 }
 
 }  // namespace
@@ -68,15 +96,9 @@ std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part
   const auto size = static_cast<Index>(files.size());
   if (part == Part::test || recorded.empty() || static_cast<Index>(recorded.size()) != config.validation)
     return examples_of(size, part, config, seed);
-  const std::filesystem::path root = std::filesystem::absolute(config.path).lexically_normal();
-  std::set<std::string> aside;
-  for (const std::string& name : recorded) aside.insert((root / name).string());
+  const std::set<Index> aside = set_aside(files, config);
   Subsets subsets;
-  for (Index i = 0; i < size; ++i) {
-    const std::string& file = files[static_cast<std::size_t>(i)];
-    const bool is_aside = aside.contains(std::filesystem::absolute(file).lexically_normal().string());
-    (is_aside ? subsets.validation : subsets.train).push_back(i);
-  }
+  for (Index i = 0; i < size; ++i) (aside.contains(i) ? subsets.validation : subsets.train).push_back(i);
   require(!subsets.validation.empty() && !subsets.train.empty(),
           "{}: {} of {} examples are the run's validation examples; expected some, but not all", config.path,
           subsets.validation.size(), size);

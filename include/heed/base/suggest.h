@@ -1,6 +1,7 @@
-// Quoted user input and suggestions in error messages.
+// Words of messages: counts, quoted user input, suggestions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,9 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 
 /// Returns `text` in single quotes on one line: control characters escaped, truncated after 80 bytes.
 std::string in_quotes(std::string_view text);
+
+/// Returns a count of what `one` names: "1 step", "2 steps".
+std::string counted(std::int64_t count, std::string_view one);
 
 /// Returns the names in quotes: "'a', 'b', 'c', 'd' and 3 more".
 std::string quoted_list(const std::vector<std::string>& names);

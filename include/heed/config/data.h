@@ -4,6 +4,7 @@
 #include "heed/config/field.h"
 #include "heed/base/tensor.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ namespace heed {
 
 /// Properties of the data that a run directory records (train/runs/data_record.h).
 struct RecordedData {
-  std::vector<std::string> classes;     ///< class names, in label order; empty: the names in the data
-  std::vector<std::string> validation;  ///< names of the validation images; empty: drawn by the seed
+  std::vector<std::string> classes;          ///< class names, in label order; empty: the names in the data
+  std::vector<std::string> validation;       ///< names of the validation images; empty: drawn by the seed
+  std::map<std::string, std::string> files;  ///< checksums of all files, by their paths below the data's path
 
   bool operator==(const RecordedData&) const = default;
 };

@@ -94,7 +94,7 @@ class MemoryDataset : public Dataset {
 /// `data.path` is the directory. If it is empty, these are tried (not for folder): datasets/NAME, NAME beside the
 /// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. If `data.recorded.classes` is set, labels
 /// are indices into it. Throws Error naming the bad file, or the places searched and how to get the data; the message
-/// names the option that sets the path, `path_key`.
+/// names the option that sets the path, `path_key`, empty if there is none.
 std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const std::string& path_key = "data.path");
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
                                       const std::string& path_key = "data.path");

@@ -1,28 +1,15 @@
 #include "exif.h"
 
+#include "bytes.h"
+
 #include <algorithm>
-#include <cstring>
 #include <span>
-#include <string_view>
 
 namespace heed::data {
 
 namespace {
 
 using Bytes = std::span<const std::uint8_t>;
-
-/// Reads an integer of `count` bytes at offset `at`, 0 beyond the end.
-std::size_t number_at(Bytes bytes, std::size_t at, std::size_t count, bool little) {
-  std::size_t value = 0;
-  if (at > bytes.size() || bytes.size() - at < count) return 0;
-  for (std::size_t i = 0; i < count; ++i) value = value << 8 | bytes[at + (little ? count - 1 - i : i)];
-  return value;
-}
-
-bool begins_with(Bytes bytes, std::size_t at, std::string_view text) {
-  return at <= bytes.size() && bytes.size() - at >= text.size() &&
-         std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;
-}
 
 /// Returns the orientation in a TIFF structure: byte order, offset of the first directory, then entries of 12 bytes.
 int tiff_orientation(Bytes tiff) {

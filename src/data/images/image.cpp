@@ -1,6 +1,7 @@
 #include "heed/data/images/image.h"
 
 #include "src/data/readers/files.h"
+#include "early_end.h"
 #include "exif.h"
 #include "jpeg.h"
 
@@ -104,23 +105,6 @@ ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   return {components >= 3 ? 3 : 1, height, width};
 }
 
-/// Returns true if each chunk of a PNG (length, type, content, checksum) ends within the file; true for other formats.
-/// stb_image allocates a chunk before it checks that the file contains it.
-bool chunks_fit(const std::vector<std::uint8_t>& bytes) {
-  constexpr std::size_t signature = 8, around = 12;
-  if (bytes.size() < signature || bytes[1] != 'P') return true;
-  for (std::size_t at = signature; at < bytes.size();) {
-    if (bytes.size() - at < around) return false;
-    std::size_t length = 0;
-    for (std::size_t i = 0; i < 4; ++i) length = length << 8 | bytes[at + i];
-    if (length > bytes.size() - at - around) return false;
-    if (std::equal(bytes.begin() + static_cast<Index>(at) + 4, bytes.begin() + static_cast<Index>(at) + 8, "IEND"))
-      return true;
-    at += around + length;
-  }
-  return true;
-}
-
 /// Blends a pixel of opacity alpha / 255 with a background.
 std::uint8_t over(int pixel, int alpha, int background) {
   return static_cast<std::uint8_t>((pixel * alpha + background * (255 - alpha) + 127) / 255);
@@ -213,7 +197,7 @@ Image load_image(const std::string& path, std::uint8_t background, bool oriented
   image.size = require_image(path, bytes);
   require_allowed(path, image.size);
   const std::unique_lock<std::mutex> alone = large_image_lock(image.size);
-  require(chunks_fit(bytes), "{}: the image cannot be decoded: the file ends within a chunk", path);
+  require(!data::ends_early(bytes, image.size), "{}: the image cannot be decoded: the file ends early", path);
   const Index scans = data::jpeg_demands(bytes).scans;
   const Index most_pixels = max_scanned_pixels(static_cast<Index>(bytes.size()));
   require(scans <= max_scans && scans * image.size.pixels() <= most_pixels,

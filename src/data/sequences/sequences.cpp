@@ -101,8 +101,8 @@ std::vector<std::string_view> fields_of(const Line& line, std::size_t count, con
   for (std::size_t stop; (stop = line.text.find('\t', at)) != std::string_view::npos; at = stop + 1)
     fields.push_back(line.text.substr(at, stop - at));
   fields.push_back(line.text.substr(at));
-  require(fields.size() == count, "{}: has {} fields separated by tabs; expected {}: {}", line.where, fields.size(),
-          count, expected);
+  require(fields.size() == count, "{}: has {} separated by tabs; expected {}: {}", line.where,
+          counted(std::ssize(fields), "field"), count, expected);
   return fields;
 }
 

@@ -1,6 +1,7 @@
 #include "heed/train/processes/core_count.h"
 
 #include "heed/base/error.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 
@@ -25,7 +26,7 @@ namespace heed {
 
 namespace {
 
-std::string cores(int count) { return fmt::format("{} core{}", count, count == 1 ? "" : "s"); }
+std::string cores(int count) { return counted(count, "core"); }
 
 /// Returns the first number of OMP_NUM_THREADS, which may be a list for nested loops. Throws Error for other text.
 std::optional<int> asked_for() {

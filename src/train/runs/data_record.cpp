@@ -58,15 +58,15 @@ void add_change(std::string& text, const char* what, const std::vector<std::stri
 DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
   // The path is empty for data without files.
   const fs::path path = facts.files.empty() ? fs::path() : place_of(data);
-  DataRecord record{data.name, data.source, path, {facts.classes, {}}, facts.background, {}};
+  DataRecord record{data.name, data.source, path, {facts.classes, {}, {}}, facts.background};
   for (const std::string& file : facts.validation) record.recorded.validation.push_back(name_below(path, file));
-  for (const std::string& file : facts.files) record.files[name_below(path, file)] = file_checksum(file);
+  for (const std::string& file : facts.files) record.recorded.files[name_below(path, file)] = file_checksum(file);
   return record;
 }
 
 std::string data_json(const DataRecord& record) {
   Json files = Json::object();
-  for (const auto& [name, checksum] : record.files) files[name] = checksum;
+  for (const auto& [name, checksum] : record.recorded.files) files[name] = checksum;
   return Json::object({{"name", record.name},
                        {"source", record.source},
                        {"path", record.path},
@@ -81,12 +81,12 @@ std::string data_json(const DataRecord& record) {
 std::optional<DataRecord> read_data_record(const RunPaths& paths) {
   if (!fs::exists(paths.data())) return std::nullopt;
   return take_json(paths.data(), [](const Json& json) {
-    DataRecord record{json.at("name").text(), json.at("source").text(), json.at("path").text(), {}, {}, {}};
+    DataRecord record{json.at("name").text(), json.at("source").text(), json.at("path").text(), {}, {}};
     for (const Json& name : json.at("classes").items()) record.recorded.classes.push_back(name.text());
     for (const Json& name : json.at("validation").items()) record.recorded.validation.push_back(name.text());
     if (const Json& level = json.at("background"); level.dump() != "null")
       record.background = static_cast<int>(level.integer());
-    for (const auto& [name, checksum] : json.at("files").entries()) record.files[name] = checksum.text();
+    for (const auto& [name, checksum] : json.at("files").entries()) record.recorded.files[name] = checksum.text();
     return record;
   });
 }
@@ -94,15 +94,15 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths) {
 std::string data_changes(const DataRecord& before, const DataRecord& now) {
   std::vector<std::string> added, removed, edited, renamed;
   std::multimap<std::string, std::string> gone;  // names by checksum
-  for (const auto& [name, checksum] : before.files) {
-    const auto found = now.files.find(name);
-    if (found == now.files.end())
+  for (const auto& [name, checksum] : before.recorded.files) {
+    const auto found = now.recorded.files.find(name);
+    if (found == now.recorded.files.end())
       gone.emplace(checksum, name);
     else if (found->second != checksum)
       edited.push_back(name);
   }
-  for (const auto& [name, checksum] : now.files) {
-    if (before.files.contains(name)) continue;
+  for (const auto& [name, checksum] : now.recorded.files) {
+    if (before.recorded.files.contains(name)) continue;
     const auto former = gone.find(checksum);
     if (former == gone.end()) {
       added.push_back(name);

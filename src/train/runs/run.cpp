@@ -9,6 +9,7 @@
 #include "heed/kernels/products/gemm.h"
 #include "heed/base/parallel.h"
 #include "heed/base/subnormals.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -210,7 +211,7 @@ std::string environment_json() {
 }
 
 std::string environment_line() {
-  return fmt::format("{}, {} thread{}, {}", cpu_name(), threads(), threads() == 1 ? "" : "s", kernels::gemm_library());
+  return fmt::format("{}, {}, {}", cpu_name(), counted(threads(), "thread"), kernels::gemm_library());
 }
 
 namespace {

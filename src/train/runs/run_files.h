@@ -4,6 +4,7 @@
 #include "checkpoint.h"
 #include "initial_weights.h"
 #include "heed/analysis/cost_json.h"
+#include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
@@ -130,8 +131,8 @@ class RunFiles {
     epochs_before_ = before.train.epochs;
     load_checkpoint(paths_.last(), state_);
     require(progress.epoch + (progress.batch > 0) <= x_.train.epochs,
-            "{}: train.epochs = {}, but {} epochs are completed{}", paths_.directory, x_.train.epochs, progress.epoch,
-            progress.batch > 0 ? ", and another one is started" : "");
+            "{}: train.epochs = {}, but the run has completed {}{}", paths_.directory, x_.train.epochs,
+            counted(progress.epoch, "epoch"), progress.batch > 0 ? " and started another" : "");
     require_same_data();
     // Changed data may change the length of epochs.
     if (options_.changed_data) recounted_ = progress.step - progress.epoch * batches - progress.batch;

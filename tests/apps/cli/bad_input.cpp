@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(unknown_commands_and_options) {
   check_refusal({}, {"subcommand is required"});
   check_refusal({"trian"}, {"unknown command 'trian'; did you mean 'train'?"});
   check_refusal({"train", "--rum", "x"}, {"train: unknown option '--rum'; did you mean '--run'?"});
-  check_refusal({"train", "experiments/mnist.toml"}, {"--run is missing or empty"});
+  check_refusal({"train", "experiments/mnist.toml"}, {"--run is missing"});
   check_refusal({"train", "mnist", "--run", "x"}, {"mnist: cannot open", "did you mean 'experiments/mnist.toml'?"});
   check_refusal({"train", "experiments/mnits.toml", "--run", "x"},
                 {"cannot open", "did you mean 'experiments/mnist.toml'?"});
@@ -133,7 +133,7 @@ BOOST_FIXTURE_TEST_CASE(run_directories, Training) {
   check_refusal({"train", file, "--run", *this / "plain/run"}, {*this / "plain/run", "Not a directory"});
   check_refusal({"train", file, "--run", *this / "plain"}, {*this / "plain"});
   check_refusal({"train", file, "--run", "/proc/heed"}, {"/proc/heed"});
-  check_refusal({"train", file, "--run", ""}, {"--run is missing or empty"});
+  check_refusal({"train", file, "--run", ""}, {"--run: ''; expected DIR"});
   check_refusal({"train", file, "--run", std::string(5000, 'x')}, {"File name too long"});
   check_refusal({"train", "--run", run}, {"no experiment is given"});
   check_refusal({"train", "--run", run, "--resume"}, {run});

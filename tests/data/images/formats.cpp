@@ -94,6 +94,16 @@ BOOST_FIXTURE_TEST_CASE(jpegs_are_turned_as_well, OnePath) {
                     stored.pixels[static_cast<std::size_t>((7 - x) * 16 + y)]);
 }
 
+/// Checks that a file without one or more of its last bytes is refused, as far as `needed` bytes.
+void check_every_length(const std::string& path, const Bytes& bytes, std::size_t needed) {
+  for (std::size_t length = 1; length < needed; ++length) {
+    write_file(path, Bytes(bytes.begin(), bytes.begin() + static_cast<Index>(length)));
+    BOOST_CHECK_THROW(load_image(path), Error);
+  }
+  write_file(path, Bytes(bytes.begin(), bytes.begin() + static_cast<Index>(needed)));
+  BOOST_CHECK_NO_THROW(load_image(path));
+}
+
 BOOST_FIXTURE_TEST_CASE(gif_is_read, OnePath) {
   // Two colours; the codes clear, 0, 1, end with three bits each.
   Bytes gif = {'G', 'I', 'F', '8', '9', 'a', 2, 0, 1, 0, 0x80, 0, 0, 10, 20, 30, 200, 210, 220, 0x2c};
@@ -106,6 +116,12 @@ BOOST_FIXTURE_TEST_CASE(gif_is_read, OnePath) {
     write_file(directory / "x.gif", bytes);
     load_image((directory / "x.gif").string());
   });
+  check_every_length((directory / "x.gif").string(), gif, gif.size() - 1);  // without the mark of the end
+  const Bytes comment = {0x21, 0xfe, 2, 'h', 'i', 1, '!', 0};
+  gif.insert(gif.begin() + 19, comment.begin(), comment.end());
+  gif[36] = 0x80;  // the frame has its own palette
+  gif.insert(gif.begin() + 37, {1, 2, 3, 4, 5, 6});
+  check_every_length((directory / "x.gif").string(), gif, gif.size() - 1);
 }
 
 BOOST_FIXTURE_TEST_CASE(bmp_is_read, OnePath) {
@@ -121,6 +137,7 @@ BOOST_FIXTURE_TEST_CASE(bmp_is_read, OnePath) {
     write_file(directory / "x.bmp", bytes);
     load_image((directory / "x.bmp").string());
   });
+  check_every_length((directory / "x.bmp").string(), bmp, bmp.size() - 2);  // the last row needs no padding
 }
 
 BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {

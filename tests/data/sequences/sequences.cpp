@@ -176,7 +176,7 @@ BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
   check("Source\tTarget\n[MAX 1 [TOP 2 ] ]\t2\n",
         ":2: '[TOP' is not a digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]");
   check("Source\tTarget\n[MAX 1 2 ]\t2\n[MAX 1 2 ]\n",
-        ":3: has 1 fields separated by tabs; expected 2: Source<TAB>Target");
+        ":3: has 1 field separated by tabs; expected 2: Source<TAB>Target");
   check("Source\tTarget\n[MAX 1 2 ]\t12\n", ":2: the answer is '12'; expected 0 to 9");
   for (const char* none :
        {"[MAX 1 2", "] ] ]", "[MAX 1 2 ] ]", "[MAX 1 2 ] 3", "1 2", "[MAX ]", "[MAX [MIN ] 2 ]", "]"})

@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   BOOST_TEST((run(x, directory) == Outcome::finished));
   const std::vector<std::string> before = metrics_of(directory);
   x.train.epochs = 2;
-  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) == ": train.epochs = 2, but 3 epochs are completed");
+  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) == ": train.epochs = 2, but the run has completed 3 epochs");
   x.train.epochs = 5;
   BOOST_TEST((run(x, directory, true) == Outcome::finished));
   BOOST_TEST(load_experiment(directory + "/config.toml").train.epochs == 5);
@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(an_epoch_that_is_only_validated_keeps_its_learning_rate) {
   run_until(14, x, directory);
   x.train.epochs = 1;
   BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) ==
-             ": train.epochs = 1, but 1 epochs are completed, and another one is started");
+             ": train.epochs = 1, but the run has completed 1 epoch and started another");
   x.train.epochs = 5;
   struct : TrainObserver {
     std::vector<double> paces;

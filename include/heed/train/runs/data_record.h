@@ -5,7 +5,6 @@
 #include "heed/data/dataset.h"
 #include "heed/train/runs/run.h"
 
-#include <map>
 #include <optional>
 #include <string>
 
@@ -13,11 +12,10 @@ namespace heed {
 
 /// The content of data.json.
 struct DataRecord {
-  std::string name, source;                  ///< data.name, data.source
-  std::string path;                          ///< location of the data, an absolute path
-  RecordedData recorded;                     ///< classes and validation files
-  std::optional<int> background;             ///< common grey level of the test images (data/images/background.h)
-  std::map<std::string, std::string> files;  ///< checksums of the files that were read, by their paths below `path`
+  std::string name, source;       ///< data.name, data.source
+  std::string path;               ///< location of the data, an absolute path
+  RecordedData recorded;          ///< classes, validation files, and checksums of the files that were read
+  std::optional<int> background;  ///< common grey level of the test images (data/images/background.h)
 };
 
 /// Reads all files and describes the data.

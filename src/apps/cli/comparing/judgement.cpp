@@ -25,8 +25,8 @@ std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<
     }
   for (const std::string& name : names) {
     const std::vector<Index> seeds = arms.at(name).seeds(), first = arms.at(names[0]).seeds();
-    require(seeds.size() >= 3, "{}: {} has {} seed{}; so few may agree by chance; expected 3 or more", file,
-            in_quotes(name), seeds.size(), seeds.size() == 1 ? "" : "s");
+    require(seeds.size() >= 3, "{}: {} has {}; so few may agree by chance; expected 3 or more", file, in_quotes(name),
+            counted(std::ssize(seeds), "seed"));
     require(seeds == first, "{}: {} has the seeds {}, {} has {}; all arms of a claim need the same seeds", file,
             in_quotes(names[0]), few(first), in_quotes(name), few(seeds));
   }

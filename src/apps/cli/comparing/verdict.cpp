@@ -38,8 +38,8 @@ struct VerdictArguments {
 /// Splits `names` into groups of `each`.
 std::vector<std::vector<std::string>> in_groups(const std::vector<std::string>& names, std::ptrdiff_t each,
                                                 const char* option, const char* expected) {
-  require(std::ssize(names) % each == 0, "verdict: {} expects {}, once or repeatedly; found {} word{}", option,
-          expected, names.size(), names.size() == 1 ? "" : "s");
+  require(std::ssize(names) % each == 0, "verdict: {} expects {}, once or repeatedly; found {}", option, expected,
+          counted(std::ssize(names), "word"));
   std::vector<std::vector<std::string>> groups;
   for (auto name = names.begin(); name != names.end(); name += each) groups.emplace_back(name, name + each);
   return groups;
@@ -162,8 +162,7 @@ std::string notes_on(const ClaimArms& arms, const std::vector<JudgedPart>& parts
 std::string seeds_text(const std::vector<Index>& further, Index most) {
   constexpr const char* condition = "would decide, if means and deviations stay the same";
   if (further.empty()) return fmt::format("no number of seeds up to {} in each arm {}\n", most, condition);
-  return fmt::format("{} further seed{} in each arm {}: {}\n", further.size(), further.size() == 1 ? "" : "s",
-                     condition, few(further));
+  return fmt::format("{} in each arm {}: {}\n", counted(std::ssize(further), "further seed"), condition, few(further));
 }
 
 /// Reads the values of the runs. In directories, only seeds that all compared arms have count; adds a line to `notes`

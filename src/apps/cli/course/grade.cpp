@@ -37,7 +37,7 @@ class Class {
     require(fs::is_directory(options.directory),
             "{}: the directory does not exist; expected a directory of submissions", options.directory);
     std::error_code missing;
-    require(!options.output.empty() && (!fs::exists(options.output, missing) || fs::is_regular_file(options.output)),
+    require(!fs::exists(options.output, missing) || fs::is_regular_file(options.output),
             "-o {}: expected a file for the table of marks", in_quotes(options.output));
     feedback_ = fs::path(options.output).replace_extension(".feedback");
     const std::string place = options.labs.empty() ? labs_place() : options.labs;

@@ -4,6 +4,7 @@
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
+#include "heed/base/suggest.h"
 #include "heed/io/file.h"
 
 #include <fmt/format.h>
@@ -60,8 +61,9 @@ class Writer {
     std::ostringstream list;
     class_.intake.list_not_recognised(list, "");
     write_file(class_.feedback / "not-recognised.txt", list.str());
-    std::cout << fmt::format("{}: {} students, {} submissions; feedback in {}\n", class_.output,
-                             class_.intake.students().size(), class_.submissions.size(), class_.feedback.string());
+    std::cout << fmt::format("{}: {}, {}; feedback in {}\n", class_.output,
+                             counted(std::ssize(class_.intake.students()), "student"),
+                             counted(std::ssize(class_.submissions), "submission"), class_.feedback.string());
     return failed_;
   }
 

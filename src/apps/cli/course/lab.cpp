@@ -157,7 +157,6 @@ void copy_course(const fs::path& notebooks, const fs::path& to) {
 }
 
 int bundle_command(const std::string& output) {
-  require(!output.empty(), "lab: -o is empty; expected a file name that ends in .tar.gz, or a directory");
   const fs::path place = fs::path(labs_place()).parent_path();
   require(fs::is_directory(place / "labs") || labs_place() == "labs", "lab: no labs found");
   const fs::path notebooks = place.empty() ? fs::path(".") : place;

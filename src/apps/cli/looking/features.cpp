@@ -1,6 +1,7 @@
 // heed features: features of a data set from a trained model.
 #include "frozen.h"
 
+#include "heed/base/suggest.h"
 #include "heed/io/safetensors.h"
 
 #include <iostream>
@@ -22,7 +23,8 @@ int features_command(const FeatureArguments& a) {
   file.add("features", features.values.view());
   file.add("labels", View<const std::int64_t>(labels.data(), Shape{features.count()}));
   file.write(a.out);
-  std::cout << fmt::format("{}: {} features of {} images, {}\n", a.out, features.width(), features.count(), a.split);
+  std::cout << fmt::format("{}: {} of {}, {}\n", a.out, counted(features.width(), "feature"),
+                           counted(features.count(), "image"), a.split);
   return ok;
 }
 

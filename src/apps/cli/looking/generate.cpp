@@ -3,6 +3,7 @@
 
 #include "heed/base/printable.h"
 #include "heed/base/random.h"
+#include "heed/base/suggest.h"
 #include "heed/bench/timing.h"
 #include "heed/data/images/image_write.h"
 #include "heed/data/sequences/pixels.h"
@@ -56,7 +57,8 @@ class Stopwatch {
 
   /// Prints the rates, with medians over a few tokens at the start and at the end.
   void print(const Decoder<float>& decoder) const {
-    std::string text = fmt::format("prompt: {} tokens, read in {:.3g} s; written: {}", given_, prompts_, times_.size());
+    std::string text = fmt::format("prompt: {}, read in {:.3g} s; written: {}",
+                                   counted(static_cast<Index>(given_), "token"), prompts_, times_.size());
     if (!times_.empty()) {
       const double sum = std::accumulate(times_.begin(), times_.end(), 0.0);
       const auto few = static_cast<std::ptrdiff_t>(std::min<std::size_t>(16, times_.size()));
@@ -69,7 +71,8 @@ class Stopwatch {
                       static_cast<double>(times_.size()) / sum, 1e6 * median({times_.begin(), times_.begin() + few}),
                       1e6 * median({times_.end() - few, times_.end()}));
     }
-    fmt::print(stderr, "{}; state {} bytes after {} inputs\n", text, decoder.state_bytes(), decoder.position());
+    fmt::print(stderr, "{}; state {} bytes after {}\n", text, decoder.state_bytes(),
+               counted(decoder.position(), "input"));
   }
 
   explicit Stopwatch(Index seed) : random_(RandomStream(static_cast<std::uint64_t>(seed)).derive("generate")) {}
@@ -210,7 +213,7 @@ void add_generate(Command program) {
                  {.value = "N", .range = {{1, 64}}, .needs = "--complete", .states_default = true});
   command.option("-o,--output", &a.output, "PNG of the originals, their kept parts, and the completed images",
                  {.value = "OUT.png", .needs = "--complete"});
-  command.option("--prompt", &a.prompt, "text to continue", {.value = "TEXT", .excludes = "--complete"});
+  command.option("--prompt", &a.prompt, "text to continue", {.value = "TEXT", .empty = true, .excludes = "--complete"});
   command.option("--prompt-file", &a.prompt_file, "file to continue; -: standard input",
                  {.value = "FILE", .excludes = "--complete"});
   command.option("--tokens", &a.tokens, "number of tokens to write",

@@ -62,11 +62,11 @@ DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained) {
   return run;
 }
 
-std::unique_ptr<Dataset> open_data(const DataChoice& choice) {
+std::unique_ptr<Dataset> open_data(const DataChoice& choice, const std::string& path_key) {
   DataConfig data = choice.run_data;
   data.name = choice.data;
   data.path = choice.path;
-  return open_dataset(data, choice.split == "test" ? Split::test : Split::train, "--path");
+  return open_dataset(data, choice.split == "test" ? Split::test : Split::train, path_key);
 }
 
 Image image_of(const Dataset& data, const DataChoice& choice, Index index) {

@@ -28,7 +28,8 @@ void add_image_choice(Command command, ImageChoice& choice);
 /// Returns the choice, by default the run's own data set.
 DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained);
 
-std::unique_ptr<Dataset> open_data(const DataChoice& choice);
+/// `path_key` is passed to open_dataset().
+std::unique_ptr<Dataset> open_data(const DataChoice& choice, const std::string& path_key = "--path");
 
 /// Returns image `index` of a data set. Throws Error, naming the number of images, if there is none.
 Image image_of(const Dataset& data, const DataChoice& choice, Index index);

@@ -10,6 +10,7 @@
 #include "heed/base/parallel.h"
 #include "heed/base/printable.h"
 #include "heed/analysis/resident_memory.h"
+#include "heed/base/suggest.h"
 #include "heed/nn/decoder.h"
 #include "heed/nn/families.h"
 #include "heed/train/optimizer.h"
@@ -215,10 +216,10 @@ int bench_model(const BenchArguments& given) {
   std::cout << fmt::format(
       "{} {}, batch {}: {:.0f} {}{} (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
       "{:.2f}\n"
-      "peak memory {:.0f} MB, {} thread{}, {}\nenergy of the processor packages: {}\n",
+      "peak memory {:.0f} MB, {}, {}\nenergy of the processor packages: {}\n",
       printable(a.model), a.mode, batch, json.at("img_s").number(), result.example.unit, tokens, times.sorted.size(),
       json.at("best_img_s").number(), times.median() * 1e3, times.low() * 1e3, times.high() * 1e3, peak_megabytes(),
-      threads(), threads() == 1 ? "" : "s", kernels::gemm_library(), result.energy.report());
+      counted(threads(), "thread"), kernels::gemm_library(), result.energy.report());
   if (a.profile) print_profile(result.profile, result.profiled);
   baseline.print(json);
   return ok;

@@ -3,6 +3,7 @@
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
 
+#include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
 #include "heed/config/installed.h"
 #include "heed/draw/line_chart.h"
@@ -164,7 +165,7 @@ void print_processes(const Setup& one, const std::vector<Setup>& setups, const W
 
 void print_predicted(const Work& work, int threads, const std::string& unit) {
   Table table;
-  table.text(fmt::format("hosts of {} thread{}", threads, threads == 1 ? "" : "s"));
+  table.text(fmt::format("hosts of {}", counted(threads, "thread")));
   for (const Network& network : networks) table.text(fmt::format("{}, {}", network.name, unit), fixed(0));
   for (int hosts = 1; hosts <= std::min<Index>(16, work.lanes); hosts *= 2) {
     std::vector<Json> row{hosts};
@@ -201,8 +202,8 @@ int bench_scaling(const BenchArguments& given) {
     by_threads.push_back(measure_setup(a, batch, 1, count));
     if (count == cores) break;
   }
-  std::cout << fmt::format("{}, batch {}, {} lanes; this host has {} core{}\n\n", a.model, batch, lanes.count, cores,
-                           cores == 1 ? "" : "s");
+  std::cout << fmt::format("{}, batch {}, {} lanes; this host has {}\n\n", a.model, batch, lanes.count,
+                           counted(cores, "core"));
   print_threads(by_threads);
   if (!a.drawing.empty()) write_file(a.drawing, svg(growth_chart(a, by_threads)));
   const Setup& one = by_threads.front();

@@ -87,9 +87,7 @@ Json prediction_json(const bench::TimeModel& model, const NamedModel& named, con
 }
 
 /// Returns, for example, "2 threads".
-std::string threads_of(const bench::TimeModel& model) {
-  return fmt::format("{} thread{}", model.machine.threads, model.machine.threads == 1 ? "" : "s");
-}
+std::string threads_of(const bench::TimeModel& model) { return counted(model.machine.threads, "thread"); }
 
 std::string rate_text(const Prediction& p, const bench::PassTime& pass) {
   const double rate = p.rate(pass);

@@ -201,7 +201,7 @@ Json model_json(const std::string& run) {
   TrainedModel trained(ModelChoice{.run = run}, {});
   std::unique_ptr<Dataset> images;
   try {
-    images = open_data(data_of_run({}, trained));
+    images = open_data(data_of_run({}, trained), "");
   } catch (const Error& error) {
     return obstacle(error.what());
   }

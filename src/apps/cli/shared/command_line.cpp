@@ -162,6 +162,12 @@ void Command::option(const std::string& name, Destination into, const std::strin
   else if (std::holds_alternative<int*>(into) || std::holds_alternative<Index*>(into) ||
            std::holds_alternative<std::vector<Index>*>(into))
     check_number<Index>(option, rules);
+  if (std::holds_alternative<std::string*>(into) && name.starts_with('-') && !rules.empty) {
+    const auto refusal = [value = rules.value ? rules.value : "TEXT"](const std::string& text) {
+      return text.empty() ? fmt::format("''; expected {}", value) : "";
+    };
+    option->check(CLI::Validator(refusal, ""));
+  }
   // Separated by spaces, so that a long list can be wrapped.
   if (!rules.one_of.empty())
     option->check(

@@ -31,6 +31,7 @@ struct Range {
 struct OptionRules {
   const char* value = nullptr;  ///< "FILE" in --init FILE; by default the type
   bool required = false;
+  bool empty = false;                  ///< "" is a text, not a missing value
   bool positive = false;               ///< any number above 0
   std::optional<Range> range{};        ///< for a list: of each value
   std::vector<std::string> one_of{};   ///< for a list: each value is one of them

@@ -59,40 +59,48 @@ ModelOfTensors automatic_model(const std::string& weights, const std::vector<std
 
 namespace {
 
-/// Returns the experiment inferred from the weights' tensors.
-Experiment load_tensors(const std::string& weights, const std::vector<std::string>& sets) {
-  const ModelOfTensors found = automatic_model(weights, sets);
+/// Warns of images that are normalised as MNIST's because `source` says nothing else.
+void warn_of_normalisation(const std::string& source, const char* remedy) {
+  warn(fmt::format("{}: gives no data.mean, so images are normalised as MNIST's; {}", source, remedy));
+}
+
+/// Returns the experiment inferred from the weights' tensors, for images in colour by default with ImageNet's preset.
+Experiment load_tensors(const std::string& weights, const std::string& preset, const std::vector<std::string>& given) {
+  const ModelOfTensors found = automatic_model(weights, given);
+  const bool grey = found.model.channels == 1;
   std::vector<std::string> all = sets_of_tensors(found.model);
   all.push_back(fmt::format("model.classes={}", found.model.classes));
   all.push_back("data.name=folder");
-  all.insert(all.end(), sets.begin(), sets.end());
+  for (const std::string& set : preset_sets(preset.empty() && !grey ? "imagenet" : preset)) all.push_back(set);
+  all.insert(all.end(), given.begin(), given.end());
+  const auto is_mean = [](const std::string& set) { return set.starts_with("data.mean="); };
+  if (grey && std::ranges::none_of(given, is_mean))
+    warn_of_normalisation("--model auto", "--set data.mean=[MEAN] and data.std=[DEVIATION] change that");
   return load_sets(all);
 }
 
 /// Returns the experiment of the run, the model file or the weights.
 Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::string>& given) {
   const bool automatic = choice.model == "auto";
-  const std::string preset = choice.preset.empty() && automatic ? "imagenet" : choice.preset;
-  std::vector<std::string> sets = preset_sets(preset);
-  sets.insert(sets.end(), given.begin(), given.end());
   require(!choice.run.empty() || !choice.model.empty(), "RUN is required, or --weights FILE --model auto");
   require(choice.model.empty() || choice.run.empty(), "--model {} and RUN {} exclude each other", choice.model,
           choice.run);
   require(choice.model.empty() || !choice.weights.empty(), "--model {}: expected also --weights FILE", choice.model);
+  std::vector<std::string> sets;
+  if (!automatic) sets = preset_sets(choice.preset);
+  sets.insert(sets.end(), given.begin(), given.end());
   Experiment x = choice.model.empty() ? load(choice.run, sets)
-                 : automatic          ? load_tensors(choice.weights, sets)
+                 : automatic          ? load_tensors(choice.weights, choice.preset, given)
                                       : load_experiment(choice.model, sets);
-  if (!choice.model.empty() && preset.empty() && x.model.channels == 3 && x.data.mean == DataConfig{}.mean)
-    warn(fmt::format(
-        "{}: gives no data.mean, so images are normalised as MNIST's; --preset selects published models' values",
-        choice.model));
+  if (!choice.model.empty() && choice.preset.empty() && x.model.channels == 3 && x.data.mean == DataConfig{}.mean)
+    warn_of_normalisation(choice.model, "--preset selects published models' values");
   if (!choice.model.empty() && x.model.family == "vit")
     x.model.classifier = open_weights(choice.weights).file.contains("head.weight");
   if (choice.names.empty()) return x;
   x.data.recorded.classes = names_in(choice.names);
   const auto count = static_cast<Index>(x.data.recorded.classes.size());
-  require(count == x.model.classes, "--names {}: has {} names; the model has {} classes", choice.names, count,
-          x.model.classes);
+  require(count == x.model.classes, "--names {}: has {}; the model has {} classes", choice.names,
+          counted(count, "name"), x.model.classes);
   return x;
 }
 

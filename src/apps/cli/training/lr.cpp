@@ -3,6 +3,7 @@
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
+#include "heed/base/suggest.h"
 #include "heed/draw/line_chart.h"
 #include "heed/io/file.h"
 #include "heed/train/evaluate.h"
@@ -37,8 +38,9 @@ Table every(std::size_t n, const RateTest& test) {
 }
 
 void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) {
-  std::cout << (test.diverged ? fmt::format("\ndiverged after {} steps\n", test.points.size())
-                              : fmt::format("\ndid not diverge in {} steps; try a larger --to\n", test.points.size()));
+  const std::string steps = counted(std::ssize(test.points), "step");
+  std::cout << (test.diverged ? fmt::format("\ndiverged after {}\n", steps)
+                              : fmt::format("\ndid not diverge in {}; try a larger --to\n", steps));
   if (!found) {
     std::cout << "the decrease of the smoothed loss is within the scatter of the batches: no suggestion;\ntry --steps "
                  "1000 or a larger train.batch\n";

@@ -97,8 +97,8 @@ OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
   OwnImages own;
   own.sets = {"data.name=folder", "data.path=" + path, "data.resize=true",
               fmt::format("data.validation={}", validation), fmt::format("model.classes={}", classes.size())};
-  own.found = fmt::format("{} classes, {}; {} images to train on, {} to validate, {} to test", classes.size(),
-                          quoted_list(classes), trained, validation, test.size());
+  own.found = fmt::format("{} classes, {}; {} to train on, {} to validate, {} to test", classes.size(),
+                          quoted_list(classes), counted(trained, "image"), validation, test.size());
   if (has_directory(data, Split::train) && !has_directory(data, Split::test))
     own.found += "; without test/, every fifth image of a class is for testing";
   if (!model) return own;

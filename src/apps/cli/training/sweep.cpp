@@ -5,6 +5,7 @@
 
 #include "heed/base/parallel.h"
 #include "heed/base/printable.h"
+#include "heed/base/suggest.h"
 #include "heed/nn/families.h"
 #include "heed/train/processes/core_count.h"
 
@@ -61,7 +62,7 @@ void list(const std::vector<Cell>& cells) {
       table.add({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
   table.print(std::cout);
   const auto finished = std::ranges::count_if(cells, done);
-  std::cout << fmt::format("\n{} cell{}, {} to train\n", cells.size(), cells.size() == 1 ? "" : "s",
+  std::cout << fmt::format("\n{}, {} to train\n", counted(std::ssize(cells), "cell"),
                            static_cast<Index>(cells.size()) - finished);
 }
 
@@ -95,7 +96,7 @@ int sweep_command(const SweepArguments& a) {
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);
   const auto finished = std::ranges::count_if(cells, done);
-  std::cerr << fmt::format("{}: {} cells, {} done\n", printable(out), cells.size(), finished);
+  std::cerr << fmt::format("{}: {}, {} done\n", printable(out), counted(std::ssize(cells), "cell"), finished);
   const bool whole = run_cells(cells, a.jobs, a.threads > 0 ? a.threads : threads());
   print_arms(std::cout, arms_of(cells), a.format);
   if (whole) return status_of(cells);

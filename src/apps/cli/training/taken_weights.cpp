@@ -14,7 +14,8 @@ std::string taken_text(const TakenWeights& taken) {
       if (tensor.status == status) names.push_back(tensor.name);
     return names;
   };
-  std::string text = fmt::format("loaded {} tensors ({} numbers)", of(Status::loaded).size(), grouped(taken.numbers));
+  std::string text =
+      fmt::format("loaded {} ({} numbers)", counted(std::ssize(of(Status::loaded)), "tensor"), grouped(taken.numbers));
   const auto add = [&](const std::vector<std::string>& names, const char* what) {
     if (!names.empty()) text += fmt::format(", {} {} ({})", names.size(), what, quoted_list(names));
   };

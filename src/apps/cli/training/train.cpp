@@ -117,10 +117,10 @@ class TrainProgress : public TrainObserver {
                                     grouped(plan.parameters), grouped(plan.train_examples), plan.example,
                                     grouped(plan.validation_examples), grouped(plan.test_examples), environment_line()))
               << fitted(classes_text(x_, plan)) << processes_ << fmt::format("run directory {}\n", printable(plan.run));
-    if (plan.step > 0) std::cout << fmt::format("resumed after {} steps\n", plan.step);
+    if (plan.step > 0) std::cout << fmt::format("resumed after {}\n", counted(plan.step, "step"));
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
-      std::cout << fmt::format("{} epochs instead of {}: the learning rate now follows the schedule of {} epochs\n",
-                               epochs_, plan.epochs_before, epochs_);
+      std::cout << fmt::format("{} instead of {}: the learning rate now follows the schedule of {}\n",
+                               counted(epochs_, "epoch"), plan.epochs_before, counted(epochs_, "epoch"));
     print_init(plan);
     std::cout << std::flush;
     print_warnings();
@@ -157,7 +157,7 @@ class TrainProgress : public TrainObserver {
       const std::string loss = e.validation_loss < 0 ? "" : loss_text(e.validation_loss) + "  ";
       validation = fmt::format("validation {}accuracy {:6.2f} %", loss, 100 * e.validation_accuracy);
     }
-    if (e.skipped > 0) pace += fmt::format("  {} steps skipped", e.skipped);
+    if (e.skipped > 0) pace += fmt::format("  {} skipped", counted(e.skipped, "step"));
     const std::size_t length = number.size() + training.size() + 2 + validation.size() + pace.size();
     if (!e.validated)
       std::cout << number << training << pace << std::endl;
@@ -256,22 +256,22 @@ class CheckReport : public TrainObserver {
       return x_.model.is_staged() ? fmt::format("{}", fmt::join(of_stages, "/")) : fmt::format("{}", whole);
     };
     print_init(plan_);
-    std::cout << fitted(
-        fmt::format("model       {}; {} blocks, width {}, {} {}; {} parameters\n"
-                    "data        {}: {} {}s to train on, {} to validate, {} to test\n{}"
-                    "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {}s in {:.2f} s\n"
-                    "memory      {:.2f} GB\n"
-                    "nothing was written; training would take {} epochs of {} steps\n",
-                    fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
-                    size(x_.model.dim, x_.model.stages.dim), answers_of(x_),
-                    x_.self_supervised()    ? "outputs"
-                    : x_.model.task == "lm" ? "tokens"
-                                            : "classes",
-                    grouped(plan_.parameters), x_.data.name, grouped(plan_.train_examples), plan_.example,
-                    grouped(plan_.validation_examples), grouped(plan_.test_examples), classes_text(x_, plan_), s.loss,
-                    math::log(static_cast<double>(answers_of(x_))), x_.train.batch, plan_.example,
-                    static_cast<double>(x_.train.batch) / s.images_per_s,
-                    static_cast<double>(peak_resident_bytes()) / 1e9, x_.train.epochs, grouped(plan_.steps_per_epoch)));
+    std::cout << fitted(fmt::format(
+        "model       {}; {} blocks, width {}, {} {}; {} parameters\n"
+        "data        {}: {} {}s to train on, {} to validate, {} to test\n{}"
+        "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {}s in {:.2f} s\n"
+        "memory      {:.2f} GB\n"
+        "nothing was written; training would take {} of {} steps\n",
+        fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
+        size(x_.model.dim, x_.model.stages.dim), answers_of(x_),
+        x_.self_supervised()    ? "outputs"
+        : x_.model.task == "lm" ? "tokens"
+                                : "classes",
+        grouped(plan_.parameters), x_.data.name, grouped(plan_.train_examples), plan_.example,
+        grouped(plan_.validation_examples), grouped(plan_.test_examples), classes_text(x_, plan_), s.loss,
+        math::log(static_cast<double>(answers_of(x_))), x_.train.batch, plan_.example,
+        static_cast<double>(x_.train.batch) / s.images_per_s, static_cast<double>(peak_resident_bytes()) / 1e9,
+        counted(x_.train.epochs, "epoch"), grouped(plan_.steps_per_epoch)));
   }
 
  private:
@@ -422,9 +422,8 @@ std::string processes_text(const Place& place) {
   std::vector<std::string> threads = ranks.texts(std::to_string(heed::threads()));
   if (ranks.count() == 1) return "";
   threads.erase(std::unique(threads.begin(), threads.end()), threads.end());
-  return fmt::format("{} processes on {} host{}, with {} thread{} each\n", ranks.count(), place.hosts,
-                     place.hosts == 1 ? "" : "s", fmt::join(threads, ", then "),
-                     threads.size() == 1 && threads[0] == "1" ? "" : "s");
+  return fmt::format("{} processes on {}, with {} thread{} each\n", ranks.count(), counted(place.hosts, "host"),
+                     fmt::join(threads, ", then "), threads.size() == 1 && threads[0] == "1" ? "" : "s");
 }
 
 /// Shows the progress of reading images on a terminal.
@@ -445,7 +444,7 @@ int train_command(const TrainArguments& a) {
   show_reading();
   const Place place = use_threads(a.threads);
   require(!a.changed_data || a.resume, "train: --changed-data requires --resume");
-  require(a.check || !a.run.empty(), "train: --run is missing or empty; expected a run directory such as runs/mnist");
+  require(a.check || !a.run.empty(), "train: --run is missing; expected a run directory such as runs/mnist");
   const Experiment experiment = experiment_of(a);
   if (a.resume) {
     const std::string changed = changed_plugin(RunPaths(a.run), experiment);
@@ -486,8 +485,8 @@ int train_command(const TrainArguments& a) {
       return ok;
     case Outcome::stopped:
       progress.summary();
-      std::cout << fmt::format("stopped after {} steps (train.max_steps); to continue:\n  {} --set train.max_steps=0\n",
-                               std::max(progress.last().step, experiment.train.max_steps), resume);
+      std::cout << fmt::format("stopped after {} (train.max_steps); to continue:\n  {} --set train.max_steps=0\n",
+                               counted(std::max(progress.last().step, experiment.train.max_steps), "step"), resume);
       return ok;
     case Outcome::checked:
       return ok;

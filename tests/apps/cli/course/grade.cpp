@@ -389,7 +389,7 @@ BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
   check_refusal({"grade", "/nowhere", "-o", directory / "m.csv"}, {"/nowhere", "the directory does not exist"});
   fs::create_directories(directory / "in/a");
   // Rejected before any grading.
-  check_refusal({"grade", directory / "in", "-o", ""}, {"-o ''", "table of marks"});
+  check_refusal({"grade", directory / "in", "-o", ""}, {"--output: ''"});
   check_refusal({"grade", directory / "in", "-o", directory / "in"}, {"table of marks"});
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs"},
                 {"no submission for a lab", "DIR/STUDENT/double.py"});

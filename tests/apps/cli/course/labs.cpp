@@ -41,8 +41,8 @@ struct Submissions {
     write_file(directory / ("in/" + student + "/" + file), text);
   }
   /// Returns the rows of marks.csv as their columns up to the state.
-  std::vector<std::vector<std::string>> grade() const {
-    const Finished run = heed_with({"grade", directory / "in", "-o", directory / "marks.csv"});
+  std::vector<std::vector<std::string>> grade(const std::string& labs = "notebooks/labs") const {
+    const Finished run = heed_with({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", labs});
     BOOST_TEST(run.status == 0, run.err);
     std::vector<std::vector<std::string>> rows;
     for (const std::string& line : lines_of(read_file(directory / "marks.csv"))) {
@@ -73,7 +73,8 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
   }
 }
 
-// Each would pass a weaker judge, which differentiates the wrong newton or uses default options only.
+// Each would pass a weaker judge, which differentiates the wrong newton or uses default options only. A point's options
+// replace the lab's.
 BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
   newton +=
@@ -85,7 +86,12 @@ BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precond
   const std::size_t at = adder.find(choice);
   BOOST_REQUIRE(at != std::string::npos);
   hand_in("sign", "adder-attention.h", adder.replace(at, choice.size(), "if (false)"));
-  grade();
+  fs::copy("notebooks/labs", directory / "labs", fs::copy_options::recursive);
+  const std::string description = directory / "labs/adder-attention/lab.toml", reference = "reference = \"adder\"\n";
+  std::string lab = read_file(description);
+  write_file(description,
+             lab.insert(lab.find(reference) + reference.size(), "reference_options = { score_grad = \"sign\" }\n"));
+  grade(directory / "labs");
   check_contains(feedback("constant", "newton-inverse"),
                  {"wrong  newton", "wrong  unrolled", "newton is not right yet"});
   check_contains(feedback("sign", "adder-attention"),
@@ -320,17 +326,21 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   for (const char* const file :
        {"notebooks/lab.py", "notebooks/labs/x/x.h", "notebooks/README.md", "notebooks/runs/model/last.safetensors",
         "notebooks/__pycache__/lab.pyc", "notebooks/.ipynb_checkpoints/1.ipynb", "notebooks/solutions/x/x.h",
-        "docs/page.md", "models/small.toml", "src/linked.cpp", "src/other.cpp"})
+        "models/small.toml", "src/linked.cpp", "src/other.cpp", "src/of_page.h"})
     write(file, "");
+  const std::string page = "see [d](../src/of_page.h)";
+  write("docs/page.md", page);
   BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
   // An empty name would mean the current directory.
   BOOST_TEST(run_command(heed_program() + " lab bundle -o ''", directory.path()).status == 2);
   std::set<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
     if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), directory / "out"));
-  BOOST_TEST(files == (std::set<std::string>{"docs/page.md", "models/small.toml", "notebooks/1.ipynb",
-                                             "notebooks/lab.py", "notebooks/labs/x/x.h", "src/linked.cpp"}),
-             boost::test_tools::per_element());
+  BOOST_TEST(
+      files == (std::set<std::string>{"docs/page.md", "models/small.toml", "notebooks/1.ipynb", "notebooks/lab.py",
+                                      "notebooks/labs/x/x.h", "src/linked.cpp", "src/of_page.h"}),
+      boost::test_tools::per_element());
+  BOOST_TEST(read_file(directory / "out/docs/page.md") == page);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(a_model_is_read_off_its_tensors) {
   check_contains(
       heed_with({"predict", "--weights", given.weights, "--model", "auto", "--names", given / "names", given.image})
           .err,
-      {"has 1 names; the model has 3 classes"});
+      {"has 1 name; the model has 3 classes"});
 }
 
 BOOST_AUTO_TEST_CASE(maps_show_any_token_before_the_patches) {

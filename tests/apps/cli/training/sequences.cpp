@@ -105,7 +105,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   const Finished stats = heed_with({"generate", path("run"), "--tokens", "5", "--stats"});
   BOOST_TEST(stats.status == 0);
   // After five inputs, four of them in the window, the state has (3 + 2 x 4) 16 floats.
-  check_contains(stats.err, {"prompt: 1 tokens,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
+  check_contains(stats.err, {"prompt: 1 token,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
   const Finished none = heed_with({"generate", path("run"), "--prompt", "the", "--tokens", "0", "--stats"});
   BOOST_TEST(none.out == "the");
   check_contains(none.err, {"prompt: 3 tokens,", "written: 0; state "});
