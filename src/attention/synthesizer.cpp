@@ -32,7 +32,8 @@ class Synthesizer : public MechanismBase<Synthesizer>,
                     public WithDecoding<Synthesizer> {
  public:
   static constexpr const char* mechanism_name = "synthesizer";
-  static constexpr const char* summary = "softmax of learned scores times v; scores depend on q alone or on nothing";
+  static constexpr const char* summary =
+      "softmax of learned scores, times v; the scores depend on q alone or on no input";
   static constexpr const char* complexity = "time O(N^2 d); memory O(N d) dense, O(N^2) random";
 
   enum class Kind { dense, random };

@@ -29,7 +29,7 @@ int bits_of_cpu() {
 }
 
 #ifndef HEED_NO_BLAS
-/// Returns the vector bits of OpenBLAS' kernels by core name; 128 for names not listed.
+/// Returns the vector width in bits of OpenBLAS's kernels for a core; 128 for unlisted names.
 int bits_of_blas(const std::string& core) {
   for (const char* name : {"SkylakeX", "Cooperlake", "Sapphirerapids"})
     if (core == name) return 512;

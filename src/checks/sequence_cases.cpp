@@ -52,7 +52,7 @@ void add_embeddings(CheckCases& cases) {
                                has_position ? v.back() : Variable{});
       });
     }
-  // A weight shared with the head has the sum of both gradients.
+  // The gradient of a weight shared with the head is the sum of both uses' gradients.
   add_case(", tied to the head", {weight, position}, Given::rows, [](auto&, const auto& v) {
     return linear(embed_sequences(std::span<const TokenRows>(Given::alike), v[0], {}, v[1]), v[0]);
   });

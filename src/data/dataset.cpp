@@ -69,7 +69,7 @@ const Format& format_called(const std::string& name) {
   return *format;
 }
 
-/// Returns the first of the default directories that has the data. If none has, throws Error that says how to get them.
+/// Returns the first default directory that has the data. If none has it, throws Error with instructions to get it.
 data::Directory find_usual(const Format& format, Split split, const std::string& path_key) {
   // fetch.sh downloads to its own directory, which needs root if heed is installed.
   const data::Directory here("datasets"), script = find_installed(here / "fetch.sh");

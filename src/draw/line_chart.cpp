@@ -50,7 +50,7 @@ struct Axis {
     }
     const double rough = (high - low) / 6, power = std::pow(10, std::floor(std::log10(rough)));
     const double step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10);
-    const double first = std::ceil(low / step - 1e-9) + 0.0;  // 0 instead of -0, which would be a label
+    const double first = std::ceil(low / step - 1e-9) + 0.0;  // 0 instead of -0, whose label would be "-0"
     for (double n = first; n * step <= high + 1e-9 * step; ++n) list.push_back(n * step);
     return list;
   }

@@ -37,7 +37,7 @@ std::uint32_t crc_from(const InputFile& file, std::uint64_t at, std::uint32_t ch
   return checksum;
 }
 
-// IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits. Every value is a float.
+// IEEE 754 binary16: 1 sign, 5 exponent (bias 15) and 10 fraction bits. Every value is exact in a float.
 float from_f16(std::uint16_t half) {
   const std::uint32_t sign = std::uint32_t(half & 0x8000) << 16, exponent = (half >> 10) & 31, fraction = half & 1023;
   if (exponent == 0) return std::copysign(static_cast<float>(fraction) * 0x1p-24f, std::bit_cast<float>(sign));

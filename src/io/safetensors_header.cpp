@@ -129,7 +129,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   const std::string& path_;
   Receive receive_;
   bool inside_ = false;     // within the header's own object
-  std::string name_, key_;  // of the member, and the latest key within it
+  std::string name_, key_;  // the member's name, and the latest key within it
   nlohmann::json member_;
   std::vector<nlohmann::json*> open_;  // objects and lists within the member, innermost last
 };

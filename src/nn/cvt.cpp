@@ -17,7 +17,7 @@ namespace heed {
 
 namespace {
 
-constexpr double eps = 1e-5;  // of the layer norms in blocks and embeddings
+constexpr double eps = 1e-5;  // for the layer norms in blocks and embeddings
 
 /// Projection to q, k or v: a depth-wise convolution of the grid with batch norm, the class token unchanged in front,
 /// and a linear layer. Tensors NAME.conv_proj_X.conv.weight, NAME.conv_proj_X.bn.*, NAME.proj_X.*.

@@ -16,8 +16,8 @@ const auto& item_of(const List& list, Index i) {
 /// `first_stage`.
 void check_options(const AttentionConfig& attention, Index stages = 0, Index first_stage = 0);
 
-/// Creates the mechanism of a block or stage. Its options are those for all blocks that it has (from a list, the item
-/// of its stage), overridden by the options of its own table.
+/// Creates the mechanism of a block or stage. It takes the common options that it supports (from a list, the item of
+/// its stage); the options of its own table override them.
 std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index place);
 
 /// Returns the source of the option in a mechanism's error such as "[soft] ratio is 3; expected ...": "a.toml:12: ".

@@ -61,7 +61,7 @@ class Stem {
 
 /// Projection of sines and cosines of the position. E [side^2, 64]: with r = 2 pi i / (side + 1e-6) of row i = 1..side
 /// and f_j = 10000^(2 floor(j / 2) / 32), channel j < 32 is sin(r / f_j) for even j and cos(r / f_j) for odd; the other
-/// channels encode the column likewise.
+/// channels encode the column in the same way.
 class FourierPositions {
  public:
   FourierPositions(ParameterList& list, Index side, Index dim)

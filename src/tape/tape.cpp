@@ -176,7 +176,7 @@ Var<T> Tape<T>::parameter(ParameterId id) {
   require(pass_.parameters, "[tape] parameter {} is used, but the pass has no parameters; start it with begin(weights)",
           id);
   require(id >= 0 && id < pass_.parameters->list().size(),
-          "[tape] parameter {} is used, but the pass has {} parameters, counted from 0", id,
+          "[tape] parameter {} does not exist; the pass has {} parameters, counted from 0", id,
           pass_.parameters->list().size());
   const View<const T> value = std::as_const(*pass_.parameters)[id];
   const ParameterSpec& spec = pass_.parameters->list()[id];

@@ -74,7 +74,7 @@ template <class T>
 Features<T> features_of(const Model& model, Parameters<T>& parameters, const ImageSelection& images, Index blocks,
                         Index microbatch) {
   model.require_features(blocks);
-  constexpr Index elements = Index{1} << 21;  // of the images of a microbatch: limits the activations of large images
+  constexpr Index elements = Index{1} << 21;  // elements of a microbatch's images; limits the activations
   const Inference<T> inference(model, parameters, images_of(elements, images.size, microbatch));
   const Index width = model.feature_sizes().width;
   Features<T> features{Tensor<T>(Shape{static_cast<Index>(images.images.size()), blocks * width}), {}};

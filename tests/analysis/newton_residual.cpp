@@ -13,7 +13,7 @@ using kernels::NewtonStart;
 
 namespace {
 
-/// Returns H D H / 4 for a Hadamard matrix H, with eigenvalues d. No element is negative if the first dominates.
+/// Returns H D H / 4, with a Hadamard matrix H and eigenvalues d. No element is negative if d[0] >= d[1] + d[2] + d[3].
 std::vector<double> with_eigenvalues(const std::array<double, 4>& d) {
   constexpr int hadamard[4][4] = {{1, 1, 1, 1}, {1, -1, 1, -1}, {1, 1, -1, -1}, {1, -1, -1, 1}};
   std::vector<double> A(16);

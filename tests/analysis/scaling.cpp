@@ -178,7 +178,8 @@ BOOST_FIXTURE_TEST_CASE(several_mechanisms_share_a_file_and_a_drawing, Runs) {
   check_contains(bounded.err, {"aft:param=dense: memory of the backward pass grows as N^1."});
 }
 
-// With matrices [N, N] of parameters memory grows quadratically; three of 512 x 512, with the rest, take more than 4 MB.
+// With matrices [N, N] of parameters memory grows quadratically; three of 512 x 512, with the rest, take more than 4
+// MB.
 BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
   const Finished run = heed_with(command(
       {"aft", "--set", "param=dense", "--tokens", "128,256,512", "--max-memory", "2", "--memory-below", "1.15"}));
@@ -198,7 +199,7 @@ BOOST_FIXTURE_TEST_CASE(memory_of_a_linear_mechanism_is_below_its_bound, Runs,
   BOOST_TEST(linear.status == 0, linear.err);
 }
 
-// The exponent is the slope of the printed memory between the two sizes from --fit-from on; the first size has another.
+// The exponent is the slope of the printed memory between the last two sizes; --fit-from excludes smaller sizes.
 BOOST_FIXTURE_TEST_CASE(an_exponent_is_fitted_from_a_size_on, Runs) {
   for (const auto& [from, tokens] : {std::pair("8", "1,8,512"), {"512", "8,512,1024"}, {"1", "8,512"}}) {
     output_of(command({"softmax", "--tokens", tokens, "--fit-from", from}));

@@ -42,7 +42,7 @@ MapDefinition definition(const Weight& weight) {
   };
 }
 
-/// Returns random numbers not near zero, where relu has a kink.
+/// Returns random values away from zero, where relu has a kink.
 Tensor<double> clear_of_zero(const Shape& shape, std::uint64_t seed) {
   Tensor<double> x = random_tensor(shape, seed, 2);
   for (double& value : x) value += value < 0 ? -0.0625 : 0.0625;

@@ -1,4 +1,4 @@
-// Shared loops: nested, concurrent, and idle.
+// Shared loops: nested loops, concurrent callers, idle threads.
 #include "heed/base/parallel.h"
 #include "heed/base/with_threads.h"
 

@@ -49,19 +49,19 @@ BOOST_AUTO_TEST_CASE(numbers_and_pairs_are_equally_distributed) {
   }
 }
 
-// Each of the 64 bits is 1 half of the time, also if the previous bit or word is 1.
+// Each of the 64 bits is 1 with probability 1/2, and independent of its neighbour and of the same bit in the next word.
 BOOST_AUTO_TEST_CASE(bits_are_balanced_and_do_not_follow_from_each_other) {
   constexpr Index n = Index{1} << 15;
   for (const Sequence& of : sequences)
     for (int bit = 0; bit < 64; ++bit) {
-      double ones = 0, as_neighbour = 0, as_before = 0;
+      double ones = 0, as_neighbour = 0, as_next = 0;
       for (Index i = 0; i < n; ++i) {
-        const std::uint64_t word = of.bits(i), before = of.bits(i + 1);
+        const std::uint64_t word = of.bits(i), next = of.bits(i + 1);
         ones += word >> bit & 1;
         as_neighbour += (word >> bit & 1) == (word >> (bit + 1) % 64 & 1);
-        as_before += (word >> bit & 1) == (before >> bit & 1);
+        as_next += (word >> bit & 1) == (next >> bit & 1);
       }
-      for (const double count : {ones, as_neighbour, as_before})
+      for (const double count : {ones, as_neighbour, as_next})
         check_z(z_of_successes(count, n, 0.5), std::string("bit ") + std::to_string(bit) + ", " + of.name);
     }
 }

@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(step_amounts_by_hand) {
       }
 }
 
-// Rates are per thread while all are busy; a resource measured on one thread only keeps that rate.
+// Rates are per thread while all are busy; a resource not measured on all threads has its rate on one thread.
 BOOST_AUTO_TEST_CASE(a_machine_has_rates_per_thread) {
   const auto limit = [](Resource of, int threads, double rate) {
     Limit made{of, threads, {}, "", ""};

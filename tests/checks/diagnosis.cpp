@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(one_part_right) {
 BOOST_AUTO_TEST_CASE(noise_is_nothing_simple) {
   const auto noise = [](const Numbers&, Index i, const Place&) { return RandomStream(9).uniform(i, -1, 1); };
   check_found(diagnosis_of(noise), ErrorKind::unknown, "cosine");
-  // Memory that was never written may hold numbers whose squares overflow.
+  // Memory that was never written may hold values whose squares overflow.
   const auto garbage = [](const Numbers&, Index i, const Place&) { return RandomStream(9).uniform(i, -1e300, 1e300); };
   check_found(diagnosis_of(garbage), ErrorKind::unknown, "e+300 times the expected one (is it read from memory");
 }

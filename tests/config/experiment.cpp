@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(keys_have_few_parts) {
 
 // In each of these texts, the TOML library classifies a character beyond its range as a space; heed works around this.
 BOOST_AUTO_TEST_CASE(letters_beyond_ascii_stand_in_strings_and_comments_only) {
-  const std::string beyond = "\xc3\xa9 \xe2\x80\x8b \xef\xbf\xbd \xf0\x9f\x98\x80";  // of two, three and four bytes
+  const std::string beyond = "\xc3\xa9 \xe2\x80\x8b \xef\xbf\xbd \xf0\x9f\x98\x80";  // characters of 2, 3 and 4 bytes
   for (const std::string text : {"a = [2\xc3\xa9]", "a = [2 \xc3\xa9", "\xc3\xa9 = 1", "a = \xc3\xa9", "[\xc3\xa9]",
                                  "a = 'b' \xc3\xa9", "a = 0\"\xc3\xa9\"", "a = [\"b\"\"\xc3\xa9\"]", "a'\xc3\xa9' = 1",
                                  "a = 09-[\"\"\"[\xc3\xa9\"\"\"", "a = \"\"\"b\\\xc3\xa9\"\"\""})

@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(options_need_others) {
   BOOST_TEST(said_of({"attention.mechanism=aft", "attention.rank=7"}) == "");
   BOOST_TEST(said_of({"attention.mechanism=soft", "attention.kernel=exact", "attention.iterations=7"}) ==
              "--set: attention.iterations = 7 has no effect; it needs kernel = nystrom");
-  // One of the two mechanisms uses it.
+  // One of the two mechanisms uses `iterations`.
   BOOST_TEST(said_of({"attention.mechanism=[\"soft\", \"nystrom\"]", "attention.soft.kernel=exact",
                       "attention.iterations=7", "attention.nystrom.ratio=2"}) == "");
 }

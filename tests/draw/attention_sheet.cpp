@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(negative_weights_turn_the_scale_around_zero) {
   sheet.rows[0].weights[0] = -3;
   image = draw_attention(sheet);
   BOOST_TEST(count(image, most) == 0);
-  BOOST_TEST(count(image, least) >= 76 * 76 - 2 * 25);  // without its dash
+  BOOST_TEST(count(image, least) >= 76 * 76 - 2 * 25);  // the patch minus its dash
 }
 
 // Patches of 76 x 76 with dashes: white on dark colours, dark on light ones, none for weights near zero.

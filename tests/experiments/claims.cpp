@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
     BOOST_TEST(page.status == 0, page.errors);
     const std::string text = read_file(directory / "claims.md");
     BOOST_TEST(text.find("ot run yet") == std::string::npos);
-    check_contains(text, {"tests 25 of them in small models; **all have results**.", "Of 25 rows all have results.",
+    check_contains(text, {"tests 25 of them in small models; **all have results**.", "All 25 rows have results.",
                           "misses the true difference once in twenty times", "(diverged: seed 1, 2, 3)",
                           "pictures/claims-alpha.png", "| undecided |", "1.2, not tested"});
     // The summary has all compared arms, and the untested values.
@@ -212,12 +212,12 @@ BOOST_AUTO_TEST_CASE(the_page_says_how_many_have_run, *boost::unit_test::precond
   const CommandResult page = run("experiments/claims/page one.csv -o claims.md");
   BOOST_TEST(page.status == 0, page.errors);
   const std::string text = read_file(directory / "claims.md");
-  check_contains(text, {"tests 25 of them in small models; **1 has a result so far**", "Of 25 rows 1 has a result."});
+  check_contains(text, {"tests 25 of them in small models; **1 has a result so far**", "1 of 25 rows has a result."});
 }
 
 BOOST_AUTO_TEST_CASE(the_adaptive_rate_is_held_against_the_better_fixed_one) {
   std::string rows = "claim,arm,seed,value\n";
-  for (const int seed : {1, 2, 3})  // the seeds of the worse arm scatter too much for a decision
+  for (const int seed : {1, 2, 3})  // the worse arm varies too much between seeds for a decision
     rows += fmt::format(
         "adder-rate,adder-block,{0},0.90{0}\nadder-rate,adder-block-fixed:lr=0.03,{0},0.85{0}\n"
         "adder-rate,adder-block-fixed:lr=0.003,{0},{1}\n",

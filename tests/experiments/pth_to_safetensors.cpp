@@ -1,4 +1,4 @@
-// experiments/scripts/pth-to-safetensors, on stand-ins for files of torch.save.
+// experiments/scripts/pth-to-safetensors, on stand-ins for torch.save files.
 #include "heed/io/safetensors.h"
 #include "support/command.h"
 #include "support/temporary.h"

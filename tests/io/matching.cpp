@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(std::equal(given.before.data(), given.before.data() + given.before.size(), given.model.data()));
 }
 
-// A run records the origin of its weights, and uses a run directory's best weights.
+// A run started from another run's directory loads its best weights and records their origin.
 BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -1,5 +1,5 @@
-// Randomness in a model: initial values have their variance; dropout and stochastic depth preserve the mean and have
-// the right rates.
+// Randomness in a model: initial values have the specified variance; dropout and stochastic depth preserve the mean and
+// have the right rates.
 #include "heed/nn/vit.h"
 #include "heed/ops/dropout.h"
 

@@ -1,5 +1,5 @@
-// Drawing tokens compared with a slow definition; a decoder's state and errors. tests/train/tasks/sequence_models.cpp
-// compares decoding with full passes.
+// Sampling of tokens, compared with a slow definition; a decoder's state and errors.
+// tests/train/tasks/sequence_models.cpp compares decoding with full passes.
 #include "heed/nn/decoder.h"
 
 #include "heed/base/random.h"
@@ -16,7 +16,7 @@ using namespace heed;
 
 namespace {
 
-/// Returns the probability of each token, term by term: those whose logit is below the k-th largest have none.
+/// Returns the probability of each token by definition; it is 0 for logits below the k-th largest.
 std::vector<double> slow_probabilities(const std::vector<double>& logits, const Sampling& sampling) {
   std::vector<double> sorted = logits, p;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());

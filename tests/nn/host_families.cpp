@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(waiting_is_in_no_profile) {
   BOOST_TEST(sum > 0);
 }
 
-// The last lane's image causes the first infinity, in the first layer; all lanes see the next norm fail.
+// The last lane's image causes the first infinity, in the first layer; the next batch norm then fails in all lanes.
 BOOST_AUTO_TEST_CASE(what_is_not_finite_first_is_found_in_any_lane) {
   const Experiment x = small_experiment("cvt");
   SmallTraining t(x);

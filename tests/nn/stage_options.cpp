@@ -10,7 +10,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns the shape of a parameter of the mechanism at this place; [] if it has none of this name.
+/// Returns the shape of a parameter of the mechanism at this position; [] if it has none of this name.
 Shape shape_at(const AttentionConfig& attention, Index place, const std::string& tensor) {
   for (const ParameterSpec& spec :
        mechanism_of(attention, place)
@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(each_stage_has_its_item) {
   attention.mechanism = {"soft", "linformer", "soft"};
   attention.options["sampling"] = {"random", "here"};
   attention.options["landmarks"] = listed({"2", "3", "4"});
-  attention.options["length"] = {"5", "here"};  // of linformer alone
+  attention.options["length"] = {"5", "here"};  // an option of linformer only
   BOOST_TEST(shape_at(attention, 0, "landmark_index") == Shape{2});
   BOOST_TEST(shape_at(attention, 1, "e") == Shape({5, 16}));
   BOOST_TEST(shape_at(attention, 2, "landmark_index") == Shape{4});

@@ -41,7 +41,7 @@ std::vector<T> values_and_gradients(Operation<T> operation, const std::vector<Sh
   return all;
 }
 
-/// Checks both forms. Chunks change only the order of sums over rows. y consists of sums of `in` numbers with rounding
+/// Checks both forms. Chunks change only the order of sums over rows. y consists of sums of `in` terms with rounding
 /// errors of eps times about sqrt(in); gradients consist of sums over y.
 template <class T>
 void check_together(Operation<T> together, Operation<T> apart, std::vector<Shape> others = {}) {

@@ -104,7 +104,7 @@ inline Experiment dino_with_batch_norm(const Workshop& workshop) {
   return x;
 }
 
-/// Enables everything that draws random numbers or has a state.
+/// Enables all features that draw random numbers or have state.
 inline void ask_for_everything(Experiment& x) {
   x.data.augment = {"crop", "flip", "randaugment", "erase", "mixup", "cutmix"};
   x.data.crop_padding = 1;

@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(parameters_that_the_pass_does_not_have) {
   tape.begin(parameters);
   for (const ParameterId id : {-1, 3})
     BOOST_TEST(error_of([&] { tape.parameter(id); }) ==
-               fmt::format("[tape] parameter {} is used, but the pass has 3 parameters, counted from 0", id));
+               fmt::format("[tape] parameter {} does not exist; the pass has 3 parameters, counted from 0", id));
 }
 
 // A loop with begin() uses the gradients of each step alone: from w = 4, steps of 1/4 against the gradient of w^2 halve

@@ -351,7 +351,7 @@ BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
   source->start(0);
   while (const TaskBatch<double>* batch = source->next()) terms.push_back(static_cast<double>(batch->terms()));
   BOOST_REQUIRE(terms.size() == 3u);
-  BOOST_TEST(terms[0] != terms[2]);  // otherwise a mean of accuracies would be right
+  BOOST_TEST(terms[0] != terms[2]);  // otherwise an unweighted mean would pass, too
 
   const auto metrics = rows_of(workshop / "run/metrics.csv"), gradients = rows_of(workshop / "run/gradients.csv");
   BOOST_REQUIRE(metrics.size() == 1 + 3 * 5 + 1U);

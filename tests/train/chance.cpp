@@ -106,7 +106,7 @@ double difference(const std::vector<double>& a, const std::vector<double>& b) {
   return off / most;
 }
 
-/// Kept elements of each dropping operation; for stochastic depth, images.
+/// Flags of the elements kept by each dropout and of the images kept by each stochastic depth.
 struct Dropped : TensorObserver<double> {
   struct Draws {
     std::string name;

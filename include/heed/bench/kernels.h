@@ -18,7 +18,7 @@ class Operands {
   float* in_out(Index n) { return take(n, true, true); }
   float* scratch(Index n) { return take(n, false, false); }
 
-  /// Return matrices likewise; the gaps between rows count as moved.
+  /// Return the same as matrices; the gaps between rows count as moved.
   Matrix<const float> in(Index rows, Index columns, Index stride) { return {in(rows * stride), rows, columns, stride}; }
   Matrix<const float> in(Index rows, Index columns) { return in(rows, columns, columns); }
   Matrix<float> out(Index rows, Index columns, Index stride) { return {out(rows * stride), rows, columns, stride}; }

@@ -13,8 +13,8 @@ namespace heed {
 /// Properties of the data that a run directory records (train/runs/data_record.h).
 struct RecordedData {
   std::vector<std::string> classes;          ///< class names, in label order; empty: the names in the data
-  std::vector<std::string> validation;       ///< names of the validation images; empty: drawn by the seed
-  std::map<std::string, std::string> files;  ///< checksums of all files, by their paths below the data's path
+  std::vector<std::string> validation;       ///< names of the validation images; empty: determined by the seed
+  std::map<std::string, std::string> files;  ///< checksums of all files, by path relative to the data's path
 
   bool operator==(const RecordedData&) const = default;
 };
@@ -65,8 +65,9 @@ void fields(Config& c, Visit&& visit) {
   visit("limit", c.limit, at_least(0),
         "train on the first n examples that are not for validation; text: use the file's first n bytes; 0: all");
   visit("mean", c.mean, anything(),
-        "mean per channel, subtracted from pixels from 0 to 1; one value: for all channels");
-  visit("std", c.std, more_than(0), "standard deviation per channel, divides after that; one value: for all channels");
+        "mean of each channel, subtracted from pixels from 0 to 1; one value: for all channels");
+  visit("std", c.std, more_than(0),
+        "standard deviation of each channel, by which the difference is divided; one value: for all");
   visit("resize", c.resize, Rule{.choices = {"none", "squash", "crop"}, .if_true = "squash"},
         "resize images to the model's size and channels; crop: cut out the centre; true: squash");
   visit("crop_fraction", c.crop_fraction, Rule{.low = 0, .high = 1, .above_low = true},

@@ -249,7 +249,7 @@ void fields(Config& c, Visit&& visit) {
   visit("name", c.name, one_of({"adamw", "sgd"}), "the optimiser");
   visit("lr", c.lr, at_least(0), "learning rate after the warm-up");
   visit("betas", c.betas, fraction(), "adamw: decay rates of the gradient's mean and mean square");
-  visit("eps", c.eps, more_than(0), "adamw: term in the denominator, keeps steps finite if gradients vanish");
+  visit("eps", c.eps, more_than(0), "adamw: added to the denominator, keeps steps finite if gradients vanish");
   visit("weight_decay", c.weight_decay, at_least(0),
         "weight decay; not for biases, norms, cls_token, pos_embed, vectors");
   visit("weight_decay_end", c.weight_decay_end, at_least(-1), "final weight decay of a cosine schedule; -1: constant");
@@ -355,7 +355,7 @@ struct KeyUse {
 /// Returns the use of a key of [model], which depends on family and task.
 KeyUse use_of(const ModelConfig& model, std::string_view key, const Rule& rule);
 
-/// Return the use of a key of [data], which depends on the data set, and of tables with fixed keys.
+/// Return the use of a key of [data], which depends on the data set, and of a key of any other table.
 KeyUse use_of(const DataConfig& data, std::string_view key, const Rule& rule);
 template <class Config>
 KeyUse use_of(const Config&, std::string_view, const Rule& rule) {

@@ -102,7 +102,7 @@ std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string
 /// Returns true if the data set is a folder with a directory for this split.
 bool has_directory(const DataConfig& data, Split split);
 
-/// Returns the image files below a directory, sorted. Warns of other files, which are left out.
+/// Returns the image files below a directory, sorted. Warns about other files, which are skipped.
 std::vector<std::string> image_files(const std::string& directory);
 
 /// Returns the directory that open_dataset() reads. Throws Error if there is none.

@@ -15,7 +15,7 @@ namespace heed {
 ///
 ///   embeddings.{cls_token, distillation_token, register_tokens, position_embeddings}
 ///                       cls_token, dist_token, reg_token, pos_embed
-///   encoder.layer.I.*   blocks.I.*; attention.attention.{query, key, value} are joined to attn.qkv
+///   encoder.layer.I.*   blocks.I.*; attention.attention.{query, key, value} are joined into attn.qkv
 ///   layernorm, classifier or cls_classifier, distillation_classifier      norm, head, head_dist
 ///
 /// With registers, adds the class token's position to the class token. Returns the omitted names: mask tokens, poolers,

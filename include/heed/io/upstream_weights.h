@@ -10,10 +10,10 @@ namespace heed {
 /// Reads a safetensors file of weights and writes one with heed's names, as floats or doubles:
 ///
 ///   XCiT   pos_embeder.* -> pos_embed.*; cls_attn_blocks.I.attn.qkv.* is split into attn.q.*, attn.k.*, attn.v.*
-///   SOFT   blockT.J.att.mha.W_q.*, W_v.* are joined to blockT.J.attn.qkv.*; att.mha.attn.Qlandmark_op.* ->
+///   SOFT   blockT.J.att.mha.W_q.*, W_v.* are joined into blockT.J.attn.qkv.*; att.mha.attn.Qlandmark_op.* ->
 ///          attn.landmark.*; att.mha.attn.Qnorm_act.0.* -> attn.landmark_norm.*; att.mha.attn.conv.* -> attn.vconv.*;
 ///          att.mha.ff.* -> attn.proj.*; att.norm1.*, att.norm2.* -> norm1.*, norm2.*; att.ff1.*, att.ff2.* ->
-///          mlp.fc1.*, mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined to attn.qkv.*
+///          mlp.fc1.*, mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined into attn.qkv.*
 ///   DINOv2 register_tokens is reg_token, and the class token's position is added to the class token; mask_token is
 ///          omitted
 ///

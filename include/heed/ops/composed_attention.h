@@ -17,7 +17,7 @@ struct ComposedInput {
   std::span<const Var<T>> parameters{};  ///< the mechanism's, in declaration order
 };
 
-/// The composed form of a mechanism, as its callers use it; see composition_of().
+/// Interface to a mechanism's composed form; see composition_of().
 class CompositionCapability {
  public:
   virtual ~CompositionCapability() = default;

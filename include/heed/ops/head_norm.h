@@ -11,7 +11,8 @@ namespace heed {
 /// `layout.heads` heads, then k, then v of `layout.key_heads` heads; k is absent if `k` has no gamma and beta. Saved:
 /// mean and 1 / sqrt(variance + eps) of each slice.
 ///
-///   dgamma += sum over rows and heads of dy xn,  dbeta likewise of dy,  dx: see kernels/rows/layer_norm.h;  dv += dv
+///   dgamma += sum over rows and heads of dy xn,  dbeta += sum over rows and heads of dy
+///   dx: for q and k, see kernels/rows/layer_norm.h;  for v, dx += dy
 template <class T>
 Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identity_t<NormPart<T>>& q,
                  const std::type_identity_t<NormPart<T>>& k = {}, double eps = 1e-6);

@@ -7,7 +7,7 @@ namespace heed {
 
 /// Computes y = gamma (x - mean) / sqrt(variance + eps) + beta over the last axis: x [..., n], gamma, beta [n].
 ///
-///   dgamma += sum over rows of dy xn,  dbeta likewise of dy,  dx: see kernels/rows/layer_norm.h
+///   dgamma += sum over rows of dy xn,  dbeta += sum over rows of dy,  dx: see kernels/rows/layer_norm.h
 template <class T>
 Var<T> layer_norm(Var<T> x, Var<T> gamma, Var<T> beta, double eps = 1e-6);
 

@@ -11,13 +11,13 @@ struct TokenRows {
   Index first = 0, count = 0;
 };
 
-/// Computes y = weight[token] + position for each token of each sequence: weight [V, D]; position [1, P, D] optional,
-/// its first rows are added to each sequence. With `front` [1, 1, D] a sequence of n rows is `front` and n - 1 tokens.
-/// y is [1, rows, D] if the pass has segments, else [sequences, rows of each, D]. Tokens must be in 0..V-1.
+/// Computes y = weight[token] + position for each token of each sequence: weight [V, D]; position [1, P, D], optional,
+/// whose first rows are added to each sequence. With `front` [1, 1, D], a sequence of n rows is `front` and n - 1
+/// tokens. y is [1, rows, D] if the pass has segments, else [sequences, rows of each, D]. Tokens must be in 0..V-1.
 ///
 ///   dweight[token] += dy of its rows;  dfront += dy of first rows;  dposition += sum of dy over sequences
 ///
-/// Lookups and their gradients count no operations.
+/// Lookups and their gradients are not counted as operations.
 template <class T>
 Var<T> embed_sequences(std::span<const TokenRows> sequences, Var<T> weight, Var<T> front, Var<T> position);
 

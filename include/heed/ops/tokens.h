@@ -8,7 +8,7 @@ namespace heed {
 /// Computes y[b] = [prefix; x[b]] + position: x [B, P, D], prefix [1, F, D] optional (a class token, registers),
 /// position [1, F + P, D] optional, y [B, F + P, D]. arXiv:2010.11929v2, Eq. 1.
 ///
-///   dx += dy of its rows;  dposition += sum over images of dy;  dprefix += likewise, first rows only
+///   dx += dy of its rows;  dposition += sum over images of dy;  dprefix += the same sum, first rows only
 template <class T>
 Var<T> embed_tokens(Var<T> x, Var<T> prefix, Var<T> position);
 

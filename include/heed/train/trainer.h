@@ -13,7 +13,7 @@ namespace heed {
 /// Options of a run other than its experiment.
 struct TrainOptions {
   std::string run;            ///< the run directory
-  std::string init{};         ///< initial weights, a file or a run directory; empty: random by the seed
+  std::string init{};         ///< initial weights, a file or a run directory; empty: random, from the seed
   bool resume = false;        ///< continue the run in the directory
   bool changed_data = false;  ///< continue even though the data have changed
   const std::atomic<bool>* interrupt = nullptr;  ///< when true: finish the step, save, stop
@@ -28,7 +28,7 @@ struct TrainPlan {
   Index parameters = 0;
   std::string example;  ///< noun for an example: "image" or "sequence"
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
-  std::vector<std::string> class_names;                                ///< of a classification
+  std::vector<std::string> class_names;                                ///< class names of a classification
   std::vector<Index> train_classes, validation_classes, test_classes;  ///< numbers of examples of each class
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< start: 0, 0 unless resumed

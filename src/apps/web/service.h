@@ -16,7 +16,7 @@ class Service {
   /// Answers {"ask": NAME, ...}; `bytes` are pixels if the request takes them. Throws Error for an unknown name, and
   /// for errors of the request:
   ///
-  ///   mechanisms                        the list, with options and settings; colours of weights, threads
+  ///   mechanisms                        the list, with options and settings; weight colours; thread count
   ///   open config sets weights          opens a model: "model", its number, and Member's description
   ///   begin config sets train test      the same, to be trained on the images in `bytes` (image_sets)
   ///   close model

@@ -17,7 +17,7 @@ struct AftUnbiased {
   template <class T>
   using ExpSums = kernels::ExpSums<T>;
 
-  /// Return the number of keys before some query's window, and after some query's window.
+  /// Return the number of keys before, or after, the window of at least one query.
   Index keys_before() const { return reach(reach.rows() - 1).before; }
   Index keys_after() const { return reach.keys - reach(0).after; }
   /// Returns the number of keys that are before some window and after another.
@@ -66,7 +66,7 @@ struct AftUnbiased {
 
  private:
   Counts join_counts() const { return kernels::exp_sums_add_counts(channels, true); }
-  /// Return the number of queries whose window is after some keys, or before some keys.
+  /// Return the number of queries with keys before, or after, their window.
   Index queries_after_some() const {
     Index count = 0;
     for (Index t = 0; t < reach.rows(); ++t) count += reach(t).before > 0;

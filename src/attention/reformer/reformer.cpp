@@ -39,8 +39,9 @@ class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
   template <class Visitor>
   void options(Visitor& visit) {
     visit("rounds", rounds, "number of hash rounds (required in a model)");
-    visit("buckets", buckets,
-          "number of buckets in a round, even (required in a model); 0: the number of chunks, rounded to even");
+    visit(
+        "buckets", buckets,
+        "number of buckets in a round, even (required in a model); 0: the number of chunks, rounded to an even number");
     visit("chunk", chunk, "tokens per chunk (required); must divide the number of tokens");
   }
 

@@ -67,8 +67,8 @@ struct LandmarkOptions {
       return;
     }
     require(shape.grid_height * shape.grid_width == tokens && tokens > 0,
-            "[{}] {} tokens, image grid {} x {}; sampling needs a grid of all tokens", owner, tokens, shape.grid_height,
-            shape.grid_width);
+            "[{}] {} tokens, image grid {} x {}; sampling needs as many tokens as the grid has cells", owner, tokens,
+            shape.grid_height, shape.grid_width);
     if (ratio > 0)
       require_cells(shape, owner, "ratio", ratio);
     else

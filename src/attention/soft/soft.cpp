@@ -63,7 +63,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     visit("iterations", iterations, "Newton-Raphson steps, 0 to 64; in float, rounding may show above 30");
     visit("init", init, {"damped", "plain", "backtrack"}, "starting factor: 1.8, 2 or 2 b^n over |A|^2");
     visit("inverse_grad", inverse_grad, {"unrolled", "implicit"}, "gradient of the iteration or of the true inverse");
-    visit("kernel", kernel, {"nystrom", "exact"}, "with landmarks, or between all tokens");
+    visit("kernel", kernel, {"nystrom", "exact"}, "nystrom: approximated by landmarks; exact: between all tokens");
     visit("normalize", normalize, {"none", "map", "inverse"}, "matrix normalised by the square roots of its row sums");
     visit("landmark_act", landmark_act, "layer norm and gelu on landmarks");
     visit("vconv", vconv, "side of a depth-wise convolution of v added to the result, odd; 0: none");

@@ -53,7 +53,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
     require(dims == 1 || dims == 2, "[window] dims is {}; expected 1 or 2", dims);
     require(window >= 1, "[window] window is {}; expected 1 or more", option_text(window));
     if (dims == 1) {
-      require(shift == 0, "[window] shift is {}; expected 0, since dims=1 has no cells", shift);
+      require(shift == 0, "[window] shift is {}; expected 0; only windows of a grid, dims=2, are shifted", shift);
       require(s.queries - s.keys < window,
               "[window] window is {}; the last of {} queries sees none of the {} keys: expected {} or more", window,
               s.queries, s.keys, s.queries - s.keys + 1);

@@ -45,8 +45,8 @@ void change_contrast(Image& image, double factor);
 /// Maps x to grey + factor (x - grey), pixel by pixel.
 void change_saturation(Image& image, double factor);
 
-/// Turns the hue of a colour image by the fraction `turn` of the full circle. In HSV, with v the largest and l the
-/// least of R, G, B, v and (v - l) / v are unchanged; the hue in sixths of the circle from red becomes hue + 6 turn.
+/// Rotates the hue of a colour image by the fraction `turn` of the full circle: hue + 6 turn in sixths of the circle.
+/// The HSV value v and saturation (v - l) / v are unchanged, with v = max(R, G, B) and l = min(R, G, B).
 void turn_hue(Image& image, double turn);
 
 /// Maps x to 255 - x if it is at least `threshold`.

@@ -10,7 +10,7 @@ namespace heed::data {
 
 /// Decoder cost of a JPEG file.
 struct JpegDemands {
-  /// True if no Huffman table announces more than the maximum of 256 codes. For such files, stb_image before 2.28
+  /// True if no Huffman table declares more than the maximum of 256 codes. For such files, stb_image before 2.28
   /// writes beyond its tables (nothings/stb issue 1289), even while reading the header.
   bool tables_fit = true;
   bool cmyk_without_mark = false;  ///< four channels of undeclared meaning

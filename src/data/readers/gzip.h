@@ -37,7 +37,7 @@ class UnpackedFile {
   bool refill();
 
   InputFile file_;
-  std::uint64_t offset_ = 0;  // of the next unread byte
+  std::uint64_t offset_ = 0;  // offset of the next unread byte
   bool compressed_ = false;
   bool between_ = false;  // after a member's checksum, before the next member
   bool zeros_ = false;    // zeros have followed a member

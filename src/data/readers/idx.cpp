@@ -40,7 +40,7 @@ Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) 
   require(magic == expected, "{}: expected magic number {:#010x} ({}, {} axes), found {:#010x}", name, expected,
           type.bytes == 1 ? "bytes" : "integers", axes, magic);
 
-  // Refuses a header that announces more than the file can hold, before any allocation.
+  // Refuses a header that declares more than the file can hold, before any allocation.
   Idx idx;
   const Index capacity = file.capacity();
   Index count = type.bytes;

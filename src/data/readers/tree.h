@@ -35,11 +35,11 @@ bool has_part(const std::filesystem::path& root, Split split);
 
 /// Lists the examples of a split. Without a test directory, the test examples are every fifth training example of a
 /// class, or the last one of a class with fewer than five. `known` gives the classes in order; empty: the tree's, by
-/// name. Warns of ignored files. Throws Error.
+/// name. Warns about ignored files. Throws Error.
 LabelledFiles labelled_files(const std::filesystem::path& root, Split split, const TreeKind& kind,
                              const std::vector<std::string>& known);
 
-/// Lists the wanted files below a directory, relative to it, in the order of their paths. Warns of the others.
+/// Lists the wanted files below a directory, relative to it, in the order of their paths. Warns about the others.
 std::vector<std::string> files_below(const std::filesystem::path& directory, const TreeKind& kind);
 
 /// Returns the kind of image files.

@@ -29,7 +29,7 @@ int answer_of(int operation, std::vector<int>& values) {
   return std::accumulate(values.begin(), values.end(), 0) % 10;
 }
 
-/// Drawing of one expression, token by token.
+/// Generator of one random expression, token by token.
 class Drawing {
  public:
   Drawing(const ListOpsSetting& setting, const RandomStream& random, std::vector<int>& tokens)

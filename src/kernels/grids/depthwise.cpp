@@ -88,8 +88,8 @@ struct Reach {
   Index begin, end;
 };
 
-/// Returns the range, among the `windows` windows of an axis, of those whose tap `tap` is inside the image. The axis
-/// has `side` positions.
+/// Returns the range of windows whose tap `tap` is inside the image, along an axis of `side` positions and `windows`
+/// windows.
 Reach windows_with_tap(const Windows& w, Index tap, Index side, Index windows) {
   const Index begin = std::max<Index>(0, w.padding - tap + w.stride - 1) / w.stride;
   const Index end = std::max<Index>(0, side + w.padding - tap + w.stride - 1) / w.stride;

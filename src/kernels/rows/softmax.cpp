@@ -49,7 +49,7 @@ constexpr int side_by_side = 4;
 constexpr auto max = [](auto a, auto b) { return hn::Max(a, b); };
 constexpr auto add = [](auto a, auto b) { return hn::Add(a, b); };
 
-/// Reduces the lanes of each of four vectors by f.
+/// Reduces the lanes of each of four vectors with f.
 template <class F>
 HWY_INLINE Four reduce(const Vector (&v)[side_by_side], const F& f) {
   const hn::Repartition<double, decltype(four)> pairs;

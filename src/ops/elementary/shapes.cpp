@@ -133,7 +133,7 @@ Var<T> join(std::span<const Var<T>> parts, int axis) {
   Cost cost;
   for (auto part = all.begin(); part != all.end(); ++part)
     if (std::find(all.begin(), part, *part) != part) cost.backward += repeated_counts(tape, *part, *part);
-  // Calls f(part, loop over (part, y), offset in y).
+  // Calls f(part, strides of y, offset of the part in y) for each part.
   const auto for_parts = [=](const auto& f) {
     const Strides strides = strides_of(shape);
     Index offset = 0;

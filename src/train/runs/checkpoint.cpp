@@ -105,7 +105,8 @@ void load_checkpoint(const std::string& path, RunState<T>& state) {
   });
   const auto configuration = file.metadata().find("heed.configuration");
   require(configuration == file.metadata().end() || configuration->second == state.configuration,
-          "{}: the config.toml beside it has changed since it was written; undo the change, or start another run with "
+          "{}: config.toml in the same directory has changed since this checkpoint was written; undo the change, or "
+          "start another run with "
           "these weights (--init)",
           path);
   for_numbers(state.progress,

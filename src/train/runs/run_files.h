@@ -115,7 +115,7 @@ class RunFiles {
   /// Returns the number of steps completed before this process continued the run.
   Index first_step() const { return first_step_; }
 
-  /// Returns the completed steps in excess of those that the completed epochs and batches have with the current data.
+  /// Returns the completed steps minus those of as many epochs and batches of the current data; 0 unless it changed.
   Index recounted() const { return recounted_; }
 
   /// Returns a note on the saved weights for an error message: "; PATH has the weights after step N".

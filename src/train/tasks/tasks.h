@@ -1,4 +1,4 @@
-// Tasks of make_task() besides image classification (train/tasks/classification.h).
+// Tasks of make_task() other than image classification (train/tasks/classification.h).
 #pragma once
 
 #include "heed/train/tasks/task.h"

@@ -187,7 +187,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
   heed::write_file(weights, poisoned);
   refuse({"--init", weights}, {weights, "is damaged"});
   check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "is damaged"});
-  poisoned.replace(poisoned.find("heed.checksum"), 13, "no.checksum..");  // like a file of another program
+  poisoned.replace(poisoned.find("heed.checksum"), 13, "no.checksum..");  // files of other programs have no checksum
   heed::write_file(weights, poisoned);
   refuse({"--init", weights}, {weights, "tensor 'head.bias' has value nan at element 9"});
   refuse({"--init", best, "--set", "model.dim=32"},

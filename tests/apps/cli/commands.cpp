@@ -78,7 +78,9 @@ BOOST_AUTO_TEST_CASE(profile_names_operations) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment());
   check_contains(output_of({"train", file, "--run", workshop / "run", "--profile", "--set", "train.max_steps=2"}),
-                 {"backward, ms", "cross_entropy", "all operations", "stopped after 2 steps"});
+                 {"backward, ms", "cross_entropy", "all operations", "mean of 2 steps", "stopped after 2 steps"});
+  check_contains(output_of({"train", "--run", workshop / "run", "--resume", "--profile", "--set", "train.max_steps=3"}),
+                 {"mean of 1 step\n"});
 }
 
 // Files of a run, its output without a terminal, and commands that use it.

@@ -332,7 +332,7 @@ BOOST_AUTO_TEST_CASE(contractions_per_pair_and_per_key) {
     BOOST_TEST((simple.forward_contractions == Counts{.mul = 6 * tokens, .add = 12 * tokens}));
     BOOST_TEST((simple.backward_contractions == Counts{.mul = 12 * tokens, .add = 12 * tokens}));
   }
-  const Index pairs = 9 + 2 * 8 + 2 * 7;  // of 9 tokens, those less than 3 apart
+  const Index pairs = 9 + 2 * 8 + 2 * 7;  // pairs of 9 tokens that are less than 3 apart
   const Cost local = cost({{"variant", "local"}, {"window", "3"}, {"param", "dense"}}, 9);
   BOOST_TEST((local.forward_contractions == Counts{.mul = 6 * (pairs + 9), .add = 12 * (pairs + 9)}));
   BOOST_TEST((local.backward_contractions == Counts{.mul = 12 * pairs + 12 * 9, .add = 18 * pairs + 12 * 9}));

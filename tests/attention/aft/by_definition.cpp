@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(every_variant) {
   for (const AftCase& c : cases) check_definition("aft", c.options, aft_operands(c), aft_definition(c), c.grid(), 1e-4);
 }
 
-// In training each bias is multiplied by a sample, whose noise is given.
+// In training, each bias is multiplied by a sample computed from the given noise.
 BOOST_AUTO_TEST_CASE(gumbel_samples_in_training) {
   for (const char* reparam : {"true", "false"})
     for (const char* tau : {"0.3", "0.5", "2"}) {

@@ -16,7 +16,7 @@ struct Sizes {
   Index N, M, d, e, m, images = 1;
 };
 
-// Exponents are differences of numbers of a few hundred, of which float has four decimals.
+// Exponents are differences of values of a few hundred, which float represents to four decimals.
 constexpr double float_tolerance = 2e-4;
 
 /// Returns operands with keys of growing length, so that c grows in steps over all blocks.

@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(numbers_that_no_float_holds_are_refused) {
   for (const char* text : {"0", "1e-45", "-3.4e38"}) BOOST_TEST(refusal(text) == "no error");
 }
 
-// An optional number: unset, parsed, listed both ways, and rejected like any other number.
+// An optional number: unset, parsed, listed with and without a value, and rejected like any other number.
 BOOST_AUTO_TEST_CASE(an_optional_number) {
   const auto read_limit = [](const OptionValues& values) {
     std::optional<double> limit;

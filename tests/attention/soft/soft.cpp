@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(contractions_of_the_exact_kernel) {
   BOOST_TEST((map.backward_contractions == plain.backward_contractions + pairs * Counts{.mul = 1, .add = 1}));
 }
 
-// For distant tokens A = I: a token attends to itself if it is a landmark, else to nothing; also if squares overflow.
+// For distant tokens A = I: a token attends to itself if it is a landmark, else to nothing; even if squares overflow.
 BOOST_AUTO_TEST_CASE(tokens_far_apart) {
   for (const double distance : {1e3, 1e25}) {
     Tensor<double> q(Shape{1, 1, 8, 2}), v = random_tokens(8, 2, 1, 2);
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   expect("divide both sides of the image grid, 4 x 6", {{"ratio", "3"}}, grid);
   expect("ratio is 0, landmarks is 0; set exactly one of them", {}, grid);
   expect("set exactly one of them", {{"ratio", "2"}, {"landmarks", "4"}}, grid);
-  expect("needs a grid of all tokens", {{"ratio", "2"}}, none);
+  expect("needs as many tokens as the grid has cells", {{"ratio", "2"}}, none);
   expect("square", {{"landmarks", "5"}}, grid);
   expect("1 to 24", {{"sampling", "first"}, {"landmarks", "25"}}, grid);
   expect("-4; expected a square number", {{"landmarks", "-4"}}, grid);

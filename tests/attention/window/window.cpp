@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(bad_options) {
   BOOST_TEST(refused({}) == "[window] window is not set; expected 1 or more");
   BOOST_TEST(refused({{"window", "2"}, {"dims", "3"}}) == "[window] dims is 3; expected 1 or 2");
   BOOST_TEST(refused({{"window", "2"}, {"shift", "1"}}) ==
-             "[window] shift is 1; expected 0, since dims=1 has no cells");
+             "[window] shift is 1; expected 0; only windows of a grid, dims=2, are shifted");
   BOOST_TEST(refused({{"window", "4"}, {"dims", "2"}}) ==
              "[window] window is 4; it must divide both sides of the image grid, 4 x 6");
   BOOST_TEST(refused({{"window", "8"}, {"dims", "2"}}) ==

@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(how_often_views_are_changed) {
   }
 }
 
-// A batch has two large and several small views of each image, for any number of threads; the next epoch has others.
+// A batch has two large and several small views of each image, for any number of threads; the next epoch's differ.
 BOOST_AUTO_TEST_CASE(a_loader_of_views) {
   const MemoryDataset set = pattern_dataset(12, {3, 10, 10}, 3);
   DataConfig data;

@@ -1,4 +1,4 @@
-// Image formats besides PNG and JPEG, unsupported formats, and the orientation from cameras.
+// Image formats other than PNG and JPEG, unsupported formats, and the orientation in EXIF metadata.
 #include "support/images.h"
 
 using namespace heed;
@@ -181,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(the_orientation_is_found_among_other_metadata, OnePath) 
         BOOST_TEST((load_image(jpeg).size == ImageSize{3, 16, 8}));
         BOOST_TEST((image_file_size(jpeg) == ImageSize{3, 16, 8}));
       }
-      for (const std::uint8_t pages : {0, 80}) {  // of 256 bytes
+      for (const std::uint8_t pages : {0, 80}) {  // 256 bytes each
         write_oriented_png(path, pattern({1, 2, 3}, 0), metadata);
         Bytes bytes = read_bytes(path), text = {0, 0, pages, 3, 't', 'E', 'X', 't', 'a', 0, 'b'};
         text.insert(text.end(), 256u * pages + 4, 0);

@@ -147,7 +147,7 @@ BOOST_FIXTURE_TEST_CASE(mixed_sizes_are_resized_by_the_loader, Tree) {
   }
 }
 
-// 33 headers of 8192x4096 grey pixels announce more than the in-memory limit.
+// 33 headers of 8192 x 4096 grey pixels exceed the in-memory limit.
 BOOST_FIXTURE_TEST_CASE(large_trees_are_decoded_as_they_are_read, Tree) {
   BOOST_TEST(open()->in_memory());
   for (int i = 0; i < 33; ++i) write_file(directory / "train/dog" / fmt::format("9{}.png", i), png_header(32, 16, 0));
@@ -222,8 +222,8 @@ BOOST_AUTO_TEST_CASE(damaged_images_are_read_or_refused) {
   }
 }
 
-// A tree beyond the limit in memory, by 33 headers of 8192 x 4096 without pixels. Transparent images have a white
-// background in both.
+// 33 headers of 8192 x 4096 pixels, without the pixels, exceed the in-memory limit. Transparent images have a white
+// background whether or not the tree is in memory.
 BOOST_FIXTURE_TEST_CASE(bad_images_of_large_trees_are_found_when_asked_for, Tree) {
   write_transparent(path("train", 1, 0), 2, {100, 255, 100, 0, 200, 51, 7, 255});
   DataConfig data;

@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(emnist) {
   BOOST_TEST(open((directory / "emnist-letters").string())->label(0) == 1);
 }
 
-// A sparse file has the announced megabyte, and a small compressed one would also have it.
+// A sparse file has the declared megabyte; a small compressed file could have it too.
 BOOST_FIXTURE_TEST_CASE(memory_for_a_file_is_limited, Mnist) {
   write_images(idx({1 << 10, 1 << 10, 1}, {}));
   std::filesystem::resize_file(images_path(), 16 + (1 << 20));

@@ -517,7 +517,7 @@ BOOST_AUTO_TEST_CASE(parts_of_sequences_are_those_of_their_files) {
   write("test.tsv", "no\tf\nyes\tg\nno\th\n");
   struct Expected {
     std::vector<int> labels;
-    std::string first_tokens;  // of each example, one character each
+    std::string first_tokens;  // first token of each example, as a character
   };
   const std::map<std::string, std::array<Expected, 3>> all{
       {"listops", {{{{2, 3}, "\x0b\x0a"}, {{6, 7}, "\x06\x07"}, {{8, 9, 0}, std::string("\x08\x09\0", 3)}}}},

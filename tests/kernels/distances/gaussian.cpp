@@ -22,7 +22,7 @@ std::vector<T> numbers(Index count, const char* name, double bound = 1) {
   return values;
 }
 
-/// Returns numbers as a contiguous matrix.
+/// Returns the elements as a contiguous matrix.
 template <class T>
 Matrix<T> matrix(std::vector<T>& numbers, Index rows, Index columns) {
   return {numbers.data(), rows, columns};

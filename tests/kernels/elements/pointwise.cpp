@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(rows) {
   BOOST_TEST(in_place == p, boost::test_tools::per_element());
 }
 
-// More numbers than the loops process at a time, with and without gaps between rows of either.
+// Rows longer than the loops process at a time, with and without gaps between rows of either matrix.
 BOOST_AUTO_TEST_CASE(long_rows) {
   const kernels::PointwiseRows rule{Pointwise::relu, 0.25, {0.5}};
   const Index rows = 2, n = 1500;

@@ -28,7 +28,7 @@ const std::vector<Landmarks> cases{
     {Landmarks::Kind::mean, 3, 1, {1, 12, 1, 3}},       {Landmarks::Kind::convolution, 6, 0, {4, 6, 2, 3}},
     {Landmarks::Kind::convolution, 2, 1, {6, 3, 2, 1}}, {Landmarks::Kind::tokens, 5, 1, {1, 12, 1, 3}}};
 
-/// Returns numbers as rows of d.
+/// Returns the values as rows of d elements.
 template <class T>
 Matrix<T> rows(std::vector<T>& values, Index d) {
   return {values.data(), static_cast<Index>(values.size()) / d, d};

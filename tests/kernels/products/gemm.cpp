@@ -31,7 +31,7 @@ struct Problem {
   std::vector<double> b = normal_floats((b_turned ? n : k) * b_stride, 2);
   std::vector<double> c = normal_floats(m * c_stride, 3);
 
-  /// Returns the operand a, b or c in memory with these numbers.
+  /// Return the operand a, b or c with these elements.
   template <class T>
   Operand<T> A(const T* numbers) const {
     return operand(a_turned, m, k, numbers, a_stride);

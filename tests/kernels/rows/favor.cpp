@@ -8,7 +8,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(kernels_favor)
 
-// The first of equal numbers is selected, in the first vector, across vectors and in the last.
+// The first of equal maxima is selected, whether in the first vector, across vectors or in the last.
 BOOST_AUTO_TEST_CASE(the_first_of_equal_maxima) {
   for (const Index m : {3, 40})
     for (Index first = 0; first < m - 1; ++first) {

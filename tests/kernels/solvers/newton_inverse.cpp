@@ -20,7 +20,7 @@ namespace {
 
 constexpr NewtonStart starts[] = {NewtonStart::damped, NewtonStart::plain, NewtonStart::backtrack};
 
-/// Returns numbers as a square matrix.
+/// Returns the elements as an m x m matrix.
 template <class T>
 Matrix<T> square(Index m, std::vector<T>& numbers) {
   return {numbers.data(), m, m};

@@ -12,7 +12,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(exp_sums)
 
-/// Returns numbers in [low, high), the same for all types.
+/// Returns uniform random numbers in [low, high), the same for each T.
 template <class T>
 std::vector<T> draw(Index count, std::uint64_t seed, double low, double high) {
   std::vector<T> values;
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(counts_of_gates) {
     }
 }
 
-// The fast float versions compared with the references in double: for 100 times N(0, 1), most exponentials vanish.
+// The fast float versions, compared with the references in double. For keys of deviation 100, most exps are negligible.
 BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
   for (Index n = 0; n <= 140; n += n < 40 ? 1 : 25)
     for (const Index keys : {1, 2, 7, 50})

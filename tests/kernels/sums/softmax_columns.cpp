@@ -1,4 +1,4 @@
-// Extreme numbers and counts. tests/kernels/fast_kernels.cpp tests the rest.
+// Extreme values, and counts. tests/kernels/fast_kernels.cpp tests the rest.
 #include "heed/kernels/sums/softmax_columns.h"
 
 #include "heed/cost/counted.h"

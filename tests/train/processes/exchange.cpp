@@ -68,7 +68,7 @@ class PostalWire : public Wire {
   std::deque<std::pair<int, std::span<std::byte>>> expected_;
 };
 
-/// Returns `size` numbers of many magnitudes for a process.
+/// Returns `size` values for a process, with magnitudes from about 1e-4 to 1e4.
 template <class T>
 std::vector<T> numbers_of(int rank, std::size_t size) {
   const RandomStream random = RandomStream(3).derive(static_cast<std::uint64_t>(rank));

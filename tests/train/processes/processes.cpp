@@ -33,7 +33,7 @@ void check_counts(const Workshop& workshop, const Experiment& x, const std::stri
   }
 }
 
-/// Returns an experiment with batches of 16 in four microbatches, and everything that draws random numbers.
+/// Returns an experiment with batches of 16 in four microbatches, and all features that draw random numbers.
 Experiment everything(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   ask_for_everything(x);

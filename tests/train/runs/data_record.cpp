@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(images_set_aside_stay_the_same) {
   BOOST_TEST((names(Part::validation) == renamed));
   BOOST_TEST(names(Part::train).size() == 16u);
   data.recorded.validation.clear();
-  BOOST_TEST((names(Part::validation) != aside));  // redrawn, of 21
+  BOOST_TEST((names(Part::validation) != aside));  // redrawn from all 21 images
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -225,7 +225,8 @@ BOOST_AUTO_TEST_CASE(a_run_whose_files_were_changed_is_not_resumed) {
   edited.optim.lr = 0.5;
   write_file(directory + "/config.toml", to_toml(edited));
   BOOST_TEST(error_of([&] { run(edited, directory, true); }, directory) ==
-             "/last.safetensors: the config.toml beside it has changed since it was written; undo the change, or start "
+             "/last.safetensors: config.toml in the same directory has changed since this checkpoint was written; undo "
+             "the change, or start "
              "another run with these weights (--init)");
   write_file(directory + "/config.toml", to_toml(x));
 
@@ -250,7 +251,8 @@ BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   BOOST_TEST((run(x, directory) == Outcome::finished));
   const std::vector<std::string> before = metrics_of(directory);
   x.train.epochs = 2;
-  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) == ": train.epochs = 2, but the run has completed 3 epochs");
+  BOOST_TEST(error_of([&] { run(x, directory, true); }, directory) ==
+             ": train.epochs = 2, but the run has completed 3 epochs");
   x.train.epochs = 5;
   BOOST_TEST((run(x, directory, true) == Outcome::finished));
   BOOST_TEST(load_experiment(directory + "/config.toml").train.epochs == 5);

@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(overlaps_by_hand) {
   BOOST_TEST(std::abs(evaluation.score.accuracy() - 1.0 / 3) < 1e-15);
 }
 
-// The head on every patch: for a model with a single token, the pooled logits are its patch's.
+// The head is applied to every patch, with or without a class token.
 BOOST_AUTO_TEST_CASE(the_head_reads_patches) {
   const Workshop workshop;
   for (const char* pool : {"cls", "mean"}) {

@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(views_are_batched_by_size) {
   }
 }
 
-// Central differences of the whole loss by some weights of each tensor, through views of both sizes and the head. The
-// backward pass and recomputed blocks drop the same elements as the forward pass.
+// Central differences of the whole loss with respect to three weights of each tensor, through views of both sizes and
+// the head. The backward pass and recomputed blocks drop the same elements as the forward pass.
 BOOST_AUTO_TEST_CASE(gradients_of_a_step) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
   const auto largest = [K](const double* row) { return std::max_element(row, row + K) - row; };
   std::vector<Index> of_teacher;
   for (Index row = 0; row < 2 * B; ++row) of_teacher.push_back(largest(logits.data() + row * K));
-  // A student that predicts for each view at random one of the teacher's two predictions or another.
+  // A student that predicts, for each view at random, one of the teacher's two predictions or a different class.
   Tensor<double> student(logits.shape());
   std::vector<Index> answers;
   for (Index row = 0; row < (2 + crops) * B; ++row) {
@@ -264,7 +264,8 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
     answers.push_back(which == 2 ? (of_teacher[first] + 1) % K : of_teacher[first + static_cast<std::size_t>(which)]);
     student[row * K + answers.back()] = 1;
   }
-  // Pairs of images [first, first + count); `crossed`: a large view with the other one, as it must be, or with itself.
+  // Counts agreeing pairs of views of images [first, first + count). If `crossed`, as in the metric, a large view is
+  // paired with the other large view, otherwise with itself.
   const auto agreements = [&](Index first, Index count, bool crossed) {
     Index agreed = 0;
     for (Index image = first; image < first + count; ++image)
@@ -288,7 +289,7 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
                part.count << " images from " << part.first);
     distinguished += agreements(part.first, part.count, true) != agreements(part.first, part.count, false);
   }
-  BOOST_TEST(distinguished >= 2);  // otherwise equal counts would hide the wrong pairs
+  BOOST_TEST(distinguished >= 2);  // otherwise wrong pairs could give the same counts
   BOOST_TEST(batch->terms() == B * 2 * (1 + crops));
   std::size_t unlike = 0;
   for (std::size_t i = 0; i < of_teacher.size(); i += 2) unlike += of_teacher[i] != of_teacher[i + 1];
@@ -307,7 +308,7 @@ BOOST_AUTO_TEST_CASE(center_and_entropy_by_hand) {
   const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(B);
   prepare(PreparationPass<double>{&weights});
   Tape<double> tape({.parameters = &weights, .prepared = true});
-  const View<const double> logits = batch->logits(model, tape, {0, B}).value();  // of large views first
+  const View<const double> logits = batch->logits(model, tape, {0, B}).value();  // large views first
   std::vector<double> mean(K), center(K);
   for (Index i = 0; i < 2 * B * K; ++i) mean[static_cast<std::size_t>(i % K)] += logits[i] / (2 * B);
   const auto state = [&](const std::string& name) {

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(reports_of_classifications) {
   BOOST_TEST(report_of(case_called(data, "images"), score, {{0, 6}}, false) ==
              "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\nloss           1.5000\n");
   BOOST_TEST(report_of(case_called(data, "images"), {8, -8, 5}, {{0, 6}}, false) ==
-             "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\n");  // of neighbours, which have no loss
+             "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\n");  // nearest neighbours have no loss
   // Two of class a are correct, one is classified as b; three of b are correct; of c, one is classified as a, one as b.
   const std::vector<std::pair<std::size_t, double>> counts{{1, 2}, {2, 1}, {5, 3}, {7, 1}, {8, 1}};
   BOOST_TEST(report_of(case_called(data, "documents"), score, counts, true) ==

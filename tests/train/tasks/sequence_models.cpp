@@ -470,8 +470,8 @@ BOOST_AUTO_TEST_CASE(drawing_a_token) {
   BOOST_TEST(draw({1e-320, 0}, 0.6) == 2);
 }
 
-// For any number of tokens at once, the state follows the rule: at `context` inputs it is cleared, and the last half of
-// the tokens is processed again.
+// However many tokens are read at once, the state is the same: more than `context` inputs clear it, and the last
+// `context` / 2 tokens are processed again.
 BOOST_AUTO_TEST_CASE(a_long_prompt_leaves_the_state_of_its_last_tokens) {
   for (const Index length : {Index{1}, Index{2}, Index{3}, Index{8}, context})
     for (const bool start : {false, true}) {

@@ -15,7 +15,7 @@ enum class PictureAxes {
 /// A picture that a mechanism offers.
 struct PictureInfo {
   std::string name;
-  std::string meaning;  ///< one line, which begins the drawing's title
+  std::string meaning;  ///< one line, the start of the drawing's title
   PictureAxes axes;
   std::string part = "head";
 };

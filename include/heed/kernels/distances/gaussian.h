@@ -37,7 +37,7 @@ void squared_distances(MatrixFor<T> x, MatrixFor<T> y, Matrix<T> out) {
     }
 }
 
-/// Counts for `pairs` pairs of rows.
+/// Returns the counts for `pairs` pairs of rows.
 inline Counts squared_distance_counts(Index pairs, Index d) { return {.mul = pairs * d, .add = pairs * (2 * d - 1)}; }
 
 /// Computes the gradient of gaussian(). As d exp(-s |x - y|^2) / dx = -2 s exp(-s |x - y|^2) (x - y),
@@ -80,7 +80,7 @@ void gaussian(MatrixFor<T> x, MatrixFor<T> y, double scale, Matrix<T> G) {
     for (Index j = 0; j < rows.columns; ++j) rows(i, j) = exp(T(-scale) * rows(i, j));
 }
 
-/// Counts for `pairs` pairs of rows of d values.
+/// Returns the counts for `pairs` pairs of rows of d values.
 inline Counts gaussian_counts(Index pairs, Index d) {
   return squared_distance_counts(pairs, d) + Counts{.mul = pairs, .exp = pairs};
 }

@@ -102,7 +102,7 @@ void negative_l1_by_maxima(MatrixFor<T> x, MatrixFor<T> w, const std::type_ident
     for (Index c = 0; c < s.columns; ++c) s(r, c) += bias[c];
 }
 
-/// Counts for `pairs` pairs of rows. An absolute value counts as a comparison.
+/// Returns the counts for `pairs` pairs of rows. An absolute value counts as a comparison.
 inline Counts negative_l1_counts(Index pairs, Index width) {
   return {.add = pairs * (2 * width - 1), .cmp = pairs * width};
 }
@@ -134,7 +134,7 @@ void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T
   }
 }
 
-/// Counts for Update::assign; accumulating takes one more addition per element of dx.
+/// Returns the counts for Update::assign; accumulating takes one more addition per element of dx.
 inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows, Index terms, Index width) {
   const Index elements = rows * width;
   switch (gradient) {

@@ -48,10 +48,10 @@ void gelu_forward(Index n, const float* x, float* y);
 void gelu_backward(Index n, const float* x, const float* dy, Update update, float* dx, float* y = nullptr);
 #endif
 
-/// Counts for n elements.
+/// Returns the counts for n elements.
 inline Counts gelu_forward_counts(Index n) { return n * Counts{.mul = 3, .add = 1, .erf = 1}; }
 
-/// Counts for Update::assign. gelu_again_counts() returns the additional counts for y.
+/// Returns the counts for Update::assign. gelu_again_counts() returns the additional counts for y.
 inline Counts gelu_backward_counts(Index n) { return n * Counts{.mul = 7, .add = 2, .exp = 1, .erf = 1}; }
 inline Counts gelu_again_counts(Index n) { return {.mul = n}; }
 
@@ -61,7 +61,7 @@ void relu_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] > T(0) ? x[i] : T(0);
 }
 
-/// Counts for n elements.
+/// Returns the counts for n elements.
 inline Counts relu_forward_counts(Index n) { return {.cmp = n}; }
 
 /// Computes dx (+)= dy where x > 0, with relu'(0) = 0, and, unless y is nullptr, y = max(x, 0). dx may be dy.
@@ -74,7 +74,7 @@ void relu_backward(Index n, const T* x, const T* dy, Update update, T* dx, T* y 
   }
 }
 
-/// Counts for Update::assign. relu_again_counts() returns the additional counts for y.
+/// Returns the counts for Update::assign. relu_again_counts() returns the additional counts for y.
 inline Counts relu_backward_counts(Index n) { return {.cmp = n}; }
 inline Counts relu_again_counts(Index) { return {}; }
 
@@ -126,7 +126,7 @@ void logistic_forward(Index n, const T* x, T* y) {
   for (Index i = 0; i < n; ++i) y[i] = x[i] / (T(1) + exp(-P::p(x[i])));
 }
 
-/// Counts for n elements.
+/// Returns the counts for n elements.
 template <class P>
 Counts logistic_forward_counts(Index n) {
   return n * (P::p_counts + Counts{.add = 1, .div = 1, .exp = 1});
@@ -144,7 +144,7 @@ void logistic_backward(Index n, const T* x, const T* dy, Update update, T* dx, T
   }
 }
 
-/// Counts for Update::assign. logistic_again_counts() returns the additional counts for y.
+/// Returns the counts for Update::assign. logistic_again_counts() returns the additional counts for y.
 template <class P>
 Counts logistic_backward_counts(Index n) {
   const Counts slope = P::slope_counts + Counts{.mul = std::is_same_v<P, Silu> ? 0 : 1};

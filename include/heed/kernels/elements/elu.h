@@ -18,7 +18,7 @@ void elu_plus_1_forward(Index n, const T* x, T* y) {
   }
 }
 
-/// Counts for n elements.
+/// Returns the counts for n elements.
 inline Counts elu_plus_1_forward_counts(Index n) { return n * Counts{.add = 1, .exp = 1, .cmp = 1}; }
 
 /// Computes dx (+)= dy min(y, 1) from y = elu(x) + 1: the derivative is 1 where y > 1, and exp(x) = y elsewhere.
@@ -27,7 +27,7 @@ void elu_plus_1_backward(Index n, const T* y, const T* dy, Update update, T* dx)
   for (Index i = 0; i < n; ++i) write(update, dx[i], dy[i] * (y[i] > T(1) ? T(1) : y[i]));
 }
 
-/// Counts for Update::assign.
+/// Returns the counts for Update::assign.
 inline Counts elu_plus_1_backward_counts(Index n) { return n * Counts{.mul = 1, .cmp = 1}; }
 
 }  // namespace heed::kernels

@@ -54,10 +54,10 @@ void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const fl
                    Matrix<float> dq, Matrix<float> dy);
 #endif
 
-/// Counts for `elements` elements.
+/// Returns the counts for `elements` elements.
 inline Counts gate_forward_counts(Index elements) { return elements * (logistic_counts + Counts{.mul = 1}); }
 
-/// Counts for `elements` elements. A shared dy takes one more addition per element, except in the first row.
+/// Returns the counts for `elements` elements. A shared dy adds one addition per element, except in the first row.
 inline Counts gate_backward_counts(Index elements, Update update) {
   return elements * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
 }

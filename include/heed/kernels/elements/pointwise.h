@@ -88,7 +88,7 @@ void pointwise_backward(Pointwise phi, Index n, const T* x, const T* dy, T* dx) 
   }
 }
 
-/// Counts per element.
+/// Returns the counts per element.
 inline Counts pointwise_forward_counts(Pointwise phi) {
   switch (phi) {
     case Pointwise::relu:
@@ -189,7 +189,7 @@ void attention_pointwise_backward(const PointwiseRows& rule, MatrixFor<T> scores
   });
 }
 
-/// Counts for `pairs` pairs of a query and a visible key.
+/// Returns the counts for `pairs` pairs of a query and a visible key.
 inline Counts attention_pointwise_counts(Pointwise phi, Index pairs) {
   return pairs * (Counts{.mul = 2} + pointwise_forward_counts(phi));
 }

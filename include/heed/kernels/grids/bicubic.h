@@ -150,7 +150,8 @@ void bicubic_antialiased(Grid from, MatrixFor<T> x, Grid to, Matrix<T> y) {
     }
 }
 
-/// Counts for `elements` = cells of the result times channels. The backward pass adds each tap of each element to dx.
+/// Return the counts for `elements` = cells of the result times channels. The backward pass adds every tap of every
+/// element to dx.
 inline Counts bicubic_counts(Index elements) { return product_counts(elements, 1, GridTaps<CubicTaps>::count); }
 inline Counts bicubic_backward_counts(Index elements) {
   return product_contractions(elements, 1, GridTaps<CubicTaps>::count);

@@ -71,7 +71,7 @@ void depthwise_weight_gradient(const Windows& w, Matrix<const float> x, Matrix<c
                                Matrix<float> dW);
 #endif
 
-/// Counts for Update::assign; accumulating takes one more addition per element.
+/// Returns the counts for Update::assign; accumulating takes one more addition per element.
 inline Counts depthwise_counts(const Windows& w, bool bias) {
   return product_counts(w.places(), w.channels, w.kernel * w.kernel) + Counts{.add = bias * w.places() * w.channels};
 }

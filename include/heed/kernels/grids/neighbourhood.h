@@ -91,7 +91,7 @@ void extend_sum(const ExpSums<T>& sums, Index i, Index from, const Part<T>& term
   for (Index c = 0; c < sums.value.columns; ++c) value[c] = before.value[c] * of_before + term.value[c] * of_term;
 }
 
-/// Counts of extend_sum() for n channels.
+/// Returns the counts of extend_sum() for n channels.
 inline Counts extend_sum_counts(Index n, bool has_mass) {
   return {.mul = 2 * n + 1 + has_mass, .add = n + 2, .exp = 1, .cmp = 1};
 }
@@ -269,8 +269,8 @@ inline NeighbourPairs neighbour_pairs(const Neighbourhood& g) {
   return pairs;
 }
 
-/// Counts for terms with or without a mass: the running sums; for each term of a cell's sum, x - scale, exp, n products
-/// and, except for the first, n + 1 additions and a comparison; plus those of the bias and the mass.
+/// Returns the counts for terms with or without a mass: the running sums; for each term of a cell's sum, x - scale,
+/// exp, n products and, except for the first, n + 1 additions and a comparison; plus those of the bias and the mass.
 inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index parts = pairs.inside + pairs.outside, N = g.cells();
@@ -337,7 +337,8 @@ void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& te
       }
 }
 
-/// Counts per pair inside a window: exp, n + 1 products, n differences and n sums, and two additions for the exponent.
+/// Returns the counts: for each pair inside a window, exp, n + 1 products, n differences and n sums, and two additions
+/// for the exponent.
 inline Counts neighbourhood_bias_gradient_counts(const Neighbourhood& g, Index n) {
   return neighbour_pairs(g).inside * Counts{.mul = n + 1, .add = 2 * n + 2, .exp = 1};
 }

@@ -64,7 +64,7 @@ void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
     }
 }
 
-/// Counts for d channels.
+/// Returns the counts for d channels.
 inline Counts pool_cells_counts(const Cells& cells, Index d) {
   return {.add = (cells.members() - cells.count()) * d, .div = cells.count() * d};
 }
@@ -85,7 +85,7 @@ void pool_cells_backward(const Cells& cells, Matrix<std::type_identity_t<T>> dou
     }
 }
 
-/// Counts for d channels.
+/// Returns the counts for d channels.
 inline Counts pool_cells_backward_counts(const Cells& cells, Index d) {
   return {.add = cells.members() * d, .div = cells.count() * d};
 }
@@ -118,7 +118,7 @@ void gather_cells_backward(const Cells& cells, MatrixFor<T> dpatches, Matrix<T> 
     }
 }
 
-/// Counts for d channels.
+/// Returns the counts for d channels.
 inline Counts gather_cells_backward_counts(const Cells& cells, Index d) { return {.add = cells.members() * d}; }
 
 /// Kind and number of landmarks. The first `skip` tokens (a class token) are in no cell.

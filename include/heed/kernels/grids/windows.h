@@ -131,7 +131,7 @@ void scatter_windows(const Windows& w, Index begin, Index end, MatrixFor<T> patc
   });
 }
 
-/// Counts for all windows.
+/// Returns the counts for all windows.
 inline Counts scatter_windows_counts(const Windows& w) { return {.add = w.covered() * w.channels}; }
 
 }  // namespace heed::kernels

@@ -69,7 +69,7 @@ void addmm(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_ident
   gemm(a, b, detail::assign_addends(bias, addend, c), c);
 }
 
-/// Counts of addmm() with a [m, k] and b [k, n].
+/// Returns the counts of addmm() with a [m, k] and b [k, n].
 inline Counts addmm_counts(Index m, Index n, Index k, bool bias, bool addend) {
   return product_counts(m, n, k) + Counts{.add = (bias + addend) * m * n};
 }

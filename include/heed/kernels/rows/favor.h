@@ -72,11 +72,11 @@ void favor_features(double scale, const float* c, const float* h, double added, 
 void favor_features_backward(double added, Matrix<const float> F, Matrix<float> dF, float* sums);
 #endif
 
-/// Counts for `rows` rows of m features.
+/// Returns the counts for `rows` rows of m features.
 inline Counts favor_maxima_counts(Index rows, Index m) { return rows * Counts{.mul = m, .cmp = m - 1}; }
-/// Counts without the row sums, which take m - 1 more additions per row.
+/// Returns the counts without the row sums, which take m - 1 more additions per row.
 inline Counts favor_features_counts(Index rows, Index m) { return rows * m * Counts{.mul = 1, .add = 3, .exp = 1}; }
-/// Counts for `rows` rows of m features.
+/// Returns the counts for `rows` rows of m features.
 inline Counts favor_features_backward_counts(Index rows, Index m) { return rows * Counts{.mul = m, .add = 2 * m - 1}; }
 
 }  // namespace heed::kernels

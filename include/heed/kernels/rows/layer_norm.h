@@ -117,20 +117,20 @@ void layer_norm_parameter_gradients(Matrix<const float> x, Matrix<const float> s
                                     Update update, Matrix<float> sums);
 #endif
 
-/// Counts for `rows` rows of n values.
+/// Returns the counts for `rows` rows of n values.
 inline Counts layer_norm_forward_counts(Index rows, Index n, bool residual = false) {
   return rows * Counts{.mul = 3 * n, .add = 5 * n - 1 + (residual ? n : 0), .div = 3, .sqrt = 1};
 }
 
-/// Counts for `rows` rows of n values.
+/// Returns the counts for `rows` rows of n values.
 inline Counts layer_norm_again_counts(Index rows, Index n) { return rows * n * Counts{.mul = 2, .add = 2}; }
 
-/// Counts for Update::assign; accumulating takes n more additions per row.
+/// Returns the counts for Update::assign; accumulating takes n more additions per row.
 inline Counts layer_norm_backward_counts(Index rows, Index n) {
   return rows * Counts{.mul = 7 * n, .add = 6 * n - 2, .div = 2};
 }
 
-/// Counts for Update::assign; accumulating takes 2 n more additions.
+/// Returns the counts for Update::assign; accumulating takes 2 n more additions.
 inline Counts layer_norm_parameter_counts(Index rows, Index n) {
   return rows * n * Counts{.mul = 2, .add = 1} + 2 * n * sum_counts(rows);
 }

@@ -32,7 +32,7 @@ void hash_rows(MatrixFor<T> U, T* buckets) {
 void hash_rows(Matrix<const float> U, float* buckets);
 #endif
 
-/// Counts for `rows` rows of n values.
+/// Returns the counts for `rows` rows of n values.
 inline Counts hash_rows_counts(Index rows, Index n) { return {.cmp = rows * (2 * n - 1)}; }
 
 }  // namespace heed::kernels

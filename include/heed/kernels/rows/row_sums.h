@@ -28,7 +28,7 @@ void scale_rows(MatrixFor<T> D, MatrixFor<T> x, Update update, Matrix<T> y) {
   }
 }
 
-/// Counts for Update::assign; accumulating takes one more addition per element.
+/// Returns the counts for Update::assign; accumulating takes one more addition per element.
 inline Counts scale_rows_counts(Index n, Index e) { return {.mul = n * e, .div = n, .sqrt = n, .cmp = n}; }
 
 /// Computes the gradient dD of the row sums D [n, 1] in out = r (S (r v)), r = D^-1/2. With w = r v and dw = S^T (r
@@ -47,7 +47,7 @@ void row_sums_backward(MatrixFor<T> D, MatrixFor<T> out, MatrixFor<T> dout, Matr
   }
 }
 
-/// Counts for n rows with e channels.
+/// Returns the counts for n rows with e channels.
 inline Counts row_sums_backward_counts(Index n, Index e) {
   return n * Counts{.mul = 2 * e + 1, .add = 2 * e - 1, .div = 1, .cmp = 1};
 }

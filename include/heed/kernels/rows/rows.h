@@ -68,10 +68,10 @@ void weighted_rows(Index count, Index n, const float* weights, const float* cons
 void column_sums(Matrix<const float> a, Update update, float* out);
 #endif
 
-/// Counts for `rows` pairs of rows of n values.
+/// Returns the counts for `rows` pairs of rows of n values.
 inline Counts row_dots_counts(Index rows, Index n) { return product_counts(rows, 1, n); }
 
-/// Counts for Update::assign; accumulating takes n more additions.
+/// Returns the counts for Update::assign; accumulating takes n more additions.
 inline Counts column_sums_counts(Index rows, Index n) { return n * sum_counts(rows); }
 
 }  // namespace heed::kernels

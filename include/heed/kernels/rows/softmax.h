@@ -158,22 +158,22 @@ void attention_softmax_backward_from_sums(const ScoreRows& rule, Matrix<const fl
 void attention_softmax_backward(const ScoreRows& rule, Matrix<const float> p, Matrix<float> dp);
 #endif
 
-/// Counts for `rows` rows with `elements` elements in total.
+/// Returns the counts for `rows` rows with `elements` elements in total.
 inline Counts softmax_counts(Index rows, Index elements) {
   return {.add = 2 * elements - rows, .div = elements, .exp = elements, .cmp = elements - rows};
 }
 
-/// Counts for `pairs` pairs of a query and a visible key.
+/// Returns the counts for `pairs` pairs of a query and a visible key.
 inline Counts attention_softmax_counts(Index rows, Index pairs) {
   return softmax_counts(rows, pairs) + Counts{.mul = pairs};
 }
 
-/// Counts for `pairs` pairs of a query and a visible key.
+/// Returns the counts for `pairs` pairs of a query and a visible key.
 inline Counts attention_softmax_again_counts(Index pairs) {
   return {.mul = pairs, .add = pairs, .div = pairs, .exp = pairs};
 }
 
-/// Counts for `rows` queries with `pairs` visible keys in total.
+/// Returns the counts for `rows` queries with `pairs` visible keys in total.
 inline Counts attention_softmax_backward_counts(Index rows, Index pairs) {
   return {.mul = 3 * pairs, .add = 2 * pairs - rows};
 }

@@ -22,7 +22,7 @@ void unit_rows(MatrixFor<T> x, T* divisors, Matrix<T> y) {
   }
 }
 
-/// Counts for `rows` rows of n values.
+/// Returns the counts for `rows` rows of n values.
 inline Counts unit_rows_counts(Index rows, Index n) {
   return row_dots_counts(rows, n) + rows * Counts{.div = n, .sqrt = 1, .cmp = 1};
 }
@@ -38,7 +38,7 @@ void unit_rows_backward(MatrixFor<T> y, const T* divisors, MatrixFor<T> dy, Upda
   }
 }
 
-/// Counts for `rows` rows of n values.
+/// Returns the counts for `rows` rows of n values.
 inline Counts unit_rows_backward_counts(Index rows, Index n) {
   return row_dots_counts(rows, n) + rows * Counts{.mul = n, .add = n, .div = n, .cmp = 1};
 }

@@ -19,7 +19,7 @@ void weighted_relu(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> f) {
   }
 }
 
-/// Counts for `rows` rows of n values with `weights` weights each.
+/// Returns the counts for `rows` rows of n values with `weights` weights each.
 inline Counts weighted_relu_counts(Index rows, Index n, Index weights) {
   return rows * (relu_forward_counts(n) + Counts{.mul = weights * n});
 }
@@ -38,7 +38,7 @@ void weighted_relu_backward(MatrixFor<T> x, MatrixFor<T> w, Matrix<std::type_ide
   }
 }
 
-/// Counts for Update::assign.
+/// Returns the counts for Update::assign.
 inline Counts weighted_relu_backward_counts(Index rows, Index n, Index weights) {
   return rows * (product_counts(1, n, weights) + relu_backward_counts(n));
 }

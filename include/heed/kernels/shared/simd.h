@@ -87,7 +87,7 @@ class FirstLanes {
     return hn::Load(tag, buffer);
   }
 #if HWY_TARGET == HWY_AVX2
-  // Stores four, two and one lanes: a masked store takes a dozen cycles on AMD processors.
+  // Stores 4, 2 and 1 lanes separately: a masked store takes a dozen cycles on AMD processors.
   void store(Vector v, float* to) const {
     __m128 part = _mm256_castps256_ps128(v.raw);
     if (count_ & 4) {

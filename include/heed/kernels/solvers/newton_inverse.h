@@ -98,8 +98,8 @@ NewtonFactor<T> newton_factor(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> 
   return factor;
 }
 
-/// Counts of newton_factor(). Backtracking takes a product and, for each of 10 values of n, I - a A A and its largest
-/// row sum.
+/// Returns the counts of newton_factor(). Backtracking takes a product and, for each of 10 values of n, I - a A A and
+/// its largest row sum.
 inline Counts newton_factor_counts(const NewtonInverse& s) {
   const Index m = s.m, n = s.elements();
   Counts counts{.mul = 1, .add = m * (m - 1), .div = 1, .cmp = m - 1};

@@ -134,7 +134,7 @@ void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, 
   }
 }
 
-/// Counts for `keys` keys with n channels.
+/// Returns the counts for `keys` keys with n channels.
 inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
   return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
 }
@@ -167,7 +167,7 @@ void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
     add([](T now, Index) { return now; });
 }
 
-/// Counts for n channels.
+/// Returns the counts for n channels.
 inline Counts exp_sums_add_counts(Index n, bool has_mass) {
   return n * Counts{.mul = 3 + has_mass, .add = 3, .exp = 1, .cmp = 1};
 }
@@ -190,7 +190,7 @@ void exp_sums_at_key(KeysAndValuesFor<T> key, ExpSumsFor<T> queries, Update upda
   }
 }
 
-/// Counts without an origin.
+/// Returns the counts without an origin.
 inline Counts exp_sums_at_key_counts(Index n, Update update) {
   return n * Counts{.mul = 3, .add = update == Update::assign ? 2 : 4, .exp = 1};
 }
@@ -240,7 +240,7 @@ T exp_of_row(MatrixFor<T> x, Index first, Index last, Matrix<T> e) {
   return maximum;
 }
 
-/// Counts for `columns` = last - first.
+/// Returns the counts for `columns` = last - first.
 inline Counts exp_of_row_counts(Index columns) { return {.add = columns, .exp = columns, .cmp = columns - 1}; }
 
 /// Computes f[s] = (e, e (v[s] - origin)) for e = exp(k[s] - max k), with the maximum over the keys of each column,
@@ -266,7 +266,7 @@ void exp_of_columns(KeysAndValuesFor<T> keys, T* maximum, Matrix<T> f,
   }
 }
 
-/// Counts without an origin.
+/// Returns the counts without an origin.
 inline Counts exp_of_columns_counts(Index keys, Index n) {
   return n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1};
 }

@@ -62,7 +62,8 @@ void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type
   }
 }
 
-/// Counts per column: absolute values, or squares and a root; their sum; the comparison with `least`; the quotients.
+/// Returns the counts: for each column, absolute values, or squares and a root; their sum; the comparison with `least`;
+/// the quotients.
 inline Counts normalize_channels_counts(ChannelNorm norm, Index rows, Index columns) {
   const Counts of_norm = norm == ChannelNorm::l1 ? Counts{.cmp = rows} : Counts{.mul = rows, .sqrt = 1};
   return columns * (of_norm + sum_counts(rows) + Counts{.div = rows, .cmp = 1});
@@ -115,8 +116,8 @@ void normalize_channels_backward(ChannelNorm norm, const NormalizedChannels<std:
   }
 }
 
-/// Counts for Update::assign. Per column: <y, dy> and the comparison with `least`; per element, two comparisons for the
-/// sign or a product, then a difference and a quotient.
+/// Returns the counts for Update::assign. Per column: <y, dy> and the comparison with `least`; per element, two
+/// comparisons for the sign or a product, then a difference and a quotient.
 inline Counts normalize_channels_backward_counts(ChannelNorm norm, Index rows, Index columns) {
   const Counts along = norm == ChannelNorm::l1 ? Counts{.cmp = 2} : Counts{.mul = 1};
   return columns * (product_counts(1, 1, rows) + Counts{.cmp = 1} + rows * (along + Counts{.add = 1, .div = 1}));

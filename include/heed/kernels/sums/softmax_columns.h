@@ -57,12 +57,12 @@ void softmax_columns(Matrix<const float> x, Matrix<float> y);
 void softmax_columns_backward(Matrix<const float> y, Matrix<const float> dy, Update update, Matrix<float> dx);
 #endif
 
-/// Counts for a matrix [rows, columns].
+/// Returns the counts for a matrix [rows, columns].
 inline Counts softmax_columns_counts(Index rows, Index columns) {
   return columns * Counts{.add = 2 * rows - 1, .div = rows, .exp = rows, .cmp = rows - 1};
 }
 
-/// Counts for Update::assign; accumulating takes one more addition per element.
+/// Returns the counts for Update::assign; accumulating takes one more addition per element.
 inline Counts softmax_columns_backward_counts(Index rows, Index columns) {
   return columns * Counts{.mul = 2 * rows, .add = 2 * rows - 1};
 }

@@ -37,8 +37,8 @@ RunHistory read_history(const RunPaths& paths);
 /// Figures of a finished run, for comparisons.
 struct RunFigures {
   std::optional<double> test_accuracy, test_loss;
-  std::optional<double> validation_accuracy, validation_loss;  ///< of the epoch with the best accuracy
-  std::optional<double> train_loss;                            ///< of the last epoch
+  std::optional<double> validation_accuracy, validation_loss;  ///< figures of the epoch with the best accuracy
+  std::optional<double> train_loss;                            ///< training loss of the last epoch
   std::optional<double> epochs;                                ///< completed epochs
   std::optional<double> seconds_per_epoch;                     ///< median training time, without validation
   std::optional<double> parameters;                            ///< trainable elements of the model

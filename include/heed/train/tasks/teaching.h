@@ -14,7 +14,7 @@ struct Teaching {
   Tensor<T> q{};                    ///< [B, 2, K] like the logits, or any shape whose last axis is K
   Tensor<T> mean{};                 ///< [K], mean of the logits over all rows
   double entropy = 0;               ///< mean over rows of -q . log q
-  std::vector<double> entropies{};  ///< of each row
+  std::vector<double> entropies{};  ///< entropy of each row
 };
 
 /// Computes targets from the logits. Reuses the memory of `earlier` if it has the same size.

@@ -9,7 +9,7 @@ namespace heed::cli {
 
 /// Returns the keys of the figures that claims may refer to: accuracies and losses.
 std::vector<std::string> claim_figures();
-/// Returns the figure of a key.
+/// Returns the figure with one of these keys.
 const FigureName& claim_figure(const std::string& key);
 
 /// Returns the figure of each finished run and, for each diverged run, the figure of random predictions. Adds a line to

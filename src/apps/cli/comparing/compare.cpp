@@ -72,7 +72,7 @@ std::string p_text(const std::optional<Difference>& difference) {
   return !p ? "-" : *p < 0.0001 ? "< 0.0001" : fmt::format("{:.4f}", *p);
 }
 
-/// Returns the half-width, or "-" if the seeds have no scatter.
+/// Returns the half-width, or "-" if the values do not vary between seeds.
 std::string half_width_text(const Difference& difference, double unit, int decimals) {
   return difference.error > 0 ? fmt::format("± {:.{}f}", unit * difference.half_width(), decimals) : "-";
 }

@@ -1,4 +1,4 @@
-// heed diff: first and largest differences between two runs, checkpoints or files of tensors.
+// heed diff: first and largest differences between two runs, checkpoints or tensor files.
 #include "run_metrics.h"
 #include "tensor_files.h"
 #include "src/apps/cli/shared/commands.h"
@@ -50,7 +50,8 @@ int diff_command(const DiffArguments& of) {
 constexpr const char* diff_help =
     "A and B are runs, whose last checkpoints are compared, or safetensors files: checkpoints, results of heed probe, "
     "or tensors dumped by another program. For two runs, settings and metrics are compared, too.\n\n"
-    "Tensors are compared in the order of A's data, which is the order of computation in files of heed; if only B is "
+    "Tensors are compared in the order of A's data, which is the order of computation in files written by heed; if "
+    "only B is "
     "a trace of heed probe, in the order of B's data. The relative difference of two elements is |a - b| / max(|a|, "
     "|b|, 1e-3 of the tensor's largest element), in double; ulps are units in the last place of the coarser of the "
     "two number types. The first tensor that differs by more than rounding is described as by heed gradcheck, with A "

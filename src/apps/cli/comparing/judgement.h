@@ -23,7 +23,7 @@ struct JudgedPart {
   Verdict verdict;
   double value;                               ///< the difference; one arm: the largest (below) or smallest value
   std::optional<Difference> difference = {};  ///< none for one arm
-  std::optional<double> counted = {};         ///< deviation from counting test images, if the seeds scatter less
+  std::optional<double> counted = {};         ///< deviation from counting test images, if that between seeds is smaller
 
   std::optional<double> half_width() const {
     return difference ? std::optional(difference->half_width()) : std::nullopt;

@@ -1,4 +1,4 @@
-// Files of tensors, compared by heed diff.
+// Comparison of two tensor files, for heed diff.
 #pragma once
 
 #include "heed/checks/tensor_difference.h"

@@ -74,7 +74,7 @@ class Class {
   }
 
  private:
-  /// Returns true if the student handed in a file for the lab, or several of which it is unclear which one counts.
+  /// Returns true if the student handed in at least one file for the lab, even if it is unclear which one counts.
   bool has(const std::string& student, const Lab& lab) const {
     return !intake_->file_of(student, lab.name).empty() ||
            std::ranges::any_of(intake_->not_recognised(),

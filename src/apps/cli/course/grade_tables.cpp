@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the text, after an apostrophe if a spreadsheet would take it for a formula.
+/// Returns the text, prefixed with an apostrophe if a spreadsheet would take it for a formula.
 std::string no_formula(const std::string& text) { return (text.find_first_of("=+-@") == 0 ? "'" : "") + text; }
 
 /// Writer of a class's tables, feedback and page of similar submissions.

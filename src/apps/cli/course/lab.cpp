@@ -184,8 +184,8 @@ int bundle_command(const std::string& output) {
 
 int hint_command(const std::string& name, Index number) {
   const Lab lab = find_lab(name);
-  require(number <= std::ssize(lab.hints), "lab: {} has {} hints; expected a number up to this", lab.name,
-          lab.hints.size());
+  require(number <= std::ssize(lab.hints), "lab: {} has {}, numbered from 1; found number {}", lab.name,
+          counted(std::ssize(lab.hints), "hint"), number);
   std::cout << lab.hints[static_cast<std::size_t>(number - 1)] << "\n";
   if (number < std::ssize(lab.hints))
     std::cout << fmt::format("\nif this does not help: {} lab hint {} {}\n", program_name(), name, number + 1);

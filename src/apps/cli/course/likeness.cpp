@@ -15,7 +15,7 @@ namespace {
 constexpr double least_alike = 0.9;
 constexpr std::size_t fewest_tokens = 40;
 
-/// Smallest class in which statements that more than half of the submissions have are ignored.
+/// Minimum class size for ignoring statements that more than half of the submissions share.
 constexpr std::size_t class_size = 6;
 
 const std::set<std::string> keywords{

@@ -135,7 +135,7 @@ DrawnLayers::Picture DrawnLayers::rollout_of(const AttentionSite<float>& site) {
           is_chosen(block_) ? weights_of(PictureAxes::pairs, rollout_.product().view(), shape) : Tensor<float>()};
 }
 
-/// Returns each head's weights of the patches in the layer's map.
+/// Returns the attention weight of each patch, [heads, rows, columns], from the layer's maps.
 Tensor<float> DrawnLayers::map_weights(const AttentionSite<float>& site) const {
   const AttentionShape& shape = site.inputs.front().shape;
   std::vector<Tensor<float>> heads;

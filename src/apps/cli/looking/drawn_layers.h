@@ -43,7 +43,7 @@ class DrawnLayers {
   /// Weights to draw, and their meaning.
   struct Picture {
     PictureInfo info;
-    Tensor<float> weights;  ///< of the patches, or matrices
+    Tensor<float> weights;  ///< patch weights, or matrices
     std::string label{};
   };
 
@@ -65,8 +65,8 @@ class DrawnLayers {
   std::set<std::string> offered_;           ///< names that --show accepts
   std::optional<PictureInfo> named_after_;  ///< picture named in the title
   bool draws_queries_ = false;              ///< a drawn picture depends on the query
-  std::vector<std::string> parts_;          ///< what the columns of drawn pictures are: "head", "group"
-  Index most_parts_ = 0;                    ///< of a layer, unless heads are chosen
+  std::vector<std::string> parts_;          ///< meanings of the columns of drawn pictures: "head", "group"
+  Index most_parts_ = 0;                    ///< maximum per layer, unless heads are chosen
 };
 
 }  // namespace heed::cli

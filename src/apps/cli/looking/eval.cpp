@@ -84,7 +84,7 @@ int eval_linear(const EvalArguments& a) {
   return ok;
 }
 
-/// Returns `count` images of each class, the first ones of a permutation drawn by the seed.
+/// Returns `count` images of each class, the first ones of a permutation determined by the seed.
 std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& images, Index count, Index seed) {
   std::vector<std::vector<Index>> of_classes(set.class_names().size());
   for (const Index image : images) of_classes[static_cast<std::size_t>(set.label(image))].push_back(image);

@@ -200,8 +200,8 @@ int bench_model(const BenchArguments& given) {
   require(a.mode != "write" || (x.train.dtype == "f32" && a.batch <= 1),
           "bench: --mode write writes one sequence in float32; expected train.dtype = \"f32\" and no --batch");
   const Baseline baseline(a.compare);
-  require(!baseline.holds_shares(), "bench: {} has shares of kernels; expected an earlier --json output of a model",
-          a.compare);
+  require(!baseline.holds_shares(),
+          "bench: {} holds measurements of kernels; expected --json output of bench with a model", a.compare);
   const Index batch = a.mode == "write" ? 1 : a.batch > 0 ? a.batch : x.train.batch;
   Measured result = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
   const Json json = model_json(a, batch, result);

@@ -96,7 +96,7 @@ struct ThreadTimes {
 
   /// Returns the time outside parallel loops.
   double serial() const { return wall - open; }
-  /// Returns the percentage of all threads' time.
+  /// Returns `ms`, summed over threads, as a percentage of the total time of all threads.
   double share(double ms) const { return 100 * ms / (threads * wall); }
 };
 

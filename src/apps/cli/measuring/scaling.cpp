@@ -299,8 +299,9 @@ void add_scaling(Command program) {
   command.option("--max-memory", &a.max_megabytes, "default: 2048", {.value = "MB", .range = sizes});
   command.option("--fit-from", &a.fit_from, "fit exponents to sizes of at least N tokens; default: all sizes",
                  {.value = "N", .range = sizes});
-  command.option("--time-below", &a.time_below, "bound for exponents of time", {.positive = true});
-  command.option("--memory-below", &a.memory_below, "bound for exponents of memory", {.positive = true});
+  command.option("--time-below", &a.time_below, "upper bound of the fitted exponents of time", {.positive = true});
+  command.option("--memory-below", &a.memory_below, "upper bound of the fitted exponents of memory",
+                 {.positive = true});
   command.option("-o,--output", &a.output, "also write the results to a file", {.value = "FILE.csv"});
   command.option("--draw", &a.drawing, "also draw the results of all mechanisms in one page", {.value = "FILE.svg"});
   command.footer(scaling_help);

@@ -72,7 +72,7 @@ const Probe knn_probe{
     .contract =
         "IN   train [n,D], train_labels [n] (I64), test [m,D]\n"
         "OUT  scores [m,C], prediction [m] (I64): the first largest score; C is the largest label plus one\n"
-        "A class scores the sum of exp(cosine / temperature) over its rows among the k nearest training rows.",
+        "The score of a class is the sum of exp(cosine / temperature) over its rows among the k nearest training rows.",
     .run = {probe_knn<float>, probe_knn<double>},
 };
 

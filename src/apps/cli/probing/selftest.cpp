@@ -22,7 +22,7 @@ namespace {
 class Workplace {
  public:
   Workplace() : path_((parent() / "heed-selftest-XXXXXX").string()) {
-    require(mkdtemp(path_.data()) != nullptr, "{}: the directory cannot be created; set TMPDIR to another place",
+    require(mkdtemp(path_.data()) != nullptr, "{}: the directory cannot be created; set TMPDIR to another directory",
             path_);
     prepare_selftest(path_);
   }
@@ -64,7 +64,7 @@ int list_parts() {
   return ok;
 }
 
-/// Computes the parts' hashes, with a line for each on stderr, and writes them to a file.
+/// Computes the hashes of the parts and writes them to a file; prints a line per part on stderr.
 int write_hashes(const SelftestArguments& a) {
   const Workplace place;
   SelftestHashes hashes;
@@ -76,7 +76,7 @@ int write_hashes(const SelftestArguments& a) {
   return ok;
 }
 
-/// Compares the parts' hashes with the expected ones, with a line for each on stderr.
+/// Compares the hashes of the parts with the expected ones; prints a line per part on stderr.
 int compare(const SelftestArguments& a) {
   const Workplace place;
   SelftestHashes expected = a.against.empty() ? expected_hashes() : parse_hashes(read_file(a.against), a.against);

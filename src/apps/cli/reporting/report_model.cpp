@@ -131,7 +131,7 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   return json;
 }
 
-/// Returns maps for the first of these images, within the size limit: a list of {answer_json..., "maps"}.
+/// Returns maps of the leading images, as many as the size limit allows: a list of {answer_json..., "maps"}.
 Json mapped_images(const Study& study, const std::vector<Answer>& answers) {
   Json list = Json::list();
   std::size_t bytes = 0;

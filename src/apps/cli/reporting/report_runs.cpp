@@ -58,8 +58,8 @@ Json curves_json(const std::vector<ComparedArm>& arms) {
   return curves;
 }
 
-/// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps, K the
-/// smallest number for at most 400 points; "epoch" is where they end. Null without logged steps or a complete epoch.
+/// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps, with
+/// the smallest K for at most 400 points; "epoch" is where they end. Null without logged steps or a complete epoch.
 Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;
@@ -119,7 +119,7 @@ Json runs_json(const std::vector<ComparedArm>& arms) {
   json["figure_names"] = names.json();
   std::vector<std::string> arm_names;
   for (const ComparedArm& arm : arms) arm_names.push_back(arm.name);
-  Table styles;  // of the arms' lines
+  Table styles;  // line styles of the arms
   styles.data({"colour", "marker", "dashes"});
   for (const auto& [colour, dashes] : line_styles(arm_names))
     styles.add(

@@ -58,7 +58,7 @@ struct CommandOutline {
 /// Result of parsing a command line, and completions of its options.
 struct CommandChoices {
   std::function<int()> chosen;                                ///< action of the selected command
-  std::map<const void*, std::vector<std::string>> offered{};  ///< values for an option's completion
+  std::map<const void*, std::vector<std::string>> offered{};  ///< completion values of each option
 };
 
 /// A command with its options and, possibly, subcommands, one of which is then required.

@@ -25,7 +25,7 @@ void add_completion(Command program, const CommandLine& line);
 /// Name by which the program was called, for hints that can be pasted.
 std::string& program_name();
 
-/// Prints the warnings so far (base/warnings.h) on stderr: before a training, or after another command succeeds. Errors
+/// Prints the warnings so far (base/warnings.h) on stderr: before training, or after another command succeeds. Errors
 /// are printed as a single line without them.
 void print_warnings();
 
@@ -37,8 +37,8 @@ int report_error(std::string what, int status = bad_input);
 void add_sets(Command command, std::vector<std::string>& sets, const std::string& meaning,
               const std::vector<std::string>& offered = {});
 
-/// Returns words for shell completion: keys of an experiment file for --set, "optim.lr=", and, for keys with fixed
-/// values, "optim.name=sgd"; the values of a key; and the mechanisms.
+/// Return words for shell completion: arguments of --set, such as "optim.lr=" and, for keys with fixed values,
+/// "optim.name=sgd"; the fixed values of a key; and the mechanisms.
 std::vector<std::string> config_keys();
 std::vector<std::string> config_values(const std::string& key);
 std::vector<std::string> mechanism_names();

@@ -1,6 +1,7 @@
 #include "table.h"
 
 #include "heed/base/printable.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -122,7 +123,8 @@ void print_profile(const Profile& profile, Index steps) {
   for (const Profile::Row& row : operations)
     table.add({row.operation, row.forward * per_step, row.backward * per_step,
                100 * row.total() / std::max(sum.total(), 1e-12)});
-  std::cout << "\ntime of a training step by operation, summed over threads\n\n";
+  std::cout << fmt::format("\ntime of a training step by operation, summed over threads; mean of {}\n\n",
+                           counted(steps, "step"));
   table.print(std::cout);
 }
 

@@ -59,7 +59,7 @@ ModelOfTensors automatic_model(const std::string& weights, const std::vector<std
 
 namespace {
 
-/// Warns of images that are normalised as MNIST's because `source` says nothing else.
+/// Warns that images are normalised as MNIST's because `source` has no data.mean.
 void warn_of_normalisation(const std::string& source, const char* remedy) {
   warn(fmt::format("{}: gives no data.mean, so images are normalised as MNIST's; {}", source, remedy));
 }

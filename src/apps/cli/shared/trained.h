@@ -24,7 +24,7 @@ struct ModelChoice {
   const std::string& source() const { return run.empty() ? weights : run; }
 };
 
-/// Returns the model inferred from a weights file for --model auto, and warns of undetermined keys. `sets` may give
+/// Returns the model inferred from a weights file for --model auto, and warns about undetermined keys. `sets` may give
 /// model.heads.
 ModelOfTensors automatic_model(const std::string& weights, const std::vector<std::string>& sets);
 

@@ -354,7 +354,7 @@ Experiment experiment_of(const TrainArguments& a) {
   return load_experiment(file, own.sets);
 }
 
-/// Warns of keys for given weights, which have no effect without --init.
+/// Warns about keys that have no effect without --init.
 void warn_of_init_keys(const TrainConfig& train) {
   const auto say = [](const char* key, const auto& value, const auto& usual) {
     if (value != usual) warn(fmt::format("train.{} = {} has no effect; it needs --init", key, value));
@@ -365,8 +365,8 @@ void warn_of_init_keys(const TrainConfig& train) {
   say("init_positions", train.init_positions, usual.init_positions);
 }
 
-/// Prints settings to change after a training without success. With `derived`, mean and deviation already are
-/// those of the images.
+/// Prints settings to change after unsuccessful training. With `derived`, mean and deviation already are those of the
+/// images.
 void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress, bool derived) {
   std::string text = fmt::format(
       "\n{}\nto try:\n  optim.lr             a rate other than {:.6g}; {} lr {}/config.toml suggests one\n  "

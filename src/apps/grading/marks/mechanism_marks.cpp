@@ -308,10 +308,10 @@ class Marker {
                  contractions = forward ? cost.forward_contractions : cost.backward_contractions;
     const Index most = static_cast<Index>(task_.slack * static_cast<double>(total(all)));
     if (!mark.says.empty() || (executed <= most && 2 * executed >= total(contractions))) return;
-    say(mark, executed > most ? fmt::format("it executes {} operations where {}; expected at most {}", executed,
-                                            sizes_text(c), most)
-                              : fmt::format("it executes {} operations where {}: too few to compute the result",
-                                            executed, sizes_text(c)));
+    say(mark,
+        executed > most
+            ? fmt::format("it executes {} operations for {}; expected at most {}", executed, sizes_text(c), most)
+            : fmt::format("it executes {} operations for {}: too few to compute the result", executed, sizes_text(c)));
   }
 
   static AttentionShape shape_of(const Mechanism& mechanism, const AttentionCaseShape& s) {

@@ -79,7 +79,8 @@ def refused(source):
 /// Start of the message that contains the result of refused(), up to a colon.
 constexpr std::string_view uses = "it uses ";
 
-/// Calls the student's function for each of the arguments; texts: point, arguments, the student's file, calls.py.
+/// Program that calls the student's function for each of the arguments. Its inputs: point, arguments, the student's
+/// file, calls.py.
 constexpr const char* call_program = R"(
 def module(name, source):
     made = types.ModuleType(name)
@@ -117,8 +118,8 @@ except BaseException as error:
 give(1, answer)
 )";
 
-/// Draws the arguments of several calls, or judges the results up to the first wrong one; texts: "draw", seed, point,
-/// judge.py; or "judge", arguments, point, judge.py, results.
+/// Program that draws the arguments of several calls, or judges the results up to the first wrong one. Its inputs:
+/// "draw", seed, point, judge.py; or "judge", arguments, point, judge.py, results.
 constexpr const char* judge_program = R"(
 import math, random
 def looks(pairs):
@@ -154,7 +155,7 @@ except BaseException as error:
 give(1, answer)
 )";
 
-/// Returns a program's answer to texts. Throws Error with its message, or with the way in which it ended.
+/// Returns a program's answer to its inputs. Throws Error with its message, or with how it ended.
 std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds,
                     std::set<std::string>* refused = nullptr) {
   const PrivateDirectory place;

@@ -26,8 +26,8 @@ class SyscallFilter {
   /// the file that reports forbidden calls, to be sent to the process that answers them, or -1. Allocates nothing.
   bool install(int& listener);
 
-  /// Reads a call from the listener, and makes it fail. Returns its kind, such as "socket"; null for the first execve,
-  /// which continues, and for a caller that has ended.
+  /// Reads a call from the listener and denies it, except for the first execve. Returns the call's kind, such as
+  /// "socket"; null for the first execve, and for a caller that has ended.
   const char* answer(int listener);
 
  private:

@@ -1,4 +1,4 @@
-// heed diff on files of tensors with planted differences, and on trained runs.
+// heed diff on tensor files with planted differences, and on trained runs.
 #include "heed/io/safetensors.h"
 #include "heed/train/runs/run.h"
 #include "support/cli.h"
@@ -170,15 +170,16 @@ BOOST_AUTO_TEST_CASE(runs) {
   run_until(3, x, *this / "a");
   run_until(3, x, *this / "again");
   const std::string same = output_of({"diff", *this / "a", *this / "again"});
-  check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 common values", "up to step 3",
-                        "last.safetensors, step 3", "equal: all "});
+  check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 common values",
+                        "up to step 3", "last.safetensors, step 3", "equal: all "});
   // A tolerance is relative: the last loss, above 2, differs by one part in ten thousand.
   const std::string metrics = *this / "again/metrics.csv", kept = read_file(metrics);
   const std::size_t at = kept.find("step,1,3,") + 9, end = kept.find(',', at);
   const double loss = std::stod(kept.substr(at, end - at));
   BOOST_TEST(loss > 2);
   write_file(metrics, kept.substr(0, at) + fmt::format("{}", loss * 1.0001) + kept.substr(end));
-  check_contains(output_of({"diff", *this / "a", *this / "again", "--tolerance", "1.5e-4"}), {"metrics: all 9 common values"});
+  check_contains(output_of({"diff", *this / "a", *this / "again", "--tolerance", "1.5e-4"}),
+                 {"metrics: all 9 common values"});
   check_contains(heed_with({"diff", *this / "a", *this / "again", "--tolerance", "0.5e-4"}).out,
                  {"metrics: step 3: loss is "});
   write_file(metrics, kept);
@@ -256,8 +257,9 @@ BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
   write_file(RunPaths(b).config(), config_toml(x));
   write_file(RunPaths(a).environment(), R"({"cpu": "one", "date": "2020", "threads": "1", "version": "v"})");
   write_file(RunPaths(b).environment(), R"({"cpu": "two", "date": "2021", "threads": "2", "version": "v"})");
-  check_contains(in_one_line(output_of({"diff", a, b})),
-                 {"setting A B environment.cpu one two optim.lr 0.001 0.5 train.seed 1 7 metrics: all 11 common values"});
+  check_contains(
+      in_one_line(output_of({"diff", a, b})),
+      {"setting A B environment.cpu one two optim.lr 0.001 0.5 train.seed 1 7 metrics: all 11 common values"});
 }
 
 // Tensors are compared in the order of A's data, or of B's if only B is a trace of heed probe.

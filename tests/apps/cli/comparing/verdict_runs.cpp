@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(every_figure_has_its_direction) {
   }
 }
 
-// Compared arms share seeds 2, 3 and 4; an arm that is only bounded keeps its own.
+// Compared arms share seeds 2, 3 and 4; an arm that is only compared with a bound keeps its own.
 BOOST_AUTO_TEST_CASE(seeds_of_all_compared_arms) {
   const auto arm = [&](const std::string& name, const std::vector<Index>& seeds, const std::string& value) {
     for (const Index seed : seeds) make(name, seed, value.c_str(), value.empty());

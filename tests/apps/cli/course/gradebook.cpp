@@ -156,7 +156,7 @@ BOOST_FIXTURE_TEST_CASE(due_dates_are_in_local_time, Class) {
                                                "\ncid,,0,0,5.5,0\n", "\ndan,0,,0,5.5,10\n", "\neve,,0,0,5.5,0\n"});
 }
 
-// The check of a single file gives the marks of heed grade.
+// heed lab check gives a single file the same marks as heed grade.
 BOOST_FIXTURE_TEST_CASE(a_check_gives_the_same_marks, Class) {
   const auto check = [&](const std::string& student) {
     return heed_with(

@@ -108,7 +108,7 @@ BOOST_FIXTURE_TEST_CASE(spectra_are_means_over_the_images_maps, Runs) {
     std::size_t row = 1;
     for (std::size_t block = 0; block < 2; ++block) {
       const Index n = maps[block].shape()[2];
-      const double within = mechanisms[block] == "adder" ? 1 : 0;  // times the identity, in the model's map
+      const double within = mechanisms[block] == "adder" ? 1 : 0;  // multiple of the identity in the model's map
       std::string ranks;
       for (const double identity : {0.0, 1.0}) {
         double ranks_of_heads = 0;

@@ -50,7 +50,7 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   const std::string before = predicted(run);
   check_contains(before, {"fox.png: fox "});
   const std::string accuracy = lines_of(output_of({"eval", run}))[1];
-  // Labels are matched by name; names that the run lacks are an error that lists both.
+  // Labels are matched by name; the error for an unknown name lists the classes of the data and of the model.
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/ant", data + "/" + split + "/zebra");
   BOOST_TEST(predicted(run) == before);
   check_refusal(

@@ -218,7 +218,7 @@ BOOST_FIXTURE_TEST_CASE(names_are_printed_without_control_characters, Trained) {
   }
 }
 
-// Class names, which are directory names, may contain them too; U+009B is also a control character.
+// Class names are directory names, so they may contain control sequences, too. U+009B is a control character.
 BOOST_FIXTURE_TEST_CASE(classes_are_printed_without_control_characters, OwnImages) {
   std::filesystem::rename(tree + "/dim", tree + "/dim\033[31m");
   std::filesystem::rename(tree + "/lit", tree + "/lit\xc2\x9b\x33\x31m");

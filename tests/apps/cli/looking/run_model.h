@@ -32,7 +32,7 @@ struct WorkshopImages {
   }
 };
 
-/// The Vision Transformer of a run, with its best weights or others.
+/// The Vision Transformer of a run, with its best weights or those of a given file.
 struct RunModel {
   Experiment x;
   VisionTransformer model;

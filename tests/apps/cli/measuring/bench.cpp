@@ -28,7 +28,7 @@ nlohmann::json json_of(Strings arguments) {
   return nlohmann::json::parse(run.out);
 }
 
-/// Checks positive rates within their spread.
+/// Checks that each rate is positive and within its spread.
 [[maybe_unused]] void check_rates(const nlohmann::json& entries) {
   BOOST_TEST(!entries.empty());
   for (const nlohmann::json& entry : entries) {
@@ -40,8 +40,8 @@ nlohmann::json json_of(Strings arguments) {
   }
 }
 
-/// Checks fractions of a limit: they exceed 1 only by the variation between two short measurements. A wrong unit would
-/// give a factor of a thousand.
+/// Checks that fractions of a limit have the right unit: they exceed 1 only by the variation between two short
+/// measurements, whereas a wrong unit gives a factor of a thousand.
 [[maybe_unused]] void check_fractions(const nlohmann::json& entries) {
   for (const nlohmann::json& entry : entries) {
     BOOST_TEST(number(entry, "fraction") > 0, entry.at("name"));
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(bad_shares_to_compare_with) {
   write_file(old, R"({"shares": [{"name": "x"}]})");
   check_refusal({"bench", "--compare", old}, {old, "not a measurement"});
   write_file(old, R"({"cpu": "a", "shares": []})");
-  check_refusal({"bench", "models/vit-micro.toml", "--compare", old}, {old, "has shares of kernels"});
+  check_refusal({"bench", "models/vit-micro.toml", "--compare", old}, {old, "holds measurements of kernels"});
   check_refusal({"bench", "--shares", "--json"}, {"--shares prints JSON of kernels"});
 }
 

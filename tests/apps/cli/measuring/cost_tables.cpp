@@ -45,7 +45,7 @@ double read(const std::string& text) {
   return prefix == prefixes.end() ? number : number * prefix->second;
 }
 
-/// Checks a number of four digits, of which the last is rounded: an error of up to 0.5 in at least 1000.
+/// Checks a number rounded to four digits: an error of at most 0.5 in a value of at least 1000.
 void check_digits(const std::string& text, double expected, const std::string& what) {
   BOOST_TEST(std::abs(read(text) - expected) <= 5.1e-4 * std::abs(expected),
              what << ": " << text << ", expected " << expected);
@@ -351,7 +351,7 @@ BOOST_AUTO_TEST_CASE(predicted_times_are_compared) {
   BOOST_TEST(csv.at(1) == fmt::format("{},16,{:.2f},{:.2f}", micro, rate(small, 16, true), rate(small, 16, false)));
 }
 
-// Each of several models has the figures that it has alone, in every form, with options in any order.
+// Each of several models has the same figures as alone, in every form, with options in any order.
 BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
   using Words = std::vector<std::string>;
   const auto joined = [](Words a, const Words& b) {

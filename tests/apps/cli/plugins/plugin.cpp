@@ -115,6 +115,25 @@ BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
   check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra "});  // a second load has no effect
 }
 
+// heed sweep starts heed again for each cell.
+BOOST_AUTO_TEST_CASE(programs_that_it_starts_have_all_plugins) {
+  const Hydra& hydra = Hydra::once();
+  const Workshop workshop;
+  std::string renamed = read_file(hydra.plugin);
+  for (const auto& [from, to] : {std::pair{"hydra", "other"}, std::pair{"wrong", "alias"}}) {
+    const auto alone = [](const char* name) { return std::string(1, '\0') + name + std::string(1, '\0'); };
+    renamed = replaced(std::move(renamed), alone(from), alone(to));
+  }
+  const std::string other = workshop / "other.so", file = workshop / "both.toml";
+  write_file(other, renamed);
+  write_file(file, fmt::format("base = \"{}\"\nseeds = 1\n[train]\nepochs = 1\n[arms.hydra]\nattention.mechanism = "
+                               "\"hydra\"\n[arms.other]\nattention.mechanism = \"other\"\n",
+                               write_experiment(workshop, workshop.experiment())));
+  const Variable plugins("HEED_PLUGINS", hydra.plugin);
+  const Finished sweep = heed_with({"sweep", file, "--out", workshop / "cells", "--plugin", other});
+  BOOST_TEST(sweep.status == 0, sweep.err);
+}
+
 BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
   const std::string plugin = Hydra::once().plugin;
   const Finished run = heed_with({"gradcheck", "wrong", "--explain", "--plugin", plugin});

@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_run_in_one_page) {
   BOOST_TEST(recorded.at("steps").at("loss").items().size() == 21u);
   BOOST_TEST(recorded.at("steps").at("epoch").items()[6].number() == 1);
 
-  // Every value of epoch rows in metrics.csv and gradients.csv is in a curve.
+  // Each value in the epoch rows of metrics.csv and gradients.csv is in a curve.
   const char* columns[] = {"loss", "accuracy", "lr", "images_per_s"};
   std::map<std::string, std::vector<double>> curves;
   for (const Json& curve : data.at("curves").items())

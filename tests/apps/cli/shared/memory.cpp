@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(what_needs_no_blas_works_without_memory_for_it) {
   }
 }
 
-// Memory grows from too little for the program's threads until the program works ten times in a row.
+// The memory limit grows from too little for the program's threads until the program succeeds ten times in a row.
 BOOST_AUTO_TEST_CASE(what_needs_blas_says_that_memory_is_lacking) {
   int refused = 0, granted = 0;
   for (int kilobytes = 70'000; kilobytes < 400'000 && granted < 10; kilobytes += 2'000) {

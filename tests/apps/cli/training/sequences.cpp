@@ -197,7 +197,7 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
       if (y < 3) BOOST_TEST(at(half, 14 + y, x) == whole);
       changed += at(half, 14 + y, x) != whole;
     }
-  BOOST_TEST(changed > 14);  // of 56 pixels drawn by an almost untrained model
+  BOOST_TEST(changed > 14);  // out of 56 pixels, drawn by an almost untrained model
   BOOST_TEST(completed("0.5", "1").pixels == half.pixels);
   BOOST_TEST(completed("0.5", "2").pixels != half.pixels);
   const Image all = completed("1", "1");
@@ -333,7 +333,7 @@ BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_by_name, SmallText) {
   refused({"model.vocab=300"}, {"vocab = 300", "256"});
   refused({"data.stride=17"}, {"stride = 17", "16"});
   refused({"data.windows=7"}, {"[data] windows = 7; expected at least 8, one batch"});
-  refused({"data.windows=473", "data.shuffle=false"}, {"[data] windows = 473", "at most 472"});  // of 7560 bytes
+  refused({"data.windows=473", "data.shuffle=false"}, {"[data] windows = 473", "at most 472"});  // training: 7560 bytes
   refused({"data.path=" + path("nothing")}, {path("nothing"), "the file does not exist", "datasets/fetch.sh bible"});
   refused({"data.limit=10"}, {"9 of 10 bytes", "17"});
   write_file(path("empty"), "");

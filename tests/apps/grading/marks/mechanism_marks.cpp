@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(gradients_have_a_name_and_a_shape) {
   BOOST_TEST(!all[1].right);
 }
 
-// The error bound of an output is 1e-6 of the element.
+// An output element may have a relative error of 1e-6.
 BOOST_AUTO_TEST_CASE(an_output_is_compared_with_the_reference) {
   const Tensor<double> right = output;
   const auto at = std::ranges::max_element(right, {}, [](double x) { return std::abs(x); }) - right.begin();
@@ -215,10 +215,10 @@ BOOST_AUTO_TEST_CASE(operations_are_neither_wasted_nor_left_out) {
     BOOST_TEST(with_operations(most) == "right");
     BOOST_TEST(
         with_operations(most + 1) ==
-        fmt::format("it executes {} operations where B = 2, H = 3, N = 5, M = 3, d = 4, e = 4; expected at most {}",
+        fmt::format("it executes {} operations for B = 2, H = 3, N = 5, M = 3, d = 4, e = 4; expected at most {}",
                     most + 1, most));
     BOOST_TEST(with_operations(least) == "right");
-    check_start(with_operations(least - 1), fmt::format("it executes {} operations where ", least - 1));
+    check_start(with_operations(least - 1), fmt::format("it executes {} operations for ", least - 1));
     costs[pass] = right;
   }
 }
@@ -252,7 +252,7 @@ BOOST_AUTO_TEST_CASE(without_a_reference_differences_are_the_measure) {
   BOOST_TEST(says("gradient v") == "right");
 }
 
-// The five kinds of shapes of every seed: N > d and N < d in a grid, a class token, and N and M different both ways.
+// The five kinds of shapes of every seed: N > d and N < d in a grid, a class token, N > M and N < M.
 BOOST_AUTO_TEST_CASE(hidden_shapes_cover_all_kinds) {
   std::set<std::uint64_t> seeds;
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {

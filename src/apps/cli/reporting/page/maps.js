@@ -104,7 +104,7 @@ class Looking {
     const marks = () => (query < 0 ? [] : ["mark under", "mark"].map((name) =>
       makeSvg("rect", {class: name, x: column, y: row, width: 1, height: 1})));
     this.marks.replaceChildren(...marks());
-    this.said.textContent = !this.choosable ? "The maps are of channels: there is no patch to choose."
+    this.said.textContent = !this.choosable ? "These maps are between channels: there is no patch to choose."
       : query < 0 ? `Shown: the ${this.whole}. Click a patch to see where it looks.`
       : `Shown: the patch in row ${row + 1}, column ${column + 1}.`;
     this.back.hidden = query < 0;
