@@ -57,7 +57,7 @@ trap 'rm -rf -- "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
 
 # The build is copied with its times, so that make compiles little.
-for part in Makefile mk heed.pc.in README.md CONTRIBUTING.md CHANGELOG.md LICENSE examples include src tests models experiments docs datasets; do
+for part in $(git ls-files | cut -d/ -f1 | sort -u); do
   rm -rf -- "${tree:?}/$part"
   cp -a "$part" "$tree"
 done
