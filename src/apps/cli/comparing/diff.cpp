@@ -51,11 +51,10 @@ constexpr const char* diff_help =
     "A and B are runs, whose last checkpoints are compared, or safetensors files: checkpoints, results of heed probe, "
     "or tensors dumped by another program. For two runs, settings and metrics are compared, too.\n\n"
     "Tensors are compared in the order of A's data, which is the order of computation in files written by heed; if "
-    "only B is "
-    "a trace of heed probe, in the order of B's data. The relative difference of two elements is |a - b| / max(|a|, "
-    "|b|, 1e-3 of the tensor's largest element), in double; ulps are units in the last place of the coarser of the "
-    "two number types. The first tensor that differs by more than rounding is described as by heed gradcheck, with A "
-    "taken as correct.\n\n"
+    "only B is a trace of heed probe, in the order of B's data. The relative difference of two elements is |a - b| / "
+    "max(|a|, |b|, 1e-3 of the tensor's largest element), in double; ulps are units in the last place of the coarser "
+    "of the two number types. The first tensor that differs by more than rounding is described as by heed gradcheck, "
+    "with A taken as correct.\n\n"
     "Exit status: 0 equal within the tolerance, 1 different, 2 bad input.\n\n"
     "  heed diff runs/one runs/another --tolerance 1e-6";
 

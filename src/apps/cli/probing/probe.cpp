@@ -274,8 +274,7 @@ const Probe attention_probe{
         "their shapes; map [B,H,N,M] if the mechanism has one ([B,H,D,D] between channels).\n"
         "B images, H heads, N queries, M keys, D and E channels. Sizes such as a rank are read from the tensors. "
         "--grid HxW says that the N tokens are H x W patches; if N = H W + 1, the first is a class token. --set takes "
-        "the "
-        "mechanism's options, mode=train or eval (default), and, without --grid, cls=true or false for a class "
+        "the mechanism's options, mode=train or eval (default), and, without --grid, cls=true or false for a class "
         "token.\n\n"
         "  heed probe attention --mechanism softmax in.safetensors out.safetensors",
     .run = {probe_attention<float>, probe_attention<double>},
