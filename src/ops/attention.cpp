@@ -108,15 +108,18 @@ struct AttentionWork {
   }
 
  private:
-  /// Returns the gradients of q, k and v, and sets their common update. Operands in one tensor share one gradient; an
-  /// unwanted gradient is written to unused memory.
+  /// Returns the gradients of q, k and v, and sets their common update. Operands in one tensor share one gradient, to
+  /// which each is added if they overlap; an unwanted gradient is written to unused memory.
   std::array<T*, 3> operand_gradients(Tape<T>& tape, Update& update) const {
     const auto& qkv = of.qkv;
     std::array<typename Tape<T>::Target, 3> targets;
     for (std::size_t i = 0; i < 3; ++i) {
       if (!qkv[i]) continue;
-      for (std::size_t j = 0; j < i && !targets[i]; ++j)
-        if (qkv[j] && qkv[j].data() == qkv[i].data()) targets[i] = targets[j];
+      for (std::size_t j = 0; j < i; ++j) {
+        if (!qkv[j] || qkv[j].data() != qkv[i].data()) continue;
+        targets[i] = targets[j];
+        if (of.places[j].offset == of.places[i].offset) update = Update::accumulate;
+      }
       if (!targets[i]) targets[i] = tape.target(qkv[i]);
       if (!targets[i]) targets[i] = {tape.memory(qkv[i].size()), Update::assign};
       if (targets[i].update == Update::accumulate) update = Update::accumulate;
@@ -313,7 +316,14 @@ Var<T> attention(const Mechanism& mechanism, Var<T> q, Var<T> k, Var<T> v, Atten
   require(!k || (k.shape()[2] == vs[2]), "[{}] k has {} tokens, v has {}; they must match", mechanism.name(),
           k ? k.shape()[2] : 0, vs[2]);
   mechanism.check(shape);
-  const Index key_heads = mechanism.layout(shape.heads * vs[3], shape.heads).key_heads;
+  const AttentionLayout layout = mechanism.layout(shape.heads * vs[3], shape.heads);
+  const std::array<Index, 2> channels{layout.query_width > 0 ? shape.width : 0, layout.key_channels(shape.width)};
+  for (std::size_t i = 0; i < 2; ++i) {
+    const Index given = work.of.qkv[i] ? work.of.qkv[i].shape()[3] : 0;
+    require(given == channels[i], "[{}] {} has {} channels; expected {} (0: omitted)", mechanism.name(), "qk"[i], given,
+            channels[i]);
+  }
+  const Index key_heads = layout.key_heads;
   require(vs[1] == key_heads && (!k || k.shape()[1] == key_heads),
           "[{}] k has {} heads, v has {}; expected {} beside {} of q", mechanism.name(), k ? k.shape()[1] : 0, vs[1],
           key_heads, shape.heads);

@@ -1,7 +1,13 @@
 // A layer passes independent heads to the mechanism one by one if they are large, otherwise all at once.
 #include "support/mechanism.h"
 
+#include "heed/ops/attention.h"
+#include "heed/ops/elementary/shapes.h"
+
 #include <boost/test/unit_test.hpp>
+
+#include <cmath>
+#include <deque>
 
 using namespace heed;
 
@@ -60,6 +66,64 @@ BOOST_AUTO_TEST_CASE(independent_heads_are_computed_alone_or_together) {
       ++checked;
     }
   BOOST_TEST(checked >= 20);
+}
+
+// The gradient of a tensor that is q, k and v is the sum of theirs: the same as of three copies of the tensor. The sums
+// are rounded in another order.
+BOOST_AUTO_TEST_CASE(one_tensor_as_several_operands) {
+  int checked = 0;
+  for (const MechanismEntry& entry : mechanisms())
+    for (const OptionValues& options : entry.variants()) {
+      const auto mechanism = make_mechanism(entry.name, options);
+      AttentionShape shape = grid_of(6);
+      shape.heads = 2, shape.queries = shape.keys = 36, shape.width = shape.value_width = 4;
+      const AttentionLayout layout = mechanism->layout(8, 2);
+      if (layout.heads != 2 || layout.key_heads != 2 || layout.query_width + layout.key_width == 0) continue;
+      if (layout.key_width > 0 && layout.key_channels(4) != 4) continue;
+      mechanism->check(shape);
+      const Tensor<double> x = random_tensor({2, 2, 36, 4}, 1), dout = random_tensor({2, 2, 36, 4}, 2);
+      const auto gradient = [&](bool copied) {
+        Tape<double> tape;
+        std::deque<Tensor<double>> own;
+        std::vector<Var<double>> parameters;
+        for (const ParameterSpec& spec : mechanism->parameters(shape)) {
+          fill_initial(spec.initial, RandomStream(3).derive(spec.name), own.emplace_back(spec.shape).view());
+          parameters.push_back(tape.constant(std::as_const(own.back()).view()));
+        }
+        const Var<double> all = tape.input(x.view());
+        const auto operand = [&](bool used) { return !used ? Var<double>() : copied ? reshape(all, x.shape()) : all; };
+        tape.backward(attention<double>(*mechanism, operand(layout.query_width > 0), operand(layout.key_width > 0),
+                                        operand(true), shape, parameters),
+                      dout.view());
+        const View<const double> dx = tape.gradient(all);
+        return std::vector<double>(dx.begin(), dx.end());
+      };
+      const std::vector<double> once = gradient(false), apart = gradient(true);
+      for (std::size_t i = 0; i < once.size(); ++i)
+        BOOST_TEST(std::abs(once[i] - apart[i]) <= 1e-12 * (1 + std::abs(apart[i])), entry.name << " " << i);
+      ++checked;
+    }
+  BOOST_TEST(checked >= 30);
+}
+
+BOOST_AUTO_TEST_CASE(operands_that_do_not_fit) {
+  const Tensor<float> four(Shape{1, 2, 8, 4}), two(Shape{1, 2, 8, 2});
+  Tape<float> tape;
+  const Var<float> x = tape.input(four.view()), narrow = tape.input(two.view());
+  const auto refused = [&](const char* name, Var<float> q, Var<float> k) {
+    try {
+      const MechanismEntry& entry = find_mechanism(name);
+      attention(*make_mechanism(name, entry.variants().front()), q, k, x);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  BOOST_TEST(refused("softmax", x, x) == "");
+  BOOST_TEST(refused("softmax", x, narrow) == "[softmax] k has 2 channels; expected 4 (0: omitted)");
+  BOOST_TEST(refused("softmax", x, {}) == "[softmax] k has 0 channels; expected 4 (0: omitted)");
+  BOOST_TEST(refused("softmax", {}, x) == "[softmax] q has 0 channels; expected 4 (0: omitted)");
+  BOOST_TEST(refused("reformer", x, x) == "[reformer] k has 4 channels; expected 0 (0: omitted)");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

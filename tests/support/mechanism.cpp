@@ -77,8 +77,9 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
   std::map<std::string, Var<T>> vars;
   std::vector<Var<T>> own;
   std::vector<View<const T>> own_values;
-  for (const char* operand : {"q", "k", "v"})
-    if (x.contains(operand)) vars[operand] = tape.input(x.at(operand).view());
+  const AttentionLayout layout = mechanism->layout(shape.heads * shape.value_width, shape.heads);
+  for (const RowPart& part : projection_parts(layout))
+    if (x.contains(part.name)) vars[part.name] = tape.input(x.at(part.name).view());
   for (const ParameterSpec& spec : mechanism->parameters(shape)) {
     own_values.push_back(std::as_const(x.at(spec.name)).view());
     own.push_back(spec.trainable ? tape.input(own_values.back()) : tape.constant(own_values.back()));

@@ -67,6 +67,8 @@ struct AttentionLayout {
   Index key_heads = heads;                                ///< number of key and value heads; query heads may share them
 
   Index total() const { return heads * query_width + key_heads * (key_width + value_width); }
+  /// Returns the channels per head of keys for queries with `width` channels, which may differ from query_width.
+  Index key_channels(Index width) const { return key_width > 0 && key_width == query_width ? width : key_width; }
 
   /// Returns `shape` with the sizes of attention between n tokens, or from n queries to m keys.
   AttentionShape among(Index n, const AttentionShape& shape) const { return among(n, n, shape); }

@@ -94,8 +94,7 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
   const Shape q_shape{vs[0], layout.heads, queries, width};
   require(q.size() == 0 || q.shape() == q_shape, "{}: tensor 'q' has shape {}; expected {}, since 'v' has {}",
           in.path(), q.shape(), q_shape, vs);
-  if (layout.key_width > 0)
-    k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_width == layout.query_width ? width : layout.key_width});
+  if (layout.key_width > 0) k = in.take<T>("k", Shape{vs[0], vs[1], vs[2], layout.key_channels(width)});
   const Tensor<T> dout = in.take_if_given<T>("grad_out", Shape{vs[0], heads, queries, vs[3]});
 
   AttentionShape shape{.heads = heads, .queries = queries, .keys = vs[2], .width = width, .value_width = vs[3]};
