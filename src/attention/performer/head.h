@@ -70,6 +70,9 @@ struct PerformerBlocks {
   /// the sums take m e. With Counted, a causal block is one query, so that blocks do not change the cost of the sums.
   Index rows() const { return !causal ? 128 : std::is_same_v<T, Counted> ? 1 : 64; }
 
+  /// Returns the number of blocks of keys.
+  Index of_keys() const { return (keys + rows() - 1) / rows(); }
+
   std::vector<PerformerBlock> forward() const {
     std::vector<PerformerBlock> list;
     for (Index first = 0; first < queries; first += rows()) {
@@ -193,6 +196,12 @@ struct PerformerFeatures {
     return product_counts(rows, m, d) + kernels::row_dots_counts(rows, d) + Counts{.mul = rows} +
            kernels::favor_maxima_counts(rows, m) + kernels::favor_features_counts(rows, m) +
            Counts{.add = N * (m - 1), .cmp = M - 1};
+  }
+  /// Returns the counts of recomputing the features from the saved indices of maxima.
+  Counts again_counts(Index N, Index M, Index d) const {
+    const Index rows = N + M;
+    return product_counts(rows, m, d) + kernels::row_dots_counts(rows, d) + Counts{.mul = rows + N} +
+           kernels::favor_features_counts(rows, m);
   }
   Counts undo_product_counts(Index rows, Index d) const {
     return product_counts(rows, d, m) + rows * Counts{.mul = 2 * d + 1, .add = d};

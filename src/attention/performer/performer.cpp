@@ -283,13 +283,15 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     cost.backward = kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1} + N * Counts{.add = m, .div = 1} +
                     kernels::row_dots_counts(N, m) + kernels::favor_features_backward_counts(N + seen, m) +
                     step_1().undo_product_counts(N + seen, d) + Counts{.add = 2 * N + seen, .cmp = seen};
-    add_performer_sums_counts(shape, features, causal, cost);
+    if (!keeps_features(shape)) cost.backward += step_1().again_counts(N, M, d);
+    add_performer_sums_counts(shape, features, causal, blocks<float>(shape).of_keys(), cost);
     const Counts omega = product_contractions(N + M, m, d);  // omega is not trained
     const Counts products = product_contractions(N + M, m, e) + Counts{.mul = N * m, .add = (N + M) * m};
     cost.forward_contractions = omega + products;
-    cost.backward_contractions = omega + 2 * products;
-    // |x|^2; the 1e-4 terms of values and denominators; sums of features.
-    cost.left_out = product_contractions((N + M) * d + N * (e + 1), 1, 1) + Counts{.add = -M * m};
+    cost.backward_contractions = omega + 2 * products;  // recomputing features is not counted
+    // |x|^2; the 1e-4 terms of values and denominators; rescaled sums; sums of features.
+    const Index rescaled = (blocks<float>(shape).of_keys() - 1) * m * e;
+    cost.left_out = product_contractions((N + M) * d + N * (e + 1) + rescaled, 1, 1) + Counts{.add = -M * m};
     cost.bounded = causal;
     cost.attention_exp = cost.forward.exp;
     return shape.heads * cost;

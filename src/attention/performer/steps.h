@@ -180,18 +180,22 @@ struct PerformerSteps {
 };
 
 /// Adds the costs of steps 2 and 3 and their backward passes. Causal costs are per query: each except the first reads
-/// the sums; each with a key at its position computes that pair, and adds the key to the sums for the next query.
-inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool causal, Cost& cost) {
+/// the sums; each with a key at its position computes that pair, and adds the key to the sums for the next query. Each
+/// of the other `blocks` of keys except the first rescales the sums over the earlier keys.
+inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool causal, Index blocks, Cost& cost) {
   const auto [N, M, d, e] = shape.sizes();
   const auto keys = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, false}; };
   const auto queries = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, true}; };
   const Counts read = kernels::row_dots_counts(1, m) + Counts{.mul = 1, .add = 1};
+  const Counts one_decay{.add = 1, .exp = 1};
   if (!causal) {
-    cost.forward += keys(M).assign() + queries(N).values(false) + N * read;
-    cost.backward += queries(N).features(false) + queries(N).assign() + keys(M).values(false) + keys(M).features(false);
+    const bool decays = blocks > 1;
+    cost.forward +=
+        keys(M).assign() + queries(N).values(false) + N * read + (blocks - 1) * (one_decay + Counts{.mul = m * e + m});
+    cost.backward += queries(N).features(false) + queries(N).assign() + keys(M).values(decays) +
+                     keys(M).features(decays) + decays * M * one_decay;
     return;
   }
-  const Counts one_decay{.add = 1, .exp = 1};
   const Index pairs = keys_seen(causal, M, N), added = std::min(M, N - 1);
   const Counts make_pair = product_counts(1, 1, m) + one_decay + Counts{.mul = 2, .add = 1};
   Counts add_all_keys = added * one_decay, add_all_queries = (N - 1) * one_decay;

@@ -1,6 +1,8 @@
 // Performer compared with its definition, pair by pair, over several blocks of queries. tests/checks/cases.cpp checks
 // gradients, costs and agreement of number types at small shapes for all mechanisms.
 #include "heed/base/random.h"
+#include "heed/checks/attention_case.h"
+#include "heed/checks/costcheck.h"
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -101,6 +103,12 @@ BOOST_AUTO_TEST_CASE(features_that_are_not_kept) {
     };
     check_same(of_head(both), run_mechanism<double>("performer", {}, of_head(x)), 1e-13, "a head alone");
   }
+}
+
+BOOST_AUTO_TEST_CASE(costs_of_features_that_are_not_kept) {
+  const auto mechanism = make_mechanism("performer", {{"features", "1800"}});
+  const auto c = attention_case("performer", *mechanism, {"", 1, 2, 150, 150, 4, 0, 0, false});
+  for (const CheckedCost& row : costcheck(*c)) BOOST_TEST(row.passed(), row.pass);
 }
 
 // Within a block and between blocks, features of keys may be exp(200) times those of all earlier keys, which vanish

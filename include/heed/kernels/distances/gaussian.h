@@ -162,7 +162,7 @@ struct GaussianBlock {
 };
 
 /// Operands of G v with G = gaussian(x, x): x [n, d], v [n, e]. G is symmetric, so only its blocks up to the diagonal
-/// are computed. If n <= 64, one block holds all of G, as the counts assume.
+/// are computed; if n <= 64, one block holds all of G.
 template <class T>
 struct GaussianProduct {
   Matrix<const T> x;
@@ -216,22 +216,29 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
 }
 
 /// Returns the cost with dx and dv assigned or, if `added`, that of a second product with the same G, which accumulates
-/// into dx and has no dv. Each product computes G, but the contractions count G and its gradient only for the first.
+/// into dx and has no dv. Each product computes G, but the contractions count G and its gradient only for the first,
+/// and all pairs of rows, not only those of the computed blocks.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
-  const Index pairs = n * n;
+  Index diagonal = 0;  // pairs of rows of the same block
+  for (Index first = 0; first < n; first += GaussianRows<float>::most) {
+    const Index rows = std::min(GaussianRows<float>::most, n - first);
+    diagonal += rows * rows;
+  }
+  const Index left = (n * n - diagonal) / 2, pairs = diagonal + left;
   const Cost G = gaussian_cost(n, n, d);
+  const Counts G_computed = gaussian_counts(pairs, d);
   Cost cost;
-  cost.forward = G.forward + product_counts(n, e, n);
-  cost.backward = G.forward + 2 * product_counts(n, n, e) + Counts{.add = pairs} +
-                  Counts{.mul = pairs * (d + 2), .add = 2 * pairs * d - (added ? 0 : n * d)} +
+  cost.forward = G_computed + product_counts(n, e, n);
+  cost.backward = G_computed + Counts{.mul = 2 * pairs * e, .add = pairs * (2 * e - 1)} +
+                  Counts{.mul = pairs * (d + 2), .add = (2 * diagonal + 3 * left - (added ? 0 : n)) * d} +
                   (added ? Counts{} : product_counts(n, e, n));
   cost.forward_contractions = product_contractions(n, e, n);
   cost.backward_contractions = (added ? 1 : 2) * product_contractions(n, e, n);
   if (added) {
-    cost.left_out = G.forward_contractions, cost.left_out.exp = G.attention_exp;
+    cost.left_out = G.forward_contractions, cost.left_out.exp = G_computed.exp;
     return cost;
   }
-  cost.attention_exp = G.attention_exp;
+  cost.attention_exp = G_computed.exp;
   cost.forward_contractions += G.forward_contractions;
   cost.backward_contractions += G.backward_contractions;
   return cost;
