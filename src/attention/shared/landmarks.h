@@ -37,7 +37,7 @@ struct LandmarkOptions {
     require(ratio >= 0, "[{}] ratio is {}; expected 1 or more", owner, ratio);
     if (sampling == Sampling::random || sampling == Sampling::first) {
       require(ratio == 0, "[{}] ratio is {}; sampling=random and sampling=first use landmarks instead", owner, ratio);
-      require(landmarks >= 1 && (landmarks <= tokens || shape.sequence()),
+      require(landmarks >= 1 && (landmarks <= tokens || (sampling == Sampling::first && shape.sequence())),
               "[{}] landmarks is {}; expected 1 to {}, the number of tokens", owner, landmarks, tokens);
       require(sampling == Sampling::first || shape.full_length(),
               "[{}] a sequence has {} tokens; expected {}, the full length, from which sampling=random draws landmarks",

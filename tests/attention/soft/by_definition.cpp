@@ -13,7 +13,7 @@ namespace {
 struct SoftCase {
   OptionValues options;
   Index height, width;  ///< size of the grid
-  bool class_token = false;
+  bool class_token = false, sequence = false;
 
   std::string get(const char* name, const char* fallback) const {
     const auto found = options.find(name);
@@ -49,15 +49,16 @@ SlowMatrix gaussian(const SlowMatrix& x, const SlowMatrix& y) {
 std::vector<std::vector<Index>> cells_of(const SoftCase& c) {
   std::vector<std::vector<Index>> cells;
   const Index ratio = c.number("ratio", "0"), landmarks = c.number("landmarks", "0");
-  if (c.get("dims", "2") == "1") {
+  if (c.get("dims", "2") == "1" && ratio > 0) {
     for (Index first = 0; first < c.height * c.width; first += ratio) {
       cells.emplace_back();
-      for (Index t = first; t < first + ratio; ++t) cells.back().push_back(t);
+      for (Index t = first; t < std::min(first + ratio, c.height * c.width); ++t) cells.back().push_back(t);
     }
     return cells;
   }
   const Index side = std::lround(std::sqrt(static_cast<double>(landmarks)));
-  const Index rows = ratio > 0 ? c.height / ratio : side, columns = ratio > 0 ? c.width / ratio : side;
+  const Index rows = ratio > 0 ? c.height / ratio : c.sequence ? 1 : side;
+  const Index columns = ratio > 0 ? c.width / ratio : c.sequence ? landmarks : side;
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; ++j) {
       cells.emplace_back();
@@ -233,10 +234,20 @@ BOOST_AUTO_TEST_CASE(every_option) {
   }
   add({{"ratio", "2"}, {"iterations", "0"}}, 4, 4);
   add({{"ratio", "2"}, {"iterations", "1"}, {"landmark_act", "true"}, {"sampling", "conv"}}, 4, 4);
+  for (const bool cls : {false, true}) {  // the last cell of a sequence may have fewer tokens
+    add({{"ratio", "3"}, {"dims", "1"}}, 1, 7, cls);
+    add({{"landmarks", "3"}, {"dims", "1"}}, 1, 7, cls);
+  }
+  for (auto c = cases.end() - 4; c != cases.end(); ++c) c->sequence = true;
   // `backtrack` halves the factor six or seven times.
-  for (const SoftCase& c : cases)
-    check_definition("soft", c.options, soft_operands(c), soft_definition(c),
-                     {.grid_height = c.height, .grid_width = c.width, .class_token = c.class_token}, 1e-4);
+  for (const SoftCase& c : cases) {
+    AttentionShape place{.class_token = c.class_token};
+    if (c.sequence)
+      place.longest = c.tokens();
+    else
+      place.grid_height = c.height, place.grid_width = c.width;
+    check_definition("soft", c.options, soft_operands(c), soft_definition(c), place, 1e-4);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -254,6 +254,11 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   expect("has no inverse", {{"kernel", "exact"}, {"normalize", "inverse"}}, grid);
   BOOST_TEST(refusal("soft", {{"ratio", "2"}, {"causal", "false"}}, grid).empty());
   BOOST_TEST(refusal("soft", {{"dims", "1"}, {"ratio", "4"}}, none).empty());
+  AttentionShape sequence = none;
+  sequence.queries = sequence.keys = sequence.longest = 6;
+  for (const char* count : {"6", "9"})
+    BOOST_TEST(refusal("soft", {{"dims", "1"}, {"sampling", "random"}, {"landmarks", count}}, sequence) ==
+               (count == std::string("6") ? "" : "[soft] landmarks is 9; expected 1 to 6, the number of tokens"));
   BOOST_TEST(make_mechanism("soft", {})->layout(12, 3).key_width == 0);
 }
 
