@@ -1,5 +1,6 @@
 // Randomness in a model: initial values have the specified variance; dropout and stochastic depth preserve the mean and
 // have the right rates.
+#include "heed/nn/block.h"
 #include "heed/nn/vit.h"
 #include "heed/ops/dropout.h"
 
@@ -134,6 +135,7 @@ BOOST_AUTO_TEST_CASE(dropping_keeps_the_mean_and_is_independent) {
 // Block i of n is skipped with probability drop_path i / (n - 1), separately for each of its branches and for each
 // image. In a skipped branch, the final bias has no gradient.
 BOOST_AUTO_TEST_CASE(deeper_blocks_are_skipped_more_often) {
+  BOOST_TEST(drop_path_at(0.6, 0, 1) == 0);
   ModelConfig config = Workshop(10, 10).experiment().model;
   config.depth = 4;
   constexpr Index images = 800;

@@ -98,6 +98,14 @@ BOOST_AUTO_TEST_CASE(many_channels) {
   std::vector<float> sums(static_cast<std::size_t>(columns), 1.0f), added = r.dx;
   for (std::size_t i = 0; i < many.size(); ++i) sums[i % static_cast<std::size_t>(columns)] -= std::abs(r.y[i]);
   for (const float sum : sums) BOOST_TEST(std::abs(sum) < 1e-6f);
+  for (Index c = 0; c < columns; ++c) {
+    const auto at = [=](Index i) { return static_cast<std::size_t>(i * columns + c); };
+    double norm = 0, product = 0;
+    for (Index i = 0; i < rows; ++i) norm += std::abs(many[at(i)]);
+    for (Index i = 0; i < rows; ++i) product += many[at(i)] / norm * gradient[at(i)];
+    for (Index i = 0; i < rows; ++i)
+      BOOST_TEST(std::abs(r.dx[at(i)] - (gradient[at(i)] - std::copysign(product, many[at(i)])) / norm) < 1e-6);
+  }
   const auto matrix = [=](auto& numbers) { return Matrix(numbers.data(), rows, columns); };
   kernels::normalize_channels_backward(ChannelNorm::l1, {matrix(many), matrix(r.y), r.norms.data()}, matrix(gradient),
                                        Update::accumulate, matrix(added));

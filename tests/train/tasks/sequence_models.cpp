@@ -225,12 +225,16 @@ BOOST_AUTO_TEST_CASE(a_sequence_in_a_batch_gives_what_it_gives_alone) {
       config.pool = pool;
       const SequenceModel model(config, attention_of(setting));
       Parameters<double> parameters = drawn<double>(model);
-      const GivenSequences batch(setting.any_length ? std::vector<int>{4, 9, 1, 6} : std::vector<int>{9, 9});
-      const std::vector<double> together = logits_of(model, parameters, batch.input<double>(false));
-      for (Index b = 0; b < batch.lengths.size(); ++b) {
-        const std::vector<double> alone = logits_of(model, parameters, batch.alone<double>(b, false));
-        BOOST_TEST(alone.size() == static_cast<std::size_t>(classes));
-        BOOST_TEST(largest_difference(alone, together.data() + b * classes) < 1e-12, setting << " " << pool);
+      std::vector<std::vector<int>> batches{{9, 9}};
+      if (setting.any_length) batches = {{4, 9, 1, 6}, {6, 9}, {9, 4}};
+      for (const std::vector<int>& lengths : batches) {
+        const GivenSequences batch(lengths);
+        const std::vector<double> together = logits_of(model, parameters, batch.input<double>(false));
+        for (Index b = 0; b < batch.lengths.size(); ++b) {
+          const std::vector<double> alone = logits_of(model, parameters, batch.alone<double>(b, false));
+          BOOST_TEST(alone.size() == static_cast<std::size_t>(classes));
+          BOOST_TEST(largest_difference(alone, together.data() + b * classes) < 1e-12, setting << " " << pool);
+        }
       }
     }
 }
@@ -445,6 +449,11 @@ BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
   check_refused(cls, {"softmax", {{"causal", "true"}}},
                 "[attention] causal = true; with [model] pool = \"cls\" the class token, which is first, sees only "
                 "itself: expected pool = \"mean\" or \"last\"");
+  // A mechanism's own table overrides the options of all.
+  AttentionConfig own = attention_of({"softmax", {{"causal", "true"}}});
+  own.per_mechanism["softmax"]["causal"] = {"false", "there"};
+  BOOST_CHECK_THROW(SequenceModel(lm, own), Error);
+  BOOST_CHECK_NO_THROW(SequenceModel(cls, own));
   const SequenceModel model(classify, attention_of({"reformer", {{"rounds", "2"}, {"chunk", "3"}, {"buckets", "2"}}}));
   Parameters<double> parameters = drawn<double>(model);
   BOOST_CHECK_THROW(logits_of(model, parameters, GivenSequences({9, 6}).input<double>(false)), Error);
