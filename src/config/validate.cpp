@@ -253,8 +253,6 @@ void validate(const Experiment& experiment) {
   require(optim.betas.size() == 2, "[optim] betas has {} values; expected 2", optim.betas.size());
   require(optim.schedule == "constant" || optim.schedule == "rsqrt" || optim.min_lr <= optim.lr,
           "[optim] min_lr = {} is more than lr = {}", optim.min_lr, optim.lr);
-  require(experiment.train.patience == 0 || experiment.data.validation > 0,
-          "[train] patience = {} needs validation images; set [data] validation above 0", experiment.train.patience);
 }
 
 }  // namespace heed

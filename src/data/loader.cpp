@@ -3,9 +3,9 @@
 #include "src/data/augment/augment.h"
 #include "src/data/augment/views.h"
 #include "src/data/readers/files.h"
+#include "src/data/readers/recorded_files.h"
 #include "heed/data/images/background.h"
 #include "heed/data/images/normalise.h"
-#include "heed/io/checksum.h"
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"
 
@@ -41,32 +41,6 @@ void keep_limit(std::vector<Index>& images, Index limit) {
   if (limit > 0 && limit < static_cast<Index>(images.size())) images.resize(static_cast<std::size_t>(limit));
 }
 
-/// Returns the positions of the recorded validation files. One that was renamed is recognised by its checksum.
-std::set<Index> set_aside(const std::vector<std::string>& files, const DataConfig& config) {
-  const RecordedData& recorded = config.recorded;
-  const std::filesystem::path root = std::filesystem::absolute(config.path).lexically_normal();
-  std::map<std::string, Index> places;
-  for (Index i = 0; const std::string& file : files)
-    places.emplace(std::filesystem::absolute(file).lexically_normal().lexically_relative(root).string(), i++);
-  std::set<Index> aside;
-  std::multiset<std::string> gone;  // checksums
-  for (const std::string& name : recorded.validation) {
-    if (const auto place = places.find(name); place != places.end())
-      aside.insert(place->second);
-    else if (const auto checksum = recorded.files.find(name); checksum != recorded.files.end())
-      gone.insert(checksum->second);
-  }
-  for (const auto& [name, i] : places) {
-    if (gone.empty()) break;
-    if (recorded.files.contains(name)) continue;
-    const auto former = gone.find(file_checksum(files[static_cast<std::size_t>(i)]));
-    if (former == gone.end()) continue;
-    aside.insert(i);
-    gone.erase(former);
-  }
-  return aside;
-}
-
 }  // namespace
 
 Subsets split_validation(Index size, const DataConfig& config, std::uint64_t seed) {
@@ -96,7 +70,7 @@ std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part
   const auto size = static_cast<Index>(files.size());
   if (part == Part::test || recorded.empty() || static_cast<Index>(recorded.size()) != config.validation)
     return examples_of(size, part, config, seed);
-  const std::set<Index> aside = set_aside(files, config);
+  const std::set<Index> aside = data::recorded_positions(files, recorded, config.recorded, config.path);
   Subsets subsets;
   for (Index i = 0; i < size; ++i) (aside.contains(i) ? subsets.validation : subsets.train).push_back(i);
   require(!subsets.validation.empty() && !subsets.train.empty(),
@@ -131,12 +105,13 @@ std::vector<Index> ImageSets::images(Part part) {
 
 DataFacts ImageSets::facts() {
   const Dataset &train = set(Part::train), &test = set(Part::test);
-  DataFacts facts{test.class_names(), common_background(test), train.files(), {}};
+  DataFacts facts{test.class_names(), common_background(test),          train.files(), {},
+                  test.files(),       !own_validation(Part::validation)};
   for (const Part part : {Part::validation, Part::test}) {
     const std::vector<std::string>& files = set(part).files();
     if (&set(part) != &train) facts.files.insert(facts.files.end(), files.begin(), files.end());
   }
-  if (train.has_file_per_image() && !own_validation(Part::validation))
+  if (train.has_file_per_image() && facts.sets_aside)
     for (const Index i : images(Part::validation))
       facts.validation.push_back(train.files()[static_cast<std::size_t>(i)]);
   return facts;

@@ -38,6 +38,8 @@ class Run {
         state_(experiment, model, task),
         files_(experiment, options, state_),
         gradient_(model, state_.parameters, x_.train.batch, x_.train, ranks_) {
+    require(x_.train.patience == 0 || validation_,
+            "[train] patience = {} needs validation examples; set [data] validation above 0", x_.train.patience);
     // Each process has read the experiment and the data from its own disk.
     ranks_.require_same(fmt::format("{:016x} of the experiment, {} examples to train on, {} to validate, {} to test",
                                     std::hash<std::string>{}(config_toml(x_)), train_->examples(),

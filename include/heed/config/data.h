@@ -12,10 +12,18 @@ namespace heed {
 
 /// Properties of the data that a run directory records (train/runs/data_record.h).
 struct RecordedData {
-  std::vector<std::string> classes;          ///< class names, in label order; empty: the names in the data
-  std::vector<std::string> validation;       ///< names of the validation images; empty: determined by the seed
-  std::map<std::string, std::string> files;  ///< checksums of all files, by path relative to the data's path
+  std::vector<std::string> classes{};          ///< class names, in label order; empty: the names in the data
+  std::vector<std::string> validation{};       ///< names of the validation images; empty: determined by the seed
+  std::vector<std::string> test{};             ///< names of the test files
+  std::map<std::string, std::string> files{};  ///< checksums of all files, by path relative to the data's path
+  bool whole = false;  ///< a tree of other files, without directories of parts, is one part, that of testing
 
+  /// Returns the names of all files.
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const auto& [name, checksum] : files) all.push_back(name);
+    return all;
+  }
   bool operator==(const RecordedData&) const = default;
 };
 

@@ -59,10 +59,12 @@ class Dataset {
 
 /// Description of a task's data, saved in the record of a run.
 struct DataFacts {
-  std::vector<std::string> classes;     ///< names, in label order
-  std::optional<int> background;        ///< common_background() of the test images (images/background.h)
-  std::vector<std::string> files;       ///< paths of the files that were read
-  std::vector<std::string> validation;  ///< files of the validation images, if each image has a file
+  std::vector<std::string> classes{};     ///< names, in label order
+  std::optional<int> background{};        ///< common_background() of the test images (images/background.h)
+  std::vector<std::string> files{};       ///< paths of the files that were read
+  std::vector<std::string> validation{};  ///< files of the validation examples, if they are set aside and have files
+  std::vector<std::string> test{};        ///< files of the test examples
+  bool sets_aside = true;                 ///< validation examples are set aside from the training examples
 };
 
 /// Images of one size, held in memory.

@@ -92,10 +92,11 @@ constexpr const char *images_type = "idx3-ubyte", *labels_type = "idx1-ubyte", *
 
 using FilesByPrefix = std::map<std::string, Directory>;
 
-/// Returns the files with these names, plain ones before .gz, from the first directory that has any: the given one, or
-/// a subdirectory of it in which torchvision or EMNIST's archive places them.
+/// Returns the files with these names, plain ones before .gz and then the first by name, from the first directory that
+/// has any: the given one, or a subdirectory of it in which torchvision or EMNIST's archive places them.
 FilesByPrefix find_all(const std::string& set, const Directory& directory, const Names& names) {
   FilesByPrefix found;
+  const auto order = [](const Directory& file) { return std::pair(file.extension() == ".gz", file); };
   const Directory torchvision = directory / (set == "mnist" ? "MNIST" : "FashionMNIST") / "raw";
   for (const Directory& place : {directory, directory / "raw", directory / "gzip", torchvision}) {
     if (!found.empty() || !std::filesystem::is_directory(place)) continue;
@@ -103,7 +104,8 @@ FilesByPrefix find_all(const std::string& set, const Directory& directory, const
       const std::string name = entry.path().filename().string();
       const std::optional<std::string> prefix = names.prefix_in(name);
       if (!prefix || is_hidden(name) || entry.is_directory()) continue;
-      if (!found.contains(*prefix) || found[*prefix].extension() == ".gz") found[*prefix] = entry.path();
+      const auto other = found.find(*prefix);
+      if (other == found.end() || order(entry.path()) < order(other->second)) found[*prefix] = entry.path();
     }
   }
   return found;

@@ -1,7 +1,10 @@
 #include "tree.h"
 
+#include "recorded_files.h"
+
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
+#include "heed/io/checksum.h"
 
 #include <fmt/ranges.h>
 
@@ -201,18 +204,32 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
           part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
 }
 
-/// If training and test examples share a directory, removes the names outside the split. Throws Error if it cannot be
-/// divided.
-void keep_share(const fs::path& directory, const TreeKind& kind, Split split, std::vector<std::string>& names) {
+/// Returns, for training and test examples in the same directories, which are test examples. Throws Error if a class
+/// cannot be divided.
+std::vector<bool> test_examples(const fs::path& root, const LabelledFiles& files, const TreeKind& kind,
+                                const RecordedData& recorded) {
+  std::vector<bool> test(files.paths.size());
+  const std::set<Index> known = recorded_positions(files.paths, recorded.test, recorded, root.string());
+  // Other data may have the same names.
+  std::set<std::string> checksums;
+  for (const std::string& name : recorded.test)
+    if (const auto of = recorded.files.find(name); of != recorded.files.end()) checksums.insert(of->second);
+  const auto recorded_content = [&](Index i) {
+    return checksums.contains(file_checksum(files.paths[static_cast<std::size_t>(i)]));
+  };
+  if (recorded.whole && std::ranges::none_of(known, recorded_content)) return std::vector<bool>(test.size(), true);
+  for (const Index i : known) test[static_cast<std::size_t>(i)] = true;
+  if (!known.empty()) return test;
   constexpr std::size_t every = 5;
-  require(names.size() > 1, "{}: this class has one {}; expected two or more, for training and test",
-          directory.string(), kind.example);
-  std::vector<std::string> kept;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const bool for_test = i % every == every - 1 || (names.size() < every && i == names.size() - 1);
-    if (for_test == (split == Split::test)) kept.push_back(names[i]);
+  for (std::size_t first = 0, end; first < test.size(); first = end) {
+    for (end = first; end < test.size() && files.labels[end] == files.labels[first];) ++end;
+    const std::size_t count = end - first;
+    require(count > 1, "{}: this class has one {}; expected two or more, for training and test",
+            fs::path(files.paths[first]).parent_path().string(), kind.example);
+    for (std::size_t i = 0; i < count; ++i)
+      test[first + i] = i % every == every - 1 || (count < every && i == count - 1);
   }
-  names = std::move(kept);
+  return test;
 }
 
 /// Adds examples outside the directories of the classes or splits, directly in `directory`, to the ignored files.
@@ -278,8 +295,8 @@ void fail_for(const BadFiles& bad, const TreeKind& kind, bool skip) {
   fail("{}{}{}", count, bad.list(), skip ? "" : fmt::format("; data.skip_bad=true leaves {} out", one ? "it" : "them"));
 }
 
-LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& kind,
-                             const std::vector<std::string>& known) {
+LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& kind, const RecordedData& recorded) {
+  const std::vector<std::string>& known = recorded.classes;
   const Parts parts(root);
   const std::optional<fs::path>& part = parts.of(split);
   require(part.has_value(),
@@ -302,7 +319,6 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
     if (split == Split::validation && !fs::is_directory(directory)) continue;
     std::vector<std::string> names = wanted_below(directory, kind, found[i] + "/", left_out);
     require(!names.empty(), "{}: this class has no {}s ({})", directory.string(), kind.example, kind.endings);
-    if (shared) keep_share(directory, kind, split, names);
     for (const std::string& name : names) files.paths.push_back((directory / name).string());
     files.labels.resize(files.paths.size(), labels[i]);
   }
@@ -313,7 +329,15 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
     add_other_directories(root, parts, kind, beside);
     beside.warn_of(root);
   }
-  return files;
+  if (!shared) return files;
+  const std::vector<bool> test = test_examples(root, files, kind, recorded);
+  LabelledFiles taken{std::move(files.classes), {}, {}};
+  for (std::size_t i = 0; i < test.size(); ++i)
+    if (test[i] == (split == Split::test)) {
+      taken.paths.push_back(std::move(files.paths[i]));
+      taken.labels.push_back(files.labels[i]);
+    }
+  return taken;
 }
 
 }  // namespace heed::data

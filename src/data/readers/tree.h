@@ -33,11 +33,11 @@ bool is_hidden(const std::string& name);
 /// Returns true if the tree has a directory for this split.
 bool has_part(const std::filesystem::path& root, Split split);
 
-/// Lists the examples of a split. Without a test directory, the test examples are every fifth training example of a
-/// class, or the last one of a class with fewer than five. `known` gives the classes in order; empty: the tree's, by
-/// name. Warns about ignored files. Throws Error.
+/// Lists the examples of a split. Without a test directory, the test examples are the recorded ones or, without any,
+/// every fifth training example of a class, or the last one of a class with fewer than five. Without recorded classes,
+/// these are the tree's, by name. Warns about ignored files. Throws Error.
 LabelledFiles labelled_files(const std::filesystem::path& root, Split split, const TreeKind& kind,
-                             const std::vector<std::string>& known);
+                             const RecordedData& recorded);
 
 /// Lists the wanted files below a directory, relative to it, in the order of their paths. Warns about the others.
 std::vector<std::string> files_below(const std::filesystem::path& directory, const TreeKind& kind);
@@ -67,14 +67,15 @@ struct BadFiles {
 /// Throws Error that lists the bad files.
 [[noreturn]] void fail_for(const BadFiles& bad, const TreeKind& kind, bool skip);
 
-/// Returns open(split). If it throws BadFiles, opens the other splits too, and throws Error that lists all bad files.
+/// Returns open(split). If it throws BadFiles, opens the other splits too, that of validation if it is separate, and
+/// throws Error that lists all bad files.
 template <class Open>
-auto open_readable(const std::filesystem::path& root, Split split, const TreeKind& kind, bool skip, const Open& open) {
+auto open_readable(Split split, bool has_validation, const TreeKind& kind, bool skip, const Open& open) {
   try {
     return open(split);
   } catch (BadFiles& bad) {
     for (const Split other : {Split::train, Split::validation, Split::test}) try {
-        if (other != split && (other != Split::validation || has_part(root, other))) open(other);
+        if (other != split && (other != Split::validation || has_validation)) open(other);
       } catch (const BadFiles& more) {
         bad.reasons.insert(bad.reasons.end(), more.reasons.begin(), more.reasons.end());
         bad.unlisted += more.unlisted;

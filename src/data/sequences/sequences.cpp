@@ -134,7 +134,7 @@ const data::TreeKind text_kind{[](const std::string& path) { return fs::path(pat
 
 std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index context, Split split,
                                                const DataConfig& data) {
-  const data::LabelledFiles files = data::labelled_files(root, split, text_kind, data.recorded.classes);
+  const data::LabelledFiles files = data::labelled_files(root, split, text_kind, data.recorded);
   auto set = std::make_shared<MemorySequences>(files.classes, byte_values, false);
   data::BadFiles bad;
   for (std::size_t i = 0; i < files.paths.size(); ++i) try {
@@ -278,14 +278,14 @@ std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Inde
 
 bool data::documents_have_validation(const DataConfig& data) {
   const fs::path root = directory_of(data);
-  return !validation_lines(root).empty() || (!fs::exists(root / "train.tsv") && has_part(root, Split::validation));
+  return fs::exists(root / "train.tsv") ? !validation_lines(root).empty() : has_part(root, Split::validation);
 }
 
 std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, Part part) {
   const fs::path root = directory_of(data);
   const Split split = part == Part::validation ? Split::validation : split_of(part);
   if (fs::exists(root / "train.tsv"))
-    return open_readable(root, split, line_kind, data.skip_bad, [&](Split of) {
+    return open_readable(split, !validation_lines(root).empty(), line_kind, data.skip_bad, [&](Split of) {
       return open_lines(root, context,
                         of == Split::train  ? Part::train
                         : of == Split::test ? Part::test
@@ -295,7 +295,7 @@ std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, 
   const bool any = std::any_of(fs::directory_iterator(root), fs::directory_iterator(),
                                [](const fs::directory_entry& entry) { return entry.is_directory(); });
   require(any, "{}: has neither train.tsv nor directories of texts by class", root.string());
-  return open_readable(root, split, text_kind, data.skip_bad,
+  return open_readable(split, has_part(root, Split::validation), text_kind, data.skip_bad,
                        [&](Split of) { return open_folder(root, context, of, data); });
 }
 
@@ -319,8 +319,10 @@ SequenceExamples open_sequences(const DataConfig& data, Index context, Part part
   if (!divides) split.validation = 0;
   // A separate validation file is read whole, like a test file.
   const Part taken = part == Part::validation && !divides ? Part::test : part;
-  return {set, set->has_file_per_example() ? examples_of_files(set->files(), taken, split, seed)
-                                           : examples_of(set->size(), taken, split, seed)};
+  return {set,
+          set->has_file_per_example() ? examples_of_files(set->files(), taken, split, seed)
+                                      : examples_of(set->size(), taken, split, seed),
+          divides};
 }
 
 void require_fit(const SequenceExamples& examples, Index context, Index vocabulary) {

@@ -1,5 +1,6 @@
 #include "heed/train/runs/data_record.h"
 
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/io/checksum.h"
 #include "heed/io/json.h"
@@ -21,30 +22,42 @@ std::string name_below(const fs::path& path, const std::string& file) {
   return below == "." ? path.filename().string() : below.string();
 }
 
+/// Throws Error unless the name of a file or class is UTF-8, as JSON requires.
+void require_utf8(const std::string& name) {
+  require(Json::parse(Json(name).dump()).text() == name, "{}: the name is not UTF-8; rename it", printable(name));
+}
+
 /// Returns the image data set that the data are or derive from; empty for texts.
 std::string images_of(const DataConfig& data) {
   if (data.name == "scenes" || data.name == "pixels") return data.source;
   return holds_sequences(data) ? "" : data.name;
 }
 
-/// Returns the directory or file of the data, absolute.
-fs::path place_of(const DataConfig& data) {
-  const std::string images = images_of(data);
-  const fs::path place = images.empty() ? fs::path(data.path) : dataset_directory(images, data.path, Split::train);
-  fs::path absolute = fs::absolute(place).lexically_normal();
+/// Returns an absolute path without a slash at its end.
+fs::path normal(const fs::path& path) {
+  fs::path absolute = fs::absolute(path).lexically_normal();
   return absolute.has_filename() ? absolute : absolute.parent_path();
 }
 
-/// Returns true if the images are in a default directory. Texts and folders have none.
-bool is_in_usual_place(const DataConfig& data) {
+/// Returns the directory or file of the data, or the prefix of its files' paths.
+fs::path place_of(const DataConfig& data) {
   const std::string images = images_of(data);
-  if (images.empty() || images == "folder") return false;
-  try {
-    dataset_directory(images, "", Split::test);
-    return true;
-  } catch (const Error&) {
-    return false;
-  }
+  return normal(images.empty() ? fs::path(data.path) : dataset_directory(images, data.path, Split::train));
+}
+
+/// Returns true if data of this kind are at `path`; if it is empty, in a default directory. Texts and folders have
+/// none.
+bool are_at(const DataConfig& data, const std::string& path) {
+  const std::string images = images_of(data);
+  std::error_code error;
+  if (images.empty()) return fs::exists(path, error);
+  for (const Split split : {Split::train, Split::test}) try {
+      dataset_directory(images, path, split);
+      return true;
+    } catch (const Error&) {
+      continue;
+    }
+  return false;
 }
 
 /// Appends, for example, "2 added (a, b)", naming at most three; nothing if there are none.
@@ -58,8 +71,11 @@ void add_change(std::string& text, const char* what, const std::vector<std::stri
 DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
   // The path is empty for data without files.
   const fs::path path = facts.files.empty() ? fs::path() : place_of(data);
-  DataRecord record{data.name, data.source, path, {facts.classes, {}, {}}, facts.background};
+  for (const std::string& file : facts.files) require_utf8(file);
+  for (const std::string& name : facts.classes) require_utf8(name);
+  DataRecord record{data.name, data.source, path, {.classes = facts.classes}, facts.background, {}};
   for (const std::string& file : facts.validation) record.recorded.validation.push_back(name_below(path, file));
+  for (const std::string& file : facts.test) record.recorded.test.push_back(name_below(path, file));
   for (const std::string& file : facts.files) record.recorded.files[name_below(path, file)] = file_checksum(file);
   return record;
 }
@@ -73,7 +89,9 @@ std::string data_json(const DataRecord& record) {
                        {"classes", record.recorded.classes},
                        {"background", record.background ? Json(*record.background) : Json()},
                        {"validation", record.recorded.validation},
-                       {"files", std::move(files)}})
+                       {"test", record.recorded.test},
+                       {"files", std::move(files)},
+                       {"changes", record.changes}})
              .dump(2) +
          "\n";
 }
@@ -81,9 +99,13 @@ std::string data_json(const DataRecord& record) {
 std::optional<DataRecord> read_data_record(const RunPaths& paths) {
   if (!fs::exists(paths.data())) return std::nullopt;
   return take_json(paths.data(), [](const Json& json) {
-    DataRecord record{json.at("name").text(), json.at("source").text(), json.at("path").text(), {}, {}};
+    DataRecord record{json.at("name").text(), json.at("source").text(), json.at("path").text(), {}, {}, {}};
     for (const Json& name : json.at("classes").items()) record.recorded.classes.push_back(name.text());
     for (const Json& name : json.at("validation").items()) record.recorded.validation.push_back(name.text());
+    if (json.contains("test"))  // heed 0.3.0 and later
+      for (const Json& name : json.at("test").items()) record.recorded.test.push_back(name.text());
+    if (json.contains("changes"))
+      for (const Json& text : json.at("changes").items()) record.changes.push_back(text.text());
     if (const Json& level = json.at("background"); level.dump() != "null")
       record.background = static_cast<int>(level.integer());
     for (const auto& [name, checksum] : json.at("files").entries()) record.recorded.files[name] = checksum.text();
@@ -121,14 +143,38 @@ std::string data_changes(const DataRecord& before, const DataRecord& now) {
   return text;
 }
 
+std::string changed_files(const DataConfig& data, const std::vector<std::string>& names) {
+  const fs::path root = place_of(data), directory = fs::is_directory(root) ? root : root.parent_path();
+  std::vector<std::string> missing, edited;
+  for (const std::string& name : names) {
+    const auto recorded = data.recorded.files.find(name);
+    const fs::path file = directory == root || name.starts_with("..") ? root / name : directory / name;
+    std::error_code error;
+    if (!fs::exists(file.lexically_normal(), error))
+      missing.push_back(name);
+    else if (recorded != data.recorded.files.end() &&
+             file_checksum(file.lexically_normal().string()) != recorded->second)
+      edited.push_back(name);
+  }
+  if (missing.size() == names.size()) return "";
+  std::string text;
+  add_change(text, "removed", missing);
+  add_change(text, "edited", edited);
+  return text;
+}
+
 void use_record(Experiment& experiment, const DataRecord& record) {
   DataConfig& data = experiment.data;
   if (data.name != record.name || data.source != record.source) return;
   data.recorded = record.recorded;
-  std::error_code none;
-  const bool there = fs::exists(record.path, none);
+  if (record.path.empty()) return;
+  const bool there = are_at(data, record.path);
   if (data.path.empty() && there) data.path = record.path;
-  if (data.path == record.path && !there && is_in_usual_place(data)) data.path.clear();
+  // Files with a prefix, whose names are not below it, are another set than that of the default directory.
+  const bool prefix =
+      std::ranges::any_of(record.recorded.files, [](const auto& f) { return f.first.starts_with(".."); });
+  if (!data.path.empty() && normal(data.path) == record.path && !there && !prefix && are_at(data, ""))
+    data.path.clear();
 }
 
 }  // namespace heed

@@ -140,16 +140,21 @@ class RunFiles {
     if (progress.epoch > 0) check_best();
     return {progress.epoch, progress.step, before.train.log_steps, validated};
   }
-  void require_same_data() const {
+  void require_same_data() {
     const std::optional<DataRecord> began = read_data_record(paths_);
-    const std::string changes =
-        began ? data_changes(*began, describe_data(x_.data, state_.task.data_facts())) : std::string();
+    if (!began) return;
+    const DataFacts facts = state_.task.data_facts();
+    DataRecord now = describe_data(x_.data, facts);
+    const std::string changes = data_changes(*began, now);
     if (changes.empty()) return;
     const std::string what =
         fmt::format("{}: the data files have changed since the run was started: {}", began->path, changes);
     require(options_.changed_data, "{}; to resume it with the changed data, add --changed-data", what);
-    const bool anew = x_.data.validation > 0 && began->recorded.validation.empty();
+    const bool anew = facts.sets_aside && x_.data.validation > 0 && began->recorded.validation.empty();
     warn(what + (anew ? "; the validation examples are redrawn" : ""));
+    now.changes = began->changes;
+    now.changes.push_back(fmt::format("after {}: {}", counted(state_.progress.step, "step"), changes));
+    changed_data_ = std::move(now);
   }
   void check_best() const {
     try {
@@ -163,8 +168,8 @@ class RunFiles {
   /// Prepares the files that describe the run; commit() replaces the existing ones.
   AtomicFiles descriptions(const ModelCost& cost) const {
     AtomicFiles files;
-    // The data record of a resumed run is not changed.
     if (is_new_) files.write(paths_.data(), data_json(describe_data(x_.data, state_.task.data_facts())));
+    if (changed_data_) files.write(paths_.data(), data_json(*changed_data_));
     files.write(paths_.environment(), environment_json());
     if (const std::string plugins = plugins_json(x_); !plugins.empty()) files.write(paths_.plugins(), plugins);
     copy_plugins(files, paths_, x_);
@@ -185,7 +190,8 @@ class RunFiles {
   std::optional<DirectoryLock> lock_;
   std::optional<MetricsFile> metrics_;  ///< in process 0
   std::optional<InitialWeights> initial_;
-  bool is_new_ = false;  ///< this process created the run
+  std::optional<DataRecord> changed_data_;  ///< of a run resumed with changed data
+  bool is_new_ = false;                     ///< this process created the run
   Index epochs_before_ = 0, first_step_ = 0;
   Index recounted_ = 0;
   Index saved_step_ = 0;  ///< step of the last checkpoint

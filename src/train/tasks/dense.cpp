@@ -131,6 +131,7 @@ class PatchClassification : public Task<T> {
     names_ = scenes->class_names();
     facts_.classes = names_;
     facts_.files.insert(facts_.files.end(), scenes->files().begin(), scenes->files().end());
+    if (part == Part::test) facts_.test = scenes->files();
     std::vector<Index> examples = examples_of(scenes->size(), part, data_, seed);
     if (part == Part::validation && examples.empty()) return nullptr;
     const auto count = static_cast<Index>(examples.size());

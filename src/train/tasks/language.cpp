@@ -186,6 +186,7 @@ class Language : public Task<T> {
       SequenceExamples examples = open_sequences(data_, context_, part, static_cast<std::uint64_t>(train_.seed));
       require_fit(examples, context_, vocabulary_);
       facts_.files.insert(facts_.files.end(), examples.set->files().begin(), examples.set->files().end());
+      if (part == Part::test) facts_.test = examples.set->files();
       require(vocabulary_ == data_.levels, "[model] vocab = {}; expected [data] levels, {}", vocabulary_, data_.levels);
       if (part == Part::validation && examples.examples.empty()) return nullptr;
       require(!training || static_cast<Index>(examples.examples.size()) >= train_.batch,
@@ -198,7 +199,8 @@ class Language : public Task<T> {
     const Index stride = data_.stride == 0 ? context_ : data_.stride;
     require(stride <= context_, "[data] stride = {}; expected 1 to context, {}", stride, context_);
     if (text_.empty()) text_ = read_text(data_);
-    facts_.files = {data_.path};
+    facts_.files = facts_.test = {data_.path};
+    facts_.sets_aside = false;
     const std::span<const std::uint8_t> bytes = part_of(text_, part);
     const Index n = static_cast<Index>(bytes.size()), window = context_ + !start_;
     if (!training) {
@@ -210,7 +212,7 @@ class Language : public Task<T> {
     }
     require(n >= window, "{}: {} of {} bytes are for training; expected at least {}, one window", data_.path, n,
             text_.size(), window);
-    const Index side_by_side = (n - 1) / context_, windows = data_.windows == 0 ? side_by_side : data_.windows;
+    const Index side_by_side = (n - !start_) / context_, windows = data_.windows == 0 ? side_by_side : data_.windows;
     require(side_by_side >= train_.batch, "{}: {} training bytes do not fill one batch of {} windows of {}", data_.path,
             n, train_.batch, context_);
     require(windows >= train_.batch, "[data] windows = {}; expected at least {}, one batch", windows, train_.batch);

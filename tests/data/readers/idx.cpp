@@ -155,6 +155,21 @@ BOOST_FIXTURE_TEST_CASE(other_names_of_the_files_are_known, Mnist) {
   }
 }
 
+// If several files have the same data, the first by name is read, whatever the order of the directory.
+BOOST_FIXTURE_TEST_CASE(one_of_several_files, Mnist) {
+  const Bytes pixels = read_bytes(images_path());
+  for (int i = 0; i < 8; ++i) {
+    const TemporaryDirectory other;
+    const std::string prefix = std::string(static_cast<std::size_t>(i), 'x');
+    for (const char* const dot : {i % 2 ? "." : "-", i % 2 ? "-" : "."}) {
+      write_file(other / (prefix + "train-images" + dot + "idx3-ubyte"), *dot == '-' ? pixels : Bytes{});
+      write_file(other / (prefix + "train-labels" + dot + "idx1-ubyte"),
+                 *dot == '-' ? read_bytes(labels_path()) : Bytes{});
+    }
+    BOOST_TEST(open_dataset("mnist", other.path().string(), Split::train)->size() == 3);
+  }
+}
+
 // QMNIST's labels are rows of big-endian integers, the class first.
 BOOST_AUTO_TEST_CASE(qmnist) {
   const TemporaryDirectory directory;

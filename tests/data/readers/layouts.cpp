@@ -204,6 +204,7 @@ BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
     std::vector<std::string> aside;
     for (const auto& [file, label] : validation)
       if (!own) aside.push_back((layout.directory / file).string());
+    BOOST_TEST(facts.sets_aside == !own);
     BOOST_TEST(facts.validation == aside, boost::test_tools::per_element());
     ImageSets other(layout.data, 2);
     BOOST_TEST((other.images(Part::validation) != sets.images(Part::validation)) == !own);

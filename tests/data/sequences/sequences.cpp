@@ -255,6 +255,16 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   BOOST_TEST(refusal_of(data, Part::test) == (directory / "test.tsv").string() +
                                                  ":1: label 'fair' does not occur in train.tsv; if the line is a "
                                                  "header, set data.header=yes; data.skip_bad=true leaves it out");
+  write_file(directory / "train.tsv", "good\tyes\nbad\tno\nbad\n");
+  write_file(directory / "dev.tsv", "good\tmaybe\nfair\tno\n");
+  for (const Part part : {Part::train, Part::validation, Part::test}) {
+    const std::string said = refusal_of(data, part);
+    BOOST_TEST(said.starts_with("3 lines cannot be read: "), said);
+  }
+  // Without train.tsv, files of lines are not the data.
+  std::filesystem::remove(directory / "train.tsv");
+  std::filesystem::rename(directory / "test/neg/0.md", directory / "test/neg/0.txt");
+  BOOST_TEST(open_sequences(data, 7, Part::validation, 1).examples.size() == 1u);
 }
 
 // Documents are found by the reader of images: hidden files are ignored, and a validation directory is accepted.

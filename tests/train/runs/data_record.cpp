@@ -32,8 +32,15 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   const TemporaryDirectory directory;
   const RunPaths paths(directory.path().string());
   BOOST_TEST(!read_data_record(paths).has_value());
-  DataRecord record{
-      "folder", "mnist", "/there", {{"cat", "dög"}, {"train/cat/1.png"}, {{"train/cat/1.png", "0-1"}}}, 7};
+  DataRecord record{"folder",
+                    "mnist",
+                    "/there",
+                    {.classes = {"cat", "dög"},
+                     .validation = {"train/cat/1.png"},
+                     .test = {"test/cat/2.png"},
+                     .files = {{"train/cat/1.png", "0-1"}}},
+                    7,
+                    {"after 3 steps: 1 added (x)"}};
   for (const std::optional<int> background : {std::optional(7), std::optional<int>()}) {
     record.background = background;
     write_file(paths.data(), data_json(record));
@@ -42,6 +49,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
     BOOST_TEST(read.path == record.path);
     BOOST_TEST((read.recorded == record.recorded));
     BOOST_TEST((read.background == background));
+    BOOST_TEST(read.changes == record.changes, boost::test_tools::per_element());
   }
   Experiment x;
   x.data.name = "folder";
@@ -60,6 +68,39 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   x.data = {};  // another data set
   use_record(x, record);
   BOOST_TEST(x.data.recorded.classes.empty());
+}
+
+// A path may end with a slash, or be the prefix of the names of a set's files. Only the data of a whole directory are
+// looked up in a default directory.
+BOOST_AUTO_TEST_CASE(the_paths_of_a_run) {
+  const TemporaryDirectory directory, places;
+  write_file(places / "mnist/t10k-images-idx3-ubyte", Bytes{});
+  const std::string own = directory / "own", prefix = directory / "sets/emnist-digits";
+  std::filesystem::create_directories(own);
+  std::filesystem::create_directories(directory / "sets");
+  const std::string file = prefix + "-train-images-idx3-ubyte";
+  write_file(file, Bytes{});
+  setenv("HEED_DATA", places.path().c_str(), 1);
+  const auto used = [](const std::string& path, DataRecord record) {
+    Experiment x;
+    record.name = x.data.name, record.source = x.data.source;
+    x.data.path = path;
+    use_record(x, record);
+    return x.data.path;
+  };
+  DataRecord whole = record_of({{"train-images-idx3-ubyte", "1"}}), part = record_of({});
+  whole.path = own, part.path = prefix;
+  DataConfig data;
+  data.name = "mnist", data.path = prefix;
+  part.recorded.files = describe_data(data, {.files = {file}}).recorded.files;
+  for (const std::string& path : {std::string(), own, own + "/"})
+    BOOST_TEST(used(path, whole) == (path.empty() ? own : path));
+  for (const std::string& path : {std::string(), prefix}) BOOST_TEST(used(path, part) == prefix);
+  std::filesystem::remove(own);
+  std::filesystem::remove(file);
+  for (const std::string& path : {own, own + "/"}) BOOST_TEST(used(path, whole) == "");
+  BOOST_TEST(used(prefix, part) == prefix);
+  unsetenv("HEED_DATA");
 }
 
 // Added images are used for training: the validation images stay the same, even if files are renamed.

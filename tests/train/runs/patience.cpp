@@ -2,6 +2,7 @@
 #include "heed/train/runs/history.h"
 #include "heed/train/runs/run.h"
 
+#include "support/tasks.h"
 #include "support/training.h"
 
 using namespace heed;
@@ -95,7 +96,15 @@ BOOST_AUTO_TEST_CASE(there_must_be_something_to_validate_on) {
   Experiment x = stuck(workshop);
   x.data.validation = 0;
   BOOST_TEST(error_of([&] { run(x, workshop / "run"); }) ==
-             "[train] patience = 3 needs validation images; set [data] validation above 0");
+             "[train] patience = 3 needs validation examples; set [data] validation above 0");
+  // A validation file suffices.
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) {
+    if (c.name != "documents") continue;
+    x = c.x;
+    x.data.validation = 0, x.train.patience = 3;
+    BOOST_TEST((run(x, workshop / "run") == Outcome::finished));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -225,6 +225,30 @@ BOOST_AUTO_TEST_CASE(labels_are_smoothed_where_there_are_any) {
   BOOST_TEST(smoothed == 7u);
 }
 
+// Data with a validation file or directory, and texts, whose end it is, set no examples aside.
+BOOST_AUTO_TEST_CASE(examples_are_set_aside) {
+  const TaskData data;
+  const std::set<std::string> separate{"documents", "listops", "pairs", "text"};
+  for (const TaskCase& c : data.cases()) {
+    Reader reader(c.x);
+    for (const Part part : {Part::train, Part::validation, Part::test}) reader.task->open(part, false);
+    BOOST_TEST(reader.task->data_facts().sets_aside == !separate.contains(c.name), c.name);
+  }
+}
+
+// A window of n bytes predicts n - 1 of them, or n after a start token.
+BOOST_AUTO_TEST_CASE(windows_of_a_text) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) {
+    if (c.name != "text") continue;
+    for (const bool start : {false, true}) {
+      Experiment x = c.x;
+      x.model.start = start, x.model.context = 20;  // 540 of 600 bytes are for training
+      BOOST_TEST(Reader(x).task->open(Part::train, true)->examples() == (start ? 27 : 26));
+    }
+  }
+}
+
 // Training examples read for an evaluation are the same in each epoch, neither shuffled nor augmented.
 BOOST_AUTO_TEST_CASE(training_examples_may_be_evaluated) {
   const TaskData data;

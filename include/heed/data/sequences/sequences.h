@@ -51,6 +51,7 @@ class SequenceSet {
 struct SequenceExamples {
   std::shared_ptr<const SequenceSet> set;
   std::vector<Index> examples;
+  bool sets_aside;  ///< validation examples are set aside from the training examples
 };
 
 /// Opens a part of a data set by data.name:

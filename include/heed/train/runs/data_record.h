@@ -12,10 +12,11 @@ namespace heed {
 
 /// The content of data.json.
 struct DataRecord {
-  std::string name, source;       ///< data.name, data.source
-  std::string path;               ///< location of the data, an absolute path
-  RecordedData recorded;          ///< classes, validation files, and checksums of the files that were read
-  std::optional<int> background;  ///< common grey level of the test images (data/images/background.h)
+  std::string name, source;          ///< data.name, data.source
+  std::string path;                  ///< location of the data, an absolute path
+  RecordedData recorded;             ///< classes, validation and test files, and checksums of the files that were read
+  std::optional<int> background;     ///< common grey level of the test images (data/images/background.h)
+  std::vector<std::string> changes;  ///< of the data, with which the run was resumed: "after step 7: 1 added (a.png)"
 };
 
 /// Reads all files and describes the data.
@@ -29,6 +30,10 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths);
 
 /// Returns the differences between the files of two records, such as "2 added (a, b), 1 edited (c)"; empty if none.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
+
+/// Returns the differences of the recorded files `names` of the data from those at data.path, such as "1 edited (b)";
+/// empty if none, or if these are other data, without any of the names.
+std::string changed_files(const DataConfig& data, const std::vector<std::string>& names);
 
 /// Applies a run's record to an experiment on the same data set: classes, validation files and, if the experiment gives
 /// no path, the recorded one. If the data are not at the recorded path, the default directories are tried.

@@ -21,7 +21,8 @@ struct EvalArguments : FrozenArguments {
   double lr = 0;
 };
 
-int eval_model(const EvalArguments& a) {
+int eval_model(EvalArguments a) {
+  a.whole = a.run.empty() || !a.data.empty() || !a.path.empty();
   TrainedModel trained(a, all_sets(a));
   require(!trained.experiment.self_supervised(),
           "{}: the model was trained without labels and has no classifier; evaluate its features with --knn, --linear "
@@ -36,6 +37,8 @@ int eval_model(const EvalArguments& a) {
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
   require(source != nullptr, "{}: no images of {} are set aside for validation; use --split test or data.validation=N",
           a.source(), trained.experiment.data.name);
+  const RecordedData& recorded = trained.experiment.data.recorded;
+  if (!a.whole) warn_of_changes(a, trained.experiment.data, part == Part::test ? recorded.test : recorded.names());
   Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
                                       microbatch_of(trained.experiment.train), {.ranks = &started_processes()});
   trained.task->conclude(result);

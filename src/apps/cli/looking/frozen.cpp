@@ -48,6 +48,7 @@ FrozenFeatures::FrozenFeatures(const FrozenArguments& arguments)
       sets_(judged_data(), trained_.experiment.train.seed, "--path") {
   if (!arguments_.pixels) trained_.model->require_features(std::max<Index>(arguments_.blocks, 1));
   if (arguments_.untrained) trained_.parameters.initialise(static_cast<std::uint64_t>(trained_.experiment.train.seed));
+  if (arguments_.data.empty() && arguments_.path.empty()) warn_of_changes(arguments_, data(), data().recorded.names());
 }
 
 DataConfig FrozenFeatures::judged_data() const {

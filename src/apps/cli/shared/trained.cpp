@@ -96,6 +96,10 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
     warn_of_normalisation(choice.model, "--preset selects published models' values");
   if (!choice.model.empty() && x.model.family == "vit")
     x.model.classifier = open_weights(choice.weights).file.contains("head.weight");
+  // A run of heed 0.2.0 does not say which files are its own.
+  x.data.recorded.whole =
+      choice.whole && (choice.run.empty() || !x.data.recorded.test.empty() ||
+                       (x.data.recorded.files.empty() && std::filesystem::exists(RunPaths(choice.run).data())));
   if (choice.names.empty()) return x;
   x.data.recorded.classes = names_in(choice.names);
   const auto count = static_cast<Index>(x.data.recorded.classes.size());
@@ -150,6 +154,12 @@ TrainedModel::TrainedModel(const ModelChoice& choice, const std::vector<std::str
       warn(fmt::format("{}: the file is missing; using the last epoch's weights", paths.best()));
   }
   task = make_task<float>(experiment, *model, resized);
+}
+
+void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names) {
+  const std::string changes = changed_files(data, names);
+  if (!changes.empty())
+    warn(fmt::format("{}: data files have changed since the run was started: {}", choice.source(), changes));
 }
 
 void move_run_to(ModelChoice& choice, std::vector<std::string>& images) {

@@ -17,6 +17,7 @@ struct ModelChoice {
   std::string model{};   ///< instead of a run: a model file, or "auto" for the model inferred from the weights' tensors
   std::string preset{};  ///< preset of the image preprocessing
   std::string names{};   ///< file of class names
+  bool whole = false;    ///< of other data than the run's, a tree without test/ is all for testing
   std::vector<std::string> sets{};
   int threads = 0;
 
@@ -42,6 +43,9 @@ struct TrainedModel {
   bool resized;                       ///< model.image differs from the run's
   std::unique_ptr<Task<float>> task;  ///< resamples images if model.image differs from the run's
 };
+
+/// Warns if recorded files `names` of the run's data have changed.
+void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names);
 
 /// Moves the first positional argument to `images` if RUN is omitted: with --model, `choice.run` is an image.
 void move_run_to(ModelChoice& choice, std::vector<std::string>& images);

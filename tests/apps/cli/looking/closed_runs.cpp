@@ -111,7 +111,54 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
       {"the model has no class 'zebra'; the data has classes 'bee', 'fox', 'zebra', the model 'ant', 'bee', 'fox'"});
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/zebra", data + "/" + split + "/ant");
   BOOST_TEST(resume_error(run, {"--changed-data"}) == "");
-  BOOST_TEST(files().at("data.json") == before.at("data.json"));
+  // The record is that of the changed data, and says so.
+  const std::string record = files().at("data.json");
+  check_contains(record, {"after 18 steps: 1 added (train/bee/9.png)", "\"train/bee/9.png\""});
+  BOOST_TEST(heed_with({"train", "--run", run, "--resume", "--set", "train.epochs=9"}).err == "");
+  BOOST_TEST(files().at("data.json") == record);
+}
+
+BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_by_evaluations, ThreeGreys) {
+  const std::vector<std::string> classifier{"eval", run}, neighbours{"eval", run, "--knn"};
+  for (const auto& command : {classifier, neighbours}) BOOST_TEST(heed_with(command).err == "");
+  write("test/bee/3.png", 99);
+  fs::remove(data + "/test/fox/1.png");
+  const std::string warning = "heed: warning: " + run + ": data files have changed since the run was started: ";
+  for (const auto& command : {classifier, neighbours})
+    BOOST_TEST(heed_with(command).err == warning + "1 removed (test/fox/1.png), 1 edited (test/bee/3.png)\n");
+  write("train/bee/3.png", 99);
+  BOOST_TEST(heed_with(classifier).err.find("train") == std::string::npos);
+  check_contains(heed_with(neighbours).err, {"train/bee/3.png"});
+}
+
+// Without a directory for them, the test images are those of the run, even if files are added. All images of another
+// directory are evaluated, unless it has a copy of them.
+BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
+  fs::remove_all(run);
+  fs::remove_all(data + "/test");
+  for (const char* name : names) fs::rename(data + "/train/" + name, data + "/" + name);
+  fs::remove_all(data + "/train");
+  train({});
+  check_contains(output_of({"eval", run}), {"6 images"});
+  const std::string before = output_of({"predict", run, "--data", "folder", "--index", "0,1"});
+  for (const char* name : names) write(fmt::format("{}/00.png", name), 20);
+  BOOST_TEST(output_of({"predict", run, "--data", "folder", "--index", "0,1"}) == before);
+  check_contains(output_of({"eval", run}), {"6 images"});
+  const std::string copy = directory / "copy", other = directory / "other";
+  fs::copy(data, copy, fs::copy_options::recursive);
+  check_contains(output_of({"eval", run, "--path", copy}), {"6 images"});
+  for (const char* name : names)
+    for (int i = 0; i < 8; ++i) write_image(fmt::format("{}/{}/{}.png", other, name, i), level(7 + i));
+  check_contains(output_of({"eval", run, "--path", other}), {"24 images"});
+}
+
+BOOST_FIXTURE_TEST_CASE(names_that_are_not_utf8_are_refused_before_training, ThreeGreys) {
+  fs::remove_all(run);
+  write("train/ant/caf\xe9.png", 20);
+  const Finished finished = heed_with({"train", "--images", data, "--run", run});
+  BOOST_TEST(finished.status == 2);
+  check_contains(finished.err, {"train/ant/caf", ": the name is not UTF-8; rename it"});
+  BOOST_TEST(!fs::exists(run));
 }
 
 // If a resumed run is rejected because a file cannot be written, no file changes.

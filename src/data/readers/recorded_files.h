@@ -1,0 +1,17 @@
+// The files of a run's record among those of today's data.
+#pragma once
+
+#include "heed/config/data.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace heed::data {
+
+/// Returns the positions in `files` of the recorded files `names`, which are relative to `root`. One that was renamed
+/// is recognised by its checksum.
+std::set<Index> recorded_positions(const std::vector<std::string>& files, const std::vector<std::string>& names,
+                                   const RecordedData& recorded, const std::string& root);
+
+}  // namespace heed::data
