@@ -1,5 +1,6 @@
 // IDX, the format of MNIST: a big-endian magic number (two zero bytes, the element type, the number of axes), one
 // 32-bit size per axis, then the elements.
+#include "src/data/images/bytes.h"
 #include "files.h"
 #include "gzip.h"
 #include "readers.h"
@@ -162,14 +163,6 @@ void transpose(Idx& images) {
   std::swap(images.sizes[1], images.sizes[2]);
 }
 
-/// Returns the classes from QMNIST's labels, which are rows of 32-bit integers with the class first.
-Idx first_columns(Idx wide) {
-  Idx labels{{wide.sizes[0]}, {}};
-  const Index width = wide.sizes[1];
-  for (Index i = 0; i < wide.sizes[0]; ++i) labels.elements.push_back(wide.elements[4 * i * width + 3]);
-  return labels;
-}
-
 }  // namespace
 
 bool has_idx(const std::string& set, const Directory& directory, Split split) {
@@ -195,7 +188,7 @@ std::unique_ptr<Dataset> open_idx(const Directory& directory, Split split, const
   const Directory images_path = find_required(image_names), wide = find({split, "labels", wide_labels_type});
   const Directory labels_path = wide.empty() ? find_required({split, "labels", labels_type}) : wide;
   Idx images = read_idx(images_path, 3);
-  Idx labels = wide.empty() ? read_idx(labels_path, 1) : first_columns(read_idx(labels_path, 2, big_endian_int));
+  const Idx labels = wide.empty() ? read_idx(labels_path, 1) : read_idx(labels_path, 2, big_endian_int);
   require(labels.sizes[0] == images.sizes[0], "{}: expected {} labels, one per image of {}, found {}",
           labels_path.string(), images.sizes[0], images_path.filename().string(), labels.sizes[0]);
   std::vector<std::string> classes = mnist_class_names(data.name);
@@ -207,14 +200,17 @@ std::unique_ptr<Dataset> open_idx(const Directory& directory, Split split, const
     first = names.begin()->first;
     for (const auto& [label, name] : names) classes.push_back(name);
   }
-  for (std::size_t i = 0; i < labels.elements.size(); ++i) {
-    std::uint8_t& label = labels.elements[i];
+  // A label is a byte or, in QMNIST, the first 32-bit integer of a row.
+  const std::size_t row = labels.elements.size() / static_cast<std::size_t>(labels.sizes[0]);
+  std::vector<std::uint8_t> positions;
+  for (std::size_t at = 0; at < labels.elements.size(); at += row) {
+    const auto label = static_cast<std::int32_t>(number_at(labels.elements, at, wide.empty() ? 1 : 4, false));
     require(label >= first && label < first + static_cast<int>(classes.size()), "{}: label {} is {}; expected {} to {}",
-            labels_path.string(), i, label, first, first + static_cast<int>(classes.size()) - 1);
-    label = static_cast<std::uint8_t>(label - first);
+            labels_path.string(), positions.size(), label, first, first + static_cast<int>(classes.size()) - 1);
+    positions.push_back(static_cast<std::uint8_t>(label - first));
   }
   return std::make_unique<MemoryDataset>(data.name, classes, ImageSize{1, images.sizes[1], images.sizes[2]},
-                                         std::move(images.elements), std::move(labels.elements),
+                                         std::move(images.elements), std::move(positions),
                                          std::vector<std::string>{images_path.string(), labels_path.string()});
 }
 

@@ -180,6 +180,10 @@ BOOST_AUTO_TEST_CASE(qmnist) {
   const auto data = open_dataset("mnist", directory.path().string(), Split::test);
   BOOST_TEST(data->label(0) == 5);
   BOOST_TEST(data->label(1) == 3);
+  labels[12 + 2] = 1;
+  write_file(directory / "qmnist-test-labels-idx2-int", labels);
+  check_error([&] { open_dataset("mnist", directory.path().string(), Split::test); },
+              {"qmnist-test-labels-idx2-int: label 0 is 261; expected 0 to 9"});
 }
 
 // EMNIST's images are transposed, its labels may begin at 1, and a file names the classes.
