@@ -1,8 +1,8 @@
 #include "exif.h"
 
 #include "bytes.h"
+#include "jpeg.h"
 
-#include <algorithm>
 #include <span>
 
 namespace heed::data {
@@ -13,33 +13,33 @@ using Bytes = std::span<const std::uint8_t>;
 
 /// Returns the orientation in a TIFF structure: byte order, offset of the first directory, then entries of 12 bytes.
 int tiff_orientation(Bytes tiff) {
-  constexpr std::size_t orientation = 0x0112, short_type = 3;
+  constexpr std::size_t orientation = 0x0112, short_type = 3, long_type = 4;
   const bool little = begins_with(tiff, 0, "II");
   if (!little && !begins_with(tiff, 0, "MM")) return 1;
   const std::size_t directory = number_at(tiff, 4, 4, little), entries = number_at(tiff, directory, 2, little);
   for (std::size_t i = 0; i < entries; ++i) {
     const std::size_t entry = directory + 2 + 12 * i;
     if (entry + 12 > tiff.size()) break;
-    if (number_at(tiff, entry, 2, little) != orientation || number_at(tiff, entry + 2, 2, little) != short_type)
-      continue;
-    const std::size_t value = number_at(tiff, entry + 8, 2, little);
+    const std::size_t type = number_at(tiff, entry + 2, 2, little);
+    if (number_at(tiff, entry, 2, little) != orientation || (type != short_type && type != long_type)) continue;
+    const std::size_t value = number_at(tiff, entry + 8, type == short_type ? 2 : 4, little);
     return value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
   }
   return 1;
 }
 
-/// Scans a JPEG's segments (marker and length), up to the image data.
+/// Scans a JPEG's segments up to the image data.
 std::optional<int> jpeg_orientation(Bytes bytes) {
-  constexpr std::uint8_t exif_segment = 0xe1, start_of_scan = 0xda;
   constexpr std::string_view mark("Exif\0\0", 6);
-  for (std::size_t at = 2; at + 4 <= bytes.size();) {
-    if (bytes[at] != 0xff || bytes[at + 1] == start_of_scan) return 1;
-    const std::size_t length = number_at(bytes, at + 2, 2, false), end = at + 2 + length, tiff = at + 4 + mark.size();
-    if (bytes[at + 1] == exif_segment && begins_with(bytes, at + 4, mark) && tiff <= end) {
+  std::size_t at = 0;
+  while (const int marker = next_jpeg_marker(bytes, at)) {
+    if (marker == jpeg_scan || marker == jpeg_end) return 1;
+    const std::size_t end = at + number_at(bytes, at, 2, false), tiff = at + 2 + mark.size();
+    if (marker == jpeg_exif && begins_with(bytes, at + 2, mark) && tiff <= end) {
       if (end > bytes.size()) break;
       return tiff_orientation(bytes.subspan(tiff, end - tiff));
     }
-    at += 2 + std::max<std::size_t>(length, 2);
+    at = end;
   }
   return {};
 }
@@ -47,7 +47,7 @@ std::optional<int> jpeg_orientation(Bytes bytes) {
 /// Scans a PNG's chunks: length, type, content, checksum.
 std::optional<int> png_orientation(Bytes bytes) {
   for (std::size_t at = 8; at + 12 <= bytes.size();) {
-    if (begins_with(bytes, at + 4, "IDAT")) return 1;
+    if (begins_with(bytes, at + 4, "IEND")) return 1;
     const std::size_t length = number_at(bytes, at, 4, false);
     if (begins_with(bytes, at + 4, "eXIf")) {
       if (length > bytes.size() - at - 8) break;

@@ -31,9 +31,9 @@ struct Image {
 /// number of pixels is also a sixteenth of it.
 inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 27;
 
-/// Returns the size of the image in a PNG, JPEG, BMP or GIF file, read from its header alone, without counting an alpha
-/// channel. If `oriented`, returns the size after rotation by the EXIF orientation. Throws Error for other files and
-/// for images above the limits.
+/// Returns the size of the image in a PNG, JPEG, BMP or GIF file, without decoding it or counting an alpha channel. If
+/// `oriented`, returns the size after rotation by the EXIF orientation. Throws Error for other files and for images
+/// above the limits.
 ImageSize image_file_size(const std::string& path, bool oriented = true);
 
 /// Loads a PNG, JPEG or BMP file or the first frame of a GIF file; grey stays grey, palettes become RGB, 16 bits become
