@@ -1,7 +1,8 @@
 #include "heed/data/images/image.h"
 
 #include "src/data/readers/files.h"
-#include "early_end.h"
+#include "bytes.h"
+#include "damage.h"
 #include "exif.h"
 #include "jpeg.h"
 
@@ -74,6 +75,24 @@ static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int 
          nullptr;
 }
 
+/// Decodes the first frame of a GIF into pixels [height, width, 4] of its canvas. Returns null on failure, or if the
+/// frame's data end before its pixels, for which stb_image would take the background.
+static stbi_uc* load_first_frame(const std::vector<stbi_uc>& bytes, int& width, int& height) {
+  stbi__context context;
+  stbi__start_mem(&context, bytes.data(), static_cast<int>(bytes.size()));
+  stbi__gif gif{};
+  int components = 0;
+  const bool found = stbi__gif_load_next(&context, &gif, &components, 4, nullptr) == gif.out && gif.out != nullptr;
+  const bool complete = gif.start_x < gif.max_x && gif.start_y < gif.max_y && gif.cur_y >= gif.max_y;
+  if (found && !complete) stbi__err("the data of its first frame are incomplete", "");
+  std::free(gif.background);
+  std::free(gif.history);
+  width = gif.w, height = gif.h;
+  if (found && complete) return gif.out;
+  std::free(gif.out);
+  return nullptr;
+}
+
 namespace heed {
 
 static_assert(STBI_MAX_DIMENSIONS == max_image_side);
@@ -102,7 +121,24 @@ ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   if (!demands.tables_fit || demands.parts > max_parts || demands.cmyk_without_mark ||
       stbi_info_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components) == 0)
     return {};
-  return {components >= 3 ? 3 : 1, height, width};
+  return {components >= 3 ? 3 : 1, std::abs(Index{height}), width};  // rows of a BMP from the top: a negative height
+}
+
+/// Returns the size in a PNG's, GIF's or JPEG's header, of which stb_image reports none above its limit.
+ImageSize declared_size(const std::vector<std::uint8_t>& bytes) {
+  const auto side = [&](std::size_t at, std::size_t count, bool little) {
+    return static_cast<Index>(data::number_at(bytes, at, count, little));
+  };
+  if (data::begins_with(bytes, 12, "IHDR")) return {3, side(20, 4, false), side(16, 4, false)};
+  if (data::begins_with(bytes, 0, "GIF8")) return {3, side(8, 2, true), side(6, 2, true)};
+  const data::JpegDemands demands = data::jpeg_demands(bytes);
+  return {3, demands.height, demands.width};
+}
+
+/// Returns true if the pixels may have opacities. A BMP without channel masks only fills a fourth byte.
+bool may_have_alpha(const std::vector<std::uint8_t>& bytes) {
+  constexpr std::size_t masks = 3;  // a method of compression
+  return data::begins_with(bytes, 0, "BM") ? data::number_at(bytes, 30, 4, true) == masks : bytes[0] != 0xff;
 }
 
 /// Blends a pixel of opacity alpha / 255 with a background.
@@ -130,22 +166,6 @@ const char* other_format(const std::vector<std::uint8_t>& bytes) {
   return nullptr;
 }
 
-/// Returns the image size from the start of a file. Throws Error naming the actual format if it is not an image.
-ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>& bytes) {
-  const ImageSize size = parse_size(bytes);
-  if (size.channels > 0) return size;
-  require(!bytes.empty(), "{}: not a readable image: the file is empty", path);
-  require(!data::jpeg_demands(bytes).cmyk_without_mark,
-          "{}: a CMYK JPEG without Adobe's marker, so its colours are unknown; convert it with ImageMagick: mogrify "
-          "-colorspace sRGB",
-          path);
-  const char* const other = other_format(bytes);
-  require(other == nullptr,
-          "{}: not a readable image: the content is {}; convert it with ImageMagick: mogrify -format png", path,
-          other ? other : "");
-  fail("{}: not a readable PNG, JPEG, BMP or GIF image", path);
-}
-
 void require_allowed(const std::string& path, const ImageSize& size) {
   require(size.height >= 1 && size.width >= 1 && size.height <= max_image_side && size.width <= max_image_side &&
               size.pixels() <= max_image_pixels,
@@ -155,6 +175,24 @@ void require_allowed(const std::string& path, const ImageSize& size) {
   require(size.pixels() <= data::read_limit() / bytes_per_pixel,
           "{}: the image is {}x{}; the limit of {} bytes allows {} pixels; {}", path, size.width, size.height,
           data::read_limit(), data::read_limit() / bytes_per_pixel, data::raising_read_limit);
+}
+
+/// Returns the image size from the start of a file. Throws Error naming the actual format if it is not an image.
+ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>& bytes) {
+  const ImageSize size = parse_size(bytes);
+  if (size.channels > 0) return size;
+  require(!bytes.empty(), "{}: not a readable image: the file is empty", path);
+  if (const ImageSize declared = declared_size(bytes); std::max(declared.height, declared.width) > max_image_side)
+    require_allowed(path, declared);
+  require(!data::jpeg_demands(bytes).cmyk_without_mark,
+          "{}: a CMYK JPEG without Adobe's marker, so its colours are unknown; convert it with ImageMagick: mogrify "
+          "-colorspace sRGB",
+          path);
+  const char* const other = other_format(bytes);
+  require(other == nullptr,
+          "{}: not a readable image: the content is {}; convert it with ImageMagick: mogrify -format png", path,
+          other ? other : "");
+  fail("{}: not a readable PNG, JPEG, BMP or GIF image", path);
 }
 
 /// Lets one thread at a time decode a large image, to limit memory.
@@ -176,6 +214,7 @@ ImageSize image_file_size(const std::string& path, bool oriented) {
   }
   require_allowed(path, size);
   if (oriented) {
+    // A PNG is read whole, since metadata may follow its pixels.
     std::optional<int> orientation = data::exif_orientation(bytes);
     if (!orientation) orientation = data::exif_orientation(read_whole(path));
     if (data::swaps_sides(orientation.value_or(1))) std::swap(size.height, size.width);
@@ -197,19 +236,22 @@ Image load_image(const std::string& path, std::uint8_t background, bool oriented
   image.size = require_image(path, bytes);
   require_allowed(path, image.size);
   const std::unique_lock<std::mutex> alone = large_image_lock(image.size);
-  require(!data::ends_early(bytes, image.size), "{}: the image cannot be decoded: the file ends early", path);
+  const std::string damage = data::damage(bytes, image.size);
+  require(damage.empty(), "{}: the image cannot be decoded: {}", path, damage);
   const Index scans = data::jpeg_demands(bytes).scans;
   const Index most_pixels = max_scanned_pixels(static_cast<Index>(bytes.size()));
   require(scans <= max_scans && scans * image.size.pixels() <= most_pixels,
           "{}: {} scans of {}x{} pixels in {} bytes; expected at most {} scans, and {} pixels in all scans", path,
           scans, image.size.width, image.size.height, bytes.size(), max_scans, most_pixels);
-  const bool alpha = bytes[0] != 0xff;  // JPEG has no alpha channel, other formats may
+  const bool alpha = may_have_alpha(bytes);
   const int channels = static_cast<int>(image.size.channels), decoded = channels + alpha;
   int width = 0, height = 0, components = 0;
   std::unique_ptr<stbi_uc, void (*)(void*)> interleaved(nullptr, stbi_image_free);
   try {
-    interleaved.reset(
-        stbi_load_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components, decoded));
+    interleaved.reset(data::begins_with(bytes, 0, "GIF8")
+                          ? load_first_frame(bytes, width, height)
+                          : stbi_load_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height,
+                                                  &components, decoded));
   } catch (const Inconsistent&) {
     fail("{}: the image cannot be decoded: its data is inconsistent", path);
   }

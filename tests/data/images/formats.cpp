@@ -12,13 +12,13 @@ Bytes exif(std::uint8_t orientation, bool little) {
   return {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0};
 }
 
-/// Writes a PNG with the metadata after its header, whose chunk ends at byte 33.
-void write_oriented_png(const std::string& path, const Image& image, const Bytes& metadata) {
+/// Writes a PNG with the metadata after its header, whose chunk ends at byte 33, or before its end, of 12 bytes.
+void write_oriented_png(const std::string& path, const Image& image, const Bytes& metadata, bool at_end = false) {
   write_image(path, image);
   Bytes bytes = read_bytes(path), chunk = {0, 0, 0, static_cast<std::uint8_t>(metadata.size()), 'e', 'X', 'I', 'f'};
   chunk.insert(chunk.end(), metadata.begin(), metadata.end());
   chunk.insert(chunk.end(), 4, 0);  // a checksum that is not checked
-  bytes.insert(bytes.begin() + 33, chunk.begin(), chunk.end());
+  bytes.insert(at_end ? bytes.end() - 12 : bytes.begin() + 33, chunk.begin(), chunk.end());
   write_file(path, bytes);
 }
 
@@ -63,7 +63,18 @@ BOOST_FIXTURE_TEST_CASE(images_are_turned_as_viewers_turn_them, OnePath) {
       BOOST_TEST(image.pixels == seen[orientation - 1u], boost::test_tools::per_element());
       BOOST_TEST(load_image(path, 255, false).pixels == stored.pixels, boost::test_tools::per_element());
       BOOST_TEST((image_file_size(path, false) == stored.size));
+      write_oriented_png(path, stored, exif(orientation, little), true);
+      BOOST_TEST(load_image(path).pixels == seen[orientation - 1u], boost::test_tools::per_element());
+      BOOST_TEST((image_file_size(path) == size));
     }
+  // Integers of four bytes have the type 4, of two bytes the type 3.
+  for (const bool little : {true, false}) {
+    Bytes metadata = exif(little ? 6 : 0, little);
+    metadata[little ? 12 : 13] = 4;
+    if (!little) metadata[21] = 6;
+    write_oriented_png(path, stored, metadata);
+    BOOST_TEST(load_image(path).pixels == seen[5], boost::test_tools::per_element());
+  }
   // Invalid orientations and truncated metadata have no effect.
   for (const std::uint8_t orientation : {0, 9}) {
     write_oriented_png(path, stored, exif(orientation, true));
@@ -124,6 +135,45 @@ BOOST_FIXTURE_TEST_CASE(gif_is_read, OnePath) {
   check_every_length((directory / "x.gif").string(), gif, gif.size() - 1);
 }
 
+/// Returns a GIF with a canvas of 4 x 2 pixels and a frame with data for `pixels` of its pixels. A code has three bits:
+/// 4 clears the table, which happens before every second pixel, 1 is a colour, 5 is the end.
+Bytes gif_frame(std::uint8_t width, std::uint8_t height, std::uint8_t interlaced, int pixels) {
+  Bytes gif = {'G', 'I', 'F', '8', '9', 'a', 4, 0, 2, 0, 0x80, 0, 0, 10, 20, 30, 200, 210, 220, 0x2c};
+  gif.insert(gif.end(), {0, 0, 0, 0, width, 0, height, 0, interlaced, 2, 6});
+  std::uint64_t codes = 0;
+  int bits = 0;
+  const auto add = [&](std::uint64_t code) { codes |= code << bits, bits += 3; };
+  for (int i = 0; i < pixels; ++i) {
+    if (i % 2 == 0) add(4);
+    add(1);
+  }
+  add(5);
+  for (int shift = 0; shift < 48; shift += 8) gif.push_back(static_cast<std::uint8_t>(codes >> shift));
+  gif.insert(gif.end(), {0, 0x3b});
+  return gif;
+}
+
+// stb_image takes the background for missing pixels. A broken copy ends in zeros, and a length of zero ends the data.
+BOOST_FIXTURE_TEST_CASE(frames_of_a_gif_have_all_their_pixels, OnePath) {
+  const auto check = [&](const Bytes& gif, bool complete) {
+    write_file(path, gif);
+    if (complete)
+      BOOST_TEST((load_image(path).size == ImageSize{3, 2, 4}));
+    else
+      check_error([&] { load_image(path); }, {path, "the data of its first frame are incomplete"});
+  };
+  for (const std::uint8_t interlaced : {0, 0x40})
+    for (const auto& [width, height] : {std::pair(4, 2), std::pair(3, 1), std::pair(1, 2)})
+      for (int pixels = 0; pixels <= width * height; ++pixels)
+        check(gif_frame(static_cast<std::uint8_t>(width), static_cast<std::uint8_t>(height), interlaced, pixels),
+              pixels == width * height);
+  check(gif_frame(0, 0, 0, 0), false);
+  Bytes zeros = gif_frame(4, 2, 0, 8);
+  zeros[30] = 1;  // length of the data
+  std::fill(zeros.begin() + 32, zeros.end(), std::uint8_t{0});
+  check(zeros, false);
+}
+
 BOOST_FIXTURE_TEST_CASE(bmp_is_read, OnePath) {
   // Two rows of two pixels, blue first, bottom row first, rows padded to four bytes.
   Bytes bmp = {'B', 'M', 70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 24, 0};
@@ -138,6 +188,28 @@ BOOST_FIXTURE_TEST_CASE(bmp_is_read, OnePath) {
     load_image((directory / "x.bmp").string());
   });
   check_every_length((directory / "x.bmp").string(), bmp, bmp.size() - 2);  // the last row needs no padding
+  // A negative height: the top row is first.
+  bmp[22] = 0xfe, bmp[23] = bmp[24] = bmp[25] = 0xff;
+  write_file(path, bmp);
+  BOOST_TEST((image_file_size(path) == ImageSize{3, 2, 2}));
+  BOOST_TEST(load_image(path).pixels == (Bytes{1, 4, 7, 10, 2, 5, 8, 11, 3, 6, 9, 12}),
+             boost::test_tools::per_element());
+}
+
+// Without masks, the fourth byte of a pixel is unused; a mask makes it an opacity.
+BOOST_FIXTURE_TEST_CASE(opacities_of_a_bmp_have_a_mask, OnePath) {
+  for (const bool masked : {false, true}) {
+    const std::uint8_t header = masked ? 108 : 40, compression = masked ? 3 : 0;
+    Bytes bmp = {'B', 'M', 0, 0, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(14 + header), 0, 0, 0, header, 0, 0, 0};
+    bmp.insert(bmp.end(), {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 32, 0, compression, 0, 0, 0});
+    bmp.resize(14u + 40u);
+    if (masked) bmp.insert(bmp.end(), {0, 0, 255, 0, 0, 255, 0, 0, 255, 0, 0, 0, 0, 0, 0, 255});
+    bmp.resize(14u + header);
+    bmp.insert(bmp.end(), {30, 20, 10, 51});
+    write_file(path, bmp);
+    BOOST_TEST(load_image(path).pixels == (masked ? Bytes{206, 208, 210} : Bytes{10, 20, 30}),
+               boost::test_tools::per_element());
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
@@ -165,14 +237,18 @@ BOOST_FIXTURE_TEST_CASE(the_orientation_is_found_among_other_metadata, OnePath) 
   const std::string jpeg = directory / "x.jpg", exif_mark("Exif\0\0", 6),
                     xmp_mark("http://ns.adobe.com/xap/1.0/\0", 29);
   write_image(jpeg, pattern({3, 8, 16}, 0));
-  const Bytes plain = read_bytes(jpeg);
+  const Bytes plain = read_bytes(jpeg), fill(2, 0xff);
   const Bytes xmp = segment(0xe1, xmp_mark, {'<', 'x', '/', '>'}), comment = segment(0xfe, "made by hand", {}),
               profile = segment(0xe2, std::string(20000, 'a'), {});
   for (const bool little : {true, false})
     for (const Bytes& metadata : {exif(6, little), long_exif(6, little)}) {
       const Bytes turned = segment(0xe1, exif_mark, metadata);
-      for (const std::vector<Bytes>& segments :
-           {std::vector{turned, xmp}, {xmp, turned}, {comment, xmp, comment, turned}, {xmp, profile, turned}}) {
+      for (const std::vector<Bytes>& segments : {std::vector{turned, xmp},
+                                                 {xmp, turned},
+                                                 {comment, xmp, comment, turned},
+                                                 {xmp, profile, turned},
+                                                 {fill, turned},
+                                                 {xmp, fill, turned}}) {
         Bytes bytes = plain;
         Bytes added;
         for (const Bytes& each : segments) added.insert(added.end(), each.begin(), each.end());

@@ -3,6 +3,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 
 using namespace heed;
@@ -12,28 +13,39 @@ namespace {
 
 void append(Bytes& bytes, const Bytes& more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
 
-/// Returns length, type, content and an unchecked checksum.
+/// Returns length, type, content and checksum.
 Bytes chunk(const std::string& type, const Bytes& content) {
   Bytes bytes = {0, 0, static_cast<std::uint8_t>(content.size() >> 8), static_cast<std::uint8_t>(content.size())};
   bytes.insert(bytes.end(), type.begin(), type.end());
   append(bytes, content);
-  append(bytes, {0, 0, 0, 0});
+  const uLong checksum = crc32(0, bytes.data() + 4, static_cast<unsigned>(bytes.size() - 4));
+  for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<std::uint8_t>(checksum >> shift));
   return bytes;
 }
 
-constexpr std::uint8_t grey = 0, grey_with_alpha = 4;
+constexpr std::uint8_t grey = 0, rgb = 2, grey_with_alpha = 4;
 
-/// Returns a PNG of side x side pixels of 8 bits, with arbitrary `rows`.
-Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows, std::uint8_t colour = grey) {
-  Bytes packed(compressBound(rows.size()));
-  uLongf length = packed.size();
-  BOOST_REQUIRE(compress(packed.data(), &length, rows.data(), rows.size()) == Z_OK);
-  packed.resize(length);
+Bytes packed(const Bytes& rows) {
+  Bytes bytes(compressBound(rows.size()));
+  uLongf length = bytes.size();
+  BOOST_REQUIRE(compress(bytes.data(), &length, rows.data(), rows.size()) == Z_OK);
+  bytes.resize(length);
+  return bytes;
+}
+
+/// Returns a PNG of side x side pixels of 8 bits, with arbitrary `data` and `others`, chunks before them.
+Bytes png_of(std::uint8_t side, bool interlaced, std::uint8_t colour, const Bytes& data, const Bytes& others = {}) {
   Bytes bytes = {137, 'P', 'N', 'G', 13, 10, 26, 10};
   append(bytes, chunk("IHDR", {0, 0, 0, side, 0, 0, 0, side, 8, colour, 0, 0, interlaced}));
-  append(bytes, chunk("IDAT", packed));
+  append(bytes, others);
+  append(bytes, chunk("IDAT", data));
   append(bytes, chunk("IEND", {}));
   return bytes;
+}
+
+/// Returns such a PNG with arbitrary `rows`.
+Bytes png(std::uint8_t side, bool interlaced, const Bytes& rows, std::uint8_t colour = grey) {
+  return png_of(side, interlaced, colour, packed(rows));
 }
 
 /// Returns a grey progressive JPEG of 8 side x 8 side pixels with `scans` empty scans.
@@ -101,10 +113,25 @@ BOOST_FIXTURE_TEST_CASE(what_is_transparent_shows_the_background, Written) {
 }
 
 BOOST_FIXTURE_TEST_CASE(png_data_are_held_against_their_checksum, Written) {
-  Bytes bytes = png(3, false, Bytes(12, 0));
-  const std::size_t checksum = bytes.size() - 12 - 4 - 4;  // before IEND and the chunk's own
-  bytes[checksum + 3] ^= 1;
-  check_error([&] { load(bytes); }, {path, "incorrect data check"});
+  Bytes data = packed(Bytes(12, 0));
+  data.back() ^= 1;
+  check_error([&] { load(png_of(3, false, grey, data)); }, {path, "incorrect data check"});
+}
+
+// Viewers show an image with a damaged text.
+BOOST_FIXTURE_TEST_CASE(png_chunks_are_held_against_their_checksums, Written) {
+  Bytes others = chunk("PLTE", {1, 2, 3});
+  append(others, chunk("tEXt", {'a', 0, 'b'}));
+  const Bytes good = png_of(1, false, rgb, packed({0, 4, 5, 6}), others);
+  for (const std::string type : {"IHDR", "PLTE", "IDAT", "tEXt"}) {
+    Bytes bytes = good;
+    const auto at = std::search(bytes.begin(), bytes.end(), type.begin(), type.end());
+    at[4 + at[-1]] ^= 1;  // the checksum follows the content
+    if (type == "tEXt")
+      BOOST_TEST(load(bytes).pixels == (Bytes{4, 5, 6}), boost::test_tools::per_element());
+    else
+      check_error([&] { load(bytes); }, {path, "the checksum of its " + type + " chunk is wrong"});
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(a_png_without_its_end, Written) {
@@ -117,6 +144,21 @@ BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
   Bytes bytes = png(3, false, Bytes(12, 0));
   bytes[8 + 25] = 0x50;  // the length of IDAT, which follows IHDR, increases by a gigabyte
   check_error([&] { load(bytes); }, {path, "the file ends early"});
+}
+
+// stb_image reads no header of such a PNG, JPEG or GIF. 20000 is 0x4e20.
+BOOST_FIXTURE_TEST_CASE(the_size_of_a_large_image_is_named, Written) {
+  Bytes large = png(1, false, {0, 1});
+  large[18] = 0x4e, large[19] = 0x20;
+  const std::string limit = "expected at most 16384 pixels per side";
+  check_error([&] { load(large); }, {path, "the image is 20000x1; " + limit});
+  check_error([&] { image_file_size(path); }, {path, "the image is 20000x1; " + limit});
+  check_error([&] { load(progressive_jpeg(2500, 1)); }, {path, "the image is 20000x20000; " + limit});
+  check_error(
+      [&] {
+        load({'G', 'I', 'F', '8', '9', 'a', 0x20, 0x4e, 7, 0, 0, 0, 0});
+      },
+      {"the image is 20000x7; " + limit});
 }
 
 BOOST_FIXTURE_TEST_CASE(scans_of_a_jpeg_are_limited, Written) {
