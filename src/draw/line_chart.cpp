@@ -34,8 +34,8 @@ struct Axis {
     return from + (to - from) * (place(value) - place(low)) / (place(high) - place(low));
   }
 
-  /// Returns round values: powers of ten, with their multiples by 2 and 5 if the axis has less than two decades, or
-  /// about six multiples of 1, 2 or 5 times a power of ten.
+  /// Returns round values: the powers of ten of a logarithmic axis, with their multiples by 2 and 5 if it has less than
+  /// two decades; about six multiples of 1, 2 or 5 times a power of ten if it is linear or has at most one of those.
   std::vector<double> ticks() const {
     std::vector<double> list;
     if (log) {
@@ -46,7 +46,8 @@ struct Axis {
           const bool shown = factor == 1 || high < 100 * low;
           if (shown && tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9)) list.push_back(tick);
         }
-      return list;
+      if (list.size() > 1) return list;
+      list.clear();
     }
     const double rough = (high - low) / 6, power = std::pow(10, std::floor(std::log10(rough)));
     const double step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10);
@@ -96,7 +97,7 @@ std::string marker(double x, double y, const LineStyle& style) {
                      line_markers[colour].path, line_colours[colour], stroke(style));
 }
 
-/// Returns a line with about ten markers.
+/// Returns a line with about ten markers, and one at each point between gaps, where no line is visible.
 std::string drawn(const ChartLine& line, const LineStyle& style, const Axis& x, const Axis& y) {
   const std::size_t step = (line.points.size() + 9) / 10;
   std::string path, markers;
@@ -104,8 +105,9 @@ std::string drawn(const ChartLine& line, const LineStyle& style, const Axis& x, 
   for (std::size_t i = 0; i < line.points.size(); ++i) {
     const auto& [a, b] = line.points[i];
     const double at = y(std::min(b, y.high));
+    const bool alone = !pen_down && (i + 1 == line.points.size() || !std::isfinite(line.points[i + 1].second));
     if (std::isfinite(b)) path += fmt::format("{}{:.1f} {:.1f}", pen_down ? " L" : " M", x(a), at);
-    if (std::isfinite(b) && i % step == step / 2) markers += marker(x(a), at, style);
+    if (std::isfinite(b) && (alone || i % step == step / 2)) markers += marker(x(a), at, style);
     pen_down = std::isfinite(b);
   }
   return fmt::format("<path d=\"{}\" fill=\"none\" {}/>\n", path, dashed(style)) + markers;
@@ -143,9 +145,10 @@ std::string svg(const LineChart& chart) {
     for (const auto& [a, b] : line.points) {
       if (!std::isfinite(b)) continue;
       x_low = std::min(x_low, a), x_high = std::max(x_high, a);
-      y_low = std::min(y_low, b), y_high = std::max(y_high, std::min(b, chart.y_most));
+      y_low = std::min({y_low, b, chart.y_most}), y_high = std::max(y_high, std::min(b, chart.y_most));
     }
   HEED_ASSERT(x_low <= x_high);
+  for (const ChartMark& mark : chart.marks) x_low = std::min(x_low, mark.x), x_high = std::max(x_high, mark.x);
   const Axis x = axis(x_low, x_high, left, right, chart.log_x), y = axis(y_low, y_high, bottom, top, chart.log_y);
   std::string out = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "

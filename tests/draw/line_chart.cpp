@@ -41,6 +41,27 @@ BOOST_AUTO_TEST_CASE(a_logarithmic_axis_of_less_than_two_decades_has_multiples) 
   BOOST_TEST(!has(picture, ">50<"));
 }
 
+// Ranges with none or one of 1, 2 and 5 times a power of ten; positions are logarithmic nevertheless.
+BOOST_AUTO_TEST_CASE(a_short_logarithmic_axis_has_ticks_too) {
+  const auto labels = [](double low, double high) {
+    const std::string picture = svg({"", "", "", true, {{"a", {{low, 0}, {high, 1}}}}, {}});
+    std::string list;
+    for (std::size_t at = 0; (at = picture.find("y=\"382.0\" text-anchor=\"middle\">", at)) != std::string::npos;) {
+      at = picture.find('>', at) + 1;
+      list += picture.substr(at, picture.find('<', at) - at) + " ";
+    }
+    return list;
+  };
+  BOOST_TEST(labels(64, 96) == "65 70 75 80 85 90 95 ");
+  BOOST_TEST(labels(60, 90) == "60 65 70 75 80 85 90 ");
+  BOOST_TEST(labels(3, 4) == "3 3.2 3.4 3.6 3.8 4 ");
+  BOOST_TEST(labels(0.0012, 0.0019) == "0.0012 0.0013 0.0014 0.0015 0.0016 0.0017 0.0018 0.0019 ");
+  BOOST_TEST(labels(40, 90) == "40 50 60 70 80 90 ");
+  BOOST_TEST(labels(40, 110) == "50 100 ");
+  const std::string picture = svg({"", "", "", true, {{"a", {{64, 0}, {96, 1}}}}, {}});
+  BOOST_TEST(has(picture, fmt::format("<line x1=\"{:.1f}\"", 68 + 542 * std::log(80 / 64.0) / std::log(96 / 64.0))));
+}
+
 BOOST_AUTO_TEST_CASE(charts_one_below_the_other) {
   const LineChart first{"first", "", "", false, {{"a", {{0, 0}, {1, 1}}}}, {}},
       second{"second", "", "", false, first.lines, {}};
@@ -55,6 +76,16 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_breaks_the_line) {
   BOOST_TEST(has(picture, "d=\" M68.0 362.0 M339.0 62.0 M610.0 62.0\""), picture);
   BOOST_TEST(!has(picture, "nan"));
   BOOST_TEST(!has(picture, "inf"));
+}
+
+// Of 19 points, every second one has a marker, from the second on; the ninth and the last are between gaps.
+BOOST_AUTO_TEST_CASE(a_point_between_gaps_has_a_marker) {
+  LineChart chart{"", "", "", false, {{"a", {}}}, {}};
+  for (int i = 0; i <= 18; ++i) chart.lines[0].points.emplace_back(i, i == 7 || i == 9 || i == 17 ? NAN : i);
+  const std::string picture = svg(chart);
+  for (const int i : {8, 18})
+    BOOST_TEST(has(picture, fmt::format("translate({:.1f} {:.1f})", 68 + 542 * i / 18.0, 362 - 300 * i / 18.0)), i);
+  BOOST_TEST(!has(picture, fmt::format("translate({:.1f} {:.1f})", 68 + 542 * 6 / 18.0, 362 - 300 * 6 / 18.0)));
 }
 
 BOOST_AUTO_TEST_CASE(a_single_point_has_room_around_it) {
@@ -102,6 +133,13 @@ BOOST_AUTO_TEST_CASE(many_lines_are_told_apart_and_names_are_text) {
   BOOST_TEST(has(picture, ">&lt;39&gt;<"));
   BOOST_TEST(has(picture, "height=\"648\""));
   BOOST_TEST(has(picture, "stroke=\"#0072b2\" stroke-width=\"1.8\" stroke-dasharray=\"6 3\""));
+}
+
+BOOST_AUTO_TEST_CASE(marks_beyond_the_lines_extend_the_axis) {
+  const std::string picture = svg({"", "", "", true, {{"a", {{10, 0}, {100, 1}}}}, {{1, "low"}, {1000, "high"}}});
+  BOOST_TEST(has(picture, fmt::format("d=\" M{:.1f} 362.0 L{:.1f} 62.0\"", 68 + 542 / 3.0, 68 + 542 * 2 / 3.0)), picture);
+  for (const char* at : {"<line x1=\"68.0\"", "<line x1=\"610.0\""})
+    BOOST_TEST(has(picture, std::string(at) + " y1=\"62.0\" x2=" + (at + 9) + " y2=\"362.0\" stroke=\"#222222\""));
 }
 
 // Room for the text of marks is towards the middle. The legend has columns of (640 - 20) / 4 pixels for short names;

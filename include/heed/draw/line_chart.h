@@ -14,7 +14,7 @@ struct ChartLine {
   std::vector<std::pair<double, double>> points;  ///< x, y; the line is interrupted at non-finite y
 };
 
-/// A marked position on the x axis.
+/// A marked position on the x axis, which is extended to it.
 struct ChartMark {
   double x;
   std::string name;
@@ -31,7 +31,7 @@ struct LineChart {
 };
 
 /// Returns the chart as an SVG file with axes, a legend, and the styles of line_styles(). Requires at least one finite
-/// point, and positive x if log_x, positive y if log_y.
+/// point, and positive x and marks if log_x, positive y if log_y.
 std::string svg(const LineChart& chart);
 
 /// Returns an SVG file with the charts one below the other.
