@@ -156,6 +156,9 @@ def look_at(browser, report):
     check(browser.evaluate(f"document.querySelectorAll('{chart} tbody tr').length") == len(loss), "the table lacks epochs")
     browser.mouse(f"{chart} summary")
 
+    path = browser.evaluate("pathOf([[1, 2], [3, 4], [5, null], [6, 7], [8, null]], (a) => a, (b) => b)")
+    check(path == "M1.0 2.0L3.0 4.0M4.5 7.0h3", f"a point between gaps is drawn as {path}")
+
     # The confusion matrix sums to the number of images, and the mistakes are shown.
     model = data["models"][0]
     cells = browser.evaluate("[...document.querySelectorAll('.confusion tbody td')].map(c => Number(c.textContent)).filter(n => n >= 0)")

@@ -11,14 +11,15 @@ export function ticks(low, high, count) {
   return list;
 }
 
-/** Returns "M1 2 L3 4" for points [x, y], interrupted at null y. */
+/** Returns "M1 2L3 4" for points [x, y], interrupted at null y. A point between gaps is a dash of three pixels. */
 export function pathOf(points, x, y) {
   let pen = "M",
     path = "";
-  for (const [a, b] of points) {
-    if (b !== null) path += `${pen}${x(a).toFixed(1)} ${y(b).toFixed(1)}`;
+  points.forEach(([a, b], i) => {
+    const alone = pen === "M" && (points[i + 1]?.[1] ?? null) === null;
+    if (b !== null) path += `${pen}${(x(a) - (alone ? 1.5 : 0)).toFixed(1)} ${y(b).toFixed(1)}${alone ? "h3" : ""}`;
     pen = b === null ? "M" : "L";
-  }
+  });
   return path;
 }
 
