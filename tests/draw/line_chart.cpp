@@ -137,7 +137,8 @@ BOOST_AUTO_TEST_CASE(many_lines_are_told_apart_and_names_are_text) {
 
 BOOST_AUTO_TEST_CASE(marks_beyond_the_lines_extend_the_axis) {
   const std::string picture = svg({"", "", "", true, {{"a", {{10, 0}, {100, 1}}}}, {{1, "low"}, {1000, "high"}}});
-  BOOST_TEST(has(picture, fmt::format("d=\" M{:.1f} 362.0 L{:.1f} 62.0\"", 68 + 542 / 3.0, 68 + 542 * 2 / 3.0)), picture);
+  BOOST_TEST(has(picture, fmt::format("d=\" M{:.1f} 362.0 L{:.1f} 62.0\"", 68 + 542 / 3.0, 68 + 542 * 2 / 3.0)),
+             picture);
   for (const char* at : {"<line x1=\"68.0\"", "<line x1=\"610.0\""})
     BOOST_TEST(has(picture, std::string(at) + " y1=\"62.0\" x2=" + (at + 9) + " y2=\"362.0\" stroke=\"#222222\""));
 }

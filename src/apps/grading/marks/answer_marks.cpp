@@ -133,19 +133,31 @@ std::string plain_word(const std::string& word) {
   return plain;
 }
 
-/// Returns a number rounded to `digits` digits, plus `neighbour` units of the last digit.
+/// Returns a number rounded to `digits` digits, or the next (1) or previous (-1) number with so many digits.
 std::string rounded(double x, Index digits, int neighbour) {
   if (x == 0) return "0";
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(x))) - static_cast<double>(digits - 1));
-  const double steps = std::round(x / unit) + neighbour;
-  return fmt::format("{:.{}e}", steps * unit, digits - 1);
+  const std::string text = fmt::format("{:.{}e}", std::round(x / unit) * unit, digits - 1);
+  const std::size_t e = text.find('e');
+  if (neighbour == 0 || e == std::string::npos) return text;  // next to 0 or beyond the largest number: "nan" or "inf"
+  // The text counts, not x: 9.996 is 10.0 in three digits, between 9.99 and 10.1.
+  std::string figures = text.substr(0, e);
+  std::erase(figures, '.');
+  Index steps = std::stoll(figures) + neighbour, exponent = std::stoll(text.substr(e + 1)) - (digits - 1);
+  if (static_cast<double>(std::abs(steps)) < std::pow(10.0, digits - 1))
+    steps = 10 * steps + (x < 0 ? -9 : 9), --exponent;
+  return fmt::format("{:.{}e}", std::strtod(fmt::format("{}e{}", steps, exponent).c_str(), nullptr), digits - 1);
 }
 
-/// Returns the hash of an answer, a word or a number rounded as by rounded().
+/// Returns the hash of an answer: a word, a number rounded as by rounded(), or inf, -inf or nan, which are words.
 std::string hash_in(const std::string& lab, const std::string& point, const Answer& answer, Index digits,
                     int neighbour) {
   const auto* const word = std::get_if<std::string>(&answer);
-  const std::string text = word ? plain_word(*word) : rounded(std::get<double>(answer), digits, neighbour);
+  const double number = word ? 0 : std::get<double>(answer);
+  const std::string text = word                     ? plain_word(*word)
+                           : std::isnan(number)     ? "nan"
+                           : !std::isfinite(number) ? fmt::format("{}", number)
+                                                    : rounded(number, digits, neighbour);
   return hash_of(lab + "\n" + point + "\n" + text);
 }
 
@@ -165,12 +177,13 @@ Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* an
   const auto* const word = std::get_if<std::string>(answer);
   if (word && plain_word(*word) == "notyet") return {false, {"not yet"}};
   const double* const number = std::get_if<double>(answer);
-  if (number && !std::isfinite(*number)) return {false, {"it is not a number"}};
+  const bool not_finite = number && !std::isfinite(*number);
   if (!point.hash.empty()) {
     for (const int neighbour : {0, -1, 1})
       if (hash_in(lab, point.name, *answer, point.digits, neighbour) == point.hash) return {true, {}};
-    return {false, {}};
+    if (!not_finite) return {false, {}};
   }
+  if (not_finite) return {false, {"it is not a number"}};
   const double right = formula_value(point.formula, values);
   if (number == nullptr) return {false, {"it is a string; expected a number"}};
   if (std::abs(*number - right) <= point.tolerance * std::abs(right)) return {true, {}};

@@ -11,7 +11,7 @@ namespace heed {
 double formula_value(const std::string& formula, const std::map<std::string, double>& values);
 
 /// Returns the hash of a point's answer, which lab.toml stores: words ignore case and spaces, numbers are rounded to
-/// `digits` digits. It hides the answer from readers, but not from systematic guessing.
+/// `digits` digits, and inf, -inf and nan are words. It hides the answer from readers, but not from systematic guessing.
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits);
 
 /// Marks an answer, null if there is none. `values` are the lab's.

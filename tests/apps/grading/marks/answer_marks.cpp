@@ -6,6 +6,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <cmath>
+#include <limits>
 
 using namespace heed;
 
@@ -78,6 +79,36 @@ BOOST_AUTO_TEST_CASE(hidden_answers) {
   for (const double wrong : {0.0343, 0.0349, 0.346, -0.0346, 0.0}) BOOST_TEST(says(number, wrong) == "wrong", wrong);
   BOOST_TEST(says(hidden(0.0), 0.0) == "right");
   BOOST_TEST(says(hidden(99.96), 100.0) == "right");
+  // Neighbours in three digits, also at powers of ten, where their units differ: each is right for the other.
+  for (const auto& [less, more] : {std::pair(9.98, 9.99), {9.99, 10.0}, {10.0, 10.1}, {0.999, 1.0}, {1.0, 1.01}})
+    for (const double sign : {1.0, -1.0}) {
+      BOOST_TEST(says(hidden(sign * less), sign * more) == "right", less);
+      BOOST_TEST(says(hidden(sign * more), sign * less) == "right", less);
+    }
+  BOOST_TEST(says(hidden(10.0), 9.98) == "wrong");
+  BOOST_TEST(says(hidden(9.98), 10.0) == "wrong");
+  BOOST_TEST(says(hidden(9.99), 10.1) == "wrong");
+  BOOST_TEST(says(hidden(9.996), 10.1) == "right");  // 9.996 is 10.0
+  BOOST_TEST(says(hidden(1.0, 1), 0.9) == "right");
+  BOOST_TEST(says(hidden(0.9, 1), 1.0) == "right");
+  BOOST_TEST(says(hidden(0.9, 1), 2.0) == "wrong");
+  BOOST_TEST(says(hidden(1.0), 5e-324) == "wrong");
+  BOOST_TEST(says(hidden(1.0), 1e-310) == "wrong");
+  BOOST_TEST(says(hidden(1.0, 1), 1.7e308) == "wrong");
+  // Hashes that a lab may have stored.
+  BOOST_TEST(answer_hash("lab", "p", 9.996, 3) == "aa7f68573b058d23");
+  BOOST_TEST(answer_hash("lab", "p", -0.0125, 2) == "da99d3e95f325dd2");
+  BOOST_TEST(answer_hash("lab", "p", 123456.0, 5) == "a1ce35f3159f8188");
+  // Numbers that are not finite are words.
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const Answer& answer : {Answer(infinity), Answer(std::string("Inf"))}) {
+    BOOST_TEST(says(hidden(infinity), answer) == "right");
+    BOOST_TEST(says(hidden(std::string("inf")), answer) == "right");
+  }
+  BOOST_TEST(says(hidden(-infinity), std::string("-inf")) == "right");
+  BOOST_TEST(says(hidden(std::nan("")), std::string("NaN")) == "right");
+  BOOST_TEST(says(hidden(infinity), -infinity) == "it is not a number");
+  BOOST_TEST(says(hidden(1.0), std::nan("")) == "it is not a number");
   // The hash depends on the lab and the point.
   BOOST_TEST(answer_hash("lab", "p", 1.0, 3) != answer_hash("lab", "q", 1.0, 3));
   BOOST_TEST(answer_hash("lab", "p", 1.0, 3) != answer_hash("other", "p", 1.0, 3));
