@@ -101,6 +101,7 @@ class Formula {
     if (name == "min" || name == "max") {
       if (!take(',')) refuse(name + " expects two numbers");
       const double b = in_parentheses();
+      if (std::isnan(a) || std::isnan(b)) return a + b;  // std::min may return the other
       return name == "min" ? std::min(a, b) : std::max(a, b);
     }
     if (!take(')')) refuse("a ')' is missing");
