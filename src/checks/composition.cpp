@@ -147,17 +147,12 @@ CheckRow compared(const std::string& operation, const std::string& tensor, bool 
   row.axes = got.shape().rank() == 3 ? std::vector<std::string>{"head", "row", "column"} : usual_axes(got.shape());
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::abs(value));
-  const Likeness same{composition_tolerance, std::max(1e-3 * largest, 1e-12)};
-  for (Index i = 0; i < got.size(); ++i) {
-    const double relative = same.error(got[i], expected[i]);
-    row.absolute = std::max(row.absolute, std::abs(got[i] - expected[i]));
-    if (i > 0 && !(relative > row.relative)) continue;
-    row.relative = std::max(row.relative, relative), row.index = i, row.got = got[i], row.expected = expected[i];
-  }
-  row.passed = row.relative <= composition_tolerance;
+  row.same = {composition_tolerance, std::max(1e-3 * largest, 1e-12)};
+  for (Index i = 0; i < got.size(); ++i) row.compare(i, got[i], expected[i]);
+  row.passed = row.relative <= row.same.relative;
   if (row.passed) return row;
   row.all_got = got, row.all_expected = expected;
-  row.diagnosis = diagnose(got.view(), expected.view(), row.axes, same);
+  row.diagnosis = diagnose(got.view(), expected.view(), row.axes, row.same);
   return row;
 }
 

@@ -214,37 +214,39 @@ double largest_noise(const CheckCase& c, std::uint64_t seed) {
   return std::numeric_limits<double>::epsilon() * sum / difference_step;
 }
 
+void CheckRow::compare(Index i, double got_here, double expected_here) {
+  const double distance = std::abs(got_here - expected_here), error = same.error(got_here, expected_here);
+  absolute = std::max(absolute, std::isfinite(error) ? distance : std::numeric_limits<double>::infinity());
+  const bool first = i == 0 && relative == 0;  // shown if no element differs
+  if (!first && !(error > relative)) return;
+  relative = error, index = i, got = got_here, expected = expected_here;
+}
+
 std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults& results,
                                         const ExpectedGradients& expected) {
   const RandomStream other = RandomStream(seed).derive("other");
   std::vector<CheckRow> rows;
   for (std::size_t k = 0; k < c.inputs.size(); ++k) {
     const Tensor<double>&got = results.gradients[k], &right = expected.gradients[k];
-    const Likeness same = likeness(expected, k);
     CheckRow row{.operation = c.name, .tensor = c.inputs[k].name, .elements = got.size(), .note = c.note};
     row.axes = c.inputs[k].axes.empty() ? usual_axes(got.shape()) : c.inputs[k].axes;
-    const auto compare = [&](Index i, double g, double e) {
-      const double relative = same.error(g, e);
-      row.absolute = std::max(row.absolute, std::abs(g - e));
-      if (i > 0 && !(relative > row.relative)) return;
-      row.relative = std::max(row.relative, relative), row.index = i, row.got = g, row.expected = e;
-    };
-    for (Index i = 0; i < got.size(); ++i) compare(i, got[i], right[i]);
-    const bool right_alone = row.relative <= gradcheck_tolerance;
+    row.same = likeness(expected, k);
+    for (Index i = 0; i < got.size(); ++i) row.compare(i, got[i], right[i]);
+    const bool right_alone = row.relative <= row.same.relative;
     Tensor<double> shared = got;
-    const Likeness as_added{1e-9, std::max(same.floor, 1.0)};
+    const Likeness as_added{1e-9, std::max(row.same.floor, 1.0)};
     for (Index i = 0; i < got.size(); ++i) {
       const double g = results.added[k][i] - other.uniform(i, -1, 1);
       if (as_added(g, got[i])) continue;
-      compare(i, g, right[i]);
+      row.compare(i, g, right[i]);
       shared[i] = g;
     }
-    row.passed = row.relative <= gradcheck_tolerance;
+    row.passed = row.relative <= row.same.relative;
     if (!row.passed) {
       row.all_got = right_alone ? shared : got;
       row.all_expected = right;
       row.diagnosis =
-          diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, same);
+          diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, row.same);
       if (right_alone)
         row.diagnosis.kind = ErrorKind::overwritten,
         row.diagnosis.looks = "right when assigned, but not added to the existing gradient when `update` is accumulate";

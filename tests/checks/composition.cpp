@@ -240,6 +240,7 @@ BOOST_AUTO_TEST_CASE(a_factor_is_named_at_the_step_where_it_begins) {
   const Halved mechanism;
   const AttentionShape shape = mechanism.layout(10, 2).among(7, {});
   for (const CheckRow& row : compare_with_composition("halved", mechanism, shape, 1)) {
+    BOOST_TEST(row.same.relative == composition_tolerance);
     // dA and dS do not depend on the scale of S.
     BOOST_TEST(row.passed == (row.tensor == "dA" || row.tensor == "dS"), row.tensor);
     if (row.tensor == "A") {

@@ -194,6 +194,24 @@ BOOST_AUTO_TEST_CASE(a_backward_that_returns_zero_under_softmax) {
 
 BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite) {
   BOOST_TEST(!all_passed(cube("not finite", [](double) { return std::nan(""); })));
+  // Neither error is that of the finite elements alone.
+  const CheckRow row = gradcheck(cube("partly", [](double x) { return x > 1 ? std::nan("") : 3 * x * x; }))[0];
+  BOOST_TEST(std::isinf(row.relative));
+  BOOST_TEST(std::isinf(row.absolute));
+}
+
+// Element 5 is wrong by half, and element 0 by less, but only where it is added.
+BOOST_AUTO_TEST_CASE(the_worst_element_of_both_passes) {
+  const CheckCase c = lines([](Index) { return 1.0; }, [](Index) { return 0.0; });
+  CaseResults results = case_results(c, 1);
+  const ExpectedGradients expected = expected_gradients(c, 1);
+  const double right = results.gradients[0][5];
+  results.gradients[0][5] += right, results.added[0][5] += right;
+  results.added[0][0] += 0.01 * std::abs(right);
+  const CheckRow row = compare_gradients(c, 1, results, expected)[0];
+  BOOST_TEST(row.index == 5);
+  BOOST_TEST(row.got == 2 * right);
+  BOOST_TEST(row.expected == right, boost::test_tools::tolerance(1e-9));
 }
 
 // exp(300 x): plain central differences have errors of at least (300 h)^2 / 6 = 5e-7 at h = 6e-6 max(1, |x|); the

@@ -3,27 +3,24 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <cmath>
+#include <algorithm>
 #include <sstream>
 
 using namespace heed;
 
 namespace {
 
-/// Returns a row of a tensor [2, 3] with the elements `got`; it passes if they are the expected 1 to 6.
-CheckRow invented(const std::string& operation, const std::string& tensor, const std::vector<double>& got) {
-  CheckRow row{.operation = operation, .tensor = tensor, .elements = 6, .axes = {"row", "column"}};
+/// Returns a row of a tensor [2, 3] with the elements `got`; it passes if they are `expected` by the criterion `same`.
+CheckRow invented(const std::string& operation, const std::string& tensor, const std::vector<double>& got,
+                  const std::vector<double>& expected = {1, 2, 3, 4, 5, 6},
+                  const Likeness& same = {gradcheck_tolerance, 1e-3}) {
+  CheckRow row{.operation = operation, .tensor = tensor, .elements = 6, .axes = {"row", "column"}, .same = same};
   row.all_got = row.all_expected = Tensor<double>(Shape{2, 3});
-  for (Index i = 0; i < 6; ++i) {
-    row.all_expected[i] = static_cast<double>(i + 1), row.all_got[i] = got[static_cast<std::size_t>(i)];
-    const double error = std::abs(row.all_got[i] - row.all_expected[i]), relative = error / row.all_expected[i];
-    row.absolute = std::max(row.absolute, error);
-    if (i > 0 && relative <= row.relative) continue;
-    row.relative = relative, row.index = i, row.got = row.all_got[i], row.expected = row.all_expected[i];
-  }
-  row.passed = row.relative <= 1e-6;
-  row.diagnosis = diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes,
-                           {gradcheck_tolerance, 1e-3});
+  std::copy(got.begin(), got.end(), row.all_got.begin());
+  std::copy(expected.begin(), expected.end(), row.all_expected.begin());
+  for (Index i = 0; i < 6; ++i) row.compare(i, row.all_got[i], row.all_expected[i]);
+  row.passed = row.relative <= same.relative;
+  row.diagnosis = diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, same);
   return row;
 }
 
@@ -64,10 +61,10 @@ BOOST_AUTO_TEST_CASE(the_table_and_its_sums) {
   BOOST_TEST(
       text.substr(0, text.find("\n\n")) ==
       "operation         tensor  elements   absolute   relative   index             got        expected\n"
-      "op                x              6    5.0e-01    2.5e-01       1             2.5               2  FAILED\n"
+      "op                x              6    5.0e-01    2.0e-01       1             2.5               2  FAILED\n"
       "op                y              6  derivative of something else\n"
       "op                y              6    0.0e+00    0.0e+00       0               1               1\n"
-      "operation, small  x              6    1.0e+00    1.7e-01       5               7               6  FAILED\n"
+      "operation, small  x              6    1.0e+00    1.4e-01       5               7               6  FAILED\n"
       "0 of 1 gradients agree with central differences to 1e-06\n"
       "1 of 2 gradients and steps agree with the composed form to 1e-10\n"
       "1 are surrogate gradients, as noted; separate tests check them\n"
@@ -105,6 +102,15 @@ BOOST_AUTO_TEST_CASE(elements_of_a_wrong_gradient) {
                             "  row 1, column 1              10               5               5               2\n"),
              text);
   BOOST_TEST(text.find("  worst  row 1, column 1: got 10, expected 5\n") != text.npos, text);
+}
+
+// Elements are listed by the criterion that failed the row: not only those beyond 1e-6, and none within the floor.
+BOOST_AUTO_TEST_CASE(listed_elements_are_those_that_fail) {
+  const std::string text =
+      printed({{}, {invented("op", "x", {1, 2 + 2e-7, 1e-14, 4, 5, 6}, {1, 2, 0, 4, 5, 6}, {1e-10, 6e-3})}, {}}, true);
+  BOOST_TEST(text.ends_with("  place                       got        expected  got - expected  got / expected\n"
+                            "  row 0, column 1               2               2           2e-07               1\n"),
+             text);
 }
 
 BOOST_AUTO_TEST_CASE(faults_come_first_and_costs_are_named) {

@@ -61,11 +61,15 @@ CheckCase check_case(std::string name, std::vector<CheckInput> inputs, F f, bool
 /// Reference of a comparison: central differences of the function or the mechanism's composed form.
 enum class CheckReference { differences, composed_form };
 
+/// Maximum relative error. Central differences of a smooth function with a step of cbrt(eps) have errors of about
+/// eps^(2/3) = 4e-11 times its value and third derivative; mistakes cause much larger errors.
+inline constexpr double gradcheck_tolerance = 1e-6;
+
 /// Worst element of one tensor's gradient.
 struct CheckRow {
   std::string operation, tensor;
   Index elements = 0;
-  double absolute = 0, relative = 0;
+  double absolute = 0, relative = 0;  ///< largest errors; infinite if a value is NaN or infinite
   Index index = 0;
   double got = 0, expected = 0;
   bool passed = false;
@@ -73,14 +77,14 @@ struct CheckRow {
   CheckReference reference = CheckReference::differences;
   std::string note{};  ///< the case's note; if not empty, gradients are not compared
   std::vector<std::string> axes{};
+  Likeness same{gradcheck_tolerance, 0};  ///< criterion that every element has to meet
   // Only for failed rows.
   Diagnosis diagnosis{};
   Tensor<double> all_got{}, all_expected{};
-};
 
-/// Maximum relative error. Central differences of a smooth function with a step of cbrt(eps) have errors of about
-/// eps^(2/3) = 4e-11 times its value and third derivative; mistakes cause much larger errors.
-inline constexpr double gradcheck_tolerance = 1e-6;
+  /// Compares element i, and takes it for the worst if its relative error is the largest so far.
+  void compare(Index i, double got_here, double expected_here);
+};
 
 /// Compares the gradient of <R, f(inputs)>, R a random cotangent, with central differences
 ///   (g(x + h) - g(x - h)) / 2h,  h = cbrt(eps) max(1, |x|),
