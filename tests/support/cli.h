@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,19 @@ class Program {
   }
 
   void signal(int number) const { ::kill(process_, number); }
+
+  /// Returns its child process, or 0 if it has none.
+  pid_t child() const {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const std::string name = entry.path().filename();
+      std::ifstream file(entry.path() / "stat");
+      std::string stat;
+      if (name.find_first_not_of("0123456789") != std::string::npos || !std::getline(file, stat)) continue;
+      // The parent is the second field after the command in parentheses.
+      if (std::stoi(stat.substr(stat.rfind(')') + 4)) == process_) return std::stoi(name);
+    }
+    return 0;
+  }
 
   /// Returns its standard output so far.
   std::string output() const { return read_file(directory_ / "out"); }

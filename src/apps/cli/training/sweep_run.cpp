@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {
@@ -23,12 +24,22 @@ double share_done(const Cell& cell) {
          static_cast<double>(cell.experiment.train.epochs);
 }
 
-/// Returns the last error in a run's output.
-std::string last_error(const std::string& log) {
-  const std::string start = "heed: ";
+/// Returns the size of a cell's log, which earlier attempts may have begun.
+std::size_t log_size(const Cell& cell) {
+  std::error_code missing;
+  const std::uintmax_t size = std::filesystem::file_size(cell.log(), missing);
+  return missing ? 0 : static_cast<std::size_t>(size);
+}
+
+/// Returns the error with which heed train ended; its output begins at `start` in the log. Empty after
+/// success or a signal.
+std::string error_of(const std::string& log, std::size_t start, int status) {
+  constexpr int after_signal = 128;
+  if (status == ok || status >= after_signal) return "";
+  const std::string before = "heed: ", whole = read_file(log);
   std::string error;
-  for (const std::string& line : split(read_file(log), '\n'))
-    if (line.starts_with(start)) error = line.substr(start.size());
+  for (const std::string& line : split(whole.substr(std::min(start, whole.size())), '\n'))
+    if (line.starts_with(before)) error = line.substr(before.size());
   return error;
 }
 
@@ -39,7 +50,7 @@ class Sweeper {
       if (cell.state == CellState::open || cell.state == CellState::begun) waiting_.push_back(&cell);
     const int slots = std::min(jobs, static_cast<int>(std::max<std::size_t>(waiting_.size(), 1)));
     for (int slot = 0; slot < slots; ++slot)
-      slots_.push_back({nullptr, 0, std::max(1, threads / slots + (slot < threads % slots ? 1 : 0)), {}});
+      slots_.push_back({nullptr, 0, std::max(1, threads / slots + (slot < threads % slots ? 1 : 0)), 0, {}});
     done_at_start_ = done();
   }
 
@@ -61,6 +72,7 @@ class Sweeper {
     Cell* cell;  ///< null: free
     pid_t process;
     int threads;
+    std::size_t log_start;  ///< of this run's output
     bench::Clock::time_point start;
   };
 
@@ -73,6 +85,7 @@ class Sweeper {
       std::vector<std::string> arguments{"train",        cell.file(), "--run",
                                          cell.directory, "--threads", fmt::format("{}", slot.threads)};
       if (cell.state == CellState::begun) arguments.push_back("--resume");
+      slot.log_start = log_size(cell);
       slot.process = children_.start(arguments, cell.log());
       slot.start = bench::Clock::now();
     }
@@ -83,17 +96,18 @@ class Sweeper {
       if (slot.cell == nullptr || slot.process != ended.process) continue;
       Cell& cell = *slot.cell;
       slot.cell = nullptr;
-      if (ended.status == diverged) record_divergence(cell, last_error(cell.log()));
+      const std::string error = error_of(cell.log(), slot.log_start, ended.status);
+      if (ended.status == diverged) record_divergence(cell, error);
       read_state(cell);
       const bool whole = cell.state == CellState::finished || cell.state == CellState::diverged;
-      if (!whole && !children_.interrupted()) fail_cell(cell, ended.status);
+      if (!whole && !children_.interrupted()) fail_cell(cell, ended.status, error);
       say(cell, bench::seconds_since(slot.start));
     }
   }
 
-  static void fail_cell(Cell& cell, int status) {
+  static void fail_cell(Cell& cell, int status, const std::string& error) {
     cell.state = CellState::failed;
-    cell.note = last_error(cell.log());
+    cell.note = error;
     if (status == ok) cell.note = "stopped at train.max_steps";
     if (cell.note.empty()) cell.note = fmt::format("ended with status {}; see {}", status, cell.log());
   }

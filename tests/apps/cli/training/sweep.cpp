@@ -179,6 +179,34 @@ BOOST_AUTO_TEST_CASE(a_killed_sweep_goes_on) {
   check_cells(100);
 }
 
+// The log also has warnings and the output of earlier attempts, none of which is why a signal ended the run.
+BOOST_AUTO_TEST_CASE(a_cell_killed_by_a_signal_has_no_error_of_its_own) {
+  write("[train]\nepochs = 100000\n[arms.a]\n");
+  const std::string log = cell("a", 1) + "/train.log";
+  std::filesystem::create_directories(cell("a", 1));
+  write_file(log, "heed: an error of an earlier attempt\n");
+  Program program(arguments({"--seeds", "1"}));
+  while (read_file(log).find("run directory") == std::string::npos)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::ofstream(log, std::ios::app) << "heed: warning: of this attempt\n";
+  ::kill(program.child(), SIGKILL);
+  const Finished finished = program.wait();
+  BOOST_TEST(finished.status == 1);
+  check_contains(finished.err, {"a, seed 1: failed: ended with status 137; see " + log});
+}
+
+// A file of the limited size cannot grow, as on a full disk, so the second attempt writes nothing.
+BOOST_AUTO_TEST_CASE(a_cell_without_output_has_no_error_of_an_earlier_attempt) {
+  write(fmt::format("[arms.lost]\ndata.path = \"{}\"\n", *this / "nowhere"));
+  BOOST_TEST(sweep({"--seeds", "1"}).status == 1);
+  const std::string log = cell("lost", 1) + "/train.log";
+  write_file(log, read_file(log) + std::string(1 << 16, '\n'));
+  const CommandResult again =
+      run_command("ulimit -f 40 && " + heed_program() + " sweep --seeds 1 --out " + out + " " + file);
+  BOOST_TEST(again.status == 1);
+  check_contains(again.errors, {"lost, seed 1: failed: ended with status 2; see " + log});
+}
+
 // Opening a named pipe without a reader would block the sweep, also for Ctrl-C.
 BOOST_AUTO_TEST_CASE(logs_are_files_of_the_sweeps_own) {
   write_arms(1);
