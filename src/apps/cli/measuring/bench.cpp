@@ -23,6 +23,7 @@ int bench_command(const BenchArguments& a) {
                             : !a.mode.empty() ? "--mode"
                             : !a.sets.empty() ? "--set"
                             : a.profile       ? "--profile"
+                            : a.scaling       ? "--scaling"
                                               : nullptr;
   require(!stray, "bench: {} requires a MODEL", stray ? stray : "");
   return bench_suite(a);

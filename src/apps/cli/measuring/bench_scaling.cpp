@@ -202,14 +202,16 @@ int bench_scaling(const BenchArguments& given) {
     by_threads.push_back(measure_setup(a, batch, 1, count));
     if (count == cores) break;
   }
-  std::cout << fmt::format("{}, batch {}, {} lanes; this host has {}\n\n", a.model, batch, lanes.count,
+  std::cout << fmt::format("{}, batch {}, {}; this host has {}\n\n", a.model, batch, counted(lanes.count, "lane"),
                            counted(cores, "core"));
   print_threads(by_threads);
   if (!a.drawing.empty()) write_file(a.drawing, svg(growth_chart(a, by_threads)));
   const Setup& one = by_threads.front();
   for (const int count : {2, 4})
     if (count <= lanes.count && !launch_words(count).empty()) by_processes.push_back(measure_setup(a, batch, count, 1));
-  if (by_processes.empty())
+  if (lanes.count == 1)
+    std::cout << "several processes: the batch has a single lane, which one process runs; try a larger --batch or a smaller train.microbatch\n";
+  else if (by_processes.empty())
     std::cout << "several processes: this build has no MPI; build with make MPI=1\n";
   else
     print_processes(one, by_processes, Work(one, streamed, lanes.count, batch));

@@ -182,6 +182,15 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
   check_refusal({"bench", "models/vit-micro.toml", "--draw", picture}, {"--scaling"});
 }
 
+// MPI would not divide it either.
+BOOST_AUTO_TEST_CASE(a_single_lane_is_not_divided_among_processes) {
+  const Workshop workshop(10, 10);
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  const std::string printed = output_of({"bench", file, "--scaling", "--seconds", "0.001", "--batch", "1"});
+  check_contains(printed, {"batch 1, 1 lane;", "several processes: the batch has a single lane"});
+  BOOST_TEST(printed.find("MPI") == std::string::npos, printed);
+}
+
 BOOST_AUTO_TEST_CASE(model_with_profile) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment());
@@ -270,6 +279,7 @@ BOOST_AUTO_TEST_CASE(bad_shares_to_compare_with) {
 BOOST_AUTO_TEST_CASE(options_that_do_not_go_together) {
   check_refusal({"bench", "--mode", "infer"}, {"--mode requires a MODEL"});
   check_refusal({"bench", "--batch", "3"}, {"--batch requires a MODEL"});
+  check_refusal({"bench", "--scaling", "--draw", "x.svg"}, {"--scaling requires a MODEL"});
   check_refusal({"bench", "models/vit-micro.toml", "--only", "limits"}, {"--only and --match", "without a MODEL"});
   check_refusal({"bench", "--only", "kernels", "--match", "vit-micro sima"},
                 {"--match 'vit-micro sima'", "no selected kernel"});
