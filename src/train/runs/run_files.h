@@ -133,20 +133,21 @@ class RunFiles {
     require(progress.epoch + (progress.batch > 0) <= x_.train.epochs,
             "{}: train.epochs = {}, but the run has completed {}{}", paths_.directory, x_.train.epochs,
             counted(progress.epoch, "epoch"), progress.batch > 0 ? " and started another" : "");
-    require_same_data();
     // Changed data may change the length of epochs.
-    if (options_.changed_data) recounted_ = progress.step - progress.epoch * batches - progress.batch;
+    if (require_same_data() || options_.changed_data)
+      recounted_ = progress.step - progress.epoch * batches - progress.batch;
     check_progress(paths_.last(), progress, x_.train.epochs, batches, recounted_);
     if (progress.epoch > 0) check_best();
     return {progress.epoch, progress.step, before.train.log_steps, validated};
   }
-  void require_same_data() {
+  /// Returns true if the data have changed since the start, now or in an earlier resumption.
+  bool require_same_data() {
     const std::optional<DataRecord> began = read_data_record(paths_);
-    if (!began) return;
+    if (!began) return false;
     const DataFacts facts = state_.task.data_facts();
     DataRecord now = describe_data(x_.data, facts);
     const std::string changes = data_changes(*began, now);
-    if (changes.empty()) return;
+    if (changes.empty()) return !began->changes.empty();
     const std::string what =
         fmt::format("{}: the data files have changed since the run was started: {}", began->path, changes);
     require(options_.changed_data, "{}; to resume it with the changed data, add --changed-data", what);
@@ -155,6 +156,7 @@ class RunFiles {
     now.changes = began->changes;
     now.changes.push_back(fmt::format("after {}: {}", counted(state_.progress.step, "step"), changes));
     changed_data_ = std::move(now);
+    return true;
   }
   void check_best() const {
     try {

@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   BOOST_TEST(refusal_of(data, Part::test) == (directory / "test.tsv").string() +
                                                  ":1: label 'fair' does not occur in train.tsv; if the line is a "
                                                  "header, set data.header=yes; data.skip_bad=true leaves it out");
-  write_file(directory / "train.tsv", "good\tyes\nbad\tno\nbad\n");
+  write_file(directory / "train.tsv", "good\tyes\ngood\tyes\nbad\tno\nbad\n");
   write_file(directory / "dev.tsv", "good\tmaybe\nfair\tno\n");
   for (const Part part : {Part::train, Part::validation, Part::test}) {
     const std::string said = refusal_of(data, part);
