@@ -42,24 +42,24 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_what_runs) {
 // Many tokens are divided into blocks, and tensors too large to save are recomputed in the backward pass.
 BOOST_AUTO_TEST_CASE(stated_costs_of_many_tokens_are_what_runs) {
   int checked = 0;
+  // A grid only for mechanisms that need one. Performer sums over 128 keys at a time, others over fewer.
+  const AttentionCaseShape rows{"140 queries, 135 keys", 1, 2, 140, 135, 4, 0, 0, false},
+      grid{"grid of 12 x 12", 1, 2, 144, 144, 4, 12, 12, false};
   for (const MechanismEntry& entry : mechanisms())
-    for (const OptionValues& options : entry.variants())
-      for (const AttentionCaseShape& shape :
-           {AttentionCaseShape{"300 queries, 290 keys", 1, 2, 300, 290, 4, 0, 0, false},
-            AttentionCaseShape{"grid of 18 x 18", 1, 2, 324, 324, 4, 18, 18, false}}) {
-        const auto mechanism = make_mechanism(entry.name, options);
-        const auto c = attention_case(entry.name, *mechanism, shape);
-        if (!c) continue;
-        ++checked;
-        // The papers' counts of SOFT's exact kernel have all pairs of tokens; half of those between blocks are
-        // computed.
-        const auto kernel = options.find("kernel");
-        const bool symmetric = kernel != options.end() && kernel->second == "exact";
-        for (const CheckedCost& row : costcheck(*c))
-          BOOST_TEST((row.passed() || (symmetric && std::string_view(row.pass).ends_with("contractions"))),
-                     entry.name << " " << c->name << " " << row.pass << ": ran " << text(row.executed) << "; stated "
-                                << text(row.stated));
-      }
+    for (const OptionValues& options : entry.variants()) {
+      const auto mechanism = make_mechanism(entry.name, options);
+      auto c = attention_case(entry.name, *mechanism, rows);
+      if (!c) c = attention_case(entry.name, *mechanism, grid);
+      if (!c) continue;
+      ++checked;
+      // The papers' counts of SOFT's exact kernel have all pairs of tokens; half of those between blocks are computed.
+      const auto kernel = options.find("kernel");
+      const bool symmetric = kernel != options.end() && kernel->second == "exact";
+      for (const CheckedCost& row : costcheck(*c))
+        BOOST_TEST((row.passed() || (symmetric && std::string_view(row.pass).ends_with("contractions"))),
+                   entry.name << " " << c->name << " " << row.pass << ": ran " << text(row.executed) << "; stated "
+                              << text(row.stated));
+    }
   BOOST_TEST(checked > 60);
 }
 
