@@ -263,9 +263,17 @@ class Marker {
     hold(mark, got.in_counted[0], got.gradients[0], double_precision, "with the number type that counts operations");
   }
 
-  static Counts counts_of(Message& answer) {
+  static Counts executed_in(Message& answer) {
     Counts counts;
     for (const CountKind& kind : count_kinds) counts.*kind.member = answer.integer(0, Index{1} << 40);
+    return counts;
+  }
+
+  /// Reads stated counts, which may be any numbers; limits them, so that differences do not overflow.
+  static Counts stated_in(Message& answer) {
+    constexpr Index most = Index{1} << 60;
+    Counts counts;
+    for (const CountKind& kind : count_kinds) counts.*kind.member = std::clamp(answer.integer(), -most, most);
     return counts;
   }
 
@@ -286,8 +294,8 @@ class Marker {
                       .stated = {},
                       .executed = {},
                       .sizes = c.sizes};
-      row.stated = counts_of(answer), row.executed = counts_of(answer);
-      if (!forward) row.stated = counts_of(answer), row.executed = counts_of(answer);
+      row.stated = stated_in(answer), row.executed = executed_in(answer);
+      if (!forward) row.stated = stated_in(answer), row.executed = executed_in(answer);
       rows.push_back(row);
       if (task_.reference) compare_total(m, total(row.executed), c, task_.cases[i].shape, forward);
     });

@@ -11,6 +11,7 @@
 
 #include <cmath>
 #include <deque>
+#include <limits>
 #include <set>
 
 using namespace heed;
@@ -194,6 +195,28 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_the_executed_ones) {
     BOOST_TEST(!both[pass].right);
     BOOST_TEST(both[pass].says.at(0).ends_with(": 2 too few"), both[pass].says.at(0));
     costs[pass].stated = right;
+  }
+}
+
+// A negative count and one of more operations than any case has are wrong like others; executed ones cannot be either.
+BOOST_AUTO_TEST_CASE(stated_costs_may_be_any_numbers) {
+  constexpr Index large = std::numeric_limits<Index>::max();
+  for (const std::size_t pass : {0, 1}) {
+    const CheckedCost right = costs[pass];
+    const std::string point = pass == 0 ? "cost forward" : "cost backward";
+    const Index mul = right.executed.mul;
+    const auto says_of = [&](Index stated) {
+      costs[pass].stated.mul = stated;
+      return says(point);
+    };
+    BOOST_TEST(says_of(-1) == fmt::format("mul is stated as -1, executed are {}: {} too few", mul, mul + 1));
+    BOOST_TEST(says_of(Index{1} << 41) == fmt::format("mul is stated as {}, executed are {}: {} too many",
+                                                      Index{1} << 41, mul, (Index{1} << 41) - mul));
+    for (const Index stated : {large, -large - 1}) check_start(says_of(stated), "mul is stated as ");
+    costs[pass] = right;
+    costs[pass].executed.mul = -1;
+    check_start(says(point), "its results cannot be read");
+    costs[pass] = right;
   }
 }
 
