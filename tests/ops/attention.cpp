@@ -48,23 +48,28 @@ void check_heads(const std::string& name, const OptionValues& options, Index sid
   }
 }
 
+/// Calls f(mechanism, options, shape) for each variant of each mechanism, with a grid of 6 x 6 tokens.
+template <class F>
+void for_each_variant(Index heads, Index width, const F& f) {
+  AttentionShape shape = grid_of(6);
+  shape.heads = heads, shape.queries = shape.keys = 36, shape.width = shape.value_width = width;
+  for (const MechanismEntry& entry : mechanisms())
+    for (const OptionValues& options : entry.variants()) f(*make_mechanism(entry.name, options), options, shape);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(attention_operation)
 
 BOOST_AUTO_TEST_CASE(independent_heads_are_computed_alone_or_together) {
   int checked = 0;
-  for (const MechanismEntry& entry : mechanisms())
-    for (const OptionValues& options : entry.variants()) {
-      const auto mechanism = make_mechanism(entry.name, options);
-      AttentionShape shape = grid_of(6);
-      shape.heads = 3, shape.queries = shape.keys = 36, shape.width = shape.value_width = 8;
-      if (!mechanism->traits().independent_heads || !mechanism->parameters(shape).empty()) continue;
-      check_heads<float>(entry.name, options, 6, 8);
-      check_heads<double>(entry.name, options, 6, 8);
-      check_heads<float>(entry.name, options, 12, 32);  // enough work for separate threads
-      ++checked;
-    }
+  for_each_variant(3, 8, [&](const Mechanism& mechanism, const OptionValues& options, const AttentionShape& shape) {
+    if (!mechanism.traits().independent_heads || !mechanism.parameters(shape).empty()) return;
+    check_heads<float>(mechanism.name(), options, 6, 8);
+    check_heads<double>(mechanism.name(), options, 6, 8);
+    check_heads<float>(mechanism.name(), options, 12, 32);  // enough work for separate threads
+    ++checked;
+  });
   BOOST_TEST(checked >= 20);
 }
 
@@ -72,37 +77,33 @@ BOOST_AUTO_TEST_CASE(independent_heads_are_computed_alone_or_together) {
 // are rounded in another order.
 BOOST_AUTO_TEST_CASE(one_tensor_as_several_operands) {
   int checked = 0;
-  for (const MechanismEntry& entry : mechanisms())
-    for (const OptionValues& options : entry.variants()) {
-      const auto mechanism = make_mechanism(entry.name, options);
-      AttentionShape shape = grid_of(6);
-      shape.heads = 2, shape.queries = shape.keys = 36, shape.width = shape.value_width = 4;
-      const AttentionLayout layout = mechanism->layout(8, 2);
-      if (layout.heads != 2 || layout.key_heads != 2 || layout.query_width + layout.key_width == 0) continue;
-      if (layout.key_width > 0 && layout.key_channels(4) != 4) continue;
-      mechanism->check(shape);
-      const Tensor<double> x = random_tensor({2, 2, 36, 4}, 1), dout = random_tensor({2, 2, 36, 4}, 2);
-      const auto gradient = [&](bool copied) {
-        Tape<double> tape;
-        std::deque<Tensor<double>> own;
-        std::vector<Var<double>> parameters;
-        for (const ParameterSpec& spec : mechanism->parameters(shape)) {
-          fill_initial(spec.initial, RandomStream(3).derive(spec.name), own.emplace_back(spec.shape).view());
-          parameters.push_back(tape.constant(std::as_const(own.back()).view()));
-        }
-        const Var<double> all = tape.input(x.view());
-        const auto operand = [&](bool used) { return !used ? Var<double>() : copied ? reshape(all, x.shape()) : all; };
-        tape.backward(attention<double>(*mechanism, operand(layout.query_width > 0), operand(layout.key_width > 0),
-                                        operand(true), shape, parameters),
-                      dout.view());
-        const View<const double> dx = tape.gradient(all);
-        return std::vector<double>(dx.begin(), dx.end());
-      };
-      const std::vector<double> once = gradient(false), apart = gradient(true);
-      for (std::size_t i = 0; i < once.size(); ++i)
-        BOOST_TEST(std::abs(once[i] - apart[i]) <= 1e-12 * (1 + std::abs(apart[i])), entry.name << " " << i);
-      ++checked;
-    }
+  for_each_variant(2, 4, [&](const Mechanism& mechanism, const OptionValues&, const AttentionShape& shape) {
+    const AttentionLayout layout = mechanism.layout(8, 2);
+    if (layout.heads != 2 || layout.key_heads != 2 || layout.query_width + layout.key_width == 0) return;
+    if (layout.key_width > 0 && layout.key_channels(4) != 4) return;
+    mechanism.check(shape);
+    const Tensor<double> x = random_tensor({2, 2, 36, 4}, 1), dout = random_tensor({2, 2, 36, 4}, 2);
+    const auto gradient = [&](bool copied) {
+      Tape<double> tape;
+      std::deque<Tensor<double>> own;
+      std::vector<Var<double>> parameters;
+      for (const ParameterSpec& spec : mechanism.parameters(shape)) {
+        fill_initial(spec.initial, RandomStream(3).derive(spec.name), own.emplace_back(spec.shape).view());
+        parameters.push_back(tape.constant(std::as_const(own.back()).view()));
+      }
+      const Var<double> all = tape.input(x.view());
+      const auto operand = [&](bool used) { return !used ? Var<double>() : copied ? reshape(all, x.shape()) : all; };
+      tape.backward(attention<double>(mechanism, operand(layout.query_width > 0), operand(layout.key_width > 0),
+                                      operand(true), shape, parameters),
+                    dout.view());
+      const View<const double> dx = tape.gradient(all);
+      return std::vector<double>(dx.begin(), dx.end());
+    };
+    const std::vector<double> once = gradient(false), apart = gradient(true);
+    for (std::size_t i = 0; i < once.size(); ++i)
+      BOOST_TEST(std::abs(once[i] - apart[i]) <= 1e-12 * (1 + std::abs(apart[i])), mechanism.name() << " " << i);
+    ++checked;
+  });
   BOOST_TEST(checked >= 30);
 }
 

@@ -16,7 +16,7 @@ struct RecordedData {
   std::vector<std::string> validation{};       ///< names of the validation images; empty: determined by the seed
   std::vector<std::string> test{};             ///< names of the test files
   std::map<std::string, std::string> files{};  ///< checksums of all files, by path relative to the data's path
-  bool whole = false;  ///< a tree of other files, without directories of parts, is one part, that of testing
+  bool whole = false;  ///< a tree without directories of parts is all for testing, unless it has these test files
 
   /// Returns the names of all files.
   std::vector<std::string> names() const {

@@ -180,8 +180,8 @@ struct PerformerSteps {
 };
 
 /// Adds the costs of steps 2 and 3 and their backward passes. Causal costs are per query: each except the first reads
-/// the sums; each with a key at its position computes that pair, and adds the key to the sums for the next query. Each
-/// of the other `blocks` of keys except the first rescales the sums over the earlier keys.
+/// the sums; each with a key at its position computes that pair, and adds the key to the sums for the next query.
+/// Without `causal`, each of the `blocks` of keys except the first rescales the sums over earlier keys.
 inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool causal, Index blocks, Cost& cost) {
   const auto [N, M, d, e] = shape.sizes();
   const auto keys = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, false}; };

@@ -9,6 +9,7 @@ namespace heed::data {
 
 std::set<Index> recorded_positions(const std::vector<std::string>& files, const std::vector<std::string>& names,
                                    const RecordedData& recorded, const std::string& root) {
+  if (names.empty()) return {};
   const std::filesystem::path directory = std::filesystem::absolute(root).lexically_normal();
   std::map<std::string, Index> places;
   for (Index i = 0; const std::string& file : files)

@@ -144,16 +144,17 @@ std::string data_changes(const DataRecord& before, const DataRecord& now) {
 }
 
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names) {
-  const fs::path root = place_of(data), directory = fs::is_directory(root) ? root : root.parent_path();
+  if (data.path.empty()) return "";
+  const fs::path root = normal(data.path);
+  const bool single = fs::is_regular_file(root);
   std::vector<std::string> missing, edited;
   for (const std::string& name : names) {
+    const std::string file = single ? root.string() : (root / name).lexically_normal().string();
     const auto recorded = data.recorded.files.find(name);
-    const fs::path file = directory == root || name.starts_with("..") ? root / name : directory / name;
     std::error_code error;
-    if (!fs::exists(file.lexically_normal(), error))
+    if (!fs::exists(file, error))
       missing.push_back(name);
-    else if (recorded != data.recorded.files.end() &&
-             file_checksum(file.lexically_normal().string()) != recorded->second)
+    else if (recorded != data.recorded.files.end() && file_checksum(file) != recorded->second)
       edited.push_back(name);
   }
   if (missing.size() == names.size()) return "";
@@ -170,11 +171,10 @@ void use_record(Experiment& experiment, const DataRecord& record) {
   if (record.path.empty()) return;
   const bool there = are_at(data, record.path);
   if (data.path.empty() && there) data.path = record.path;
-  // Files with a prefix, whose names are not below it, are another set than that of the default directory.
-  const bool prefix =
-      std::ranges::any_of(record.recorded.files, [](const auto& f) { return f.first.starts_with(".."); });
-  if (!data.path.empty() && normal(data.path) == record.path && !there && !prefix && are_at(data, ""))
-    data.path.clear();
+  if (there || data.path.empty() || normal(data.path) != record.path || !are_at(data, "")) return;
+  // The path of a set among several is a prefix, which its files are not below; the default directory has another set.
+  const auto beside_path = [](const auto& file) { return file.first.starts_with(".."); };
+  if (std::ranges::none_of(record.recorded.files, beside_path)) data.path.clear();
 }
 
 }  // namespace heed

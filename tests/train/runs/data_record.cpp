@@ -2,6 +2,7 @@
 #include "heed/train/runs/data_record.h"
 
 #include "heed/data/loader.h"
+#include "heed/io/checksum.h"
 #include "support/cli.h"
 #include "support/images.h"
 
@@ -101,6 +102,27 @@ BOOST_AUTO_TEST_CASE(the_paths_of_a_run) {
   for (const std::string& path : {own, own + "/"}) BOOST_TEST(used(path, whole) == "");
   BOOST_TEST(used(prefix, part) == prefix);
   unsetenv("HEED_DATA");
+}
+
+BOOST_AUTO_TEST_CASE(changes_of_files_at_a_path) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directories(directory / "sets");
+  for (const char* name : {"sets/a", "sets/b", "sets/emnist-digits-train", "text"})
+    write_file(directory / name, Bytes{1});
+  const std::string same = file_checksum(directory / "text");
+  const auto changes = [&](const std::string& path, const std::map<std::string, std::string>& files) {
+    DataConfig data;
+    data.path = path.empty() ? "" : directory / path;
+    data.recorded.files = files;
+    return changed_files(data, data.recorded.names());
+  };
+  BOOST_TEST(changes("sets", {{"a", same}, {"b", same}}) == "");
+  BOOST_TEST(changes("sets/", {{"a", same}, {"b", "0-1"}, {"c", same}}) == "1 removed (c), 1 edited (b)");
+  BOOST_TEST(changes("sets/emnist-digits", {{"../emnist-digits-train", "0-1"}}) == "1 edited (../emnist-digits-train)");
+  BOOST_TEST(changes("text", {{"text", same}}) == "");
+  BOOST_TEST(changes("text", {{"text", "0-1"}}) == "1 edited (text)");
+  BOOST_TEST(changes("other", {{"a", "0-1"}, {"c", same}}) == "");  // other data
+  BOOST_TEST(changes("", {{"a", same}}) == "");                     // data of a default directory
 }
 
 // Added images are used for training: the validation images stay the same, even if files are renamed.

@@ -219,11 +219,8 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
 /// into dx and has no dv. Each product computes G, but the contractions count G and its gradient only for the first,
 /// and all pairs of rows, not only those of the computed blocks.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
-  Index diagonal = 0;  // pairs of rows of the same block
-  for (Index first = 0; first < n; first += GaussianRows<float>::most) {
-    const Index rows = std::min(GaussianRows<float>::most, n - first);
-    diagonal += rows * rows;
-  }
+  // Pairs of rows of the same block, and of a block and the rows before it.
+  const Index most = GaussianRows<float>::most, last = n % most, diagonal = (n - last) * most + last * last;
   const Index left = (n * n - diagonal) / 2, pairs = diagonal + left;
   const Cost G = gaussian_cost(n, n, d);
   const Counts G_computed = gaussian_counts(pairs, d);

@@ -32,7 +32,7 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths);
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
 /// Returns the differences of the recorded files `names` of the data from those at data.path, such as "1 edited (b)";
-/// empty if none, or if these are other data, without any of the names.
+/// empty if none, if no file there has such a name, as in other data, or without a path.
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names);
 
 /// Applies a run's record to an experiment on the same data set: classes, validation files and, if the experiment gives

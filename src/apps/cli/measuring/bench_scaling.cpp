@@ -210,7 +210,8 @@ int bench_scaling(const BenchArguments& given) {
   for (const int count : {2, 4})
     if (count <= lanes.count && !launch_words(count).empty()) by_processes.push_back(measure_setup(a, batch, count, 1));
   if (lanes.count == 1)
-    std::cout << "several processes: the batch has a single lane, which one process runs; try a larger --batch or a smaller train.microbatch\n";
+    std::cout << "several processes: the batch has a single lane, which one process runs; try a larger --batch or a "
+                 "smaller train.microbatch\n";
   else if (by_processes.empty())
     std::cout << "several processes: this build has no MPI; build with make MPI=1\n";
   else

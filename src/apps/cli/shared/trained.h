@@ -17,7 +17,7 @@ struct ModelChoice {
   std::string model{};   ///< instead of a run: a model file, or "auto" for the model inferred from the weights' tensors
   std::string preset{};  ///< preset of the image preprocessing
   std::string names{};   ///< file of class names
-  bool whole = false;    ///< of other data than the run's, a tree without test/ is all for testing
+  bool whole = false;    ///< a tree without test/ is all for testing, unless it has the run's data
   std::vector<std::string> sets{};
   int threads = 0;
 

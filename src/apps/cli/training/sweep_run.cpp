@@ -31,8 +31,8 @@ std::size_t log_size(const Cell& cell) {
   return missing ? 0 : static_cast<std::size_t>(size);
 }
 
-/// Returns the error with which heed train ended; its output begins at `start` in the log. Empty after
-/// success or a signal.
+/// Returns the error with which heed train ended; its output begins at `start` in the log. Empty after success or a
+/// signal.
 std::string error_of(const std::string& log, std::size_t start, int status) {
   constexpr int after_signal = 128;
   if (status == ok || status >= after_signal) return "";
