@@ -38,6 +38,11 @@ int open_nameless(const std::string& path, mode_t mode) {
   return -1;
 }
 
+// Returns the name of a temporary file of `path`, NAME.PID.part or, for an attempt after the first, NAME.PID-1.part.
+std::string temporary_name(const std::string& path, int attempt = 0) {
+  return fmt::format("{}.{}{}.part", path, ::getpid(), attempt > 0 ? fmt::format("-{}", attempt) : "");
+}
+
 void write_all(int file, const std::string& path, const void* bytes, std::size_t count) {
   const char* at = static_cast<const char*>(bytes);
   while (count > 0) {
@@ -79,6 +84,14 @@ bool make_directory(const std::string& path) {
   const bool made = std::filesystem::create_directories(path, error);
   require(!error, "{}: cannot be created: {}", path, error.message());
   return made;
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  // Relative paths of missing files stay relative, so they are made absolute first.
+  const auto place = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, none), none); };
+  return fs::equivalent(a, b, none) || place(a) == place(b);
 }
 
 Descriptor::~Descriptor() {
@@ -133,7 +146,7 @@ template <class Make>
 void AtomicFile::name_temporary(const Make& make) {
   constexpr int attempts = 1000;
   for (int i = 0; i < attempts; ++i) {
-    temporary_ = fmt::format("{}.{}{}.part", path_, ::getpid(), i > 0 ? fmt::format("-{}", i) : "");
+    temporary_ = temporary_name(path_, i);
     if (make(temporary_.c_str())) return;
     if (errno != EEXIST) break;
   }
@@ -147,6 +160,9 @@ void AtomicFile::create_temporary() {
   const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
   const mode_t mode = replaces ? replaced.st_mode & 0777 : 0666;
   file_ = Descriptor(open_nameless(path_, mode));
+  // A name that commit() cannot give is reported before anything is written.
+  if (file_ >= 0 && ::access(temporary_name(path_).c_str(), F_OK) != 0 && errno == ENAMETOOLONG)
+    fail_system(path_, "write");
   if (file_ < 0)
     name_temporary([&](const char* name) {
       file_ = Descriptor(::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));

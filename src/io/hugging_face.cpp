@@ -122,9 +122,7 @@ class Conversion {
 
 std::vector<std::string> convert_hugging_face(const std::string& in, const std::string& out,
                                               const BeforeWriting& before) {
-  std::error_code none;
-  require(!std::filesystem::equivalent(in, out, none), "{}: output and input are the same file; give another output",
-          out);
+  require(!same_file(in, out), "{}: output and input are the same file; give another output", out);
   const SafetensorsFile file(in);
   file.check();
   bool doubles = false;

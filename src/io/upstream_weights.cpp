@@ -2,6 +2,7 @@
 
 #include "weight_converter.h"
 #include "heed/base/suggest.h"
+#include "heed/io/file.h"
 
 #include <algorithm>
 #include <cctype>
@@ -123,18 +124,22 @@ std::string wrapper_prefix(const SafetensorsFile& file) {
   return prefix;
 }
 
-OpenedWeights open_weights(const std::string& source) {
+std::string weights_file(const std::string& source) {
   const std::size_t colon = source.rfind(':');
   const bool chosen = colon != std::string::npos && colon > 0 && !std::filesystem::exists(source) &&
                       std::filesystem::exists(source.substr(0, colon));
-  OpenedWeights opened{SafetensorsFile(chosen ? source.substr(0, colon) : source), ""};
+  return chosen ? source.substr(0, colon) : source;
+}
+
+OpenedWeights open_weights(const std::string& source) {
+  OpenedWeights opened{SafetensorsFile(weights_file(source)), ""};
   SafetensorsFile& file = opened.file;
   const auto take = [&](const std::string& prefix, const std::vector<std::string>& others) {
     file.take_prefix(prefix, others);
     opened.prefix += prefix;
   };
-  if (chosen) {
-    std::string prefix = source.substr(colon + 1);
+  if (file.path() != source) {
+    std::string prefix = source.substr(file.path().size() + 1);
     if (!prefix.ends_with('.')) prefix += '.';
     const std::vector<std::string> names = file.names();
     require(std::any_of(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(prefix); }),
@@ -152,9 +157,7 @@ OpenedWeights open_weights(const std::string& source) {
 }
 
 void convert_weights(const std::string& in, const std::string& out) {
-  std::error_code none;
-  require(!std::filesystem::equivalent(in, out, none), "{}: output and input are the same file; give another output",
-          out);
+  require(!same_file(weights_file(in), out), "{}: output and input are the same file; give another output", out);
   const OpenedWeights opened = open_weights(in);
   const SafetensorsFile& file = opened.file;
   file.check();

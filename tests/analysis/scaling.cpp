@@ -236,6 +236,8 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
   refuse({"sima", "softmax", "--set", "order=qk_first"}, {"[softmax] has no option 'order'"});
   BOOST_TEST(std::filesystem::is_empty(directory / ""));
   check_refusal({"scaling", "softmax", "-o", directory / "none/x.csv"}, {"none/x.csv"});
+  const std::string same = directory / "same.csv";  // for both files
+  check_refusal({"scaling", "softmax", "-o", same, "--draw", same}, {"--draw " + same, "ends in .svg"});
 }
 
 BOOST_FIXTURE_TEST_CASE(the_plot, Runs, *boost::unit_test::precondition(with_matplotlib)) {

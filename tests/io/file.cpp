@@ -145,6 +145,20 @@ BOOST_AUTO_TEST_CASE(what_is_not_a_regular_file_is_refused_at_once) {
   }
 }
 
+// Missing files have paths, too; links are followed.
+BOOST_AUTO_TEST_CASE(paths_of_the_same_file) {
+  const TemporaryDirectory directory;
+  const std::string a = directory / "a", link = directory / "link", hard = directory / "hard";
+  write_file(a, "");
+  fs::create_symlink("a", link);
+  fs::create_hard_link(a, hard);
+  for (const std::string& path : {a, link, hard, (directory / "./a").string(), fs::relative(a).string()})
+    BOOST_TEST(same_file(a, path), path);
+  BOOST_TEST(same_file(directory / "none", directory / "no/../none"));
+  write_file(directory / "b", "");
+  for (const char* const other : {"b", "none", ""}) BOOST_TEST(!same_file(a, directory / other), other);
+}
+
 BOOST_AUTO_TEST_CASE(a_limit_counts_what_is_read) {
   const TemporaryDirectory directory;
   const std::string path = directory / "a";
@@ -160,6 +174,9 @@ BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
   BOOST_TEST(error_of([&] { read_file(path); }, path) == ": cannot open: No such file or directory");
   BOOST_TEST(error_of([&] { InputFile{path}; }, path) == ": cannot open: No such file or directory");
   BOOST_TEST(error_of([&] { write_file(path, ""); }, path) == ": cannot write: No such file or directory");
+  // A temporary name is longer.
+  const std::string longest = directory / std::string(255, 'a');
+  BOOST_TEST(error_of([&] { AtomicFile{longest}; }, longest) == ": cannot write: File name too long");
   fs::create_directory(directory / "none");
   BOOST_TEST(error_of([&] { read_file(directory / "none"); }, directory / "none") ==
              ": cannot read: a directory; expected a file");

@@ -282,6 +282,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   BOOST_CHECK_EXCEPTION(convert_weights(theirs, directory / "./theirs.safetensors"), Error, [](const Error& error) {
     return std::string(error.what()).ends_with("output and input are the same file; give another output");
   });
+  BOOST_TEST(error_of([&] { convert_weights(theirs + ":block1", theirs); }, theirs) ==
+             ": output and input are the same file; give another output");
   BOOST_TEST((read_file(theirs) == before));
   Upstream twice;
   twice.add("block1.0.att.mha.ff.weight", four.view());

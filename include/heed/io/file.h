@@ -26,6 +26,9 @@ void write_file(const std::string& path, std::string_view content);
 /// Creates a directory and its parents. Returns false if the directory already exists.
 bool make_directory(const std::string& path);
 
+/// Returns true if both paths lead to the same file, which need not exist.
+bool same_file(const std::string& a, const std::string& b);
+
 /// Owner of a file descriptor; -1: none.
 class Descriptor {
  public:

@@ -27,6 +27,9 @@ struct OpenedWeights {
   std::string prefix;  ///< prefix removed from the names
 };
 
+/// Returns the file of `source`, which is FILE or FILE:PREFIX.
+std::string weights_file(const std::string& source);
+
 /// Opens `source`: FILE, or FILE:PREFIX for one of several networks in a file. Removes the prefix that a model's
 /// wrapper adds to all names except a classifier's. If the file has several networks and none is selected, throws Error
 /// naming the networks.

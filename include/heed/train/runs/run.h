@@ -29,6 +29,9 @@ struct RunPaths {
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
 
+  /// Returns all of these.
+  std::vector<std::string> files() const;
+
   /// Returns the path of the weights to use: best.safetensors, or last.safetensors before the first complete epoch.
   std::string weights() const;
 
@@ -42,9 +45,6 @@ struct RunPaths {
   void remove() const;
 
   std::string directory;
-
- private:
-  std::vector<std::string> files() const;
 };
 
 /// Adds the version of heed to a file of weights.

@@ -1,5 +1,6 @@
 // heed compare: comparison of runs.
 #include "compared.h"
+#include "src/apps/cli/shared/output_file.h"
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
@@ -226,6 +227,7 @@ void draw(const Arms& arms, const CurveName& curve, const std::string& path) {
 }
 
 int compare_command(const CompareArguments& a) {
+  if (!a.output.empty()) require_writable({"-o", a.output}, ".svg");
   Arms arms = find_arms(a.runs);
   if (!a.to.empty()) put_first(arms, a.to);
   const auto has = [&](const CurveName& curve) {

@@ -1,6 +1,7 @@
 // heed grade: grades a class's submissions, each in a separate process.
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/output_file.h"
 #include "grade_tables.h"
 #include "src/apps/cli/shared/progress_line.h"
 
@@ -39,6 +40,9 @@ class Class {
     std::error_code missing;
     require(!fs::exists(options.output, missing) || fs::is_regular_file(options.output),
             "-o {}: expected a file for the table of marks", in_quotes(options.output));
+    const auto [gradebook, roster, summary] = book_files(options.output);
+    for (const std::string& file : {options.output, gradebook, roster, summary})
+      require_own_file({"the table", file}, {{"--roster", options.roster}, {"--due", options.due}});
     feedback_ = fs::path(options.output).replace_extension(".feedback");
     const std::string place = options.labs.empty() ? labs_place() : options.labs;
     all_labs_ = labs_in(place);

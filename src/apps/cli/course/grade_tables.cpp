@@ -129,12 +129,12 @@ class Writer {
 
   /// Writes the gradebook, a file of feedback for each student, and the summary.
   void write_books(const ClassResults& results) const {
-    const auto beside = [&](const char* end) { return fs::path(class_.output).replace_extension(end).string(); };
+    const auto [gradebook_file, roster_file, summary_file] = book_files(class_.output);
     CsvRows book = gradebook(results);
     for (std::vector<std::string>& row : book) row[0] = no_formula(row[0]);
-    write_file(beside(".gradebook.csv"), csv_of(book));
-    if (!class_.roster.empty()) write_file(beside(".roster.csv"), csv_of(filled_roster(results, class_.roster)));
-    write_file(beside(".summary.txt"), summary_of(results));
+    write_file(gradebook_file, csv_of(book));
+    if (!class_.roster.empty()) write_file(roster_file, csv_of(filled_roster(results, class_.roster)));
+    write_file(summary_file, summary_of(results));
     for (const ClassResults::Student& student : results.students) {
       fs::create_directories(class_.feedback / student.name);
       write_file(class_.feedback / student.name / "feedback.txt",
@@ -197,6 +197,11 @@ std::optional<Json> Submission::result() const {
   } catch (const Error&) {
   }
   return {};
+}
+
+BookFiles book_files(const fs::path& output) {
+  const auto beside = [&](const char* ending) { return fs::path(output).replace_extension(ending).string(); };
+  return {beside(".gradebook.csv"), beside(".roster.csv"), beside(".summary.txt")};
 }
 
 std::size_t write_tables(const GradedClass& graded) { return Writer(graded).write_table(); }

@@ -39,6 +39,12 @@ struct GradedClass {
   const CsvRows &roster, &due;
 };
 
+/// Files beside the table of marks.
+struct BookFiles {
+  std::string gradebook, roster, summary;
+};
+BookFiles book_files(const std::filesystem::path& output);
+
 /// Writes all files of the class. Returns the number of submissions that are not graded.
 std::size_t write_tables(const GradedClass& graded);
 

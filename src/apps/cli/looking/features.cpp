@@ -16,7 +16,9 @@ struct FeatureArguments : FrozenArguments {
 
 int features_command(const FeatureArguments& a) {
   use_threads(a.threads);
+  require_own_file({"-o", a.out}, a.files());
   FrozenFeatures frozen(a);
+  require_writable({"-o", a.out});
   const Features<float> features = frozen.of(part_of(a.split), 1);
   const std::vector<std::int64_t> labels(features.labels.begin(), features.labels.end());
   SafetensorsWriter file;

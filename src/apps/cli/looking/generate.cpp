@@ -151,11 +151,8 @@ int complete_images(const GenerateArguments& a, TrainedModel& trained) {
   const DataConfig& data = trained.experiment.data;
   require(data.name == "pixels", "--complete: the run's data.name is {}; expected pixels", data.name);
   require(!a.output.empty(), "--complete requires -o OUT.png");
-  require_png(a.output);
-  std::error_code missing;
-  for (const std::string& image : a.images)
-    require(!std::filesystem::equivalent(a.output, image, missing),
-            "-o {}: is one of the input images; give another output", a.output);
+  for (const std::string& image : a.images) require_own_file({"-o", a.output}, {{"IMAGE", image}});
+  require_writable({"-o", a.output}, ".png");
   Decoder<float> decoder(*trained.model, trained.parameters);
   require(decoder.config().vocab == data.levels, "[data] levels = {}; the model has tokens 0 to {}: expected {}",
           data.levels, decoder.config().vocab - 1, decoder.config().vocab);

@@ -23,7 +23,7 @@ int image_command(const ImageArguments& a) {
     require(key == "data.name" || key == "data.path", "image: --set {}: expected data.name or data.path", key);
     (key == "data.name" ? choice.data : choice.path) = value;
   }
-  require_png(a.output);
+  require_writable({"-o", a.output}, ".png");
   const std::unique_ptr<Dataset> data = open_data(choice);
   const Image image = image_of(*data, choice, a.index);
   save_png(a.output, image);

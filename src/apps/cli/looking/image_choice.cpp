@@ -84,10 +84,6 @@ void require_images(const std::string& run, const TrainedModel& trained) {
           model.task == "lm" ? ", generate text with heed generate" : "");
 }
 
-void require_png(const std::string& output) {
-  require(std::filesystem::path(output).extension() == ".png", "-o {}: expected a name that ends in .png", output);
-}
-
 std::string name_of(const DataChoice& choice, Index index) {
   return fmt::format("{} {} {}", choice.data, choice.split, index);
 }

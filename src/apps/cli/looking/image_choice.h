@@ -37,9 +37,6 @@ Image image_of(const Dataset& data, const DataChoice& choice, Index index);
 /// Throws Error, naming an alternative, if the run's model takes sequences.
 void require_images(const std::string& run, const TrainedModel& trained);
 
-/// Throws Error unless the output's name ends in .png.
-void require_png(const std::string& output);
-
 /// Returns, for example, "mnist test 7".
 std::string name_of(const DataChoice& choice, Index index);
 

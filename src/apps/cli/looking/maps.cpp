@@ -38,19 +38,21 @@ std::vector<NamedImage> read_images(const MapsArguments& a, const TrainedModel& 
   return images;
 }
 
+/// Returns the images of --index as part of a file's name, "test-3-17": the first ten indices, and the number of
+/// others.
+std::string indices_text(const MapsArguments& a) {
+  constexpr std::size_t most = 10;
+  const std::size_t named = std::min(a.indices.size(), most);
+  std::string text = a.data.data.empty() ? a.data.split : a.data.data + "-" + a.data.split;
+  for (std::size_t i = 0; i < named; ++i) text += fmt::format("-{}", a.indices[i]);
+  return a.indices.size() > named ? fmt::format("{}-and-{}-more", text, a.indices.size() - named) : text;
+}
+
 /// Returns the output file; by default RUN/IMAGE-maps.png.
 std::string output_of(const MapsArguments& a) {
-  std::string image = std::filesystem::path(a.file).stem().string();
-  if (a.file.empty())
-    image =
-        fmt::format("{}{}-{}", a.data.data.empty() ? "" : a.data.data + "-", a.data.split, fmt::join(a.indices, "-"));
-  const std::string output =
-      a.output.empty() ? fmt::format("{}{}-maps.png", a.run.empty() ? "" : a.run + "/", image) : a.output;
-  require_png(output);
-  std::error_code missing;
-  require(!std::filesystem::equivalent(output, a.file, missing), "-o {}: is the input image; give another output",
-          output);
-  return output;
+  if (!a.output.empty()) return a.output;
+  const std::string image = a.file.empty() ? indices_text(a) : std::filesystem::path(a.file).stem().string();
+  return fmt::format("{}{}-maps.png", a.run.empty() ? "" : a.run + "/", image);
 }
 
 /// Returns the names of the tokens before the patches, for --token and in words.
@@ -146,7 +148,9 @@ int maps_command(MapsArguments& a) {
   require(a.indices.size() <= most, "maps: --index has {} images; expected at most {} on one sheet", a.indices.size(),
           most);
   const std::string output = output_of(a);
+  require_own_file({"-o", output}, {{"IMAGE", a.file}});
   TrainedModel trained(a, a.sets);
+  require_writable({"-o", output}, ".png");
   AttentionSheet sheet = sheet_of(a, trained);
   if (!a.beside.empty()) {
     const MapsArguments second = second_choice(a);

@@ -89,7 +89,7 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
 int predict_patches(const PredictArguments& a, TrainedModel& trained) {
   require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
           "predict: {} classifies patches of scenes; expected --index N,... and -o FILE.png", a.source());
-  require_png(a.out);
+  require_writable({"-o", a.out}, ".png");
   const Experiment& x = trained.experiment;
   const Scenes scenes(x.data.source, x.data.path, Split::test, 0, x.model.patch);
   std::vector<PatchPicture> pictures;

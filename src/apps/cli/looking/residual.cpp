@@ -157,14 +157,16 @@ std::string inverting_settings() {
 
 int residual_command(const ResidualArguments& a) {
   use_threads(a.threads);
+  const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
+  require_own_file({"-o", output}, a.files());
   TrainedModel trained(a, a.sets);
+  require_writable({"-o", output}, ".csv");
   Residuals residuals;
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
     if (site.mechanism.inverse()) add_matrices(site, block, a.iterations, residuals);
   });
   require(!residuals.empty(), "{}: the mechanism, {}, inverts no matrix with its options; expected one that does: {}",
           a.run, trained.experiment.attention.mechanism[0], inverting_settings());
-  const std::string output = a.output.empty() ? a.run + "/residual.csv" : a.output;
   write_file(output, residual_csv(residuals, a.iterations));
   const char* const noun = holds_sequences(trained.experiment.data) ? "sequences" : "images";
   print(residuals, fmt::format("{} test {}", images, noun), a.iterations);

@@ -105,14 +105,16 @@ std::string rank_text(const BlockSpectrum& block, Form matrix) {
 
 int spectrum_command(const SpectrumArguments& a) {
   use_threads(a.threads);
+  const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
+  require_own_file({"-o", output}, a.files());
   TrainedModel trained(a, a.sets);
+  require_writable({"-o", output}, ".csv");
   std::map<Index, BlockSpectrum> blocks;
   const Index images = visit_test_examples(trained, a.images, [&](Index block, const AttentionSite<float>& site) {
     if (site.mechanism.maps()) add_maps(site, blocks[block]);
   });
   require(!blocks.empty(), "{}: no block of this model has an attention map; the mechanism is {}", a.run,
           trained.experiment.attention.mechanism[0]);
-  const std::string output = a.output.empty() ? a.run + "/spectrum.csv" : a.output;
   write_file(output, spectrum_csv(blocks));
   std::size_t width = 6;
   for (const auto& [b, block] : blocks) width = std::max(width, block.size().size() + 2);

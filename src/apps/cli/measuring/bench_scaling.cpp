@@ -2,6 +2,7 @@
 // predictions for several hosts (docs/processes.md).
 #include "bench_forms.h"
 #include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/output_file.h"
 
 #include "heed/base/suggest.h"
 #include "heed/config/experiment.h"
@@ -189,6 +190,7 @@ int bench_scaling(const BenchArguments& given) {
           "bench: --scaling combines with MODEL, --set, --batch, --seconds and --draw only");
   require(started_processes().count() == 1,
           "bench: --scaling starts its own processes; expected to be started once, without mpirun");
+  if (!a.drawing.empty()) require_writable({"--draw", a.drawing}, ".svg");
   const Experiment x = load_experiment(a.model, a.sets);
   const Index batch = a.batch > 0 ? a.batch : x.train.batch;
   const std::unique_ptr<Model> model = make_model(x);

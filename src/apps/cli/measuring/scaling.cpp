@@ -249,8 +249,8 @@ int scaling_command(const ScalingArguments& a) {
   require(std::isfinite(a.time_below) && std::isfinite(a.memory_below),
           "scaling: --time-below is {}, --memory-below {}; expected finite numbers", a.time_below, a.memory_below);
   for (const MeasuredMechanism& one : all) require_sizes(a, one);
-  for (const std::string& file : {a.output, a.drawing})
-    if (!file.empty()) AtomicFile{file};  // fails early if it cannot be written
+  if (!a.output.empty()) require_writable({"-o", a.output}, ".csv");
+  if (!a.drawing.empty()) require_writable({"--draw", a.drawing}, ".svg");
   int status = ok;
   Json::List rows;
   for (MeasuredMechanism& one : all) {

@@ -1,5 +1,6 @@
 // heed plugin: compiles the header of a mechanism into a shared object.
 #include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/output_file.h"
 #include "plugin_compile.h"
 #include "plugins.h"
 
@@ -39,6 +40,8 @@ std::vector<std::string> compile(const std::string& header, const std::string& s
 int plugin_command(const std::string& header, std::string output) {
   if (output.empty()) output = fs::path(header).replace_extension(".so");
   require(fs::is_regular_file(header), "{}: the file does not exist; expected the header of a mechanism", header);
+  require_own_file({"-o", output}, {{"HEADER", header}});
+  require_writable({"-o", output});
   const PrivateDirectory place;
   const bench::Clock::time_point start = bench::Clock::now();
   const std::string object = place / "plugin.so";

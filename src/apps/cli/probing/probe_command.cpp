@@ -2,9 +2,7 @@
 // and gradients are computed by the code used in training.
 #include "probe.h"
 
-#include "heed/base/suggest.h"
-
-#include <filesystem>
+#include "src/apps/cli/shared/output_file.h"
 
 namespace heed::cli {
 
@@ -33,24 +31,12 @@ void run(ProbeFunction<T> probe, const ProbeArguments& a, GivenTensors& in) {
   results.write(a);
 }
 
-/// Throws Error if OUT or the trace would overwrite another file of the command, under any path.
+/// Throws Error if OUT or the trace would overwrite another file of the command.
 void require_own_files(const ProbeArguments& a) {
-  const auto require_own = [&](const char* what, const std::string& file, const char* other, const std::string& of) {
-    std::error_code none;
-    // Relative paths of missing files stay relative, so they are made absolute first.
-    const auto place = [&](const std::string& name) {
-      return std::filesystem::weakly_canonical(std::filesystem::absolute(name, none), none);
-    };
-    const bool same = place(file) == place(of) || std::filesystem::equivalent(file, of, none);
-    require(file.empty() || of.empty() || !same, "{} {}: is also {}; expected another file", what, in_quotes(file),
-            other);
-  };
-  require_own("--trace", a.trace, "OUT", a.out);
-  for (const auto& [what, file] : {std::pair("--trace", a.trace), std::pair("OUT", a.out)}) {
-    require_own(what, file, "IN", a.in);
-    require_own(what, file, "--weights", a.weights);
-    require_own(what, file, "MODEL", a.model);
-  }
+  const CommandFile out{"OUT", a.out}, trace{"--trace", a.trace};
+  require_own_file(trace, {out});
+  for (const CommandFile& file : {trace, out})
+    require_own_file(file, {{"IN", a.in}, {"--weights", a.weights}, {"MODEL", a.model}});
 }
 
 int run(const Probe& probe, const ProbeArguments& a) {

@@ -1,12 +1,12 @@
 // heed report: results of runs as one HTML file.
 #include "report_parts.h"
+#include "src/apps/cli/shared/output_file.h"
 
 #include "heed/base/printable.h"
 #include "heed/draw/attention_sheet.h"
 
 #include <fmt/ranges.h>
 
-#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {
@@ -19,14 +19,6 @@ struct ReportArguments {
   bool no_images = false;
   int threads = 0;
 };
-
-/// Returns the output file; by default report.html in the first directory.
-std::string output_of(const ReportArguments& a) {
-  const std::string output = a.output.empty() ? a.runs.front() + "/report.html" : a.output;
-  require(std::filesystem::path(output).extension() == ".html",
-          "-o {}: the report is a web page; expected a name that ends in .html", output);
-  return output;
-}
 
 std::string title_of(const std::vector<ComparedArm>& arms) {
   std::vector<std::string> names;
@@ -45,9 +37,9 @@ const ComparedRun& closely(const ComparedArm& arm) {
 
 int report_command(const ReportArguments& a) {
   use_threads(a.threads);
-  const std::string output = output_of(a);
   const std::vector<ComparedArm> arms = find_arms(a.runs);
-  AtomicFile file(output);  // fails early if it cannot be written
+  const std::string output = a.output.empty() ? a.runs.front() + "/report.html" : a.output;
+  require_writable({"-o", output}, ".html");
   Json report = Json::object({{"version", HEED_VERSION}});
   for (const bool with_negative : {false, true})
     report[with_negative ? "diverging_colours" : "colours"] = Json(weight_colours(64, with_negative));
@@ -64,8 +56,7 @@ int report_command(const ReportArguments& a) {
     model["cost"] = cost_of_run(RunPaths(run.directory));
     models.push_back(std::move(model));
   }
-  file.write(report_page(title_of(arms), report));
-  file.commit();
+  write_file(output, report_page(title_of(arms), report));
   std::cout << printable(output) << "\n";
   return ok;
 }

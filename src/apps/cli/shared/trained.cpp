@@ -129,6 +129,13 @@ bool is_resized(const std::string& run, const Model& model) {
 
 }  // namespace
 
+std::vector<CommandFile> ModelChoice::files() const {
+  std::vector<CommandFile> all{{"--weights", weights_file(weights)}, {"--model", model}, {"--names", names}};
+  if (!run.empty())
+    for (const std::string& file : RunPaths(run).files()) all.push_back({"a file of RUN", file});
+  return all;
+}
+
 TrainedModel::TrainedModel(const ModelChoice& choice, const std::vector<std::string>& sets)
     : run(choice.run),
       experiment(chosen_experiment(choice, sets)),

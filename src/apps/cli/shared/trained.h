@@ -2,6 +2,7 @@
 #pragma once
 
 #include "commands.h"
+#include "output_file.h"
 
 #include "heed/config/model_of_tensors.h"
 #include "heed/config/experiment.h"
@@ -23,6 +24,9 @@ struct ModelChoice {
 
   /// Returns the run or, without one, the weights, for error messages.
   const std::string& source() const { return run.empty() ? weights : run; }
+
+  /// Returns the files of the run, the weights, the model and the names, none of which the command may overwrite.
+  std::vector<CommandFile> files() const;
 };
 
 /// Returns the model inferred from a weights file for --model auto, and warns about undetermined keys. `sets` may give

@@ -1,5 +1,6 @@
 // heed lr: a learning-rate range test.
 #include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/output_file.h"
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/base/printable.h"
@@ -79,7 +80,7 @@ int lr_command(const LrArguments& a) {
     std::error_code error;  // reported if the picture cannot be written
     std::filesystem::create_directories("runs", error);
   }
-  { AtomicFile writable(output); }  // fails early if it cannot be written
+  require_writable({"-o", output}, ".svg");
   const RateTest test = test_rates(experiment, a.range);
   if (test.points.size() < 2)
     throw Diverged(fmt::format("lr: the loss of step {} is not finite; try a smaller --from", test.points.size() + 1));

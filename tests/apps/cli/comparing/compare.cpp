@@ -126,6 +126,7 @@ BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   output_of({"compare", a, b, "-o", picture});
   check_contains(read_file(picture),
                  {"<svg ", ">validation accuracy, %<", ">b&lt;</text>", "<path d=\" M", "</svg>\n"});
+  check_refusal({"compare", a, b, "-o", a + "/metrics.csv"}, {"metrics.csv: expected a name that ends in .svg"});
 }
 
 // A file may contain any finite number.

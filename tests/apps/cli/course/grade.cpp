@@ -337,6 +337,14 @@ BOOST_FIXTURE_TEST_CASE(a_gradebook, Classroom) {
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs", "--due",
                  directory / "due.csv"},
                 {"'soon' for double is not a date"});
+  // The inputs are not overwritten: not by the table, nor by the files beside it.
+  for (const auto& [table, option, input] :
+       {std::tuple("due.csv", "--due", "due.csv"), {"m.csv", "--roster", "m.roster.csv"}}) {
+    write(directory / "m.roster.csv", "name,identity\nroejohn,r\n");
+    check_refusal(
+        {"grade", directory / "in", "-o", directory / table, "--labs", directory / "labs", option, directory / input},
+        {std::string(input) + ": is also " + option + "; expected another file"});
+  }
 }
 
 // A repeated run grades only changes, on the same hidden inputs.

@@ -242,12 +242,12 @@ BOOST_FIXTURE_TEST_CASE(residuals_are_those_of_the_inverted_matrices, Runs) {
 BOOST_FIXTURE_TEST_CASE(residuals_fall_and_do_not_depend_on_threads, Runs) {
   for (const char* const threads : {"1", "2"}) {
     const Finished run = heed_with({"residual", workshop / "soft", "--images", "20", "--iterations", "20", "--threads",
-                                    threads, "-o", workshop / threads});
+                                    threads, "-o", workshop / (threads + std::string(".csv"))});
     BOOST_TEST(run.status == 0, run.err);
     BOOST_TEST(run.out.find("below 0.001 after 20 steps, of 40 matrices: damped 40") != std::string::npos, run.out);
   }
-  BOOST_TEST((read_file(workshop / "1") == read_file(workshop / "2")));
-  const auto rows = table(workshop / "1");
+  BOOST_TEST((read_file(workshop / "1.csv") == read_file(workshop / "2.csv")));
+  const auto rows = table(workshop / "1.csv");
   BOOST_REQUIRE(rows.size() == 1 + 3 * 2 * 2 * 21u);  // starts, number types, heads of block 2, steps
   for (std::size_t i = 1; i < rows.size(); ++i) {
     BOOST_REQUIRE(rows[i].size() == 11u);
@@ -264,6 +264,10 @@ BOOST_FIXTURE_TEST_CASE(runs_that_have_nothing_to_analyse, Runs) {
   check_refusal({"spectrum", workshop / "nowhere"}, {"contains no run"});
   check_refusal({"residual", workshop / "soft", "--iterations", "65"}, {"--iterations"});
   check_refusal({"residual", workshop / "soft", "-o", workshop / "none/x.csv"}, {"none/x.csv"});
+  for (const auto& [command, run] : {std::pair("residual", workshop / "soft"), {"spectrum", workshop / "adder"}}) {
+    check_refusal({command, run, "-o", run + "/metrics.csv"}, {"metrics.csv: is also a file of RUN"});
+    check_refusal({command, run, "-o", run + "/x.svg"}, {"x.svg: expected a name that ends in .csv"});
+  }
   BOOST_TEST(!std::filesystem::exists(workshop / "simple/spectrum.csv"));
 }
 

@@ -93,6 +93,13 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
                  {"of 180 images, train"});
   check_refusal({"features", run, "--blocks", "3", "-o", file}, {"features of the last 3 blocks", "1 to 2"});
   check_refusal({"features", run}, {"--output"});
+  // The run's files and the weights are not overwritten; any other file is.
+  const std::string last = run + "/last.safetensors", copy = *this / "copy";
+  std::filesystem::copy(last, copy);
+  check_refusal({"features", run, "-o", last}, {last + ": is also a file of RUN; expected another file"});
+  check_refusal({"features", "--weights", copy, "--model", run + "/config.toml", "-o", copy},
+                {copy + ": is also --weights; expected another file"});
+  BOOST_TEST((read_file(copy) == read_file(last)));
 }
 
 // The parts are the files' images in order, each once. The last columns are the classifier's inputs; the columns before

@@ -231,6 +231,21 @@ BOOST_FIXTURE_TEST_CASE(sheets_of_two_images_and_of_two_queries_differ, RunAndIm
   BOOST_TEST((content("3.png") != content("4.png")));
 }
 
+// The name of a hundred images would be too long.
+BOOST_AUTO_TEST_CASE(a_sheet_of_many_images_has_a_short_name) {
+  const Workshop workshop;
+  const std::string run = workshop / "run";
+  Experiment x = workshop.experiment();
+  x.train.epochs = 1;
+  output_of({"train", write_experiment(workshop, x), "--run", run});
+  BOOST_TEST(output_of({"maps", run, "--index", "0,1,2,3,4,5,6,7,8,9", "--block", "1"}) ==
+             run + "/test-0-1-2-3-4-5-6-7-8-9-maps.png\n");
+  std::string indices = "10";
+  for (int i = 11; i < 30; ++i) indices += "," + std::to_string(i);
+  BOOST_TEST(output_of({"maps", run, "--index", indices, "--block", "1"}) ==
+             run + "/test-10-11-12-13-14-15-16-17-18-19-and-10-more-maps.png\n");
+}
+
 // Each image has its own product of maps: the rows of the second, in the last third, do not depend on the first.
 BOOST_AUTO_TEST_CASE(rollouts_of_several_images_are_independent) {
   const Workshop workshop;
@@ -359,8 +374,9 @@ BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) 
   refused("run missing.png -o x.png", "missing.png");
   refused("run text.png -o x.png", "text.png: not a readable PNG, JPEG, BMP or GIF image");
   refused("run a.png -o nowhere/x.png", "nowhere/x.png");
+  refused("run a.png -o " + std::string(250, 'x') + ".png", ".png: cannot write: File name too long");
   refused("run a.png -o x.jpg", "-o x.jpg: expected a name that ends in .png");
-  refused("run a.png -o a.png", "-o a.png: is the input image; give another output");
+  refused("run a.png -o a.png", "-o a.png: is also IMAGE; expected another file");
   for (const char* const query :
        {"0,1", "1,4", "4,1", "1", "1,", "1,2,3", "a,b", "-1,1", "1;2", "99999999999999999999,1"})
     refused(std::string("run a.png -o x.png '--query=") + query + "'",

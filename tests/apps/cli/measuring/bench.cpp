@@ -180,6 +180,8 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
   check_contains(printed, {"independent"});
   check_contains(read_file(picture), {"<svg", "measured", "expected"});
   check_refusal({"bench", "models/vit-micro.toml", "--draw", picture}, {"--scaling"});
+  check_refusal({"bench", "models/vit-micro.toml", "--scaling", "--draw", workshop / "x.png"},
+                {"x.png: expected a name that ends in .svg"});
 }
 
 // MPI would not divide it either.

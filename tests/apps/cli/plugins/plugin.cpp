@@ -294,8 +294,13 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_compiled) {
   check_refusal({"plugin", header}, {header, "the file does not exist"});
   write_file(header, "class Mine {};\n");
   check_refusal({"plugin", header}, {header, "the mechanism's class is not named"});
-  write_file(header, "template MechanismEntry mechanism_entry<Mine>();\n");
+  const std::string text = "template MechanismEntry mechanism_entry<Mine>();\n", object = directory / "mine.so";
+  write_file(header, text);
+  write_file(object, text);
   const Variable compiler("CXX", directory / "no-compiler");
+  // The header is not overwritten, also if its name is that of the default output.
+  check_refusal({"plugin", header, "-o", header}, {"-o " + header + ": is also HEADER; expected another file"});
+  check_refusal({"plugin", object}, {"-o " + object + ": is also HEADER; expected another file"});
   check_refusal({"plugin", header}, {"no-compiler", "cannot be started"});
 }
 

@@ -164,10 +164,10 @@ BOOST_AUTO_TEST_CASE(a_model_is_traced_in_order) {
   BOOST_TEST(place("head.weight.grad") < place("patch_embed.proj.weight.grad"));
   BOOST_TEST(place("patch_embed.proj.weight.grad") < std::ssize(names));
   check_contains(output_of({"diff", trace, trace}), {trace + ", step 2", "equal: "});
-  check_refusal(with({out, "--trace", out}), {"--trace '" + out + "': is also OUT; expected another file"});
-  check_refusal(with({out, "--trace", *this / "./out"}), {"': is also OUT; expected another file"});
-  check_refusal(with({out, "--trace", run + "/./last.safetensors"}), {"': is also --weights; expected another file"});
-  check_refusal(with({in}), {"OUT '" + in + "': is also IN; expected another file"});
+  check_refusal(with({out, "--trace", out}), {"--trace " + out + ": is also OUT; expected another file"});
+  check_refusal(with({out, "--trace", *this / "./out"}), {": is also OUT; expected another file"});
+  check_refusal(with({out, "--trace", run + "/./last.safetensors"}), {": is also --weights; expected another file"});
+  check_refusal(with({in}), {"OUT " + in + ": is also IN; expected another file"});
 }
 
 BOOST_AUTO_TEST_CASE(a_linear_layer_is_traced) {

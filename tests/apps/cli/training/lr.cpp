@@ -108,6 +108,7 @@ BOOST_AUTO_TEST_CASE(the_command_prints_draws_and_leaves_no_run) {
   check_refusal({"lr", file, "--steps", "1"}, {"--steps"});
   check_refusal({"lr", file, "--steps", "5", "--from", "1e-320"}, {"--from", "1e-320"});  // its ratio to --to overflows
   check_refusal({"lr", file, "-o", workshop / "none/x.svg"}, {"none/x.svg"});
+  check_refusal({"lr", file, "-o", file}, {file + ": expected a name that ends in .svg"});
   check_refusal({"lr", workshop / "none.toml"}, {"none.toml"});
 }
 

@@ -206,7 +206,8 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   check_refusal({"generate", run, "--complete", files[0], "-o", directory / "x.txt"},
                 {"expected a name that ends in .png"});
   const std::string before = read_file(files[1]);
-  check_refusal({"generate", run, "--complete", files[0], files[1], "-o", files[1]}, {"is one of the input images"});
+  check_refusal({"generate", run, "--complete", files[0], files[1], "-o", files[1]},
+                {files[1] + ": is also IMAGE; expected another file"});
   BOOST_TEST((read_file(files[1]) == before));
   check_refusal({"generate", run, "--complete", files[0], "-o", sheet, "--prompt", "x"},
                 {"--complete excludes --prompt"});
