@@ -63,7 +63,7 @@ void DrawnLayers::add(const AttentionSite<float>& site) {
     row.weights = std::move(picture->weights);
     row.over_image = info.axes != PictureAxes::matrix;
     draws_queries_ |= info.axes == PictureAxes::pairs;
-    row.label.push_back(picture->label);
+    if (!picture->label.empty()) row.label.push_back(picture->label);
     if (!named_after_ || (named_after_->axes == PictureAxes::matrix && row.over_image)) named_after_ = info;
     choose_heads(row, info);
   }

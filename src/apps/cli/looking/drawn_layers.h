@@ -44,7 +44,7 @@ class DrawnLayers {
   struct Picture {
     PictureInfo info;
     Tensor<float> weights;  ///< patch weights, or matrices
-    std::string label{};
+    std::string label{};    ///< empty for a map of tokens
   };
 
   std::optional<Picture> picture_of(const AttentionSite<float>& site);

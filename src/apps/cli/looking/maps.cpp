@@ -120,7 +120,9 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
     std::copy(added.weights.begin(), added.weights.end(),
               std::copy(row.weights.begin(), row.weights.end(), both.begin()));
     row.weights = std::move(both);
-    if (added.label != row.label) row.label.push_back(fmt::format("and {}", added.label.back()));
+    const auto other_lines = std::ranges::mismatch(row.label, added.label).in2;
+    const std::vector<std::string> differing(other_lines, added.label.end());
+    if (!differing.empty()) row.label.push_back(fmt::format("and {}", fmt::join(differing, ", ")));
   }
   for (std::string& column : sheet.columns) column = "1: " + column;
   for (const std::string& column : other.columns) sheet.columns.push_back("2: " + column);
@@ -136,6 +138,20 @@ MapsArguments second_choice(const MapsArguments& a) {
     second.weights = a.beside;
   }
   return second;
+}
+
+/// Returns the name of a run's directory, or of a file of weights without its ending.
+std::string short_name(const std::string& source, bool is_run) {
+  const std::filesystem::path path(is_run ? RunPaths(source).directory : source);
+  return (is_run ? path.filename() : path.stem()).string();
+}
+
+/// Returns the lines of the title that name the two models: by file or, if these have one name, by path.
+std::string both_named(const MapsArguments& a) {
+  const bool runs = a.model.empty();
+  const std::string first = short_name(a.source(), runs), second = short_name(a.beside, runs);
+  const bool apart = first != second;
+  return fmt::format("\n1: {}\n2: {}", apart ? first : a.source(), apart ? second : a.beside);
 }
 
 int maps_command(MapsArguments& a) {
@@ -156,8 +172,7 @@ int maps_command(MapsArguments& a) {
     const MapsArguments second = second_choice(a);
     TrainedModel other(second, second.sets);
     add_columns(sheet, sheet_of(second, other), a.beside);
-    const std::filesystem::path first = a.source(), beside = a.beside;
-    sheet.title += fmt::format("\n1: {}\n2: {}", first.stem().string(), beside.stem().string());
+    sheet.title += both_named(a);
   }
   save_png(output, draw_attention(sheet));
   std::cout << printable(output) << "\n";

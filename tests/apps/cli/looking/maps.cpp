@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_that_are_asked_for) {
           const std::vector<Index> heads = c.rollout ? std::vector<Index>{1} : c.heads;
           for (const std::size_t block : c.blocks) {
             const Index drawn = c.mean ? 1 : std::ssize(heads);
-            SheetRow row{{fmt::format("block {}", block), "softmax", ""}, Tensor<float>(Shape{drawn, 3, 3})};
+            SheetRow row{{fmt::format("block {}", block), "softmax"}, Tensor<float>(Shape{drawn, 3, 3})};
             for (Index h = 0; h < std::ssize(heads); ++h)
               for (Index key = 0; key < 9; ++key) {
                 double sum = 0;
@@ -270,29 +270,41 @@ BOOST_AUTO_TEST_CASE(rollouts_of_several_images_are_independent) {
 }
 
 // The second model's columns equal its separate sheet, from its run's best weights whichever the first model uses.
+// Lines of text name the second mechanism if it differs, and the runs by their whole names, or by paths if these agree.
 BOOST_AUTO_TEST_CASE(a_second_model_stands_beside_the_first) {
-  const RunAndImages first("cls", "softmax", 8), second("cls", "softmax", 4), third("cls", "softmax", 6);
-  const std::string other = second.directory / "run", weights = third.directory / "run/best.safetensors";
+  const RunAndImages first("cls", "softmax", 8), second("cls", "softmax", 4), third("cls", "softmax", 6),
+      sima("cls", "sima", 4);
+  const std::string weights = third.directory / "run/best.safetensors";
+  std::filesystem::copy(first.directory / "run", first.directory / "lr-0.01");
+  std::filesystem::copy(sima.directory / "run", first.directory / "lr-0.02");
   const Image image = fitted(load_image(first.directory / "a.png"), {3, 12, 12}, DataConfig{});
   Tensor<float> input(Shape{1, 3, 12, 12});
   Normaliser<float>(DataConfig{}, 3)(image, input.data());
-  for (const bool given : {false, true}) {
-    const std::string one = first.directory / "run";
-    const auto left = RunModel(one, given ? weights : "").maps(std::as_const(input).view()),
-               right = RunModel(other).maps(std::as_const(input).view());
+  struct Case {
+    std::string one, other, weights, names;
+    std::vector<std::string> label{};
+  };
+  const std::string other = second.directory / "run";
+  for (const auto& [one, other, weights, names, label] :
+       {Case{"run", other, "", "run\n2: " + other},
+        {"run", other, weights, "run\n2: " + other},
+        {"lr-0.01/", "lr-0.02", "", "lr-0.01\n2: lr-0.02", {"and sima"}}}) {
+    const auto left = RunModel(first.directory / one, weights).maps(std::as_const(input).view()),
+               right = RunModel(first.directory / other).maps(std::as_const(input).view());
     AttentionSheet sheet;
-    sheet.title = "Attention of the class token to each patch\n1: run\n2: run", sheet.subtitle = "a.png";
+    sheet.title = "Attention of the class token to each patch\n1: " + names, sheet.subtitle = "a.png";
     sheet.image = image, sheet.grid = {3, 3};
     sheet.columns = {"1: head 1", "1: head 2", "2: head 1", "2: head 2"};
     for (std::size_t block = 0; block < 2; ++block) {
-      SheetRow row{{fmt::format("block {}", block + 1), "softmax", ""}, Tensor<float>(Shape{4, 3, 3})};
+      SheetRow row{{fmt::format("block {}", block + 1), "softmax"}, Tensor<float>(Shape{4, 3, 3})};
+      row.label.insert(row.label.end(), label.begin(), label.end());
       for (Index column = 0; column < 4; ++column)  // row 0 of the map without the class token
         std::copy_n((column < 2 ? left : right)[block].data() + column % 2 * 100 + 1, 9,
                     row.weights.data() + 9 * column);
       sheet.rows.push_back(std::move(row));
     }
     const CommandResult result =
-        first.maps("run a.png -o x.png --beside " + other + (given ? " --weights " + weights : ""));
+        first.maps(one + " a.png -o x.png --beside " + other + (weights.empty() ? "" : " --weights " + weights));
     BOOST_TEST(result.status == 0, result.errors);
     check_picture(load_image(first.directory / "x.png"), draw_attention(sheet));
   }
