@@ -17,6 +17,8 @@ struct ClaimArm {
   std::vector<Index> diverged;     ///< seeds of diverged runs, whose value is a substitute
   Index images = 0;                ///< number of test images of each accuracy; 0: unknown
 
+  std::vector<std::string> ignored{};  ///< a line for each run that does not count, with the reason
+
   std::vector<Index> seeds() const;
   Sample sample() const;
 };

@@ -4,7 +4,6 @@
 
 #include "heed/base/error.h"
 #include "heed/base/math.h"
-#include "heed/base/printable.h"
 
 #include <filesystem>
 #include <list>
@@ -45,7 +44,7 @@ const FigureName& claim_figure(const std::string& key) {
   return *std::ranges::find(figure_names, key, &FigureName::key);
 }
 
-ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure, std::string& notes) {
+ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure) {
   ClaimArms claim;
   for (const ComparedArm& compared : arms) {
     ClaimArm& arm = claim[compared.name];
@@ -55,26 +54,25 @@ ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& fig
       if (const std::optional<double>& value = run.figures.*figure.value; value || failed)
         arm.values[run.seed] = failed ? by_chance : *value;
       else
-        notes += printable(fmt::format("{}: {}, so it is ignored", run.directory,
-                                       run.state == "finished" ? fmt::format("has no {}", figure.key) : run.state)) +
-                 "\n";
+        arm.ignored.push_back(fmt::format("{}: {}, so it is ignored", run.directory,
+                                          run.state == "finished" ? fmt::format("has no {}", figure.key) : run.state));
       if (failed) arm.diverged.push_back(run.seed);
     }
-    if (arm.values.empty()) claim.erase(compared.name);
   }
   return claim;
 }
 
-void keep_common_seeds(ClaimArms& arms, const std::vector<std::string>& names, std::string& notes) {
+void keep_common_seeds(ClaimArms& arms, std::vector<std::string> names) {
   const ClaimArms all = arms;
+  std::erase_if(names, [&](const std::string& name) { return !all.contains(name) || all.at(name).values.empty(); });
   for (const std::string& name : names)
     for (const Index seed : all.at(name).seeds())
       for (const std::string& other : names)
         if (!all.at(other).values.contains(seed)) {
           arms[name].values.erase(seed);
           std::erase(arms[name].diverged, seed);
-          notes +=
-              printable(fmt::format("{}, seed {}: ignored; {} has no run with this seed", name, seed, other)) + "\n";
+          arms[name].ignored.push_back(
+              fmt::format("{}, seed {}: ignored; {} has no run with this seed", name, seed, other));
           break;
         }
 }

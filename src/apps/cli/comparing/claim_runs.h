@@ -12,12 +12,12 @@ std::vector<std::string> claim_figures();
 /// Returns the figure with one of these keys.
 const FigureName& claim_figure(const std::string& key);
 
-/// Returns the figure of each finished run and, for each diverged run, the figure of random predictions. Adds a line to
-/// `notes` for each other run.
-ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure, std::string& notes);
+/// Returns the figure of each finished run and, for each diverged run, the figure of random predictions. Other runs are
+/// ignored.
+ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure);
 
-/// Removes seeds that are not in all named arms; adds a line to `notes` for each.
-void keep_common_seeds(ClaimArms& arms, const std::vector<std::string>& names, std::string& notes);
+/// Ignores seeds that are not in all of the named arms that have any.
+void keep_common_seeds(ClaimArms& arms, std::vector<std::string> names);
 
 /// Trains arms of a sweep with these seeds, in directories beside their other cells, by run_cells(). Returns false if
 /// interrupted. Throws Error for an arm that is not from a sweep, and for a failed cell.

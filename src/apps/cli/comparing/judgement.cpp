@@ -12,25 +12,51 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the compared arms in the order in which the parts name them. Throws Error as judge() does.
-std::vector<std::string> compared_arms(const ClaimArms& arms, const std::vector<Part>& parts, const std::string& file) {
-  std::vector<std::string> known, names;
+/// Throws Error if an arm occurs twice in a part. In the difference of two differences, the runs of such an arm would
+/// count as two independent samples.
+void require_different_arms(const Part& part) {
+  const std::vector<std::string>& arms = part.arms;
+  const std::string text = in_quotes(part.text);
+  for (std::size_t i = 0; i + 1 < arms.size(); i += 2)
+    require(arms[i] != arms[i + 1], "verdict: {}: {} is compared with itself", text, in_quotes(arms[i]));
+  if (arms.size() < 4) return;
+  const bool first = arms[0] == arms[2], second = arms[1] == arms[3];
+  require(!first || !second, "verdict: {}: the two differences are the same", text);
+  require(!first && !second, "verdict: {}: {} cancels, since it is in both differences; expected --better {} {}", text,
+          in_quotes(first ? arms[0] : arms[1]), first ? arms[3] : arms[0], first ? arms[1] : arms[2]);
+  require(arms[0] != arms[3] && arms[1] != arms[2],
+          "verdict: {}: {} is in both differences; expected four different arms", text,
+          in_quotes(arms[0] == arms[3] ? arms[0] : arms[1]));
+}
+
+/// Returns the runs of an arm that do not count, for an error message: " (s/a/seed-4: not finished, so it is ignored; 2
+/// more)". Empty if there are none.
+std::string ignored_text(const ClaimArm& arm) {
+  if (arm.ignored.empty()) return "";
+  const std::size_t others = arm.ignored.size() - 1;
+  return fmt::format(" ({}{})", arm.ignored.front(), others > 0 ? fmt::format("; {} more", others) : "");
+}
+
+/// Throws Error as judge() does.
+void require_arms(const ClaimArms& arms, const std::vector<Part>& parts, const std::string& source) {
+  std::vector<std::string> known;
   for (const auto& [name, arm] : arms) known.push_back(name);
-  for (const Part& part : parts)
+  for (const Part& part : parts) {
     for (const std::string& name : part.arms) {
-      require(arms.contains(name), "{}: unknown arm {}{}", file, in_quotes(name), suggestion(name, known));
-      require(std::ranges::count(part.arms, name) == 1, "verdict: {}: {} is compared with itself", in_quotes(part.text),
-              in_quotes(name));
-      if (part.arms.size() > 1 && std::ranges::find(names, name) == names.end()) names.push_back(name);
+      require(arms.contains(name), "{}: unknown arm {}{}", source, in_quotes(name), suggestion(name, known));
+      require(!arms.at(name).values.empty(), "{}: {} has no run that counts{}", source, in_quotes(name),
+              ignored_text(arms.at(name)));
     }
+    require_different_arms(part);
+  }
+  const std::vector<std::string> names = compared_arms(parts);
   for (const std::string& name : names) {
     const std::vector<Index> seeds = arms.at(name).seeds(), first = arms.at(names[0]).seeds();
-    require(seeds.size() >= 3, "{}: {} has {}; so few may agree by chance; expected 3 or more", file, in_quotes(name),
-            counted(std::ssize(seeds), "seed"));
-    require(seeds == first, "{}: {} has the seeds {}, {} has {}; all arms of a claim need the same seeds", file,
+    require(seeds.size() >= 3, "{}: {} has {}; so few may agree by chance; expected 3 or more{}", source,
+            in_quotes(name), counted(std::ssize(seeds), "seed"), ignored_text(arms.at(name)));
+    require(seeds == first, "{}: {} has the seeds {}, {} has {}; all arms of a claim need the same seeds", source,
             in_quotes(names[0]), few(first), in_quotes(name), few(seeds));
   }
-  return names;
 }
 
 JudgedPart judge_bound(const Part& part, const ClaimArm& arm) {
@@ -101,8 +127,17 @@ std::vector<Index> Judgement::deciding_seeds(Index most) const {
   return {};
 }
 
+std::vector<std::string> compared_arms(const std::vector<Part>& parts) {
+  std::vector<std::string> names;
+  for (const Part& part : parts)
+    for (const std::string& name : part.arms)
+      if (part.arms.size() > 1 && std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
 Judgement judge(const ClaimValues& values, const std::vector<Part>& parts) {
-  Judgement result{values.arms, compared_arms(values.arms, parts, values.source), {}};
+  require_arms(values.arms, parts, values.source);
+  Judgement result{values.arms, compared_arms(parts), {}};
   for (const Part& part : parts)
     result.parts.push_back(part.arms.size() == 1 ? judge_bound(part, values.arms.at(part.arms[0]))
                                                  : judge_difference(part, values));

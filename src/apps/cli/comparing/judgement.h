@@ -52,7 +52,11 @@ struct Judgement {
   std::vector<Index> deciding_seeds(Index most) const;
 };
 
-/// Judges all parts. Throws Error for an unknown arm, and unless all compared arms have the same seeds, at least three.
+/// Returns the arms in differences, each once, in the order in which the parts name them.
+std::vector<std::string> compared_arms(const std::vector<Part>& parts);
+
+/// Judges all parts. Throws Error for an unknown arm and one without values, for differences that share an arm, and
+/// unless all compared arms have the same seeds, at least three.
 Judgement judge(const ClaimValues& values, const std::vector<Part>& parts);
 
 /// Returns the seeds as text, "1, 2, 3"; after twelve seeds, only the number of the others, "and 5 more".

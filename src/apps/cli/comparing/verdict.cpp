@@ -17,6 +17,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 namespace heed::cli {
 
@@ -135,25 +136,24 @@ Table part_table(const std::vector<JudgedPart>& parts) {
   return table;
 }
 
-/// Returns a line for each diverged run, and for each part whose verdict needs an explanation.
-std::string notes_on(const ClaimArms& arms, const std::vector<JudgedPart>& parts) {
-  std::vector<std::string> named;
-  std::string notes;
-  for (const JudgedPart& one : parts)
+/// Returns a line for each run that does not count or diverged, and for each part whose verdict needs an explanation.
+std::vector<std::string> notes_on(const Judgement& judged) {
+  std::vector<std::string> notes;
+  std::set<std::string> named;
+  for (const auto& [name, arm] : judged.arms) notes.insert(notes.end(), arm.ignored.begin(), arm.ignored.end());
+  for (const JudgedPart& one : judged.parts)
     for (const std::string& name : one.part.arms) {
-      if (std::ranges::find(named, name) != named.end()) continue;
-      named.push_back(name);
-      for (const Index seed : arms.at(name).diverged)
-        notes +=
-            fmt::format("{}, seed {}: diverged, counted as {}\n", printable(name), seed, arms.at(name).values.at(seed));
+      const ClaimArm& arm = judged.arms.at(name);
+      if (!named.insert(name).second) continue;
+      for (const Index seed : arm.diverged)
+        notes.push_back(fmt::format("{}, seed {}: diverged, counted as {}", name, seed, arm.values.at(seed)));
     }
-  for (const JudgedPart& one : parts) {
+  for (const JudgedPart& one : judged.parts) {
     if (one.counted)
-      notes += fmt::format(
-          "{}: the seeds agree more closely than the number of test images allows; a deviation of {:.4f} is used\n",
-          printable(one.part.text), *one.counted);
-    if (one.verdict == Verdict::undecided)
-      notes += fmt::format("{}: {}\n", printable(one.part.text), printable(open_text(one)));
+      notes.push_back(fmt::format(
+          "{}: the seeds agree more closely than the number of test images allows; a deviation of {:.4f} is used",
+          one.part.text, *one.counted));
+    if (one.verdict == Verdict::undecided) notes.push_back(fmt::format("{}: {}", one.part.text, open_text(one)));
   }
   return notes;
 }
@@ -165,9 +165,8 @@ std::string seeds_text(const std::vector<Index>& further, Index most) {
   return fmt::format("{} in each arm {}: {}\n", counted(std::ssize(further), "further seed"), condition, few(further));
 }
 
-/// Reads the values of the runs. In directories, only seeds that all compared arms have count; adds a line to `notes`
-/// for each run that does not count.
-ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts, std::string& notes) {
+/// Reads the values of the runs. In directories, only seeds that all compared arms have count.
+ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts) {
   ClaimValues values{fmt::format("{}", fmt::join(a.given, " ")), a.less, a.test_images};
   if (a.table()) {
     values.arms = read_claim(a.given[0], a.claim);
@@ -179,12 +178,8 @@ ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& part
   require(figure.share || a.test_images == 0, "verdict: --test-images is only for accuracies; --figure is {}",
           a.figure);
   values.less = !figure.share;
-  values.arms = claim_arms(find_arms(a.given), figure, notes);
-  std::vector<std::string> compared;
-  for (const Part& part : parts)
-    for (const std::string& name : part.arms)
-      if (part.arms.size() > 1 && values.arms.contains(name)) compared.push_back(name);
-  keep_common_seeds(values.arms, compared, notes);
+  values.arms = claim_arms(find_arms(a.given), figure);
+  keep_common_seeds(values.arms, compared_arms(parts));
   return values;
 }
 
@@ -199,7 +194,8 @@ bool train_further(const VerdictArguments& a, const std::vector<std::string>& co
 void print_json(const Judgement& judged, const VerdictArguments& a) {
   Json json = Json::object({{"verdict", name_of(judged.verdict())},
                             {"arms", arm_table(judged.arms, judged.compared).json()},
-                            {"parts", part_table(judged.parts).json()}});
+                            {"parts", part_table(judged.parts).json()},
+                            {"notes", notes_on(judged)}});
   if (a.seeds > 0) {
     const std::vector<Index> further = judged.deciding_seeds(a.seeds);
     json["further_seeds"] = Json::list({further.begin(), further.end()});
@@ -207,13 +203,14 @@ void print_json(const Judgement& judged, const VerdictArguments& a) {
   std::cout << json.dump(2) << "\n";
 }
 
-void print(const Judgement& judged, const VerdictArguments& a, const std::string& notes) {
+void print(const Judgement& judged, const VerdictArguments& a) {
   if (!judged.compared.empty()) {
     arm_table(judged.arms, judged.compared).print(std::cout);
     std::cout << "\n";
   }
   part_table(judged.parts).print(std::cout);
-  std::cout << "\n" << notes << notes_on(judged.arms, judged.parts);
+  std::cout << "\n";
+  for (const std::string& note : notes_on(judged)) std::cout << printable(note) << "\n";
   if (a.seeds > 0 && judged.verdict() == Verdict::undecided)
     std::cout << seeds_text(judged.deciding_seeds(a.seeds), a.seeds);
   std::cout << name_of(judged.verdict()) << "\n";
@@ -226,21 +223,19 @@ int status_of(Verdict verdict) {
 int verdict_command(const VerdictArguments& a) {
   const std::vector<Part> parts = parts_of(a);
   require(!a.run || !a.table(), "verdict: --run adds seeds to a sweep; expected its directory, not {}", a.given[0]);
-  std::string notes;
-  Judgement judged = judge(read_values(a, parts, notes), parts);
+  Judgement judged = judge(read_values(a, parts), parts);
   const std::vector<Index> further = a.run ? judged.deciding_seeds(a.seeds) : std::vector<Index>{};
   if (!further.empty()) {
     if (!train_further(a, judged.compared, further)) {
       std::cerr << "interrupted and saved; repeat the command to continue\n";
       return interrupted;
     }
-    notes.clear();
-    judged = judge(read_values(a, parts, notes), parts);
+    judged = judge(read_values(a, parts), parts);
   }
   if (a.json)
     print_json(judged, a);
   else
-    print(judged, a, notes);
+    print(judged, a);
   return status_of(judged.verdict());
 }
 

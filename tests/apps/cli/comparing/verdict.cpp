@@ -307,7 +307,13 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_judged) {
   refuse({"--better", "a"}, {"--better expects two arms", "found 1 word"});
   refuse({"--more", "a", "b"}, {"--more expects four arms"});
   refuse({"--better", "a", "a"}, {"'a better than a'", "'a' is compared with itself"});
-  refuse({"--more", "a", "b", "a", "c"}, {"'a' is compared with itself"});
+  refuse({"--more", "a", "a", "b", "c"}, {"'a' is compared with itself"});
+  // Both differences share runs.
+  refuse({"--more", "a", "b", "c", "b"}, {"'b' cancels, since it is in both differences; expected --better a c"});
+  refuse({"--more", "a", "b", "a", "c"}, {"'a' cancels, since it is in both differences; expected --better c b"});
+  refuse({"--more", "a", "b", "a", "b"}, {"the two differences are the same"});
+  refuse({"--more", "a", "b", "c", "a"}, {"'a' is in both differences; expected four different arms"});
+  refuse({"--more", "a", "b", "b", "c"}, {"'b' is in both differences; expected four different arms"});
   refuse({"--below", "a"}, {"--below expects an arm and a number"});
   refuse({"--below", "a", "b"}, {"--below a: 'b' is not a number"});
   refuse({"--above", "x", "0"}, {"unknown arm 'x'"});

@@ -86,12 +86,43 @@ BOOST_AUTO_TEST_CASE(diverged_runs_count_as_chance_and_unfinished_ones_do_not) {
       run.out, {"b, seed 3: diverged, counted as 0.1", "seed-5: not finished, so it is ignored",
                 "a, seed 5: ignored; b has no run with this seed", "b, seed 6: ignored; a has no run with this seed"});
   BOOST_TEST(run.out.find("seed 6: diverged") == std::string::npos, run.out);
+  const std::string note = "a, seed 5: ignored; b has no run with this seed", text = run.out;
+  BOOST_TEST(text.find(note) == text.rfind(note), text);
+  const Json notes = Json::parse(verdict({"--better", "a", "b", "--json"}).out).at("notes");
+  BOOST_REQUIRE(notes.items().size() == 4u);
+  BOOST_TEST(notes.items()[0].text() == note);
+  BOOST_TEST(notes.items()[3].text() == "b, seed 3: diverged, counted as 0.1");
   const auto check_mean = [&](const char* figure, double mean) {
     const Json json = Json::parse(verdict({"--better", "a", "b", "--figure", figure, "--json"}).out);
     BOOST_TEST(std::abs(json.at("arms").items()[1].at("mean").number() - mean) < 1e-12);
   };
   check_mean("test_accuracy", (3 * 0.5 + 0.1) / 4);
   check_mean("test_loss", (3 * 0.5 + std::log(10)) / 4);
+}
+
+// An error about missing values names the runs that do not count.
+BOOST_AUTO_TEST_CASE(arms_without_runs_that_count) {
+  for (const Index seed : {1, 2, 3}) {
+    make("a", seed, "0.9");
+    make("b", seed, "");
+    if (seed < 3) make("c", seed, "0.5");
+  }
+  const std::string file = cells + "/b/seed-1: not finished, so it is ignored; 2 more)";
+  check_refusal({"verdict", cells, "--better", "a", "b"}, {"cells: 'b' has no run that counts (" + file});
+  check_refusal({"verdict", cells, "--below", "b", "1"}, {"cells: 'b' has no run that counts (" + file});
+  check_refusal({"verdict", cells, "--better", "c", "a"}, {"cells: 'c' has 2 seeds; ", "expected 3 or more\n"});
+  check_refusal({"verdict", cells, "--better", "a", "c"},
+                {"cells: 'a' has 2 seeds; ", "expected 3 or more (a, seed 3: ignored; c has no run with this seed)"});
+}
+
+// An arm in two parts is one arm.
+BOOST_AUTO_TEST_CASE(notes_of_an_arm_in_two_parts) {
+  for (const Index seed : {1, 2, 3, 4}) make("a", seed, "0.9");
+  for (const Index seed : {1, 2, 3}) make("b", seed, "0.5"), make("c", seed, "0.4");
+  const std::string note = "a, seed 4: ignored; b has no run with this seed",
+                    text = verdict({"--better", "a", "b", "--better", "a", "c"}).out;
+  check_contains(text, {note});
+  BOOST_TEST(text.find(note) == text.rfind(note), text);
 }
 
 // A seed ignored in an arm checked earlier is still a seed of that arm: c, seed 5 is ignored because b lacks it.
