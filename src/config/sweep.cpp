@@ -170,11 +170,14 @@ class SweepReader {
     directories.insert(directories.begin(), std::filesystem::path(source_.name).parent_path() / folder);
     std::map<std::string, std::string> files;
     std::error_code error;
-    for (auto directory = directories.begin(); directory != directories.end() && files.empty(); ++directory)
+    for (auto directory = directories.begin(); directory != directories.end() && files.empty(); ++directory) {
       for (const auto& entry : std::filesystem::directory_iterator(directory->empty() ? "." : *directory, error))
         if (const std::string name = entry.path().filename();
             name.size() > start.size() + end.size() && name.starts_with(start) && name.ends_with(end))
           files[name.substr(star, name.size() - start.size() - end.size())] = *directory / name;
+      require(!error || error == std::errc::no_such_file_or_directory, "{}: 'arm_files': {}: cannot read: {}",
+              where("arm_files"), directory->string(), error.message());
+    }
     require(!files.empty(), "{}: 'arm_files': no file matches {}", where("arm_files"), in_quotes(pattern));
     for (const auto& [name, file] : files) {
       const auto given =

@@ -153,6 +153,11 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
              ": heads=3: [model] heads = 3 does not divide dim = 8");
   BOOST_TEST(error("arm_files = \"x.toml\"\n").starts_with(":1: 'arm_files': 'x.toml'; expected exactly one *"));
   BOOST_TEST(error("arm_files = \"none-*.toml\"\n") == ":1: 'arm_files': no file matches 'none-*.toml'");
+  BOOST_TEST(error("arm_files = \"none/e-*.toml\"\n") == ":1: 'arm_files': no file matches 'none/e-*.toml'");
+  std::filesystem::create_symlink("loop", directory / "loop");
+  const std::string loop = directory / "loop";
+  BOOST_TEST(error("arm_files = \"loop/e-*.toml\"\n") ==
+             fmt::format(":1: 'arm_files': {}: cannot read: Too many levels of symbolic links", loop));
   std::string many = base() + "[grid]\n";
   for (const char* key : {"train.batch", "train.microbatch", "train.epochs", "model.hidden"})
     many += fmt::format("{} = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n", key);

@@ -19,12 +19,22 @@ bool is_run(const fs::path& directory) {
   return fs::exists(paths.config()) && fs::exists(paths.metrics());
 }
 
+/// Adds the runs below a directory, without following links to other directories than runs. Throws Error for a
+/// directory that cannot be read.
+void add_runs_below(const fs::path& directory, std::vector<std::string>& found) {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
+    if (!entry->is_directory()) continue;
+    if (is_run(entry->path())) found.push_back(entry->path().lexically_normal().string());
+    if (!entry->is_symlink()) add_runs_below(entry->path(), found);
+  }
+  require(!error, "{}: cannot read: {}", directory.string(), error.message());
+}
+
 std::vector<std::string> runs_below(const std::string& directory) {
   if (is_run(directory)) return {RunPaths(fs::path(directory).lexically_normal().string()).directory};
   std::vector<std::string> found;
-  std::error_code error;
-  for (fs::recursive_directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error))
-    if (entry->is_directory() && is_run(entry->path())) found.push_back(entry->path().lexically_normal().string());
+  if (fs::is_directory(directory)) add_runs_below(directory, found);
   require(!found.empty(), "{}: contains no run; expected a directory written by heed train or heed sweep", directory);
   std::ranges::sort(found);
   return found;

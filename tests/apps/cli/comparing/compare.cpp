@@ -121,6 +121,19 @@ BOOST_AUTO_TEST_CASE(two_seeds_are_said_to_decide_little) {
   check_contains(text, {"two seeds may agree by chance", "+25.00     -         -          -"});
 }
 
+// The directories are nested deeper than files may be open.
+BOOST_AUTO_TEST_CASE(a_directory_that_cannot_be_read_is_an_error) {
+  make("a", 0.5, 1, 1e-3), make("b", 0.7, 1, 3e-3);
+  std::string deep = *this / "c";
+  for (int i = 0; i < 30; ++i) deep += "/c";
+  std::filesystem::create_directories(deep);
+  const CommandResult result = run_command("ulimit -n 24 && " + heed_program() + " compare " + (*this / ""));
+  BOOST_TEST(result.status == 2);
+  BOOST_TEST(result.output == "");
+  BOOST_TEST(is_line_with(result.errors, "/c/c/c: cannot read: Too many open files"), result.errors);
+  output_of({"compare", *this / ""});
+}
+
 BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   const std::string a = make("a", 0.5, 1, 1e-3), b = make("b<", 0.7, 1, 3e-3), picture = *this / "curves.svg";
   output_of({"compare", a, b, "-o", picture});
