@@ -174,7 +174,8 @@ void Command::option(const std::string& name, Destination into, const std::strin
         check_of(rules, CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", ")))));
   // Otherwise a list takes the words after its first value.
   if (rules.one_each) option->type_size(1)->allow_extra_args(false);
-  if (rules.excludes) option->excludes(app_->get_option(rules.excludes));
+  if (rules.excludes)
+    for (const std::string& other : split(rules.excludes, ',')) option->excludes(app_->get_option(other));
   if (rules.needs) option->needs(app_->get_option(rules.needs));
   choices_->offered[option] = rules.one_of.empty() ? rules.offered : rules.one_of;
 }

@@ -37,7 +37,7 @@ struct OptionRules {
   std::vector<std::string> one_of{};   ///< for a list: each value is one of them
   bool commas = false;                 ///< a list's values may be in one word: 64,128,256
   bool one_each = false;               ///< a list's option is repeated for each value
-  const char* excludes = nullptr;      ///< option that is incompatible with this one
+  const char* excludes = nullptr;      ///< incompatible options, separated by commas
   const char* needs = nullptr;         ///< option that this one requires
   bool states_default = false;         ///< a number's help ends with its default
   std::vector<std::string> offered{};  ///< values for shell completion

@@ -54,16 +54,16 @@ void clear_way(std::vector<Cell>& cells, bool redo) {
   }
 }
 
-void list(const std::vector<Cell>& cells) {
+void list(const std::vector<Cell>& cells, bool redo) {
   Table table;
   table.text("cell").text("state").text("directory");
   for (const TableArm& arm : arms_of(cells))
     for (const TableRun& run : arm.runs)
       table.add({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
   table.print(std::cout);
-  const auto finished = std::ranges::count_if(cells, done);
-  std::cout << fmt::format("\n{}, {} to train\n", counted(std::ssize(cells), "cell"),
-                           static_cast<Index>(cells.size()) - finished);
+  const auto open = std::ranges::count_if(
+      cells, [&](const Cell& cell) { return !done(cell) || (redo && cell.state == CellState::diverged); });
+  std::cout << fmt::format("\n{}, {} to train\n", counted(std::ssize(cells), "cell"), open);
 }
 
 int status_of(const std::vector<Cell>& cells) {
@@ -75,12 +75,14 @@ int status_of(const std::vector<Cell>& cells) {
 
 int sweep_command(const SweepArguments& a) {
   require(!a.format.runs || a.format.csv, "--runs: requires --csv; JSON always has every run");
+  require(!a.dry_run || !(a.table || a.format.csv || a.format.json || a.format.markdown),
+          "sweep: --dry-run lists the cells as text; expected no --table, --csv, --json or --markdown");
   const std::vector<SweepCell> sweep = load_sweep(a.file, a.sets, a.seeds);
   require_models(a.file, sweep);
   const std::string out = a.out.empty() ? "runs/" + std::filesystem::path(a.file).stem().string() : a.out;
   std::vector<Cell> cells = find_cells(sweep, out);
   if (a.dry_run) {
-    list(cells);
+    list(cells, a.redo);
     return ok;
   }
   if (a.table) {
@@ -142,9 +144,9 @@ void add_sweep(Command program) {
   add_sets(command, a.sets, "override a key in all cells; repeatable", config_keys());
   command.option("--dry-run", &a.dry_run, "list the cells and their state, and train nothing");
   command.option("--table", &a.table, "print the table of the finished cells, and train nothing");
-  command.option("--redo", &a.redo, "repeat cells that have changed or diverged");
+  command.option("--redo", &a.redo, "repeat cells that have changed or diverged", {.excludes = "--table"});
   add_table_format(command, a.format);
-  command.option("--markdown", &a.format.markdown, "print the table as Markdown", {.excludes = "--json"});
+  command.option("--markdown", &a.format.markdown, "print the table as Markdown", {.excludes = "--csv,--json"});
   command.option("--runs", &a.format.runs, "with --csv: a line for each run, with its hash and version");
   command.footer(sweep_help);
   command.action([] { return sweep_command(a); });

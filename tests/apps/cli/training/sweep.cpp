@@ -107,6 +107,11 @@ BOOST_AUTO_TEST_CASE(cells_are_runs_and_the_table_is_their_arithmetic) {
                         fmt::format("\nsoftmax,1,finished,{},{},", hash, HEED_VERSION)});
   BOOST_TEST(lines_of(runs).size() == 5u);
   check_refusal(arguments({"--table", "--runs"}), {"--runs: requires --csv"});
+  check_refusal(arguments({"--table", "--csv", "--markdown"}), {"--csv excludes --markdown"});
+  check_refusal(arguments({"--table", "--json", "--markdown"}), {"--json excludes --markdown"});
+  check_refusal(arguments({"--table", "--redo"}), {"--table excludes --redo"});
+  for (const char* const option : {"--table", "--csv", "--json", "--markdown"})
+    check_refusal(arguments({"--dry-run", option}), {"--dry-run lists the cells as text; expected no", option});
   check_contains(output_of(arguments({"--table", "--markdown"})),
                  {"| arm | seeds | test accuracy |", "\n| sima | 2 | "});
 }
@@ -287,6 +292,8 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   check_contains(output_of({"compare", out}), {"wild, seed 1: diverged: training diverged at step"});
 
   // Only diverged runs are repeated.
+  check_contains(output_of(arguments({"--dry-run"})), {"4 cells, 0 to train"});
+  check_contains(output_of(arguments({"--dry-run", "--redo"})), {"4 cells, 2 to train"});
   const std::string tame = read_file(cell("tame", 1) + "/metrics.csv"), gone = cell("wild", 1) + "/trace";
   write_file(gone, "");
   const Finished redone = sweep({"--redo"});
