@@ -16,9 +16,9 @@ namespace {
 struct EvalArguments : FrozenArguments {
   std::string split = "test";
   bool knn = false, linear = false;
-  Index shots = 0, seeds = 3;
-  NeighbourRule neighbours;
-  double lr = 0;
+  Index shots = 0;                  ///< 0: without --shots
+  Index seeds = 0, neighbours = 0;  ///< 0: the default
+  double temperature = 0, lr = 0;   ///< 0: the default
 };
 
 int eval_model(EvalArguments a) {
@@ -66,9 +66,11 @@ int eval_neighbours(const EvalArguments& a) {
           "eval: --knn with --split train: each image would be its own nearest neighbour; expected test or validation");
   Judged judged{a};
   Features<float> teachers = judged.frozen.of(Part::train, 1), test = judged.frozen.of(judged.part, 1);
-  const std::string what =
-      fmt::format("{} nearest neighbours among {} training images", a.neighbours.k, teachers.count());
-  const Neighbours<float> neighbours(std::move(teachers), judged.classes, a.neighbours);
+  NeighbourRule rule;
+  if (a.neighbours > 0) rule.k = a.neighbours;
+  if (a.temperature > 0) rule.temperature = a.temperature;
+  const std::string what = fmt::format("{} nearest neighbours among {} training images", rule.k, teachers.count());
+  const Neighbours<float> neighbours(std::move(teachers), judged.classes, rule);
   const Tensor<double> scores = neighbours.scores(std::move(test.values));
   judged.print(what, judge_scores(scores, test.labels));
   return ok;
@@ -104,11 +106,15 @@ std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& imag
 }
 
 int eval_shots(const EvalArguments& a) {
+  require(part_of(a.split) != Part::train,
+          "eval: --shots with --split train: the evaluated images would include those that it learns from; expected "
+          "test or validation");
   Judged judged{a};
   const Features<float> test = judged.frozen.of(judged.part, 1);
   const std::vector<Index> images = judged.frozen.images(Part::train);
+  const Index seeds = a.seeds > 0 ? a.seeds : 3;
   std::vector<double> accuracies;
-  for (Index seed = 1; seed <= a.seeds; ++seed) {
+  for (Index seed = 1; seed <= seeds; ++seed) {
     const std::vector<Index> shots = draw_shots(judged.frozen.set(Part::train), images, a.shots, seed);
     const Features<float> teachers = judged.frozen.of(Part::train, shots, 1);
     const Tensor<double> scores = ridge_scores(teachers, test.values, judged.classes, {});
@@ -118,7 +124,7 @@ int eval_shots(const EvalArguments& a) {
   std::cout << fmt::format("{}, {}, {}-shot, {} images\ntop-1 accuracy {:.2f} %", judged.frozen.data().name, a.split,
                            a.shots, test.count(), 100 * sample.mean);
   if (const std::optional<double> deviation = sample.deviation()) {
-    std::cout << fmt::format(", deviation {:.2f} over {} seeds:", 100 * *deviation, a.seeds);
+    std::cout << fmt::format(", deviation {:.2f} over {} seeds:", 100 * *deviation, seeds);
     for (const double accuracy : accuracies) std::cout << fmt::format(" {:.2f}", 100 * accuracy);
   }
   std::cout << "\n";
@@ -129,14 +135,13 @@ int eval_command(const EvalArguments& a) {
   use_threads(a.threads);
   require(a.knn + a.linear + (a.shots > 0) <= 1,
           "eval: --knn, --linear and --shots exclude each other; expected at most one of them");
-  const EvalArguments defaults;
   const auto is_for = [](bool given, const char* option, bool used, const char* of) {
     require(!given || used, "eval: {} requires {}", option, of);
   };
-  is_for(a.neighbours.k != defaults.neighbours.k, "--k", a.knn, "--knn");
-  is_for(a.neighbours.temperature != defaults.neighbours.temperature, "--temperature", a.knn, "--knn");
-  is_for(a.lr != defaults.lr, "--lr", a.linear, "--linear");
-  is_for(a.seeds != defaults.seeds, "--seeds", a.shots > 0, "--shots");
+  is_for(a.neighbours > 0, "--k", a.knn, "--knn");
+  is_for(a.temperature > 0, "--temperature", a.knn, "--knn");
+  is_for(a.lr > 0, "--lr", a.linear, "--linear");
+  is_for(a.seeds > 0, "--seeds", a.shots > 0, "--shots");
   require(!a.untrained || a.weights.empty(), "eval: --untrained and --weights {} exclude each other", a.weights);
   const int processes = started_processes().count();
   require(processes == 1 || !(a.knn || a.linear || a.shots > 0),
@@ -162,9 +167,9 @@ void add_eval(Command program) {
                  {.value = "N", .range = {{1, 1e6}}});
   command.option("--seeds", &a.seeds, "--shots: number of random draws of the images; default: 3",
                  {.value = "N", .range = {{1, 1000}}});
-  command.option("--k", &a.neighbours.k, "--knn: neighbours; default: 20", {.value = "N", .range = {{1, 1e9}}});
-  command.option("--temperature", &a.neighbours.temperature,
-                 "--knn: temperature of the neighbours' weights; default: 0.07", {.positive = true});
+  command.option("--k", &a.neighbours, "--knn: neighbours; default: 20", {.value = "N", .range = {{1, 1e9}}});
+  command.option("--temperature", &a.temperature, "--knn: temperature of the neighbours' weights; default: 0.07",
+                 {.positive = true});
   command.option("--lr", &a.lr, "--linear: first learning rate; default: 0.0005", {.positive = true});
   command.footer(
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is "

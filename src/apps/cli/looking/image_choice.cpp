@@ -42,16 +42,16 @@ const char* brightness(int level) { return level < 85 ? "dark" : level < 170 ? "
 
 }  // namespace
 
-void add_data_choice(Command command, DataChoice& choice, const std::string& which) {
-  command.option("--data", &choice.data, which, {.offered = dataset_names()});
-  command.option("--path", &choice.path, "directory of the data", {.value = "DIR"});
-  command.option("--split,--part", &choice.split, "default: test", {.one_of = {"test", "train"}});
+void add_data_choice(Command command, DataChoice& choice, const std::string& which, const char* needs) {
+  command.option("--data", &choice.data, which, {.needs = needs, .offered = dataset_names()});
+  command.option("--path", &choice.path, "directory of the data", {.value = "DIR", .needs = needs});
+  command.option("--split,--part", &choice.split, "default: test", {.one_of = {"test", "train"}, .needs = needs});
 }
 
 void add_image_choice(Command command, ImageChoice& choice) {
   command.option("--index", &choice.indices, "indices of images in the data set, from 0",
                  {.value = "N,...", .commas = true});
-  add_data_choice(command, choice.data, "the data set of --index; default: the run's");
+  add_data_choice(command, choice.data, "the data set of --index; default: the run's", "--index");
   command.option("--invert", &choice.invert, "invert brightness, for example for dark digits on white paper");
 }
 
@@ -62,11 +62,13 @@ DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained) {
   return run;
 }
 
+Split split_of(const DataChoice& choice) { return choice.split == "test" ? Split::test : Split::train; }
+
 std::unique_ptr<Dataset> open_data(const DataChoice& choice, const std::string& path_key) {
   DataConfig data = choice.run_data;
   data.name = choice.data;
   data.path = choice.path;
-  return open_dataset(data, choice.split == "test" ? Split::test : Split::train, path_key);
+  return open_dataset(data, split_of(choice), path_key);
 }
 
 Image image_of(const Dataset& data, const DataChoice& choice, Index index) {

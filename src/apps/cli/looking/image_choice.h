@@ -15,7 +15,7 @@ struct DataChoice {
   std::string data{}, path{}, split = "test";
   DataConfig run_data{};  ///< configuration of the run's data set, if it is selected
 };
-void add_data_choice(Command command, DataChoice& choice, const std::string& which);
+void add_data_choice(Command command, DataChoice& choice, const std::string& which, const char* needs = nullptr);
 
 /// Images of a data set selected by the options --index, --data, --path and --split, and --invert for files.
 struct ImageChoice {
@@ -27,6 +27,8 @@ void add_image_choice(Command command, ImageChoice& choice);
 
 /// Returns the choice, by default the run's own data set.
 DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained);
+
+Split split_of(const DataChoice& choice);
 
 /// `path_key` is passed to open_dataset().
 std::unique_ptr<Dataset> open_data(const DataChoice& choice, const std::string& path_key = "--path");

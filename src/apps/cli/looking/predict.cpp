@@ -21,7 +21,7 @@ namespace {
 struct PredictArguments : ModelChoice, ImageChoice {
   std::string out;
   std::vector<std::string> files;
-  int top = 3;
+  int top = 0;  ///< 0: the default
 };
 
 /// Images with their names.
@@ -85,13 +85,18 @@ std::string ranking(const float* logits, const std::vector<std::string>& classes
   return text;
 }
 
-/// Draws the predicted classes of test scenes' patches beside the true ones.
+/// Draws the predicted classes of scenes' patches beside the true ones.
 int predict_patches(const PredictArguments& a, TrainedModel& trained) {
+  const char* const stray = !a.data.data.empty() ? "--data" : a.invert ? "--invert" : a.top > 0 ? "--top" : nullptr;
+  require(!stray, "predict: {} is for models that classify images; {} classifies patches of scenes", stray ? stray : "",
+          a.source());
   require(a.files.empty() && !a.indices.empty() && !a.out.empty(),
           "predict: {} classifies patches of scenes; expected --index N,... and -o FILE.png", a.source());
   require_writable({"-o", a.out}, ".png");
   const Experiment& x = trained.experiment;
-  const Scenes scenes(x.data.source, x.data.path, Split::test, 0, x.model.patch);
+  const DataChoice choice = data_of_run(a.data, trained);
+  const Scenes scenes(x.data.source, choice.path, split_of(choice), static_cast<std::uint64_t>(x.train.seed),
+                      x.model.patch);
   std::vector<PatchPicture> pictures;
   std::vector<Image> images;
   for (const Index index : a.indices) {
@@ -144,7 +149,8 @@ int predict_command(PredictArguments& a) {
   inference.run({.images = images.view()}, logits.data());
   require_finite_answers(std::span<const float>(logits.data(), logits.size()), "logit");
   for (std::size_t i = 0; i < read.names.size(); ++i)
-    std::cout << read.names[i] << ranking(logits.data() + static_cast<Index>(i) * count, classes, a.top) << "\n";
+    std::cout << read.names[i] << ranking(logits.data() + static_cast<Index>(i) * count, classes, a.top > 0 ? a.top : 3)
+              << "\n";
   return read.status;
 }
 
@@ -157,7 +163,7 @@ void add_predict(Command program) {
   command.option("IMAGE", &a.files, "image files, or directories of them");
   add_image_choice(command, a);
   command.option("-o,--output", &a.out, "for a dense model: the picture to write", {.value = "FILE.png"});
-  command.option("--top", &a.top, "number of classes to show", {.range = {{1, 1'000'000}}});
+  command.option("--top", &a.top, "number of classes to show; default: 3", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a);
   command.footer(
       "A directory stands for its images (.png, .jpg, .jpeg, .bmp, .gif), including subdirectories, in the order "

@@ -395,6 +395,8 @@ BOOST_FIXTURE_TEST_CASE(bad_input_is_one_line_and_leaves_nothing, RunAndImages) 
             std::string("--query ") + query + ": expected ROW,COLUMN");
   refused("run a.png -o x.png --weights a.png", "a.png");
   refused("run", "IMAGE");
+  for (const char* const option : {"--data mnist", "--path data", "--split train"})
+    refused(std::string("run a.png -o x.png ") + option, "requires --index");
   std::string indices = "0";
   for (int i = 1; i <= 100; ++i) indices += "," + std::to_string(i);
   refused("run -o x.png --index " + indices, "--index has 101 images; expected at most 100");

@@ -36,6 +36,17 @@ Image column(const Image& sheet, Index which) {
   return part;
 }
 
+/// Returns the sheet of two scenes whose patches are all predicted correctly.
+Image right_sheet(const Scenes& scenes) {
+  std::vector<PatchPicture> expected(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    expected[i].truth.resize(static_cast<std::size_t>(scenes.patches()));
+    scenes.read(i == 0 ? 0 : 5, expected[i].image, expected[i].truth.data());
+    expected[i].predicted = expected[i].truth;
+  }
+  return patch_sheet(expected, scenes.class_names(), 4, 6);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cli_scenes)
@@ -43,14 +54,7 @@ BOOST_AUTO_TEST_SUITE(cli_scenes)
 BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) {
   check_contains(output_of_unfinished({"predict", run, "--index", "0,5", "-o", picture}),
                  {picture, "0 blue, 1 orange"});
-  const Scenes scenes("mnist", data, Split::test, 0, 4);
-  std::vector<PatchPicture> expected(2);
-  for (std::size_t i = 0; i < 2; ++i) {
-    expected[i].truth.resize(static_cast<std::size_t>(scenes.patches()));
-    scenes.read(i == 0 ? 0 : 5, expected[i].image, expected[i].truth.data());
-    expected[i].predicted = expected[i].truth;
-  }
-  const Image drawn = load_image(picture), right = patch_sheet(expected, scenes.class_names(), 4, 6);
+  const Image drawn = load_image(picture), right = right_sheet(Scenes("mnist", data, Split::test, 0, 4));
   BOOST_REQUIRE((drawn.size == right.size));
   BOOST_TEST(column(drawn, 0).pixels == column(right, 0).pixels);
   BOOST_TEST(column(drawn, 2).pixels == column(right, 2).pixels);
@@ -58,11 +62,28 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
   BOOST_TEST((column(drawn, 1).pixels != column(right, 1).pixels));
 }
 
+// Training scenes are those of the run's seed. Other images of the same classes make other scenes.
+BOOST_FIXTURE_TEST_CASE(scenes_of_a_split_and_a_directory, ScenesRun) {
+  const std::string other = directory / "other";
+  write_patterns(other, 20, 20, 28);
+  const auto check = [&](const char* option, const std::string& value, const Scenes& scenes) {
+    output_of_unfinished({"predict", run, "--index", "0,5", "-o", picture, option, value});
+    BOOST_TEST(column(load_image(picture), 0).pixels == column(right_sheet(scenes), 0).pixels);
+  };
+  check("--split", "train", Scenes("mnist", data, Split::train, 1, 4));
+  check("--path", other, Scenes("mnist", other, Split::test, 0, 4));
+}
+
 BOOST_FIXTURE_TEST_CASE(a_picture_that_cannot_be_is_refused, ScenesRun) {
   check_refusal({"predict", run, "--index", "0"}, {"expected --index N,... and -o FILE.png"});
   check_refusal({"predict", run, "-o", picture}, {"expected IMAGE or --index"});
   check_refusal({"predict", run, "--index", "0", "-o", directory / "x.txt"},
                 {"x.txt: expected a name that ends in .png"});
+  for (const auto& [option, value] : {std::pair("--data", "mnist"), {"--top", "3"}, {"--invert", ""}}) {
+    std::vector<std::string> words{"predict", run, "--index", "0", "-o", picture, option};
+    if (*value) words.push_back(value);
+    check_refusal(words, {std::string(option) + " is for models that classify images"});
+  }
   check_refusal({"predict", run, "--index", "99999", "-o", picture}, {"--index 99999: expected an index below"});
   BOOST_TEST(!std::filesystem::exists(picture));
 }
