@@ -87,6 +87,7 @@ BOOST_FIXTURE_TEST_CASE(names_are_those_of_the_classes, Chosen) {
 
 // Spectra and residuals are written to the chosen file only. There are 30 images.
 BOOST_FIXTURE_TEST_CASE(tables_of_the_chosen_weights, Chosen) {
+  out += ".csv";
   for (const std::string command : {"spectrum", "residual"}) {
     const std::string table = run + "/" + command + ".csv";
     std::string expected = result({command, run, "--weights", last}, {});
