@@ -43,6 +43,10 @@ class Class {
     const auto [gradebook, roster, summary] = book_files(options.output);
     for (const std::string& file : {options.output, gradebook, roster, summary})
       require_own_file({"the table", file}, {{"--roster", options.roster}, {"--due", options.due}});
+    const fs::path within = fs::weakly_canonical(fs::absolute(options.output).parent_path())
+                                .lexically_relative(fs::canonical(options.directory));
+    require(*within.begin() == "..", "-o {}: lies in {}, whose entries are students; expected a file elsewhere",
+            in_quotes(options.output), options.directory);
     feedback_ = fs::path(options.output).replace_extension(".feedback");
     const std::string place = options.labs.empty() ? labs_place() : options.labs;
     all_labs_ = labs_in(place);
@@ -54,7 +58,7 @@ class Class {
     students_ = intake_->students();
     if (!options.roster.empty()) roster_ = read_csv(read_text_file(options.roster));
     if (!options.due.empty()) due_ = read_csv(read_text_file(options.due));
-    for (const Lab& lab : all_labs_) late_days(due_, lab.name, 0);  // reports a wrong date before any other problem
+    require_due(due_, lab_names());
     require(options.roster.empty() || roster_.size() > 1,
             "{}: has no students; expected a CSV file with a header of column names", options.roster);
     require(options.student.empty() || std::ranges::find(students_, options.student) != students_.end(),
@@ -85,13 +89,18 @@ class Class {
                                [&](const NotRecognised& one) { return one.student == student && one.lab == lab.name; });
   }
 
+  std::vector<std::string> lab_names() const {
+    std::vector<std::string> names;
+    for (const Lab& lab : all_labs_) names.push_back(lab.name);
+    return names;
+  }
+
   /// Finds the labs of --lab, or all that were handed in.
   void find_labs() {
     const std::string place = options_.labs.empty() ? labs_place() : options_.labs;
-    std::vector<std::string> known;
+    const std::vector<std::string> known = lab_names();
     std::string file = "LAB.h";
     for (const Lab& lab : all_labs_) {
-      known.push_back(lab.name);
       file = lab.file();
       const bool asked = std::ranges::find(options_.only, lab.name) != options_.only.end();
       const bool handed_in =
@@ -128,15 +137,8 @@ class Class {
     if (compiled) headers_ = std::make_unique<SharedHeaders>();
     for (const Lab& lab : labs_) {
       graders_.push_back(std::make_unique<LabGrader>(lab, seed_, headers_.get()));
-      lab_marks_.push_back(mark_of_lab(lab));
+      lab_marks_.push_back(fmt::format("{} {} {}", HEED_VERSION, seed_, checksum(graders_.back()->material())));
     }
-  }
-
-  std::string mark_of_lab(const Lab& lab) const {
-    std::string all;
-    for (const char* const part : {"lab.toml", "judge.py", "calls.py"})
-      if (const std::string file = lab.directory + "/" + part; fs::exists(file)) all += read_file(file);
-    return fmt::format("{} {} {}", HEED_VERSION, seed_, checksum(all));
   }
 
   void find_submissions() {

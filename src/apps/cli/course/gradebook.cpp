@@ -3,11 +3,13 @@
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/base/error.h"
+#include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <map>
@@ -42,6 +44,23 @@ double possible(const ClassResults& results) {
   double sum = 0;
   for (const Lab& lab : results.labs) sum += lab.marks();
   return sum;
+}
+
+/// Returns the time of a line LAB,DATE; the day's end if the date has no time.
+std::time_t due_time(const std::vector<std::string>& line) {
+  const std::string text = line.size() > 1 ? line[1] : "";
+  std::tm date{};
+  date.tm_isdst = -1;
+  const char* end = strptime(text.c_str(), "%Y-%m-%d", &date);
+  const bool day = end && *end == 0;
+  if (end && !day) end = strptime(end, " %H:%M", &date);
+  const std::chrono::year_month_day exists{std::chrono::year(date.tm_year + 1900),
+                                           std::chrono::month(static_cast<unsigned>(date.tm_mon) + 1),
+                                           std::chrono::day(static_cast<unsigned>(date.tm_mday))};
+  require(end && *end == 0 && exists.ok(),
+          "--due: '{}' for {} is not a date; expected the form 2026-11-30 or 2026-11-30 18:00", text, line[0]);
+  if (day) date.tm_mday += 1;
+  return std::mktime(&date);
 }
 
 void set(CsvRows& rows, std::size_t row, std::size_t column, const std::string& text) {
@@ -185,22 +204,21 @@ std::string summary_of(const ClassResults& results) {
   return text;
 }
 
+void require_due(const CsvRows& due, const std::vector<std::string>& labs) {
+  for (const std::vector<std::string>& line : due) {
+    require(line[0] == "*" || std::ranges::find(labs, line[0]) != labs.end(), "--due: unknown lab {}{}",
+            in_quotes(line[0]), suggestion(line[0], labs));
+    due_time(line);
+  }
+}
+
 int late_days(const CsvRows& due, const std::string& lab, double time) {
   const auto line_of = [&](const std::string& name) {
     return std::ranges::find_if(due, [&](const std::vector<std::string>& row) { return row[0] == name; });
   };
   const auto line = line_of(lab) != due.end() ? line_of(lab) : line_of("*");
   if (line == due.end()) return 0;
-  const std::string text = line->size() > 1 ? (*line)[1] : "";
-  std::tm date{};
-  date.tm_isdst = -1;
-  const char* end = strptime(text.c_str(), "%Y-%m-%d", &date);
-  const bool day = end && *end == 0;
-  if (end && !day) end = strptime(end, " %H:%M", &date);
-  require(end && *end == 0, "--due: '{}' for {} is not a date; expected the form 2026-11-30 or 2026-11-30 18:00", text,
-          (*line)[0]);
-  if (day) date.tm_mday += 1;
-  return std::max(0, static_cast<int>(std::ceil((time - static_cast<double>(std::mktime(&date))) / 86400)));
+  return std::max(0, static_cast<int>(std::ceil((time - static_cast<double>(due_time(*line))) / 86400)));
 }
 
 }  // namespace heed::cli

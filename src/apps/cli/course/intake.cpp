@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 #include <regex>
 #include <set>
 
@@ -51,9 +52,11 @@ bool is_ignored(const std::string& name) {
   return name.empty() || name[0] == '.' || known.contains(name);
 }
 
-bool is_archive(const std::string& name) {
-  static const std::regex archive("\\.(zip|tar|tgz|tar\\.(gz|bz2|xz))$", std::regex::icase);
-  return std::regex_search(name, archive);
+/// Returns an archive's name without its extensions; none for another file.
+std::optional<std::string> archive_stem(const std::string& name) {
+  static const std::regex archive("(.+?)\\.(zip|tar|tgz|tar\\.(gz|bz2|xz))", std::regex::icase);
+  std::smatch match;
+  return std::regex_match(name, match, archive) ? std::optional(match[1].str()) : std::nullopt;
 }
 
 /// Returns a file's name in lower case with hyphens, without what browsers, Canvas and copying add to it.
@@ -117,7 +120,7 @@ void Intake::take_root(const Path& entry) {
     const std::string student = student_called(match[1], match[2]);
     return take_file(student, entry, match[3].str());
   }
-  if (is_archive(name)) return unpack(student_called(name.substr(0, name.find('.')), ""), entry, name);
+  if (const auto stem = archive_stem(name)) return unpack(student_called(*stem, ""), entry, name);
   for (std::size_t at = name.find_first_of("_- "); at != std::string::npos; at = name.find_first_of("_- ", at + 1))
     if (at > 0 && expected_of(name.substr(at + 1)))
       return take_file(student_called(name.substr(0, at), ""), entry, name.substr(at + 1));
@@ -156,7 +159,7 @@ const ExpectedFile* Intake::expected_of(const std::string& name) const {
 void Intake::take_file(const std::string& student, const Path& file, const Path& shown, bool packed) {
   const std::string name = shown.filename();
   if (is_ignored(name)) return;
-  if (is_archive(name) && !packed) return unpack(student, file, shown);
+  if (!packed && archive_stem(name)) return unpack(student, file, shown);
   const auto offer = [&](const ExpectedFile& one, int rank) {
     candidates_[student][one.name].push_back({shown, file, rank});
   };

@@ -200,6 +200,15 @@ void LabGrader::make_settings(const RandomStream& random) {
   }
 }
 
+std::string LabGrader::material() const {
+  std::string all;
+  for (const char* const part : {"lab.toml", "judge.py", "calls.py"})
+    if (const std::string file = lab_->directory + "/" + part; fs::exists(file)) all += read_file(file);
+  if (lab_->kind == LabKind::mechanism) all += handed_out("");
+  for (const auto& [name, value] : values_) all += fmt::format("{} {}\n", name, value);
+  return all;
+}
+
 LabResult LabGrader::grade(const std::string& file, const std::string& student) const {
   LabResult result;
   try {

@@ -46,6 +46,9 @@ class LabGrader {
 
   const Lab& lab() const { return *lab_; }
 
+  /// Returns the text of all that the marks depend on besides the submission, the student and the seed.
+  std::string material() const;
+
   /// Grades an untrusted file. Throws SystemError if the grader itself cannot work.
   LabResult grade(const std::string& file, const std::string& student) const;
 

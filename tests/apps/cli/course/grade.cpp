@@ -242,17 +242,19 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
   const std::string in = (directory / "in").string();
   BOOST_TEST(run_command("/usr/bin/python3 -m zipfile -c '" + in + "/zipped/answer.zip' double.py && tar czf '" + in +
                              "/tarred/answer.tar.gz' double.py && cp '" + in + "/zipped/answer.zip' '" + in +
-                             "/s88.zip'",
+                             "/s88.zip' && cp '" + in + "/s88.zip' '" + in + "/jane.doe.zip' && cp '" + in +
+                             "/tarred/answer.tar.gz' '" + in + "/jane.smith.TAR.GZ'",
                          directory / "pack")
                  .status == 0);
   write(directory / "in/broken/answer.zip", "PK");
+  hand_in("jane.doe", "notes.txt", "none");  // of the same student as the archive
   hand_in("two", "05-sima.ipynb", "{}");
   grade();
   BOOST_TEST(run.status == 0, run.err);
   const std::string full = "2,2,graded,twice 2/2";
-  for (const char* const student :
-       {"crlf",   "mark",  "utf16", "latin1", "capital",  "again",   "canvas", "copied", "text",   "deep",
-        "folder", "twice", "two",   "S1234",  "Jane Doe", "doejohn", "s77",    "s88",    "zipped", "tarred"})
+  for (const char* const student : {"crlf", "mark", "utf16",  "latin1", "capital",  "again",     "canvas",   "copied",
+                                    "text", "deep", "folder", "twice",  "two",      "S1234",     "Jane Doe", "doejohn",
+                                    "s77",  "s88",  "zipped", "tarred", "jane.doe", "jane.smith"})
     BOOST_TEST(rows[student] == full, student << ": " << rows[student]);
   BOOST_TEST(rows["unclear"].starts_with("0,2,not recognised,"));
   BOOST_TEST(rows["lost"].starts_with("0,2,missing,not recognised: lost/homework.py"));
@@ -399,6 +401,10 @@ BOOST_FIXTURE_TEST_CASE(bad_input, Classroom) {
   // Rejected before any grading.
   check_refusal({"grade", directory / "in", "-o", ""}, {"--output: ''"});
   check_refusal({"grade", directory / "in", "-o", directory / "in"}, {"table of marks"});
+  // Tables and feedback among the submissions would be taken for those of students.
+  for (const char* const place : {"in/m.csv", "in/a/m.csv", "in/new/../m.csv", "out/../in/m.csv"})
+    check_refusal({"grade", directory / "in", "-o", directory / place, "--labs", directory / "labs"},
+                  {"-o '", "whose entries are students; expected a file elsewhere"});
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs"},
                 {"no submission for a lab", "DIR/STUDENT/double.py"});
   check_refusal({"grade", directory / "in", "-o", directory / "m.csv", "--labs", directory / "labs", "--lab", "dubble"},

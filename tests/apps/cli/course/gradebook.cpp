@@ -156,6 +156,24 @@ BOOST_FIXTURE_TEST_CASE(due_dates_are_in_local_time, Class) {
                                                "\ncid,,0,0,5.5,0\n", "\ndan,0,,0,5.5,10\n", "\neve,,0,0,5.5,0\n"});
 }
 
+// Each line counts, whatever is graded: nothing is written if one is wrong.
+BOOST_FIXTURE_TEST_CASE(wrong_lines_of_due_dates, Class) {
+  const auto refuses = [&](const std::string& due, const std::vector<std::string>& pieces) {
+    write("due.csv", "beta,2026-11-30\n" + due + "\n");
+    check_refusal({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", directory / "labs", "--lab",
+                   "beta", "--due", directory / "due.csv"},
+                  pieces);
+    BOOST_TEST(!std::filesystem::exists(directory / "marks.feedback"));
+  };
+  refuses("aplha,2026-11-30", {"--due: unknown lab 'aplha'; did you mean 'alpha'?"});
+  for (const char* const date : {"2026-02-31", "2026-02-29 12:00", "2026-13-01", "2026-11-30 24:30", "tomorrow", ""})
+    for (const char* const lab : {"alpha", "*"})
+      refuses(std::string(lab) + "," + date,
+              {fmt::format("--due: '{}' for {} is not a date; expected the form 2026-11-30", date, lab)});
+  write("due.csv", "*,2028-02-29\nalpha,2026-12-31\n");
+  grade({"--due", directory / "due.csv"});
+}
+
 // heed lab check gives a single file the same marks as heed grade.
 BOOST_FIXTURE_TEST_CASE(a_check_gives_the_same_marks, Class) {
   const auto check = [&](const std::string& student) {
@@ -186,6 +204,11 @@ BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
   lab(word, number);
   write("gamma.toml", "word = \"matrix product\"\nnumber = 0.035\n");
   BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 0);
+  // Numbers that are not finite are words.
+  lab(word, output_of({"lab", "hash", directory / "gamma", "number", "inf", "--digits", "2"}));
+  write("gamma.toml", "word = \"matrix product\"\nnumber = inf\n");
+  BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 0);
+  lab(word, number);
   write("gamma.toml", "word = \"matrix product\"\nnumber = 0.039\n");
   BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 1);
 }
@@ -278,6 +301,41 @@ BOOST_FIXTURE_TEST_CASE(only_changes_are_graded_again, Class) {
                  {"\nbob,alpha,2.5,2.5,graded,", "\neve,beta,,3,not graded,,\n", "\ncid,beta,0,3,g"});
   check_contains(text("marks.gradebook.csv"), {"\neve,,,0,5.5,0\n"});
   check({"--roster", directory / "roster.csv"}, {"6 of 7 submissions are already", "[1/1] eve beta: 3 of 3 marks"});
+}
+
+// The file handed out decides which headers a compiled submission may include. This one is refused before it is
+// compiled, with the same marks each time.
+BOOST_FIXTURE_TEST_CASE(a_changed_header_is_another_lab, Course) {
+  write("labs/delta/lab.toml",
+        "title = \"Word\"\nkind = \"mechanism\"\nminutes = 1\n[mechanism]\nname = \"delta\"\n"
+        "reference = \"softmax\"\nforbidden = [\"never\"]\n[[points]]\nname = \"output\"\nmarks = 1\n");
+  write("labs/delta/delta.h", "// Handed out.\n");
+  hand_in("ann/delta.h", "never\n");
+  check_contains(grade().err, {"[1/1] ann delta: 0 of 1 marks"});
+  check_contains(grade().err, {"1 of 1 submissions are already graded"});
+  write("labs/delta/delta.h", "#include \"heed/attention/mechanism.h\"\n");
+  check_contains(grade().err, {"[1/1] ann delta: 0 of 1 marks"});
+}
+
+// So do the values of formulas that a command computes from another file.
+BOOST_FIXTURE_TEST_CASE(a_changed_value_is_another_lab, Course) {
+  const auto model = [&](int depth) {
+    write("model.toml",
+          fmt::format(
+              "[model]\nimage = 8\nchannels = 1\npatch = 4\ndim = 8\nheads = 2\nhidden = 8\nclasses = 2\ndepth = {}\n",
+              depth));
+  };
+  write("labs/cost/lab.toml",
+        fmt::format("title = \"Cost\"\nkind = \"answers\"\nminutes = 1\n[values]\ntotal = {{ heed = [\"cost\", "
+                    "\"{}\", \"--json\"], field = \"total/mul\" }}\n[[points]]\nname = \"p\"\n"
+                    "question = \"?\"\nmarks = 1\nformula = \"total\"\n",
+                    (directory / "model.toml").string()));
+  hand_in("ann/cost.toml", "p = 1\n");
+  model(1);
+  check_contains(grade().err, {"[1/1] ann cost: 0 of 1 marks"});
+  check_contains(grade().err, {"1 of 1 submissions are already graded"});
+  model(2);
+  check_contains(grade().err, {"[1/1] ann cost: 0 of 1 marks"});
 }
 
 // The identity is in the record of a graded submission, between checksums.
