@@ -1,6 +1,7 @@
 // heed lab: single labs of a course, for students and instructors. heed grade grades a whole class.
 #include "src/apps/cli/shared/commands.h"
 #include "lab_grading.h"
+#include "plain_text.h"
 #include "src/apps/cli/plugins/plugin_compile.h"
 #include "src/apps/cli/plugins/plugins.h"
 
@@ -35,9 +36,9 @@ std::string identity_of(const Lab& lab, const std::string& given) {
   const fs::path file = fs::path(lab.directory) / identity_file;
   require(fs::exists(file), "lab: {} is a personal lab; expected --student ID, or a directory made by `heed lab new`",
           lab.name);
-  std::string text = read_file(file, 1000);
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+  const std::string identity = plain_identity(plain_text(read_file(file, 1000)));
+  require(!identity.empty(), "{}: is empty; expected the student's identity", file.string());
+  return identity;
 }
 
 int check_command(const CheckOptions& options) {

@@ -39,8 +39,11 @@ struct Definition {
 /// gates, so that a header to be repaired is no solution of the other task.
 enum class PersonalTask { write, repair };
 
-/// Returns the definition derived from an identity; two identities rarely have the same one. Case and surrounding
-/// spaces of the identity are ignored.
+/// Returns the identity in lower case, without surrounding spaces.
+std::string plain_identity(std::string identity);
+
+/// Returns the definition derived from an identity; two identities rarely have the same one. Only its
+/// plain_identity() counts.
 Definition definition_of(const std::string& identity, PersonalTask task);
 
 /// Returns the definition as text: equations, shapes and constants.

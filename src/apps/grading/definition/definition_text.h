@@ -9,9 +9,6 @@ namespace heed {
 
 inline bool is_map(const FeatureMap& map) { return map.feature != Feature::identity; }
 
-/// Returns the identity in lower case, without surrounding spaces.
-std::string plain_identity(std::string identity);
-
 /// Returns the text with planted bug `bug`, counted from 1, or the correct text if `bug` is 0.
 inline std::string pick(int bug, const std::string& right, const std::vector<std::string>& wrong) {
   return bug == 0 ? right : wrong[static_cast<std::size_t>(bug - 1) % wrong.size()];

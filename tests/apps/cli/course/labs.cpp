@@ -289,6 +289,17 @@ BOOST_AUTO_TEST_CASE(a_lab_of_ones_own) {
              read_file("notebooks/labs/softmax-backward/softmax-backward.h"));
 }
 
+// An editor may save the student's identity with a byte order mark, CR LF, capitals or spaces.
+BOOST_AUTO_TEST_CASE(an_identity_in_another_form, *boost::unit_test::precondition(without_sanitizer)) {
+  const TemporaryDirectory directory;
+  output_of({"lab", "new", "own-bugs", "--student", "s1", "-o", directory.path()});
+  write_file(directory / "own-bugs/own-bugs.h", header_of(definition_of("s1", PersonalTask::repair), "my_mechanism"));
+  write_file(directory / "own-bugs/student.txt", "\xef\xbb\xbfS1 \r\n");
+  BOOST_TEST(heed_with({"lab", "check", directory / "own-bugs"}).status == 0);
+  write_file(directory / "own-bugs/student.txt", " \r\n");
+  check_refusal({"lab", "check", directory / "own-bugs"}, {"student.txt: is empty; expected the student's identity"});
+}
+
 BOOST_AUTO_TEST_CASE(what_students_get) {
   const TemporaryDirectory directory;
   const std::string file = directory / "labs.tar.gz";
