@@ -30,6 +30,13 @@ std::string text_of(const Json& value, const NumberFormat& format, const char* m
   });
 }
 
+/// Returns a cell's text for Markdown, where a bar ends a cell.
+std::string markdown_text(const std::string& cell) {
+  std::string text;
+  for (const char c : cell) text += c == '|' || c == '\\' ? fmt::format("\\{}", c) : std::string(1, c);
+  return text;
+}
+
 }  // namespace
 
 Table& Table::column(std::string title, std::string key, NumberFormat format) {
@@ -78,7 +85,8 @@ void Table::print(std::ostream& out) const {
 }
 
 void Table::print_markdown(std::ostream& out) const {
-  const std::vector<std::vector<std::string>> rows = cells();
+  std::vector<std::vector<std::string>> rows = cells();
+  for (std::vector<std::string>& row : rows) std::ranges::transform(row, row.begin(), markdown_text);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     out << fmt::format("| {} |\n", fmt::join(rows[row], " | "));
     if (row > 0) continue;

@@ -101,6 +101,12 @@ BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_every_form) {
              Json::parse("[{\"name\":\"fc1\",\"ms\":0.25,\"steps\":10,\"share\":0.6666666666666666},"
                          "{\"name\":\"a \\\"b\\\", c\",\"ms\":12.3456,\"steps\":true,\"share\":null}]")
                  .dump());
+  // A bar would end a cell of Markdown, and a backslash before it would escape the escape.
+  cli::Table bars;
+  bars.text("a|b"), bars.add({"|p| \\|"});
+  std::ostringstream escaped;
+  bars.print_markdown(escaped);
+  BOOST_TEST(escaped.str() == "| a\\|b |\n| --- |\n| \\|p\\| \\\\\\| |\n");
   BOOST_TEST(cli::csv_text("a\nb") == "\"a\nb\"");
   BOOST_TEST(cli::csv_text("plain text") == "plain text");
 }
