@@ -10,7 +10,6 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <exception>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -18,7 +17,26 @@
 #include <vector>
 #endif
 
+#include <exception>
+
 namespace heed {
+
+namespace {
+
+/// Calls the pieces in order on the calling thread.
+void run_in_order(Index pieces, void (*call)(const void*, Index), const void* function) {
+  std::exception_ptr first;
+  for (Index piece = 0; piece < pieces; ++piece) {
+    try {
+      call(function, piece);
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  }
+  if (first) std::rethrow_exception(first);
+}
+
+}  // namespace
 
 #ifdef HEED_NO_THREADS
 
@@ -42,7 +60,7 @@ double share_of_open_pieces(Index, const std::function<void()>& f) {
 bool detail::alone() { return true; }
 
 void detail::parallel_run(Index pieces, void (*call)(const void*, Index), const void* function) {
-  for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
+  run_in_order(pieces, call, function);
 }
 
 #else
@@ -129,7 +147,7 @@ class Team {
 
   static void run_alone(Index pieces, void (*call)(const void*, Index), const void* function) {
     const InLoop mark;
-    for (Index piece = 0; piece < pieces; ++piece) call(function, piece);
+    run_in_order(pieces, call, function);
   }
 
   /// Notifies all waiting threads that the number of threads has changed.

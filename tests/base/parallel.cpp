@@ -67,6 +67,24 @@ BOOST_AUTO_TEST_CASE(an_error_of_an_inner_loop_reaches_the_caller) {
   BOOST_CHECK_EXCEPTION(loops(), Error, [](const Error& error) { return error.what() == std::string("1 3"); });
 }
 
+// Whatever the number of threads, an error leaves no piece out.
+BOOST_AUTO_TEST_CASE(all_pieces_run_in_spite_of_errors) {
+  for (const int count : {1, 3}) {
+    const WithThreads with(count);
+    for (const Index pieces : {2, 5, 100}) {
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(pieces));
+      const auto loop = [&] {
+        parallel_for(pieces, [&](Index piece) {
+          ++runs[static_cast<std::size_t>(piece)];
+          require(piece % 2 == 0, "{}", piece);
+        });
+      };
+      BOOST_CHECK_EXCEPTION(loop(), Error, [](const Error& error) { return error.what() == std::string("1"); });
+      for (const auto& of_piece : runs) BOOST_TEST(of_piece.load() == 1);
+    }
+  }
+}
+
 // At any time the working threads have different indices below the number of threads.
 BOOST_AUTO_TEST_CASE(threads_have_indices_of_their_own) {
   for (const int count : {5, 2, 3, 1}) {
