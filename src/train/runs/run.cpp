@@ -61,14 +61,23 @@ std::vector<std::string> RunPaths::files() const {
   return {config(), data(), environment(), init(), plugins(), cost(), metrics(), gradients(), last(), best()};
 }
 
+std::vector<std::filesystem::path> RunPaths::plugin_copies() const {
+  std::vector<std::filesystem::path> copies;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, none))
+    if (entry.path().filename().string().starts_with(plugin_copy_prefix)) copies.push_back(entry.path());
+  return copies;
+}
+
 void RunPaths::remove_leftovers() const {
   for (const std::string& file : files()) heed::remove_leftovers(file);
+  for (std::filesystem::path copy : plugin_copies())  // NAME, or NAME.PID.part
+    if (copy.extension() == ".part") heed::remove_leftovers(copy.replace_extension().replace_extension());
 }
 
 void RunPaths::remove() const {
   std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, none))
-    if (entry.path().filename().string().starts_with(plugin_copy_prefix)) std::filesystem::remove(entry.path(), none);
+  for (const std::filesystem::path& copy : plugin_copies()) std::filesystem::remove(copy, none);
   for (const std::string& file : files()) std::filesystem::remove(file, none);
   std::filesystem::remove(directory, none);  // fails unless empty
 }

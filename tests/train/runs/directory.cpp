@@ -144,13 +144,14 @@ BOOST_AUTO_TEST_CASE(a_refused_resume_changes_no_setting) {
 
 BOOST_AUTO_TEST_CASE(temporary_files_of_the_dead_are_removed) {
   const StoppedRun stopped;
-  const std::string gone[] = {"last.safetensors.123.part", "config.toml.9-1.part", "metrics.csv.4.part",
-                              "gradients.csv.5.part"};
+  const std::string gone[] = {"last.safetensors.123.part", "config.toml.9-1.part",  "metrics.csv.4.part",
+                              "gradients.csv.5.part",      "plugin-mine.so.6.part", "plugin-mine.so.6-2.part"};
+  const std::string kept[] = {"notes.part", "plugin-mine.so", "plugin-notes.part"};
   for (const std::string& name : gone) write_file(stopped.file(name), "half");
-  write_file(stopped.file("notes.part"), "half");
+  for (const std::string& name : kept) write_file(stopped.file(name), "whole");
   run(stopped.x, stopped.directory, true);
   for (const std::string& name : gone) BOOST_TEST(!std::filesystem::exists(stopped.file(name)), name);
-  BOOST_TEST(std::filesystem::exists(stopped.file("notes.part")));
+  for (const std::string& name : kept) BOOST_TEST(std::filesystem::exists(stopped.file(name)), name);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

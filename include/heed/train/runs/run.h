@@ -7,6 +7,7 @@
 #include "heed/io/file.h"
 #include "heed/io/safetensors.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct RunPaths {
   void remove() const;
 
   std::string directory;
+
+ private:
+  std::vector<std::filesystem::path> plugin_copies() const;
 };
 
 /// Adds the version of heed to a file of weights.
