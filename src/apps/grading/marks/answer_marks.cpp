@@ -134,7 +134,7 @@ std::string plain_word(const std::string& word) {
   return plain;
 }
 
-/// Returns a number rounded to `digits` digits, or the next (1) or previous (-1) one.
+/// Returns x rounded to `digits` digits, or the next (1) or previous (-1) number with `digits` digits.
 std::string rounded(double x, Index digits, int neighbour) {
   if (x == 0) return "0";
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(x))) - static_cast<double>(digits - 1));
