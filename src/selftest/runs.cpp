@@ -253,21 +253,28 @@ void write_documents(const fs::path& directory) {
 std::span<const SelftestRun> selftest_runs() { return runs; }
 
 void prepare_selftest(const std::string& directory) {
-  const fs::path data = fs::path(directory) / "data";
-  fs::create_directories(data);
+  const fs::path data = selftest_data("mnist", directory), documents = selftest_data("documents", directory);
+  fs::create_directories(documents);
   write_mnist(data);
-  write_folder(data);
-  write_documents(data);
+  write_folder(selftest_data("folder", directory));
+  write_documents(documents);
   write_listops({.train = 21, .valid = 5, .test = 9, .depth = 5, .args = 5, .min = 20, .max = 99}, data.string());
   write_pairs({.train = 21, .valid = 5, .test = 9}, data.string());
   for (const std::span<const SelftestRun> list : {std::span<const SelftestRun>(bases), selftest_runs()})
     for (const SelftestRun& x : list) write_file((fs::path(directory) / x.name).string() + ".toml", x.toml);
 }
 
+std::string selftest_data(const std::string& name, const std::string& directory) {
+  const fs::path all = fs::path(directory) / "data";
+  return (name == "text"                            ? all / "documents/train.tsv"
+          : name == "folder" || name == "documents" ? all / name
+                                                    : all)
+      .string();
+}
+
 Experiment selftest_experiment(const SelftestRun& run, const std::string& directory) {
   Experiment experiment = load_experiment((fs::path(directory) / run.name).string() + ".toml");
-  experiment.data.path = (fs::path(directory) / "data").string();
-  if (experiment.data.name == "text") experiment.data.path += "/train.tsv";
+  experiment.data.path = selftest_data(experiment.data.name, directory);
   return experiment;
 }
 

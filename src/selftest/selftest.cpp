@@ -205,9 +205,9 @@ void hash_operation(const CheckCase& c, Hashes& hashes) {
 /// Adds the hashes of the generated files, except PNG, whose compression depends on a library.
 void hash_data(const std::string& directory, Hashes& hashes) {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(directory) / "data"))
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(std::filesystem::path(directory) / "data"))
+    if (entry.is_regular_file() && entry.path().extension() != ".png") files.push_back(entry.path());
+  std::ranges::sort(files, {}, [](const std::filesystem::path& file) { return file.filename(); });
   for (const std::filesystem::path& file : files)
     hashes.add(file.filename().string(), hash_of(read_file(file.string())));
 }

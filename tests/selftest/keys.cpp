@@ -137,9 +137,8 @@ const std::set<std::string> tested_apart{
 
 /// Returns the weights and metrics of a run of two steps.
 std::string result_of(const Workshop& workshop, const Effect& effect, const std::vector<std::string>& sets) {
-  const std::string file = workshop / effect.run + ".toml", data = workshop / "data";
-  const bool text = load_experiment(file).data.name == "text";
-  std::vector<std::string> all{"data.path=" + data + (text ? "/train.tsv" : "")};
+  const std::string file = workshop / effect.run + ".toml";
+  std::vector<std::string> all{"data.path=" + selftest_data(load_experiment(file).data.name, workshop / "")};
   for (const auto& more : {effect.beside, sets}) all.insert(all.end(), more.begin(), more.end());
   take_warnings();
   const Experiment x = load_experiment(file, all);

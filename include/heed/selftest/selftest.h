@@ -38,6 +38,9 @@ std::vector<std::string> selftest_parts();
 /// Writes the data and the experiment files of the runs to an existing directory.
 void prepare_selftest(const std::string& directory);
 
+/// Returns the path, below `directory`, of the generated data for data.name = `name`.
+std::string selftest_data(const std::string& name, const std::string& directory);
+
 /// Returns the experiment of a run, prepared in `directory`.
 Experiment selftest_experiment(const SelftestRun& run, const std::string& directory);
 

@@ -10,7 +10,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -223,11 +222,8 @@ ImageSize image_file_size(const std::string& path, bool oriented) {
 }
 
 bool has_image_name(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::ranges::transform(extension, extension.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  constexpr const char* known[] = {".png", ".jpg", ".jpeg", ".jfif", ".jpe", ".bmp", ".gif"};
-  return std::ranges::find(known, extension) != std::end(known);
+  constexpr std::string_view known[] = {".png", ".jpg", ".jpeg", ".jfif", ".jpe", ".bmp", ".gif"};
+  return std::ranges::count(known, data::ending_of(path)) > 0;
 }
 
 Image load_image(const std::string& path, std::uint8_t background, bool oriented) {

@@ -12,6 +12,7 @@
 #endif
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <exception>
@@ -53,6 +54,13 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index lim
           raising_read_limit);
   return read_start(path, length);
 }
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+std::string ending_of(const std::filesystem::path& path) { return lower(path.extension().string()); }
 
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path) {
   constexpr std::string_view utf16_marks[] = {"\xff\xfe", "\xfe\xff"};

@@ -28,6 +28,12 @@ std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index lim
 /// Reads the first `count` bytes of a regular file, or all if it has fewer.
 std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count);
 
+/// Returns `text` with A to Z in lower case.
+std::string lower(std::string text);
+
+/// Returns the extension of a file name in lower case, such as ".png"; empty if there is none.
+std::string ending_of(const std::filesystem::path& path);
+
 /// Returns the text in a file's bytes, without a byte order mark. For UTF-16, throws Error that says how to convert it.
 std::string_view text_of(std::span<const std::uint8_t> bytes, const std::string& path);
 

@@ -111,8 +111,13 @@ class Folder : public Dataset {
 }  // namespace
 
 const TreeKind& image_kind() {
-  static const TreeKind kind{has_image_name, "image", ".png, .jpg, .jpeg, .bmp, .gif",
-                             "; convert them with ImageMagick: mogrify -format png FILE...", false};
+  static const TreeKind kind{has_image_name,
+                             "image",
+                             ".png, .jpg, .jpeg, .bmp, .gif",
+                             "; convert the images with ImageMagick: mogrify -format png FILE...",
+                             false,
+                             {".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".j2k", ".ppm",
+                              ".pgm",  ".pbm", ".pnm",  ".tga",  ".ico",  ".psd",  ".svg", ".dng", ".dib", ".pcx"}};
   return kind;
 }
 

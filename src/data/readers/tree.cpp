@@ -1,7 +1,8 @@
 #include "tree.h"
 
+#include "files.h"
+#include "left_out.h"
 #include "recorded_files.h"
-
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
 #include "heed/io/checksum.h"
@@ -9,7 +10,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <optional>
 
@@ -19,100 +19,33 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
-/// Ignored files, by reason.
-class LeftOut {
- public:
-  explicit LeftOut(const TreeKind& kind) : kind_(kind) {}
-
-  void add(const std::string& reason, const std::string& path) {
-    paths_[reason].push_back(path);
-    ++count_;
-  }
-
-  /// Counts a file by its ending.
-  void add_other(const std::string& path) {
-    const std::string ending = lower(fs::path(path).extension().string());
-    other_endings_ = true;
-    add(ending.empty() ? "without an extension" : ending, path);
-  }
-
-  /// Warns, e.g., "DIR: 3 files are not read: 2 .webp (cat/a.webp, cat/b.webp), 1 hidden (cat/.x)"; names at most 5.
-  void warn_of(const fs::path& where) const {
-    if (count_ == 0) return;
-    std::string text;
-    for (const auto& [reason, paths] : paths_)
-      text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", paths.size(), reason, first_names(paths, 5));
-    warn(fmt::format("{}: {} file{} not read: {}{}", where.string(), count_, count_ == 1 ? " is" : "s are", text,
-                     other_endings_ ? kind_.remedy : ""));
-  }
-
- private:
-  const TreeKind& kind_;
-  std::map<std::string, std::vector<std::string>> paths_;
-  std::size_t count_ = 0;
-  bool other_endings_ = false;
-};
-
-/// Returns the sorted names of the entries of a directory.
-std::vector<std::string> names_in(const fs::path& directory) {
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// Returns the sorted names of the visible directories in a directory.
-std::vector<std::string> directories_in(const fs::path& directory) {
-  std::vector<std::string> names = names_in(directory);
-  std::erase_if(names, [&](const std::string& name) { return is_hidden(name) || !fs::is_directory(directory / name); });
-  return names;
-}
-
-/// Calls f(path) for the files below `top`, in no particular order; paths are relative to `top`.
-template <class F>
-void for_files_below(const fs::path& top, const F& f, const fs::path& below = {}, int depth = 0) {
+/// Adds the wanted files in top/below and its subdirectories to `wanted`, relative to `top`, and the others to
+/// `left_out`.
+void find_below(const fs::path& top, const std::string& below, const TreeKind& kind, std::vector<std::string>& wanted,
+                LeftOut& left_out, int depth = 0) {
   constexpr int deepest = 32;
   require(depth < deepest, "{}: directories are nested {} deep; a link may point to a parent directory",
           (top / below).string(), deepest);
   for (const std::string& name : names_in(top / below)) {
-    if (fs::is_directory(top / below / name) && !is_hidden(name))
-      for_files_below(top, f, below / name, depth + 1);
-    else
-      f((below / name).string());
-  }
-}
-
-std::vector<std::string> wanted_below(const fs::path& directory, const TreeKind& kind, const std::string& prefix,
-                                      LeftOut& left_out) {
-  std::vector<std::string> wanted;
-  for_files_below(directory, [&](const std::string& path) {
-    if (is_hidden(fs::path(path).filename().string()))
-      left_out.add("hidden", prefix + path);
+    const std::string path = (fs::path(below) / name).string();
+    if (is_hidden(name))
+      left_out.add_below("hidden", top, path);
+    else if (leads_to_directory(top / path))
+      find_below(top, path, kind, wanted, left_out, depth + 1);
     else if (kind.wanted(path))
       wanted.push_back(path);
     else
-      left_out.add_other(prefix + path);
-  });
-  std::sort(wanted.begin(), wanted.end());
-  return wanted;
+      left_out.add_other(path);
+  }
 }
 
-/// Returns the directory of a split in a tree, by any of its usual names; none if there is none.
-std::optional<fs::path> part_in(const fs::path& root, Split split) {
-  static const std::vector<std::string> names_of[] = {
-      {"train", "training"}, {"val", "valid", "validation", "dev"}, {"test", "testing"}};
-  const std::vector<std::string>& names = names_of[static_cast<std::size_t>(split)];
-  std::vector<std::string> found = directories_in(root);
-  std::erase_if(found, [&](const std::string& name) { return std::ranges::count(names, lower(name)) == 0; });
-  require(found.size() <= 1, "{}: {} are the same part of the data; expected one of them", root.string(),
-          quoted_list(found));
-  return found.empty() ? std::nullopt : std::optional(root / found[0]);
+/// Returns the sorted wanted files in top/below and its subdirectories, relative to `top`.
+std::vector<std::string> wanted_below(const fs::path& top, const std::string& below, const TreeKind& kind,
+                                      LeftOut& left_out) {
+  std::vector<std::string> wanted;
+  find_below(top, below, kind, wanted, left_out);
+  std::sort(wanted.begin(), wanted.end());
+  return wanted;
 }
 
 /// Directories of a tree's splits. A tree without split directories is itself the training split.
@@ -120,10 +53,11 @@ struct Parts {
   std::optional<fs::path> train, validation, test;
   bool classes_alone = false;
 
-  explicit Parts(const fs::path& root)
-      : train(part_in(root, Split::train)),
-        validation(part_in(root, Split::validation)),
-        test(part_in(root, Split::test)) {
+  explicit Parts(const fs::path& root) {
+    require_no_broken_links(root);
+    train = part_in(root, Split::train);
+    validation = part_in(root, Split::validation);
+    test = part_in(root, Split::test);
     classes_alone = !train && !validation && !test;
     if (classes_alone) train = root;
   }
@@ -136,6 +70,7 @@ struct Parts {
 
 /// Returns the class directories of a split. Throws Error, which lists the content, if there are none.
 std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) {
+  require_no_broken_links(part);
   const std::vector<std::string> classes = directories_in(part);
   const std::vector<std::string> names = names_in(part);
   const auto loose = std::ranges::count_if(names, [&](const std::string& name) { return kind.wanted(name); });
@@ -184,7 +119,13 @@ std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, co
   return classes;
 }
 
-/// If a class directory itself contains a tree, throws Error naming the directory to pass instead.
+/// Returns true if examples are directly in the directory.
+bool has_examples(const fs::path& directory, const TreeKind& kind) {
+  return std::ranges::any_of(names_in(directory), kind.wanted);
+}
+
+/// If a class directory itself contains a tree, throws Error naming the directory to pass instead; if it contains the
+/// parts of its examples, throws Error with the expected layout.
 void require_no_tree_below(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
   for (const std::string& name : classes) {
     const fs::path directory = part / name;
@@ -193,12 +134,14 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
     require(!train || directories_in(*train).empty(),
             "{}: contains {}/, so it is not a class; give {} as the directory of the data", directory.string(),
             train ? train->filename().string() : "", directory.string());
+    const std::vector<std::string> parts = parts_in(directory);
+    require(parts.empty(),
+            "{}: this class contains {}; expected parts above classes: train/CLASS, val/CLASS, test/CLASS",
+            directory.string(), quoted_list(parts));
   }
   const fs::path only = part / classes[0];
   if (classes.size() > 1 || !fs::is_directory(only)) return;
-  const std::vector<std::string> names = names_in(only);
-  const bool has_examples = std::ranges::any_of(names, [&](const std::string& name) { return kind.wanted(name); });
-  require(has_examples || directories_in(only).size() < 2,
+  require(has_examples(only, kind) || directories_in(only).size() < 2,
           "{}: contains one class, {}, with {} directories and no {}s; if these directories are the classes, give {} "
           "as the directory of the data",
           part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
@@ -211,6 +154,23 @@ bool has_recorded_test(const LabelledFiles& files, const std::set<Index>& chosen
     if (const auto file = recorded.files.find(name); file != recorded.files.end()) checksums.insert(file->second);
   return std::ranges::any_of(
       chosen, [&](Index i) { return checksums.contains(file_checksum(files.paths[static_cast<std::size_t>(i)])); });
+}
+
+/// Throws Error if the classes are parts by other names, such as training_set/ and test_set/: without examples of their
+/// own, and with the same directories.
+void require_no_renamed_parts(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
+  const auto names_training = [](const std::string& name) { return lower(name).find("train") != std::string::npos; };
+  if (classes.size() < 2 || std::ranges::none_of(classes, names_training)) return;
+  std::vector<std::string> common = directories_in(part / classes[0]);
+  for (const std::string& name : classes) {
+    if (has_examples(part / name, kind)) return;
+    const std::vector<std::string> own = directories_in(part / name);
+    std::erase_if(common, [&](const std::string& one) { return !std::ranges::binary_search(own, one); });
+  }
+  require(common.size() < 2,
+          "{}: {} contain the same directories, {}, and no {}s beside them; if these are the classes, rename the "
+          "directories above them to train, val and test",
+          part.string(), quoted_list(classes), quoted_list(common), kind.example);
 }
 
 /// Returns, for training and test examples in the same directories, which are test examples. Throws Error if a class
@@ -234,33 +194,33 @@ std::vector<bool> test_examples(const fs::path& root, const LabelledFiles& files
   return test;
 }
 
-/// Adds examples outside the directories of the classes or splits, directly in `directory`, to the ignored files.
-void add_loose(const fs::path& directory, const TreeKind& kind, LeftOut& left_out) {
-  for (const std::string& name : names_in(directory))
-    if (!is_hidden(name) && kind.wanted(name) && !fs::is_directory(directory / name))
+/// Adds the hidden entries of a directory, and the files directly in it, to the ignored files.
+void add_outside(const fs::path& directory, LeftOut& left_out) {
+  for (const std::string& name : names_in(directory)) {
+    if (is_hidden(name))
+      left_out.add_below("hidden", directory, name);
+    else if (!leads_to_directory(directory / name))
       left_out.add("outside the class directories", name);
+  }
 }
 
-/// Adds the examples in directories that are not splits to the ignored files.
-void add_other_directories(const fs::path& root, const Parts& parts, const TreeKind& kind, LeftOut& left_out) {
-  for (const std::string& name : directories_in(root)) {
-    const fs::path directory = root / name;
-    if (directory == parts.train || directory == parts.validation || directory == parts.test) continue;
-    for_files_below(directory, [&](const std::string& path) {
-      if (kind.wanted(path)) left_out.add("in a directory that is not a part of the data", name + "/" + path);
-    });
-  }
+/// Adds the files in directories that are not splits to the ignored files.
+void add_other_directories(const fs::path& root, LeftOut& left_out) {
+  const std::vector<std::string> parts = parts_in(root);
+  for (const std::string& name : directories_in(root))
+    if (!std::ranges::binary_search(parts, name))
+      left_out.add_below("in a directory that is not a part of the data", root, name);
 }
 
 }  // namespace
 
-bool is_hidden(const std::string& name) {
-  static const std::vector<std::string> of_systems = {"thumbs.db", "ehthumbs.db",  "desktop.ini", "__macosx",
-                                                      "@eadir",    "$recycle.bin", "icon\r"};
-  return name.starts_with('.') || std::ranges::count(of_systems, lower(name)) > 0;
+void warn_of_others(const fs::path& directory, const std::vector<std::string>& read, const TreeKind& kind) {
+  LeftOut left_out(kind);
+  for (const std::string& name : names_in(directory))
+    if (std::ranges::count(read, name) == 0)
+      left_out.add_below(is_hidden(name) ? "hidden" : "not a part of the data", directory, name);
+  left_out.warn_of(directory);
 }
-
-bool has_part(const fs::path& root, Split split) { return part_in(root, split).has_value(); }
 
 std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,
                               const std::string& where) {
@@ -276,7 +236,7 @@ std::vector<int> labels_among(const std::vector<std::string>& known, const std::
 
 std::vector<std::string> files_below(const fs::path& directory, const TreeKind& kind) {
   LeftOut left_out(kind);
-  std::vector<std::string> files = wanted_below(directory, kind, "", left_out);
+  std::vector<std::string> files = wanted_below(directory, "", kind, left_out);
   left_out.warn_of(directory);
   return files;
 }
@@ -310,6 +270,7 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
   const bool shared = split != Split::validation && !parts.test;
   const std::vector<std::string> found = classes_of(parts, *part, kind, root);
   require_no_tree_below(*part, found, kind);
+  if (parts.classes_alone) require_no_renamed_parts(*part, found, kind);
   LabelledFiles files{known.empty() ? found : known, {}, {}};
   const std::vector<int> labels = labels_among(files.classes, found, part->string());
   std::vector<std::size_t> order(found.size());  // order of the labels
@@ -319,16 +280,16 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
   for (const std::size_t i : order) {
     const fs::path directory = *part / found[i];
     if (split == Split::validation && !fs::is_directory(directory)) continue;
-    std::vector<std::string> names = wanted_below(directory, kind, found[i] + "/", left_out);
+    std::vector<std::string> names = wanted_below(*part, found[i], kind, left_out);
     require(!names.empty(), "{}: this class has no {}s ({})", directory.string(), kind.example, kind.endings);
-    for (const std::string& name : names) files.paths.push_back((directory / name).string());
+    for (const std::string& name : names) files.paths.push_back((*part / name).string());
     files.labels.resize(files.paths.size(), labels[i]);
   }
-  add_loose(*part, kind, left_out);
+  add_outside(*part, left_out);
   left_out.warn_of(*part);
   if (!parts.classes_alone) {
-    add_loose(root, kind, beside);
-    add_other_directories(root, parts, kind, beside);
+    add_outside(root, beside);
+    add_other_directories(root, beside);
     beside.warn_of(root);
   }
   if (!shared) return files;

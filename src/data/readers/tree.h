@@ -2,7 +2,7 @@
 // texts.
 #pragma once
 
-#include "heed/data/dataset.h"
+#include "parts.h"
 
 #include <filesystem>
 #include <string>
@@ -13,10 +13,11 @@ namespace heed::data {
 /// Kind of files in a tree: images or texts.
 struct TreeKind {
   bool (*wanted)(const std::string& path);
-  const char* example;  ///< noun in messages
-  const char* endings;  ///< endings of the file names
-  const char* remedy;   ///< for files with other endings; may be empty
-  bool common_classes;  ///< classes of only one split are ignored instead of an error
+  const char* example;                     ///< noun in messages
+  const char* endings;                     ///< endings of the file names
+  const char* remedy;                      ///< for files with the endings `convertible`; may be empty
+  bool common_classes;                     ///< classes of only one split are ignored instead of an error
+  std::vector<std::string> convertible{};  ///< endings that `remedy` is for
 };
 
 /// Files of a split, by class and then by their paths below it.
@@ -26,12 +27,8 @@ struct LabelledFiles {
   std::vector<int> labels;
 };
 
-/// Returns true for names of hidden files and of files written by operating systems: .DS_Store, ._x, Thumbs.db,
-/// desktop.ini, __MACOSX.
-bool is_hidden(const std::string& name);
-
-/// Returns true if the tree has a directory for this split.
-bool has_part(const std::filesystem::path& root, Split split);
+/// Warns about the content of a directory other than the files `read`.
+void warn_of_others(const std::filesystem::path& directory, const std::vector<std::string>& read, const TreeKind& kind);
 
 /// Lists the examples of a split. Without a test directory, the test examples are the recorded ones or, without any,
 /// every fifth training example of a class, or the last one of a class with fewer than five. Without recorded classes,

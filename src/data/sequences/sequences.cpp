@@ -3,6 +3,7 @@
 #include "src/data/readers/files.h"
 #include "src/data/readers/tree.h"
 #include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 #include "heed/data/sequences/listops.h"
 #include "heed/data/loader.h"
 #include "token_sets.h"
@@ -25,6 +26,7 @@ class MemorySequences : public SequenceSet {
   template <class Tokens>
   void add(const Tokens& tokens, Index context) {
     const std::size_t count = std::min(tokens.size(), static_cast<std::size_t>(context));
+    cut_ += count < tokens.size();
     for (std::size_t i = 0; i < count; ++i) tokens_.push_back(static_cast<std::uint8_t>(tokens[i]));
     starts_.push_back(tokens_.size());
   }
@@ -57,14 +59,16 @@ struct Line {
 
 const data::TreeKind line_kind{nullptr, "line", "", "", false};
 
-/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there are no lines. Lines for which f
-/// throws Error are bad: throws BadFiles with their number and the reasons for the first 20 or, with `skip` and unless
-/// all are bad, leaves them out with a warning.
+/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there are no lines, or if CR ends them.
+/// Lines for which f throws Error are bad: throws BadFiles with their number and the reasons for the first 20 or, with
+/// `skip` and unless all are bad, leaves them out with a warning.
 template <class F>
 void for_each_line(const fs::path& path, bool skip, const F& f) {
   const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
   const std::string_view text = data::text_of(bytes, path.string());
   require(!text.empty(), "{}: is empty", path.string());
+  require(text.find('\n') != std::string_view::npos || text.find('\r') >= text.size() - 1,
+          "{}: CR ends the lines; expected LF or CRLF; convert it with `tr '\\r' '\\n'`", path.string());
   data::BadFiles bad;
   std::size_t number = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -129,8 +133,8 @@ const char* choose(Part part, const char* train, const char* validation, const c
 
 // ---- Documents ----
 
-const data::TreeKind text_kind{[](const std::string& path) { return fs::path(path).extension() == ".txt"; }, "text",
-                               ".txt", "", true};
+const data::TreeKind text_kind{[](const std::string& path) { return data::ending_of(path) == ".txt"; }, "text", ".txt",
+                               "", true};
 
 std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index context, Split split,
                                                const DataConfig& data) {
@@ -177,11 +181,14 @@ std::string count_labels(const fs::path& file, Counts& counts) {
   return first;
 }
 
-/// Returns the validation file, by any of its usual names; empty if there is none.
+/// Returns the validation file, by any of its usual names; empty if there is none. Throws Error if there are two.
 fs::path validation_lines(const fs::path& root) {
+  std::vector<std::string> found;
   for (const char* name : {"val.tsv", "valid.tsv", "validation.tsv", "dev.tsv"})
-    if (fs::exists(root / name)) return root / name;
-  return {};
+    if (fs::exists(root / name)) found.emplace_back(name);
+  require(found.size() <= 1, "{}: {} are the same part of the data; expected one of them", root.string(),
+          quoted_list(found));
+  return found.empty() ? fs::path() : root / found[0];
 }
 
 /// Returns the classes in files of lines label<TAB>text. A first line whose label occurs in no other line may be a
@@ -205,7 +212,28 @@ std::vector<std::string> line_classes(const fs::path& root, const std::string& h
   }
   for (const auto& [name, count] : counts)
     if (!(alone && header == "yes" && name == first)) names.push_back(name);
+  const auto has_header = [&](const fs::path& file) {
+    Counts own;
+    return fs::exists(file) && !counts.contains(count_labels(file, own));
+  };
+  if (header == "yes" && !alone && !has_header(validation_lines(root)) && !has_header(root / "test.tsv"))
+    warn(fmt::format(
+        "{}: data.header=yes has no effect: the labels of the first lines occur in other lines of train.tsv",
+        root.string()));
   return names;
+}
+
+/// Throws Error unless all texts are in lines or all in directories: the others would not be read.
+void require_one_layout(const fs::path& root) {
+  const std::string file = fs::exists(root / "train.tsv")  ? "train.tsv"
+                           : fs::exists(root / "test.tsv") ? "test.tsv"
+                                                           : validation_lines(root).filename().string();
+  if (file.empty()) return;
+  const std::vector<std::string> parts = data::parts_in(root);
+  require(parts.empty(), "{}: contains {} and {}; expected either .tsv files or directories of texts", root.string(),
+          in_quotes(file), quoted_list(parts));
+  require(file == "train.tsv", "{}: contains {} but no train.tsv; expected both, or directories of texts alone",
+          root.string(), in_quotes(file));
 }
 
 std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index context, Part part, const DataConfig& data) {
@@ -284,7 +312,9 @@ bool data::documents_have_validation(const DataConfig& data) {
 std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, Index context, Part part) {
   const fs::path root = directory_of(data);
   const Split split = part == Part::validation ? Split::validation : split_of(part);
-  if (fs::exists(root / "train.tsv"))
+  require_one_layout(root);
+  if (fs::exists(root / "train.tsv")) {
+    warn_of_others(root, {"train.tsv", validation_lines(root).filename().string(), "test.tsv"}, line_kind);
     return open_readable(split, !validation_lines(root).empty(), line_kind, data.skip_bad, [&](Split of) {
       return open_lines(root, context,
                         of == Split::train  ? Part::train
@@ -292,9 +322,12 @@ std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, 
                                             : Part::validation,
                         data);
     });
+  }
   const bool any = std::any_of(fs::directory_iterator(root), fs::directory_iterator(),
                                [](const fs::directory_entry& entry) { return entry.is_directory(); });
   require(any, "{}: has neither train.tsv nor directories of texts by class", root.string());
+  if (data.header != "auto")
+    warn(fmt::format("{}: data.header={} has no effect: the texts are files, not lines", root.string(), data.header));
   return open_readable(split, has_part(root, Split::validation), text_kind, data.skip_bad,
                        [&](Split of) { return open_folder(root, context, of, data); });
 }

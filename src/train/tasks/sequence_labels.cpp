@@ -1,11 +1,13 @@
 #include "tasks.h"
 
 #include "given_batches.h"
+#include "heed/base/warnings.h"
 #include "heed/data/loader.h"
 #include "heed/data/sequences/sequences.h"
 #include "heed/train/tasks/classification.h"
 
 #include <optional>
+#include <utility>
 
 namespace heed {
 
@@ -128,6 +130,7 @@ class SequenceClassification : public Task<T> {
     require(examples.set->pairs() == pairs_, "data.name={} has {}, but the model expects {}", data_.name,
             pairs_ ? "single sequences" : "pairs", pairs_ ? "pairs" : "single sequences");
     require_fit(examples, context_, vocabulary_);
+    warn_of_cut(*examples.set);
     names_ = examples.set->class_names();
     facts_.classes = names_;
     const std::vector<std::string>& files = examples.set->files();
@@ -183,6 +186,13 @@ class SequenceClassification : public Task<T> {
   std::vector<std::string> class_names() override { return names_.empty() ? numbered(classes_) : names_; }
 
  private:
+  /// Warns of the number of sequences longer than the context, in the first file or tree that has some.
+  void warn_of_cut(const SequenceSet& set) {
+    if (set.cut() == 0 || std::exchange(cut_, true)) return;
+    warn(fmt::format("{} of {} sequences are longer than model.context = {} and are cut", set.cut(),
+                     set.size() * (1 + set.pairs()), context_));
+  }
+
   std::unique_ptr<TaskBatch<T>> batch_of(std::vector<TokenBlock> blocks, const Tensor<int>& labels) const {
     std::vector<int> list(labels.begin(), labels.end());
     Tensor<T> targets = one_hot<T>(list, classes_);
@@ -192,7 +202,7 @@ class SequenceClassification : public Task<T> {
   DataConfig data_;
   TrainConfig train_;
   Index context_, vocabulary_, classes_;
-  bool pairs_;
+  bool pairs_, cut_ = false;
   std::vector<std::string> names_;
   DataFacts facts_;
 };

@@ -244,6 +244,7 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   std::filesystem::rename(directory / "test/neg/0.txt", directory / "test/neg/0.md");
   BOOST_TEST(refusal_of(data, Part::test) == (directory / "test/neg").string() + ": this class has no texts (.txt)");
 
+  for (const char* name : {"train", "test"}) std::filesystem::remove_all(directory / name);
   write_file(directory / "train.tsv", "good\tyes\nbad\tno\n");
   write_file(directory / "val.tsv", "good\tmaybe\n");
   write_file(directory / "test.tsv", "fair\tmaybe\n");
@@ -261,10 +262,53 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
     const std::string said = refusal_of(data, part);
     BOOST_TEST(said.starts_with("3 lines cannot be read: "), said);
   }
-  // Without train.tsv, files of lines are not the data.
+}
+
+// A text that is not read is said, or an error if it may belong to a part.
+BOOST_AUTO_TEST_CASE(texts_of_two_layouts_are_refused) {
+  const TemporaryDirectory directory;
+  const std::string where = directory.path();
+  const DataConfig data = data_of("documents", where);
+  for (const char* name : {"train/a/1.txt", "train/b/1.TXT", "test/a/1.txt", "test/b/1.txt"}) {
+    std::filesystem::create_directories((directory / name).parent_path());
+    write_file(directory / name, "text");
+  }
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).examples.size() == 2u);
+  for (const char* name : {"dev.tsv", "test.tsv", "train.tsv"}) {
+    write_file(directory / name, "a\tx\nb\ty\na\tx\nb\ty\n");
+    for (const Part part : {Part::train, Part::validation, Part::test})
+      BOOST_TEST(refusal_of(data, part) == where + ": contains '" + name +
+                                               "' and 'test', 'train'; expected either .tsv files or directories of "
+                                               "texts");
+  }
+  std::filesystem::remove_all(directory / "test");
+  std::filesystem::rename(directory / "train", directory / "more");
+  write_file(directory / "more/.hidden", "x");
+  write_file(directory / "README", "x");
+  take_warnings();
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).examples.size() == 4u);
+  BOOST_TEST(
+      take_warnings() == (std::vector<std::string>{where + ": 4 files are not read: 4 not a part of the data (README, "
+                                                           "more/.hidden, more/a/1.txt, more/b/1.TXT)"}),
+      boost::test_tools::per_element());
+  write_file(directory / "val.tsv", "a\tx\n");
+  BOOST_TEST(refusal_of(data) == where + ": 'val.tsv', 'dev.tsv' are the same part of the data; expected one of them");
+  std::filesystem::remove(directory / "dev.tsv");
   std::filesystem::remove(directory / "train.tsv");
-  std::filesystem::rename(directory / "test/neg/0.md", directory / "test/neg/0.txt");
-  BOOST_TEST(open_sequences(data, 7, Part::validation, 1).examples.size() == 1u);
+  BOOST_TEST(refusal_of(data) ==
+             where + ": contains 'test.tsv' but no train.tsv; expected both, or directories of texts alone");
+}
+
+BOOST_AUTO_TEST_CASE(lines_that_cr_ends_are_refused) {
+  const TemporaryDirectory directory;
+  const std::string train = directory / "train.tsv";
+  const DataConfig data = data_of("documents", directory.path());
+  write_file(train, "a\tx\rb\ty\ra\tz\r");
+  BOOST_TEST(refusal_of(data) == train + ": CR ends the lines; expected LF or CRLF; convert it with `tr '\\r' '\\n'`");
+  for (const char* text : {"a\tx", "a\tx\r", "a\tx\r\n", "a\tx\ry\n"}) {
+    write_file(train, text);
+    BOOST_TEST(open_sequences(data, 7, Part::train, 1).examples.size() == 1u);
+  }
 }
 
 // Documents are found by the reader of images: hidden files are ignored, and a validation directory is accepted.
@@ -398,6 +442,37 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
   write_file(directory / "test.tsv", lines + "label\tz\n");
   data.header = "auto";
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->class_names().size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(headers_that_do_not_exist_are_said) {
+  const TemporaryDirectory directory;
+  const std::string lines = "0\tx\n1\ty\n0\tx\n1\ty\n", where = directory.path();
+  DataConfig data = data_of("documents", where);
+  const auto said = [&](const std::string& header, const std::string& train, const std::string& test) {
+    data.header = header;
+    write_file(directory / "train.tsv", train + lines);
+    write_file(directory / "test.tsv", test + lines);
+    take_warnings();
+    open_sequences(data, 7, Part::train, 1);
+    return take_warnings();
+  };
+  for (const char* header : {"auto", "no"}) BOOST_TEST(said(header, "", "").empty());
+  BOOST_TEST(said("yes", "label\ttext\n", "").empty());
+  BOOST_TEST(said("yes", "", "label\ttext\n").empty());
+  BOOST_TEST(
+      said("yes", "", "1\ttext\n") ==
+          std::vector<std::string>{where + ": data.header=yes has no effect: the labels of the first lines occur in "
+                                           "other lines of train.tsv"},
+      boost::test_tools::per_element());
+  for (const char* name : {"train.tsv", "test.tsv"}) std::filesystem::remove(directory / name);
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::create_directory(directory / name);
+    for (const char* text : {"1.txt", "2.txt"}) write_file(directory / name / text, "text");
+  }
+  open_sequences(data, 7, Part::train, 1);
+  BOOST_TEST(take_warnings() ==
+                 std::vector<std::string>{where + ": data.header=yes has no effect: the texts are files, not lines"},
+             boost::test_tools::per_element());
 }
 
 // Each byte but the first is predicted once, with at least N - S preceding bytes in all windows but the first.
@@ -580,6 +655,7 @@ BOOST_AUTO_TEST_CASE(documents_have_the_classes_and_validation_files_of_a_run) {
              boost::test_tools::per_element());
   BOOST_TEST(labels(open_sequences(data, 99, Part::test, 1)) == (std::vector<int>{0, 2}),
              boost::test_tools::per_element());
+  for (const char* name : {"train", "test"}) std::filesystem::remove_all(directory / name);
   write_file(directory / "train.tsv", "ant\tx\ndog\ty\nant\tx\ndog\ty\n");
   write_file(directory / "test.tsv", "dog\tx\nant\tx\n");
   data.validation = 0;

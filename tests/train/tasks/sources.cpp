@@ -2,11 +2,13 @@
 // are disjoint from others and always the same.
 #include "support/tasks.h"
 
+#include "heed/base/warnings.h"
 #include "heed/nn/families.h"
 #include "heed/tape/preparation.h"
 #include "heed/train/tasks/task.h"
 
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -176,6 +178,32 @@ BOOST_AUTO_TEST_CASE(evaluated_examples_are_all_the_others_unchanged) {
       BOOST_TEST(distinct(seen) == seen.size());
     }
   }
+}
+
+// Sequences longer than the context are said once for a run. Texts have 5 + i^2 mod 19 letters, more than 19 for five i
+// below 24; expressions have more than 3 tokens, the two texts of a pair 64 or more. A text's windows are not cut.
+BOOST_AUTO_TEST_CASE(cut_sequences_are_said_once) {
+  const std::map<std::string, std::pair<Index, std::string>> expected{
+      {"documents", {19, "5 of 24"}}, {"listops", {3, "24 of 24"}}, {"pairs", {63, "48 of 48"}}, {"text", {20, ""}}};
+  const TaskData data;
+  for (TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
+      if (!expected.contains(c.name)) continue;
+      const auto& [context, count] = expected.at(c.name);
+      const auto said = [&](Index of) {
+        c.x.model.context = of;
+        const Reader reader(c.x);
+        take_warnings();
+        for (const Part part : {Part::train, Part::validation, Part::test}) reader.task->open(part, false);
+        std::vector<std::string> lines = take_warnings();
+        std::erase_if(lines, [](const std::string& line) { return line.find(" cut") == std::string::npos; });
+        return lines;
+      };
+      std::vector<std::string> lines;
+      if (!count.empty())
+        lines.push_back(fmt::format("{} sequences are longer than model.context = {} and are cut", count, context));
+      BOOST_TEST(said(context) == lines, boost::test_tools::per_element());
+      if (c.name != "text") BOOST_TEST(said(128).empty());
+    }
 }
 
 // Every byte but the first is predicted once, for any stride: 30 bytes of validation, windows of 20.

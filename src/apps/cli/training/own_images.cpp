@@ -76,10 +76,18 @@ Size model_size(Index side) {
 
 std::string toml_list(const std::vector<double>& values) { return fmt::format("[{:.4f}]", fmt::join(values, ",")); }
 
+/// Returns the absolute path of a directory without "..", which behind a link may lead out of another directory.
+std::string absolute(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path given = fs::absolute(directory), plain = given.lexically_normal();
+  return fs::exists(given, error) && !fs::equivalent(given, plain, error) ? fs::canonical(given) : plain;
+}
+
 }  // namespace
 
 OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
-  const std::string path = std::filesystem::absolute(directory).lexically_normal().string();
+  const std::string path = absolute(directory);
   constexpr const char* option = "--images";
   DataConfig data;
   data.name = "folder";
@@ -99,8 +107,7 @@ OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
               fmt::format("data.validation={}", validation), fmt::format("model.classes={}", classes.size())};
   own.found = fmt::format("{} classes, {}; {} to train on, {} to validate, {} to test", classes.size(),
                           quoted_list(classes), counted(trained, "image"), validation, test.size());
-  if (has_directory(data, Split::train) && !has_directory(data, Split::test))
-    own.found += "; without test/, every fifth image of a class is for testing";
+  if (!has_directory(data, Split::test)) own.found += "; without test/, every fifth image of a class is for testing";
   if (!model) return own;
   const Look look = look_at(train);
   const Size size = model_size(look.side);

@@ -341,6 +341,10 @@ Experiment experiment_of(const TrainArguments& a) {
   }
   if (a.images.empty()) return load_experiment(a.file, all_sets(a));
   const std::string file = a.file.empty() ? "experiments/images.toml" : a.file;
+  for (const std::string& set : a.sets)
+    require(!set.starts_with("data.path=") && !set.starts_with("data.name="),
+            "train: --set {} and --images {} both name the data; expected one of them", in_quotes(set),
+            in_quotes(a.images));
   const bool skip_bad = std::ranges::count(a.sets, "data.skip_bad=true") > 0;
   OwnImages own = own_images(a.images, a.file.empty(), skip_bad);
   const std::vector<std::string> sets = all_sets(a);

@@ -129,9 +129,8 @@ BOOST_FIXTURE_TEST_CASE(images_of_a_directory_are_predicted_in_order, Trained) {
   for (const char* name : {"C.PNG", ".hidden.png", "below/d.png"})
     std::filesystem::copy_file(pictures + "a.png", pictures + name);
   write_file(pictures + "notes.txt", "no image");
-  const std::string left_out = "heed: warning: " + pictures +
-                               ": 2 files are not read: 1 .txt (notes.txt), 1 hidden (.hidden.png); convert them with "
-                               "ImageMagick: mogrify -format png FILE...\n";
+  const std::string left_out =
+      "heed: warning: " + pictures + ": 2 files are not read: 1 .txt (notes.txt), 1 hidden (.hidden.png)\n";
   const Finished all = heed_with({"predict", run, pictures, pictures + "a.png"});
   BOOST_TEST(all.status == 0);
   BOOST_TEST(all.err == left_out);
@@ -145,6 +144,12 @@ BOOST_FIXTURE_TEST_CASE(images_of_a_directory_are_predicted_in_order, Trained) {
   BOOST_TEST(some.status == 2);
   BOOST_TEST(lines_of(some.out).size() == 4u);
   BOOST_TEST(some.err == "heed: " + pictures + "aa.jpg: not a readable PNG, JPEG, BMP or GIF image\n" + left_out);
+  // A link to itself is unreadable, too.
+  std::filesystem::remove(pictures + "aa.jpg");
+  std::filesystem::create_symlink("aa.jpg", pictures + "aa.jpg");
+  const Finished loop = heed_with({"predict", run, pictures});
+  BOOST_TEST(loop.status == 2);
+  BOOST_TEST(loop.out == some.out);
   check_refusal({"predict", run, empty},
                 {"empty: contains no images; expected files that end in .png, .jpg, .jpeg, .bmp or .gif"});
 }
@@ -245,7 +250,8 @@ BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
 BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   const std::string printed = output_of(train({"--set", "train.epochs=2", "--set", "train.batch=4"}));
   check_contains(in_one_line(printed), {"2 classes, 'dim', 'lit'", "44 images to train on, 4 to validate, 12 to test",
-                                        "grey", "equivalent command: ", "--set model.classes=2", "test accuracy"});
+                                        "without test/, every fifth image of a class is for testing", "grey",
+                                        "equivalent command: ", "--set model.classes=2", "test accuracy"});
   const Experiment x = load_experiment(run + "/config.toml");
   BOOST_TEST(x.data.name == "folder");
   BOOST_TEST(x.data.path == tree);
@@ -263,6 +269,21 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   again.replace(again.find(run), run.size(), directory / "again");
   BOOST_TEST(std::system((program() + " " + again + " >/dev/null").c_str()) == 0);
   check_same_run(run, directory / "again");
+}
+
+// ".." behind a link is the parent of the link's target, not of the link.
+BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) {
+  std::filesystem::create_directories(directory / "away/inner");
+  std::filesystem::rename(tree, directory / "away/tree");
+  std::filesystem::create_directory_symlink("away/inner", directory / "link");
+  write_image(tree + "/other/0.png", square(14, 0, 100));
+  const std::string away = std::filesystem::canonical(directory / "away/tree"), given = directory / "link/../tree";
+  check_contains(output_of({"train", "--check", "--images", given}), {"'dim' ", " --set data.path=" + away + " "});
+  // Other paths are recorded as they are given, links included.
+  check_contains(output_of({"train", "--check", "--images", directory / "link/../../away/./tree/"}), {"'dim' "});
+  std::filesystem::create_directory_symlink("away/tree", directory / "current");
+  check_contains(output_of({"train", "--check", "--images", directory / "away/../current"}),
+                 {" --set data.path=" + (directory / "current").string() + " "});
 }
 
 // Mean and deviation weight images of different sizes equally. The side is the median of the square roots of the areas,
@@ -323,6 +344,9 @@ BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
   check_refusal({"train", "--images", tree, "--run", run, "--resume"}, {"--resume", "--images"});
   check_refusal({"train", "--images", directory / "none", "--run", run},
                 {"none: the directory does not exist (--images"});
+  for (const std::string set : {"data.path=elsewhere", "data.name=mnist"})
+    check_refusal(train({"--set", set}),
+                  {"--set '" + set + "' and --images '" + tree + "' both name the data; expected one of them"});
   std::filesystem::remove_all(tree + "/lit");
   check_refusal(train({}), {"--images " + tree + ": found one class, 'dim'"});
   std::filesystem::remove_all(tree + "/dim");

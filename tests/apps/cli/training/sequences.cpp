@@ -48,13 +48,14 @@ BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
     for (int i = 0; i < many; ++i) text += fmt::format("many\ttext {}\n", i);
     return text;
   };
-  write_file(directory / "train.tsv", lines(8, 9));
-  write_file(directory / "val.tsv", lines(1, 4));
-  write_file(directory / "test.tsv", lines(2, 3));
+  std::filesystem::create_directory(directory / "data");
+  write_file(directory / "data/train.tsv", lines(8, 9));
+  write_file(directory / "data/val.tsv", lines(1, 4));
+  write_file(directory / "data/test.tsv", lines(2, 3));
   write_file(directory / "x.toml",
              "[model]\nfamily = \"sequence\"\ntask = \"classify\"\nvocab = 256\ncontext = 8\ndim = 4\ndepth = 1\n"
              "heads = 1\nhidden = 4\nclasses = 2\npool = \"mean\"\n[data]\nname = \"documents\"\npath = \"" +
-                 directory.path().string() + "\"\n[train]\nepochs = 1\nbatch = 4\n");
+                 (directory / "data").string() + "\"\n[train]\nepochs = 1\nbatch = 4\n");
   const std::string text = output_of({"train", directory / "x.toml", "--run", directory / "run"});
   check_contains(text, {"17 sequences to train on, 5 to validate, 5 to test", "classes     'few' 8+1+2, 'many' 9+4+3"});
 }

@@ -1,0 +1,39 @@
+// Directories of a tree of examples: those of its splits, and those of its classes.
+#pragma once
+
+#include "heed/data/dataset.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace heed::data {
+
+/// Returns true for names of hidden files and of files written by operating systems: .DS_Store, ._x, Thumbs.db,
+/// desktop.ini, __MACOSX, lost+found.
+bool is_hidden(const std::string& name);
+
+/// Returns the sorted names of the entries of a directory.
+std::vector<std::string> names_in(const std::filesystem::path& directory);
+
+/// Returns true for a directory and a link to one. A link to itself is none; std::filesystem::is_directory() throws for
+/// it.
+bool leads_to_directory(const std::filesystem::path& path);
+
+/// Returns the sorted names of the visible directories in a directory.
+std::vector<std::string> directories_in(const std::filesystem::path& directory);
+
+/// Throws Error if an entry is a broken link, which may be a class or a split on another disk.
+void require_no_broken_links(const std::filesystem::path& directory);
+
+/// Returns the directory of a split in a tree, by any of its usual names; none if there is none.
+std::optional<std::filesystem::path> part_in(const std::filesystem::path& root, Split split);
+
+/// Returns true if the tree has a directory for this split.
+bool has_part(const std::filesystem::path& root, Split split);
+
+/// Returns the sorted names of the directories that are named as splits.
+std::vector<std::string> parts_in(const std::filesystem::path& directory);
+
+}  // namespace heed::data
