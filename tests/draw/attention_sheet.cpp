@@ -405,6 +405,32 @@ BOOST_AUTO_TEST_CASE(the_query_is_framed) {
   }
 }
 
+// Patches of 76 x 38 and of 38 x 76: each side of the frame has two white pixels inside the patch and a black one
+// outside, in the image and in every map.
+BOOST_AUTO_TEST_CASE(the_frame_has_the_sides_of_its_patch) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image.pixels.assign(64, 100);
+  for (const auto& [grid, query, height, width] : {std::tuple(PatchGrid{2, 4}, Patch{0, 2}, Index{76}, Index{38}),
+                                                   {PatchGrid{4, 2}, Patch{2, 0}, Index{38}, Index{76}}}) {
+    sheet.grid = grid, sheet.query = query;
+    for (SheetRow& row : sheet.rows) row.weights = Tensor<float>(Shape{2, grid.rows, grid.columns});
+    const Image image = draw_attention(sheet);
+    const Index left = 28 + text_width("softmax") + 14, top = image.size.height - 28 - 24 - 152;
+    for (const auto& [y, x] :
+         {std::pair(Index{28}, left), {top, left}, {top, left + 152 + 14}, {top - 152 - 24 - 14, left}}) {
+      const Index first = y + query.row * height, start = x + query.column * width;
+      for (const Index row : {Index{0}, Index{1}, height - 2, height - 1})
+        BOOST_TEST((pixel(image, first + row, start + 10) == white), row);
+      for (const Index column : {Index{0}, Index{1}, width - 2, width - 1})
+        BOOST_TEST((pixel(image, first + 10, start + column) == white), column);
+      for (const Index row : {Index{-1}, height}) BOOST_TEST((pixel(image, first + row, start + 10) == black), row);
+      for (const Index column : {Index{-1}, width})
+        BOOST_TEST((pixel(image, first + 10, start + column) == black), column);
+      BOOST_TEST(!(pixel(image, first + 2, start + 2) == white));
+    }
+  }
+}
+
 // Two tokens before two patches, such as a class and a distillation token: element (query, key) is 10 query + key.
 BOOST_AUTO_TEST_CASE(the_query_may_be_any_token_before_the_patches) {
   Tensor<float> map(Shape{2, 4, 4});
