@@ -265,6 +265,25 @@ BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
   check_refusal(arguments({"--redo"}), {cell("sima", 1), "contains a run that this sweep did not start"});
 }
 
+// A setting that only the present or only the earlier configuration has is a change.
+BOOST_AUTO_TEST_CASE(a_setting_that_is_added_or_removed_is_a_change) {
+  for (const bool added : {true, false}) {
+    const auto write_arm = [&](bool with_norm) {
+      write(std::string("[train]\nepochs = 1\n[arms.sima]\nattention.mechanism = \"sima\"\n") +
+            (with_norm ? "attention.sima.norm = \"l2\"\n" : ""));
+    };
+    write_arm(!added);
+    BOOST_TEST(sweep({"--seeds", "1", "--redo"}).status == 0);
+    const std::string before = read_file(cell("sima", 1) + "/metrics.csv");
+    write_arm(added);
+    check_refusal(arguments({"--seeds", "1"}),
+                  {cell("sima", 1), "--redo",
+                   added ? "was started with attention.sima.norm = (nothing), not \"l2\""
+                         : "was started with attention.sima.norm = \"l2\", not (nothing)"});
+    BOOST_TEST(read_file(cell("sima", 1) + "/metrics.csv") == before);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_cell_whose_run_went_on_otherwise_does_not_count) {
   write_arms(1);
   BOOST_TEST(sweep().status == 0);
