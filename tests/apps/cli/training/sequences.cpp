@@ -245,6 +245,54 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
                 {"levels = 8", "tokens 0 to 15", "16"});
 }
 
+// A pixel has three tokens, R, G and B. Cell (y, x) of the image has the constant value v = 5 (12 y + 3 x + c) in
+// channel c, of which 16 levels show 16 floor(v / 16) + 8.
+BOOST_AUTO_TEST_CASE(completed_images_keep_their_rows_in_all_colours) {
+  const TemporaryDirectory directory;
+  const std::string run = directory / "run", sheet = directory / "sheet.png", file = directory / "a.png",
+                    images = directory / "data";
+  for (int i = 0; i < 6; ++i) {
+    Bytes record{static_cast<std::uint8_t>(i)};
+    const Image image = pattern({3, 32, 32}, 40 * i);
+    record.insert(record.end(), image.pixels.begin(), image.pixels.end());
+    write_file(images + (i == 5 ? "/test_batch.bin" : fmt::format("/data_batch_{}.bin", i + 1)), record);
+  }
+  std::vector<std::string> words{"train", "experiments/density-micro.toml", "--run", run};
+  for (const std::string& set :
+       {"data.path=" + images, std::string("data.source=cifar10"), std::string("data.validation=0"),
+        std::string("data.side=4"), std::string("model.context=48"), std::string("model.dim=8"),
+        std::string("model.depth=1"), std::string("model.hidden=8"), std::string("attention.window=8"),
+        std::string("attention.rank=2"), std::string("train.batch=2"), std::string("train.epochs=1")})
+    words.insert(words.end(), {"--set", set});
+  output_of(words);
+  const auto value = [](Index c, Index y, Index x) { return 5 * (12 * y + 3 * x + c); };
+  Image whole{{3, 32, 32}, {}};
+  for (Index c = 0; c < 3; ++c)
+    for (Index y = 0; y < 32; ++y)
+      for (Index x = 0; x < 32; ++x) whole.pixels.push_back(static_cast<std::uint8_t>(value(c, y / 8, x / 8)));
+  write_image(file, whole);
+  for (const auto& [keep, rows] : {std::pair<std::string, Index>{"0.25", 1}, {"0.6", 2}, {"1", 4}}) {
+    const Finished finished = heed_with({"generate", run, "--complete", file, "--keep", keep, "-o", sheet, "--stats"});
+    BOOST_TEST(finished.status == 0, finished.err);
+    if (rows < 4)
+      check_contains(finished.err,
+                     {fmt::format("prompt: {} tokens, ", rows * 12), fmt::format("written: {}, ", (4 - rows) * 12)});
+    const Image found = load_image(sheet);
+    BOOST_REQUIRE((found.size == ImageSize{3, 12, 4}));
+    for (Index c = 0; c < 3; ++c)
+      for (Index y = 0; y < 4; ++y)
+        for (Index x = 0; x < 4; ++x) {
+          const auto at = [&](Index row) {
+            return Index{found.pixels[static_cast<std::size_t>((c * 12 + row) * 4 + x)]};
+          };
+          const Index shown = value(c, y, x) / 16 * 16 + 8;
+          BOOST_TEST(at(y) == shown);
+          BOOST_TEST(at(4 + y) == (y < rows ? shown : 0));
+          if (y < rows) BOOST_TEST(at(8 + y) == shown);
+        }
+  }
+}
+
 /// Epochs of 2 steps and of 100; the text has room for 472 windows.
 BOOST_FIXTURE_TEST_CASE(an_epoch_of_a_text_has_so_many_windows, SmallText) {
   for (const auto& [windows, steps] : {std::pair("23", "4"), std::pair("800", "200")}) {
