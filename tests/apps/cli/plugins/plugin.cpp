@@ -266,6 +266,36 @@ BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
   check_refusal({"list", "--plugin", hydra.plugin}, {hydra.plugin, "throws an exception during loading"});
 }
 
+// The compiler is a script that copies an object. A plugin that cannot be loaded leaves the output file unchanged.
+BOOST_AUTO_TEST_CASE(only_a_plugin_that_can_be_loaded_is_written) {
+  const Hydra& hydra = Hydra::once();
+  const TemporaryDirectory directory;
+  const std::string script = directory / "compiler", object = directory / "object", output = directory / "mine.so",
+                    whole = read_file(hydra.plugin);
+  write_file(script, fmt::format("#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ncp '{}' \"$2\"\n", object));
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const Variable compiler("CXX", script);
+  const std::vector<std::string> words{"plugin", hydra.header, "-o", output};
+  const auto refused = [&](const std::string& compiled, const std::string& said) {
+    write_file(object, compiled);
+    for (const bool exists : {false, true}) {
+      std::filesystem::remove(output);
+      if (exists) write_file(output, "previous");
+      check_refusal(words, {output + ": ", said});
+      BOOST_TEST(std::filesystem::exists(output) == exists);
+      if (exists) BOOST_TEST(read_file(output) == "previous");
+    }
+  };
+  refused("no object", "cannot be loaded as a plugin");
+  refused(whole.substr(0, 4000), "the file is truncated");
+  {
+    const Variable thrown("HYDRA_MAKE", "1");
+    refused(whole, "mechanism 'hydra' cannot be created");
+  }
+  output_of(words);
+  BOOST_TEST((read_file(output) == whole));
+}
+
 // The compiler's message is printed as one line.
 BOOST_AUTO_TEST_CASE(the_first_error) {
   const TemporaryDirectory directory;
