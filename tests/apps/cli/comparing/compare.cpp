@@ -215,6 +215,10 @@ BOOST_AUTO_TEST_CASE(curves_of_runs_of_different_lengths) {
   const Json curves = Json::parse(with({"--json"})).at("curves");
   BOOST_TEST(curves.at("a").items().at(1).at("validation_accuracy").dump() == "null");
   BOOST_TEST(curves.at("b").items().size() == 2u);
+  // An arm's curve is as long as its longest run, also if that is not the first.
+  const std::string reversed = output_of({"compare", again, a, b, "--csv"});
+  check_contains(reversed, {"\nagain,2,,,0,,,0,2,,1,", "\nagain,3,0.75,,1,1,,1,"});
+  BOOST_TEST(lines_of(reversed).size() == 1u + 3 + 2);
   // The picture is drawn in every output format; arm a has points at epochs 1 and 3 only.
   BOOST_TEST(with({"--csv", "-o", picture}) == csv);
   const std::string svg = read_file(picture), line = svg.substr(svg.find("<path d=\" M"));
