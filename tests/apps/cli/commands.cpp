@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <csignal>
+#include <set>
 #include <sstream>
 
 using namespace heed;
@@ -72,6 +73,28 @@ BOOST_AUTO_TEST_CASE(list_and_gradcheck) {
   BOOST_TEST(output_of({"list", "--style", "mine", "--style", "sima:norm=l2"}) ==
              "#0072b2\tcircle\tnone\n#d55e00\tsquare\tnone\n");
   check_contains(output_of({"gradcheck", "layer_norm", "add"}), {"layer_norm", "gamma", "add"});
+}
+
+// A name selects the cases of an operation with all options, or one case with its options, but no longer names.
+BOOST_AUTO_TEST_CASE(gradcheck_checks_the_named_cases) {
+  using Names = std::set<std::string>;
+  const auto checked = [](const Strings& names) {
+    Strings words{"gradcheck"};
+    words.insert(words.end(), names.begin(), names.end());
+    words.emplace_back("--json");
+    const auto json = nlohmann::json::parse(output_of(words));
+    Names found, counted;
+    for (const auto& row : json.at("gradients")) found.insert(row.at("operation").get<std::string>());
+    for (const auto& row : json.at("costs")) counted.insert(row.at("operation").get<std::string>());
+    BOOST_TEST((found == counted));
+    return found;
+  };
+  const std::string all = "label_cross_entropy", some = "label_cross_entropy, rows left out";
+  BOOST_TEST((checked({all}) == Names{all, some}));
+  BOOST_TEST((checked({some}) == Names{some}));
+  BOOST_TEST((checked({"layer_norm", some}) == Names{"layer_norm", some}));
+  for (const std::string part : {"layer", "layer_norm_", "label_cross_entropy, rows"})
+    check_refusal({"gradcheck", "layer_norm", part}, {fmt::format("unknown operation or mechanism '{}'", part)});
 }
 
 BOOST_AUTO_TEST_CASE(profile_names_operations) {
