@@ -216,6 +216,12 @@ BOOST_AUTO_TEST_CASE(model_compared) {
   const nlohmann::json change = json_of(compared).at("compare").at(0);
   BOOST_TEST(change.at("change") == "slower");
   BOOST_TEST(number(change, "ratio") == number(change, "new") / number(change, "old"));
+  // Rates of another model, mode or batch are not comparable.
+  const std::string copy = workshop / "copy.toml";
+  std::filesystem::copy(file, copy);
+  for (const auto& [model, mode, batch] : {std::tuple(copy, "train", "8"), {file, "infer", "8"}, {file, "train", "4"}})
+    check_refusal({"bench", model, "--mode", mode, "--batch", batch, "--seconds", "0.01", "--json", "--compare", old},
+                  {old, "has none of the current measurements; expected the same model, mode and batch"});
 }
 
 // --batch overrides --set, which overrides the file.
