@@ -204,6 +204,13 @@ BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
   lab(word, number);
   write("gamma.toml", "word = \"matrix product\"\nnumber = 0.035\n");
   BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 0);
+  // A number has one hash however it is written; words may begin with one.
+  for (const char* const same : {"3.456e-2", "0.034560"})
+    BOOST_TEST(output_of({"lab", "hash", directory / "gamma", "number", same, "--digits", "2"}) == number, same);
+  for (const std::string answer : {"3 heads", "2x", "1e3 steps", "infinite", "nano"})
+    BOOST_TEST(output_of({"lab", "hash", directory / "gamma", "word", answer}) ==
+                   "hash = \"" + answer_hash("gamma", "word", answer, 3) + "\"\n",
+               answer);
   // Numbers that are not finite are words.
   lab(word, output_of({"lab", "hash", directory / "gamma", "number", "inf", "--digits", "2"}));
   write("gamma.toml", "word = \"matrix product\"\nnumber = inf\n");
@@ -303,6 +310,37 @@ BOOST_FIXTURE_TEST_CASE(only_changes_are_graded_again, Class) {
   check({"--roster", directory / "roster.csv"}, {"6 of 7 submissions are already", "[1/1] eve beta: 3 of 3 marks"});
 }
 
+// Each change in a file of a Python lab gives the same submission other marks.
+BOOST_FIXTURE_TEST_CASE(a_changed_judge_is_another_lab, Course) {
+  const auto lab = [&](int marks) {
+    write("labs/twice/lab.toml",
+          fmt::format("title = \"Twice\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = {}\n",
+                      marks));
+  };
+  const auto calls = [&](const std::string& result) {
+    write("labs/twice/calls.py", "def run_f(student, given): return " + result + "\n");
+  };
+  const auto judge = [&](int right) {
+    write("labs/twice/judge.py",
+          fmt::format(
+              "def draw_f(random): return [3]\ndef judge_f(given, result):\n    if result != {}: return 'wrong'\n",
+              right));
+  };
+  const auto graded = [&](const char* marks) {
+    check_contains(grade().err, {fmt::format("[1/1] ann twice: {} marks", marks)});
+    check_contains(grade().err, {"1 of 1 submissions are already graded"});
+  };
+  lab(1), calls("student.f(given[0])"), judge(6);
+  hand_in("ann/twice.py", "def f(x): return 2 * x\n");
+  graded("1 of 1");
+  calls("student.f(given[0]) + 1");
+  graded("0 of 1");
+  judge(7);
+  graded("1 of 1");
+  lab(2);
+  graded("2 of 2");
+}
+
 // The file handed out decides which headers a compiled submission may include. This one is refused before it is
 // compiled, with the same marks each time.
 BOOST_FIXTURE_TEST_CASE(a_changed_header_is_another_lab, Course) {
@@ -374,6 +412,14 @@ BOOST_FIXTURE_TEST_CASE(a_worksheet_is_of_one_lab, Class) {
   grade({"--roster", roster});
   BOOST_TEST(text("marks.roster.csv") ==
              "Identifier,Full name,Grade,alpha,beta\nParticipant 1,Ann,,2.5,3\nParticipant 2,Bob,7,0.5,3\n");
+}
+
+// A lab's column has its name, alone or with the number that Canvas adds; columns of other names keep their content.
+BOOST_FIXTURE_TEST_CASE(a_column_is_of_one_lab, Class) {
+  write("roster.csv", "Student,alphabet (9),alpha makeup (12),alpha2,alpha (6),beta-2,My beta\nann,1,2,3,4,5,6\n");
+  grade({"--roster", directory / "roster.csv"});
+  BOOST_TEST(text("marks.roster.csv") ==
+             "Student,alphabet (9),alpha makeup (12),alpha2,alpha (6),beta-2,My beta,beta\nann,1,2,3,2.5,5,6,3\n");
 }
 
 // The judge prints its arguments: they depend on the seed and the point, and are those of heed lab check.
