@@ -71,6 +71,24 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   BOOST_TEST(x.data.recorded.classes.empty());
 }
 
+// A record applies to data of the same name and source only: neither its lists nor its path are used for others.
+BOOST_AUTO_TEST_CASE(the_record_of_other_data_is_not_used) {
+  const TemporaryDirectory directory;
+  DataRecord record = record_of({{"train-images-idx3-ubyte", "0-1"}});
+  record.name = "pixels", record.source = "mnist", record.path = directory.path().string();
+  record.recorded.classes = {"zero", "one"}, record.recorded.validation = {"a"}, record.recorded.test = {"b"};
+  for (const auto& [name, source, same] : {std::tuple("pixels", "mnist", true),
+                                           {"pixels", "fashion-mnist", false},
+                                           {"scenes", "mnist", false},
+                                           {"mnist", "mnist", false}}) {
+    Experiment x;
+    x.data.name = name, x.data.source = source;
+    use_record(x, record);
+    BOOST_TEST((x.data.recorded == (same ? record.recorded : RecordedData{})), name << " of " << source);
+    BOOST_TEST(x.data.path == (same ? record.path : ""), name << " of " << source);
+  }
+}
+
 // A path may end with a slash, or be the prefix of the names of a set's files. Only the data of a whole directory are
 // looked up in a default directory.
 BOOST_AUTO_TEST_CASE(the_paths_of_a_run) {
