@@ -51,6 +51,22 @@ BOOST_AUTO_TEST_CASE(divergence_names_the_first_place) {
   }
 }
 
+// The message names the step of the newest checkpoint: that of an interruption, or one within the epoch.
+BOOST_AUTO_TEST_CASE(divergence_names_the_step_of_the_saved_weights) {
+  const Workshop workshop(48 + 20);
+  Experiment x = one_leap(workshop, 20);
+  const auto says_step_1 = [](const Diverged& error) {
+    const std::string text = error.what();
+    for (const std::string piece : {"step 2 of epoch 1", "last.safetensors has the weights after step 1"})
+      BOOST_TEST(text.find(piece) != std::string::npos, text);
+    return true;
+  };
+  BOOST_TEST((run_until(1, x, workshop / "interrupted") == Outcome::interrupted));
+  BOOST_CHECK_EXCEPTION(run(x, workshop / "interrupted", true), Diverged, says_step_1);
+  x.train.checkpoint_steps = 1;
+  BOOST_CHECK_EXCEPTION(run(x, workshop / "saved"), Diverged, says_step_1);
+}
+
 // All images are black except the first, which overflows: its batch has a non-finite loss.
 BOOST_AUTO_TEST_CASE(a_step_that_is_not_finite_is_skipped_if_asked) {
   const Workshop workshop(64, 16);
