@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(names_and_parameters_are_checked) {
 }
 
 // At probability 1/4, 100 +- 8.7 of n = 400 images are erased; the bounds are six deviations. The changes must be a
-// full rectangle in all channels.
+// full rectangle in all channels, with separate noise for each element.
 BOOST_AUTO_TEST_CASE(erase_fills_one_rectangle) {
   int erased = 0;
   for (std::uint64_t i = 0; i < 400; ++i) {
@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(erase_fills_one_rectangle) {
     std::fill(image.begin(), image.end(), 77.0);
     erase(image.view(), 0.25, RandomStream(i));
     Index count = 0, top = 16, left = 12, bottom = 0, right = 0;
+    std::set<double> noise;
     for (Index at = 0; at < image.size(); ++at)
       if (image[at] != 77.0) {
         const Index y = at / 12 % 16, x = at % 12;
@@ -94,10 +95,12 @@ BOOST_AUTO_TEST_CASE(erase_fills_one_rectangle) {
         top = std::min(top, y), left = std::min(left, x), bottom = std::max(bottom, y + 1),
         right = std::max(right, x + 1);
         BOOST_REQUIRE(std::abs(image[at]) < 8);
+        noise.insert(image[at]);
       }
     if (count == 0) continue;
     ++erased;
     BOOST_REQUIRE(count == 3 * (bottom - top) * (right - left));
+    BOOST_REQUIRE(noise.size() == static_cast<std::size_t>(count));
   }
   BOOST_TEST(erased > 48);
   BOOST_TEST(erased < 152);
