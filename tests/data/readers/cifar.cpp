@@ -88,6 +88,21 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   check_error(open, {third.string(), "not a regular file"});
 }
 
+// The memory limit is that of a split: five batches of a label and 3072 pixels each.
+BOOST_AUTO_TEST_CASE(the_memory_limit_is_that_of_all_batches) {
+  const TemporaryDirectory directory;
+  write_cifar10(directory.path());
+  const auto open = [&](const char* limit) {
+    setenv("HEED_READ_LIMIT", limit, 1);
+    return open_dataset("cifar10", directory.path().string(), Split::train)->size();
+  };
+  BOOST_TEST(open("16000") == 5);
+  check_error([&] { open("15000"); }, {"data_batch_5.bin", "3073 bytes", "HEED_READ_LIMIT"});
+  check_error([&] { open("12000"); }, {"data_batch_4.bin", "3073 bytes", "HEED_READ_LIMIT"});
+  check_error([&] { open("3072"); }, {"data_batch_1.bin", "3073 bytes", "HEED_READ_LIMIT"});
+  unsetenv("HEED_READ_LIMIT");
+}
+
 // Each split has separate files, in the given directory or in the archive's.
 BOOST_AUTO_TEST_CASE(splits_have_their_own_batches) {
   const TemporaryDirectory directory;
