@@ -390,6 +390,14 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_listed_together_and_left_out) {
   const std::string many = refusal_of(data, Part::train);
   BOOST_TEST(many.starts_with("100 lines cannot be read: " + train + ":2: has no tab"), many);
   BOOST_TEST(many.ends_with("; and 80 more; data.skip_bad=true leaves them out"), many);
+  // The first 20 of each file are listed, and all are counted, whichever part is opened: 3 + 25 + 30.
+  for (const auto& [name, bad] : {std::pair("train.tsv", 3u), {"dev.tsv", 25u}, {"test.tsv", 30u}})
+    write_file(directory / name, "0\tx\n" + std::string(bad, '\n'));
+  for (const Part part : {Part::train, Part::validation, Part::test}) {
+    const std::string all_files = refusal_of(data, part);
+    BOOST_TEST(all_files.starts_with("58 lines cannot be read: "), all_files);
+    BOOST_TEST(all_files.ends_with("; and 15 more; data.skip_bad=true leaves them out"), all_files);
+  }
 }
 
 // Byte order marks are not part of the text, and UTF-16 is an error.
