@@ -8,14 +8,18 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns grey images of 6 x 6, each with an edge of one level.
-MemoryDataset with_edges(const Bytes& levels) {
+/// Returns grey images of 6 x 6, each with an edge of one level, then `without` images without a background.
+MemoryDataset with_edges(const Bytes& levels, int without = 0) {
   Bytes pixels;
   for (const std::uint8_t level : levels)
     for (int row = 0; row < 6; ++row)
       for (int column = 0; column < 6; ++column)
         pixels.push_back(row % 5 == 0 || column % 5 == 0 ? level : static_cast<std::uint8_t>(128));
-  return MemoryDataset("edges", {"one"}, {1, 6, 6}, pixels, Bytes(levels.size(), 0));
+  for (int i = 0; i < without; ++i) {
+    const Image image = pattern({1, 6, 6}, i);
+    pixels.insert(pixels.end(), image.pixels.begin(), image.pixels.end());
+  }
+  return MemoryDataset("edges", {"one"}, {1, 6, 6}, pixels, Bytes(pixels.size() / 36, 0));
 }
 
 }  // namespace
@@ -36,6 +40,14 @@ BOOST_AUTO_TEST_CASE(of_an_image) {
 BOOST_AUTO_TEST_CASE(of_a_data_set) {
   BOOST_TEST(common_background(with_edges({0, 5, 10, 0, 200})).value() == 5);
   BOOST_TEST(!common_background(with_edges({0, 5, 200, 0, 200})).has_value());
+}
+
+// Four fifths of all images agree, including those without a background.
+BOOST_AUTO_TEST_CASE(images_without_a_background_disagree) {
+  BOOST_TEST(common_background(with_edges({0, 5, 10, 0}, 1)).value() == 5);
+  BOOST_TEST(!common_background(with_edges({0, 5, 10, 0}, 2)).has_value());
+  BOOST_TEST(!common_background(with_edges({255, 255}, 18)).has_value());
+  BOOST_TEST(!common_background(with_edges({}, 5)).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
