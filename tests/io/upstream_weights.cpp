@@ -296,6 +296,28 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   });
 }
 
+// FILE:PREFIX is divided at the last colon, since paths may have colons.
+BOOST_AUTO_TEST_CASE(a_prefix_follows_the_last_colon) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "a:b");
+  const Tensor<float> one(Shape{1}, {1}), two(Shape{1}, {2});
+  for (const char* name : {"w.safetensors", "a:b/w.safetensors", "a:b/w:x.safetensors"}) {
+    const std::string path = directory / name;
+    Upstream both, single;
+    both.add("student.norm.weight", one.view()), both.add("teacher.norm.weight", two.view());
+    both.write(path);
+    for (const auto& [network, value] : {std::pair("student", 1), {"teacher", 2}}) {
+      const OpenedWeights opened = open_weights(fmt::format("{}:{}", path, network));
+      BOOST_TEST(opened.file.path() == path);
+      BOOST_TEST(opened.prefix == fmt::format("{}.", network));
+      BOOST_TEST(opened.file.read<float>("norm.weight")[0] == value);
+    }
+    single.add("norm.weight", one.view());
+    single.write(path);
+    BOOST_TEST(open_weights(path).prefix == "");
+  }
+}
+
 // The message names a wrapper's common prefix, and the command in it removes the prefix.
 BOOST_AUTO_TEST_CASE(prefixes_of_wrappers_are_named_and_removed) {
   const TemporaryDirectory directory;
