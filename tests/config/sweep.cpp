@@ -110,6 +110,30 @@ BOOST_AUTO_TEST_CASE(files_are_looked_up_beside_the_sweep_and_among_the_installe
   set_installed_places({});
 }
 
+// The files of an installed place are not mixed with those of an earlier place.
+BOOST_AUTO_TEST_CASE(arm_files_are_those_of_the_first_place_that_has_any) {
+  const auto write = [&](const std::string& name, Index dim) {
+    std::filesystem::create_directories((directory / name).parent_path());
+    write_file(directory / name, base() + fmt::format("[model]\ndim = {}\n", dim));
+  };
+  const auto arms = [&] {
+    std::string arms;
+    for (const SweepCell& cell : load("arm_files = \"lab/f-*.toml\"\n"))
+      arms += fmt::format("{} {} ", cell.arm, cell.experiment.model.dim);
+    return arms;
+  };
+  write("lab/f-a.toml", 16), write("lab/f-b.toml", 24);
+  write("one/lab/f-a.toml", 32), write("one/lab/f-c.toml", 40);
+  write("two/lab/f-b.toml", 48), write("two/lab/f-d.toml", 56);
+  set_installed_places({directory / "one", directory / "two"});
+  BOOST_TEST(arms() == "a 16 b 24 ");
+  std::filesystem::remove_all(directory / "lab");
+  BOOST_TEST(arms() == "a 32 c 40 ");
+  std::filesystem::remove_all(directory / "one");
+  BOOST_TEST(arms() == "b 48 d 56 ");
+  set_installed_places({});
+}
+
 // A table for all experiments may apply to some of them only.
 BOOST_AUTO_TEST_CASE(options_of_a_mechanism_that_some_experiment_has) {
   BOOST_TEST(names(files() + "[attention.sima]\nscale = 2\n") == "plain 1, sima 1");
