@@ -340,6 +340,14 @@ BOOST_AUTO_TEST_CASE(values_out_of_range) {
   BOOST_TEST(error("", {"model.heads=0"}) == "--set: [model] heads = 0; expected at least 1 and at most 1000000");
   BOOST_TEST(error("", {"model.dim=1000000000"}) ==
              "--set: [model] dim = 1000000000; expected at least 1 and at most 1000000");
+  // Height and width have the same range.
+  for (const int wrong : {-1, 0, 65536})
+    for (const std::string& image : {fmt::format("[{}, 8]", wrong), fmt::format("[8, {}]", wrong)})
+      BOOST_TEST(error("", {"model.image=" + image}) ==
+                 fmt::format("--set: [model] image = {}; expected at least 1 and at most 65535", wrong));
+  for (const char* patch : {"[0, 4]", "[4, 0]"})
+    BOOST_TEST(error("", {fmt::format("model.patch={}", patch)}) ==
+               "--set: [model] patch = 0; expected at least 1 and at most 1000000");
   BOOST_TEST(error("", {"optim.lr=-1"}) == "--set: [optim] lr = -1; expected at least 0");
   BOOST_TEST(error("", {"optim.lr=nan"}) == "--set: [optim] lr = nan; expected a finite number");
   BOOST_TEST(error("", {"optim.lr=inf"}) == "--set: [optim] lr = inf; expected a finite number");
