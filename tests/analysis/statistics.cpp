@@ -151,6 +151,24 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_decided) {
   BOOST_TEST(!pooled(std::vector{same, same}, difference, 0)->p());
 }
 
+// Rounding errors are relative to the compared values, not to their difference, in either sample.
+BOOST_AUTO_TEST_CASE(rounding_is_no_scatter) {
+  const std::vector<double> large{0.91, 0.92, 0.945}, near{0.9, 0.91, 0.935};  // differences of 0.01, up to rounding
+  const std::vector<double> small{0.01, 0.02, 0.04}, far{0.91, 0.92, 0.94};    // 0.9, up to rounding
+  for (const auto& [a, b] : {std::pair(large, near), {near, large}, {small, far}, {far, small}}) {
+    const Difference found = *paired(a, b);
+    check_close(found.value, a[0] - b[0], 1e-15);
+    BOOST_TEST(found.error == 0);
+    BOOST_TEST(!found.p());
+  }
+  BOOST_TEST(sample_of(std::vector<double>(6, 0.1)).squares == 0);
+  // Smaller scatter than usual is scatter: deviations of 1e-12 / 3, 1e-12 / 3 and -2e-12 / 3.
+  const std::vector<double> apart{0.9, 0.91, 0.935 + 1e-12};
+  check_close(paired(large, apart)->error, 1e-12 / 3, 1e-15);
+  const std::vector<double> values{0.5, 0.5, 0.5 + 1e-12};
+  check_close(std::sqrt(sample_of(values).squares), 1e-12 * std::sqrt(2.0 / 3), 1e-15);
+}
+
 // With 4 degrees of freedom the interval is value -+ 2.776 error.
 BOOST_AUTO_TEST_CASE(verdicts_follow_from_the_whole_interval) {
   const auto verdict = [](double value, double bound) { return exceeds({value, 1, 4}, bound); };
