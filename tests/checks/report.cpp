@@ -80,7 +80,8 @@ BOOST_AUTO_TEST_CASE(wrong_gradients_of_one_kind_are_one) {
       {{},
        {invented("op, a", "x", {0.5, 1, 1.5, 2, 2.5, 3}), larger, invented("op, c", "x", {-1, -2, -3, -4, -5, -6}),
         invented("op, a", "y", right_numbers), invented("op, b", "y", right_numbers),
-        invented("op, a", "z", right_numbers), invented("op, b", "z", {1, 2, 3, 4, 5, 9})},
+        invented("op, a", "z", right_numbers), invented("op, b", "z", {1, 2, 3, 4, 5, 9}),
+        invented("op, a", "w", {1, 2, 3, 4, 5, 8}), invented("op, b", "w", right_numbers)},
        {}});
   BOOST_TEST(text.find("\nop, b: the gradient of x is wrong in 6 of 6 elements\n  looks  like 0.5 times") != text.npos,
              text);
@@ -92,6 +93,7 @@ BOOST_AUTO_TEST_CASE(wrong_gradients_of_one_kind_are_one) {
       text);
   BOOST_TEST(text.find("\nop, b: the gradient of z is wrong in 1 of 6 elements\n") != text.npos, text);
   BOOST_TEST(text.find("  worst  row 1, column 2: got 9, expected 6\n") != text.npos, text);
+  BOOST_TEST(text.find("\nop, a: the gradient of w is wrong in 1 of 6 elements\n") != text.npos, text);
   BOOST_TEST(text.ends_with("\nop: the gradients of y are right\n"), text);
 }
 
