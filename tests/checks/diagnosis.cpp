@@ -182,6 +182,16 @@ BOOST_AUTO_TEST_CASE(one_part_right) {
   check_found(diagnosis_of(late), ErrorKind::negative, "the negative", "for token 0; wrong for tokens 1 to 4");
   const auto channel = [](const Numbers& e, Index i, const Place& at) { return at[3] == 2 ? 2 * e[i] : e[i]; };
   check_found(diagnosis_of(channel), ErrorKind::factor, "2 times", "for channels 0, 1 and 3; wrong for channel 2");
+  // Factors are explained by the size of a whole axis: five tokens, four of them wrong.
+  const auto tokens = [](double c) {
+    return diagnosis_of([=](const Numbers& e, Index i, const Place& at) { return at[2] == 0 ? e[i] : c * e[i]; });
+  };
+  check_found(tokens(0.2), ErrorKind::factor, "0.2 times what it should be; perhaps 1/(5 tokens)",
+              "for token 0; wrong for tokens 1 to 4");
+  BOOST_TEST(tokens(1 / std::sqrt(5.0)).factors == (std::vector<std::string>{"1/sqrt(tokens)"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(tokens(0.5).factors == (std::vector<std::string>{"1/2", "1/(images)", "1/sqrt(channels)"}),
+             boost::test_tools::per_element());
   const auto above = [](const Numbers& e, Index i, const Place& at) { return at[1] > at[0] ? e[i] + 1 : e[i]; };
   BOOST_TEST(diagnosis_of(above, {4, 4}, of_matrix).right == "everywhere except above the diagonal");
   const auto diagonal = [](const Numbers& e, Index i, const Place& at) { return at[1] == at[0] ? e[i] + 1 : e[i]; };
