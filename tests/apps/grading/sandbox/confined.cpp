@@ -9,6 +9,8 @@
 
 #include <fcntl.h>
 
+#include <deque>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -78,6 +80,35 @@ BOOST_AUTO_TEST_CASE(what_is_denied) {
   BOOST_TEST(said("import resource\ntried(lambda: resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1)))") ==
              "PermissionError");
   BOOST_TEST(!std::filesystem::exists("/tmp/heed-was-here"));
+}
+
+// Each flag that writes, creates or empties a file is denied by itself, even for /dev/null, and recorded.
+BOOST_AUTO_TEST_CASE(each_flag_of_writing_is_denied) {
+  const TemporaryDirectory place;
+  const bool recorded = Confined({"/bin/true"}, {.directory = place.path()}).is_recorded();
+  const auto check = [&](const std::string& flag, const std::string& result, const std::set<std::string>& expected) {
+    std::set<std::string> kinds;
+    const std::string program = "tried(lambda: os.close(os.open('/dev/null', os." + flag + ")))";
+    BOOST_TEST(said(program, {.refused = &kinds}) == result, flag);
+    if (recorded) BOOST_TEST((kinds == expected), flag);
+  };
+  check("O_RDONLY", "done", {});
+  for (const char* flag : {"O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND"})
+    check(flag, "PermissionError", {"open for writing"});
+}
+
+// Calls that change files are denied before the files are looked up: these are missing, or the process owns them.
+BOOST_AUTO_TEST_CASE(each_change_of_a_file_is_denied) {
+  BOOST_TEST(said("def error(what, *arguments):\n"
+                  "  try: what(*arguments)\n"
+                  "  except OSError as e: return type(e).__name__\n"
+                  "  return what.__name__\n"
+                  "say({error(os.mkdir, 'a'), error(os.rmdir, 'a'), error(os.unlink, 'a'), error(os.mknod, 'a'),\n"
+                  "     error(os.rename, 'a', 'b'), error(os.link, 'a', 'b'), error(os.symlink, 'a', 'b'),\n"
+                  "     error(os.truncate, 'a', 0), error(os.chmod, '.', 0o700), error(os.fchmod, 0, 0o600),\n"
+                  "     error(os.chown, '.', -1, -1), error(os.lchown, '.', -1, -1), error(os.fchown, 0, -1, -1),\n"
+                  "     error(os.utime, '.'), error(os.setxattr, '.', 'user.a', b''),\n"
+                  "     error(os.removexattr, '.', 'user.a')})") == "{'PermissionError'}");
 }
 
 // Each forbidden call is recorded by kind, and the process cannot prevent this. The calls of Python itself are allowed.
@@ -156,6 +187,16 @@ BOOST_AUTO_TEST_CASE(how_processes_end) {
              "it crashed: Killed");
   BOOST_TEST(said("os.write(3, b'\\xff' * 8)").starts_with("its answer has more than"));
   BOOST_TEST(said("os.write(3, b'\\x08\\0\\0\\0\\0\\0\\0\\0abc')") == "it exited with status 0");
+}
+
+// Only time in which a process could have computed, but did not, is idle. Seven processes share a CPU, so the last one
+// waits for about six times the CPU time that it uses.
+BOOST_AUTO_TEST_CASE(waiting_for_a_cpu_is_not_idleness) {
+  if (!std::filesystem::exists("/proc/self/schedstat")) return;  // the kernel does not report waiting
+  const std::string on_one_cpu = "import time\nos.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n";
+  std::deque<Prisoner> others;
+  for (int i = 0; i < 6; ++i) others.emplace_back(on_one_cpu + "while True: pass");
+  BOOST_TEST(said(on_one_cpu + "while time.process_time() < 0.15: pass\nsay('done')", {.seconds = 0.4}) == "done");
 }
 
 BOOST_AUTO_TEST_CASE(limits, *boost::unit_test::precondition(without_sanitizer)) {
