@@ -9,6 +9,7 @@
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
 #include "heed/config/toml_text.h"
+#include "heed/io/file.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -307,6 +308,8 @@ Loaded load_overridden(const std::string& path, const std::vector<Override>& ove
   loader.drop_unused();
   loader.require_complete(path, recorded);
   loader.fill_in(path, recorded);
+  std::string& data = loader.experiment.data.path;
+  data = with_plain_parents(data);
   return {std::move(loader.experiment), std::move(loader.written)};
 }
 

@@ -8,6 +8,8 @@
 #include "heed/data/images/normalise.h"
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"
+#include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 
 #include <algorithm>
 #include <array>
@@ -73,11 +75,18 @@ std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part
   const std::set<Index> aside = data::recorded_positions(files, recorded, config.recorded, config.path);
   Subsets subsets;
   for (Index i = 0; i < size; ++i) (aside.contains(i) ? subsets.validation : subsets.train).push_back(i);
-  require(!subsets.validation.empty() && !subsets.train.empty(),
-          "{}: {} of {} examples are the run's validation examples; expected some, but not all", config.path,
-          subsets.validation.size(), size);
+  require(!subsets.validation.empty(), "{}: the run's validation files are missing: {}; restore them", config.path,
+          first_names(recorded, 3));
+  require(!subsets.train.empty(), "{}: all {} examples are the run's validation examples; expected others to train on",
+          config.path, size);
   keep_limit(subsets.train, config.limit);
   return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
+}
+
+void warn_of_own_validation(const DataConfig& data, Index size, const std::string& example) {
+  if (data.validation > 0 && data.validation != size && data.validation != DataConfig{}.validation)
+    warn(fmt::format("{}: data.validation={} has no effect: the data have {} of their own", data.path, data.validation,
+                     counted(size, "validation " + example)));
 }
 
 ImageSets::ImageSets(DataConfig data, Index seed, std::string path_key)
@@ -98,6 +107,7 @@ std::vector<Index> ImageSets::images(Part part) {
   if (!own_validation(part))
     return set.has_file_per_image() ? examples_of_files(set.files(), part, data_, seed)
                                     : examples_of(set.size(), part, data_, seed);
+  if (part == Part::validation) warn_of_own_validation(data_, set.size(), "image");
   DataConfig whole = data_;
   whole.validation = 0;
   return examples_of(set.size(), part == Part::validation ? Part::test : part, whole, seed);

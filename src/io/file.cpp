@@ -94,6 +94,13 @@ bool same_file(const std::string& a, const std::string& b) {
   return fs::equivalent(a, b, none) || place(a) == place(b);
 }
 
+std::string with_plain_parents(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code none;
+  const bool changes = fs::exists(path, none) && !same_file(path, fs::path(path).lexically_normal());
+  return changes ? fs::canonical(path).string() : path;
+}
+
 Descriptor::~Descriptor() {
   if (file_ >= 0) ::close(file_);
 }

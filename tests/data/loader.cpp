@@ -126,6 +126,16 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   BOOST_TEST(examples_of_files(files, Part::test, config, 1).size() == 6U);
   config.limit = 0;
   BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4, 5}));
+  check_error(
+      [&] {
+        examples_of_files({"images/a/0.png", "images/a/2.png"}, Part::train, config, 1);
+      },
+      {"images: the run's validation files are missing: a/1.png, b/0.png"});
+  check_error(
+      [&] {
+        examples_of_files({"images/a/1.png", "images/b/0.png"}, Part::train, config, 1);
+      },
+      {"images: all 2 examples are the run's validation examples"});
 }
 
 // An image of the model's size is enlarged and cropped like any other: of a ramp 16 x, twice as wide, the middle

@@ -29,6 +29,10 @@ bool make_directory(const std::string& path);
 /// Returns true if both paths lead to the same file, which need not exist.
 bool same_file(const std::string& a, const std::string& b);
 
+/// Returns a path to the same file that stays right if "x/.." is removed from it: the canonical path if x is a link
+/// elsewhere, otherwise `path`.
+std::string with_plain_parents(const std::string& path);
+
 /// Owner of a file descriptor; -1: none.
 class Descriptor {
  public:

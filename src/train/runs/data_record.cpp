@@ -3,12 +3,15 @@
 #include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/io/checksum.h"
+#include "heed/io/file.h"
 #include "heed/io/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 namespace heed {
 
@@ -141,6 +144,24 @@ std::string data_changes(const DataRecord& before, const DataRecord& now) {
   add_change(text, "renamed", renamed);
   add_change(text, "edited", edited);
   return text;
+}
+
+std::string copied_test_files(const DataRecord& record) {
+  const std::set<std::string> test(record.recorded.test.begin(), record.recorded.test.end());
+  std::map<std::string, std::string> others;  // a training or validation file by its checksum
+  for (const auto& [name, checksum] : record.recorded.files)
+    if (!test.contains(name)) others.emplace(checksum, name);
+  const auto content = [&](const std::string& name) { return read_file((fs::path(record.path) / name).string()); };
+  std::vector<std::string> copies;
+  for (const std::string& name : test) {
+    const auto file = record.recorded.files.find(name);
+    const auto other = file == record.recorded.files.end() ? others.end() : others.find(file->second);
+    if (other != others.end() && content(name) == content(other->second))
+      copies.push_back(fmt::format("{} is {}", name, other->second));
+  }
+  return copies.empty() ? ""
+                        : fmt::format("{} of {} test files are copies of training or validation files: {}",
+                                      copies.size(), test.size(), first_names(copies, 3));
 }
 
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names) {

@@ -170,7 +170,12 @@ class RunFiles {
   /// Prepares the files that describe the run; commit() replaces the existing ones.
   AtomicFiles descriptions(const ModelCost& cost) const {
     AtomicFiles files;
-    if (is_new_) files.write(paths_.data(), data_json(describe_data(x_.data, state_.task.data_facts())));
+    if (is_new_) {
+      const DataRecord record = describe_data(x_.data, state_.task.data_facts());
+      if (const std::string copies = copied_test_files(record); !copies.empty())
+        warn(fmt::format("{}: {}", record.path, copies));
+      files.write(paths_.data(), data_json(record));
+    }
     if (changed_data_) files.write(paths_.data(), data_json(*changed_data_));
     files.write(paths_.environment(), environment_json());
     if (const std::string plugins = plugins_json(x_); !plugins.empty()) files.write(paths_.plugins(), plugins);

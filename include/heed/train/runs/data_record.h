@@ -31,6 +31,10 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths);
 /// Returns the differences between the files of two records, such as "2 added (a, b), 1 edited (c)"; empty if none.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
+/// Reads the test files with the checksum of a training or validation file and returns which have its content, such as
+/// "1 of 9 test files are copies of training or validation files: test/a.png is train/b.png"; empty if none.
+std::string copied_test_files(const DataRecord& record);
+
 /// Returns the differences of the recorded files `names` of the data from those at data.path, such as "1 edited (b)";
 /// empty if none, if no file there has such a name, as in other data, or without a path.
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names);

@@ -2,6 +2,7 @@
 
 #include "heed/base/suggest.h"
 #include "heed/data/loader.h"
+#include "heed/io/file.h"
 
 #include <fmt/ranges.h>
 
@@ -76,18 +77,10 @@ Size model_size(Index side) {
 
 std::string toml_list(const std::vector<double>& values) { return fmt::format("[{:.4f}]", fmt::join(values, ",")); }
 
-/// Returns the absolute path of a directory without "..", which behind a link may lead out of another directory.
-std::string absolute(const std::string& directory) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path given = fs::absolute(directory), plain = given.lexically_normal();
-  return fs::exists(given, error) && !fs::equivalent(given, plain, error) ? fs::canonical(given) : plain;
-}
-
 }  // namespace
 
 OwnImages own_images(const std::string& directory, bool model, bool skip_bad) {
-  const std::string path = absolute(directory);
+  const std::string path = std::filesystem::absolute(with_plain_parents(directory)).lexically_normal();
   constexpr const char* option = "--images";
   DataConfig data;
   data.name = "folder";

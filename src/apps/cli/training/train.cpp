@@ -87,6 +87,18 @@ std::string classes_text(const Experiment& x, const TrainPlan& plan) {
                                     plan.validation_classes.empty() ? "" : " + to validate");
 }
 
+/// Warns about classes without training examples.
+void warn_of_untrained_classes(const Experiment& x, const TrainPlan& plan) {
+  std::vector<std::string> untrained;
+  for (std::size_t c = 0; c < plan.class_names.size(); ++c)
+    if (plan.train_classes[c] == 0) untrained.push_back(plan.class_names[c]);
+  if (untrained.empty()) return;
+  const bool limited = x.data.limit > 0 && x.data.limit == plan.train_examples;
+  warn(fmt::format("{} of {} classes have no training {}s: {}{}", untrained.size(), plan.class_names.size(),
+                   plan.example, quoted_list(untrained),
+                   limited ? fmt::format("; data.limit={} takes the first", x.data.limit) : ""));
+}
+
 /// Returns the number of classes or outputs of the model.
 Index answers_of(const Experiment& x) {
   return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
@@ -122,6 +134,7 @@ class TrainProgress : public TrainObserver {
       std::cout << fmt::format("{} instead of {}: the learning rate now follows the schedule of {}\n",
                                counted(epochs_, "epoch"), plan.epochs_before, counted(epochs_, "epoch"));
     print_init(plan);
+    warn_of_untrained_classes(x_, plan);
     std::cout << std::flush;
     print_warnings();
     energy_.emplace();

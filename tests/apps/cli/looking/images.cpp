@@ -284,6 +284,47 @@ BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) 
   std::filesystem::create_directory_symlink("away/tree", directory / "current");
   check_contains(output_of({"train", "--check", "--images", directory / "away/../current"}),
                  {" --set data.path=" + (directory / "current").string() + " "});
+  output_of({"train", "experiments/images.toml", "--run", run, "--set", "train.epochs=1", "--set", "data.name=folder",
+             "--set", "data.path=" + given, "--set", "data.resize=true", "--set", "data.validation=0", "--set",
+             "model.classes=2", "--set", "train.batch=8"});
+  BOOST_TEST(load_recorded(run + "/config.toml").data.path == away);
+}
+
+// A class without training images, a number of validation images beside a directory of them, and test images that are
+// also training images are warned of.
+BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
+  for (const char* const name : {"dim", "lit"}) {
+    const std::string all = tree + "/" + name, train = tree + "/train/" + name;
+    std::filesystem::create_directories(tree + "/train");
+    std::filesystem::rename(all, train);
+    for (const char* const part : {"val", "test"})
+      for (int i = 0; i < 3; ++i) {
+        const std::string image = fmt::format("/{:02}.png", *part == 'v' ? i : 10 + i), place = tree + "/" + part;
+        std::filesystem::create_directories(place + "/" + name);
+        std::filesystem::rename(train + image, place + "/" + name + image);
+      }
+  }
+  const auto warnings = [&](const std::vector<std::string>& sets) {
+    std::filesystem::remove_all(run);
+    std::vector<std::string> arguments = train({"--set", "train.epochs=1"});
+    for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+    const Finished finished = heed_with(arguments);
+    BOOST_TEST(finished.status == 0, finished.err);
+    return finished.err;
+  };
+  BOOST_TEST(warnings({"data.validation=6"}) == "");
+  BOOST_TEST(warnings({"data.limit=25"}) == "");
+  BOOST_TEST(warnings({"data.validation=4"}) ==
+             "heed: warning: " + tree +
+                 ": data.validation=4 has no effect: the data have 6 validation images of their own\n");
+  BOOST_TEST(warnings({"data.limit=24"}) ==
+             "heed: warning: 1 of 2 classes have no training images: 'lit'; data.limit=24 takes the first\n");
+  std::filesystem::copy_file(tree + "/train/lit/29.png", tree + "/test/dim/99.png");
+  std::filesystem::copy_file(tree + "/val/dim/01.png", tree + "/test/dim/98.png");
+  std::filesystem::copy_file(tree + "/test/dim/10.png", tree + "/test/lit/10 (1).png");
+  BOOST_TEST(warnings({}) == "heed: warning: " + tree +
+                                 ": 2 of 9 test files are copies of training or validation files: test/dim/98.png is "
+                                 "val/dim/01.png, test/dim/99.png is train/lit/29.png\n");
 }
 
 // Mean and deviation weight images of different sizes equally. The side is the median of the square roots of the areas,
