@@ -9,7 +9,6 @@
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"
 #include "heed/base/suggest.h"
-#include "heed/base/warnings.h"
 
 #include <algorithm>
 #include <array>
@@ -83,12 +82,6 @@ std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part
   return part == Part::train ? std::move(subsets.train) : std::move(subsets.validation);
 }
 
-void warn_of_own_validation(const DataConfig& data, Index size, const std::string& example) {
-  if (data.validation > 0 && data.validation != size && data.validation != DataConfig{}.validation)
-    warn(fmt::format("{}: data.validation={} has no effect: the data have {} of their own", data.path, data.validation,
-                     counted(size, "validation " + example)));
-}
-
 ImageSets::ImageSets(DataConfig data, Index seed, std::string path_key)
     : data_(std::move(data)), seed_(seed), path_key_(std::move(path_key)) {}
 
@@ -107,7 +100,6 @@ std::vector<Index> ImageSets::images(Part part) {
   if (!own_validation(part))
     return set.has_file_per_image() ? examples_of_files(set.files(), part, data_, seed)
                                     : examples_of(set.size(), part, data_, seed);
-  if (part == Part::validation) warn_of_own_validation(data_, set.size(), "image");
   DataConfig whole = data_;
   whole.validation = 0;
   return examples_of(set.size(), part == Part::validation ? Part::test : part, whole, seed);

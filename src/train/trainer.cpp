@@ -224,6 +224,7 @@ class Run {
     plan.train_examples = train_->examples();
     plan.validation_examples = validation_ ? validation_->examples() : 0;
     plan.test_examples = test_->examples();
+    plan.own_validation = files_.own_validation();
     plan.train_classes = train_->class_counts();
     plan.test_classes = test_->class_counts();
     if (validation_) plan.validation_classes = validation_->class_counts();

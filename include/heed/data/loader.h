@@ -33,9 +33,6 @@ std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, 
 std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
                                      std::uint64_t seed);
 
-/// Warns if data.validation is not its default, 0 or the `size` of the data's own validation set, which is used instead.
-void warn_of_own_validation(const DataConfig& data, Index size, const std::string& example);
-
 /// Splits of a data set, each opened at its first use, and their division into parts.
 class ImageSets {
  public:

@@ -28,7 +28,8 @@ struct TrainPlan {
   Index parameters = 0;
   std::string example;  ///< noun for an example: "image" or "sequence"
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
-  std::vector<std::string> class_names;                                ///< class names of a classification
+  bool own_validation = false;           ///< of a new run: the validation examples are not training examples set aside
+  std::vector<std::string> class_names;  ///< class names of a classification
   std::vector<Index> train_classes, validation_classes, test_classes;  ///< numbers of examples of each class
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< start: 0, 0 unless resumed

@@ -348,7 +348,6 @@ SequenceExamples open_sequences(const DataConfig& data, Index context, Part part
     fail("{}: {}", error.path1().string(), error.code().message());
   }
   require(set != nullptr, "data.name={} has no labelled sequences", data.name);
-  if (documents && !divides && part == Part::validation) warn_of_own_validation(data, set->size(), "text");
   DataConfig split = data;
   if (!divides) split.validation = 0;
   // A separate validation file is read whole, like a test file.

@@ -109,6 +109,9 @@ class RunFiles {
   /// Returns the weights of --init; empty without it, and in processes other than 0.
   const std::optional<InitialWeights>& initial() const { return initial_; }
 
+  /// Returns true if the validation examples of a new run are a set of their own; false in processes other than 0.
+  bool own_validation() const { return own_validation_; }
+
   /// Returns the planned number of epochs of the resumed run; 0 for a new run.
   Index epochs_before() const { return epochs_before_; }
 
@@ -168,10 +171,12 @@ class RunFiles {
     }
   }
   /// Prepares the files that describe the run; commit() replaces the existing ones.
-  AtomicFiles descriptions(const ModelCost& cost) const {
+  AtomicFiles descriptions(const ModelCost& cost) {
     AtomicFiles files;
     if (is_new_) {
-      const DataRecord record = describe_data(x_.data, state_.task.data_facts());
+      const DataFacts facts = state_.task.data_facts();
+      own_validation_ = !facts.sets_aside;
+      const DataRecord record = describe_data(x_.data, facts);
       if (const std::string copies = copied_test_files(record); !copies.empty())
         warn(fmt::format("{}: {}", record.path, copies));
       files.write(paths_.data(), data_json(record));
@@ -199,6 +204,7 @@ class RunFiles {
   std::optional<InitialWeights> initial_;
   std::optional<DataRecord> changed_data_;  ///< of a run resumed with changed data
   bool is_new_ = false;                     ///< this process created the run
+  bool own_validation_ = false;             ///< of a new run: validation examples are not training examples set aside
   Index epochs_before_ = 0, first_step_ = 0;
   Index recounted_ = 0;
   Index saved_step_ = 0;  ///< step of the last checkpoint

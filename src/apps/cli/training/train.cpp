@@ -87,8 +87,12 @@ std::string classes_text(const Experiment& x, const TrainPlan& plan) {
                                     plan.validation_classes.empty() ? "" : " + to validate");
 }
 
-/// Warns about classes without training examples.
-void warn_of_untrained_classes(const Experiment& x, const TrainPlan& plan) {
+/// Warns about a number of validation examples beside a set of them, and about classes without training examples.
+void warn_of_examples(const Experiment& x, const TrainPlan& plan) {
+  const Index aside = x.data.validation;
+  if (plan.own_validation && aside > 0 && aside != plan.validation_examples && aside != DataConfig{}.validation)
+    warn(fmt::format("data.validation={} has no effect: the data have {} of their own", aside,
+                     counted(plan.validation_examples, "validation " + plan.example)));
   std::vector<std::string> untrained;
   for (std::size_t c = 0; c < plan.class_names.size(); ++c)
     if (plan.train_classes[c] == 0) untrained.push_back(plan.class_names[c]);
@@ -134,7 +138,7 @@ class TrainProgress : public TrainObserver {
       std::cout << fmt::format("{} instead of {}: the learning rate now follows the schedule of {}\n",
                                counted(epochs_, "epoch"), plan.epochs_before, counted(epochs_, "epoch"));
     print_init(plan);
-    warn_of_untrained_classes(x_, plan);
+    warn_of_examples(x_, plan);
     std::cout << std::flush;
     print_warnings();
     energy_.emplace();

@@ -315,8 +315,7 @@ BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
   BOOST_TEST(warnings({"data.validation=6"}) == "");
   BOOST_TEST(warnings({"data.limit=25"}) == "");
   BOOST_TEST(warnings({"data.validation=4"}) ==
-             "heed: warning: " + tree +
-                 ": data.validation=4 has no effect: the data have 6 validation images of their own\n");
+             "heed: warning: data.validation=4 has no effect: the data have 6 validation images of their own\n");
   BOOST_TEST(warnings({"data.limit=24"}) ==
              "heed: warning: 1 of 2 classes have no training images: 'lit'; data.limit=24 takes the first\n");
   std::filesystem::copy_file(tree + "/train/lit/29.png", tree + "/test/dim/99.png");
