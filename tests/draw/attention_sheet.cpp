@@ -458,4 +458,90 @@ BOOST_AUTO_TEST_CASE(colours_of_a_scale) {
   BOOST_TEST(weight_colours(5, false)[1] == "3b528b");
 }
 
+// Small images are enlarged by a whole number to 150 pixels or more; large ones are reduced to 256.
+BOOST_AUTO_TEST_CASE(the_side_of_a_map_follows_from_the_image) {
+  for (const auto& [image, side] :
+       {std::pair(4, 152), {7, 154}, {28, 168}, {100, 200}, {150, 150}, {200, 200}, {256, 256}, {300, 256}}) {
+    AttentionSheet sheet = small_sheet();
+    sheet.image = Image{{1, image, image}, std::vector<std::uint8_t>(static_cast<std::size_t>(image * image))};
+    const Index height = draw_attention(sheet).size.height;
+    BOOST_TEST(draw_attention(sheet).size.width == 28 + text_width("softmax") + 14 + side + 28 + 330 + 28, image);
+    sheet.rows.push_back(sheet.rows[0]);
+    BOOST_TEST(draw_attention(sheet).size.height == height + side + 24 + 14, image);
+  }
+}
+
+// Title, subtitle, a scale of 300 x 24 pixels, its numbers and their meaning, below each other beside the image. The
+// scale has the weights from left to right and the image's brightness from top to bottom.
+BOOST_AUTO_TEST_CASE(the_header_describes_the_scale) {
+  constexpr Colour ink{34, 34, 34}, pale{120, 120, 120};
+  const Index x = 28 + text_width("softmax") + 14 + 152 + 28, height = draw_attention(small_sheet()).size.height;
+  for (const bool negative : {false, true})
+    for (const bool two_lines : {false, true}) {
+      AttentionSheet sheet = small_sheet();
+      if (two_lines) sheet.title += "\nof two blocks";
+      if (negative) sheet.rows[1].weights[3] = -0.5F;
+      const Image image = draw_attention(sheet);
+      // The text is as high as 5 lines and a gap, 134 pixels, or 158; the image has 152.
+      BOOST_TEST(image.size.height == height + (two_lines ? 6 : 0));
+      BOOST_TEST(has_text(image, 28, x, "Attention", ink));
+      if (two_lines) BOOST_TEST(has_text(image, 52, x, "of two blocks", ink));
+      const Index subtitle = two_lines ? 76 : 52, scale = subtitle + 24 + 14, numbers = scale + 24 + 6;
+      BOOST_TEST(has_text(image, subtitle, x, "file.png", pale));
+      const auto colour = negative ? diverging_colour : sequential_colour;
+      for (const auto& [column, share] : {std::pair(0, negative ? -1.0 : 0.0), {299, 1.0}})
+        for (const auto& [row, grey] : {std::pair(0, 0), {23, 255}})
+          BOOST_TEST(
+              (pixel(image, scale + row, x + column) == over_grey(colour(share), static_cast<std::uint8_t>(grey))));
+      BOOST_TEST(has_text(image, numbers, x, negative ? "-max" : "0", ink));
+      if (negative) BOOST_TEST(has_text(image, numbers, x + (300 - text_width("0")) / 2, "0", ink));
+      BOOST_TEST(has_text(image, numbers, x + 300 - text_width("max"), "max", ink));
+      BOOST_TEST(has_text(image, numbers + 24, x,
+                          negative ? "max: below a map, dash: negative" : "max: the number below each map", pale));
+    }
+}
+
+// A map of 2 x 4 weights, each 76 x 38 pixels: the dash takes the middle third of its own element.
+BOOST_AUTO_TEST_CASE(a_dash_is_on_its_weight) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 0)};
+  sheet.rows[1].weights = Tensor<float>(Shape{2, 2, 4}, {1, 1, 1, 1, 1, 1, -3, 1, 1, 1, 1, 1, 1, 1, 1, 1});
+  const Image image = draw_attention(sheet);
+  const Index top = image.size.height - 28 - 24 - 152 + 76, left = 28 + text_width("softmax") + 14 + 2 * 38;
+  const Colour around = over_grey(diverging_colour(-1), 0);
+  for (Index y = 0; y < 76; ++y)
+    for (Index x = 0; x < 38; ++x) {
+      const bool dash = (y == 37 || y == 38) && x >= 12 && x < 24;
+      BOOST_REQUIRE((pixel(image, top + y, left + x) == (dash ? white : around)));
+    }
+}
+
+// A class token, a register and 2 x 3 patches: element (query, key) is 10 query + key, and 100 more in the second head.
+// Keys may be a coarser grid: 2 x 1 of 4 x 2.
+BOOST_AUTO_TEST_CASE(patches_of_a_grid_are_counted_row_by_row) {
+  const auto drawn = [](Index queries, Index keys) {
+    Tensor<float> map(Shape{2, queries, keys});
+    for (Index i = 0; i < map.size(); ++i)
+      map[i] = static_cast<float>(100 * (i / (queries * keys)) + 10 * (i / keys % queries) + i % keys);
+    return map;
+  };
+  const Tensor<float> map = drawn(8, 8), of_coarse = drawn(8, 2);
+  for (Index row = 0; row < 2; ++row)
+    for (Index column = 0; column < 3; ++column) {
+      const Tensor<float> weights = patch_weights(map.view(), {2, 3}, Patch{row, column});
+      BOOST_TEST((weights.shape() == Shape{2, 2, 3}));
+      for (Index i = 0; i < 12; ++i)
+        BOOST_TEST(weights[i] == static_cast<float>(100 * (i / 6) + 10 * (2 + 3 * row + column) + 2 + i % 6));
+    }
+  const Tensor<float> mean = patch_weights(map.view(), {2, 3}, {}, -1);  // of the queries 2 to 7
+  for (Index i = 0; i < 12; ++i) BOOST_TEST(mean[i] == static_cast<float>(100 * (i / 6) + 45 + 2 + i % 6));
+  for (Index row = 0; row < 4; ++row)
+    for (Index column = 0; column < 2; ++column) {
+      const Tensor<float> coarse = patch_weights(of_coarse.view(), {4, 2}, Patch{row, column});
+      BOOST_TEST((coarse.shape() == Shape{2, 2, 1}));
+      for (Index i = 0; i < 4; ++i)
+        BOOST_TEST(coarse[i] == static_cast<float>(100 * (i / 2) + 10 * (2 * row + column) + i % 2));
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

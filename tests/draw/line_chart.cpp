@@ -179,4 +179,32 @@ BOOST_AUTO_TEST_CASE(lines_have_about_ten_markers) {
         count(fmt::format("fill=\"none\" stroke=\"{}\"", line_colours[static_cast<std::size_t>(style.colour)])) == 1);
 }
 
+// A chart with five lines has two rows in its legend, 22 pixels more than one with a single row.
+BOOST_AUTO_TEST_CASE(charts_may_have_different_heights) {
+  LineChart small{"", "", "", false, {{"a", {{0, 0}, {1, 1}}}}, {}}, large = small;
+  for (const char* name : {"b", "c", "d", "e"}) large.lines.push_back({name, large.lines[0].points});
+  const std::string picture = svg(std::vector<LineChart>{small, large, small});
+  BOOST_TEST(has(picture, "viewBox=\"0 0 640 1372\""), picture);
+  for (const char* at : {"translate(0 0)", "translate(0 450)", "translate(0 922)"}) BOOST_TEST(has(picture, at), at);
+}
+
+// A column has room for the longest name, wherever it is: two columns for 29 characters of 8.4 pixels and 60 more, one
+// for 30.
+BOOST_AUTO_TEST_CASE(the_legend_has_room_for_the_longest_name) {
+  const auto picture = [](std::size_t first, std::size_t second) {
+    LineChart chart{"", "", "", false, {}, {}};
+    for (const std::size_t length : {first, second})
+      chart.lines.push_back({std::string(length, length == first ? 'a' : 'b'), {{0, 0}, {1, 1}}});
+    return svg(chart);
+  };
+  for (const auto& [first, second] : {std::pair(1, 29), {29, 1}}) {
+    BOOST_TEST(has(picture(first, second), "height=\"450\""));
+    BOOST_TEST(has(picture(first, second), "<text x=\"364.0\" y=\"437.0\">b"));
+  }
+  for (const auto& [first, second] : {std::pair(1, 30), {30, 1}}) {
+    BOOST_TEST(has(picture(first, second), "height=\"472\""));
+    BOOST_TEST(has(picture(first, second), "<text x=\"54.0\" y=\"459.0\">b"));
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
