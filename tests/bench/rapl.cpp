@@ -80,4 +80,40 @@ BOOST_FIXTURE_TEST_CASE(why_nothing_is_measured, Powercap) {
   BOOST_TEST(lost.report() == "unavailable: " + energy_file + " became unreadable");
 }
 
+// Each package has its own range and last value.
+BOOST_FIXTURE_TEST_CASE(packages_wrap_around_by_themselves, Powercap) {
+  zone("intel-rapl:0", "package-0", "1000000"), zone("intel-rapl:1", "package-1", "5000000");
+  set("intel-rapl:0", 900'000), set("intel-rapl:1", 4'900'000);
+  PackageEnergy energy(root());
+  set("intel-rapl:0", 100'000), set("intel-rapl:1", 4'950'000);  // 0.2 J, beyond the range; 0.05 J
+  energy.update();
+  BOOST_TEST(energy.joules() == 0.25);
+  set("intel-rapl:0", 150'000), set("intel-rapl:1", 50'000);  // 0.05 J; 0.1 J, beyond the range
+  energy.update();
+  BOOST_TEST(energy.joules() == 0.4);
+}
+
+// The second interface is used if it is the only one. A counter of unknown range that decreases has lost its value.
+BOOST_FIXTURE_TEST_CASE(a_counter_without_a_range_only_increases, Powercap) {
+  zone("intel-rapl-mmio:0", "package-0", "");
+  set("intel-rapl-mmio:0", 1'000'000);
+  PackageEnergy energy(root());
+  BOOST_TEST(energy.unavailable() == "");
+  set("intel-rapl-mmio:0", 1'500'000);
+  BOOST_TEST(energy.report() == "0.5 J");
+  set("intel-rapl-mmio:0", 1'400'000);
+  BOOST_TEST(energy.report() == "unavailable: " + root() + "/intel-rapl-mmio:0/energy_uj decreased");
+}
+
+// The energy of one of two packages is not that of the machine.
+BOOST_FIXTURE_TEST_CASE(every_package_is_needed, Powercap) {
+  zone("intel-rapl:0", "package-0"), zone("intel-rapl:1", "package-1");
+  PackageEnergy energy(root());
+  for (const char* package : {"intel-rapl:0", "intel-rapl:1"}) set(package, 100);
+  const std::string second = root() + "/intel-rapl:1/energy_uj";
+  std::filesystem::remove(second);
+  BOOST_TEST(energy.report() == "unavailable: " + second + " became unreadable");
+  BOOST_TEST(PackageEnergy(root()).report() == "unavailable: " + second + " cannot be read: No such file or directory");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

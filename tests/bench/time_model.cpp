@@ -70,6 +70,17 @@ BOOST_AUTO_TEST_CASE(a_pull_leads_to_what_is_usual) {
   BOOST_TEST(nonnegative_fit(fit, {2}, 1)[0] == 3, closely);
 }
 
+// Of 4 and 2 for the same amount, the first matters three times as much: 3/4 (x - 4) + 1/2 (x - 2) = 0 gives 3.2;
+// without weights, 1/4 (x - 4) + 1/2 (x - 2) = 0 gives 8/3.
+BOOST_AUTO_TEST_CASE(measurements_have_weights) {
+  for (const auto& [weight, expected] : {std::pair(3.0, 3.2), {1.0, 8.0 / 3}}) {
+    Fit fit;
+    fit.add({1}, 4, weight);
+    fit.add({1}, 2);
+    BOOST_TEST(nonnegative_fit(fit, {1}, 0)[0] == expected, closely);
+  }
+}
+
 // A batch of 24 is three microbatches of 8; one of two threads processes two of them: two thirds of all work.
 BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
   const TimeModel model = made_up();
@@ -88,6 +99,56 @@ BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
   const Workload alone(x, 8);
   BOOST_TEST(model.predict(alone, false).seconds == 2 * 2 * 8 * products_of(alone.inference, false) / 1e11 / 2,
              closely);
+}
+
+// Each pass has its own coefficients; what is outside the operations is the rest. A batch of 24 is three microbatches
+// of 8, of which one of two threads has 16 images; a batch of 20 has 8, 8 and 4, and one thread 12.
+BOOST_AUTO_TEST_CASE(passes_have_their_own_coefficients) {
+  TimeModel model = made_up();
+  model.backward[""][amount::products] = 3, model.still[""][amount::products] = 5;
+  model.training[step_amount::operations] = 1.5, model.training[step_amount::once] = 0.25;
+  model.inference[step_amount::operations] = 4, model.inference[step_amount::once] = 0.5;
+  const Experiment x = load_experiment("models/vit-micro.toml", {"train.microbatch=8"});
+  for (const auto& [batch, busiest] : {std::pair(24, 16), {20, 12}}) {
+    const Workload work(x, batch);
+    const auto seconds = [&](const std::vector<OperationCost>& operations, bool back, double coefficient) {
+      return coefficient * 2 * products_of(operations, back) / 1e11 * busiest;
+    };
+    const PassTime step = model.predict(work, true), pass = model.predict(work, false);
+    double forward = 0, backward = 0, still = 0;
+    for (const LayerTime& layer : step.layers) forward += layer.forward, backward += layer.backward;
+    for (const LayerTime& layer : pass.layers) still += layer.forward + layer.backward;
+    BOOST_TEST(forward == 1.5 * seconds(work.training, false, 2), closely);
+    BOOST_TEST(backward == 1.5 * seconds(work.training, true, 3), closely);
+    BOOST_TEST(still == 4 * seconds(work.inference, false, 5), closely);
+    BOOST_TEST(step.rest == 0.25, closely);
+    BOOST_TEST(pass.rest == 0.5, closely);
+    BOOST_TEST(step.seconds == forward + backward + 0.25, closely);
+    BOOST_TEST(pass.seconds == still + 0.5, closely);
+  }
+}
+
+// A kind without measurements has the coefficients of its mechanism, or else those of all operations. Two threads share
+// a single microbatch.
+BOOST_AUTO_TEST_CASE(unknown_kinds_are_like_their_mechanism) {
+  TimeModel model = made_up();
+  const Workload work(load_experiment("models/vit-micro.toml", {"attention.mechanism=sima", "train.microbatch=8"}), 8);
+  std::string kind;
+  double own = 0, others = 0;
+  for (const OperationCost& o : work.inference) {
+    (o.operation == "sima" ? own : others) += static_cast<double>(o.cost.forward_contractions.mul);
+    if (o.operation == "sima") kind = work.kind(o);
+  }
+  BOOST_TEST(own > 0);
+  const auto check = [&](double coefficient) {
+    BOOST_TEST(model.predict(work, false).seconds == 2 * 8 * (2 * others + coefficient * own) / 1e11 / 2, closely);
+  };
+  check(2);
+  model.still["attention:sima"] = model.still[""], model.still["attention:sima"][amount::products] = 7;
+  model.still["attention:aft"] = Coefficients(amount::count, 100.0);
+  check(7);
+  model.still[kind] = model.still[""], model.still[kind][amount::products] = 11;
+  check(11);
 }
 
 // Fewer operations run than the papers count: the last block computes its class token only, and norms are fused into
@@ -222,6 +283,19 @@ BOOST_AUTO_TEST_CASE(step_amounts_by_hand) {
       }
 }
 
+// Lanes whose gradients have more than 2^28 elements in all run one after the other in training, so that threads share
+// operations: three lanes of 89,478,486 elements have 2^28 + 2. Lanes in lockstep do not, and inference has no lanes.
+BOOST_AUTO_TEST_CASE(lanes_of_many_weights_run_in_turn) {
+  for (const std::string family : {"vit", "cvt"}) {
+    Workload work(load_experiment("models/" + family + "-micro.toml", {"train.microbatch=8"}), 24);
+    for (const auto& [weights, many] : {std::pair(89'478'485.0, false), {89'478'486.0, true}}) {
+      work.weight_bytes = 4 * weights;
+      BOOST_TEST((step_amounts(uneven(2), work, true, 6)[step_amount::spread] == 3) == (many && family == "vit"));
+      BOOST_TEST(step_amounts(uneven(2), work, false, 6)[step_amount::spread] == 0);
+    }
+  }
+}
+
 // Rates are per thread while all are busy; a resource not measured on all threads has its rate on one thread.
 BOOST_AUTO_TEST_CASE(a_machine_has_rates_per_thread) {
   const auto limit = [](Resource of, int threads, double rate) {
@@ -256,9 +330,10 @@ BOOST_AUTO_TEST_CASE(json_there_and_back) {
   Json bench = Json::object({{"cpu", "a"}, {"threads", 2}, {"limits", Json::list()}});
   for (int i = 0; i <= static_cast<int>(Resource::memory); ++i)
     for (const int threads : {1, 2})
-      bench["limits"].push_back(Json::object({{"name", std::string(name_of(static_cast<Resource>(i))) + ", triad"},
-                                              {"threads", threads},
-                                              {"rate", threads == 1 ? 70.0 : 100.0}}));
+      bench["limits"].push_back(
+          Json::object({{"name", std::string(name_of(static_cast<Resource>(i))) + (threads == 1 ? "" : ", triad")},
+                        {"threads", threads},
+                        {"rate", threads == 1 ? 70.0 : 100.0}}));
   bench["times"] = model.json();
   const TimeModel read(Json::parse(bench.dump()));
   BOOST_TEST(read.machine.threads == 2);
@@ -273,6 +348,14 @@ BOOST_AUTO_TEST_CASE(json_there_and_back) {
   same(read.inference, model.inference);
   BOOST_TEST(read.watts == 50);
   BOOST_TEST(read.no_watts == "");
+  model.no_watts = "no counters";
+  bench["times"] = model.json();
+  BOOST_TEST(TimeModel(Json::parse(bench.dump())).no_watts == "no counters");
+  bench["times"]["training"]["loss"] = -1.0;
+  BOOST_CHECK_EXCEPTION(TimeModel{bench}, Error, [](const Error& error) {
+    return std::string(error.what()) == "loss is -1; expected 0 or more";
+  });
+  bench["times"] = model.json();
   bench["limits"] = Json::list();
   BOOST_CHECK_THROW(TimeModel{bench}, Error);
 }
