@@ -215,4 +215,56 @@ BOOST_AUTO_TEST_CASE(one_number) {
   check_found(one(1.37), ErrorKind::unknown, "");
 }
 
+BOOST_AUTO_TEST_CASE(shifted_by_two) {
+  const auto forth = [](const Numbers& e, Index, const Place& at) {
+    return at[2] < 2 ? 0.0 : element_at(e, at[0], at[1], at[2] - 2, at[3]);
+  };
+  check_found(diagnosis_of(forth), ErrorKind::shifted, "shifted by 2: the values of token i are at token i + 2");
+  const auto back = [](const Numbers& e, Index, const Place& at) {
+    return at[2] > 2 ? 0.0 : element_at(e, at[0], at[1], at[2] + 2, at[3]);
+  };
+  check_found(diagnosis_of(back), ErrorKind::shifted, "shifted by 2: the values of token i are at token i - 2");
+}
+
+BOOST_AUTO_TEST_CASE(two_exchanged_and_a_mean) {
+  const auto exchanged = [](const Numbers& e, Index, const Place& at) {
+    return element_at(e, 1 - at[0], at[1], at[2], at[3]);
+  };
+  check_found(diagnosis_of(exchanged), ErrorKind::permuted, "exchanged: the two images are swapped");
+  const auto mean = [](const Numbers& e, Index, const Place& at) {
+    double sum = 0;
+    for (Index token = 0; token < 5; ++token) sum += element_at(e, at[0], at[1], token, at[3]);
+    return sum / 5;
+  };
+  check_found(diagnosis_of(mean), ErrorKind::summed, "like the mean over all tokens, repeated for each of them");
+}
+
+// Lists are limited to five factors; indices are listed as ranges from three on.
+BOOST_AUTO_TEST_CASE(long_lists_are_short) {
+  const auto scaled = [](const Numbers& e, Index i, const Place& at) {
+    return (2.0 + static_cast<double>(at[0])) * e[i];
+  };
+  check_found(diagnosis_of(scaled, {7, 4}, of_matrix), ErrorKind::factors,
+              "right up to one factor per row: 2, 3, 4, 5, 6, ...");
+  const auto rows = [](const Numbers& e, Index i, const Place& at) {
+    return at[0] < 4 || at[0] == 12 || at[0] == 14 ? -e[i] : e[i];
+  };
+  check_found(diagnosis_of(rows, {16, 3}, of_matrix), ErrorKind::negative, "the negative",
+              "for rows 4 to 11, 13 and 15; wrong for rows 0 to 3, 12 and 14");
+}
+
+// Each image and head has a square matrix.
+BOOST_AUTO_TEST_CASE(sides_of_several_diagonals) {
+  const auto where = [](auto wrong) {
+    return diagnosis_of(
+               [=](const Numbers& e, Index i, const Place& at) { return wrong(at[2], at[3]) ? e[i] + 1 : e[i]; },
+               {2, 3, 5, 5})
+        .right;
+  };
+  BOOST_TEST(where([](Index row, Index column) { return row > column; }) == "everywhere except below the diagonal");
+  BOOST_TEST(where([](Index row, Index column) { return row < column; }) == "everywhere except above the diagonal");
+  BOOST_TEST(where([](Index row, Index column) { return row == column; }) == "everywhere except on the diagonal");
+  BOOST_TEST(where([](Index row, Index column) { return row != column; }) == "");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -27,7 +27,10 @@ enum class Fault {
   unwritten,
   unwritten_out,
   changes_saved,
-  beside
+  beside,
+  beside_map,
+  beside_gradient,
+  past_scratch_in_backward
 };
 
 /// out = 2 v, with v saved, and a fault.
@@ -74,6 +77,7 @@ struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
     const T hidden = fault == Fault::unread_in_map && scratch(0, 0) > T(0) ? T(1) : T(0);
     for (Index i = 0; i < in.shape.queries; ++i)
       for (Index j = 0; j < in.shape.keys; ++j) map[0](i, j) = i == j ? T(2) + hidden : T(0);
+    if (fault == Fault::beside_map) map[0](0, in.shape.keys) = T(0);
   }
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved,
@@ -83,6 +87,8 @@ struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
                         (fault == Fault::unread_saved && saved.rest(0, 0) > T(0));  // false for a NaN
     const Update update = fault == Fault::ignores_update ? Update::assign : gradient.update;
     if (fault == Fault::changes_saved) saved.v(0, 0) = T(1);
+    if (fault == Fault::beside_gradient) gradient.v[0](0, e) = T(0);
+    if (fault == Fault::past_scratch_in_backward) scratch.data[1] = T(0);
     for (Index i = 0; i < N; ++i)
       for (Index c = 0; c < e; ++c)
         if (fault != Fault::unwritten || i + c > 0)
@@ -217,6 +223,10 @@ BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
   BOOST_TEST(faults_of(Fault::unwritten_out) == "[faulty] forward leaves 3 elements of out unwritten\n");
   BOOST_TEST(faults_of(Fault::changes_saved) == "[faulty] backward changes the memory saved by forward\n");
   BOOST_TEST(faults_of(Fault::beside) == "[faulty] forward writes outside the rows of out\n");
+  BOOST_TEST(faults_of(Fault::beside_map) == "[faulty] map writes outside the rows of the map\n");
+  BOOST_TEST(faults_of(Fault::beside_gradient) == "[faulty] backward writes outside the rows of the gradient of v\n");
+  BOOST_TEST(faults_of(Fault::past_scratch_in_backward) ==
+             "[faulty] backward writes outside part 1 of its scratch memory\n");
 }
 
 BOOST_AUTO_TEST_CASE(faults_with_own_tensors_are_told_by_name) {

@@ -135,4 +135,44 @@ BOOST_AUTO_TEST_CASE(faults_come_first_and_costs_are_named) {
       text);
 }
 
+/// Returns a failed row of any shape.
+CheckRow failed(const Shape& shape, const std::vector<std::string>& axes, const std::vector<double>& got,
+                const std::vector<double>& expected) {
+  CheckRow row{.operation = "op", .tensor = "x", .elements = shape.elements(), .axes = axes};
+  row.same = {gradcheck_tolerance, 1e-3};
+  row.all_got = row.all_expected = Tensor<double>(shape);
+  std::copy(got.begin(), got.end(), row.all_got.begin());
+  std::copy(expected.begin(), expected.end(), row.all_expected.begin());
+  for (Index i = 0; i < row.elements; ++i) row.compare(i, row.all_got[i], row.all_expected[i]);
+  row.diagnosis =
+      diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, row.same);
+  return row;
+}
+
+// Elements are listed from the matrix with the worst one only, here the second head's.
+BOOST_AUTO_TEST_CASE(elements_of_the_worst_matrix) {
+  std::vector<double> expected;
+  for (int i = 1; i <= 12; ++i) expected.push_back(i);
+  std::vector<double> got = expected;
+  got[1] = 3, got[8] = 36, got[10] = 12;
+  const std::string text = printed({{}, {failed({2, 2, 3}, {"head", "row", "column"}, got, expected)}, {}}, true);
+  BOOST_TEST(text.find("  worst  head 1, row 0, column 2: got 36, expected 9\n") != text.npos, text);
+  BOOST_TEST(
+      text.ends_with("  place                               got        expected  got - expected  got / expected\n"
+                     "  head 1, row 0, column 2              36               9              27               4\n"
+                     "  head 1, row 1, column 1              12              11               1        1.090909\n"),
+      text);
+}
+
+BOOST_AUTO_TEST_CASE(at_most_twenty_elements_are_listed) {
+  std::vector<double> expected, got;
+  for (int i = 1; i <= 30; ++i) expected.push_back(i), got.push_back(2 * i + 1 / double(i));
+  const std::string text = printed({{}, {failed({5, 6}, {"row", "column"}, got, expected)}, {}}, true);
+  int lines = 0;
+  for (std::size_t at = 0; (at = text.find("\n  row ", at)) != text.npos; ++at) ++lines;
+  BOOST_TEST(lines == 20, text);
+  BOOST_TEST(text.find("\n  row 3, column 1 ") != text.npos, text);
+  BOOST_TEST(text.find("\n  row 3, column 2 ") == text.npos, text);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
