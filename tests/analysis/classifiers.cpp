@@ -141,4 +141,31 @@ BOOST_AUTO_TEST_CASE(ridge_without_a_solution) {
   BOOST_TEST(with(1) == "no error");
 }
 
+// A row's scores do not depend on the others, of which there may be several blocks of 256: the orders of sums in a
+// product of one row and of many differ.
+BOOST_AUTO_TEST_CASE(scores_of_many_rows_are_those_of_each) {
+  constexpr Index width = 5, count = 600, classes = 3;
+  const Features<double> teachers{random_rows(40, width, 3), random_labels(40, classes)};
+  const Tensor<double> test = random_rows(count, width, 4);
+  const Neighbours<double> neighbours(teachers, classes, {7, 0.5});
+  const Tensor<double> near = neighbours.scores(Tensor<double>(test)),
+                       ridge = ridge_scores(teachers, test, classes, {});
+  for (const Index row : {0, 1, 255, 256, 300, 511, 512, 599}) {
+    Tensor<double> one(Shape{1, width});
+    std::copy_n(test.data() + row * width, width, one.data());
+    const Tensor<double> ridge_alone = ridge_scores(teachers, one, classes, {}),
+                         near_alone = neighbours.scores(std::move(one));
+    for (Index k = 0; k < classes; ++k) {
+      BOOST_TEST(std::abs(near[row * classes + k] - near_alone[k]) < 1e-12, row);
+      BOOST_TEST(std::abs(ridge[row * classes + k] - ridge_alone[k]) < 1e-12, row);
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(classes_are_numbered_from_0) {
+  BOOST_TEST(classes_of({}) == 0);
+  BOOST_TEST(classes_of({0}) == 1);
+  BOOST_TEST(classes_of({2, 7, 0}) == 8);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

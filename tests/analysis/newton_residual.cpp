@@ -117,4 +117,14 @@ BOOST_AUTO_TEST_CASE(steps_count_from_where_the_residual_stays_small) {
   BOOST_TEST((NewtonResidual{{0.5, 0.1, inf}, {}}).steps_below(0.3) == -1);
 }
 
+// The eigenvalues of this matrix are 1 and 1 -+ sqrt(2) / 2; its columns' sums are 1.5, 2 and 1.5.
+BOOST_AUTO_TEST_CASE(norms_of_a_matrix_with_uneven_columns) {
+  const std::vector<double> A{1, 0.5, 0, 0.5, 1, 0.5, 0, 0.5, 1};
+  const GramCondition gram = gram_condition(3, A.data());
+  BOOST_TEST(gram.column_sum == 2);
+  BOOST_TEST(std::abs(gram.largest - (1 + std::sqrt(0.5))) < 1e-14);
+  BOOST_TEST(std::abs(gram.smallest - (1 - std::sqrt(0.5))) < 1e-14);
+  BOOST_TEST(std::abs(gram.condition() - (3 + std::sqrt(8))) < 1e-12);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,6 +2,7 @@
 #include "src/apps/web/service.h"
 
 #include "heed/checks/gradcheck.h"
+#include "heed/draw/attention_sheet.h"
 #include "heed/io/file.h"
 #include "heed/io/weights.h"
 #include "heed/train/runs/history.h"
@@ -78,9 +79,31 @@ BOOST_AUTO_TEST_CASE(the_list_of_mechanisms_is_the_engines) {
   const Json all = ask("mechanisms", {}).json;
   const std::span<const MechanismEntry> entries = heed::mechanisms();
   BOOST_REQUIRE(all.at("mechanisms").items().size() == entries.size());
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    BOOST_TEST(all.at("mechanisms").items()[i].at("name").text() == entries[i].name);
-  BOOST_TEST(all.at("colours").items().size() == 64u);
+  for (std::size_t i = 0; i < entries.size(); ++i) BOOST_TEST_CONTEXT(entries[i].name) {
+      const Json& one = all.at("mechanisms").items()[i];
+      BOOST_TEST(one.at("name").text() == entries[i].name);
+      BOOST_TEST(one.at("summary").text() == entries[i].summary);
+      BOOST_TEST(one.at("complexity").text() == entries[i].complexity);
+      const std::vector<OptionInfo> options = entries[i].options();
+      BOOST_REQUIRE(one.at("options").items().size() == options.size());
+      for (std::size_t o = 0; o < options.size(); ++o) {
+        const Json& option = one.at("options").items()[o];
+        BOOST_TEST(option.at("name").text() == options[o].name);
+        BOOST_TEST(option.at("fallback").text() == options[o].fallback);
+        BOOST_TEST(option.at("meaning").text() == options[o].meaning);
+        BOOST_TEST(option.at("choices").dump() == list_of(options[o].choices).dump());
+      }
+      const std::vector<MechanismSetting> settings = entries[i].settings();
+      BOOST_REQUIRE(one.at("settings").items().size() == settings.size());
+      for (std::size_t s = 0; s < settings.size(); ++s) {
+        const Json& setting = one.at("settings").items()[s];
+        BOOST_TEST(setting.at("label").text() == settings[s].label);
+        BOOST_TEST(setting.at("options").entries().size() == settings[s].options.size());
+        for (const auto& [key, value] : settings[s].options) BOOST_TEST(setting.at("options").at(key).text() == value);
+      }
+    }
+  BOOST_TEST(all.at("colours").dump() == list_of(weight_colours(64, false)).dump());
+  BOOST_TEST(all.at("diverging_colours").dump() == list_of(weight_colours(64, true)).dump());
 }
 
 BOOST_AUTO_TEST_CASE(an_image_has_probabilities_and_maps) {
@@ -183,6 +206,8 @@ BOOST_AUTO_TEST_CASE(a_model_is_described) {
     BOOST_TEST(plain.at(key).integer() == one, key);
     BOOST_TEST(other.at(key).integer() == two, key);
   }
+  // Class token, distillation token and three registers.
+  BOOST_TEST(described({"model.distilled=true", "model.registers=3"}).at("prefix").integer() == 5);
   BOOST_TEST(plain.at("class_token").dump() == "true");
   BOOST_TEST(other.at("class_token").dump() == "false");
   BOOST_TEST(plain.at("classes").items()[2].text() == "2");
@@ -361,6 +386,30 @@ BOOST_AUTO_TEST_CASE(gradients_of_every_mechanism_agree_in_its_first_case) {
            const Json& row : reply.json.at("rows").items())
         BOOST_TEST(row.at("relative").number() < gradcheck_tolerance);
     }
+}
+
+// The rows of each case begin with its own inputs, in order: settings of a mechanism have different parameters.
+BOOST_AUTO_TEST_CASE(each_case_is_checked_by_its_number) {
+  for (const char* const name : {"softmax", "aft"}) {
+    const Json cases = ask("cases", {{"mechanism", name}}).json.at("cases");
+    const Index count = std::ssize(cases.items());
+    for (Index number = 0; number < count; ++number) BOOST_TEST_CONTEXT(name << ", case " << number) {
+        const Json rows = ask("check", {{"mechanism", name}, {"case", number}}).json.at("rows");
+        const Json::List& inputs = cases.items()[static_cast<std::size_t>(number)].at("inputs").items();
+        BOOST_REQUIRE(rows.items().size() >= inputs.size());
+        for (std::size_t k = 0; k < inputs.size(); ++k) {
+          Index elements = 1;
+          for (const Json& size : inputs[k].at("shape").items()) elements *= size.integer();
+          BOOST_TEST(rows.items()[k].at("tensor").text() == inputs[k].at("name").text());
+          BOOST_TEST(rows.items()[k].at("elements").integer() == elements);
+          BOOST_TEST(inputs[k].at("axes").items().size() == inputs[k].at("shape").items().size());
+        }
+      }
+    for (const Index number : {Index{-1}, count})
+      BOOST_TEST(error_of([&] {
+                   ask("check", {{"mechanism", name}, {"case", number}});
+                 }) == fmt::format("[check] unknown case {}; there are {} cases", number, count));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(an_element_has_the_slope_that_its_values_have) {

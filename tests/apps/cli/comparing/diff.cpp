@@ -108,6 +108,19 @@ BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
                  {"looks  like 2 times what it should be"});
 }
 
+// A long axis is compared, but its mistake is not described.
+BOOST_AUTO_TEST_CASE(long_axes_are_not_examined) {
+  Values some, twice;
+  for (int i = 0; i < 4097; ++i) some.push_back(std::sin(1 + 3.7 * i)), twice.push_back(2 * some.back());
+  const auto with = [&](Index size) {
+    const auto first = [&](const Values& all) { return Values(all.begin(), all.begin() + size); };
+    return different({write("a", {{"x", {size}, first(some)}}), write("b", {{"x", {size}, first(twice)}})},
+                     {fmt::format("x: {0} of {0} elements differ\n", size), "tolerance 5.0e-01 allows them"});
+  };
+  check_contains(with(4097), {"looks  not examined: more than 262144 elements, or a long axis; dump fewer examples\n"});
+  check_contains(with(100), {"looks  like 2 times what it should be"});
+}
+
 BOOST_AUTO_TEST_CASE(names_and_shapes_that_differ_are_listed) {
   std::vector<NamedValues> many{{"x", {2}, {1, 2}}, {"y", {1, 2}, {1, 2}}};
   for (int i = 0; i < 9; ++i) many.push_back({fmt::format("more.{}", i), {1}, {0}});

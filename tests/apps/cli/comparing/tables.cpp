@@ -296,4 +296,21 @@ BOOST_AUTO_TEST_CASE(several_arms_are_compared_with_one) {
                  {"2 tests at 5 %: 0.1 false alarms are expected", "test_accuracy in points, difference to c\n"});
 }
 
+// Notes count the finished runs of each version unless all are of the program's.
+BOOST_AUTO_TEST_CASE(runs_of_each_version_are_counted) {
+  const auto version = [&](const std::string& cell, const std::string& text) {
+    write_file(RunPaths(out + "/" + cell).environment(), fmt::format(R"({{"version": "{}"}})", text));
+  };
+  for (const char* cell : {"a/seed-1", "b/seed-2"}) version(cell, "0.1.8");
+  version("a/seed-3", "0.0.1");  // diverged
+  version("b/seed-1", HEED_VERSION);
+  std::string text = output_of({"compare", out});
+  check_contains(text, {"2 runs are from heed 0.1.8\n", "2 runs are from heed 0.1.9\n",
+                        fmt::format("1 run is from heed {}\n", HEED_VERSION)});
+  BOOST_TEST(text.find("0.0.1") == std::string::npos, text);
+  for (const char* cell : {"a/seed-1", "a/seed-2", "b/seed-1", "b/seed-2", "b/seed-3"}) version(cell, HEED_VERSION);
+  text = output_of({"compare", out});
+  BOOST_TEST(text.find("from heed") == std::string::npos, text);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -288,6 +288,17 @@ BOOST_AUTO_TEST_CASE(one_of_several_claims) {
   refuse({"--claim", "frist", "--better", "a", "b"}, {"unknown claim 'frist'; did you mean 'first'?"});
 }
 
+// Columns are found by their names, in any order and among others.
+BOOST_AUTO_TEST_CASE(columns_are_in_any_order) {
+  std::string rows = "note,value,state,images,seed,arm,claim\n";
+  for (const int seed : {1, 2, 3})
+    rows += fmt::format("7,{:.2f},{},,{},a,one\n8,{:.2f},finished,,{},b,one\n", 0.89 + 0.01 * seed,
+                        seed == 3 ? "diverged" : "", seed, 0.87 + 0.01 * seed, seed);
+  write(rows);
+  check_part({"--better", "a", "b"}, 0.02, 0.0226696);
+  check_contains(text({"--better", "a", "b"}), {"a, seed 3: diverged, counted as 0.92\n"});
+}
+
 // Names are looked up in linear time, where quadratic time would be minutes; the number of printed names is limited.
 BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon, *boost::unit_test::precondition(without_sanitizer)) {
   std::string rows = "claim,arm,seed,value\n", more = rows;

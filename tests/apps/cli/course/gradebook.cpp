@@ -220,6 +220,54 @@ BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
   BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 1);
 }
 
+// Editors save text as UTF-8 or UTF-16, with or without a byte order mark, or in Latin-1.
+BOOST_FIXTURE_TEST_CASE(answers_in_other_encodings, Course) {
+  const auto right = [&](const std::string& answer, const std::string& file) {
+    write("gamma/lab.toml",
+          "title = \"Hidden\"\nkind = \"answers\"\nminutes = 1\n[[points]]\nname = \"word\"\nquestion = \"?\"\n"
+          "marks = 1\nhash = \"" +
+              answer_hash("gamma", "word", answer, 3) + "\"\n");
+    write("gamma.toml", file);
+    const Finished run = heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"});
+    BOOST_TEST(run.status == 0, run.out);
+  };
+  const std::string answer = "caf\xc3\xa9 \xf0\x9f\x98\x80";  // with a character beyond 16 bits
+  right(answer, "word = \"" + answer + "\"\r\n");
+  right(answer, "\xef\xbb\xbfword = \"" + answer + "\"\n");
+  for (const bool big_endian : {false, true})
+    for (const bool mark : {false, true}) {
+      std::string bytes;
+      for (const char16_t unit : std::u16string(mark ? u"\ufeff" : u"") + u"word = \"caf\u00e9 \U0001f600\"\n") {
+        const char high = static_cast<char>(unit >> 8), low = static_cast<char>(unit & 255);
+        bytes += big_endian ? std::string{high, low} : std::string{low, high};
+      }
+      right(answer, bytes);
+    }
+  right("caf\xc3\xa9", "word = \"caf\xe9\"\n");
+}
+
+// C++ is compared without comments, names, numbers and the text of strings. The forbidden word ends the grading before
+// anything is compiled.
+BOOST_FIXTURE_TEST_CASE(copies_in_cpp, Course) {
+  write("labs/word/lab.toml",
+        "title = \"Word\"\nkind = \"mechanism\"\nminutes = 1\n[mechanism]\nname = \"word\"\n"
+        "reference = \"softmax\"\nforbidden = [\"never\"]\n[[points]]\nname = \"output\"\nmarks = 1\n");
+  write("labs/word/word.h", "// Handed out.\n");
+  hand_in("ann/word.h",
+          "never;\n// Sums.\nvoid f() {\n  for (int i = 0; i < n; ++i) {\n    total = total + w[i];\n"
+          "    print(\"a;b\");\n  }\n  if (total != 3) { best = max(total, best); return; }\n}\n");
+  hand_in("bob/word.h",
+          "never;\nvoid g() {  /* mine; { */\n  for (int k = 7; m > k; ++k) {\n    s += v[k];  // in place;\n"
+          "    print(\"\");\n  }\n  if (s > 4) { top = max(s, top); return; }\n}\n");
+  hand_in("cid/word.h",
+          "never;\nvoid h() {\n  while (a[0] > 0) a[1] = a[0] / 2;\n  x = y * z - q(1, 2, 3);\n  c = d ? e : f;\n"
+          "  do { u = u / v / w; } while (u);\n  return r(a, b, c, d, e);\n}\n");
+  grade();
+  check_contains(text("marks.csv"),
+                 {"\nann,word,0,1,refused,output 0/1,100 % alike: bob\n",
+                  "\nbob,word,0,1,refused,output 0/1,100 % alike: ann\n", "\ncid,word,0,1,refused,output 0/1,\n"});
+}
+
 // Submissions of statements of five tokens each, besides the line handed out. Of 20 statements, b shares 18 with a and
 // 19 with c, which shares 17 with a: 90, 95 and 85 %. Equal submissions are flagged from 40 tokens on.
 BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {

@@ -377,6 +377,33 @@ BOOST_AUTO_TEST_CASE(registers_are_no_class_token) {
   }
 }
 
+// A grid of 2 x 4 patches: queries and keys are counted row by row.
+BOOST_AUTO_TEST_CASE(grids_may_be_wide) {
+  x.train.epochs = 1, x.model.patch = Sides(4, 2);
+  run(x, *this / "a");
+  const Json shown = data_in(page_of({*this / "a"})).at("models").items()[0].at("maps").items()[0];
+  BOOST_TEST(shown.at("maps").at("grid").dump() == "[2,4]");
+  const WorkshopImages images(*this, "t10k");
+  RunModel trained(*this / "a");
+  const std::vector<Tensor<float>> maps = trained.maps(images.pixels.view().part(shown.at("index").integer(), 1));
+  for (std::size_t b = 0; b < 2; ++b) {
+    const Json& block = shown.at("maps").at("blocks").items()[b];
+    BOOST_TEST(block.at("rows").integer() == 2);
+    BOOST_TEST(block.at("columns").integer() == 4);
+    const std::string bytes = bytes_of(block.at("weights").text());
+    BOOST_REQUIRE(bytes.size() == 9U * 2 * 8);
+    for (Index query = 0; query < 9; ++query)
+      for (Index head = 0; head < 2; ++head) {
+        const float* const weights = maps[b].data() + (head * 9 + query) * 9 + 1;  // after the class token's
+        const double largest = static_cast<double>(*std::max_element(weights, weights + 8));
+        const auto at = static_cast<std::size_t>(query * 2 + head);
+        BOOST_TEST(std::abs(block.at("largest").items()[at].number() - largest) < 1e-5 * largest);
+        for (std::size_t key = 0; key < 8; ++key)
+          BOOST_TEST(std::abs(bytes[8 * at + key] - 127 * static_cast<double>(weights[key]) / largest) < 1);
+      }
+  }
+}
+
 // The bytes of a map are the weights that heed maps draws; a single patch allows no selection.
 BOOST_AUTO_TEST_CASE(models_of_other_maps) {
   x.train.epochs = 1;
