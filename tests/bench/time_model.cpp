@@ -70,8 +70,8 @@ BOOST_AUTO_TEST_CASE(a_pull_leads_to_what_is_usual) {
   BOOST_TEST(nonnegative_fit(fit, {2}, 1)[0] == 3, closely);
 }
 
-// Of 4 and 2 for the same amount, the first matters three times as much: 3/4 (x - 4) + 1/2 (x - 2) = 0 gives 3.2;
-// without weights, 1/4 (x - 4) + 1/2 (x - 2) = 0 gives 8/3.
+// Measurements of 4 and 2 for the same amount, the first with three times the weight: 3/4 (x - 4) + 1/2 (x - 2) = 0
+// gives 3.2. With equal weights, 1/4 (x - 4) + 1/2 (x - 2) = 0 gives 8/3.
 BOOST_AUTO_TEST_CASE(measurements_have_weights) {
   for (const auto& [weight, expected] : {std::pair(3.0, 3.2), {1.0, 8.0 / 3}}) {
     Fit fit;
