@@ -1,6 +1,6 @@
 // Adder attention: hand-calculated values and extreme inputs. tests/checks/cases.cpp checks gradients, costs and
 // agreement of number types for every mechanism.
-#include "support/mechanism.h"
+#include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -74,6 +74,34 @@ BOOST_AUTO_TEST_CASE(by_definition) {
             BOOST_TEST(std::abs(got.at("out")[(head * N + i) * e + c] - out[static_cast<std::size_t>(c)]) < 1e-14);
         }
     }
+}
+
+// More than one block of queries. Queries and keys differ by at least 1/16 in each channel, so that the distance has no
+// kink nearby and `sign` is its derivative.
+BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
+  constexpr Index d = 3;
+  const auto eighths = [](Tensor<double> x, double offset) {
+    for (double& value : x) value = std::round(8 * value) / 8 + offset;
+    return x;
+  };
+  for (const auto& [N, M, identity] : {std::tuple(100, 100, true), {100, 110, false}, {110, 100, false}}) {
+    const MapDefinition definition = [identity = identity](const DefinitionHead& x) {
+      const double scale = 1 / std::sqrt(2 * static_cast<double>(d) * (1 - 2 / std::acos(-1.0)));
+      SlowMatrix scores(x.N(), x.M());
+      for (Index i = 0; i < x.N(); ++i)
+        for (Index j = 0; j < x.M(); ++j)
+          for (Index c = 0; c < d; ++c) scores(i, j) -= scale * std::abs(x.q(i, c) - x.k(j, c));
+      SlowMatrix map = slow_softmax(scores);
+      for (Index i = 0; identity && i < x.N(); ++i) map(i, i) += 1;
+      return map;
+    };
+    check_definition("adder", {{"identity", identity ? "true" : "false"}, {"score_grad", "sign"}},
+                     {{"q", eighths(random_tensor({1, 2, N, d}, 1, 2), 0)},
+                      {"k", eighths(random_tensor({1, 2, M, d}, 2, 2), 1.0 / 16)},
+                      {"v", random_tensor({1, 2, M, 2}, 3)},
+                      {"dout", random_tensor({1, 2, N, 2}, 4)}},
+                     definition);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(hardtanh_is_sign_beyond_one_and_the_difference_within) {

@@ -82,6 +82,29 @@ BOOST_AUTO_TEST_CASE(by_definition) {
         }
 }
 
+// More than one block of queries. gelu has no kink, at which differences would not be derivatives.
+BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
+  for (const bool causal : {false, true})
+    for (const auto& [N, M] : {std::pair<Index, Index>{100, 110}, {110, 100}}) {
+      const MapDefinition definition = [causal](const DefinitionHead& x) {
+        SlowMatrix map(x.N(), x.M());
+        for (Index i = 0; i < x.N(); ++i)
+          for (Index j = 0; j < (causal ? std::min(i + 1, x.M()) : x.M()); ++j) {
+            double s = 0;
+            for (Index c = 0; c < x.d(); ++c) s += x.q(i, c) * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
+            map(i, j) = s / 2 * (1 + std::erf(s / std::sqrt(2.0))) / static_cast<double>(x.M());
+          }
+        return map;
+      };
+      check_definition("pointwise", {{"phi", "gelu"}, {"causal", causal ? "true" : "false"}},
+                       {{"q", random_tensor({1, 2, N, 3}, 1, 2)},
+                        {"k", random_tensor({1, 2, M, 3}, 2, 2)},
+                        {"v", random_tensor({1, 2, M, 4}, 3)},
+                        {"dout", random_tensor({1, 2, N, 4}, 4)}},
+                       definition);
+    }
+}
+
 // Keys that no query attends to get a zero gradient.
 BOOST_AUTO_TEST_CASE(causal_with_more_keys_than_queries) {
   const Tensors r = run<double>({{"causal", "true"}}, {1}, {3, 4, 5}, {6, 7, 8});

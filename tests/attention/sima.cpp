@@ -39,11 +39,11 @@ BOOST_AUTO_TEST_CASE(by_hand) {
   }
 }
 
-// Channels of q are divided by their norm over N tokens, those of k over M.
+// Channels of q are divided by their norm over N tokens, those of k over M. 100 queries are two blocks.
 BOOST_AUTO_TEST_CASE(by_definition) {
   for (const std::string norm : {"l1", "l2", "none"})
     for (const char* order : {"auto", "qk_first", "kv_first"})
-      for (const auto& [N, M] : {std::pair(2, 3), {7, 7}, {9, 4}, {1, 6}}) {
+      for (const auto& [N, M] : {std::pair(2, 3), {7, 7}, {9, 4}, {1, 6}, {100, 70}}) {
         const MapDefinition definition = [&](const DefinitionHead& x) {
           const auto length = [&](Index count, const auto& channel) {
             double sum = 0;

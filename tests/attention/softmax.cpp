@@ -1,6 +1,6 @@
 // Softmax attention compared with hand-calculated values and its definition, and for extreme scores.
 // tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
-#include "support/mechanism.h"
+#include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -79,6 +79,27 @@ BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
       const Tensors exact = run_mechanism<double>("softmax", {{"causal", causal}}, x);
       check_same(exact, {{"out", by_definition(x, *causal == 't')}}, 1e-14, what);
       check_same(run_mechanism<float>("softmax", {{"causal", causal}}, x), exact, 2e-6, what);
+    }
+}
+
+// Gradients compared with differences of the definition, for different numbers of queries and keys.
+BOOST_AUTO_TEST_CASE(gradients_over_blocks_of_queries) {
+  for (const bool causal : {false, true})
+    for (const auto& [N, M] : {std::pair<Index, Index>{100, 110}, {110, 100}}) {
+      const MapDefinition definition = [causal](const DefinitionHead& x) {
+        SlowMatrix scores(x.N(), x.M());
+        for (Index i = 0; i < x.N(); ++i)
+          for (Index j = 0; j < x.M(); ++j)
+            for (Index c = 0; c < x.d(); ++c)
+              scores(i, j) += x.q(i, c) * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
+        return slow_softmax(scores, [causal](Index i, Index j) { return !causal || j <= i; });
+      };
+      check_definition("softmax", {{"causal", causal ? "true" : "false"}},
+                       {{"q", random_tensor({1, 2, N, 4}, 1, 2)},
+                        {"k", random_tensor({1, 2, M, 4}, 2, 2)},
+                        {"v", random_tensor({1, 2, M, 3}, 3)},
+                        {"dout", random_tensor({1, 2, N, 3}, 4)}},
+                       definition);
     }
 }
 

@@ -232,6 +232,8 @@ BOOST_AUTO_TEST_CASE(every_option) {
     for (const char* init : {"damped", "plain", "backtrack"})
       add({{"ratio", "2"}, {"normalize", normalize}, {"init", init}, {"ridge", "0.05"}}, 4, 4);
   }
+  for (const char* normalize : {"none", "map"})  // 70 tokens: the kernel matrix is computed in two blocks
+    add({{"kernel", "exact"}, {"normalize", normalize}}, 7, 10);
   add({{"ratio", "2"}, {"iterations", "0"}}, 4, 4);
   add({{"ratio", "2"}, {"iterations", "1"}, {"landmark_act", "true"}, {"sampling", "conv"}}, 4, 4);
   for (const bool cls : {false, true}) {  // the last cell of a sequence may have fewer tokens
