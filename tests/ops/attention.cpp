@@ -48,6 +48,43 @@ void check_heads(const std::string& name, const OptionValues& options, Index sid
   }
 }
 
+/// Returns operands of `images` images, and parameters, for a mechanism on the grid of `shape`.
+Tensors operands_of(const Mechanism& mechanism, const AttentionShape& shape, Index images) {
+  const AttentionLayout layout = mechanism.layout(shape.heads * shape.value_width, shape.heads);
+  Tensors given;
+  const auto add = [&](const char* name, Index heads, Index width) {
+    if (width > 0) given[name] = random_tensor({images, heads, shape.keys, width}, 10 + given.size());
+  };
+  add("q", layout.heads, layout.query_width);
+  add("k", layout.key_heads, layout.key_width);
+  add("v", layout.key_heads, layout.value_width);
+  add("dout", given.contains("q") ? layout.heads : layout.key_heads, layout.value_width);
+  for (const ParameterSpec& spec : mechanism.parameters(layout.among(shape.keys, shape))) {
+    Tensor<double>& own = given[spec.name] = random_tensor(spec.shape, 10 + given.size());
+    if (!spec.trainable) fill_initial(spec.initial, RandomStream(1), own.view());
+  }
+  return given;
+}
+
+bool has_images(const std::string& name) {
+  return name == "q" || name == "k" || name == "v" || name == "dout" || name == "out" || name == "dq" || name == "dk" ||
+         name == "dv" || name == "map";
+}
+
+/// Returns images [first, first + count) of operands or results, and with `others` the tensors without images.
+Tensors images_of(const Tensors& all, Index first, Index count, bool others) {
+  Tensors some;
+  for (const auto& [name, tensor] : all) {
+    if (!has_images(name)) {
+      if (others) some[name] = tensor;
+      continue;
+    }
+    const View<const double> part = tensor.view().part(first, count);
+    std::copy(part.begin(), part.end(), (some[name] = Tensor<double>(part.shape())).begin());
+  }
+  return some;
+}
+
 /// Calls f(mechanism, options, shape) for each variant of each mechanism, with a grid of 6 x 6 tokens.
 template <class F>
 void for_each_variant(Index heads, Index width, const F& f) {
@@ -102,6 +139,37 @@ BOOST_AUTO_TEST_CASE(one_tensor_as_several_operands) {
     const std::vector<double> once = gradient(false), apart = gradient(true);
     for (std::size_t i = 0; i < once.size(); ++i)
       BOOST_TEST(std::abs(once[i] - apart[i]) <= 1e-12 * (1 + std::abs(apart[i])), mechanism.name() << " " << i);
+    ++checked;
+  });
+  BOOST_TEST(checked >= 30);
+}
+
+// The results of nine images, more than are summed separately, are those of the first four and of the other five;
+// gradients of parameters are the sums.
+BOOST_AUTO_TEST_CASE(images_of_a_batch_do_not_depend_on_each_other) {
+  int checked = 0;
+  for_each_variant(2, 4, [&](const Mechanism& mechanism, const OptionValues& options, const AttentionShape& shape) {
+    const AttentionLayout layout = mechanism.layout(8, 2);
+    try {
+      mechanism.check(layout.among(shape.keys, shape));
+    } catch (const Error&) {
+      return;
+    }
+    const auto run = [&](const Tensors& given) {
+      return run_mechanism<double>(mechanism.name(), options, given, grid_of(6));
+    };
+    const Tensors given = operands_of(mechanism, shape, 9), all = run(given);
+    Tensors sums;
+    for (const auto& [first, count] : {std::pair<Index, Index>{0, 4}, {4, 5}}) {
+      const Tensors part = run(images_of(given, first, count, true));
+      check_same(part, images_of(all, first, count, false), 1e-13, mechanism.name());
+      for (const auto& [name, gradient] : part) {
+        if (has_images(name)) continue;
+        Tensor<double>& sum = sums.try_emplace(name, gradient.shape()).first->second;
+        for (Index i = 0; i < sum.size(); ++i) sum[i] += gradient[i];
+      }
+    }
+    check_same(sums, all, 1e-12, std::string(mechanism.name()) + ", sums");
     ++checked;
   });
   BOOST_TEST(checked >= 30);
