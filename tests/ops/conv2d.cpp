@@ -14,6 +14,7 @@ namespace {
 
 struct Sizes {
   Index images, side, channels, outputs, kernel, stride, padding;
+  Index columns = side;  ///< width of a grid that is not square
 };
 
 Tensor<double> drawn(const Shape& shape, const char* name) {
@@ -37,9 +38,9 @@ double deviation(const double* got, const Tensor<double>& expected) {
 }
 
 Deviations deviations(const Sizes& s, bool depthwise, Tape<double>& tape) {
-  const ConvGrid grid{s.side, s.side, s.stride, s.padding};
-  const Index side = grid.out_height(s.kernel), inputs = depthwise ? 1 : s.channels;
-  const Index in_rows = s.side * s.side, out_rows = side * side;
+  const ConvGrid grid{s.side, s.columns, s.stride, s.padding};
+  const Index width = grid.out_width(s.kernel), inputs = depthwise ? 1 : s.channels;
+  const Index in_rows = s.side * s.columns, out_rows = grid.out_height(s.kernel) * width;
   const Tensor<double> x = drawn({s.images, in_rows, s.channels}, "x"), b = drawn({s.outputs}, "b"),
                        w = drawn({s.outputs, inputs, s.kernel, s.kernel}, "w"),
                        dy = drawn({s.images, out_rows, s.outputs}, "dy");
@@ -53,9 +54,9 @@ Deviations deviations(const Sizes& s, bool depthwise, Tape<double>& tape) {
         for (Index c = 0; c < inputs; ++c)
           for (Index i = 0; i < s.kernel; ++i)
             for (Index j = 0; j < s.kernel; ++j) {
-              const Index row = r / side * s.stride + i - s.padding, column = r % side * s.stride + j - s.padding;
-              if (row < 0 || row >= s.side || column < 0 || column >= s.side) continue;
-              const Index at = (n * in_rows + row * s.side + column) * s.channels + (depthwise ? o : c),
+              const Index row = r / width * s.stride + i - s.padding, column = r % width * s.stride + j - s.padding;
+              if (row < 0 || row >= s.side || column < 0 || column >= s.columns) continue;
+              const Index at = (n * in_rows + row * s.columns + column) * s.channels + (depthwise ? o : c),
                           weight = ((o * inputs + c) * s.kernel + i) * s.kernel + j;
               y[to] += w[weight] * x[at];
               dx[at] += w[weight] * dy[to];
@@ -98,12 +99,13 @@ std::vector<float> convolved(const Sizes& s, bool bias, Parameters<float>& param
 
 BOOST_AUTO_TEST_SUITE(ops_conv2d)
 
-// An image of 85 x 85 gives three strips of windows, enough for five threads. Remaining values in the tape's memory
-// must not affect the next pass.
+// An image of 85 x 85 gives three strips of windows, enough for five threads; the last grids are tall and wide.
+// Remaining values in the tape's memory must not affect the next pass.
 BOOST_AUTO_TEST_CASE(plain_loops_agree) {
   constexpr Sizes all[] = {{1, 16, 32, 64, 3, 1, 1}, {3, 16, 32, 64, 3, 1, 1}, {1, 85, 2, 64, 3, 1, 1},
                            {1, 12, 40, 40, 5, 2, 2}, {20, 5, 3, 17, 3, 2, 0},  {2, 7, 1, 1, 7, 1, 3},
-                           {3, 4, 5, 35, 1, 1, 0}};
+                           {3, 4, 5, 35, 1, 1, 0},   {2, 9, 3, 5, 3, 2, 1, 4}, {2, 4, 3, 5, 3, 1, 1, 11},
+                           {2, 3, 6, 2, 3, 2, 0, 10}};
   for (const int threads : {1, 3}) {
     const WithThreads with(threads);
     Tape<double> tape;
@@ -115,7 +117,8 @@ BOOST_AUTO_TEST_CASE(plain_loops_agree) {
         tape.clear();
         const Deviations off = deviations(s, depthwise, tape);
         tape.clear();
-        BOOST_TEST_CONTEXT(s.images << " images, side " << s.side << ", " << (depthwise ? "depthwise" : "dense")) {
+        BOOST_TEST_CONTEXT(s.images << " images, " << s.side << " x " << s.columns << ", "
+                                    << (depthwise ? "depthwise" : "dense")) {
           // Sums of up to 7200 terms in another order.
           constexpr double rounding = 1e-13;
           BOOST_TEST(off.y < rounding);

@@ -1,4 +1,5 @@
-// The division of a linear layer between threads does not change its bits, for any number type.
+// The division of a linear or adder layer between threads does not change its bits, for any number type.
+#include "heed/ops/adder_linear.h"
 #include "heed/ops/linear.h"
 
 #include "support/training.h"
@@ -52,6 +53,28 @@ void check(Products products) {
   }
 }
 
+/// Returns y, dx, dW and db of an adder layer in float, whose rows and weights are then divided between threads.
+std::vector<float> adder_results(const AdderLinearOptions& options) {
+  constexpr Index rows = 1200, in = 40, out = 50;
+  Tensor<float> x(Shape{rows, in}), weight(Shape{out, in}), bias(Shape{out}), dy(Shape{rows, out});
+  std::uint64_t seed = 0;
+  for (Tensor<float>* tensor : {&x, &weight, &bias, &dy}) {
+    ++seed;
+    for (Index i = 0; i < tensor->size(); ++i) (*tensor)[i] = static_cast<float>(RandomStream(seed).normal(i));
+  }
+  Tape<float> tape;
+  std::vector<Var<float>> inputs;
+  for (const Tensor<float>* tensor : {&x, &weight, &bias}) inputs.push_back(tape.input(tensor->view()));
+  const Var<float> y = adder_linear(inputs[0], inputs[1], inputs[2], options);
+  tape.backward(y, std::as_const(dy).view());
+  std::vector<float> all(y.data(), y.data() + y.size());
+  for (const Var<float>& input : inputs) {
+    const View<const float> gradient = tape.gradient(input);
+    all.insert(all.end(), gradient.begin(), gradient.end());
+  }
+  return all;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(ops_linear)
@@ -60,6 +83,19 @@ BOOST_AUTO_TEST_CASE(threads_make_no_difference_to_a_bit) {
   check<float>(Products::exact);
   check<double>(Products::exact);
   if (!kernels::bf16_obstacle()) check<float>(Products::bf16);
+}
+
+BOOST_AUTO_TEST_CASE(threads_make_no_difference_to_an_adder_layer) {
+  using enum DistanceGradient;
+  for (const AdderLinearOptions& options : {AdderLinearOptions{sign, sign}, {hardtanh, hardtanh}, {hardtanh, full}}) {
+    std::vector<float> alone;
+    for (const int count : {1, 2, 3}) {
+      const WithThreads with(count);
+      const std::vector<float> now = adder_results(options);
+      if (count == 1) alone = now;
+      BOOST_TEST((now == alone), count << " threads");
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
