@@ -2,6 +2,7 @@
 // definition.
 #include "heed/config/experiment.h"
 #include "heed/nn/vit.h"
+#include "heed/ops/tokens.h"
 
 #include <boost/test/unit_test.hpp>
 #include <fmt/format.h>
@@ -231,6 +232,44 @@ BOOST_AUTO_TEST_CASE(logits_are_timms) {
     // Sums of about a dozen terms of order 1 to 10.
     for (Index i = 0; i < m.classes; ++i)
       BOOST_TEST(std::abs(logits.data()[i] - expected[static_cast<std::size_t>(i)]) < 1e-11, keys.label);
+  }
+}
+
+// With the tensors of a model for images of twice the side, positions of patches are interpolated from 4 x 4 to 2 x 2;
+// those of the tokens in front of them stay as they are.
+BOOST_AUTO_TEST_CASE(positions_of_larger_images) {
+  const Change changes[] = {[](ModelConfig&) {}, [](ModelConfig& m) { m.registers = 3; },
+                            [](ModelConfig& m) { m.registers = 2, m.embed_prefix = false; },
+                            [](ModelConfig& m) { m.pool = "mean"; }};
+  for (const Change& change : changes) {
+    ModelConfig m = tiny_vit();
+    change(m);
+    ModelConfig larger = m;
+    larger.image = 16;
+    const VisionTransformer model(m, {}), large(larger, {});
+    Parameters<double> given = random_parameters(large), expected(model.parameters());
+    for (ParameterId id = 0; id < expected.list().size(); ++id) {
+      const ParameterSpec& spec = expected.list()[id];
+      const View<double> from = given[given.list().find(spec.name)], to = expected[id];
+      if (spec.name != "pos_embed") {
+        std::copy(from.begin(), from.end(), to.begin());
+        continue;
+      }
+      const Index front = (m.embed_prefix ? m.prefix_tokens() : 0) * m.dim;
+      BOOST_REQUIRE(from.size() == front + 16 * m.dim);
+      Tape<double> tape;
+      const Var<double> grid =
+          interpolate_positions(tape.constant({from.data() + front, Shape{1, 16, m.dim}}), 0, 4, 2);
+      std::copy_n(from.begin(), front, to.begin());
+      std::copy_n(grid.data(), grid.size(), to.begin() + front);
+    }
+    const Tensor<double> images = random_images(m, 1);
+    Tape<double> tape({.parameters = &given});
+    const Var<double> logits = model.logits<double>(tape, {images.view()});
+    const std::vector<double> plain = PlainVit(m, expected).logits(images);
+    for (Index i = 0; i < m.classes; ++i)
+      BOOST_TEST(std::abs(logits.data()[i] - plain[static_cast<std::size_t>(i)]) < 1e-11,
+                 m.registers << " registers, pool = " << m.pool);
   }
 }
 
