@@ -2,6 +2,7 @@
 #include "src/nn/mechanism_choice.h"
 
 #include "support/families.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -73,6 +74,47 @@ BOOST_AUTO_TEST_CASE(models_take_them_in_order) {
       shapes(small_experiment("xcit", {"attention.mechanism=[\"linformer\",\"xca\"]", "attention.length=4"}),
              {"blocks.0.attn.e", "blocks.0.attn.temperature", "blocks.1.attn.e", "blocks.1.attn.temperature"});
   BOOST_TEST((xcit == std::vector<Shape>{{4, 9}, {}, {}, {2, 1, 1}}));
+}
+
+// An option is in the mechanism's own table or, if it is not there, among the options of all mechanisms.
+BOOST_AUTO_TEST_CASE(errors_name_the_place_of_an_option) {
+  AttentionConfig attention;
+  attention.mechanism = {"softmax", "pointwise"};
+  attention.options["alpha"] = {"2", "a.toml:3"};
+  attention.options["phi"] = {"relu7", "a.toml:4"};
+  const std::string error = "[pointwise] alpha is 2; expected 0 to 1";
+  BOOST_TEST(place_of_option(attention, error) == "a.toml:3: ");
+  BOOST_TEST(place_of_option(attention, "[pointwise] phi is 'relu7'; did you mean 'relu'?") == "a.toml:4: ");
+  attention.per_mechanism["softmax"]["alpha"] = {"2", "a.toml:8"};
+  BOOST_TEST(place_of_option(attention, error) == "a.toml:3: ");
+  attention.per_mechanism["pointwise"]["alpha"] = {"2", "a.toml:9"};
+  BOOST_TEST(place_of_option(attention, error) == "a.toml:9: ");
+  BOOST_TEST(place_of_option(attention, "[pointwise] phi is 'relu7'; did you mean 'relu'?") == "a.toml:4: ");
+  for (const char* other : {"[soft] alpha is 2; expected 0 to 1", "[pointwise] alphas is 2", "[model] depth = 0"})
+    BOOST_TEST(place_of_option(attention, other) == "", other);
+}
+
+BOOST_AUTO_TEST_CASE(options_that_no_mechanism_has) {
+  AttentionConfig attention;
+  attention.mechanism = {"soft", "softmax"};
+  attention.options["landmarks"] = listed({"2", "3"});
+  attention.options["causal"] = {"false", "here"};
+  const auto refusal = [&](Index stages) { return error_of([&] { check_options(attention, stages); }); };
+  BOOST_TEST(refusal(2) == "no error");
+  BOOST_TEST(refusal(3) == "here: 'landmarks' has 2 values; expected one, or one for each of the 3 stages");
+  attention.per_mechanism["soft"]["ratio"] = listed({"2", "3", "4"});
+  BOOST_TEST(refusal(2) == "here: 'ratio' has 3 values; expected one, or one for each of the 2 stages");
+  attention.per_mechanism["soft"] = {{"rati", {"2", "b.toml:6"}}};
+  BOOST_TEST(refusal(2) == "b.toml:6: soft has no option 'rati'; did you mean 'ratio'?");
+  attention.per_mechanism.clear();
+  attention.options["landmark"] = {"2", "b.toml:5"};
+  BOOST_TEST(refusal(2) == "b.toml:5: no mechanism of this model has an option 'landmark'; did you mean 'landmarks'?");
+  attention.options.erase("landmark");
+  attention.mechanism = {"soft", "softmacks"};
+  BOOST_TEST(
+      error_of([&] { check_options(attention, 2, 1); }).starts_with("[model] stage 2: unknown mechanism 'softmacks'"));
+  BOOST_TEST(refusal(2).starts_with("[model] stage 1: unknown mechanism 'softmacks'"));
+  BOOST_TEST(refusal(0).starts_with("unknown mechanism 'softmacks'"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
