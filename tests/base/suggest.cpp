@@ -1,4 +1,4 @@
-// Suggestions for misspelt names.
+// Suggestions for misspelt names; lists and counts in messages.
 #include "heed/base/suggest.h"
 
 #include <boost/test/unit_test.hpp>
@@ -15,6 +15,45 @@ BOOST_AUTO_TEST_CASE(nearest_name) {
   BOOST_TEST(nearest("ab", {"cd"}) == "");  // no letter agrees
   BOOST_TEST(nearest("mechanism", {"meal"}) == "");
   BOOST_TEST(nearest("", {"a"}) == "");
+}
+
+// A swap of neighbours is one edit, "ehad" for "bead" two. Three of nine letters may differ, and two of a short word.
+BOOST_AUTO_TEST_CASE(distances_of_names) {
+  BOOST_TEST(nearest("ehad", {"bead", "head"}) == "head");
+  BOOST_TEST(nearest("temperxyz", {"temperate"}) == "temperate");
+  BOOST_TEST(nearest("tempewxyz", {"temperate"}) == "");
+  BOOST_TEST(nearest("abcd", {"abxy"}) == "abxy");
+  BOOST_TEST(nearest("abcd", {"axyz"}) == "");
+  // Initials are one edit; parts of at least three letters, in either direction, two.
+  BOOST_TEST(nearest("ds", {"data-sets"}) == "data-sets");
+  BOOST_TEST(nearest("data_sets", {"ds"}) == "ds");
+  BOOST_TEST(nearest("d", {"data"}) == "");
+  BOOST_TEST(nearest("decay", {"weight_decay"}) == "weight_decay");
+  BOOST_TEST(nearest("weight_decay", {"decay"}) == "decay");
+  BOOST_TEST(nearest("ca", {"weight_decay"}) == "");
+  BOOST_TEST(nearest("decay", {"weight_decay", "decoy"}) == "decoy");
+  BOOST_TEST(nearest(std::string(80, 'c'), {std::string(79, 'c') + "d"}) == std::string(79, 'c') + "d");
+  BOOST_TEST(nearest(std::string(81, 'c'), {std::string(81, 'c')}) == "");
+}
+
+BOOST_AUTO_TEST_CASE(ends_of_messages) {
+  BOOST_TEST(suggestion("softmx", {"sima", "softmax"}) == "; did you mean 'softmax'?");
+  BOOST_TEST(suggestion("q", {"alpha", "beta"}) == "; expected one of alpha, beta");
+  BOOST_TEST(suggestion("q", {}) == "");
+}
+
+BOOST_AUTO_TEST_CASE(lists_and_counts) {
+  BOOST_TEST(quoted_list({}) == "");
+  BOOST_TEST(quoted_list({"a", "b", "c", "d"}) == "'a', 'b', 'c', 'd'");
+  BOOST_TEST(quoted_list({"a", "b", "c", "d", "e", "f"}) == "'a', 'b', 'c', 'd' and 2 more");
+  BOOST_TEST(first_names({"a", "b", "c"}, 3) == "a, b, c");
+  BOOST_TEST(first_names({"a", "b", "c"}, 2) == "a, b, ...");
+  BOOST_TEST(first_names({}, 2) == "");
+  BOOST_TEST(counted(1, "step") == "1 step");
+  for (const auto& [count, text] : {std::pair(0, "0 steps"), {2, "2 steps"}})
+    BOOST_TEST(counted(count, "step") == text);
+  BOOST_TEST(in_quotes(std::string(80, 'x')) == "'" + std::string(80, 'x') + "'");
+  BOOST_TEST(in_quotes(std::string(81, 'x')) == "'" + std::string(80, 'x') + "...'");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
