@@ -375,6 +375,14 @@ Experiment experiment_of(const TrainArguments& a) {
   return load_experiment(file, own.sets);
 }
 
+/// Returns " --plugin FILE" for each plugin that the experiment's mechanisms are from.
+std::string plugin_options(const Experiment& x) {
+  std::set<std::string> plugins;
+  for (const std::string& name : x.attention.mechanism)
+    if (const PluginOrigin* const plugin = plugin_of(name)) plugins.insert(" --plugin " + shell_word(plugin->file));
+  return fmt::format("{}", fmt::join(plugins, ""));
+}
+
 /// Warns about keys that have no effect without --init.
 void warn_of_init_keys(const TrainConfig& train) {
   const auto say = [](const char* key, const auto& value, const auto& usual) {
@@ -390,9 +398,10 @@ void warn_of_init_keys(const TrainConfig& train) {
 /// images.
 void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress, bool derived) {
   std::string text = fmt::format(
-      "\n{}\nto try:\n  optim.lr             a rate other than {:.6g}; {} lr {}/config.toml suggests one\n  "
+      "\n{}\nto try:\n  optim.lr             a rate other than {:.6g}; {} lr {}/config.toml{} suggests one\n  "
       "train.epochs         more than {}; this run had {} steps\n",
-      progress.remark(), x.optim.lr, program_name(), run, x.train.epochs, grouped(progress.last().step));
+      progress.remark(), x.optim.lr, program_name(), run, plugin_options(x), x.train.epochs,
+      grouped(progress.last().step));
   if (!holds_sequences(x.data) && !derived)
     text += fmt::format("  data.mean, data.std  those of these images, pixels from 0 to 1; {:.4g} and {:.4g} here\n",
                         fmt::join(x.data.mean, ","), fmt::join(x.data.std, ","));
@@ -426,10 +435,7 @@ void print_next(const Experiment& x, const std::string& run) {
     lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "attention maps");
     lines.emplace_back(fmt::format("{} report {}", heed, run), "everything on one page");
   }
-  std::set<std::string> plugins;
-  for (const std::string& name : x.attention.mechanism)
-    if (const PluginOrigin* const plugin = plugin_of(name)) plugins.insert(" --plugin " + shell_word(plugin->file));
-  for (auto& [command, meaning] : lines) command += fmt::format("{}", fmt::join(plugins, ""));
+  for (auto& [command, meaning] : lines) command += plugin_options(x);
   lines.emplace_back(fmt::format("{} {}", shell_word(plot), run), "training curves");
   std::size_t width = 0;
   for (const auto& [command, meaning] : lines) width = std::max(width, std::strlen(meaning));
@@ -494,8 +500,9 @@ int train_command(const TrainArguments& a) {
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());
   // The run has recorded its configuration, including overrides.
-  const std::string resume = fmt::format("{} train --run {} --resume{}", program_name(), shell_word(a.run),
-                                         a.threads > 0 ? fmt::format(" --threads {}", a.threads) : "");
+  const std::string resume =
+      fmt::format("{} train --run {} --resume{}{}", program_name(), shell_word(a.run),
+                  a.threads > 0 ? fmt::format(" --threads {}", a.threads) : "", plugin_options(experiment));
   switch (outcome) {
     case Outcome::finished:
       progress.summary();

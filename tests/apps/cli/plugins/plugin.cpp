@@ -2,6 +2,7 @@
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/images.h"
+#include "support/lines.h"
 
 #include "heed/attention/plugin.h"
 #include "heed/io/json.h"
@@ -170,7 +171,10 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   const std::string file = write_experiment(workshop, x), run = workshop / "run", image = workshop / "a.png";
   write_image(image, pattern({1, 8, 8}, 3));
   check_refusal({"train", file, "--run", run}, {"unknown mechanism 'hydra'"});
-  output_of({"train", file, "--run", run, "--set", "train.max_steps=2", "--plugin", hydra.plugin});
+  const std::string plugin = " --plugin " + hydra.plugin;
+  check_contains(output_of({"train", file, "--run", run, "--set", "train.max_steps=2", "--threads", "1", "--plugin",
+                            hydra.plugin}),
+                 {" train --run " + run + " --resume --threads 1" + plugin + " --set train.max_steps=0\n"});
   BOOST_TEST(Json::parse(read_file(run + "/plugins.json")).at("hydra").at("file").text() == hydra.plugin);
   // The run has a copy, used if the plugin itself is missing.
   const std::string copy = run + "/plugin-hydra.so";
@@ -196,6 +200,25 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   std::filesystem::remove(run + "/plugins.json");
   const Variable plugins("HEED_PLUGINS", hydra.plugin);
   check_changed(run, {{"eval", run}}, "it was built in and is now from the plugin " + hydra.plugin);
+}
+
+// Each of heed's commands to paste after a run names the plugin. Test images that are all equal get one answer, so the
+// accuracy is that of guessing, and the remedies name a command, too.
+BOOST_AUTO_TEST_CASE(next_commands_name_the_plugin) {
+  const Hydra& hydra = Hydra::once();
+  const Workshop workshop;
+  const std::string file = workshop.data() + "/t10k-images-idx3-ubyte";
+  std::string images = read_file(file);
+  std::fill(images.begin() + 16, images.end(), 'x');
+  write_file(file, images);
+  Experiment x = workshop.experiment();
+  x.attention.mechanism = {"hydra"}, x.train.epochs = 1;
+  const std::string run = workshop / "run", plugin = " --plugin " + hydra.plugin;
+  const std::string printed =
+      output_of({"train", write_experiment(workshop, x), "--run", run, "--plugin", hydra.plugin});
+  check_contains(printed, {" eval " + run + plugin + "\n", " predict " + run + " IMAGE..." + plugin + "\n",
+                           " maps " + run + " IMAGE" + plugin + "\n", " report " + run + plugin + "\n"});
+  check_contains(in_one_line(printed), {" lr " + run + "/config.toml" + plugin + " suggests one"});
 }
 
 // A mechanism that was a plugin when the run started is built in now.
