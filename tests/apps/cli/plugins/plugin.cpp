@@ -289,6 +289,26 @@ BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
   check_refusal({"list", "--plugin", hydra.plugin}, {hydra.plugin, "throws an exception during loading"});
 }
 
+// The compiler is a script that prints warnings and copies an object. Each warning about the header is printed once, as
+// for several instances of a template; those about other files are not.
+BOOST_AUTO_TEST_CASE(warnings_are_those_about_the_header) {
+  const Hydra& hydra = Hydra::once();
+  const TemporaryDirectory directory;
+  const std::string script = directory / "compiler", output = directory / "mine.so", header = hydra.header;
+  write_file(directory / "says", header + ":7:12: warning: unused variable 'a'\n" +
+                                     "/usr/include/c++/12/vector:9:1: warning: other\n" + header +
+                                     ": In function 'f':\n" + header + ":7:12: warning: unused variable 'a'\n" +
+                                     header + ":9:3: warning: unused variable 'b'\n");
+  write_file(script, fmt::format("#!/bin/sh\ncat '{}' >&2\nwhile [ \"$1\" != -o ]; do shift; done\ncp '{}' \"$2\"\n",
+                                 (directory / "says").string(), hydra.plugin));
+  std::filesystem::permissions(script, std::filesystem::perms::owner_all);
+  const Variable compiler("CXX", script);
+  const std::string printed = output_of({"plugin", header, "-o", output});
+  BOOST_TEST(printed.starts_with("warning: " + header + ":7: unused variable 'a'\nwarning: " + header +
+                                 ":9: unused variable 'b'\n" + output + ": compiled in "),
+             printed);
+}
+
 // The compiler is a script that copies an object. A plugin that cannot be loaded leaves the output file unchanged.
 BOOST_AUTO_TEST_CASE(only_a_plugin_that_can_be_loaded_is_written) {
   const Hydra& hydra = Hydra::once();
