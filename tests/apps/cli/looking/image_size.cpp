@@ -6,6 +6,8 @@
 
 #include "support/images.h"
 
+#include <fmt/format.h>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -27,11 +29,11 @@ struct TrainedAt8 : Workshop {
     output_of(arguments);
   }
 
-  /// Creates a run directory that claims training at 16, with the same weights except `positions`.
-  std::string at_16(const Tensor<float>& positions) const {
+  /// Creates a run directory that claims training at `image`, with the same weights except `positions`.
+  std::string at(Sides image, const Tensor<float>& positions) const {
     Experiment x = load_experiment(directory + "/config.toml");
-    x.model.image = 16;
-    const std::string other = *this / "at_16";
+    x.model.image = image;
+    const std::string other = *this / "other";
     std::filesystem::remove_all(other);
     std::filesystem::create_directory(other);
     heed::write_file(other + "/config.toml", to_toml(x));
@@ -46,25 +48,27 @@ struct TrainedAt8 : Workshop {
     return other;
   }
 
-  /// Returns pos_embed of the run on a grid of 4 x 4: [1, skip + 4, D] to [1, skip + 16, D].
-  Tensor<float> positions_at_16(Index skip) const {
+  /// Returns pos_embed of the run on the grid of an image: [1, skip + 4, D] to [1, skip + patches, D].
+  Tensor<float> positions_at(Sides image, Index skip) const {
     const Tensor<float> from = SafetensorsFile(directory + "/best.safetensors").read<float>("pos_embed");
-    const Index width = from.shape()[2];
-    Tensor<float> to(Shape{1, skip + 16, width});
+    const Index width = from.shape()[2], rows = image.height / 4, columns = image.width / 4;
+    Tensor<float> to(Shape{1, skip + rows * columns, width});
     std::copy_n(from.data(), skip * width, to.data());
-    kernels::bicubic({2, 2}, Matrix(from.data() + skip * width, 4, width), {4, 4},
-                     Matrix(to.data() + skip * width, 16, width));
+    kernels::bicubic({2, 2}, Matrix(from.data() + skip * width, 4, width), {rows, columns},
+                     Matrix(to.data() + skip * width, rows * columns, width));
     return to;
   }
 
-  /// Checks that evaluation at 16 equals that of a model whose tensors have this size.
-  void check_at_16(const Tensor<float>& positions) const {
-    const std::string expected = output_of({"eval", at_16(positions), "--set", "data.resize=true"});
+  /// Checks that evaluation at `image` equals that of a model whose tensors have this size.
+  void check_at(Sides image, const Tensor<float>& positions) const {
+    const std::string expected = output_of({"eval", at(image, positions), "--set", "data.resize=true"});
     check_contains(expected, {"30 images", "top-1 accuracy"});
-    BOOST_TEST(output_of({"eval", directory, "--set", "model.image=16"}) == expected);
+    const std::string size = fmt::format("model.image=[{},{}]", image.height, image.width);
+    BOOST_TEST(output_of({"eval", directory, "--set", size}) == expected);
     // Other positions would change the result.
     if (positions.size() > 0)
-      BOOST_TEST(output_of({"eval", at_16(Tensor<float>(positions.shape())), "--set", "data.resize=true"}) != expected);
+      BOOST_TEST(output_of({"eval", at(image, Tensor<float>(positions.shape())), "--set", "data.resize=true"}) !=
+                 expected);
   }
 
   void refuse(const std::string& image, const Strings& pieces) const {
@@ -78,17 +82,17 @@ BOOST_FIXTURE_TEST_SUITE(cli_image_size, TrainedAt8)
 
 BOOST_AUTO_TEST_CASE(position_embeddings_are_interpolated) {
   train({});
-  check_at_16(positions_at_16(1));
+  for (const Sides image : {Sides(16), Sides(8, 16), Sides(16, 8)}) check_at(image, positions_at(image, 1));
   BOOST_TEST(output_of({"eval", directory, "--set", "model.image=8"}) == output_of({"eval", directory}));
   train({"model.pool=mean", "attention.mechanism=sima"});
-  check_at_16(positions_at_16(0));
+  check_at(16, positions_at(16, 0));
 }
 
 BOOST_AUTO_TEST_CASE(models_without_a_position_embedding_take_any_size) {
   train({"model.pool=mean", "model.pos_embed=false", "attention.mechanism=aft", "attention.variant=conv"});
-  check_at_16({});
+  check_at(16, {});
   train({"model.pos_embed=false", "attention.mechanism=soft", "attention.ratio=2"});
-  check_at_16({});
+  check_at(16, {});
 }
 
 BOOST_AUTO_TEST_CASE(predict_and_maps_take_another_size_too) {
@@ -116,7 +120,7 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
   refuse("18", {"[model] patch = 4 does not divide image = 18"});
   refuse("12", {"[soft] ratio is 2; it must divide both sides of the image grid, 3 x 3"});
   // Weights of another image size are an error unless that size is requested.
-  const std::string other = at_16(positions_at_16(1));
+  const std::string other = at(16, positions_at(16, 1));
   check_refusal({"eval", directory, "--weights", other + "/best.safetensors"},
                 {"tensor 'pos_embed' has shape [1, 17, 16]; the model expects [1, 5, 16]"});
   output_of({"eval", directory, "--weights", other + "/best.safetensors", "--set", "model.image=16"});
