@@ -64,6 +64,9 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   open_dataset("mnist", workshop.data(), Split::test)->read(7, expected);
   BOOST_TEST(load_image(seven).pixels == expected.pixels, boost::test_tools::per_element());
   BOOST_TEST((read_file(seven) == read_file(again)));
+  // A value may be a text of TOML.
+  BOOST_TEST(output_of({"image", "--index", "7", "-o", again, "--set", "data.path=\"" + workshop.data() + "\""}) ==
+             again + ": mnist test 7, 8 x 8 pixels, label 7\n");
   check_contains(output_of({"image", "--path", workshop.data(), "--part", "train", "--index", "131", "-o", again}),
                  {"mnist train 131", "label 1"});
   const auto refused = [&](const std::string& index, const std::string& piece) {
@@ -378,6 +381,72 @@ BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
                                          "train.batch={} --set 'data.mean=[{}]' --set 'data.std=[{}]'\n",
                                          c.channels, c.image, c.patch, c.batch, mean, deviation)});
   }
+}
+
+// Twenty classes are listed with their numbers of images.
+BOOST_AUTO_TEST_CASE(many_classes_are_counted) {
+  const TemporaryDirectory directory;
+  const std::string tree = directory / "tree";
+  for (int c = 0; c < 22; ++c)
+    for (int i = 0; i < 5; ++i) write_image(tree + fmt::format("/{:02}/{}.png", c, i), pattern({1, 8, 8}, 11 * c + i));
+  const std::string text = in_one_line(output_of({"train", "--images", tree, "--check", "--set", "data.validation=0"}));
+  check_contains(text, {"classes '00' 4+1, '01' 4+1, ", "'19' 4+1 and 2 more classes (images to train on + to test)"});
+  BOOST_TEST(text.find("'20' 4+1") == std::string::npos);
+}
+
+// At most a thousand images are measured, evenly spaced: in each class, the number of measured images deviates from its
+// share by less than one. Images of a single colour have a deviation of at least 0.01.
+BOOST_AUTO_TEST_CASE(statistics_of_very_many_and_of_equal_images) {
+  const TemporaryDirectory directory;
+  const std::string many = directory / "many", equal = directory / "equal";
+  const auto level = [](int grey) {
+    return square(8, static_cast<std::uint8_t>(grey), static_cast<std::uint8_t>(grey));
+  };
+  for (const auto& [name, grey, count] : {std::tuple("dark", 10, 501), {"light", 210, 1501}}) {
+    for (int i = 0; i < count; ++i) write_image(many + fmt::format("/train/{}/{:04}.png", name, i), level(grey));
+    write_image(many + fmt::format("/test/{}/0.png", name), level(grey + 1));
+    for (int i = 0; i < 5; ++i) write_image(equal + fmt::format("/{}/{}.png", name, i), level(100));
+  }
+  const auto measured = [](const std::string& tree, const std::string& key) {
+    const Finished finished = heed_with({"train", "--images", tree, "--check"});
+    BOOST_TEST(finished.status == 0, finished.err);
+    return std::stod(finished.out.substr(finished.out.find("'" + key + "=[") + key.size() + 3));
+  };
+  const double mean = (501 * 10 + 1501 * 210) / 2002.0 / 255;
+  BOOST_TEST(std::abs(measured(many, "data.mean") - mean) < 200.0 / 1000 / 255 + 5e-5);  // with four decimals
+  BOOST_TEST(measured(equal, "data.mean") == 0.3922);                                    // 100 / 255
+  BOOST_TEST(measured(equal, "data.std") == 0.01);
+}
+
+// An image is seen in its EXIF orientation, here 3, upside down, unless data.orientation = false.
+BOOST_FIXTURE_TEST_CASE(photos_are_seen_upright, OwnImages) {
+  output_of(train({"--set", "train.epochs=1"}));
+  const std::string photo = directory / "photo/a.jpg", plain = directory / "plain/a.jpg",
+                    turned = directory / "turned/a.jpg";
+  write_image(plain, pattern({1, 16, 16}, 3));
+  constexpr std::string_view exif(
+      "\xff\xe1\0\x22"
+      "Exif\0\0II\x2a\0\x08\0\0\0"                // the directory begins at byte 8
+      "\x01\0\x12\x01\x03\0\x01\0\0\0\x03\0\0\0"  // one entry: tag 0x0112, one short, 3
+      "\0\0\0\0",
+      36);
+  const std::string bytes = read_file(plain);
+  std::filesystem::create_directory(directory / "photo");
+  heed::write_file(photo, bytes.substr(0, 2) + std::string(exif) + bytes.substr(2));
+  Image image = load_image(plain);
+  const auto pixels = static_cast<std::ptrdiff_t>(image.size.pixels());
+  for (Index c = 0; c < image.size.channels; ++c)
+    std::reverse(image.pixels.begin() + c * pixels, image.pixels.begin() + (c + 1) * pixels);
+  write_image(directory / "turned/a.png", image);
+  std::filesystem::rename(directory / "turned/a.png", turned);
+  const auto drawn = [&](const std::string& file, const std::string& upright) {
+    const std::string sheet = directory / "sheet.png";
+    output_of({"maps", run, file, "-o", sheet, "--set", "data.orientation=" + upright});
+    return read_file(sheet);
+  };
+  BOOST_TEST((drawn(photo, "true") == drawn(turned, "true")));
+  BOOST_TEST((drawn(photo, "false") == drawn(plain, "true")));
+  BOOST_TEST((drawn(photo, "true") != drawn(plain, "true")));
 }
 
 BOOST_FIXTURE_TEST_CASE(what_own_images_must_be, OwnImages) {
