@@ -1,6 +1,7 @@
 // Final remark of heed train on whether its model is better than guessing the most frequent class.
 #include "support/cli.h"
 #include "support/command.h"
+#include "support/images.h"
 #include "support/lines.h"
 
 using namespace heed;
@@ -29,6 +30,26 @@ BOOST_AUTO_TEST_CASE(a_model_that_learns_nothing_gets_advice) {
                         "/still/config.toml suggests one", "more than 1; this run had 7 steps",
                         "data.mean, data.std those of these images, pixels from 0 to 1; 0.1307 and 0.3081 here"});
   check_contains(output_of({"lr", *this / "still/config.toml", "-o", *this / "lr.svg"}), {"suggestion: "});
+}
+
+// Mean and deviation of one's own images are measured, unless the experiment is a file. Both classes have the same
+// images, so that each pair of test images has one right answer.
+BOOST_AUTO_TEST_CASE(advice_on_images_whose_mean_is_measured) {
+  const std::string tree = *this / "tree";
+  for (int i = 0; i < 10; ++i)
+    for (const char* const name : {"a", "b"})
+      write_image(fmt::format("{}/{}/{}.png", tree, name, i), pattern({1, 8, 8}, 9 * i));
+  for (const bool own : {true, false}) {
+    std::vector<std::string> words{"train", "--images",      tree, "--run", *this / (own ? "own" : "file"),
+                                   "--set", "train.epochs=1"};
+    if (!own)
+      words.insert(words.end(), {"experiments/images.toml", "--set", "model.image=8", "--set", "train.batch=4"});
+    const Finished finished = heed_with(words);
+    BOOST_TEST(finished.status == 0, finished.err);
+    const std::string text = in_one_line(finished.out);
+    check_contains(text, {"no better than guessing: 50.00 % of the test images", "a rate other than 0.001;"});
+    BOOST_TEST((text.find("data.mean, data.std those of these images") == std::string::npos) == own, text);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_model_that_learns_gets_none) {
