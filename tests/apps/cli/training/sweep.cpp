@@ -284,6 +284,34 @@ BOOST_AUTO_TEST_CASE(a_setting_that_is_added_or_removed_is_a_change) {
   }
 }
 
+#ifndef HEED_NO_THREADS
+// Cells side by side share the threads, the first with what remains of an uneven division; each has at least one.
+BOOST_AUTO_TEST_CASE(threads_are_divided_among_the_cells) {
+  write("[train]\nepochs = 1\n[arms.a]\n");
+  for (const auto& [jobs, threads, first, second] :
+       {std::tuple("1", "3", 3, 3), {"2", "5", 3, 2}, {"4", "4", 2, 2}, {"2", "1", 1, 1}})
+    BOOST_TEST_CONTEXT(jobs << " jobs, " << threads << " threads") {
+      std::filesystem::remove_all(out);
+      const Finished done = heed_with({"sweep", file, "--out", out, "--jobs", jobs, "--threads", threads});
+      BOOST_TEST(done.status == 0, done.err);
+      const auto used = [&](Index seed) {
+        return Json::parse(read_file(cell("a", seed) + "/environment.json")).at("threads").integer();
+      };
+      BOOST_TEST(used(1) == first);
+      BOOST_TEST(used(2) == second);
+    }
+}
+#endif
+
+// A directory's name has at most 120 characters, so longer names of arms must differ before.
+BOOST_AUTO_TEST_CASE(directories_of_arms_with_long_names) {
+  const std::string most(120, 'a');
+  write(fmt::format("[arms.{}]\n", most + "bcd"));
+  check_contains(output_of(arguments({"--dry-run"})), {fmt::format(" {}/{}/seed-1\n", out, most)});
+  write(fmt::format("[arms.{0}b]\n[arms.{0}c]\noptim.lr = 0.1\n", most));
+  check_refusal(arguments({"--dry-run"}), {cell(most, 1) + ": the cells", "have the same directory; rename an arm"});
+}
+
 BOOST_AUTO_TEST_CASE(a_cell_whose_run_went_on_otherwise_does_not_count) {
   write_arms(1);
   BOOST_TEST(sweep().status == 0);
