@@ -1,6 +1,10 @@
 // The program with little memory works, or reports an error in one line, without hanging.
 #include "support/command.h"
 
+#include <fmt/format.h>
+
+#include <regex>
+
 using namespace heed::test;
 
 namespace {
@@ -63,6 +67,27 @@ BOOST_AUTO_TEST_CASE(models_larger_than_memory_are_refused_before_it_is_filled) 
     BOOST_TEST(result.status == 2);
     BOOST_TEST(is_line_with(result.errors, "of memory before the first image"), result.errors);
     BOOST_TEST(!std::filesystem::exists(directory / "run"));
+  }
+}
+
+// AdamW has two moments of each weight, SGD one velocity, besides the weight and its gradient.
+BOOST_AUTO_TEST_CASE(the_memory_of_training_is_that_of_its_optimiser_and_numbers) {
+  const heed::TemporaryDirectory directory;
+  const std::string train = " train experiments/fashion-mnist.toml --run " + (directory / "run").string() +
+                            " --set model.heads=1 --set model.depth=1 --set model.hidden=1000000 --set "
+                            "model.dim=1000000";
+  for (const auto& [optimiser, dtype, bytes] : {std::tuple("adamw", "f32", 4 * 4.0),
+                                                {"sgd", "f32", 3 * 4.0},
+                                                {"adamw", "f64", 4 * 8.0},
+                                                {"sgd", "f64", 3 * 8.0}}) {
+    const CommandResult result = run_command(
+        heed_program() + train + fmt::format(" --set optim.name={} --set train.dtype={}", optimiser, dtype));
+    BOOST_TEST(result.status == 2);
+    static const std::regex numbers("training ([0-9,]+) weights needs ([0-9.]+) GB of memory");
+    std::smatch found;
+    BOOST_TEST_REQUIRE(std::regex_search(result.errors, found, numbers), result.errors);
+    const std::string weights = std::regex_replace(found[1].str(), std::regex(","), "");
+    BOOST_TEST(found[2].str() == fmt::format("{:.1f}", bytes * std::stod(weights) / 1e9), optimiser << " " << dtype);
   }
 }
 
