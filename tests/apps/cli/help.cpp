@@ -6,6 +6,8 @@
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
 
+#include <set>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -104,6 +106,38 @@ BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   // A long meaning continues in its own column.
   BOOST_TEST(begins("              variant = full       where keys"));
   BOOST_TEST(begins(std::string(35, ' ') + "simple, conv)"));
+}
+
+// Lines of the page continue in column 7. A line has as many words as fit; its width is that of the terminal, from 40
+// to 100 columns.
+BOOST_AUTO_TEST_CASE(lines_are_filled) {
+  const auto page = [](const std::string& columns) {
+    setenv("COLUMNS", columns.c_str(), 1);
+    const std::string text = output_of({"help", "status"});
+    unsetenv("COLUMNS");
+    return text;
+  };
+  const std::string indent(7, ' ');
+  std::set<std::vector<std::string>> wholes;
+  for (const std::size_t width : {40, 47, 60, 100}) {
+    std::vector<std::string> whole;
+    std::string before;
+    for (const std::string& line : lines_of(page(std::to_string(width)))) {
+      BOOST_TEST(line.size() <= width, line);
+      if (line.starts_with(indent)) {
+        const std::string rest = line.substr(indent.size());
+        BOOST_TEST(before.size() + 1 + rest.substr(0, rest.find(' ')).size() > width, before << "\n" << line);
+        whole.back() += " " + rest;
+      } else {
+        whole.push_back(line);
+      }
+      before = line;
+    }
+    wholes.insert(whole);
+  }
+  BOOST_TEST(wholes.size() == 1u);
+  for (const auto& [columns, used] : {std::pair("20", "40"), {"300", "100"}, {"0", "80"}, {"-9", "80"}, {"x", "80"}})
+    BOOST_TEST(page(columns) == page(used), columns);
 }
 
 BOOST_AUTO_TEST_CASE(the_probes_contract) {
