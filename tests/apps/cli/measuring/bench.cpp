@@ -395,6 +395,15 @@ BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   Strings compared = quick_with(chosen);
   compared.insert(compared.end(), {"--only", "kernels", "--compare", path});
   check_contains(heed_with(compared).err, {"was measured on another processor, another one"});
+  // Shares are those of the fastest tenth of calls, in percent.
+  const nlohmann::json result = json_of(compared), &kernel = result.at("kernels").at(0),
+                       &change = result.at("compare").at(0);
+  const double share = number(kernel, "fraction") * number(kernel, "high") / number(kernel, "rate");
+  BOOST_TEST(change.at("name") == kernel.at("name"));
+  BOOST_TEST(number(change, "old") == 100 * number(old["shares"][0], "share"), boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(number(change, "new") == 100 * share, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(number(change, "ratio") == number(change, "new") / number(change, "old"),
+             boost::test_tools::tolerance(1e-9));
 }
 
 // The data of heed cost --time, from a few of its models.
@@ -423,6 +432,16 @@ BOOST_AUTO_TEST_CASE(models) {
   }
   BOOST_TEST(json["models"][0].at("mode") == "train");
   BOOST_TEST(number(json["models"][0].at("profile_ms").at("linear"), "backward") > 0);
+  // The limit takes two operations per product at the rate of gemm, and three times as many in a training step.
+  const double products = nlohmann::json::parse(
+      output_of({"cost", "models/vit-micro.toml", "--attention", "sima", "--json"}))["models"][0]["total"]["mul"];
+  double gemm = 0;  // in 1e9 operations per second
+  for (const nlohmann::json& limit : json["limits"])
+    if (limit.at("name") == "gemm" && limit.at("threads") == 1) gemm = std::max(gemm, number(limit, "rate"));
+  for (const nlohmann::json& model : json["models"])
+    BOOST_TEST(number(model, "fraction") ==
+                   (model.at("mode") == "train" ? 3 : 1) * 2 * products / 1e9 / gemm * number(model, "rate"),
+               boost::test_tools::tolerance(1e-9));
 }
 
 BOOST_AUTO_TEST_CASE(tables_and_a_warning) {
