@@ -99,6 +99,8 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   check_refusal({"features", run, "-o", last}, {last + ": is also a file of RUN; expected another file"});
   check_refusal({"features", "--weights", copy, "--model", run + "/config.toml", "-o", copy},
                 {copy + ": is also --weights; expected another file"});
+  check_refusal({"features", "--weights", copy + ":student", "--model", run + "/config.toml", "-o", copy},
+                {copy + ": is also --weights; expected another file"});
   BOOST_TEST((read_file(copy) == read_file(last)));
 }
 

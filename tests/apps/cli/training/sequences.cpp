@@ -326,6 +326,7 @@ BOOST_FIXTURE_TEST_CASE(probes_of_a_whole_sequence_and_token_by_token_agree, Sma
   const std::string weights = path("run/last.safetensors");
   output_of(
       {"probe", "model", path("x.toml"), "--weights", weights, path("in"), path("out"), "--trace", path("trace")});
+  BOOST_TEST(SafetensorsFile(path("trace")).metadata().at("heed.step") == "2");  // of the weights, for heed diff
   output_of({"probe", "decode", path("x.toml"), "--weights", weights, path("tokens"), path("decoded")});
   const Tensor<float> full = SafetensorsFile(path("out")).read<float>("logits"),
                       decoded = SafetensorsFile(path("decoded")).read<float>("logits");
