@@ -9,7 +9,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <csignal>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -104,6 +106,39 @@ BOOST_AUTO_TEST_CASE(profile_names_operations) {
                  {"backward, ms", "cross_entropy", "all operations", "mean of 2 steps", "stopped after 2 steps"});
   check_contains(output_of({"train", "--run", workshop / "run", "--resume", "--profile", "--set", "train.max_steps=3"}),
                  {"mean of 1 step\n"});
+}
+
+// Longest operations come first, and their sum last, of which each row is a share. Times have three decimals, shares
+// one.
+BOOST_AUTO_TEST_CASE(profile_is_sorted_and_summed) {
+  const Workshop workshop;
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  const std::string text =
+      output_of({"train", file, "--run", workshop / "run", "--profile", "--set", "train.max_steps=2"});
+  struct Row {
+    std::string operation;
+    double forward, backward, share;
+  };
+  std::vector<Row> rows;
+  static const std::regex line("\n([^\n ][^\n]*?) {2,}([0-9.]+) +([0-9.]+) +([0-9.]+) %");
+  for (std::sregex_iterator row(text.begin(), text.end(), line), end; row != end; ++row)
+    rows.push_back({(*row)[1], std::stod((*row)[2]), std::stod((*row)[3]), std::stod((*row)[4])});
+  BOOST_REQUIRE(rows.size() > 5u);
+  const Row sum = rows.back();
+  rows.pop_back();
+  BOOST_TEST(sum.operation == "all operations");
+  BOOST_TEST(sum.share == 100);
+  const double total = sum.forward + sum.backward, rounding = 5.1e-4;
+  double forward = 0, backward = 0, before = total;
+  for (const Row& row : rows) {
+    const double own = row.forward + row.backward;
+    BOOST_TEST(own <= before + 4 * rounding, row.operation);
+    BOOST_TEST(std::abs(row.share - 100 * own / total) <= 0.051 + 100 * 4 * rounding / total, row.operation);
+    forward += row.forward, backward += row.backward, before = own;
+  }
+  const double roundings = rounding * static_cast<double>(rows.size() + 1);
+  BOOST_TEST(std::abs(forward - sum.forward) <= roundings);
+  BOOST_TEST(std::abs(backward - sum.backward) <= roundings);
 }
 
 // Files of a run, its output without a terminal, and commands that use it.
