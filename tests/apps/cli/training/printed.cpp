@@ -10,6 +10,8 @@
 #include "heed/io/safetensors.h"
 
 #include <cmath>
+#include <map>
+#include <regex>
 
 using namespace heed;
 using namespace heed::test;
@@ -46,6 +48,28 @@ BOOST_AUTO_TEST_CASE(a_run_begins_and_ends_with_its_numbers) {
   // twice that backward without the gradient of the pixels: 61088 in all. At 3.7 + 0.9 pJ they take 281.0 nJ.
   check_contains(line,
                  {" 122.2 kFLOP per training image; ", " 281.0 nJ per training image by the table (float32, 45 nm); "});
+}
+
+// The run's speed is a mean over its epochs; operations per second are those of an image times the speed. Rates have no
+// decimals, numbers of operations four digits, and the percentage none.
+BOOST_AUTO_TEST_CASE(the_speed_is_that_of_the_epochs) {
+  const std::string line = in_one_line(train({"--set", "train.epochs=3"}));
+  static const std::regex rate(" ([0-9]+) images/s ");
+  std::vector<double> rates;
+  for (std::sregex_iterator one(line.begin(), line.end(), rate), end; one != end; ++one)
+    rates.push_back(std::stod((*one)[1]));
+  BOOST_REQUIRE(rates.size() == 3U);
+  static const std::regex summary(
+      "([0-9.]+) kFLOP per training image; ([0-9.]+) ([kMG])FLOP/s, ([0-9]+) % of the ([0-9.]+) ([MGT])FLOP/s of");
+  std::smatch found;
+  BOOST_TEST_REQUIRE(std::regex_search(line, found, summary), line);
+  const std::map<std::string, double> prefixes{{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}};
+  const double operations = 1e3 * std::stod(found[1]), speed = prefixes.at(found[3]) * std::stod(found[2]),
+               peak = prefixes.at(found[6]) * std::stod(found[5]);
+  const auto [slowest, fastest] = std::ranges::minmax(rates);
+  BOOST_TEST(speed / operations >= (slowest - 0.5) * (1 - 2e-3));
+  BOOST_TEST(speed / operations <= (fastest + 0.5) * (1 + 2e-3));
+  BOOST_TEST(std::abs(std::stod(found[4]) - 100 * speed / peak) <= 0.5 + 2e-3 * 100 * speed / peak);
 }
 
 // Keys of the command line override those of a preset and of a weights file, which override the experiment's.
