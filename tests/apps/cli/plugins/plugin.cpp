@@ -114,6 +114,14 @@ BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
   const Variable plugins("HEED_PLUGINS", hydra.plugin + "::");
   check_contains(output_of({"list"}), {"\nhydra "});
   check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra "});  // a second load has no effect
+  const TemporaryDirectory directory;
+  const std::string link = directory / "link.so";
+  std::filesystem::create_symlink(hydra.plugin, link);
+  check_contains(output_of({"list", "--plugin", link}), {"\nhydra "});
+  // Colons separate the files of HEED_PLUGINS.
+  const std::string colon = directory / "a:b.so";
+  write_file(colon, "");
+  check_refusal({"list", "--plugin", colon}, {colon + ": expected a plugin's path without a colon"});
 }
 
 // heed sweep starts heed again for each cell.
