@@ -1,4 +1,5 @@
 #include "heed/config/model_of_tensors.h"
+#include "heed/config/toml_text.h"
 
 #include <fmt/format.h>
 
@@ -118,9 +119,6 @@ namespace {
 /// Calls f(key, text of a, text of b) for the keys that tensors determine.
 template <class F>
 void for_fixed_keys(const ModelConfig& a, const ModelConfig& b, const F& f) {
-  const auto sides = [](const Sides& s) {
-    return s.square() ? fmt::format("{}", s.height) : fmt::format("[{},{}]", s.height, s.width);
-  };
   const auto key = [&](const char* name, const auto& x, const auto& y) {
     f(name, fmt::format("{}", x), fmt::format("{}", y));
   };
@@ -128,7 +126,7 @@ void for_fixed_keys(const ModelConfig& a, const ModelConfig& b, const F& f) {
   key("depth", a.depth, b.depth);
   key("hidden", a.hidden, b.hidden);
   key("channels", a.channels, b.channels);
-  f("patch", sides(a.patch), sides(b.patch));
+  f("patch", toml_text(a.patch), toml_text(b.patch));
   key("pool", a.pool, b.pool);
   key("class_token", a.has_class_token(), b.has_class_token());
   key("registers", a.registers, b.registers);

@@ -30,15 +30,17 @@ std::string toml_text(const std::string& value) {
   return text + '"';
 }
 
+std::string toml_text(const Sides& sides) {
+  return sides.square() ? fmt::format("{}", sides.height) : fmt::format("[{}, {}]", sides.height, sides.width);
+}
+
 namespace {
 
 std::string text_of(bool value) { return value ? "true" : "false"; }
 
 std::string text_of(Index value) { return fmt::format("{}", value); }
 
-std::string text_of(const Sides& sides) {
-  return sides.square() ? text_of(sides.height) : fmt::format("[{}, {}]", sides.height, sides.width);
-}
+std::string text_of(const Sides& sides) { return toml_text(sides); }
 
 std::string text_of(const std::optional<bool>& value) { return text_of(value.value()); }
 

@@ -3,6 +3,7 @@
 
 #include "heed/base/float_range.h"
 #include "heed/base/suggest.h"
+#include "heed/config/toml_text.h"
 
 #include <fmt/format.h>
 
@@ -101,11 +102,6 @@ void check_heads(const ModelConfig& model) {
   require(model.dim % model.heads == 0, "[model] heads = {} does not divide dim = {}", model.heads, model.dim);
 }
 
-/// Formats sides for error messages: 16, or [16, 8].
-std::string text_of(const Sides& sides) {
-  return sides.square() ? fmt::format("{}", sides.height) : fmt::format("[{}, {}]", sides.height, sides.width);
-}
-
 /// Throws Error unless the tokens before the patches are consistent with each other and with the pooling.
 void check_prefix(const ModelConfig& model) {
   require(model.has_class_token() || model.pool != "cls",
@@ -120,16 +116,16 @@ void check_prefix(const ModelConfig& model) {
 
 void check_model(const ModelConfig& model) {
   require(model.image.square() || family_called(model.family) == vit,
-          "[model] image = {}; family = {} requires square images", text_of(model.image), in_quotes(model.family));
+          "[model] image = {}; family = {} requires square images", toml_text(model.image), in_quotes(model.family));
   if (model.is_staged()) return check_stages(model);
   if (family_called(model.family) == sequence) return check_heads(model);
   const bool is_xcit = family_called(model.family) == xcit;
   require(model.patch.square() || !is_xcit, "[model] patch = {}; family = \"xcit\" requires square patches",
-          text_of(model.patch));
+          toml_text(model.patch));
   require(!is_xcit || model.patch == 2 || model.patch == 4 || model.patch == 8 || model.patch == 16,
-          "[model] patch = {}; expected 2, 4, 8 or 16", text_of(model.patch));
+          "[model] patch = {}; expected 2, 4, 8 or 16", toml_text(model.patch));
   require(model.image.height % model.patch.height == 0 && model.image.width % model.patch.width == 0,
-          "[model] patch = {} does not divide image = {}", text_of(model.patch), text_of(model.image));
+          "[model] patch = {} does not divide image = {}", toml_text(model.patch), toml_text(model.image));
   check_prefix(model);
   check_heads(model);
   require(!is_xcit || model.dim % (model.patch.height / 2) == 0,
@@ -205,7 +201,7 @@ void check_dino(const Experiment& x) {
   check_scale("local_scale", x.dino.local_scale);
   require(model.image.square() && model.patch.square(),
           "[train] method = \"dino\" requires square images and patches; [model] image = {}, patch = {}",
-          text_of(model.image), text_of(model.patch));
+          toml_text(model.image), toml_text(model.patch));
   require(x.dino.local_crops == 0 || x.dino.local_size <= model.image,
           "[dino] local_size = {}; expected at most [model] image = {}", x.dino.local_size, model.image.height);
   require(x.dino.local_crops == 0 || x.dino.local_size % model.patch == 0,

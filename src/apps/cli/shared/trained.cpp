@@ -5,6 +5,7 @@
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
 #include "heed/config/model_of_tensors.h"
+#include "heed/config/toml_text.h"
 #include "heed/data/images/normalise.h"
 #include "heed/io/file.h"
 #include "heed/io/upstream_weights.h"
@@ -123,7 +124,7 @@ bool is_resized(const std::string& run, const Model& model) {
   require(
       tied.empty(),
       "{}: model.image = {}, but the size of tensor {} depends on the image, {}; only pos_embed can be interpolated",
-      run, now[2], in_quotes(tied), before[2]);
+      run, toml_text(Sides{now[2], now[3]}), in_quotes(tied), toml_text(Sides{before[2], before[3]}));
   return true;
 }
 

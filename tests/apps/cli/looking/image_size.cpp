@@ -108,6 +108,7 @@ BOOST_AUTO_TEST_CASE(what_belongs_to_the_tokens_of_one_size_is_named) {
   train({"attention.mechanism=aft"});
   refuse("16", {directory + ": model.image = 16, but the size of tensor 'blocks.0.attn.u' depends on the image, 8",
                 "only pos_embed can be interpolated"});
+  refuse("[8,16]", {": model.image = [8, 16], but the size of tensor 'blocks.0.attn.u' depends on the image, 8;"});
   train({"attention.mechanism=[\"softmax\", \"aft\"]", "attention.variant=local", "attention.window=2",
          "attention.param=dense"});
   refuse("16", {"'blocks.1.attn.w'"});
