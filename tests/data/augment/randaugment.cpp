@@ -3,6 +3,7 @@
 
 #include "support/images.h"
 
+#include <algorithm>
 #include <set>
 
 using namespace heed;
@@ -39,6 +40,10 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
   // Grey is (299 100 + 587 50 + 114 200) / 1000 = 82: 82 + 0.1 (x - 82) and 82 + 1.9 (x - 82).
   check(applied("color", {{3, 1, 1}, {100, 50, 200}}, 1, -1), {84, 79, 94});
   check(applied("color", {{3, 1, 1}, {100, 50, 200}}, 1), {116, 21, 255});
+  // The mean of grey 82 and 0: 41 + 1.9 (x - 41) and 41 + 0.1 (x - 41).
+  const Image colours{{3, 1, 2}, {100, 0, 50, 0, 200, 0}};
+  check(applied("contrast", colours, 1), {153, 0, 58, 0, 255, 0});
+  check(applied("contrast", colours, 1, -1), {47, 37, 42, 37, 57, 37});
 }
 
 // 2048 pixels: 1024 of 10, 512 of 20, 512 of 30. Pillow's step is (2048 - 512) / 255 = 6; the values become (3 + 0) /
@@ -69,6 +74,52 @@ BOOST_AUTO_TEST_CASE(geometry_by_hand) {
   check(applied("shear-y", image, one_per_row), {0, 2, 6, 1, 5, 9, 4, 8, 0});
   // Half a pixel to the left: the mean of two neighbours, halves rounded up.
   check(applied("translate-x", image, one_pixel / 2), {2, 3, 2, 5, 6, 3, 8, 9, 5});
+}
+
+// Translations are fractions of the width or of the height, and the centre is that of each axis.
+BOOST_AUTO_TEST_CASE(geometry_of_an_image_that_is_not_square) {
+  const Image image{{1, 3, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
+  const double half_turn = 6, one_column = 1 / (0.45 * 5), one_row = 1 / (0.45 * 3), one_per_row = 1 / 0.3;
+  check(applied("rotate", image, half_turn), {15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1});
+  check(applied("translate-x", image, one_column), {2, 3, 4, 5, 0, 7, 8, 9, 10, 0, 12, 13, 14, 15, 0});
+  check(applied("translate-y", image, one_row), {6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 0, 0, 0, 0});
+  check(applied("shear-x", image, one_per_row), {0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 12, 13, 14, 15, 0});
+  check(applied("shear-y", image, one_per_row), {0, 0, 3, 9, 15, 0, 2, 8, 14, 0, 1, 7, 13, 0, 0});
+}
+
+// Only changes of saturation and contrast, which depend on the grey level, combine channels.
+BOOST_AUTO_TEST_CASE(channels_are_changed_one_by_one) {
+  constexpr Index height = 20, width = 30, pixels = height * width;
+  Image image{{3, height, width}, {}};
+  for (Index i = 0; i < 3 * pixels; ++i)
+    image.pixels.push_back(static_cast<std::uint8_t>(10 + 60 * (i / pixels) + 37 * i % 100));
+  for (const AugmentOperation& operation : randaugment_operations()) {
+    const std::string name = operation.name;
+    if (name == "color" || name == "contrast") continue;
+    const Bytes all = applied(name, image, 0.7);
+    for (Index c = 0; c < 3; ++c) {
+      const auto first = image.pixels.begin() + c * pixels;
+      const Bytes alone = applied(name, {{1, height, width}, {first, first + pixels}}, 0.7);
+      BOOST_TEST(std::equal(alone.begin(), alone.end(), all.begin() + c * pixels), name << ", channel " << c);
+    }
+  }
+}
+
+// Inner pixels move away from (4 x + the sum of the nine pixels around x) / 13, rounded.
+BOOST_AUTO_TEST_CASE(sharpness_of_an_image_that_is_not_square) {
+  const Image image = pattern({1, 4, 6}, 3);
+  const auto byte = [](double x) { return static_cast<std::uint8_t>(std::clamp(x + 0.5, 0.0, 255.0)); };
+  Bytes expected = image.pixels;
+  for (std::size_t y = 1; y < 3; ++y)
+    for (std::size_t x = 1; x < 5; ++x) {
+      const int own = image.pixels[6 * y + x];
+      int sum = 4 * own;
+      for (std::size_t row = y - 1; row <= y + 1; ++row)
+        for (std::size_t column = x - 1; column <= x + 1; ++column) sum += image.pixels[6 * row + column];
+      const int smooth = byte(sum / 13.0);
+      expected[6 * y + x] = byte(smooth + (1 + 0.9 * 0.5) * (own - smooth));
+    }
+  check(applied("sharpness", image, 0.5), expected);
 }
 
 // Magnitude 0 removes the effect of strength-dependent operations; the remaining two are adaptive (autocontrast,
