@@ -37,6 +37,18 @@ BOOST_AUTO_TEST_CASE(of_an_image) {
   BOOST_TEST(!background(pattern({3, 9, 9}, 0)).has_value());
 }
 
+// Images of 3 x 9 and 9 x 3 pixels have an edge of twenty: four dark ones below, or on the right, are outvoted, five
+// are not. The seven inner pixels do not count.
+BOOST_AUTO_TEST_CASE(of_an_image_that_is_not_square) {
+  for (const bool tall : {false, true})
+    for (const std::size_t dark : {4, 5}) {
+      Image image{{1, tall ? 9 : 3, tall ? 3 : 9}, Bytes(27, 240)};
+      for (std::size_t i = 1; i < 8; ++i) image.pixels[tall ? 3 * i + 1 : 9 + i] = 100;
+      for (std::size_t i = 2; i < 2 + dark; ++i) image.pixels[tall ? 3 * i + 2 : 18 + i] = 0;
+      BOOST_TEST((background(image) == (dark == 4 ? std::optional(240) : std::nullopt)), tall << ", " << dark);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(of_a_data_set) {
   BOOST_TEST(common_background(with_edges({0, 5, 10, 0, 200})).value() == 5);
   BOOST_TEST(!common_background(with_edges({0, 5, 200, 0, 200})).has_value());
@@ -48,6 +60,13 @@ BOOST_AUTO_TEST_CASE(images_without_a_background_disagree) {
   BOOST_TEST(!common_background(with_edges({0, 5, 10, 0}, 2)).has_value());
   BOOST_TEST(!common_background(with_edges({255, 255}, 18)).has_value());
   BOOST_TEST(!common_background(with_edges({}, 5)).has_value());
+}
+
+// Images are often sorted by class: those that are read are spread over the whole set.
+BOOST_AUTO_TEST_CASE(images_of_the_whole_set_are_read) {
+  Bytes levels(100, 0);
+  levels.resize(500, 250);
+  BOOST_TEST(common_background(with_edges(levels)).value() == 250);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

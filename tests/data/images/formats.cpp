@@ -196,6 +196,29 @@ BOOST_FIXTURE_TEST_CASE(bmp_is_read, OnePath) {
              boost::test_tools::per_element());
 }
 
+// A header of 12 bytes, as in OS/2, has sides of two bytes; it is followed by the pixels of bmp_is_read above.
+BOOST_FIXTURE_TEST_CASE(bmp_with_a_short_header, OnePath) {
+  Bytes bmp = {'B', 'M', 42, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 0, 12, 0, 0, 0, 2, 0, 2, 0, 1, 0, 24, 0};
+  bmp.insert(bmp.end(), {3, 2, 1, 6, 5, 4, 0, 0, 9, 8, 7, 12, 11, 10, 0, 0});
+  check_every_length(path, bmp, bmp.size() - 2);  // the last row needs no padding
+  BOOST_TEST((image_file_size(path) == ImageSize{3, 2, 2}));
+  BOOST_TEST(load_image(path).pixels == (Bytes{7, 10, 1, 4, 8, 11, 2, 5, 9, 12, 3, 6}),
+             boost::test_tools::per_element());
+}
+
+// Two colours, blue first, and a byte per pixel: rows of three bytes, padded to four.
+BOOST_FIXTURE_TEST_CASE(bmp_with_a_palette, OnePath) {
+  Bytes bmp = {'B', 'M', 70, 0, 0, 0, 0, 0, 0, 0, 62, 0, 0, 0, 40, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 8, 0};
+  bmp.insert(bmp.end(), 24, 0);
+  bmp.insert(bmp.end(), {30, 20, 10, 0, 220, 210, 200, 0});
+  bmp.insert(bmp.end(), {0, 1, 1, 0, 1, 0, 0, 0});
+  check_every_length(path, bmp, bmp.size() - 1);
+  BOOST_TEST((image_file_size(path) == ImageSize{3, 2, 3}));
+  BOOST_TEST(load_image(path).pixels ==
+                 (Bytes{200, 10, 10, 10, 200, 200, 210, 20, 20, 20, 210, 210, 220, 30, 30, 30, 220, 220}),
+             boost::test_tools::per_element());
+}
+
 // Without masks, the fourth byte of a pixel is unused; a mask makes it an opacity.
 BOOST_FIXTURE_TEST_CASE(opacities_of_a_bmp_have_a_mask, OnePath) {
   for (const bool masked : {false, true}) {
