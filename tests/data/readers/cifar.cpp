@@ -80,6 +80,12 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   check_error(open, {third.string(), "found 0 bytes"});
   write_file(third, record({10}, 0));
   check_error(open, {third.string(), "label 0 is 10", "0 to 9"});
+  Bytes two = record({2}, 0);
+  const Bytes second = record({10}, 1);
+  two.insert(two.end(), second.begin(), second.end());
+  write_file(third, two);
+  check_error(open, {third.string(), "label 1 is 10", "0 to 9"});  // counted from the file's first record
+  write_file(third, second);
   std::filesystem::resize_file(third, Index{3073} << 18);
   check_error(open, {third.string(), "805568512 bytes", "HEED_READ_LIMIT"});
   std::filesystem::remove(third);

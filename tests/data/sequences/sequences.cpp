@@ -335,6 +335,28 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_are_found_as_images_are) {
       lines[0]);
 }
 
+// The classes are those of both training and test; validation may lack one of them, and others are left out.
+BOOST_AUTO_TEST_CASE(validation_texts_may_lack_classes) {
+  const TemporaryDirectory directory;
+  const std::string where = directory.path();
+  for (const char* name : {"train/a/1.txt", "train/a/2.txt", "train/b/1.txt", "train/b/2.txt", "val/b/1.txt",
+                           "val/c/1.txt", "test/a/1.txt", "test/b/1.txt"}) {
+    std::filesystem::create_directories((directory / name).parent_path());
+    write_file(directory / name, "text");
+  }
+  const DataConfig data = data_of("documents", where);
+  take_warnings();
+  for (const auto& [part, count] : {std::pair(Part::train, 4u), {Part::validation, 1u}, {Part::test, 2u}}) {
+    const SequenceExamples found = open_sequences(data, 7, part, 1);
+    BOOST_TEST(found.set->class_names() == (std::vector<std::string>{"a", "b"}), boost::test_tools::per_element());
+    BOOST_TEST(found.examples.size() == count);
+    BOOST_TEST(found.set->label(found.examples.back()) == 1);
+  }
+  BOOST_TEST(take_warnings() ==
+                 std::vector<std::string>{where + "/val/c: not read: " + where + "/train has no such directory"},
+             boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(bad_texts_are_listed_together_and_left_out) {
   const TemporaryDirectory directory;
   for (const char* name :
@@ -525,6 +547,25 @@ BOOST_AUTO_TEST_CASE(pixels_by_hand) {
   BOOST_TEST(pixel_tokens(white, data)[0] == 255);
   data.side = 3;
   BOOST_CHECK_THROW(pixel_tokens(colour, data), Error);
+}
+
+// A colour image of 4 x 4 at half its size: each value is the mean of a cell of its channel, rounded half up, row by
+// row.
+BOOST_AUTO_TEST_CASE(cells_of_pixels_are_averaged_in_their_places) {
+  Image image{{3, 4, 4}, {}};
+  for (int i = 0; i < 48; ++i) image.pixels.push_back(static_cast<std::uint8_t>(i * i % 251));
+  DataConfig data;
+  data.side = 2;
+  std::vector<int> expected;
+  for (std::size_t y = 0; y < 2; ++y)
+    for (std::size_t x = 0; x < 2; ++x)
+      for (std::size_t c = 0; c < 3; ++c) {
+        const std::size_t corner = 16 * c + 8 * y + 2 * x;
+        const int sum =
+            image.pixels[corner] + image.pixels[corner + 1] + image.pixels[corner + 4] + image.pixels[corner + 5];
+        expected.push_back((sum + 2) / 4);
+      }
+  BOOST_TEST(pixel_tokens(image, data) == expected, boost::test_tools::per_element());
 }
 
 // Parts, seeds and pairs are drawn independently; ids number the texts of a part.
