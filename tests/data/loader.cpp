@@ -126,6 +126,11 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   BOOST_TEST(examples_of_files(files, Part::test, config, 1).size() == 6U);
   config.limit = 0;
   BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4, 5}));
+  // Another number of validation images than the run's is drawn by the seed.
+  DataConfig three = config;
+  three.validation = 3;
+  for (const Part part : {Part::train, Part::validation})
+    BOOST_TEST((examples_of_files(files, part, three, 1) == examples_of(6, part, three, 1)));
   check_error(
       [&] {
         examples_of_files({"images/a/0.png", "images/a/2.png"}, Part::train, config, 1);

@@ -27,6 +27,12 @@ BOOST_AUTO_TEST_CASE(changes_are_told_by_names_and_checksums) {
   BOOST_TEST(data_changes(before, record_of({{"a", "1"}, {"b", "9"}, {"x", "3"}, {"y", "7"}})) ==
              "1 added (y), 1 removed (d), 1 renamed (c to x), 1 edited (b)");
   BOOST_TEST(data_changes(record_of({}), before) == "4 added (a, b, c, ...)");
+  // Each of several equal files is renamed, removed or added once.
+  const DataRecord one = record_of({{"a", "1"}}), two = record_of({{"a", "1"}, {"b", "1"}});
+  BOOST_TEST(data_changes(one, two) == "1 added (b)");
+  BOOST_TEST(data_changes(two, record_of({{"x", "1"}})) == "1 removed (b), 1 renamed (a to x)");
+  BOOST_TEST(data_changes(one, record_of({{"x", "1"}, {"y", "1"}})) == "1 added (y), 1 renamed (a to x)");
+  BOOST_TEST(data_changes(two, record_of({{"x", "1"}, {"y", "1"}})) == "2 renamed (a to x, b to y)");
 }
 
 BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
@@ -177,6 +183,57 @@ BOOST_AUTO_TEST_CASE(images_set_aside_stay_the_same) {
   BOOST_TEST(names(Part::train).size() == 16u);
   data.recorded.validation.clear();
   BOOST_TEST((names(Part::validation) != aside));  // redrawn from all 21 images
+}
+
+// Of files with the content of renamed validation files, as many are set aside as were recorded: neither a training
+// file of the same content, c, nor a further copy, z.
+BOOST_AUTO_TEST_CASE(equal_files_are_set_aside_as_often_as_they_were) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> files;
+  for (const char* name : {"c", "d", "x", "y", "z"}) {
+    files.push_back(directory / name);
+    write_file(directory / name, Bytes{static_cast<std::uint8_t>(*name == 'd' ? 2 : 1)});
+  }
+  DataConfig data;
+  data.path = directory.path().string(), data.validation = 2;
+  data.recorded.validation = {"a", "b"};
+  for (const char* name : {"a", "b", "c"}) data.recorded.files[name] = file_checksum(files[0]);
+  data.recorded.files["d"] = file_checksum(files[1]);
+  BOOST_TEST((examples_of_files(files, Part::validation, data, 1) == std::vector<Index>{2, 3}));
+  BOOST_TEST((examples_of_files(files, Part::train, data, 1) == std::vector<Index>{0, 1, 4}));
+}
+
+// Class directories alone: every fifth image of a class is for testing, and stays so when images are added or renamed.
+// A whole directory is tested unless it has a test image of the run, by its content.
+BOOST_AUTO_TEST_CASE(test_images_without_a_directory_stay_the_same) {
+  const TemporaryDirectory directory, other;
+  DataConfig data;
+  data.name = "folder", data.path = directory.path().string(), data.validation = 0;
+  int written = 0;
+  const auto write = [&](const std::filesystem::path& path) { write_image(path, pattern({1, 2, 3}, ++written)); };
+  for (const char* c : {"a", "b"})
+    for (int i = 0; i < 6; ++i) write(directory / c / fmt::format("{}.png", i));
+  for (const char* name : {"a/4.png", "a/5.png", "b/4.png"}) write(other / name);
+  using Names = std::set<std::string>;
+  const auto names = [&](Part part) {
+    ImageSets sets(data, 3);
+    Names names;
+    for (const Index i : sets.images(part))
+      names.insert(std::filesystem::relative(sets.set(part).files()[static_cast<std::size_t>(i)], data.path).string());
+    return names;
+  };
+  BOOST_TEST((names(Part::test) == Names{"a/4.png", "b/4.png"}));
+  data.recorded = describe_data(data, ImageSets(data, 3).facts()).recorded;
+  write(directory / "a/00.png"), write(directory / "b/7.png");
+  BOOST_TEST((names(Part::test) == Names{"a/4.png", "b/4.png"}));
+  std::filesystem::rename(directory / "a/4.png", directory / "a/x.png");
+  for (const bool whole : {false, true}) {
+    data.recorded.whole = whole;
+    BOOST_TEST((names(Part::test) == Names{"a/x.png", "b/4.png"}));
+    BOOST_TEST(names(Part::train).size() == 12u);
+  }
+  data.path = other.path().string();
+  BOOST_TEST((names(Part::test) == Names{"a/4.png", "a/5.png", "b/4.png"}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
