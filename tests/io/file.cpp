@@ -11,7 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
+#include <optional>
+#include <thread>
 
 using namespace heed;
 namespace fs = std::filesystem;
@@ -253,6 +256,28 @@ BOOST_AUTO_TEST_CASE(checksums_of_texts_and_files) {
     write_file(directory / "a", content);
     BOOST_TEST(file_checksum(directory / "a") == checksum(content));
   }
+}
+
+// Without patience, a lock held by another fails at once; with patience, it is taken when it is released.
+BOOST_AUTO_TEST_CASE(a_lock_is_waited_for_with_patience) {
+  using namespace std::chrono_literals;
+  const TemporaryDirectory directory;
+  const std::string path = directory.path();
+  const auto failure = [&](std::chrono::milliseconds patience) {
+    return error_of([&] { DirectoryLock(path, DirectoryLock::Holders::process, patience); }, path);
+  };
+  BOOST_TEST(failure(0ms) == "no error");
+  std::optional<DirectoryLock> held(std::in_place, path);
+  const std::string used = ": another process is using this directory; wait until it ends";
+  BOOST_TEST(failure(0ms) == used);
+  const auto start = std::chrono::steady_clock::now();
+  BOOST_TEST(failure(60ms) == used);
+  BOOST_TEST((std::chrono::steady_clock::now() - start >= 60ms));
+  std::jthread releasing([&] {
+    std::this_thread::sleep_for(50ms);
+    held.reset();
+  });
+  BOOST_TEST(failure(60s) == "no error");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -116,6 +116,33 @@ BOOST_AUTO_TEST_CASE(parts_and_patterns_choose) {
   BOOST_TEST(taken.unused == (std::vector<std::string>{"cls_token", "pos_embed"}), boost::test_tools::per_element());
 }
 
+// A * matches any text, also none, at any position; other characters match themselves.
+BOOST_AUTO_TEST_CASE(patterns_have_stars_anywhere) {
+  struct Choice {
+    const char* pattern;
+    bool (*skipped)(const std::string&);
+  };
+  const Choice choices[] = {
+      {"*.bias", [](const std::string& name) { return name.ends_with(".bias"); }},
+      {"norm.weight", [](const std::string& name) { return name == "norm.weight"; }},
+      {"norm*", [](const std::string& name) { return name.starts_with("norm"); }},
+      {"*norm*", [](const std::string& name) { return name.find("norm") != name.npos; }},
+      {"blocks.*.norm1.*",
+       [](const std::string& name) { return name.starts_with("blocks.") && name.find(".norm1.") != name.npos; }},
+      {"blocks.1.*weight*",
+       [](const std::string& name) { return name.starts_with("blocks.1.") && name.ends_with("weight"); }}};
+  for (const Choice& choice : choices) {
+    Given given(with_mechanism("softmax"), with_mechanism("softmax"));
+    Index skipped = 0;
+    for (const TakenTensor& tensor : given.take({.skip = {choice.pattern}}).tensors) {
+      const bool expected = choice.skipped(tensor.name);
+      BOOST_TEST((tensor.status == (expected ? Status::fresh : Status::loaded)), choice.pattern << ": " << tensor.name);
+      skipped += expected;
+    }
+    BOOST_TEST(skipped > 0);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(positions_of_another_grid) {
   Experiment to = with_mechanism("softmax");
   to.model.image = 16;

@@ -2,6 +2,8 @@
 #include "heed/io/safetensors.h"
 
 #include "heed/base/random.h"
+#include "heed/io/checksum.h"
+#include "heed/io/file.h"
 #include "support/clocks.h"
 #include "support/command.h"
 #include "support/temporary.h"
@@ -115,6 +117,27 @@ BOOST_AUTO_TEST_CASE(a_checksum_in_another_spelling_is_not_passed_over) {
       refusal(R"("key":)", R"("key": )").starts_with("the file is damaged: its recorded checksum is '" + digits));
   write_file(path, bytes);
   SafetensorsFile(path).check();
+}
+
+// Files are read in blocks of a megabyte: the checksum is that of all bytes, and a changed bit is found in each block.
+BOOST_AUTO_TEST_CASE(checksums_of_large_files) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "x";
+  Tensor<float> x(Shape{700'000});
+  for (Index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 251);
+  SafetensorsWriter writer;
+  writer.add("x", std::as_const(x).view());
+  writer.metadata("key", "text");
+  writer.write(path);
+  SafetensorsFile(path).check();
+  std::string bytes = read_file(path);
+  BOOST_TEST(SafetensorsFile(path).checksum() == checksum(bytes).substr(0, 8));
+  for (const std::size_t place : {std::size_t{1'000}, std::size_t{1'500'000}, bytes.size() - 1}) {
+    bytes[place] ^= 1;
+    write_file(path, bytes);
+    BOOST_TEST(error_of([&] { SafetensorsFile(path).check(); }, path).starts_with(": the file is damaged: "));
+    bytes[place] ^= 1;
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_file_without_tensors) {

@@ -192,6 +192,20 @@ BOOST_AUTO_TEST_CASE(training_state_is_not_weights) {
              }) == "no error");
 }
 
+// Tensors of pretraining and counters are in published files of backbones.
+BOOST_AUTO_TEST_CASE(tensors_of_pretraining_are_not_weights) {
+  BOOST_TEST(refusal([](std::vector<Entry>& e) {
+               for (const char* name : {"mask_token", "head.mlp.0.weight", "head.last_layer.weight_g",
+                                        "head.last_layer.weight_v", "norm.num_batches_tracked"})
+                 e.push_back({name, "F32", {1}, std::string(4, '\1')});
+             }) == "no error");
+  BOOST_TEST(refusal([](std::vector<Entry>& e) {
+               for (const char* name : {"mask_tokens", "head.mlp2.weight", "blocks.heed.x"})
+                 e.push_back({name, "F32", {1}, std::string(4, '\1')});
+             }) ==
+             ": tensors of the file are missing from the model: 'mask_tokens', 'head.mlp2.weight', 'blocks.heed.x'");
+}
+
 BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";
