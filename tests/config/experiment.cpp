@@ -48,6 +48,38 @@ BOOST_AUTO_TEST_CASE(what_is_not_written_keeps_its_default) {
   BOOST_TEST(e.train.batch == 128);
 }
 
+// Sequences and scenes are not augmented unless asked; a teacher's views are, if they have colours.
+BOOST_AUTO_TEST_CASE(default_augmentations_depend_on_data_and_method) {
+  using Names = std::vector<std::string>;
+  const auto augment = [](const Names& sets) { return load(tiny, sets).data.augment; };
+  BOOST_TEST((augment({}) == Names{"crop", "flip"}));
+  BOOST_TEST((augment({"data.name=folder"}) == Names{"crop", "flip"}));
+  for (const char* name : {"text", "listops", "documents", "pairs", "pixels"})
+    BOOST_TEST(augment({std::string("data.name=") + name}).empty(), name);
+  BOOST_TEST(augment({"data.name=scenes", "model.output=tokens"}).empty());
+  Names dino{"train.method=dino", "dino.local_crops=0"};
+  BOOST_TEST(augment(dino).empty());
+  dino.push_back("model.channels=3");
+  BOOST_TEST((augment(dino) == Names{"flip", "jitter", "grey", "blur", "solarise"}));
+  dino.push_back("data.augment=['blur']");
+  BOOST_TEST((augment(dino) == Names{"blur"}));
+  BOOST_TEST((augment({"data.augment=['erase']"}) == Names{"erase"}));
+}
+
+// Runs of heed 0.2.0, whose files lack the key, were trained on images as they are stored.
+BOOST_AUTO_TEST_CASE(runs_of_earlier_versions_did_not_turn_images) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "x";
+  write_file(path, tiny + "[data]\nname = \"folder\"\n");
+  BOOST_TEST(load_experiment(path).data.orientation);
+  BOOST_TEST(!load_recorded(path).data.orientation);
+  BOOST_TEST(load_recorded(path, {"data.orientation=true"}).data.orientation);
+  write_file(path, tiny + "[data]\nname = \"folder\"\norientation = true\n");
+  BOOST_TEST(load_recorded(path).data.orientation);
+  write_file(path, tiny + "[data]\nname = \"mnist\"\n");
+  BOOST_TEST(load_recorded(path, {"data.name=folder"}).data.orientation);
+}
+
 BOOST_AUTO_TEST_CASE(every_file_in_the_repository_loads) {
   int files = 0;
   for (const char* directory : {"models", "experiments"})
@@ -336,6 +368,12 @@ BOOST_AUTO_TEST_CASE(values_out_of_range) {
   // An invalid value is reported at its line.
   BOOST_TEST(error("[optim]\nlr = -1\n") == ":11: [optim] lr = -1; expected at least 0");
   BOOST_TEST(error("", {"model.patch=5"}) == ": [model] patch = 5 does not divide image = 8");
+  for (const char* image : {"[8, 10]", "[10, 8]"})
+    BOOST_TEST(error("", {fmt::format("model.image={}", image)}) ==
+               fmt::format(": [model] patch = 4 does not divide image = {}", image));
+  BOOST_TEST(error("", {"model.image=[8, 12]", "model.patch=[4, 6]"}) == "no error");
+  BOOST_TEST(error("", {"model.image=[8, 12]", "model.patch=[6, 4]"}) ==
+             ": [model] patch = [6, 4] does not divide image = [8, 12]");
   BOOST_TEST(error("", {"model.heads=3"}) == ": [model] heads = 3 does not divide dim = 8");
   BOOST_TEST(error("", {"model.heads=0"}) == "--set: [model] heads = 0; expected at least 1 and at most 1000000");
   BOOST_TEST(error("", {"model.dim=1000000000"}) ==
@@ -359,6 +397,8 @@ BOOST_AUTO_TEST_CASE(values_out_of_range) {
   BOOST_TEST(error("", {"data.std=[0]"}) == "--set: [data] std = 0; expected more than 0");
   BOOST_TEST(error("", {"data.mean=[0, 0]"}) ==
              ": [data] mean has 2 values; expected one, or one for each of the 1 channels");
+  BOOST_TEST(error("", {"model.channels=3", "data.std=[1, 1]"}) ==
+             ": [data] std has 2 values; expected one, or one for each of the 3 channels");
   BOOST_TEST(error("", {"optim.name=adam"}) == "--set: [optim] name = 'adam'; did you mean 'adamw'?");
   BOOST_TEST(error("", {"optim.schedule=step"}) ==
              "--set: [optim] schedule = 'step'; expected one of cosine, linear, rsqrt, constant");

@@ -118,6 +118,10 @@ BOOST_AUTO_TEST_CASE(a_side_has_a_bound_in_each_family) {
 BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_name_their_stage) {
   check_refused("xcit-micro", {"model.patch=7"}, {"[model] patch = 7; expected 2, 4, 8 or 16"});
   check_refused("xcit-micro", {"model.patch=8"}, {"[model] patch = 8 does not divide image = 28"});
+  check_refused("xcit-micro", {"model.patch=[4,2]"},
+                {"[model] patch = [4, 2]; family = \"xcit\" requires square patches"});
+  for (const char* model : {"xcit-micro", "cvt-micro", "soft-micro"})
+    check_refused(model, {"model.image=[32,64]"}, {"[model] image = [32, 64]; family = '", "' requires square images"});
   check_refused("xcit-micro", {"model.image=32", "model.patch=16", "model.dim=12"}, {"dim = 12", "a multiple of 8"});
   check_refused("cvt-micro", {"model.image=1", "model.padding=[1,0,1]"},
                 {"[model] stage 1: no window of 3 x 3 fits a grid of 1 x 1 with padding = 0"});
