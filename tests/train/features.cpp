@@ -4,6 +4,8 @@
 #include "heed/train/inference.h"
 #include "support/training.h"
 
+#include <cmath>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -167,6 +169,54 @@ BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
   BOOST_TEST(right >= 57);
   BOOST_TEST(error_of([&] { linear_logits(teachers, teachers.values, 3, {.batch = 61}); }) ==
              "a linear classifier with 60 training examples; expected at least 61, one batch");
+}
+
+// SGD with momentum 0.9 on whole batches of 20 of the 50 examples, in a new order in each of four epochs, with a rate
+// that falls along a cosine from epoch to epoch. Trained for no epoch, the logits of the unit vectors are the initial
+// weights.
+BOOST_AUTO_TEST_CASE(a_linear_classifier_follows_its_formulas) {
+  constexpr Index width = 2, classes = 3, count = 50, batch = 20, epochs = 4;
+  Features<double> teachers{Tensor<double>(Shape{count, width}), {}};
+  for (Index i = 0; i < count; ++i) {
+    teachers.labels.push_back(static_cast<int>(i * i % classes));
+    for (Index d = 0; d < width; ++d) teachers.values[width * i + d] = RandomStream(2).normal(width * i + d);
+  }
+  const Tensor<double> units(Shape{3, width}, {1, 0, 0, 1, 0, 0});
+  LinearRule rule{.epochs = 0, .batch = batch, .lr = 0.3, .seed = 5};
+  const Tensor<double> initial = linear_logits(teachers, units, classes, rule);
+  rule.epochs = epochs;
+  const Tensor<double> found = linear_logits(teachers, units, classes, rule);
+
+  double w[classes][width + 1], momentum[classes][width + 1] = {};  // weights, then the bias
+  for (Index c = 0; c < classes; ++c) {
+    BOOST_TEST(initial[width * classes + c] == 0);
+    for (Index d = 0; d <= width; ++d) w[c][d] = initial[d * classes + c];
+  }
+  const RandomStream order = RandomStream(5).derive("order");
+  for (Index epoch = 0; epoch < epochs; ++epoch) {
+    std::vector<Index> examples = all_images(count);
+    shuffle(examples, order.derive(static_cast<std::uint64_t>(epoch)));
+    const double lr = 0.3 * (1 + std::cos(M_PI * static_cast<double>(epoch) / epochs)) / 2;
+    for (std::size_t first = 0; first + batch <= examples.size(); first += batch) {
+      double gradient[classes][width + 1] = {};
+      for (std::size_t i = first; i < first + batch; ++i) {
+        const double x[] = {teachers.values[width * examples[i]], teachers.values[width * examples[i] + 1], 1};
+        double p[classes], mass = 0;
+        for (Index c = 0; c < classes; ++c) mass += p[c] = std::exp(w[c][0] * x[0] + w[c][1] * x[1] + w[c][2]);
+        const int label = teachers.labels[static_cast<std::size_t>(examples[i])];
+        for (Index c = 0; c < classes; ++c)
+          for (Index d = 0; d <= width; ++d) gradient[c][d] += (p[c] / mass - (c == label)) * x[d] / batch;
+      }
+      for (Index c = 0; c < classes; ++c)
+        for (Index d = 0; d <= width; ++d) w[c][d] -= lr * (momentum[c][d] = 0.9 * momentum[c][d] + gradient[c][d]);
+    }
+  }
+  // Eight updates of numbers below 1.
+  for (Index d = 0; d <= width; ++d)
+    for (Index c = 0; c < classes; ++c) {
+      const double expected = (d < width ? w[c][d] : 0) + w[c][width];
+      BOOST_TEST(std::abs(found[d * classes + c] - expected) < 1e-13, "row " << d << ", class " << c);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

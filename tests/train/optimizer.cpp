@@ -184,21 +184,39 @@ BOOST_AUTO_TEST_CASE(weight_decay_may_end_at_zero) {
 
 // The average changes weights only; other tensors are the model's.
 BOOST_AUTO_TEST_CASE(an_average_takes_buffers_as_they_are) {
-  Parameters<double> average(list_of(3)), now(list_of(3));
-  average.initialise(1), now.initialise(2);
-  now[2][1] = 5;
-  const std::vector<double> before(average.data(), average.data() + average.size());
-  update_average(average, now, 0.75);
-  for (ParameterId id = 0; id < 3; ++id)
-    for (Index i = 0; i < average[id].size(); ++i) {
-      const double old = before[static_cast<std::size_t>(average.offset(id) + i)];
-      BOOST_TEST(average[id][i] == (id == 2 ? now[id][i] : 0.75 * old + 0.25 * now[id][i]));
-    }
+  for (const Index rows : {3, 2'000}) {  // the second spans several ranges of weights
+    Parameters<double> average(list_of(rows)), now(list_of(rows));
+    average.initialise(1), now.initialise(2);
+    now[2][1] = 5;
+    const std::vector<double> before(average.data(), average.data() + average.size());
+    update_average(average, now, 0.75);
+    for (ParameterId id = 0; id < 3; ++id)
+      for (Index i = 0; i < average[id].size(); ++i) {
+        const double old = before[static_cast<std::size_t>(average.offset(id) + i)];
+        BOOST_REQUIRE(average[id][i] == (id == 2 ? now[id][i] : 0.75 * old + 0.25 * now[id][i]));
+      }
+  }
 }
 
 // Beyond 2^21 weights each partial sum of the norm covers several ranges.
 BOOST_AUTO_TEST_CASE(clipping_by_the_global_norm) {
   for (const Index rows : {20'000, 299'594, 400'000}) check_clipping(rows);
+}
+
+// The matrix, of several ranges, is scaled by its own norm, about sqrt(70,000 / 3); the vector's is at most sqrt(5)
+// < 3.
+BOOST_AUTO_TEST_CASE(clipping_of_each_tensor_by_its_own_norm) {
+  const Parameters<double> parameters(list_of(10'000));
+  Gradients<double> gradients(parameters);
+  for (Index i = 0; i < gradients.size(); ++i) gradients.data()[i] = RandomStream(1).uniform(i, -1, 1);
+  const Gradients<double> before = gradients;
+  double sum = 0;
+  for (const double g : before[0]) sum += g * g;
+  const double factor = 3 / (std::sqrt(sum) + 1e-6);
+  clip_each(gradients, 3);
+  // Sums of 70,000 positive terms in another order differ by about 1e-14.
+  for (Index i = 0; i < 70'000; ++i) BOOST_REQUIRE(std::abs(gradients[0][i] - factor * before[0][i]) < 1e-13);
+  for (Index i = 0; i < 5; ++i) BOOST_TEST(gradients[1][i] == before[1][i]);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
