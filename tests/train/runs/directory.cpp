@@ -123,6 +123,25 @@ BOOST_AUTO_TEST_CASE(rows_that_are_missing_are_missed) {
   stopped.check_refusal("metrics.csv");
 }
 
+// gradients.csv has a row for each step and epoch of metrics.csv.
+BOOST_AUTO_TEST_CASE(rows_of_gradients_that_are_missing_are_missed) {
+  const StoppedRun stopped;
+  const std::string path = stopped.file("gradients.csv"), whole = read_file(path);
+  for (const auto& [start, row] : {std::pair("step,1,1,", "step 1"),
+                                   {"step,1,4,", "step 4"},
+                                   {"step,1,7,", "step 7"},
+                                   {"train,1,7,", "epoch 1"}}) {
+    const std::size_t begin = whole.find(std::string("\n") + start) + 1;
+    BOOST_REQUIRE(begin > 0u);
+    write_file(path, whole.substr(0, begin) + whole.substr(whole.find('\n', begin) + 1));
+    stopped.check_refusal(fmt::format("gradients.csv: the row of {} is missing", row));
+  }
+  write_file(path, whole.substr(0, whole.find('\n') + 1));
+  stopped.check_refusal("gradients.csv: the row of ");
+  std::filesystem::remove(path);
+  stopped.check_refusal("gradients.csv");
+}
+
 BOOST_AUTO_TEST_CASE(a_run_whose_metrics_vanish_does_not_end_well) {
   const Workshop workshop;
   const std::string directory = workshop / "run";

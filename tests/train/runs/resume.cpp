@@ -1,4 +1,7 @@
 // A run is a function of its configuration: threads and interruptions do not affect its files.
+#include "heed/base/split.h"
+#include "heed/base/warnings.h"
+#include "heed/train/optimizer.h"
 #include "support/training.h"
 
 #include <fstream>
@@ -263,6 +266,37 @@ BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   BOOST_REQUIRE(after.size() == whole.size());
   const auto rate = [](const std::string& row) { return row.substr(row.rfind(',')); };
   for (std::size_t i = before.size() - 1; i < after.size(); ++i) BOOST_TEST(rate(after[i]) == rate(whole[i]));
+}
+
+// After nine steps, in the second epoch of seven, epochs become nine steps long: the next step is the third of its
+// epoch, the twelfth of 27. The run is resumed once more with the same data.
+BOOST_AUTO_TEST_CASE(rates_follow_the_epochs_of_changed_data) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.log_steps = true;
+  x.optim.schedule = "linear", x.optim.warmup_steps = 10;
+  const std::string directory = workshop / "run";
+  BOOST_TEST((run_until(9, x, directory) == Outcome::interrupted));
+  write_patterns(workshop.data(), 164, 30, 8);
+  std::atomic<bool> interrupt{false};
+  AfterStep stop([&](const StepReport& report) { interrupt = report.step >= 15; });
+  BOOST_TEST((train(x, {.run = directory, .resume = true, .changed_data = true, .interrupt = &interrupt}, stop) ==
+              Outcome::interrupted));
+  BOOST_TEST((run(x, directory, true) == Outcome::finished));
+  take_warnings();
+  Index steps = 0;
+  for (const std::string& row : metrics_of(directory)) {
+    const std::vector<std::string> cells = split(row, ',');
+    if (cells[0] != "step") continue;
+    ++steps;
+    BOOST_TEST(std::stoll(cells[2]) == steps);
+    const Index step = steps - 1;
+    BOOST_TEST(std::stod(cells[5]) ==
+                   (step < 9 ? learning_rate(x.optim, step, 7, 21) : learning_rate(x.optim, step + 2, 9, 27)),
+               "step " << steps);
+    BOOST_TEST(std::stoll(cells[1]) == 1 + (step < 9 ? step / 7 : (step + 2) / 9));
+  }
+  BOOST_TEST(steps == 25);
 }
 
 // The run is interrupted at the end of an epoch before validation: the epoch's row describes the steps before that.

@@ -71,6 +71,20 @@ BOOST_AUTO_TEST_CASE(the_suggestion_follows_its_rule) {
   BOOST_TEST(!advice(points));
 }
 
+// Slopes are those over a tenth of the steps, here four, after the first tenth: neither the fall of the first batches
+// nor a single steep step counts.
+BOOST_AUTO_TEST_CASE(the_slope_is_one_over_a_tenth_of_the_steps) {
+  std::vector<RatePoint> points;
+  double loss = 200;
+  for (int i = 0; i < 40; ++i) {
+    points.push_back({std::exp(i), loss, loss});
+    loss -= i < 4 ? 6 : i >= 10 && i < 14 ? 3 : i == 20 ? 5 : i < 30 ? 1 : -2;
+  }
+  const RateAdvice found = *advice(points);
+  BOOST_TEST(std::abs(found.steepest / std::exp(12) - 1) < 1e-12);
+  BOOST_TEST(found.least == std::exp(30));
+}
+
 // Losses that fall by 1 within 100 steps, with scattered batches: nothing is suggested if the fall may be random, and a
 // low first batch is not a minimum.
 BOOST_AUTO_TEST_CASE(a_fall_within_the_scatter_suggests_nothing) {
