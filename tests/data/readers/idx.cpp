@@ -283,9 +283,9 @@ BOOST_FIXTURE_TEST_CASE(usual_places_are_searched, Mnist) {
     return;
   }
   setenv("HEED_DATA", directory.path().c_str(), 1);
-  check_error(
-      [] { open_dataset("mnist", "", Split::train); },
-      {"datasets/mnist", (directory / "mnist").string(), "/usr/share/datasets/mnist", "datasets/fetch.sh mnist"});
+  check_error([] { open_dataset("mnist", "", Split::train); },
+              {"not found in datasets/mnist, " + (directory / "mnist").string() + ", /usr/share/datasets/mnist; ",
+               "datasets/fetch.sh mnist"});
   std::filesystem::create_directory(directory / "mnist");
   std::filesystem::rename(images_path(), directory / "mnist/train-images-idx3-ubyte");
   std::filesystem::rename(labels_path(), directory / "mnist/train-labels-idx1-ubyte");

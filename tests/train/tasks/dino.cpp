@@ -399,4 +399,23 @@ BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   BOOST_TEST(second.frozen.empty());
 }
 
+// Without dino.norm_last_layer, the layer has lengths and directions, both frozen in as many epochs as asked.
+BOOST_AUTO_TEST_CASE(all_of_the_last_layer_is_frozen) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.dino.norm_last_layer = false, x.dino.freeze_last_layer = 3;
+  const BegunTask begun(x);
+  const auto frozen = [&](Index epoch) {
+    std::vector<std::string> names;
+    for (const ParameterId id : begun.task->update_rules({7 * epoch, 28, epoch}).frozen)
+      names.push_back(begun.model.parameters()[id].name);
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  for (const Index epoch : {0, 1, 2})
+    BOOST_TEST(frozen(epoch) == (std::vector<std::string>{"dino.last_layer.weight_g", "dino.last_layer.weight_v"}),
+               boost::test_tools::per_element());
+  BOOST_TEST(frozen(3).empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -277,6 +277,31 @@ BOOST_AUTO_TEST_CASE(windows_of_a_text) {
   }
 }
 
+// Windows of 20 bytes and the one after them, or of 20 after a start token, begin at each of 41 bytes from which they
+// fit; without shuffling they lie side by side. All bytes differ, so different windows have different logits.
+BOOST_AUTO_TEST_CASE(windows_begin_anywhere_in_a_text) {
+  const TaskData data;
+  std::string text;
+  for (int i = 0; i < 46; ++i) text += static_cast<char>('0' + i);  // 41 for training
+  write_file(data.path("short"), text);
+  for (const TaskCase& c : data.cases()) {
+    if (c.name != "text") continue;
+    for (const bool start : {false, true}) {
+      Experiment x = c.x;
+      x.data.path = data.path("short"), x.data.windows = 400;
+      x.model.start = start, x.model.context = 20, x.train.batch = 2;
+      const Fingerprints all = Reader(x).training(0);
+      BOOST_TEST(all.size() == 400u);
+      BOOST_TEST(distinct(all) == (start ? 22u : 21u));  // one is missed by 400 draws once in five million
+      x.data.windows = 0, x.data.shuffle = false;
+      const Fingerprints side_by_side = Reader(x).training(0);
+      BOOST_TEST(side_by_side.size() == 2u);
+      BOOST_TEST(distinct(side_by_side) == 2u);
+      for (const Fingerprint& window : side_by_side) BOOST_TEST(std::count(all.begin(), all.end(), window) > 0);
+    }
+  }
+}
+
 // Training examples read for an evaluation are the same in each epoch, neither shuffled nor augmented.
 BOOST_AUTO_TEST_CASE(training_examples_may_be_evaluated) {
   const TaskData data;
