@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
 }
 
 // SGD with momentum 0.9 on whole batches of 20 of the 50 examples, in a new order in each of four epochs, with a rate
-// that falls along a cosine from epoch to epoch. Trained for no epoch, the logits of the unit vectors are the initial
+// that falls along a cosine from epoch to epoch. Without training, the logits of the unit vectors are the initial
 // weights.
 BOOST_AUTO_TEST_CASE(a_linear_classifier_follows_its_formulas) {
   constexpr Index width = 2, classes = 3, count = 50, batch = 20, epochs = 4;

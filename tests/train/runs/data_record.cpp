@@ -185,8 +185,8 @@ BOOST_AUTO_TEST_CASE(images_set_aside_stay_the_same) {
   BOOST_TEST((names(Part::validation) != aside));  // redrawn from all 21 images
 }
 
-// Of files with the content of renamed validation files, as many are set aside as were recorded: neither a training
-// file of the same content, c, nor a further copy, z.
+// Two validation files, a and b, were renamed x and y. A training file of the same content, c, and a further copy, z,
+// are not set aside.
 BOOST_AUTO_TEST_CASE(equal_files_are_set_aside_as_often_as_they_were) {
   const TemporaryDirectory directory;
   std::vector<std::string> files;
