@@ -119,6 +119,11 @@ namespace {
 /// Calls f(key, text of a, text of b) for the keys that tensors determine.
 template <class F>
 void for_fixed_keys(const ModelConfig& a, const ModelConfig& b, const F& f) {
+  const auto sides = [](const Sides& s) {  // as an argument of --set: without a space
+    std::string text = toml_text(s);
+    std::erase(text, ' ');
+    return text;
+  };
   const auto key = [&](const char* name, const auto& x, const auto& y) {
     f(name, fmt::format("{}", x), fmt::format("{}", y));
   };
@@ -126,7 +131,7 @@ void for_fixed_keys(const ModelConfig& a, const ModelConfig& b, const F& f) {
   key("depth", a.depth, b.depth);
   key("hidden", a.hidden, b.hidden);
   key("channels", a.channels, b.channels);
-  f("patch", toml_text(a.patch), toml_text(b.patch));
+  f("patch", sides(a.patch), sides(b.patch));
   key("pool", a.pool, b.pool);
   key("class_token", a.has_class_token(), b.has_class_token());
   key("registers", a.registers, b.registers);

@@ -30,10 +30,6 @@ std::string toml_text(const std::string& value) {
   return text + '"';
 }
 
-std::string toml_text(const Sides& sides) {
-  return sides.square() ? fmt::format("{}", sides.height) : fmt::format("[{}, {}]", sides.height, sides.width);
-}
-
 namespace {
 
 std::string text_of(bool value) { return value ? "true" : "false"; }

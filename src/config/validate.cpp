@@ -11,6 +11,11 @@
 #include <cmath>
 
 namespace heed {
+
+std::string toml_text(const Sides& sides) {
+  return sides.square() ? fmt::format("{}", sides.height) : fmt::format("[{}, {}]", sides.height, sides.width);
+}
+
 namespace {
 
 // Returns, for example, "[optim] lr", for error messages.
