@@ -55,6 +55,18 @@ BOOST_AUTO_TEST_CASE(the_first_and_the_worst_element_are_named) {
   BOOST_TEST(!found({4, 1}, {4, 1.5}, DType::F16).rounding);
 }
 
+// Both tensors count alike: differences from A to B and from B to A agree.
+BOOST_AUTO_TEST_CASE(the_largest_element_may_be_in_either) {
+  const std::vector<double> a{1, 0, -2}, b{-1000, 1e-3, -2};
+  for (const auto& [one, other] : {std::pair(a, b), {b, a}}) {
+    const TensorDifference d = found(one, other, DType::F64, 2e-3);
+    BOOST_TEST(d.largest == 1000.0);
+    BOOST_TEST(d.beyond == 1);
+    BOOST_TEST(d.worst->element == 0);
+    BOOST_TEST(d.worst->relative == 1.001);
+  }
+}
+
 // Small elements are compared relative to 1e-3 of the tensor's largest.
 BOOST_AUTO_TEST_CASE(small_elements_have_a_floor) {
   BOOST_TEST(found({1000, 0}, {1000, 1e-3}).worst->relative == 1e-3);

@@ -1,5 +1,5 @@
-// Sums and multiples of costs.
-#include "heed/cost/counts.h"
+// Sums and multiples of costs, and the contractions among counted operations.
+#include "heed/cost/counted.h"
 
 #include "heed/cost/energy.h"
 
@@ -53,6 +53,28 @@ BOOST_AUTO_TEST_CASE(costs_are_added_and_multiplied_field_by_field) {
   }
   check_multiple(cost.forward, 3, cost.forward + cost.forward + cost.forward);
   check_multiple(cost.forward, 3, 3 * cost.forward);
+}
+
+// Of a sum of three terms: products and products of two differences are 1 multiplication and 1 addition each, squares
+// of a difference 1 and 2, magnitudes of a difference 2 additions.
+BOOST_AUTO_TEST_CASE(terms_of_contractions_have_kinds) {
+  const Counted a = 5, b = 3, c = 4, d = 1;
+  const auto counts_of = [](const auto& term) {
+    Counted::contractions() = {};
+    Counted sum = 0;
+    for (int i = 0; i < 3; ++i) sum += term();
+    return Counted::contractions();
+  };
+  const Counts product{.mul = 3, .add = 3}, square{.mul = 3, .add = 6}, magnitude{.add = 6};
+  BOOST_TEST((counts_of([&] { return a * b; }) == product));
+  BOOST_TEST((counts_of([&] { return (a - b) * (c - d); }) == product));
+  BOOST_TEST((counts_of([&] { return (a - b) * c; }) == product));
+  BOOST_TEST((counts_of([&] {
+                const Counted difference = a - b;
+                return difference * difference;
+              }) == square));
+  BOOST_TEST((counts_of([&] { return abs(a - b); }) == magnitude));
+  BOOST_TEST((counts_of([&] { return a - b; }) == Counts{}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

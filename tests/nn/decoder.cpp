@@ -95,6 +95,25 @@ BOOST_AUTO_TEST_CASE(state_grows_with_each_input_and_ends_at_the_context) {
   }
 }
 
+// Linear attention saves d x d sums of phi(k) v and d of phi(k) per head, here 2 x 2 and 2 of each of two heads in two
+// blocks, in double in every number type.
+BOOST_AUTO_TEST_CASE(sums_of_a_state_are_double) {
+  AttentionConfig attention;
+  attention.mechanism = {"linear"};
+  const SequenceModel model(small_language_model(false), attention);
+  const auto check = [&](auto number) {
+    Parameters<decltype(number)> parameters(model.parameters());
+    parameters.initialise(1);
+    Decoder<decltype(number)> decoder(model, parameters);
+    for (int token = 0; token < 3; ++token) {
+      decoder.next(token);
+      BOOST_TEST(decoder.state_bytes() == 2 * 2 * (2 * 2 + 2) * 8);
+    }
+  };
+  check(float{});
+  check(double{});
+}
+
 BOOST_AUTO_TEST_CASE(only_language_models_predict_tokens) {
   const std::string expected = "[model] only family = \"sequence\" with task = \"lm\" predicts tokens";
   ModelConfig classifier = small_language_model(false), vit;

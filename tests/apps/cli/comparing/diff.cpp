@@ -185,6 +185,12 @@ BOOST_AUTO_TEST_CASE(runs) {
   const std::string same = output_of({"diff", *this / "a", *this / "again"});
   check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 common values",
                         "up to step 3", "last.safetensors, step 3", "equal: all "});
+  // What only one of the runs has is listed, in either order.
+  const std::string environment = *this / "again/environment.json", own = read_file(environment);
+  write_file(environment, "{\"distribution\": \"fourteen\"," + own.substr(own.find('{') + 1));
+  for (const auto& [one, other] : {std::pair("a", "again"), {"again", "a"}})
+    check_contains(heed_with({"diff", *this / one, *this / other}).out, {"environment.distribution", "fourteen"});
+  write_file(environment, own);
   // A tolerance is relative: the last loss, above 2, differs by one part in ten thousand.
   const std::string metrics = *this / "again/metrics.csv", kept = read_file(metrics);
   const std::size_t at = kept.find("step,1,3,") + 9, end = kept.find(',', at);

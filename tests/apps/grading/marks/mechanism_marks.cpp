@@ -39,6 +39,7 @@ struct Fabricated {
   bool known = true, accepted = true, refers = true;
   std::string problem;
   double slack = 2;
+  std::size_t shapes = 1, answered = 2;  ///< shapes that are asked about, and those before it ends
 
   Fabricated() {
     const CaseResults results = case_results(c, hidden.seed);
@@ -81,19 +82,22 @@ struct Fabricated {
 
   std::vector<Mark> marks(const std::vector<std::string>& points) {
     const PrivateDirectory place;
-    const MechanismTask task{"mine", {}, refers ? softmax.get() : nullptr, slack, {hidden}};
+    const MechanismTask task{
+        "mine", {}, refers ? softmax.get() : nullptr, slack, std::vector<HiddenCase>(shapes, hidden)};
     return mark_mechanism(points, task, "", [&](const Message& asked) {
       Message question(asked.bytes()), names;
       names.put(Index{1}), names.put(Index{1}), names.put(known ? "mine" : "yours");
       const Message& first = loaded.bytes().empty() ? names : loaded;
       const Message second = answer(get_question(question).question);
+      const std::size_t count = std::min(shapes, answered);
       auto process = std::make_unique<Confined>(
           std::vector<std::string>{"/usr/bin/python3", "-I", "-S", "-c",
                                    fmt::format("import os, sys\ndata = sys.stdin.buffer.read({})\n"
                                                "while data: data = data[os.write(3, data):]\n",
-                                               16 + first.bytes().size() + second.bytes().size())},
+                                               8 * (1 + count) + first.bytes().size() + count * second.bytes().size())},
           Confinement{.directory = place.path()});
-      process->send(first), process->send(second);
+      process->send(first);
+      for (std::size_t i = 0; i < count; ++i) process->send(second);
       return process;
     });
   }
@@ -263,6 +267,16 @@ BOOST_AUTO_TEST_CASE(faults_and_failures_are_described) {
   loaded.put(Index{0}), loaded.put("it cannot be loaded");
   BOOST_CHECK_EXCEPTION(says("output"), Refused,
                         [](const Refused& refusal) { return std::string(refusal.what()) == "it cannot be loaded"; });
+}
+
+// A submission that ends after the first of two shapes has no point, although the first answer is right.
+BOOST_AUTO_TEST_CASE(each_shape_needs_an_answer) {
+  shapes = 2;
+  for (const char* const point : {"output", "memory", "gradient q", "cost forward"})
+    BOOST_TEST(says(point) == "right", point);
+  answered = 1;
+  for (const char* const point : {"output", "memory", "gradient q", "cost forward"})
+    BOOST_TEST(says(point) != "right", point);
 }
 
 // Without a reference, gradients are compared with differences of the submission's own output.
