@@ -55,8 +55,8 @@ BOOST_AUTO_TEST_CASE(costs_are_added_and_multiplied_field_by_field) {
   check_multiple(cost.forward, 3, 3 * cost.forward);
 }
 
-// Of a sum of three terms: products and products of two differences are 1 multiplication and 1 addition each, squares
-// of a difference 1 and 2, magnitudes of a difference 2 additions.
+// Contractions of a sum of three terms: products, also of two differences, are 1 multiplication and 1 addition each,
+// squares of a difference 1 and 2, magnitudes of a difference 2 additions.
 BOOST_AUTO_TEST_CASE(terms_of_contractions_have_kinds) {
   const Counted a = 5, b = 3, c = 4, d = 1;
   const auto counts_of = [](const auto& term) {

@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   const std::string same = output_of({"diff", *this / "a", *this / "again"});
   check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 common values",
                         "up to step 3", "last.safetensors, step 3", "equal: all "});
-  // What only one of the runs has is listed, in either order.
+  // Settings of only one of the runs are listed, in either order.
   const std::string environment = *this / "again/environment.json", own = read_file(environment);
   write_file(environment, "{\"distribution\": \"fourteen\"," + own.substr(own.find('{') + 1));
   for (const auto& [one, other] : {std::pair("a", "again"), {"again", "a"}})
