@@ -84,6 +84,31 @@ BOOST_AUTO_TEST_CASE(broadcasting_repeats_axes_of_size_1) {
   }
 }
 
+// Operands that are not exchangeable keep their sides, as variables and as numbers.
+BOOST_AUTO_TEST_CASE(operands_keep_their_sides) {
+  const Var<double> a = of({2, 1, 3}), b = of({4, 1}), c = of({2, 4, 1});
+  const Shape all{2, 4, 3};
+  const Var<double> difference = sub(a, b), quotient = div(a, b), chosen = where(c - 304.5, a, b),
+                    largest = maximum(a - 100.0, b - 200.0);
+  for (const Var<double>& y : {difference, quotient, chosen, largest})
+    BOOST_TEST_REQUIRE(to_string(y.shape()) == to_string(all));
+  for (Index i = 0; i < difference.size(); ++i) {
+    const double x = broadcast_element(a, all, i), z = broadcast_element(b, all, i);
+    BOOST_TEST(difference.data()[i] == x - z);
+    BOOST_TEST(quotient.data()[i] == x / z);
+    BOOST_TEST(chosen.data()[i] == x);  // no condition is 0
+    BOOST_TEST(largest.data()[i] == std::max(x - 100, z - 200));
+  }
+  const Var<double> some = where(c - 303.0, a, b);  // the condition is 0 at the third element of c only
+  for (Index i = 0; i < some.size(); ++i)
+    BOOST_TEST(some.data()[i] == broadcast_element(broadcast_element(c, all, i) == 303 ? b : a, all, i));
+  const double x = b.data()[1];
+  const std::pair<Var<double>, double> of_numbers[] = {{b + 3.0, x + 3}, {3.0 + b, 3 + x}, {b - 3.0, x - 3},
+                                                       {3.0 - b, 3 - x}, {b * 3.0, x * 3}, {3.0 * b, 3 * x},
+                                                       {b / 3.0, x / 3}, {3.0 / b, 3 / x}, {-b, -x}};
+  for (const auto& [y, expected] : of_numbers) BOOST_TEST(y.data()[1] == expected);
+}
+
 BOOST_AUTO_TEST_CASE(a_gradient_is_summed_over_what_was_repeated) {
   const Var<double> a = of({2, 3}), b = of({3}), c = of({2, 1});
   tape.backward(sum(a * b * c));
