@@ -10,7 +10,11 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
+#include <cmath>
+#include <numeric>
 #include <optional>
+#include <set>
 
 using namespace heed;
 
@@ -312,6 +316,49 @@ BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_a_batch_is_cut) {
   }
 }
 
+// Sequences of a batch in one tensor: 2, 3, 1 and 3 rows. No two of them draw alike.
+BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_sequences_are_cut) {
+  constexpr Index width = 20, lengths[] = {2, 3, 1, 3};
+  const Tensor<double> values = numbers({9, width});
+  for (const auto drop : {dropout<double>, stochastic_depth<double>}) {
+    const auto of_sequences = [&](Index first, Index count, std::uint64_t place) {
+      std::vector<Index> starts{0};
+      for (Index i = first; i < first + count; ++i) starts.push_back(starts.back() + lengths[i]);
+      const Index before = std::accumulate(lengths, lengths + first, Index{0});
+      const Segments segments{starts, first, 3};
+      Tape<double> tape(
+          {.training = true, .random = RandomStream(3), .examples = {.first = first, .segments = &segments}});
+      const D y = drop(tape.constant({values.data() + before * width, Shape{1, starts.back(), width}}), 0.5, place);
+      return std::vector<double>(y.data(), y.data() + y.size());
+    };
+    const std::vector<double> whole = of_sequences(0, 4, 1);
+    for (const Index cut : {1, 2, 3}) {
+      std::vector<double> joined = of_sequences(0, cut, 1);
+      for (const double x : of_sequences(cut, 4 - cut, 1)) joined.push_back(x);
+      BOOST_TEST(joined == whole, boost::test_tools::per_element());
+    }
+    if (drop == stochastic_depth<double>) {
+      // A sequence is dropped as a whole; of 64 places, some drop sequence 1 and not sequence 3, and some 3 and not 1.
+      std::set<std::pair<bool, bool>> pairs;
+      for (std::uint64_t place = 0; place < 64; ++place) {
+        const std::vector<double> y = of_sequences(0, 4, place);
+        for (std::size_t i = 2 * width; i < 5 * width; ++i) BOOST_TEST((y[i] == 0) == (y[2 * width] == 0));
+        pairs.emplace(y[2 * width] == 0, y[6 * width] == 0);
+      }
+      BOOST_TEST(pairs.size() == 4u);
+    } else {
+      const auto dropped = [&](std::size_t row) {
+        std::vector<bool> all;
+        for (std::size_t c = 0; c < width; ++c) all.push_back(whole[row * width + c] == 0);
+        return all;
+      };
+      std::set<std::vector<bool>> rows;
+      for (std::size_t row = 0; row < 9; ++row) rows.insert(dropped(row));
+      BOOST_TEST(rows.size() == 9u);
+    }
+  }
+}
+
 // x [2, 2, 1] = 1, 2, 3, 6: mean 3, squared deviations 14, variance 14 / 4 for normalisation, 14 / 3 for the running
 // one.
 BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evaluation) {
@@ -335,6 +382,47 @@ BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evalua
   BOOST_TEST(close(evaluated[3], 2 * (6 - 4) / 0.5 + 0.5));
   BOOST_TEST(mean[0] == 4);
   BOOST_TEST(variance[0] == 0.25);
+}
+
+// Groups are normalised as separate batches in their order; gradients of gamma and beta are sums over them.
+BOOST_AUTO_TEST_CASE(groups_of_batch_norm_are_separate_batches) {
+  constexpr Index images = 6, size = 4, channels = 2;  // of each image: 2 rows
+  const Tensor<double> x = numbers({images, 2, channels}), gamma(Shape{2}, {2.0, -0.5}), beta(Shape{2}, {0.5, 3});
+  Tensor<double> dy(x.shape()), mean(Shape{2}), variance(Shape{2});
+  for (Index i = 0; i < dy.size(); ++i) dy[i] = std::sin(static_cast<double>(i * i));
+  const auto run = [&](Index first, Index count, Index group) {
+    const Shape shape{count, 2, channels};
+    Tape<double> tape({.training = true});
+    const D input = tape.input({x.data() + first * size, shape}), g = tape.input(gamma.view()),
+            b = tape.input(beta.view());
+    const D y = batch_norm(input, g, b, mean.view(), variance.view(), {.group = group});
+    tape.backward(y, {dy.data() + first * size, shape});
+    std::array<std::vector<double>, 4> all{std::vector<double>(y.data(), y.data() + y.size())};
+    const D inputs[] = {input, g, b};
+    for (std::size_t i = 0; i < 3; ++i) {
+      const View<const double> gradient = tape.gradient(inputs[i]);
+      all[i + 1].assign(gradient.begin(), gradient.end());
+    }
+    return all;
+  };
+  for (const Index group : {1, 2, 3}) {
+    std::fill(mean.begin(), mean.end(), 7), std::fill(variance.begin(), variance.end(), 5);
+    const auto together = run(0, images, group);
+    const Tensor<double> means = mean, variances = variance;
+    std::fill(mean.begin(), mean.end(), 7), std::fill(variance.begin(), variance.end(), 5);
+    std::array<std::vector<double>, 4> separate{{{}, {}, {0, 0}, {0, 0}}};
+    for (Index first = 0; first < images; first += group) {
+      const auto part = run(first, group, 0);
+      for (std::size_t i = 0; i < 2; ++i) separate[i].insert(separate[i].end(), part[i].begin(), part[i].end());
+      for (std::size_t i = 2; i < 4; ++i)
+        for (std::size_t c = 0; c < 2; ++c) separate[i][c] += part[i][c];
+    }
+    for (std::size_t i = 0; i < 4; ++i) BOOST_TEST(together[i] == separate[i], boost::test_tools::per_element());
+    for (Index c = 0; c < channels; ++c) {
+      BOOST_TEST(means[c] == mean[c]);
+      BOOST_TEST(variances[c] == variance[c]);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_CASE(batch_norm_refuses_a_batch_of_no_images) {
