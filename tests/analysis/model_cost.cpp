@@ -153,6 +153,24 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_layers_around_execute) {
   set_threads(before);
 }
 
+// A step is the forward pass of training, with its dropout, and the backward pass.
+BOOST_AUTO_TEST_CASE(a_step_is_both_passes_of_training) {
+  const ModelCost cost = cost_of(VisionTransformer(small_model(), attention_of("softmax", {}), 0.1, 0.1));
+  for (const Convention convention : {Convention::contractions, Convention::all}) {
+    const auto total = [&](CostPass pass) { return cost_total(cost, {convention, pass, CostGroup::layer, 3}); };
+    CostRow both = total(CostPass::backward);
+    for (const OperationCost& operation : cost.training) {
+      both.counts += convention == Convention::all ? operation.cost.forward : operation.cost.forward_contractions;
+      both.moved +=
+          static_cast<double>(operation.forward.activations) + static_cast<double>(operation.forward.weights) / 3;
+    }
+    const CostRow step = total(CostPass::step);
+    BOOST_TEST((step.counts == both.counts));
+    BOOST_TEST(step.moved == both.moved, boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(step.parameters == cost.parameters);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_host_families_execute) {
   const auto check = [](const char* family, std::vector<std::string> sets) {
     const std::string label = fmt::format("{}, {}", family, fmt::join(sets, ", "));
