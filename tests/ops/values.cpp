@@ -13,6 +13,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numbers>
@@ -166,6 +167,44 @@ BOOST_AUTO_TEST_CASE(positions_of_another_grid) {
         BOOST_TEST(std::abs(twice.data()[(skip + row * 2 * side + column) * width + d] - expected) < 1e-14,
                    row << ", " << column);
       }
+}
+
+// Every cell of smaller and larger grids: cell i has its centre at (i + 1/2) from / to - 1/2, and cells beyond an edge
+// repeat the outermost one. The gradient of a sum weighted by dy has the same weights. The sums have at most 100 terms
+// and a magnitude below 40, so that they round by less than 1e-12.
+BOOST_AUTO_TEST_CASE(positions_at_the_edges_and_of_smaller_grids) {
+  constexpr Index skip = 1, side = 6, width = 2;
+  const Tensor<double> x = values_of({1, skip + side * side, width}, 13);
+  const auto weight = [](double t) {
+    const double a = -0.75;
+    if (t < 1) return (a + 2) * t * t * t - (a + 3) * t * t + 1;
+    return t < 2 ? a * t * t * t - 5 * a * t * t + 8 * a * t - 4 * a : 0;
+  };
+  for (const Index to : {1, 3, 4, 7, 12}) {
+    const Tensor<double> dy = values_of({1, skip + to * to, width}, 14);
+    Tensor<double> expected(dy.shape()), gradient(x.shape());
+    std::copy_n(x.data(), skip * width, expected.data());
+    std::copy_n(dy.data(), skip * width, gradient.data());
+    const auto center = [=](Index i) { return (static_cast<double>(i) + 0.5) * side / static_cast<double>(to) - 0.5; };
+    for (Index cell = 0; cell < to * to; ++cell)
+      for (Index row = -3; row < side + 3; ++row)
+        for (Index column = -3; column < side + 3; ++column) {
+          const double w = weight(std::abs(center(cell / to) - static_cast<double>(row))) *
+                           weight(std::abs(center(cell % to) - static_cast<double>(column)));
+          const Index from = std::clamp<Index>(row, 0, side - 1) * side + std::clamp<Index>(column, 0, side - 1);
+          for (Index d = 0; d < width; ++d) {
+            const Index in = (skip + from) * width + d, out = (skip + cell) * width + d;
+            expected[out] += w * x[in], gradient[in] += w * dy[out];
+          }
+        }
+    Tape<double> tape({.training = true});
+    const Var<double> v = tape.input(x.view()), y = interpolate_positions(v, skip, side, to);
+    tape.backward(y, dy.view());
+    BOOST_TEST_REQUIRE(y.shape() == dy.shape());
+    for (Index i = 0; i < dy.size(); ++i) BOOST_TEST(std::abs(y.data()[i] - expected[i]) < 1e-12, to << ", " << i);
+    for (Index i = 0; i < x.size(); ++i)
+      BOOST_TEST(std::abs(tape.gradient(v)[i] - gradient[i]) < 1e-12, to << ", " << i);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(rows_and_channels) {
