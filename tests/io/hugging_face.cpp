@@ -5,6 +5,9 @@
 #include "tests/io/hugging_face.h"
 #include "support/training.h"
 
+#include <map>
+#include <utility>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -71,6 +74,38 @@ BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
     // Each value is rounded twice: at - 0.25 and at + 0.25.
     for (Index i = 0; i < a.size() && !spec.name.starts_with("head."); ++i)
       BOOST_REQUIRE_SMALL(static_cast<double>(a[i] - b[i]), 1e-7);
+  }
+}
+
+// A single tensor of doubles, which need not be the last, gives a file of doubles.
+BOOST_AUTO_TEST_CASE(doubles_stay_doubles) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  const Parameters<float> ours = drawn(published_vit());
+  TheirFile(ours, false).write(in);
+  const std::string precise = "vit.encoder.layer.1.intermediate.dense.bias";
+  Tensor<double> thirds(Shape{10});
+  for (Index i = 0; i < 10; ++i) thirds[i] = static_cast<double>(i + 1) / 3;
+  std::map<std::string, Tensor<float>> others;
+  SafetensorsWriter writer;
+  {
+    const SafetensorsFile file(in);
+    for (const std::string& name : file.names())
+      if (name != precise) others[name] = file.read<float>(name);
+  }
+  for (const auto& [name, tensor] : others) writer.add(name, tensor.view());
+  writer.add(precise, std::as_const(thirds).view());
+  writer.write(in);
+  convert_hugging_face(in, out);
+  const SafetensorsFile file(out);
+  const Tensor<double> found = file.read<double>("blocks.1.mlp.fc1.bias");
+  BOOST_TEST(std::equal(found.begin(), found.end(), thirds.begin(), thirds.end()));
+  Parameters<float> read(ours.list());
+  load_weights(file, read);
+  for (ParameterId id = 0; id < ours.list().size(); ++id) {
+    const std::string& name = ours.list()[id].name;
+    const View<const float> a = ours[id], b = std::as_const(read)[id];
+    if (name != "blocks.1.mlp.fc1.bias") BOOST_TEST(std::equal(a.begin(), a.end(), b.begin(), b.end()), name);
   }
 }
 

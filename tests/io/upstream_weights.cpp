@@ -192,6 +192,25 @@ BOOST_AUTO_TEST_CASE(soft) {
   check_converted("models/soft-micro.toml", {}, add);
 }
 
+// A single tensor of doubles, which need not be the last, gives a file of doubles.
+BOOST_AUTO_TEST_CASE(doubles_stay_doubles) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  const Tensor<float> halves(Shape{2, 2}, {0.5F, 1.5F, 2.5F, 3.5F});
+  const Tensor<double> thirds(Shape{2}, {1.0 / 3, 2.0 / 3});
+  SafetensorsWriter writer;
+  writer.add("a.weight", halves.view());
+  writer.add("b.bias", thirds.view());
+  writer.add("c.weight", halves.view());
+  writer.write(in);
+  convert_weights(in, out);
+  const SafetensorsFile file(out);
+  BOOST_TEST(file.names().size() == 3u);
+  BOOST_TEST(file.read<double>("b.bias")[0] == 1.0 / 3);
+  BOOST_TEST(file.read<double>("b.bias")[1] == 2.0 / 3);
+  for (Index i = 0; i < 4; ++i) BOOST_TEST(file.read<double>("c.weight")[i] == halves[i]);
+}
+
 BOOST_AUTO_TEST_CASE(older_xcit) {
   // In older files, q, k and v of class attention are one tensor.
   const TemporaryDirectory directory;

@@ -354,4 +354,34 @@ BOOST_AUTO_TEST_CASE(prepared_and_training_tensors_are_neither_written_nor_read)
   }
 }
 
+// Buffers of integers, such as indices, are converted; weights of integers are refused.
+BOOST_AUTO_TEST_CASE(integers_are_read_into_buffers_only) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  const Tensor<std::int64_t> indices(Shape{3}, {5, 0, 1'000'003});
+  const Tensor<float> weight(Shape{2}, {0.25F, -4});
+  SafetensorsWriter writer;
+  writer.add("weight", weight.view());
+  writer.add("order", indices.view());
+  writer.write(path);
+  for (const bool trainable : {false, true})
+    for (const bool matching : {false, true}) {
+      ParameterList list;
+      list.add({.name = "order", .shape = {3}, .trainable = trainable});
+      list.add({.name = "weight", .shape = {2}});
+      Parameters<double> read(list);
+      const auto load = [&] {
+        const SafetensorsFile file(path);
+        matching ? load_matching(file, read, {}) : load_weights(file, read);
+      };
+      if (trainable) {
+        BOOST_TEST(error_of(load, path) == ": tensor 'order': dtype is I64; expected F16, BF16, F32 or F64");
+        continue;
+      }
+      load();
+      for (Index i = 0; i < 3; ++i) BOOST_TEST(read[0][i] == static_cast<double>(indices[i]));
+      for (Index i = 0; i < 2; ++i) BOOST_TEST(read[1][i] == weight[i]);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
