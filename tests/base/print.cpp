@@ -69,4 +69,22 @@ BOOST_AUTO_TEST_CASE(long_axes_are_cut_in_the_middle) {
              " [198, 199]]  shape [100, 2]");
 }
 
+// Both axes of each matrix are cut, and so is the list of matrices.
+BOOST_AUTO_TEST_CASE(every_axis_is_cut) {
+  const std::string text = printed(counting({9, 10, 11}));
+  std::string expected = "[";
+  const auto shown = [](Index n) { return std::vector<Index>{0, 1, 2, n - 3, n - 2, n - 1}; };
+  for (const Index m : shown(9)) {
+    expected += m == 0 ? "[" : m == 6 ? ",\n\n ...,\n\n [" : ",\n\n [";
+    for (const Index r : shown(10)) {
+      expected += r == 0 ? "[" : r == 7 ? ",\n  ...,\n  [" : ",\n  [";
+      for (const Index c : shown(11))
+        expected += fmt::format("{}{:>3}", c == 0 ? "" : c == 8 ? ", ..., " : ", ", (m * 10 + r) * 11 + c);
+      expected += "]";
+    }
+    expected += "]";
+  }
+  BOOST_TEST(text == expected + "]  shape [9, 10, 11]");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -186,6 +186,8 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   for (const char* key : {"train.batch", "train.microbatch", "train.epochs", "model.hidden"})
     many += fmt::format("{} = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n", key);
   BOOST_TEST(error(many) == ": defines 6561 experiments or more; expected at most 4096");
+  BOOST_TEST(error(base() + "seeds = 2049\n[arms.a]\n[arms.b]\nmodel.heads = 1\n") ==
+             ": defines 4098 experiments; expected at most 4096");
   write_file(path(), base());
   BOOST_TEST(error_of([&] { load_sweep(path(), {"base=x.toml"}); }) ==
              "--set 'base=x.toml': the base of a sweep can be set in its file only");

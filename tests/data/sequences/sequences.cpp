@@ -226,6 +226,24 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
                  ":1: has 4 fields separated by tabs; expected 5: label, id, id, text, text");
 }
 
+// Each of the two texts of a pair is cut, and counted, by itself.
+BOOST_AUTO_TEST_CASE(texts_of_pairs_are_cut_one_by_one) {
+  const TemporaryDirectory directory;
+  write_file(directory / "new_aan_pairs.train.tsv",
+             "1.0\t0\t1\tabcd\tefghi\n0.0\t2\t3\tjklmno\tp\n0.0\t4\t5\tqrstu\tvwxyz!\n");
+  const SequenceExamples pairs = open_sequences(data_of("pairs", directory.path()), 4, Part::train, 1);
+  BOOST_TEST(pairs.set->size() == 3);
+  BOOST_TEST(pairs.set->cut() == 4);
+  const char* const texts[3][2] = {{"abcd", "efgh"}, {"jklm", "p"}, {"qrst", "vwxy"}};
+  for (Index i = 0; i < 3; ++i) {
+    BOOST_TEST(pairs.set->label(i) == (i == 0));
+    for (Index which = 0; which < 2; ++which) {
+      const std::vector<int> tokens = read(pairs, i, which);
+      BOOST_TEST(std::string(tokens.begin(), tokens.end()) == texts[i][which]);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   const TemporaryDirectory directory;
   for (const char* name : {"train/neg", "train/pos", "train/unsup", "test/neg", "test/pos"})
