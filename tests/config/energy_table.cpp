@@ -43,6 +43,18 @@ BOOST_AUTO_TEST_CASE(tables_of_other_numbers) {
   BOOST_TEST(of("int8").number_bytes == 1);
 }
 
+// Each figure has its own energy and source, in its own table.
+BOOST_AUTO_TEST_CASE(figures_have_energies_and_sources_of_their_own) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "t.toml";
+  write_file(path, good + "add = { source = \"u\", pj = 0.5 }\n" +
+                       "[memory]\nfar = { pj = 640, source = \"v\" }\nnear = { pj = 5, source = \"w\" }\n");
+  const EnergyTable table = load_energy_table(path);
+  BOOST_TEST((table.operations == std::vector<EnergyFigure>{{"add", 0.5, "u"}, {"mul", 2, "s"}}));
+  BOOST_TEST((table.memory == std::vector<EnergyFigure>{{"far", 640, "v"}, {"near", 5, "w"}}));
+  BOOST_TEST(energy_pj(table, Counts{.mul = 3, .add = 4}) == 3 * 2 + 4 * 0.5);
+}
+
 BOOST_AUTO_TEST_CASE(bad_tables) {
   BOOST_TEST(refusal(good) == "accepted");
   BOOST_TEST(refusal("name = \"t\"\n[operation]\n") == ":2: unknown key 'operation'; did you mean 'operations'?");

@@ -5,6 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <span>
+#include <utility>
+
 using namespace heed;
 
 namespace {
@@ -65,6 +69,36 @@ BOOST_AUTO_TEST_CASE(classes_without_examples_are_not_hard) {
   BOOST_TEST(text.ends_with("30 classes, 2 with examples; the 2 with the lowest accuracy:\n 75.00 %  17, classified as "
                             "4 1 times\n100.00 %  21\n"),
              text);
+}
+
+// exp(-1), exp(-3) and 1 over their sum: exps of the logits themselves overflow a float.
+BOOST_AUTO_TEST_CASE(probabilities_of_large_logits) {
+  const float logits[] = {100, 98, 101, 0};
+  const std::vector<double> found = probabilities(logits, 3);
+  const double sum = std::exp(-1) + std::exp(-3) + 1;
+  BOOST_REQUIRE(found.size() == 3u);
+  BOOST_TEST(std::abs(found[0] - std::exp(-1) / sum) < 1e-15);
+  BOOST_TEST(std::abs(found[1] - std::exp(-3) / sum) < 1e-15);
+  BOOST_TEST(std::abs(found[2] - 1 / sum) < 1e-15);
+}
+
+// On ties the smaller class is the answer; a label's rank counts the larger logits and equal ones before it. The rows
+// have their own labels.
+BOOST_AUTO_TEST_CASE(rows_of_logits_are_judged_one_by_one) {
+  const Tensor<double> logits(Shape{3, 7}, {1, 2, 2, 0, 0, 0, 0, 5, 5, 5, 5, 5, 5, 5, 0, 0, 0, 0, 0, 9, 0});
+  const int labels[] = {2, 5, 5};
+  std::vector<double> counts(static_cast<std::size_t>(classification_counts(7)));
+  const Score score = judge_logits(logits.view(), labels, std::span(counts));
+  BOOST_TEST(score.terms == 3);
+  BOOST_TEST(score.correct == 1);
+  const double losses[] = {std::log(std::exp(1) + 2 * std::exp(2) + 4) - 2, std::log(7), std::log(std::exp(9) + 6) - 9};
+  BOOST_TEST(std::abs(score.loss - (losses[0] + losses[1] + losses[2])) < 1e-13);
+  BOOST_TEST(counts[top5_count] == 2);  // the second row has five equal logits before its label
+  std::vector<double> expected(counts.size());
+  expected[top5_count] = 2;
+  for (const auto& [of, predicted] : {std::pair<Index, Index>{2, 1}, {5, 0}, {5, 5}})
+    expected[confusion_count(7, of, predicted)] = 1;
+  BOOST_TEST(counts == expected, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()
