@@ -271,6 +271,36 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
   BOOST_TEST(rows["S1234"].starts_with("0,2,not recognised,"));
 }
 
+// Each file of an archive has its own content; the copies that macOS adds do not count.
+BOOST_FIXTURE_TEST_CASE(archives_of_several_files, Classroom) {
+  add_lab("triple",
+          "def draw_twice(random): return [random.random() for _ in range(3)]\n"
+          "def judge_twice(arguments, result):\n"
+          "    if result != [3 * x for x in arguments]: return 'it is not thrice as much'\n",
+          "def run_twice(student, arguments): return [student.twice(x) for x in arguments]\n");
+  const std::string two = "def twice(x): return 2 * x\n", three = "def twice(x): return 3 * x\n";
+  for (const auto& [student, of_double, of_triple] :
+       {std::tuple("ann", two, three), {"bob", three, three}, {"cid", two, two}}) {
+    const fs::path pack = directory / (std::string("pack/") + student);
+    write(pack / "double.py", of_double);
+    write(pack / "triple.py", of_triple);
+    write(pack / "__MACOSX/double.py", "none\n");
+    const fs::path place = directory / (std::string("in/") + student);
+    fs::create_directories(place);
+    const std::string command = student == std::string("bob")
+                                    ? "tar czf '" + (place / "answer.tar.gz").string()
+                                    : "/usr/bin/python3 -m zipfile -c '" + (place / "answer.zip").string();
+    BOOST_TEST(run_command(command + "' double.py triple.py __MACOSX", pack.string()).status == 0);
+  }
+  grade();
+  BOOST_TEST(read_file(directory / "out/marks.csv") ==
+             "student,lab,marks,of,state,points,flags\n"
+             "ann,double,2,2,graded,twice 2/2,\nann,triple,2,2,graded,twice 2/2,\n"
+             "bob,double,0,2,graded,twice 0/2,\nbob,triple,2,2,graded,twice 2/2,\n"
+             "cid,double,2,2,graded,twice 2/2,\ncid,triple,0,2,graded,twice 0/2,\n");
+  BOOST_TEST(read_file(directory / "out/marks.feedback/not-recognised.txt") == "");
+}
+
 // Copies are detected despite renaming, reordering and other spellings of statements; two answers of one student are
 // not flagged.
 BOOST_FIXTURE_TEST_CASE(flags_of_copies, Classroom) {
@@ -298,6 +328,38 @@ BOOST_FIXTURE_TEST_CASE(flags_of_copies, Classroom) {
   check_contains(read_file(directory / "out/marks.feedback/pairs.html"),
                  {"double: a and b, identical", "def twice(z):"});
   BOOST_TEST(rows["a"] == rows["b"]);
+}
+
+// Flags are those of one lab: copies of its submissions, and words that its file handed out lacks.
+BOOST_FIXTURE_TEST_CASE(flags_of_each_lab, Classroom) {
+  add_lab("later", read_file(directory / "labs/double/judge.py"), read_file(directory / "labs/double/calls.py"));
+  write(directory / "labs/later/later.py", "import sys\n");
+  const std::string own =
+      "def twice(x):\n    total = 0\n    step = x / 2\n    for i in range(4):\n        total = total + step\n"
+      "    if total != x + x:\n        total = x * 2\n    other = [total, total]\n    best = max(other[0], other[1])\n"
+      "    return best\n";
+  const std::string short_one = "import sys\ndef twice(x): return x + x\n";
+  hand_in("a", "double.py", own);
+  hand_in("b", "double.py", own);
+  hand_in("c", "double.py", short_one);
+  hand_in("a", "later.py", short_one);
+  hand_in("b", "later.py", "import sys\n" + own);
+  hand_in("c", "later.py", "import sys\n" + own);
+  grade();
+  std::map<std::string, std::string> found;
+  std::istringstream table(read_file(directory / "out/marks.csv"));
+  for (std::string line; std::getline(table, line);)
+    found[line.substr(0, line.find(',', line.find(',') + 1))] = line.substr(line.rfind(',') + 1);
+  for (const auto& [work, flag] : {std::pair("a,double", "identical: b"),
+                                   {"b,double", "identical: a"},
+                                   {"c,double", "uses sys"},
+                                   {"a,later", ""},
+                                   {"b,later", "identical: c"},
+                                   {"c,later", "identical: b"}})
+    BOOST_TEST(found[work] == flag, work << ": " << found[work]);
+  const std::string page = read_file(directory / "out/marks.feedback/pairs.html");
+  check_contains(page, {"<h2>double: a and b, identical</h2>", "<h2>later: b and c, identical</h2>"});
+  BOOST_TEST(page.find("<h2>", page.rfind("<h2>later: b and c") + 1) == std::string::npos);
 }
 
 // Gradebook for the course's platform, and files for students and the teacher.
@@ -506,6 +568,31 @@ BOOST_FIXTURE_TEST_CASE(answers_to_questions, Classroom) {
   }
   check_contains(feedback("broken", "feedback.txt"), {"it cannot be read\n    JSON: expected a list"});
   BOOST_TEST(run.err.find("not recognised") == std::string::npos, run.err);
+}
+
+// A cell's source is a list of lines or one string. A prompt alone is no answer.
+BOOST_FIXTURE_TEST_CASE(answers_of_two_notebooks, Classroom) {
+  write(directory / "solutions/questions/05-sima.toml",
+        "[[questions]]\nid = \"1\"\nmarks = 2\nrubric = \"1: why.\"\nanswer = \"Since it is.\"\n"
+        "[[questions]]\nid = \"2\"\nmarks = 1.5\nrubric = \"1: how.\"\nanswer = \"So.\"\n");
+  write(directory / "solutions/questions/06-aft.toml",
+        "[[questions]]\nid = \"1\"\nmarks = 4\nrubric = \"2: where.\"\nanswer = \"Here.\"\n");
+  hand_in("ann", "double.py", "def twice(x): return 2 * x\n");
+  hand_in("ann", "05-sima.ipynb",
+          R"({"cells": [{"metadata": {"tags": ["answer-1"]}, "source": "*Your answer to question 1:*"},)"
+          R"({"metadata": {"tags": ["x", "answer-2"]}, "source": "*Your answer to question 2:*\n\nThus,\nso.\n"}]})");
+  hand_in("ann", "06-aft.ipynb",
+          R"({"cells": [{"metadata": {"tags": ["answer-1"]}, "source": ["It is\n", "local."]}]})");
+  grade();
+  check_contains(feedback("ann", "feedback.txt"),
+                 {"\n----\n\n05-sima: answers, marked by a person: ____ of 3.5 marks\n"
+                  "\nquestion 1: ____ of 2 marks\n  answer\n    none\n  rubric\n    1: why.\n  model answer\n"
+                  "    Since it is.\n"
+                  "\nquestion 2: ____ of 1.5 marks\n  answer\n    Thus,\n    so.\n  rubric\n    1: how.\n"
+                  "  model answer\n    So.\n"
+                  "\n----\n\n06-aft: answers, marked by a person: ____ of 4 marks\n"
+                  "\nquestion 1: ____ of 4 marks\n  answer\n    It is\n    local.\n  rubric\n    2: where.\n"
+                  "  model answer\n    Here.\n"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
