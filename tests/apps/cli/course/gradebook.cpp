@@ -470,6 +470,14 @@ BOOST_FIXTURE_TEST_CASE(a_column_is_of_one_lab, Class) {
              "Student,alphabet (9),alpha makeup (12),alpha2,alpha (6),beta-2,My beta,beta\nann,1,2,3,2.5,5,6,3\n");
 }
 
+// Quoted cells may hold quotes, commas and line ends, and rows may be short; the copy has the same cells.
+BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
+  const std::string head = "Name,\"Note \"\"a\"\", b\",beta\n", ann = "ann,\"said \"\"hi\"\",\nthen left\",";
+  write("roster.csv", head + ann + "\nbob\n");
+  grade({"--lab", "beta", "--roster", directory / "roster.csv"});
+  BOOST_TEST(text("marks.roster.csv") == head + ann + "3\nbob,,3\n");
+}
+
 // The judge prints its arguments: they depend on the seed and the point, and are those of heed lab check.
 BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   write("labs/told/lab.toml",
