@@ -182,6 +182,24 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   check_refusal({"report", a, "-o", *this / "page.html"}, {"metrics.csv:2: found 'train,x'"});
 }
 
+// Only arms of the same name are named after the directory of their first run.
+BOOST_AUTO_TEST_CASE(arms_of_one_name_are_named_by_their_directories) {
+  const std::string first = make("x/run", 0.5, 1, 1e-3), again = make("x/again", 0.75, 2, 1e-3),
+                    second = make("y/run", 0.25, 1, 3e-3), other = make("y/other", 0.25, 1, 4e-3);
+  const Json json = Json::parse(output_of({"compare", first, again, other, second, "--json", "--to", "other"}));
+  std::vector<std::string> names;
+  for (const Json& arm : json.at("arms").items()) names.push_back(arm.at("arm").text());
+  BOOST_TEST(names == (std::vector<std::string>{"other", first, second}), boost::test_tools::per_element());
+  BOOST_TEST(json.at("settings").dump() == R"({"optim.lr":["0.004","0.001","0.003"]})");
+  BOOST_TEST(json.at("curves").at(second).items().size() == 2u);
+  const Json& tests = json.at("tests");
+  for (std::size_t i = 0; i < 2; ++i) {
+    BOOST_TEST(tests.items().at(i).at("arm").text() == names[i + 1]);
+    BOOST_TEST(tests.items().at(i).at("against").text() == "other");
+  }
+  check_contains(output_of({"compare", first, again}), {"the runs have the same configuration except for seeds\n"});
+}
+
 BOOST_AUTO_TEST_CASE(a_name_with_a_comma_is_one_field_of_csv) {
   const std::string run = make("x,y", 0.5, 1, 1e-3);
   check_contains(output_of({"compare", run, "--csv"}), {"\n\"x,y\",1,0.5,,1,", "\n\"x,y\",2,0.75,,1,"});
