@@ -30,6 +30,7 @@ BOOST_AUTO_TEST_SUITE(answer_marks)
 BOOST_AUTO_TEST_CASE(formulas) {
   const auto value = [](const std::string& text) { return formula_value(text, values); };
   BOOST_TEST(value("1 + 2 * 3 - 4 / 2") == 5);
+  BOOST_TEST(value("8 - 4 - 2 + 1 - 64 / 4 / 2 * 3") == -21);
   BOOST_TEST(value("-2^2 + 2^3^2 / 512") == -3);
   BOOST_TEST(value("(1 + N) * -total / 1e6") == -6);
   BOOST_TEST(value(" sqrt(16) + max(2, min(3, 7)) + abs(-1) + log(exp(2)) ") == 10,
