@@ -470,6 +470,28 @@ BOOST_FIXTURE_TEST_CASE(a_column_is_of_one_lab, Class) {
              "Student,alphabet (9),alpha makeup (12),alpha2,alpha (6),beta-2,My beta,beta\nann,1,2,3,2.5,5,6,3\n");
 }
 
+// A judge's looks() names a factor only if all wrong numbers have it in common.
+BOOST_FIXTURE_TEST_CASE(common_factors_of_wrong_numbers, Course) {
+  write("labs/pair/lab.toml",
+        "title = \"Pair\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n");
+  write("labs/pair/judge.py",
+        "def draw_f(random): return [0.5, 2]\ndef judge_f(given, result):\n"
+        "    if result != given: return 'wrong' + looks(zip(result, given))\n");
+  const std::pair<const char*, const char*> works[] = {{"0, 0", "wrong: all are 0"},
+                                                       {"-x, -y", "wrong: like the negative"},
+                                                       {"3 * x, 3 * y", "wrong: 3 times what it should be"},
+                                                       {"x, 3 * y", "wrong"},
+                                                       {"-x, y", "wrong"},
+                                                       {"0, y", "wrong"}};
+  for (std::size_t i = 0; i < std::size(works); ++i)
+    hand_in(fmt::format("s{}/pair.py", i), fmt::format("def f(x, y): return [{}]\n", works[i].first));
+  grade();
+  for (std::size_t i = 0; i < std::size(works); ++i)
+    BOOST_TEST(text(fmt::format("marks.feedback/s{}/pair.txt", i)) ==
+                   fmt::format("pair: Pair\n0 of 1 marks\n\nwrong  f: 0 of 1\n       {}\n", works[i].second),
+               works[i].first);
+}
+
 // Quoted cells may hold quotes, commas and line ends, and rows may be short; the copy has the same cells.
 BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
   const std::string head = "Name,\"Note \"\"a\"\", b\",beta\n", ann = "ann,\"said \"\"hi\"\",\nthen left\",";
