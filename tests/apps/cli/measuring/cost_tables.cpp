@@ -186,6 +186,79 @@ BOOST_AUTO_TEST_CASE(blocks_kinds_and_passes) {
     check_digits(mixed.at(row, "mul"), s.attention() / s.L, row);
 }
 
+// Rows of several blocks are sums over the blocks of one stage: "blocks.0-3.attn", or "blocks.*.attn" of times. The
+// dominating layers are sums over all stages.
+BOOST_AUTO_TEST_CASE(rows_of_blocks_are_sums_within_their_stage) {
+  static const std::regex joined(R"((.*\.)(\d+)-(\d+)(.*))"), in_block(R"(.*?block[^.]*\.\d+\.?(.*))");
+  for (const std::string name : {"cvt-micro", "xcit-micro", "soft-micro"}) {
+    const std::string model = fmt::format("models/{}.toml", name), text = cost({model});
+    const nlohmann::json one = json({model}), time = json(timed({model, "--batch", "1600"}));
+    const auto layers = [](const nlohmann::json& list, const char* key) {
+      std::map<std::string, double> values;
+      for (const auto& layer : list) values[layer["name"].get<std::string>()] = layer[key].get<double>();
+      return values;
+    };
+    const std::map<std::string, double> mul = layers(one["layers"], "mul"), moved = layers(one["layers"], "bytes"),
+                                        forward = layers(time["train"]["layers"], "forward_ms");
+    std::size_t seen = 0;
+    for (const auto& [row, cells] : Printed(text, "layer").rows) {
+      std::smatch match;
+      double multiplications = 0, bytes = 0;
+      const bool several = std::regex_match(row, match, joined);
+      for (int i = several ? std::stoi(match[2]) : 0, last = several ? std::stoi(match[3]) : 0; i <= last; ++i) {
+        const std::string layer = several ? match[1].str() + std::to_string(i) + match[4].str() : row;
+        if (layer == "total") continue;
+        BOOST_TEST_REQUIRE(mul.contains(layer), layer);
+        multiplications += mul.at(layer), bytes += moved.at(layer), ++seen;
+      }
+      if (row == "total") continue;
+      check_digits(cells.at("mul"), multiplications, row);
+      check_digits(cells.at("bytes moved"), bytes, row);
+    }
+    BOOST_TEST(seen == mul.size());
+
+    seen = 0;
+    for (const auto& [row, cells] : Printed(cost(timed({model, "--batch", "1600"})), "layer").rows) {
+      const std::size_t star = row.find('*');
+      const std::string begin = row.substr(0, star), end = star == std::string::npos ? "" : row.substr(star + 1);
+      double ms = 0;
+      for (const auto& [layer, one_ms] : forward) {
+        const bool long_enough = star != std::string::npos && layer.size() > begin.size() + end.size();
+        const bool own = star == std::string::npos
+                             ? layer == row
+                             : long_enough && layer.starts_with(begin) && layer.ends_with(end) &&
+                                   layer.substr(begin.size(), layer.size() - begin.size() - end.size())
+                                           .find_first_not_of("0123456789") == std::string::npos;
+        if (own) ms += one_ms, ++seen;
+      }
+      check_decimals(cells.at("forward, ms"), ms, 3, row);
+    }
+    BOOST_TEST(seen == forward.size());
+
+    std::map<std::string, double> shares;
+    for (const auto& [layer, energy] : layers(one["layers"], "energy_pj")) {
+      std::smatch match;
+      const bool inside = std::regex_match(layer, match, in_block);
+      shares[!inside                 ? layer
+             : match[1].length() > 0 ? match[1].str()
+                                     : "blocks"] += 100 * energy / one["total"]["energy_pj"].get<double>();
+    }
+    const std::string::size_type at = text.find("\nmost of it");
+    const std::string most = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+    static const std::regex part(R"(([a-z_0-9.]+) ([\d.]+) %)");
+    std::vector<double> printed;
+    for (std::sregex_iterator i(most.begin(), most.end(), part), end; i != end; ++i) {
+      BOOST_TEST_REQUIRE(shares.contains((*i)[1]), most);
+      check_decimals((*i)[2], shares[(*i)[1]], 1, most);
+      printed.push_back(shares[(*i)[1]]);
+      shares.erase((*i)[1]);
+    }
+    BOOST_TEST(printed.size() == 4u, most);
+    BOOST_TEST(std::ranges::is_sorted(printed, std::greater<>()), most);
+    for (const auto& [layer, share] : shares) BOOST_TEST(share <= printed.back() + 1e-9, layer << " " << most);
+  }
+}
+
 // Memory of a batch, energy relative to the first model, and exps of a forward pass.
 BOOST_AUTO_TEST_CASE(models_are_compared) {
   const std::string other = "models/deit-tiny.toml";
@@ -433,6 +506,29 @@ BOOST_AUTO_TEST_CASE(the_number_of_tokens_from_which_one_is_faster) {
   BOOST_TEST(overtakes[0]["faster"] == "sima:order=kv_first");
   BOOST_TEST(overtakes[0]["slower"] == "sima:order=qk_first");
   BOOST_TEST(overtakes[0]["inference"] == "from 36 tokens");
+}
+
+// Each pair of mechanisms has one sentence, the same in any order of the mechanisms.
+BOOST_AUTO_TEST_CASE(the_faster_one_may_come_first) {
+  const auto overtakes = [&](const std::string& mechanisms) {
+    std::map<std::string, std::string> found;
+    for (const auto& one : json(timed(
+             {micro, "--set", "model.heads=2", "--set", "model.pool=mean", "--attention", mechanisms}))["overtakes"])
+      BOOST_TEST(found
+                     .emplace(one["faster"].get<std::string>() + " " + one["slower"].get<std::string>(),
+                              one["training"].get<std::string>() + ", " + one["inference"].get<std::string>())
+                     .second);
+    return found;
+  };
+  const std::string q = "sima:order=qk_first", k = "sima:order=kv_first", a = "aft:variant=simple";
+  BOOST_TEST((overtakes(k + "," + q) == overtakes(q + "," + k)));
+  const std::map<std::string, std::string> three = overtakes(k + "," + a + "," + q);
+  BOOST_TEST((three == overtakes(q + "," + a + "," + k)));
+  BOOST_TEST(three.size() == 3u);
+  // AFT-simple has no products of tokens or of channels.
+  const std::string always = "at all sizes from 16 to 4096 tokens";
+  for (const std::string& other : {q, k}) BOOST_TEST(three.at(a + " " + other) == always + ", " + always);
+  BOOST_TEST(three.at(k + " " + q) == "from 36 tokens, from 36 tokens");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
