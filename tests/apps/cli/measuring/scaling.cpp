@@ -108,4 +108,31 @@ BOOST_AUTO_TEST_CASE(bounds_by_option) {
   }
 }
 
+// Every mechanism may have its own largest size; a drawing needs one size of any.
+BOOST_AUTO_TEST_CASE(sizes_left_out_by_mechanism) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "x.csv", drawing = directory / "x.svg";
+  const Cells words = {"scaling", "aft:param=dense", "sima", "--dim", "8", "--heads", "2", "--seconds", "0"};
+  const auto with = [&](Cells more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return more;
+  };
+  output_of(with({"--tokens", "64,1024", "--max-memory", "2", "-o", file, "--draw", drawing}));
+  const Cells lines = lines_of(read_file(file));
+  BOOST_TEST_REQUIRE(lines.size() == 9u);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const Cells cells = cut_at(lines[i], ",");
+    const bool left_out = cells[0] == "aft:param=dense" && cells[1] == "1024";
+    BOOST_TEST((cells[5] == "0") == left_out, lines[i]);
+    BOOST_TEST((lines[i].find(",needs at least ") != std::string::npos) == left_out, lines[i]);
+  }
+  BOOST_TEST(read_file(drawing).find("aft:param=dense") != std::string::npos);
+  std::filesystem::remove(drawing);
+  const Finished nothing = heed_with(with({"--tokens", "32768", "--max-memory", "1", "--draw", drawing}));
+  BOOST_TEST(nothing.status == 2);
+  BOOST_TEST(nothing.err ==
+             fmt::format("heed: scaling: --draw {}: --max-memory allows no size; nothing to draw\n", drawing));
+  BOOST_TEST(!std::filesystem::exists(drawing));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
