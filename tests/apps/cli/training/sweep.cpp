@@ -361,6 +361,19 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   check_contains(sweep({"--set", "train.max_steps=2"}).err, {"stopped at train.max_steps"});
 }
 
+// A failed cell decides the status, wherever it stands among diverged and finished ones.
+BOOST_AUTO_TEST_CASE(failed_cells_outweigh_diverged_ones) {
+  const std::string wild = "[arms.wild]\noptim.lr = 1e38\noptim.weight_decay = 1e38\noptim.warmup_epochs = 0\n",
+                    lost = fmt::format("[arms.lost]\ndata.path = \"{}\"\n", *this / "nowhere"), tame = "[arms.tame]\n";
+  for (const std::string& arms : {wild + tame + lost, lost + wild + tame}) {
+    std::filesystem::remove_all(out);
+    write("[train]\nepochs = 1\n" + arms);
+    const Finished finished = sweep({"--seeds", "1"});
+    BOOST_TEST(finished.status == 1);
+    check_contains(finished.out, {"wild, seed 1: diverged: ", "lost, seed 1: failed: "});
+  }
+}
+
 BOOST_AUTO_TEST_CASE(bad_sweeps_are_refused_before_anything_is_made) {
   write("[arms.a]\nattention.mechanism = \"softmaxx\"\n");
   check_refusal(arguments(), {file, "a: ", "softmaxx"});
