@@ -1,8 +1,14 @@
 // Self-supervision and dense transfer from the command line: probes, use of the run, and errors.
 #include "support/cli.h"
+#include "support/lines.h"
 #include "support/training.h"
 
 #include "heed/io/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <sstream>
 
 using namespace heed;
 using namespace heed::test;
@@ -126,6 +132,23 @@ BOOST_AUTO_TEST_CASE(a_run_without_labels) {
                  {"20 nearest neighbours among 112 training images: 30 images", "top-1 accuracy"});
   check_contains(output_of({"features", run, "--blocks", "2", "-o", workshop / "f"}), {"32 features of 30 images"});
   check_contains(output_of({"spectrum", run, "--images", "4"}), {"4 test images"});
+  // Seven images are two batches of three and one of a third.
+  std::vector<std::vector<std::string>> spectra;
+  for (const char* const batch : {"16", "3", "7"}) {
+    const std::string file = workshop / "spectrum.csv";
+    check_contains(
+        output_of({"spectrum", run, "--images", "7", "--set", fmt::format("train.batch={}", batch), "-o", file}),
+        {" 7 test images"});
+    spectra.push_back(lines_of(read_file(file)));
+  }
+  for (const std::vector<std::string>& other : spectra) {
+    BOOST_TEST_REQUIRE(other.size() == spectra[0].size());
+    for (std::size_t i = 1; i < other.size(); ++i) {
+      std::istringstream cells(other[i]), expected(spectra[0][i]);
+      for (std::string x, y; std::getline(cells, x, ',') && std::getline(expected, y, ',');)
+        BOOST_TEST((x == y || std::abs(std::stod(x) - std::stod(y)) < 1e-4), other[i] << " is not " << spectra[0][i]);
+    }
+  }
   check_refusal({"eval", run}, {"trained without labels and has no classifier", "--knn"});
   check_refusal({"predict", run, "--index", "0"}, {"has no classifier"});
   check_refusal({"train", write_experiment(workshop, x), "--run", workshop / "b", "--set", "attention.mechanism=aft"},
