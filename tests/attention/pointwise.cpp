@@ -48,61 +48,57 @@ BOOST_AUTO_TEST_CASE(alpha_and_causal) {
   check_near(r.at("dk"), {(5 - 10) / 2.0, -7});
 }
 
+using Phi = double (*)(double);
+
+double gelu_by_definition(double s) { return s / 2 * (1 + std::erf(s / std::sqrt(2.0))); }
+
+/// Returns the definition of the map phi(q k^T / sqrt(d)) / divisor.
+MapDefinition pointwise_map(Phi phi, double divisor, bool causal) {
+  return [=](const DefinitionHead& x) {
+    SlowMatrix map(x.N(), x.M());
+    for (Index i = 0; i < x.N(); ++i)
+      for (Index j = 0; j < (causal ? std::min(i + 1, x.M()) : x.M()); ++j) {
+        double s = 0;
+        for (Index c = 0; c < x.d(); ++c) s += x.q(i, c) * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
+        map(i, j) = phi(s) / divisor;
+      }
+    return map;
+  };
+}
+
 // Every phi, alpha and divisor. The divisor is the number of keys M; for growing texts, that of the longest text.
 BOOST_AUTO_TEST_CASE(by_definition) {
-  const std::pair<const char*, double (*)(double)> functions[] = {
-      {"relu", [](double s) { return std::max(s, 0.0); }},
-      {"relu2", [](double s) { return s > 0 ? s * s : 0; }},
-      {"gelu", [](double s) { return s / 2 * (1 + std::erf(s / std::sqrt(2.0))); }},
-      {"softplus", [](double s) { return std::log(1 + std::exp(s)); }},
-      {"identity", [](double s) { return s; }},
-      {"relu6", [](double s) { return std::clamp(s, 0.0, 6.0); }},
-      {"sigmoid", [](double s) { return 1 / (1 + std::exp(-s)); }}};
+  const std::pair<const char*, Phi> functions[] = {{"relu", [](double s) { return std::max(s, 0.0); }},
+                                                   {"relu2", [](double s) { return s > 0 ? s * s : 0; }},
+                                                   {"gelu", gelu_by_definition},
+                                                   {"softplus", [](double s) { return std::log(1 + std::exp(s)); }},
+                                                   {"identity", [](double s) { return s; }},
+                                                   {"relu6", [](double s) { return std::clamp(s, 0.0, 6.0); }},
+                                                   {"sigmoid", [](double s) { return 1 / (1 + std::exp(-s)); }}};
   for (const auto& [phi, function] : functions)
     for (const char* alpha : {"0", "0.3", "1"})
       for (const bool causal : {false, true})
         for (const auto& [N, M, longest] : {std::tuple(5, 7, 0), {6, 6, 11}, {1, 1, 4}}) {
           const double divisor = std::pow(longest > 0 ? longest : M, std::stod(alpha));
-          const MapDefinition definition = [&, f = function](const DefinitionHead& x) {
-            SlowMatrix map(x.N(), x.M());
-            for (Index i = 0; i < x.N(); ++i)
-              for (Index j = 0; j < (causal ? std::min(i + 1, x.M()) : x.M()); ++j) {
-                double s = 0;
-                for (Index c = 0; c < x.d(); ++c) s += x.q(i, c) * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
-                map(i, j) = f(s) / divisor;
-              }
-            return map;
-          };
           check_definition("pointwise", {{"phi", phi}, {"alpha", alpha}, {"causal", causal ? "true" : "false"}},
                            {{"q", random_tensor({2, 2, N, 3}, 1, 3)},
                             {"k", random_tensor({2, 2, M, 3}, 2, 3)},
                             {"v", random_tensor({2, 2, M, 4}, 3)},
                             {"dout", random_tensor({2, 2, N, 4}, 4)}},
-                           definition, {.longest = longest, .growing = longest > 0});
+                           pointwise_map(function, divisor, causal), {.longest = longest, .growing = longest > 0});
         }
 }
 
 // More than one block of queries. gelu has no kink, at which differences would not be derivatives.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
   for (const bool causal : {false, true})
-    for (const auto& [N, M] : {std::pair<Index, Index>{100, 110}, {110, 100}}) {
-      const MapDefinition definition = [causal](const DefinitionHead& x) {
-        SlowMatrix map(x.N(), x.M());
-        for (Index i = 0; i < x.N(); ++i)
-          for (Index j = 0; j < (causal ? std::min(i + 1, x.M()) : x.M()); ++j) {
-            double s = 0;
-            for (Index c = 0; c < x.d(); ++c) s += x.q(i, c) * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
-            map(i, j) = s / 2 * (1 + std::erf(s / std::sqrt(2.0))) / static_cast<double>(x.M());
-          }
-        return map;
-      };
+    for (const auto& [N, M] : {std::pair<Index, Index>{100, 110}, {110, 100}})
       check_definition("pointwise", {{"phi", "gelu"}, {"causal", causal ? "true" : "false"}},
                        {{"q", random_tensor({1, 2, N, 3}, 1, 2)},
                         {"k", random_tensor({1, 2, M, 3}, 2, 2)},
                         {"v", random_tensor({1, 2, M, 4}, 3)},
                         {"dout", random_tensor({1, 2, N, 4}, 4)}},
-                       definition);
-    }
+                       pointwise_map(gelu_by_definition, static_cast<double>(M), causal));
 }
 
 // Keys that no query attends to get a zero gradient.

@@ -138,4 +138,14 @@ inline std::string write_experiment(const Workshop& workshop, const Experiment& 
   return workshop / "x.toml";
 }
 
+/// A trained run on a Workshop's images.
+struct Trained : Workshop {
+  std::string run = *this / "run";
+  Trained() {
+    Experiment x = experiment();
+    x.train.epochs = 1;
+    output_of({"train", write_experiment(*this, x), "--run", run});
+  }
+};
+
 }  // namespace heed::test

@@ -25,6 +25,11 @@ std::string name_below(const fs::path& path, const std::string& file) {
   return below == "." ? path.filename().string() : below.string();
 }
 
+/// Returns the file with a name from name_below(). The data's path may be a prefix that does not exist itself.
+std::string file_named(const std::string& name, const fs::path& path) {
+  return fs::is_regular_file(path) ? path.string() : (path / name).lexically_normal().string();
+}
+
 /// Throws Error unless the name of a file or class is UTF-8, as JSON requires.
 void require_utf8(const std::string& name) {
   require(Json::parse(Json(name).dump()).text() == name, "{}: the name is not UTF-8; rename it", printable(name));
@@ -151,7 +156,7 @@ std::string copied_test_files(const DataRecord& record) {
   std::map<std::string, std::string> others;  // a training or validation file by its checksum
   for (const auto& [name, checksum] : record.recorded.files)
     if (!test.contains(name)) others.emplace(checksum, name);
-  const auto content = [&](const std::string& name) { return read_file((fs::path(record.path) / name).string()); };
+  const auto content = [&](const std::string& name) { return read_file(file_named(name, record.path)); };
   std::vector<std::string> copies;
   for (const std::string& name : test) {
     const auto file = record.recorded.files.find(name);
@@ -168,10 +173,9 @@ std::string copied_test_files(const DataRecord& record) {
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names) {
   if (data.path.empty()) return "";
   const fs::path root = normal(data.path);
-  const bool single = fs::is_regular_file(root);
   std::vector<std::string> missing, edited;
   for (const std::string& name : names) {
-    const std::string file = single ? root.string() : (root / name).lexically_normal().string();
+    const std::string file = file_named(name, root);
     const auto recorded = data.recorded.files.find(name);
     std::error_code error;
     if (!fs::exists(file, error))

@@ -128,6 +128,28 @@ BOOST_AUTO_TEST_CASE(the_paths_of_a_run) {
   unsetenv("HEED_DATA");
 }
 
+// Equal checksums alone are no copies. The data may be a directory, or files whose names have a prefix.
+BOOST_AUTO_TEST_CASE(copies_have_the_same_content) {
+  const TemporaryDirectory directory;
+  const std::string sets = directory / "sets";
+  std::filesystem::create_directories(sets);
+  for (const auto& [name, content] : {std::pair("train", 1), {"test", 1}, {"other", 2}, {"train-labels-idx1-ubyte", 1}})
+    write_file(sets + "/digits-" + name, Bytes{static_cast<std::uint8_t>(content)});
+  const auto copies = [&](const std::string& path, const std::string& start, const std::string& test) {
+    DataRecord record = record_of({{start + "train", "1-1"}, {start + test, "1-1"}});
+    record.path = path;
+    record.recorded.test = {start + test};
+    return copied_test_files(record);
+  };
+  for (const auto& [path, start] : {std::pair(sets, "digits-"), {sets + "/digits", "../digits-"}}) {
+    BOOST_TEST(copies(path, start, "test") == fmt::format("1 of 1 test files are copies of training or validation "
+                                                          "files: {}test is {}train",
+                                                          start, start));
+    BOOST_TEST(copies(path, start, "other") == "");
+    BOOST_TEST(copies(path, start, "train-labels-idx1-ubyte") == "");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(changes_of_files_at_a_path) {
   const TemporaryDirectory directory;
   std::filesystem::create_directories(directory / "sets");

@@ -32,8 +32,8 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths);
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
 /// Reads the test files with the checksum of a training or validation file and returns which have its content, such as
-/// "1 of 9 test files are copies of training or validation files: test/a.png is train/b.png"; empty if none. The labels of
-/// MNIST's family, in a file of their own, may agree.
+/// "1 of 9 test files are copies of training or validation files: test/a.png is train/b.png"; empty if none. Files of
+/// labels in MNIST's format may agree.
 std::string copied_test_files(const DataRecord& record);
 
 /// Returns the differences of the recorded files `names` of the data from those at data.path, such as "1 edited (b)";

@@ -435,7 +435,8 @@ void print_next(const Experiment& x, const std::string& run) {
     lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "attention maps");
     lines.emplace_back(fmt::format("{} report {}", heed, run), "everything on one page");
   }
-  for (auto& [command, meaning] : lines) command += plugin_options(x);
+  const std::string plugins = plugin_options(x);
+  for (auto& [command, meaning] : lines) command += plugins;
   lines.emplace_back(fmt::format("{} {}", shell_word(plot), run), "training curves");
   std::size_t width = 0;
   for (const auto& [command, meaning] : lines) width = std::max(width, std::strlen(meaning));

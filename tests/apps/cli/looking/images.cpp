@@ -22,16 +22,6 @@ Image square(Index side, std::uint8_t ground, std::uint8_t thing) {
   return image;
 }
 
-/// A trained run on a Workshop's images.
-struct Trained : Workshop {
-  std::string run = *this / "run";
-  Trained() {
-    Experiment x = experiment();
-    x.train.epochs = 1;
-    output_of({"train", write_experiment(*this, x), "--run", run});
-  }
-};
-
 /// Images of bright squares on dark ground, in two classes by size, as DIR/CLASS.
 struct OwnImages {
   TemporaryDirectory directory;

@@ -232,12 +232,7 @@ BOOST_FIXTURE_TEST_CASE(sheets_of_two_images_and_of_two_queries_differ, RunAndIm
 }
 
 // The name of a hundred images would be too long.
-BOOST_AUTO_TEST_CASE(a_sheet_of_many_images_has_a_short_name) {
-  const Workshop workshop;
-  const std::string run = workshop / "run";
-  Experiment x = workshop.experiment();
-  x.train.epochs = 1;
-  output_of({"train", write_experiment(workshop, x), "--run", run});
+BOOST_FIXTURE_TEST_CASE(a_sheet_of_many_images_has_a_short_name, Trained) {
   BOOST_TEST(output_of({"maps", run, "--index", "0,1,2,3,4,5,6,7,8,9", "--block", "1"}) ==
              run + "/test-0-1-2-3-4-5-6-7-8-9-maps.png\n");
   std::string indices = "10";
@@ -247,16 +242,11 @@ BOOST_AUTO_TEST_CASE(a_sheet_of_many_images_has_a_short_name) {
 }
 
 // Each image has its own product of maps: the rows of the second, in the last third, do not depend on the first.
-BOOST_AUTO_TEST_CASE(rollouts_of_several_images_are_independent) {
-  const Workshop workshop;
-  const std::string run = workshop / "run";
-  Experiment x = workshop.experiment();
-  x.train.epochs = 1;
-  output_of({"train", write_experiment(workshop, x), "--run", run});
+BOOST_FIXTURE_TEST_CASE(rollouts_of_several_images_are_independent, Trained) {
   std::vector<Image> sheets;
   for (const char* const images : {"0,2", "1,2"}) {
-    output_of({"maps", run, "--index", images, "--rollout", "-o", workshop / "x.png"});
-    sheets.push_back(load_image(workshop / "x.png"));
+    output_of({"maps", run, "--index", images, "--rollout", "-o", *this / "x.png"});
+    sheets.push_back(load_image(*this / "x.png"));
   }
   BOOST_REQUIRE((sheets[0].size == sheets[1].size));
   const Index width = sheets[0].size.width, height = sheets[0].size.height;
