@@ -288,7 +288,8 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     const Counts omega = product_contractions(N + M, m, d);  // omega is not trained
     const Counts products = product_contractions(N + M, m, e) + Counts{.mul = N * m, .add = (N + M) * m};
     cost.forward_contractions = omega + products;
-    cost.backward_contractions = omega + 2 * products;  // recomputing features is not counted
+    // Recomputing features is not counted. A sum of features has one gradient, added to that of each key.
+    cost.backward_contractions = omega + 2 * products + Counts{.add = -M * m};
     // |x|^2; the 1e-4 terms of values and denominators; rescaled sums; sums of features.
     const Index rescaled = (blocks<float>(shape).of_keys() - 1) * m * e;
     cost.left_out = product_contractions((N + M) * d + N * (e + 1) + rescaled, 1, 1) + Counts{.add = -M * m};

@@ -1,0 +1,152 @@
+// Costs that execution cannot confirm, since it bounds them only: the contractions of backward passes, and those of
+// AFT's windows. tests/checks/cases.cpp compares all other costs with the operations that run.
+#include "heed/attention/capabilities/preparation.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heed;
+
+namespace {
+
+constexpr Index H = 3, N = 20, M = 12, d = 8, e = 6;
+constexpr AttentionShape cross{.heads = H, .queries = N, .keys = M, .width = d, .value_width = e};
+
+/// Returns the shape of 20 tokens on a grid of 4 x 5, with values as wide as keys.
+AttentionShape square() {
+  AttentionShape shape = cross;
+  shape.keys = N, shape.value_width = d, shape.grid_height = 4, shape.grid_width = 5;
+  return shape;
+}
+
+Cost cost_of(const char* name, const OptionValues& options, const AttentionShape& shape = cross) {
+  return make_mechanism(name, options)->cost(shape);
+}
+
+/// Returns n multiplications and n additions.
+Counts products(Index n) { return {.mul = n, .add = n}; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(attention_costs)
+
+// A product has two gradients, each a product of the same size.
+BOOST_AUTO_TEST_CASE(two_gradients_of_each_product) {
+  const auto check = [](const char* name, const OptionValues& options, const AttentionShape& shape) {
+    const Cost cost = cost_of(name, options, shape);
+    BOOST_TEST(cost.forward_contractions.mul > 0);
+    BOOST_TEST((cost.backward_contractions == 2 * cost.forward_contractions),
+               name << ", " << options.size() << " options: " << cost.backward_contractions.mul << " mul, forward "
+                    << cost.forward_contractions.mul);
+  };
+  for (const char* causal : {"false", "true"})
+    for (const char* name : {"softmax", "pointwise", "synthesizer"}) check(name, {{"causal", causal}}, cross);
+  for (const char* norm : {"l1", "l2", "none"})
+    for (const char* order : {"qk_first", "kv_first"}) check("sima", {{"norm", norm}, {"order", order}}, cross);
+  for (const char* iterations : {"0", "6"}) check("nystrom", {{"landmarks", "4"}, {"iterations", iterations}}, cross);
+  check("efficient", {}, cross);
+  check("linformer", {{"length", "5"}}, cross);
+  check("lambda", {{"key_dim", "8"}, {"positions", "false"}}, cross);
+  check("lambda", {{"key_dim", "8"}}, square());
+  check("synthesizer", {{"kind", "random"}}, square());
+  check("xca", {}, square());
+  check("window", {{"window", "3"}}, square());
+  check("window", {{"window", "1"}, {"dims", "2"}}, square());
+}
+
+// Besides S and y, whose products have two gradients each, keys are summed, and queries multiplied by the sum: the
+// backward pass adds the sum's gradient to each key, and multiplies twice.
+BOOST_AUTO_TEST_CASE(gradients_of_kernel_sums) {
+  const auto expected = [](Index queries, Index keys, Index p, Index width) {
+    return H * (products(2 * (queries + keys) * p * width) + products(2 * queries * p) + Counts{.add = keys * p});
+  };
+  BOOST_TEST((cost_of("linear", {}).backward_contractions == expected(N, M, d, e)));
+  AttentionShape few = cross;
+  few.queries = 10;  // sees 10 of 12 keys
+  BOOST_TEST((cost_of("linear", {{"causal", "true"}}, few).backward_contractions == expected(10, 10, d, e)));
+  BOOST_TEST((cost_of("cosformer", {}).backward_contractions == expected(N, M, d, e)));
+  BOOST_TEST((cost_of("cosformer", {{"reweight", "1d"}}).backward_contractions == expected(N, M, 2 * d, e)));
+  BOOST_TEST((cost_of("cosformer", {{"reweight", "2d"}}, square()).backward_contractions == expected(N, N, 4 * d, d)));
+}
+
+// As above, and features are a product with omega, which has no gradient.
+BOOST_AUTO_TEST_CASE(gradients_of_random_features) {
+  constexpr Index m = 7;
+  for (const char* causal : {"false", "true"})
+    BOOST_TEST(
+        (cost_of("performer", {{"features", "7"}, {"causal", causal}}).backward_contractions ==
+         H * (products((N + M) * m * d) + products(2 * (N + M) * m * e) + products(2 * N * m) + Counts{.add = M * m})));
+}
+
+// Each channel of a pair of tokens adds a difference to the gradient of q and one to that of k; hardtanh multiplies.
+BOOST_AUTO_TEST_CASE(gradients_of_distances) {
+  const Index pairs = H * N * N;
+  for (const char* score_grad : {"sign", "hardtanh"}) {
+    const Cost cost = cost_of("adder", {{"score_grad", score_grad}}, square());
+    BOOST_TEST(cost.distances == pairs * d);
+    BOOST_TEST((cost.backward_contractions ==
+                products(2 * pairs * d) + Counts{.mul = *score_grad == 's' ? 0 : 2 * pairs * d, .add = 4 * pairs * d}));
+  }
+}
+
+// A token sees two chunks; the hash, a product with half as many columns as buckets, has no gradient.
+BOOST_AUTO_TEST_CASE(gradients_of_chunks) {
+  const Cost cost = cost_of("reformer", {{"rounds", "2"}, {"buckets", "6"}, {"chunk", "5"}}, square());
+  const Index attention = 2 * N * 10 * (d + d);
+  BOOST_TEST((cost.forward_contractions == H * products(attention + 2 * N * 3 * d)));
+  BOOST_TEST((cost.backward_contractions == H * products(2 * attention)));
+}
+
+// Rows of 5 and 3 tokens in windows of 3 and 5: 13 and 9 pairs. With outside=zero, a query whose window does not have
+// all tokens adds the sum of the others as one more term. A term has a product per channel and a sum per channel and
+// for the mass; backward also a product for the mass; gradients of biases sum a product per channel for each pair.
+BOOST_AUTO_TEST_CASE(windows_of_aft) {
+  constexpr Index channels = 3;
+  const auto check = [](const char* dims, const char* size, const char* outside, Index height, Index width, Index pairs,
+                        Index terms) {
+    const AttentionShape shape{.heads = 2,
+                               .queries = height * width,
+                               .keys = height * width,
+                               .width = channels,
+                               .value_width = channels,
+                               .grid_height = height,
+                               .grid_width = width};
+    const Cost cost =
+        cost_of("aft", {{"variant", "conv"}, {"dims", dims}, {"size", size}, {"outside", outside}}, shape);
+    BOOST_TEST((cost.forward_contractions == 2 * terms * Counts{.mul = channels, .add = channels + 1}));
+    BOOST_TEST((cost.backward_contractions == 2 * terms * Counts{.mul = channels + 1, .add = channels + 1} +
+                                                  2 * pairs * Counts{.mul = channels, .add = channels + 1}));
+  };
+  check("1", "3", "masked", 1, 5, 13, 13);
+  check("1", "3", "zero", 1, 5, 13, 13 + 5);
+  check("1", "5", "zero", 1, 3, 9, 9);
+  check("2", "3", "masked", 3, 5, 7 * 13, 7 * 13);
+  check("2", "3", "zero", 4, 5, 10 * 13, 10 * 13 + 20);
+}
+
+// A factored bias is a product with `rank` terms for each visible pair, whether it is computed once per step or for
+// each image.
+BOOST_AUTO_TEST_CASE(factors_of_a_bias) {
+  constexpr Index tokens = 17, rank = 3;
+  for (const Index channels : {2, 3})
+    for (const auto& [causal, pairs] : {std::pair<const char*, Index>{"false", 17 * 17}, {"true", 17 * 18 / 2}}) {
+      const AttentionShape shape{.queries = tokens, .keys = tokens, .width = channels, .value_width = channels};
+      const auto mechanism = make_mechanism("aft", {{"rank", "3"}, {"causal", causal}});
+      BOOST_TEST((mechanism->memory(shape).prepared > 0) == (channels == 3));
+      const Cost cost = mechanism->cost(shape) + preparation_cost(*mechanism, shape);
+      BOOST_TEST((cost.forward_contractions == products(pairs * rank) + pairs * channels * Counts{.mul = 1, .add = 2}));
+      BOOST_TEST(
+          (cost.backward_contractions == products(2 * pairs * rank) + pairs * channels * Counts{.mul = 2, .add = 3}));
+    }
+}
+
+// The convolution of v covers the grid without the class token: 3 x 3 products per channel of each patch.
+BOOST_AUTO_TEST_CASE(convolution_of_values) {
+  AttentionShape shape = square();
+  shape.queries = shape.keys = N + 1, shape.class_token = 1, shape.value_width = e;
+  const Cost without = cost_of("soft", {{"kernel", "exact"}}, shape),
+             with = cost_of("soft", {{"kernel", "exact"}, {"vconv", "3"}}, shape);
+  BOOST_TEST((with.forward_contractions == without.forward_contractions + H * products(N * e * 9)));
+  BOOST_TEST((with.backward_contractions == without.backward_contractions + H * products(2 * N * e * 9)));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
