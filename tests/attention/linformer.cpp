@@ -12,14 +12,15 @@ namespace {
 
 SlowMatrix definition(const DefinitionHead& x) {
   const Tensor<double>&e = x.x.at("e"), &f = x.x.at("f");
-  const Index m = e.shape()[0];
+  const Index m = e.shape()[0], longest = e.shape()[1];
   SlowMatrix scores(x.N(), m), projection(m, x.M());
-  projection.values.assign(f.begin(), f.end());
+  for (Index l = 0; l < m; ++l)
+    for (Index j = 0; j < x.M(); ++j) projection(l, j) = f[l * longest + j];
   for (Index i = 0; i < x.N(); ++i)
     for (Index l = 0; l < m; ++l)
       for (Index j = 0; j < x.M(); ++j)
         for (Index c = 0; c < x.d(); ++c)
-          scores(i, l) += x.q(i, c) * e[l * x.M() + j] * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
+          scores(i, l) += x.q(i, c) * e[l * longest + j] * x.k(j, c) / std::sqrt(static_cast<double>(x.d()));
   return slow_softmax(scores) * projection;
 }
 
@@ -59,6 +60,20 @@ BOOST_AUTO_TEST_CASE(by_definition) {
                       {"f", random_tensor({m, M}, 6)},
                       {"dout", random_tensor({2, 2, N, 3}, 4)}},
                      definition);
+}
+
+// A sequence shorter than the longest uses the first columns of e and f.
+BOOST_AUTO_TEST_CASE(shorter_sequences_by_definition) {
+  constexpr Index longest = 11;
+  for (const Index N : {1, 6, 10})
+    check_definition("linformer", {},
+                     {{"q", random_tensor({2, 2, N, 4}, 1, 2)},
+                      {"k", random_tensor({2, 2, N, 4}, 2, 2)},
+                      {"v", random_tensor({2, 2, N, 3}, 3)},
+                      {"e", random_tensor({5, longest}, 5)},
+                      {"f", random_tensor({5, longest}, 6)},
+                      {"dout", random_tensor({2, 2, N, 3}, 4)}},
+                     definition, {.longest = longest, .whole = false});
 }
 
 // With the identity as projection, Linformer is softmax attention.

@@ -10,18 +10,17 @@ using namespace heed;
 
 namespace {
 
-/// Returns the mean of each landmark's tokens; where[token] is its landmark, -1 for none.
-SlowMatrix means(const SlowMatrix& x, const std::vector<Index>& where, Index count) {
-  SlowMatrix sums(count, x.columns);
-  std::vector<double> sizes(static_cast<std::size_t>(count));
-  for (Index t = 0; t < x.rows; ++t) {
-    const Index landmark = where[static_cast<std::size_t>(t)];
-    if (landmark < 0) continue;
-    ++sizes[static_cast<std::size_t>(landmark)];
-    for (Index c = 0; c < x.columns; ++c) sums(landmark, c) += x(t, c);
+/// The tokens of each landmark.
+using Members = std::vector<std::vector<Index>>;
+
+/// Returns the mean of each landmark's tokens.
+SlowMatrix means(const SlowMatrix& x, const Members& landmarks) {
+  SlowMatrix sums(static_cast<Index>(landmarks.size()), x.columns);
+  for (Index l = 0; l < sums.rows; ++l) {
+    const std::vector<Index>& tokens = landmarks[static_cast<std::size_t>(l)];
+    for (const Index t : tokens)
+      for (Index c = 0; c < x.columns; ++c) sums(l, c) += x(t, c) / static_cast<double>(tokens.size());
   }
-  for (Index l = 0; l < count; ++l)
-    for (Index c = 0; c < x.columns; ++c) sums(l, c) /= sizes[static_cast<std::size_t>(l)];
   return sums;
 }
 
@@ -58,27 +57,23 @@ SlowMatrix inverse(const SlowMatrix& A, Index iterations) {
   return Z;
 }
 
-struct Landmarks {
-  std::vector<Index> of_q, of_k;
-  Index count;
-};
-
-MapDefinition definition(Landmarks landmarks, Index iterations) {
+MapDefinition definition(const Members& of_q, const Members& of_k, Index iterations) {
   return [=](const DefinitionHead& x) {
     SlowMatrix q(x.N(), x.d()), k(x.M(), x.d());
     for (Index c = 0; c < x.d(); ++c) {
       for (Index i = 0; i < x.N(); ++i) q(i, c) = x.q(i, c);
       for (Index j = 0; j < x.M(); ++j) k(j, c) = x.k(j, c);
     }
-    const SlowMatrix ql = means(q, landmarks.of_q, landmarks.count), kl = means(k, landmarks.of_k, landmarks.count);
+    const SlowMatrix ql = means(q, of_q), kl = means(k, of_k);
     return scores(q, kl) * inverse(scores(ql, kl), iterations) * scores(ql, k);
   };
 }
 
-std::vector<Index> segments(Index tokens, Index count) {
-  std::vector<Index> where;
-  for (Index t = 0; t < tokens; ++t) where.push_back(t / (tokens / count));
-  return where;
+/// Returns segments of equal length, which count divides.
+Members segments(Index tokens, Index count) {
+  Members all(static_cast<std::size_t>(count));
+  for (Index t = 0; t < tokens; ++t) all[static_cast<std::size_t>(t / (tokens / count))].push_back(t);
+  return all;
 }
 
 Tensors operands(Index N, Index M) {
@@ -121,18 +116,30 @@ BOOST_AUTO_TEST_CASE(by_definition_with_segments) {
   for (const auto& [N, M, m] : {Sizes{1, 1, 1}, {50, 50, 10}, {9, 60, 3}, {60, 4, 2}})
     for (const Index iterations : {0, 1, 2, 6})
       check_definition("nystrom", {{"landmarks", std::to_string(m)}, {"iterations", std::to_string(iterations)}},
-                       operands(N, M), definition({segments(N, m), segments(M, m), m}, iterations));
+                       operands(N, M), definition(segments(N, m), segments(M, m), iterations));
 }
 
 // A grid of 4 x 6 in cells of 2 x 2; the class token is a query and a key, but in no landmark.
 BOOST_AUTO_TEST_CASE(by_definition_with_cells) {
   for (const bool class_token : {false, true}) {
-    std::vector<Index> where(class_token, -1);
+    Members cells(6);
     for (Index y = 0; y < 4; ++y)
-      for (Index x = 0; x < 6; ++x) where.push_back(y / 2 * 3 + x / 2);
+      for (Index x = 0; x < 6; ++x)
+        cells[static_cast<std::size_t>(y / 2 * 3 + x / 2)].push_back(y * 6 + x + class_token);
     check_definition("nystrom", {{"ratio", "2"}}, operands(24 + class_token, 24 + class_token),
-                     definition({where, where, 6}, 6), {.grid_height = 4, .grid_width = 6, .class_token = class_token});
+                     definition(cells, cells, 6), {.grid_height = 4, .grid_width = 6, .class_token = class_token});
   }
+}
+
+// Segments of a sequence whose length the landmarks do not divide share tokens; a short one has a landmark per token.
+BOOST_AUTO_TEST_CASE(sequences_by_definition) {
+  const std::pair<Index, Members> sequences[] = {{7, {{0, 1, 2}, {2, 3, 4}, {4, 5, 6}}},
+                                                 {8, {{0, 1, 2}, {2, 3, 4, 5}, {5, 6, 7}}},
+                                                 {9, {{0, 1, 2}, {3, 4, 5}, {6, 7, 8}}},
+                                                 {2, {{0}, {1}}}};
+  for (const auto& [N, members] : sequences)
+    check_definition("nystrom", {{"landmarks", "3"}, {"iterations", "2"}}, operands(N, N),
+                     definition(members, members, 2), {.longest = 9, .whole = false});
 }
 
 BOOST_AUTO_TEST_CASE(cost_is_linear_in_tokens) {
@@ -165,6 +172,23 @@ BOOST_AUTO_TEST_CASE(bad_options) {
   BOOST_TEST(refusal("nystrom", {{"landmarks", "13"}, {"iterations", "65"}}, shape) ==
              "[nystrom] iterations is 65; expected 0 to 64");
   BOOST_TEST(refusal("nystrom", {{"landmarks", "-1"}}, shape) == "[nystrom] landmarks is -1; expected 1 or more");
+  BOOST_TEST(refusal("nystrom", {{"ratio", "-1"}}, shape) == "[nystrom] ratio is -1; expected 1 or more");
+  BOOST_TEST(refusal("nystrom", {{"landmarks", "13"}, {"iterations", "-1"}}, shape) ==
+             "[nystrom] iterations is -1; expected 0 to 64");
+  BOOST_TEST(refusal("nystrom", {{"landmarks", "13"}, {"iterations", "64"}}, shape) == "");
+  for (const auto& [queries, keys] : {std::pair<Index, Index>{12, 13}, {13, 12}})
+    BOOST_TEST(refusal("nystrom", {{"landmarks", "4"}}, {.queries = queries, .keys = keys}) ==
+               "[nystrom] landmarks is 4; it must divide the " + std::to_string(queries) + " queries and " +
+                   std::to_string(keys) + " keys");
+  for (const auto& [height, refused] : {std::pair<Index, bool>{128, false}, {129, true}}) {
+    const AttentionShape large{
+        .queries = 4 * 128 * height, .keys = 4 * 128 * height, .grid_height = 2 * height, .grid_width = 2 * 128};
+    BOOST_TEST(refusal("nystrom", {{"ratio", "2"}}, large) ==
+               (refused ? "[nystrom] there are 16512 landmarks; expected at most 16384" : ""));
+  }
+  BOOST_TEST(refusal("nystrom", {{"landmarks", "16385"}}, {.queries = 16385, .keys = 16385}) ==
+             "[nystrom] there are 16385 landmarks; expected at most 16384");
+  BOOST_TEST(refusal("nystrom", {{"landmarks", "5"}}, {.queries = 13, .keys = 13, .longest = 20}) == "");
   BOOST_TEST(refusal("nystrom", {{"ratio", "2"}}, {.queries = 4, .keys = 4}) ==
              "[nystrom] ratio is 2; 4 queries and 4 keys do not form an image grid of 0 x 0");
 }

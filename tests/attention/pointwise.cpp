@@ -89,6 +89,14 @@ BOOST_AUTO_TEST_CASE(by_definition) {
         }
 }
 
+// The divisor of a text that does not grow is its own number of keys, whatever the longest is.
+BOOST_AUTO_TEST_CASE(longer_texts_do_not_matter) {
+  const auto column = [](const std::vector<double>& x) { return tokens(2, 1, x); };
+  const Tensors x{{"q", column(q)}, {"k", column(k)}, {"v", column(v)}};
+  check_near(run_mechanism<double>("pointwise", {}, x, {.longest = 8, .whole = false}).at("out"), {7.5, 7});
+  check_near(run_mechanism<double>("pointwise", {}, x, {.longest = 8, .growing = true}).at("out"), {7.5 / 4, 7.0 / 4});
+}
+
 // More than one block of queries. gelu has no kink, at which differences would not be derivatives.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
   for (const bool causal : {false, true})

@@ -19,13 +19,14 @@ std::function<bool(Index, Index)> sees(bool causal) {
 MapDefinition dense(bool causal) {
   return [causal](const DefinitionHead& x) {
     const Tensor<double>&w1 = x.x.at("w1"), &b1 = x.x.at("b1"), &w2 = x.x.at("w2"), &b2 = x.x.at("b2");
+    const Index columns = w2.shape()[1];
     SlowMatrix scores(x.N(), x.M());
     for (Index i = 0; i < x.N(); ++i) {
       for (Index j = 0; j < x.M(); ++j) scores(i, j) = b2[j];
       for (Index a = 0; a < x.d(); ++a) {
         double hidden = b1[a];
         for (Index c = 0; c < x.d(); ++c) hidden += x.q(i, c) * w1[c * x.d() + a];
-        for (Index j = 0; j < x.M() && hidden > 0; ++j) scores(i, j) += hidden * w2[a * x.M() + j];
+        for (Index j = 0; j < x.M() && hidden > 0; ++j) scores(i, j) += hidden * w2[a * columns + j];
       }
     }
     return slow_softmax(scores, sees(causal));
@@ -35,8 +36,10 @@ MapDefinition dense(bool causal) {
 MapDefinition random(bool causal) {
   return [causal](const DefinitionHead& x) {
     SlowMatrix scores(x.M(), x.M());
-    const double* const logits = x.x.at("logits").data() + x.head * x.M() * x.M();
-    scores.values.assign(logits, logits + x.M() * x.M());
+    const Tensor<double>& logits = x.x.at("logits");
+    const Index longest = logits.shape()[1];
+    for (Index i = 0; i < x.M(); ++i)
+      for (Index j = 0; j < x.M(); ++j) scores(i, j) = logits[(x.head * longest + i) * longest + j];
     return slow_softmax(scores, sees(causal));
   };
 }
@@ -105,6 +108,28 @@ BOOST_AUTO_TEST_CASE(by_definition) {
                         {"dout", random_tensor({2, 2, N, 3}, 4)}},
                        random(*causal == 't'));
   }
+}
+
+// A sequence shorter than the longest uses the first rows and columns of w2, b2 and the logits. If another one is
+// shorter, a sequence of the full length does not use a prepared map either.
+BOOST_AUTO_TEST_CASE(shorter_sequences_by_definition) {
+  constexpr Index longest = 11;
+  for (const char* causal : {"false", "true"})
+    for (const Index N : {1, 6, 11}) {
+      const Tensor<double> v = random_tensor({2, 2, N, 3}, 3), dout = random_tensor({2, 2, N, 3}, 4);
+      check_definition("synthesizer", {{"causal", causal}},
+                       {{"q", random_tensor({2, 2, N, 4}, 1, 2)},
+                        {"v", v},
+                        {"w1", random_tensor({4, 4}, 5)},
+                        {"b1", random_tensor({4}, 6)},
+                        {"w2", random_tensor({4, longest}, 7)},
+                        {"b2", random_tensor({longest}, 8)},
+                        {"dout", dout}},
+                       dense(*causal == 't'), {.longest = longest, .whole = false});
+      check_definition("synthesizer", {{"kind", "random"}, {"causal", causal}},
+                       {{"v", v}, {"logits", random_tensor({2, longest, longest}, 5, 2)}, {"dout", dout}},
+                       random(*causal == 't'), {.longest = longest, .whole = false});
+    }
 }
 
 BOOST_AUTO_TEST_CASE(costs_and_memory) {

@@ -15,6 +15,7 @@ namespace {
 struct AftCase {
   OptionValues options;
   Index N = 7, height = 0, width = 0, d = 3;
+  Index longest = 0;  ///< 0: no sequence
 
   std::string get(const char* name, const char* fallback) const {
     const auto found = options.find(name);
@@ -24,7 +25,9 @@ struct AftCase {
   bool conv() const { return is("variant", "conv", "full"); }
   Index size() const { return std::stoll(get("size", "3")); }
   Index places() const { return is("dims", "1", "2") ? size() : size() * size(); }
-  AttentionShape grid() const { return {.grid_height = height, .grid_width = width}; }
+  AttentionShape grid() const {
+    return {.grid_height = height, .grid_width = width, .longest = longest, .whole = longest == 0};
+  }
 };
 
 /// Returns w' of a head: w, or w normalised, scaled and shifted.
@@ -80,7 +83,7 @@ HeadDefinition aft_definition(const AftCase& c) {
       if (conv)
         return near[static_cast<std::size_t>((s / width - t / width + reach) * size + s % width - t % width + reach)];
       if (simple) return 0.0;
-      if (dense) return (*w)[t * x.M() + s];
+      if (dense) return (*w)[t * w->shape()[1] + s];
       double sum = 0;
       const Index rank = w->shape()[1];
       for (Index r = 0; r < rank; ++r) sum += (*w)[t * rank + r] * (*p)[s * rank + r];
@@ -104,7 +107,7 @@ HeadDefinition aft_definition(const AftCase& c) {
 }
 
 Tensors aft_operands(const AftCase& c) {
-  const Index H = c.conv() ? 2 : 1, N = c.N, P = c.size();
+  const Index H = c.conv() ? 2 : 1, N = c.N, P = c.size(), rows = std::max(N, c.longest);
   Tensors x{{"q", random_tensor({2, H, N, c.d}, 1, 2)},
             {"k", random_tensor({2, H, N, c.conv() ? 1 : c.d}, 2, 2)},
             {"v", random_tensor({2, H, N, c.d}, 3)},
@@ -113,10 +116,10 @@ Tensors aft_operands(const AftCase& c) {
     x["w"] = random_tensor(c.is("dims", "1", "2") ? Shape{H, P} : Shape{H, P, P}, 5, 2);
     if (c.is("reparam", "true", "true")) x["gain"] = random_tensor({H}, 6, 2), x["bias"] = random_tensor({H}, 7, 2);
   } else if (c.is("param", "dense", "factored")) {
-    x["w"] = random_tensor({N, N}, 5, 2);
+    x["w"] = random_tensor({rows, rows}, 5, 2);
   } else if (!c.is("variant", "simple", "full")) {
     const Index rank = std::stoll(c.get("rank", "128"));
-    x["u"] = random_tensor({N, rank}, 6), x["p"] = random_tensor({N, rank}, 7);
+    x["u"] = random_tensor({rows, rank}, 6), x["p"] = random_tensor({rows, rank}, 7);
   }
   return x;
 }
@@ -173,6 +176,22 @@ BOOST_AUTO_TEST_CASE(every_variant) {
   // If keys outside the window are masked, `bias` cancels: its gradient is only a rounding error, in float 1e-7 of
   // terms of order one, compared with a hundredth of the largest gradient.
   for (const AftCase& c : cases) check_definition("aft", c.options, aft_operands(c), aft_definition(c), c.grid(), 1e-4);
+}
+
+// A sequence shorter than the longest uses the first rows, and columns, of w, u and p. If another one is shorter, a
+// sequence of the full length does not use a prepared bias either.
+BOOST_AUTO_TEST_CASE(shorter_sequences) {
+  for (const char* causal : {"true", "false"})
+    for (const OptionValues& options : {OptionValues{{"param", "dense"}},
+                                        {{"rank", "2"}},
+                                        {{"variant", "local"}, {"window", "5"}, {"param", "dense"}},
+                                        {{"variant", "local"}, {"window", "3"}, {"rank", "2"}},
+                                        {{"variant", "simple"}}})
+      for (const Index N : {1, 6, 10}) {
+        AftCase c{options, N};
+        c.options["causal"] = causal, c.longest = 10;
+        check_definition("aft", c.options, aft_operands(c), aft_definition(c), c.grid(), 1e-4);
+      }
 }
 
 // In training, each bias is multiplied by a sample computed from the given noise.

@@ -14,6 +14,7 @@ struct SoftCase {
   OptionValues options;
   Index height, width;  ///< size of the grid
   bool class_token = false, sequence = false;
+  Index longest = 0;  ///< of a sequence; 0: its own length
 
   std::string get(const char* name, const char* fallback) const {
     const auto found = options.find(name);
@@ -58,7 +59,7 @@ std::vector<std::vector<Index>> cells_of(const SoftCase& c) {
   }
   const Index side = std::lround(std::sqrt(static_cast<double>(landmarks)));
   const Index rows = ratio > 0 ? c.height / ratio : c.sequence ? 1 : side;
-  const Index columns = ratio > 0 ? c.width / ratio : c.sequence ? landmarks : side;
+  const Index columns = ratio > 0 ? c.width / ratio : c.sequence ? std::min(landmarks, c.width) : side;
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; ++j) {
       cells.emplace_back();
@@ -74,7 +75,7 @@ SlowMatrix landmarks_of(const SoftCase& c, const DefinitionHead& x) {
   const auto row = [&](Index token, Index channel) { return x.q(token + c.class_token, channel); };
   const Index d = x.d();
   if (sampling == "first" || sampling == "random") {
-    SlowMatrix L(c.number("landmarks", "0"), d);
+    SlowMatrix L(std::min(c.number("landmarks", "0"), c.height * c.width), d);
     for (Index i = 0; i < L.rows; ++i)
       for (Index e = 0; e < d; ++e)
         L(i, e) = sampling == "first" ? row(i, e) : x.q(static_cast<Index>(x.x.at("landmark_index")[i]), e);
@@ -241,11 +242,18 @@ BOOST_AUTO_TEST_CASE(every_option) {
     add({{"landmarks", "3"}, {"dims", "1"}}, 1, 7, cls);
   }
   for (auto c = cases.end() - 4; c != cases.end(); ++c) c->sequence = true;
+  for (const OptionValues& options : {OptionValues{{"landmarks", "6"}, {"dims", "1"}},
+                                      {{"landmarks", "6"}, {"sampling", "first"}},
+                                      {{"ratio", "6"}, {"dims", "1"}}})  // more than a shorter sequence has tokens
+    for (const bool cls : {false, true}) {
+      add(options, 1, 4, cls);
+      cases.back().sequence = true, cases.back().longest = 9;
+    }
   // `backtrack` halves the factor six or seven times.
   for (const SoftCase& c : cases) {
     AttentionShape place{.class_token = c.class_token};
     if (c.sequence)
-      place.longest = c.tokens();
+      place.longest = std::max(c.tokens(), c.longest), place.whole = c.tokens() >= c.longest;
     else
       place.grid_height = c.height, place.grid_width = c.width;
     check_definition("soft", c.options, soft_operands(c), soft_definition(c), place, 1e-4);
