@@ -95,6 +95,22 @@ BOOST_AUTO_TEST_CASE(maps_are_what_multiplies_v) {
       });
 }
 
+BOOST_AUTO_TEST_CASE(partial_maps_leave_something_out) {
+  int partial = 0;
+  for_each_variant(
+      [&](const std::string& label, const Mechanism& mechanism, const OptionValues& options, const Tensors& x) {
+        if (!mechanism.maps() || !mechanism.maps()->map_traits().partial) return;
+        ++partial;
+        const Tensors results = run_mechanism<double>(mechanism.name(), options, x, grid);
+        const std::vector<double> products = product(results.at("map"), x.at("v"));
+        double most = 0;
+        for (std::size_t i = 0; i < products.size(); ++i)
+          most = std::max(most, std::abs(products[i] - results.at("out")[static_cast<Index>(i)]));
+        BOOST_TEST(most > 0.01, label);
+      });
+  BOOST_TEST(partial >= 2);
+}
+
 BOOST_AUTO_TEST_CASE(pictures_have_the_shapes_that_they_are_said_to_have) {
   for_each_variant(
       [](const std::string& label, const Mechanism& mechanism, const OptionValues& options, const Tensors& x) {
@@ -176,6 +192,42 @@ BOOST_AUTO_TEST_CASE(keys_of_aft) {
   check_near(results.at("picture.keys"), {0.5, 1, 1, 1.0 / 3}, 1e-6);
 }
 
+// 18 channels are six groups of three, since eight or seven groups would not be equal. The second of two keys is c + 1
+// times the first in channel c: the first is 1 / (c + 1) of the largest, and has 1 / (c + 2) of the weight. All three
+// queries see the same.
+BOOST_AUTO_TEST_CASE(groups_of_channels_of_aft) {
+  constexpr Index channels = 18, queries = 3;
+  std::vector<double> k(2 * channels);
+  for (std::size_t c = 0; c < channels; ++c) k[channels + c] = std::log(static_cast<double>(c + 1));
+  const Tensors results = run_mechanism<float>("aft", {{"variant", "simple"}},
+                                               {{"q", tokens(queries, channels, std::vector<double>(3 * channels))},
+                                                {"k", tokens(2, channels, k)},
+                                                {"v", tokens(2, channels, std::vector<double>(2 * channels))}});
+  std::vector<double> keys, weights;
+  for (double c = 0; c < channels; c += 3) {
+    const double first = (1 / (c + 2) + 1 / (c + 3) + 1 / (c + 4)) / 3;
+    keys.insert(keys.end(), {(1 / (c + 1) + 1 / (c + 2) + 1 / (c + 3)) / 3, 1});
+    for (Index t = 0; t < queries; ++t) weights.insert(weights.end(), {first, 1 - first});
+  }
+  BOOST_TEST((results.at("picture.keys").shape() == Shape{6, 2}));
+  BOOST_TEST((results.at("picture.weights").shape() == Shape{6, queries, 2}));
+  check_near(results.at("picture.keys"), keys, 1e-6);
+  check_near(results.at("picture.weights"), weights, 1e-6);
+}
+
+// Each head has its own keys, (0, ln 2) and (ln 3, 0), and biases, here of a key's position relative to the query: ln 5
+// on the left in head 0, ln 7 on the right in head 1. The pictures are of the last image.
+BOOST_AUTO_TEST_CASE(heads_of_conv_aft) {
+  Tensors x{{"q", random_tensor({2, 2, 2, 1}, 1)}, {"v", random_tensor({2, 2, 2, 1}, 2)}};
+  x["k"] = Tensor<double>(Shape{2, 2, 2, 1}, {9, 8, 7, 6, 0, std::log(2.0), std::log(3.0), 0});
+  x["w"] = Tensor<double>(Shape{2, 3}, {std::log(5.0), 0, 0, 0, 0, std::log(7.0)});
+  const Tensors results =
+      run_mechanism<float>("aft", {{"variant", "conv"}, {"dims", "1"}, {"reparam", "false"}}, x, {});
+  check_near(results.at("picture.keys"), {0.5, 1, 1, 1.0 / 3}, 1e-6);
+  check_near(results.at("picture.weights"), {1.0 / 3, 2.0 / 3, 5.0 / 7, 2.0 / 7, 0.3, 0.7, 0.75, 0.25}, 1e-6);
+  BOOST_TEST((results.at("picture.biases").shape() == Shape{2, 1, 3}));
+}
+
 // The picture has the biases of a head at their positions in the window.
 BOOST_AUTO_TEST_CASE(biases_of_conv_aft) {
   Tensors x = operands(*make_mechanism("aft", {{"variant", "conv"}, {"reparam", "false"}}));
@@ -194,6 +246,37 @@ BOOST_AUTO_TEST_CASE(importance_in_sima) {
   const double second = std::sqrt(17.0) / 4;
   check_near(results.at("picture.queries"), {0.75, second}, 1e-6);
   check_near(results.at("picture.keys"), {second, 0.75}, 1e-6);
+}
+
+// Two heads of two queries and three keys, with one channel; the norm is that of the option.
+BOOST_AUTO_TEST_CASE(importance_by_head_and_norm) {
+  Tensors x{{"v", random_tensor({1, 2, 3, 1}, 1)}};
+  x["q"] = Tensor<double>(Shape{1, 2, 2, 1}, {3, 1, -1, 1});
+  x["k"] = Tensor<double>(Shape{1, 2, 3, 1}, {1, 1, 2, 0, 5, -5});
+  const auto check = [&](const char* norm, const std::vector<double>& queries, const std::vector<double>& keys) {
+    const Tensors results = run_mechanism<float>("sima", {{"norm", norm}}, x);
+    BOOST_TEST((results.at("picture.queries").shape() == Shape{2, 2}));
+    BOOST_TEST((results.at("picture.keys").shape() == Shape{2, 3}));
+    check_near(results.at("picture.queries"), queries, 1e-6);
+    check_near(results.at("picture.keys"), keys, 1e-6);
+  };
+  check("l1", {0.75, 0.25, 0.5, 0.5}, {0.25, 0.25, 0.5, 0, 0.5, 0.5});
+  check("none", {3, 1, 1, 1}, {1, 1, 2, 0, 5, 5});
+  const double ten = std::sqrt(10.0), six = std::sqrt(6.0), half = std::sqrt(0.5);
+  check("l2", {3 / ten, 1 / ten, half, half}, {1 / six, 1 / six, 2 / six, 0, half, half});
+}
+
+// Two heads of one channel, in which the similarity of x and y is exp(-(x - y)^2 / 2). The first two of three tokens,
+// and no class token, are landmarks. A ridge belongs to the inverted matrix, not to the similarities.
+BOOST_AUTO_TEST_CASE(landmarks_of_each_head) {
+  Tensors x{{"v", random_tensor({1, 2, 4, 1}, 1)}};
+  x["q"] = Tensor<double>(Shape{1, 2, 4, 1}, {9, 0, 2, 5, 1, 1, 1, 4});
+  const Tensors results = run_mechanism<float>("soft", {{"sampling", "first"}, {"landmarks", "2"}, {"ridge", "0.5"}}, x,
+                                               {.class_token = 1});
+  const auto g = [](double distance) { return std::exp(-distance * distance / 2); };
+  BOOST_TEST((results.at("picture.landmarks").shape() == Shape{2, 2, 4}));
+  check_near(results.at("picture.landmarks"), {g(9), 1, g(2), g(5), g(7), g(2), 1, g(3), 1, 1, 1, g(3), 1, 1, 1, g(3)},
+             1e-6);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

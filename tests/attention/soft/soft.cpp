@@ -172,6 +172,15 @@ BOOST_AUTO_TEST_CASE(what_it_inverts) {
   BOOST_TEST((A.shape() == Shape{1, 2, 2}));
   for (Index i = 0; i < 4; ++i) BOOST_TEST(std::abs(A[i] - (i % 3 == 0 ? 1.5 : std::exp(-2.0))) < 1e-6);
   BOOST_TEST(exact->inverse() == nullptr);
+  // The first of two heads has the same tokens; in the second all are equal.
+  const float heads[] = {0, 2, 5, 5, 5, 5};
+  in.q = {{heads, 3, 1}, 2, 3}, in.shape.heads = 2;
+  const Tensor<float> both = mechanism->inverse()->inverted(in);
+  BOOST_TEST((both.shape() == Shape{2, 2, 2}));
+  for (Index i = 0; i < 4; ++i) {
+    BOOST_TEST(std::abs(both[i] - A[i]) < 1e-6);
+    BOOST_TEST(std::abs(both[4 + i] - (i % 3 == 0 ? 1.5 : 1)) < 1e-6);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(memory_grows_with_tokens_not_with_their_square) {
