@@ -40,8 +40,8 @@ Heads<const T> heads_of(const Tensor<T>& x, Index image) {
 /// Calls f(image, input) for each image.
 template <class T, class F>
 void for_each_input(const Mechanism& mechanism, const AttentionShape& shape, const std::map<std::string, Tensor<T>>& x,
-                    const std::vector<View<const T>>& own, const F& f) {
-  AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = own};
+                    const std::vector<View<const T>>& own, Products products, const F& f) {
+  AttentionInput<T> in{.shape = shape, .q = {}, .k = {}, .v = {}, .parameters = own, .products = products};
   Buffer<T> prepared(mechanism.memory(shape).prepared);
   if (prepared.size() > 0)
     mechanism.preparation()->prepare(AttentionPreparation<T>{shape, own, false, {}, {prepared.data()}});
@@ -58,7 +58,7 @@ void for_each_input(const Mechanism& mechanism, const AttentionShape& shape, con
 
 template <class T>
 Tensors run_mechanism(const std::string& name, const OptionValues& options, const Tensors& given,
-                      const AttentionShape& place) {
+                      const AttentionShape& place, Products products) {
   const auto mechanism = make_mechanism(name, options);
   std::map<std::string, Tensor<T>> x;
   std::map<std::string, Shape> shapes;
@@ -73,7 +73,7 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
   const Shape& qs = x.contains("q") ? x.at("q").shape() : vs;
   shape.heads = qs[1], shape.queries = qs[2], shape.width = qs[3];
 
-  Tape<T> tape;
+  Tape<T> tape({.execution = {.products = products}});
   std::map<std::string, Var<T>> vars;
   std::vector<Var<T>> own;
   std::vector<View<const T>> own_values;
@@ -95,7 +95,7 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
     if (var) results["d" + tensor] = in_double(tape.gradient(var));
   const Shape size = map_shape(*mechanism, shape);
   Tensor<T> maps(mechanism->maps() ? Shape{vs[0], size[0], size[1], size[2]} : Shape{0});
-  for_each_input(*mechanism, shape, x, own_values, [&](Index image, const AttentionInput<T>& in) {
+  for_each_input(*mechanism, shape, x, own_values, products, [&](Index image, const AttentionInput<T>& in) {
     if (maps.size() > 0) make_map(*mechanism, in, maps.data() + image * size.elements());
     if constexpr (std::is_same_v<T, float>)
       for (const PictureInfo& picture : picture_infos(*mechanism))
@@ -105,8 +105,10 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
   return results;
 }
 
-template Tensors run_mechanism<float>(const std::string&, const OptionValues&, const Tensors&, const AttentionShape&);
-template Tensors run_mechanism<double>(const std::string&, const OptionValues&, const Tensors&, const AttentionShape&);
+template Tensors run_mechanism<float>(const std::string&, const OptionValues&, const Tensors&, const AttentionShape&,
+                                      Products);
+template Tensors run_mechanism<double>(const std::string&, const OptionValues&, const Tensors&, const AttentionShape&,
+                                       Products);
 
 void check_near(const Tensor<double>& got, const std::vector<double>& expected, double tolerance) {
   BOOST_REQUIRE(got.size() == static_cast<Index>(expected.size()));

@@ -20,10 +20,10 @@ Tensor<double> random_tensor(const Shape& shape, std::uint64_t seed, double spre
 
 /// Runs a mechanism in T, float or double, on `given`: "q", "k" and "v" [B, H, N or M, channels], its parameters by
 /// name, and "dout", by default ones. Returns "out", "dq", "dk", "dv", "dNAME", and "map" if it has one; in float also
-/// "picture.NAME", of the last image. `place` gives grid and class token.
+/// "picture.NAME", of the last image. `place` gives grid and class token; `products` must be exact in double.
 template <class T>
 Tensors run_mechanism(const std::string& name, const OptionValues& options, const Tensors& given,
-                      const AttentionShape& place = {});
+                      const AttentionShape& place = {}, Products products = Products::exact);
 
 /// Checks that errors are at most `tolerance` times max(|expected|, 1): for hand-calculated values.
 void check_near(const Tensor<double>& got, const std::vector<double>& expected, double tolerance = 1e-14);
