@@ -108,6 +108,11 @@ BOOST_AUTO_TEST_CASE(bad_options) {
       "[cosformer] reweight is 2d; a class token or register has no position on the image grid: expected none or 1d");
   BOOST_TEST(refusal("cosformer", two, {.queries = 4, .keys = 4}) ==
              "[cosformer] reweight is 2d; 4 queries and 4 keys do not form an image grid of 0 x 0");
+  BOOST_TEST(refusal("cosformer", two, {.queries = 4, .keys = 5, .grid_height = 2, .grid_width = 2}) ==
+             "[cosformer] reweight is 2d; 4 queries and 5 keys do not form an image grid of 2 x 2");
+  BOOST_TEST(refusal("cosformer", two, {.queries = 4, .keys = 4, .grid_height = 2, .grid_width = 2}) == "");
+  BOOST_TEST(refusal("cosformer", two, {.queries = 4, .keys = 4, .longest = 4}) ==
+             "[cosformer] reweight is 2d; a sequence has no image grid: expected none or 1d");
   BOOST_TEST(refusal("cosformer", {{"reweight", "3d"}}).starts_with("[cosformer] reweight is '3d'"));
 }
 

@@ -141,6 +141,10 @@ BOOST_AUTO_TEST_CASE(what_papers_count) {
 BOOST_AUTO_TEST_CASE(refused) {
   const AttentionShape shape{.queries = 5, .keys = 4, .width = 3, .value_width = 3};
   BOOST_TEST(refusal("lambda", {}, shape) == "[lambda] key_dim is not set; expected 1 to 65536");
+  for (const std::string key_dim : {"0", "65537"})
+    BOOST_TEST(refusal("lambda", {{"key_dim", key_dim}}, shape) ==
+               "[lambda] key_dim is " + key_dim + "; expected 1 to 65536");
+  BOOST_TEST(refusal("lambda", {{"key_dim", "65536"}}, {.queries = 5, .keys = 5, .width = 65536}) == "");
   BOOST_TEST(refusal("lambda", {{"key_dim", "4"}}, shape) == "[lambda] q has 3 channels; expected key_dim, 4");
   BOOST_TEST(refusal("lambda", {{"key_dim", "3"}}, shape) ==
              "[lambda] there are 5 queries and 4 keys; positions=true requires equal numbers");

@@ -105,6 +105,7 @@ BOOST_AUTO_TEST_CASE(bad_lengths) {
   for (const char* length : {"0", "65537"})
     BOOST_TEST(refusal("linformer", {{"length", length}}) ==
                std::string("[linformer] length is ") + length + "; expected 1 to 65536");
+  for (const char* length : {"1", "65536"}) BOOST_TEST(refusal("linformer", {{"length", length}}) == "");
   BOOST_TEST(refusal("linformer", {}) == "[linformer] length is not set; expected 1 to 65536");
   BOOST_TEST(refusal("linformer", {{"causal", "true"}, {"length", "2"}}) ==
              "[linformer] causal is 'true'; expected false, since the mechanism has no causal form");

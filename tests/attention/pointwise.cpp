@@ -146,6 +146,7 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
 
 BOOST_AUTO_TEST_CASE(options_are_refused_with_a_reason) {
   BOOST_TEST(refusal("pointwise", {{"phi", "relu7"}}) == "[pointwise] phi is 'relu7'; did you mean 'relu'?");
+  BOOST_TEST(refusal("pointwise", {{"alpha", "-0.1"}}) == "[pointwise] alpha is -0.1; expected 0 to 1");
   BOOST_TEST(refusal("pointwise", {{"alpha", "1.5"}}) == "[pointwise] alpha is 1.5; expected 0 to 1");
   BOOST_TEST(refusal("pointwise", {{"alpha", "nan"}}) == "[pointwise] alpha is nan; expected 0 to 1");
 }

@@ -357,6 +357,38 @@ BOOST_AUTO_TEST_CASE(impossible_combinations_are_refused) {
   refused({{"sparsity", "entropy"}}, one, "sparsity");
   refused({}, heads, "2 heads");
   refused({{"variant", "local"}, {"window", "2"}}, {1, 5, 7, 4, 4, 0, 0, false}, "7 keys and 5 queries");
+  for (const char* variant : {"full", "simple"})
+    for (const AttentionShape& cross : {AttentionShape{1, 5, 7, 4, 4, 0, 0, false}, {1, 7, 5, 4, 4, 0, 0, false}}) {
+      refused({{"variant", variant}, {"causal", "true"}}, cross, "must be equal unless");
+      BOOST_TEST(refusal("aft", {{"variant", variant}}, cross) == "");
+    }
+  refused({{"variant", "conv"}, {"dims", "1"}}, {2, 5, 7, 2, 2, 0, 0, false}, "7 keys and 5 queries");
+  refused({{"variant", "conv"}, {"dims", "1"}}, one, "class token");
+  refused({}, {1, 5, 5, 4, 3, 0, 0, false}, "q has 4 channels, v has 3; they must match");
+  for (const std::string rank : {"0", "4097"})
+    refused({{"rank", rank}}, one, "[aft] rank is " + rank + "; expected 1 to 4096");
+  for (const std::string size : {"-1", "0", "2", "1003"})
+    refused({{"variant", "conv"}, {"size", size}}, heads, "size is " + size + "; expected an odd number, 1 to 1001");
+  refused({{"variant", "simple"}, {"outside", "masked"}}, one, "masked");
+  refused({{"dims", "0"}}, one, "dims is 0");
+  refused({{"tau", "-1"}}, one, "tau is -1");
+  for (const OptionValues& options : {OptionValues{{"rank", "1"}},
+                                      {{"rank", "4096"}},
+                                      {{"variant", "local"}, {"window", "0"}},
+                                      {{"variant", "local"}, {"window", "1"}, {"outside", "masked"}},
+                                      {{"variant", "simple"}, {"causal", "true"}}})
+    BOOST_TEST(refusal("aft", options, one) == "");
+  for (const OptionValues& options : {OptionValues{{"size", "1"}},
+                                      {{"size", "1001"}},
+                                      {{"outside", "masked"}},
+                                      {{"sparsity", "entropy"}},
+                                      {{"sparsity", "gumbel"}, {"tau", "1e-3"}}}) {
+    OptionValues conv = options;
+    conv["variant"] = "conv";
+    BOOST_TEST(refusal("aft", conv, heads) == "");
+    conv["dims"] = "1";
+    BOOST_TEST(refusal("aft", conv, {2, 8, 8, 2, 2, 0, 0, false}) == "");
+  }
   BOOST_CHECK_THROW(make_mechanism("aft", {{"variant", "fast"}}), Error);
   BOOST_CHECK_THROW(make_mechanism("aft", {{"widnow", "3"}}), Error);
 }

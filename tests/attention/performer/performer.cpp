@@ -189,6 +189,9 @@ BOOST_AUTO_TEST_CASE(refused) {
   BOOST_TEST(refusal("performer", {}) == "[performer] features is not set; expected 1 to 65536, the rows of omega");
   BOOST_TEST(refusal("performer", {{"features", "0"}}) ==
              "[performer] features is 0; expected 1 to 65536, the rows of omega");
+  BOOST_TEST(refusal("performer", {{"features", "65537"}}) ==
+             "[performer] features is 65537; expected 1 to 65536, the rows of omega");
+  for (const char* features : {"1", "65536"}) BOOST_TEST(refusal("performer", {{"features", features}}) == "");
   BOOST_TEST(refusal("performer", {{"features", "-1"}}) ==
              "[performer] features is '-1'; expected a whole number from 0 to 1000000000000");
 }

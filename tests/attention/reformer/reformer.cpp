@@ -157,6 +157,20 @@ BOOST_AUTO_TEST_CASE(refused) {
   BOOST_TEST(said("2", "4", "0") == "[reformer] chunk is 0; it must divide the 12 tokens");
   BOOST_TEST(refusal("reformer", {{"rounds", "2"}, {"chunk", "3"}}, shape) ==
              "[reformer] buckets is not set; expected an even number, or 0 for one per chunk");
+  BOOST_TEST(refusal("reformer", {{"buckets", "4"}, {"chunk", "3"}}, shape) ==
+             "[reformer] rounds is not set; expected 1 to 1024");
+  BOOST_TEST(refusal("reformer", {{"rounds", "2"}, {"buckets", "4"}}, shape) ==
+             "[reformer] chunk is not set; it must divide the 12 tokens");
+  BOOST_TEST(said("1025", "4", "3") == "[reformer] rounds is 1025; expected 1 to 1024");
+  BOOST_TEST(said("1024", "12", "12") == "");
+  const OptionValues one_per_chunk{{"rounds", "2"}, {"buckets", "0"}, {"chunk", "1"}};
+  BOOST_TEST(refusal("reformer", one_per_chunk, {.queries = 1, .keys = 1}) ==
+             "[reformer] buckets is 2; expected at most 1, the number of tokens");
+  BOOST_TEST(refusal("reformer", one_per_chunk, {.queries = 4, .keys = 5}) ==
+             "[reformer] there are 4 queries and 5 keys; the numbers must be equal, since keys are computed from q");
+  BOOST_TEST(refusal("reformer", one_per_chunk, {.queries = 4, .keys = 4, .longest = 6}) ==
+             "[reformer] a sequence has 4 tokens; expected 6, the full length, which is divided into chunks");
+  BOOST_TEST(refusal("reformer", one_per_chunk, {.queries = 6, .keys = 6, .longest = 6}) == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

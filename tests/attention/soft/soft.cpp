@@ -3,6 +3,7 @@
 #include "support/mechanism.h"
 
 #include "heed/attention/capabilities/inverse.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -223,6 +224,9 @@ BOOST_AUTO_TEST_CASE(an_index_must_name_a_token) {
   BOOST_CHECK_NO_THROW(run<double>(options, shape_of(2, 2, 2, true), q, v, {4, 1}));
   for (const double wrong : {0.0, 5.0, -1.0, 1.5, 1e300, std::nan("")})
     BOOST_CHECK_THROW(run<double>(options, shape_of(2, 2, 2, true), q, v, {1, wrong}), Error);
+  BOOST_TEST(error_of([&] {
+               run<double>(options, shape_of(2, 2, 2, true), q, v, {1, 5});
+             }) == "[soft] landmark_index[1] is 5; expected a whole number from 1 to 4");
 }
 
 BOOST_AUTO_TEST_CASE(sizes_come_from_given_tensors) {
@@ -261,6 +265,19 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   expect("iterations is 65", {{"iterations", "65"}, {"ratio", "2"}}, grid);
   expect("ridge is -1", {{"ridge", "-1"}, {"ratio", "2"}}, grid);
   expect("has no inverse", {{"kernel", "exact"}, {"normalize", "inverse"}}, grid);
+  expect("ratio is -1; expected 1 or more", {{"ratio", "-1"}}, grid);
+  expect("ratio is 2; sampling=random and sampling=first use landmarks",
+         {{"sampling", "first"}, {"ratio", "2"}, {"landmarks", "4"}}, grid);
+  expect("landmarks is 0; expected 1 to 24", {{"sampling", "first"}}, grid);
+  expect("landmarks is 4; dims=1 uses ratio instead", {{"dims", "1"}, {"landmarks", "4"}}, grid);
+  expect("dims is 1; sampling=conv needs the image grid", {{"sampling", "conv"}, {"dims", "1"}, {"ratio", "2"}}, grid);
+  expect("iterations is -1", {{"iterations", "-1"}, {"ratio", "2"}}, grid);
+  expect("landmark_act is true; kernel=exact has no landmarks", {{"kernel", "exact"}, {"landmark_act", "true"}}, grid);
+  const AttentionShape with_class = shape_of(4, 6, 4, true);
+  expect("landmarks is 25; expected 1 to 24", {{"sampling", "random"}, {"landmarks", "25"}}, with_class);
+  for (const char* landmarks : {"1", "24"})
+    BOOST_TEST(refusal("soft", {{"sampling", "first"}, {"landmarks", landmarks}}, with_class).empty());
+  expect("divide both sides of the image grid, 4 x 6", {{"ratio", "4"}}, grid);
   BOOST_TEST(refusal("soft", {{"ratio", "2"}, {"causal", "false"}}, grid).empty());
   BOOST_TEST(refusal("soft", {{"dims", "1"}, {"ratio", "4"}}, none).empty());
   AttentionShape sequence = none;
@@ -268,7 +285,41 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   for (const char* count : {"6", "9"})
     BOOST_TEST(refusal("soft", {{"dims", "1"}, {"sampling", "random"}, {"landmarks", count}}, sequence) ==
                (count == std::string("6") ? "" : "[soft] landmarks is 9; expected 1 to 6, the number of tokens"));
+  for (const char* kind : {"pool", "first"})
+    BOOST_TEST(refusal("soft", {{"dims", "1"}, {"sampling", kind}, {"landmarks", "9"}}, sequence) == "");
+  expect("landmarks is -1; expected 1 or more", {{"dims", "1"}, {"landmarks", "-1"}}, sequence);
   BOOST_TEST(make_mechanism("soft", {})->layout(12, 3).key_width == 0);
+}
+
+// The convolution's side is odd, and its grid has all tokens but the class token.
+BOOST_AUTO_TEST_CASE(convolutions_that_are_refused) {
+  const auto said = [](const char* side, const AttentionShape& shape) {
+    return refusal("soft", {{"kernel", "exact"}, {"vconv", side}}, shape);
+  };
+  const AttentionShape grid = shape_of(4, 6, 4), with_class = shape_of(4, 6, 4, true);
+  for (const char* side : {"0", "1", "3", "999"})
+    BOOST_TEST((said(side, grid) == "" && said(side, with_class) == ""), "vconv = " << side);
+  for (const std::string side : {"-1", "2", "1001"})
+    BOOST_TEST(said(side.c_str(), grid) == "[soft] vconv is " + side + "; expected an odd number up to 999, or 0");
+  AttentionShape none = grid, more = with_class;
+  none.grid_height = none.grid_width = 0;
+  more.queries = more.keys = 26;
+  BOOST_TEST(said("3", none) ==
+             "[soft] vconv is 3; its convolution needs an image grid, but 24 tokens do not fill 0 x 0");
+  BOOST_TEST(said("3", more) ==
+             "[soft] vconv is 3; its convolution needs an image grid, but 25 tokens do not fill 4 x 6");
+  BOOST_TEST(said("0", none) == "");
+}
+
+// At most 16,384 landmarks: cells of 2 x 2 tokens on a grid, or pairs of consecutive tokens.
+BOOST_AUTO_TEST_CASE(too_many_landmarks_are_refused) {
+  const auto said = [](const char* dims, Index height) {
+    return refusal("soft", {{"ratio", "2"}, {"dims", dims}}, shape_of(height, 256, 4));
+  };
+  BOOST_TEST(said("2", 256) == "");
+  BOOST_TEST(said("2", 258) == "[soft] there are 16512 landmarks; expected at most 16384");
+  BOOST_TEST(said("1", 128) == "");
+  BOOST_TEST(said("1", 129) == "[soft] there are 16512 landmarks; expected at most 16384");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
