@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <cmath>
+
 using namespace heed;
 
 namespace {
@@ -75,6 +77,78 @@ BOOST_AUTO_TEST_CASE(terms_of_contractions_have_kinds) {
               }) == square));
   BOOST_TEST((counts_of([&] { return abs(a - b); }) == magnitude));
   BOOST_TEST((counts_of([&] { return a - b; }) == Counts{}));
+}
+
+// A term may be subtracted, negated or the first of its sum, or be added to another term. Sums that begin with a number
+// other than 0, and terms that are not products, are no contractions.
+BOOST_AUTO_TEST_CASE(sums_that_are_contractions) {
+  const Counted a = 5, b = 3, c = 4, d = 1;
+  const auto counts_of = [](const auto& sum) {
+    Counted::contractions() = {};
+    static_cast<void>(sum());
+    return Counted::contractions();
+  };
+  const Counts one{.mul = 1, .add = 1}, two{.mul = 2, .add = 2}, none;
+  BOOST_TEST((counts_of([&] { return a * b + c * d; }) == two));
+  BOOST_TEST((counts_of([&] { return Counted(0) - a * b - c * d; }) == two));
+  BOOST_TEST((counts_of([&] { return -(a * b) + c * d; }) == two));
+  BOOST_TEST((counts_of([&] { return (a * b + c * d) + (a * d + b * c); }) == 2 * two));
+  BOOST_TEST((counts_of([&] { return (a * b + c * d) * c; }) == two));
+  BOOST_TEST((counts_of([&] { return as_sum(a * b); }) == one));
+  BOOST_TEST((counts_of([&] { return as_sum(as_sum(a * b)) + c * d; }) == two));
+  BOOST_TEST((counts_of([&] { return Counted(1) + a * b; }) == none));
+  BOOST_TEST((counts_of([&] { return Counted(1) + a * b + c * d; }) == none));
+  BOOST_TEST((counts_of([&] { return a * b; }) == none));
+  BOOST_TEST((counts_of([&] { return a * b / c + d; }) == none));
+  BOOST_TEST((counts_of([&] { return exp(a) + exp(b); }) == none));
+  BOOST_TEST((counts_of([&] { return a + b; }) == none));
+  BOOST_TEST(((a * b).is_product() && !(a + b).is_product() && !as_sum(a * b).is_product() && !a.is_product()));
+}
+
+// Each operation is counted once, as its kind, and gives its value.
+BOOST_AUTO_TEST_CASE(operations_are_counted_by_kind) {
+  const Counted a = 3, b = 2, quarter = 0.25;
+  const auto check = [](const char* what, const Counts& expected, double value, const auto& operation) {
+    Counted::tally() = {};
+    const double got = static_cast<double>(Counted(operation()));
+    BOOST_TEST((Counted::tally() == expected), what);
+    BOOST_TEST(got == value, boost::test_tools::tolerance(1e-15));
+  };
+  check("a + b", {.add = 1}, 5, [&] { return a + b; });
+  check("a - b", {.add = 1}, 1, [&] { return a - b; });
+  check("a * b", {.mul = 1}, 6, [&] { return a * b; });
+  check("a / b", {.div = 1}, 1.5, [&] { return a / b; });
+  check("-a", {}, -3, [&] { return -a; });
+  check("a < b", {.cmp = 1}, 0, [&] { return a < b; });
+  check("a <= a", {.cmp = 1}, 1, [&] { return a <= a; });
+  check("a > b", {.cmp = 1}, 1, [&] { return a > b; });
+  check("b >= a", {.cmp = 1}, 0, [&] { return b >= a; });
+  check("abs", {.cmp = 1}, 3, [&] { return abs(-a); });
+  check("sqrt", {.sqrt = 1}, 0.5, [&] { return sqrt(quarter); });
+  check("exp", {.exp = 1}, std::exp(3), [&] { return exp(a); });
+  check("log", {.log = 1}, std::log(3), [&] { return log(a); });
+  check("erf", {.erf = 1}, std::erf(0.25), [&] { return erf(quarter); });
+  check("tanh", {.other = 1}, std::tanh(0.25), [&] { return tanh(quarter); });
+  check("pow", {.other = 1}, 9, [&] { return pow(a, b); });
+  const auto changed = [&](const auto& change) {
+    Counted x = a;
+    change(x);
+    return x;
+  };
+  check("a += b", {.add = 1}, 5, [&] { return changed([&](Counted& x) { x += b; }); });
+  check("a -= b", {.add = 1}, 1, [&] { return changed([&](Counted& x) { x -= b; }); });
+  check("a *= b", {.mul = 1}, 6, [&] { return changed([&](Counted& x) { x *= b; }); });
+  check("a /= b", {.div = 1}, 1.5, [&] { return changed([&](Counted& x) { x /= b; }); });
+}
+
+// A sum of n terms has n - 1 additions by the textbook, n in papers; an empty sum has none.
+BOOST_AUTO_TEST_CASE(counts_of_products_and_sums) {
+  BOOST_TEST((product_counts(2, 3, 4) == Counts{.mul = 24, .add = 18}));
+  BOOST_TEST((product_counts(2, 3, 1) == Counts{.mul = 6}));
+  BOOST_TEST((product_counts(2, 3, 0) == Counts{}));
+  BOOST_TEST((product_contractions(2, 3, 4) == Counts{.mul = 24, .add = 24}));
+  BOOST_TEST((sum_counts(5) == Counts{.add = 4}));
+  BOOST_TEST((sum_counts(0) == Counts{}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
