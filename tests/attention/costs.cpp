@@ -71,10 +71,13 @@ BOOST_AUTO_TEST_CASE(gradients_of_kernel_sums) {
 // As above, and features are a product with omega, which has no gradient.
 BOOST_AUTO_TEST_CASE(gradients_of_random_features) {
   constexpr Index m = 7;
-  for (const char* causal : {"false", "true"})
-    BOOST_TEST(
-        (cost_of("performer", {{"features", "7"}, {"causal", causal}}).backward_contractions ==
-         H * (products((N + M) * m * d) + products(2 * (N + M) * m * e) + products(2 * N * m) + Counts{.add = M * m})));
+  const Counts omega = products((N + M) * m * d), sums = products((N + M) * m * e), divisors = products(N * m),
+               keys{.add = M * m};
+  for (const char* causal : {"false", "true"}) {
+    const Cost cost = cost_of("performer", {{"features", "7"}, {"causal", causal}});
+    BOOST_TEST((cost.forward_contractions == H * (omega + sums + divisors + keys)));
+    BOOST_TEST((cost.backward_contractions == H * (omega + 2 * (sums + divisors) + keys)));
+  }
 }
 
 // Each channel of a pair of tokens adds a difference to the gradient of q and one to that of k; hardtanh multiplies.
@@ -137,6 +140,27 @@ BOOST_AUTO_TEST_CASE(factors_of_a_bias) {
       BOOST_TEST(
           (cost.backward_contractions == products(2 * pairs * rank) + pairs * channels * Counts{.mul = 2, .add = 3}));
     }
+}
+
+// Numerator and denominator for each pair in a window, and for each key that any query sees outside its window.
+BOOST_AUTO_TEST_CASE(keys_outside_causal_and_masked_windows) {
+  const auto check = [](OptionValues options, Index pairs, Index keys) {
+    constexpr Index channels = 6;
+    options["param"] = "dense";
+    const Cost cost = cost_of("aft", options, {.queries = 9, .keys = 9, .width = channels, .value_width = channels});
+    BOOST_TEST((cost.forward_contractions == (pairs + keys) * channels * Counts{.mul = 1, .add = 2}));
+    BOOST_TEST((cost.backward_contractions ==
+                pairs * channels * Counts{.mul = 2, .add = 3} + keys * channels * Counts{.mul = 2, .add = 2}));
+  };
+  const OptionValues window{{"variant", "local"}, {"window", "3"}};
+  OptionValues causal = window, masked = window, both = window;
+  causal["causal"] = both["causal"] = "true", masked["outside"] = both["outside"] = "masked";
+  check(causal, 1 + 2 + 7 * 3, 6);
+  check(masked, 9 + 2 * 8 + 2 * 7, 0);
+  check(both, 1 + 2 + 7 * 3, 0);
+  check({{"variant", "simple"}, {"causal", "true"}}, 0, 9);
+  check({{"variant", "local"}, {"window", "9"}}, 81, 0);
+  check({{"variant", "local"}, {"window", "8"}}, 79, 2);  // the first and the last key
 }
 
 // The convolution of v covers the grid without the class token: 3 x 3 products per channel of each patch.

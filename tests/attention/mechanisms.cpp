@@ -318,6 +318,17 @@ BOOST_AUTO_TEST_CASE(layouts_of_projections) {
   BOOST_TEST(values.among(8, {.longest = 8}).full_length());
 }
 
+// A plugin's mechanism must not have the name of another; the list remains as it was.
+BOOST_AUTO_TEST_CASE(names_are_taken_once) {
+  const MechanismEntry softmax = find_mechanism("softmax");
+  const std::size_t count = mechanisms().size();
+  BOOST_TEST(error_of([&] {
+               add_mechanism(softmax, {"/tmp/x.so", "/tmp/x.h", "0"});
+             }) == "/tmp/x.so: mechanism 'softmax' already exists, built into heed; choose another name");
+  BOOST_TEST(mechanisms().size() == count);
+  BOOST_TEST((plugin_of("softmax") == nullptr && plugin_of("nonsense") == nullptr));
+}
+
 // Layers have separate states and use the same scratch memory in turn.
 BOOST_AUTO_TEST_CASE(states_of_two_layers) {
   for (const bool swapped : {false, true}) {

@@ -120,6 +120,29 @@ BOOST_AUTO_TEST_CASE(split_rows_by_definition) {
   }
 }
 
+// Rows split across blocks, with more keys than queries and, causal, with fewer and more.
+BOOST_AUTO_TEST_CASE(split_rows_of_other_numbers_of_queries) {
+  const MapDefinition definition = [](const DefinitionHead& x) {
+    SlowMatrix scores(x.N(), x.M());
+    for (Index i = 0; i < x.N(); ++i)
+      for (Index j = 0; j < x.M(); ++j)
+        for (Index c = 0; c < x.d(); ++c) scores(i, j) += x.q(i, c) * x.k(j, c) / 2;
+    return slow_softmax(scores);
+  };
+  const auto operands = [](Index N, Index M) {
+    return Tensors{{"q", random_tensor({1, 1, N, 4}, 1, 2)},
+                   {"k", random_tensor({1, 1, M, 4}, 2, 2)},
+                   {"v", random_tensor({1, 1, M, 3}, 3)},
+                   {"dout", random_tensor({1, 1, N, 3}, 4)}};
+  };
+  check_definition("softmax", {}, operands(20, 1000), definition);
+  for (const auto& [N, M] : {std::pair<Index, Index>{1000, 950}, {950, 1000}}) {
+    const Tensors x = operands(N, M);
+    check_same(run_mechanism<double>("softmax", {{"causal", "true"}}, x), {{"out", by_definition(x, true)}}, 1e-13,
+               std::to_string(N) + " queries");
+  }
+}
+
 // Scores of 1e4: the largest has weight 1, whatever the others are; nothing overflows.
 BOOST_AUTO_TEST_CASE(extreme_scores) {
   const Tensors x{{"q", tokens(2, 1, {100, -100})}, {"k", tokens(2, 1, {100, -100})}, {"v", tokens(2, 1, {1, 2})}};
@@ -191,6 +214,13 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   BOOST_TEST(size.saved == 2 * 2 * 4096);
   BOOST_TEST(size.scratch == 2 * 64 * 640 + 4096);  // A, dA for part of the keys, D
   BOOST_TEST(size.prepared == 0);
+  const auto scratch = [](Index tokens) {
+    return make_mechanism("softmax", {})
+        ->memory({.heads = 2, .queries = tokens, .keys = tokens, .width = 16, .value_width = 16})
+        .scratch;
+  };
+  BOOST_TEST(scratch(640) == 2 * 64 * 640);        // rows that are not split need no D
+  BOOST_TEST(scratch(641) == 2 * 65 * 640 + 641);  // ten blocks of at most 65 queries
   const auto saved = [](Index tokens) {
     return make_mechanism("softmax", {})
         ->memory({.heads = 2, .queries = tokens, .keys = tokens, .width = 16, .value_width = 16})

@@ -16,6 +16,7 @@ struct AftCase {
   OptionValues options;
   Index N = 7, height = 0, width = 0, d = 3;
   Index longest = 0;  ///< 0: no sequence
+  Index M = N;
 
   std::string get(const char* name, const char* fallback) const {
     const auto found = options.find(name);
@@ -107,19 +108,20 @@ HeadDefinition aft_definition(const AftCase& c) {
 }
 
 Tensors aft_operands(const AftCase& c) {
-  const Index H = c.conv() ? 2 : 1, N = c.N, P = c.size(), rows = std::max(N, c.longest);
+  const Index H = c.conv() ? 2 : 1, N = c.N, P = c.size(), rows = std::max(N, c.longest),
+              columns = std::max(c.M, c.longest);
   Tensors x{{"q", random_tensor({2, H, N, c.d}, 1, 2)},
-            {"k", random_tensor({2, H, N, c.conv() ? 1 : c.d}, 2, 2)},
-            {"v", random_tensor({2, H, N, c.d}, 3)},
+            {"k", random_tensor({2, H, c.M, c.conv() ? 1 : c.d}, 2, 2)},
+            {"v", random_tensor({2, H, c.M, c.d}, 3)},
             {"dout", random_tensor({2, H, N, c.d}, 4)}};
   if (c.conv()) {
     x["w"] = random_tensor(c.is("dims", "1", "2") ? Shape{H, P} : Shape{H, P, P}, 5, 2);
     if (c.is("reparam", "true", "true")) x["gain"] = random_tensor({H}, 6, 2), x["bias"] = random_tensor({H}, 7, 2);
   } else if (c.is("param", "dense", "factored")) {
-    x["w"] = random_tensor({rows, rows}, 5, 2);
+    x["w"] = random_tensor({rows, columns}, 5, 2);
   } else if (!c.is("variant", "simple", "full")) {
     const Index rank = std::stoll(c.get("rank", "128"));
-    x["u"] = random_tensor({rows, rank}, 6), x["p"] = random_tensor({rows, rank}, 7);
+    x["u"] = random_tensor({rows, rank}, 6), x["p"] = random_tensor({columns, rank}, 7);
   }
   return x;
 }
@@ -176,6 +178,18 @@ BOOST_AUTO_TEST_CASE(every_variant) {
   // If keys outside the window are masked, `bias` cancels: its gradient is only a rounding error, in float 1e-7 of
   // terms of order one, compared with a hundredth of the largest gradient.
   for (const AftCase& c : cases) check_definition("aft", c.options, aft_operands(c), aft_definition(c), c.grid(), 1e-4);
+}
+
+// Without an order of time, all queries see all keys, whatever their number. A factored bias for few keys of many
+// channels is computed once per step, otherwise for each image.
+BOOST_AUTO_TEST_CASE(other_numbers_of_keys) {
+  for (const OptionValues& options : {OptionValues{{"param", "dense"}}, {{"rank", "2"}}, {{"variant", "simple"}}})
+    for (const auto& [N, M] : {std::pair<Index, Index>{5, 9}, {9, 5}, {20, 30}})
+      for (const Index d : {1, 7}) {
+        AftCase c{options, N, 0, 0, d};
+        c.M = M;
+        check_definition("aft", c.options, aft_operands(c), aft_definition(c), {}, 1e-4);
+      }
 }
 
 // A sequence shorter than the longest uses the first rows, and columns, of w, u and p. If another one is shorter, a
