@@ -278,6 +278,76 @@ BOOST_AUTO_TEST_CASE(options_that_need_others) {
       BOOST_TEST(entry.needs().empty(), entry.name);
 }
 
+// Defaults; sizes that a model must set have none.
+BOOST_AUTO_TEST_CASE(defaults_of_options) {
+  const auto defaults = [](const char* name) {
+    std::string all;
+    for (const OptionInfo& option : find_mechanism(name).options())
+      all += (all.empty() ? "" : " ") + option.name + "=" + option.fallback;
+    return all;
+  };
+  for (const char* name : {"softmax", "linear"}) BOOST_TEST(defaults(name) == "causal=false", name);
+  for (const char* name : {"efficient", "xca"}) BOOST_TEST(defaults(name) == "", name);
+  BOOST_TEST(defaults("sima") == "norm=l1 order=auto");
+  BOOST_TEST(defaults("aft") ==
+             "variant=full param=factored rank=128 window=not set size=3 dims=2 reparam=true outside=zero query=true "
+             "causal=false sparsity=none coef=0.001 tau=0.5");
+  BOOST_TEST(defaults("pointwise") == "phi=relu alpha=1 causal=false");
+  BOOST_TEST(defaults("soft") ==
+             "sampling=pool ratio=0 landmarks=0 dims=2 ridge=0 iterations=20 init=damped inverse_grad=unrolled "
+             "kernel=nystrom normalize=none landmark_act=false vconv=0");
+  BOOST_TEST(defaults("adder") == "identity=true score_grad=sign");
+  BOOST_TEST(defaults("linformer") == "length=not set");
+  BOOST_TEST(defaults("nystrom") == "landmarks=0 ratio=0 iterations=6");
+  BOOST_TEST(defaults("cosformer") == "reweight=none");
+  BOOST_TEST(defaults("synthesizer") == "kind=dense causal=false");
+  BOOST_TEST(defaults("window") == "window=not set dims=1 shift=0");
+  BOOST_TEST(defaults("lambda") == "key_dim=not set positions=true");
+  BOOST_TEST(defaults("performer") == "features=not set causal=false");
+  BOOST_TEST(defaults("reformer") == "rounds=not set buckets=not set chunk=not set");
+}
+
+// The longest sequence fixes the shapes of parameters only: without such parameters it has no effect.
+BOOST_AUTO_TEST_CASE(longer_sequences_have_no_effect) {
+  constexpr Index count = 7;
+  const std::vector<std::pair<const char*, OptionValues>> settings{
+      {"softmax", {}},
+      {"softmax", {{"causal", "true"}}},
+      {"sima", {}},
+      {"pointwise", {{"phi", "softplus"}, {"alpha", "0.5"}}},
+      {"aft", {{"variant", "simple"}}},
+      {"soft", {{"kernel", "exact"}}},
+      {"soft", {{"dims", "1"}, {"landmarks", "3"}}},
+      {"soft", {{"dims", "1"}, {"ratio", "3"}}},
+      {"soft", {{"sampling", "first"}, {"landmarks", "3"}}},
+      {"adder", {}},
+      {"xca", {}},
+      {"efficient", {}},
+      {"linear", {}},
+      {"linear", {{"causal", "true"}}},
+      {"nystrom", {{"landmarks", "3"}}},
+      {"cosformer", {{"reweight", "1d"}}},
+      {"window", {{"window", "3"}}},
+      {"lambda", {{"key_dim", "4"}, {"positions", "false"}}},
+      {"performer", {{"features", "5"}}},
+      {"performer", {{"features", "5"}, {"causal", "true"}}}};
+  for (const auto& [name, options] : settings) {
+    const auto mechanism = make_mechanism(name, options);
+    const AttentionLayout layout = mechanism->layout(8, 2);
+    Tensors x;
+    for (const auto& [operand, heads, width] : {std::tuple("q", layout.heads, layout.query_width),
+                                                {"k", layout.key_heads, layout.key_width},
+                                                {"v", layout.key_heads, layout.value_width}})
+      if (width > 0) x[operand] = random_tensor({1, heads, count, width}, 1 + x.size());
+    for (const ParameterSpec& spec : mechanism->parameters(layout.among(count, {})))
+      x[spec.name] = random_tensor(spec.shape, 1 + x.size());
+    const auto run = [&, name = name, &options = options](Index longest) {
+      return run_mechanism<double>(name, options, x, {.longest = longest, .whole = longest == count});
+    };
+    check_same(run(12), run(count), 0, std::string(name) + ", " + std::to_string(options.size()) + " options");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(names_of_options_include_causal_once) {
   const auto names = [](const char* name) { return option_names(find_mechanism(name)); };
   using Names = std::vector<std::string>;

@@ -192,6 +192,23 @@ BOOST_AUTO_TEST_CASE(keys_of_aft) {
   check_near(results.at("picture.keys"), {0.5, 1, 1, 1.0 / 3}, 1e-6);
 }
 
+// Three queries and two keys. With k = 0, exps of w are the weights before their division by the sum of a row.
+BOOST_AUTO_TEST_CASE(weights_of_aft_for_fewer_keys) {
+  const double ln2 = std::log(2.0), ln3 = std::log(3.0);
+  const Tensors x{{"q", tokens(3, 1, {0, 0, 0})}, {"k", tokens(2, 1, {0, 0})}, {"v", tokens(2, 1, {1, 2})}};
+  Tensors dense = x, factored = x;
+  dense["w"] = Tensor<double>(Shape{3, 2}, {0, ln2, ln3, 0, 0, 0});
+  factored["u"] = Tensor<double>(Shape{3, 1}, {ln2, 0, ln3});
+  factored["p"] = Tensor<double>(Shape{2, 1}, {1, 0});
+  const Tensors of_w = run_mechanism<float>("aft", {{"param", "dense"}}, dense),
+                of_factors = run_mechanism<float>("aft", {}, factored);
+  BOOST_TEST((of_w.at("picture.weights").shape() == Shape{1, 3, 2}));
+  check_near(of_w.at("picture.weights"), {1.0 / 3, 2.0 / 3, 0.75, 0.25, 0.5, 0.5}, 1e-6);
+  check_near(of_w.at("picture.biases"), {0, ln2, ln3, 0, 0, 0}, 1e-6);
+  check_near(of_factors.at("picture.weights"), {2.0 / 3, 1.0 / 3, 0.5, 0.5, 0.75, 0.25}, 1e-6);
+  check_near(of_factors.at("picture.biases"), {ln2, 0, 0, 0, ln3, 0}, 1e-6);
+}
+
 // 18 channels are six groups of three, since eight or seven groups would not be equal. The second of two keys is c + 1
 // times the first in channel c: the first is 1 / (c + 1) of the largest, and has 1 / (c + 2) of the weight. All three
 // queries see the same.

@@ -22,6 +22,25 @@ BOOST_AUTO_TEST_CASE(the_built_in_table) {
     BOOST_REQUIRE((figure != table.memory.end()));
     BOOST_TEST(figure->pj * 8 == per_64_bits);
   }
+  for (const auto& [of, source] :
+       {std::pair("add", "FAdd 32 bit"), {"mul", "FMult 32 bit"}, {"cache", "1 MB"}, {"dram", "DRAM"}}) {
+    const std::vector<EnergyFigure>& figures =
+        of == std::string("add") || of == std::string("mul") ? table.operations : table.memory;
+    const auto figure = std::ranges::find(figures, of, &EnergyFigure::of);
+    BOOST_REQUIRE((figure != figures.end()));
+    BOOST_TEST(figure->source.find(source) != std::string::npos, of);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(names_of_the_kinds_of_operations) {
+  const Counts one_to_nine{.mul = 1, .add = 2, .div = 3, .sqrt = 4, .exp = 5, .log = 6, .erf = 7, .other = 8, .cmp = 9};
+  Index next = 1;
+  std::string names;
+  for (const CountKind& kind : count_kinds) {
+    BOOST_TEST((one_to_nine.*kind.member) == next++, kind.name);
+    names += std::string(kind.name) + " ";
+  }
+  BOOST_TEST(names == "mul add div sqrt exp log erf other cmp ");
 }
 
 // Each kind of operation has a separate energy.

@@ -146,6 +146,8 @@ BOOST_AUTO_TEST_CASE(bad_options) {
       .heads = 1, .queries = 24, .keys = 24, .width = 2, .value_width = 2, .grid_height = 4, .grid_width = 6};
   const auto refused = [&](const OptionValues& options) { return refusal("window", options, grid); };
   BOOST_TEST(refused({}) == "[window] window is not set; expected 1 or more");
+  BOOST_TEST(refused({{"window", "0"}}) == "[window] window is 0; expected 1 or more");
+  BOOST_TEST(refused({{"window", "2"}, {"dims", "0"}}) == "[window] dims is 0; expected 1 or 2");
   BOOST_TEST(refused({{"window", "2"}, {"dims", "3"}}) == "[window] dims is 3; expected 1 or 2");
   BOOST_TEST(refused({{"window", "2"}, {"shift", "1"}}) ==
              "[window] shift is 1; expected 0; only windows of a grid, dims=2, are shifted");
