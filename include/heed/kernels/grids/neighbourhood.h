@@ -282,8 +282,8 @@ inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool ha
   return counts;
 }
 
-/// Contractions, as counted in papers: for each pair of a cell and a cell of its window, and for each cell with a
-/// non-empty outside, n products (n + 1 with a mass) and n + 1 sums.
+/// Contractions, as counted in papers: n products (n + 1 with a mass) and n + 1 sums for each pair of a cell and a cell
+/// of its window, and, if any cell has an outside, for each cell's outside.
 inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index terms = pairs.inside + (pairs.outside > 0 ? g.cells() : 0);
