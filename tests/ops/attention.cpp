@@ -6,6 +6,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <cmath>
 #include <deque>
 
@@ -170,6 +171,89 @@ BOOST_AUTO_TEST_CASE(images_of_a_batch_do_not_depend_on_each_other) {
       }
     }
     check_same(sums, all, 1e-12, std::string(mechanism.name()) + ", sums");
+    ++checked;
+  });
+  BOOST_TEST(checked >= 30);
+}
+
+// A row of one tensor holds q of each head, then k, then v. In three tensors each holds its part of the row, and in
+// tensors by head each head its own. Results and gradients are the same but for rounding, amplified by inverses.
+BOOST_AUTO_TEST_CASE(operands_in_one_tensor_in_three_and_by_head) {
+  constexpr Index images = 2, tokens = 36;
+  int checked = 0;
+  for_each_variant(3, 4, [&](const Mechanism& mechanism, const OptionValues&, const AttentionShape& place) {
+    const AttentionLayout layout = mechanism.layout(12, 3);
+    const AttentionShape shape = layout.among(tokens, place);
+    try {
+      mechanism.check(shape);
+    } catch (const Error&) {
+      return;
+    }
+    // Of q, k, v and the output: heads, their width, the first column in one tensor, and that tensor's columns.
+    const std::array<Index, 4> heads{layout.heads, layout.key_heads, layout.key_heads, layout.heads},
+        widths{layout.query_width, layout.key_width, layout.value_width, layout.value_width},
+        first{0, heads[0] * widths[0], heads[0] * widths[0] + heads[1] * widths[1], 0},
+        columns{layout.total(), layout.total(), layout.total(), heads[3] * widths[3]};
+    enum Form { in_one, in_three, by_head };
+    const auto index = [&](Form form, std::size_t p, Index b, Index n, Index h, Index c) {
+      if (form == by_head) return ((b * heads[p] + h) * tokens + n) * widths[p] + c;
+      return (b * tokens + n) * (form == in_one ? columns[p] : heads[p] * widths[p]) + (form == in_one ? first[p] : 0) +
+             h * widths[p] + c;
+    };
+    const auto each = [&](std::size_t p, const auto& f) {
+      for (Index b = 0; b < images; ++b)
+        for (Index n = 0; n < tokens; ++n)
+          for (Index h = 0; h < heads[p]; ++h)
+            for (Index c = 0; c < widths[p]; ++c) f(b, n, h, c);
+    };
+    const Tensor<double> x = random_tensor({images, tokens, columns[0]}, 1),
+                         dout = random_tensor({images, tokens, columns[3]}, 2);
+    const auto moved = [&](const Tensor<double>& from, Form form, std::size_t p) {
+      Tensor<double> to(form == by_head ? Shape{images, heads[p], tokens, widths[p]}
+                                        : Shape{images, tokens, heads[p] * widths[p]});
+      each(p, [&](auto... at) { to[index(form, p, at...)] = from[index(in_one, p, at...)]; });
+      return to;
+    };
+    std::deque<Tensor<double>> own;
+    for (const ParameterSpec& spec : mechanism.parameters(shape)) {
+      own.push_back(random_tensor(spec.shape, 10 + own.size()));
+      if (!spec.trainable) fill_initial(spec.initial, RandomStream(1), own.back().view());
+    }
+    const auto run = [&](Form form) {
+      Tape<double> tape;
+      std::vector<Var<double>> parameters;
+      for (const Tensor<double>& tensor : own) parameters.push_back(tape.constant(tensor.view()));
+      std::deque<Tensor<double>> parts;
+      std::array<Var<double>, 3> v;
+      if (form == in_one) v.fill(tape.input(x.view()));
+      for (std::size_t p = 0; p < 3; ++p)
+        if (form != in_one && widths[p] > 0)
+          v[p] = tape.input(std::as_const(parts.emplace_back(moved(x, form, p))).view());
+      Var<double> y;
+      if (form == by_head)
+        y = attention<double>(mechanism, v[0], v[1], v[2], place, parameters);
+      else
+        y = attention<double>(mechanism,
+                              form == in_one ? packed_operands(v[2], layout) : operands_apart(v[0], v[1], v[2], layout),
+                              layout, place, parameters);
+      const Tensor<double> dy = moved(dout, form, 3);
+      BOOST_TEST_REQUIRE(y.shape() == dy.shape());
+      tape.backward(y, dy.view());
+      std::vector<double> results;
+      each(3, [&](auto... at) { results.push_back(y.data()[index(form, 3, at...)]); });
+      for (std::size_t p = 0; p < 3; ++p)
+        each(p, [&](auto... at) { results.push_back(tape.gradient(v[p])[index(form, p, at...)]); });
+      return results;
+    };
+    const std::vector<double> one = run(in_one);
+    for (const Form form : {in_three, by_head}) {
+      const std::vector<double> other = run(form);
+      BOOST_TEST_REQUIRE(other.size() == one.size());
+      double worst = 0;
+      for (std::size_t i = 0; i < one.size(); ++i)
+        worst = std::max(worst, std::abs(one[i] - other[i]) / (1 + std::abs(one[i])));
+      BOOST_TEST(worst < 1e-9, mechanism.name() << ", form " << form);
+    }
     ++checked;
   });
   BOOST_TEST(checked >= 30);

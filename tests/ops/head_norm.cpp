@@ -14,28 +14,30 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(head_norms)
 
+// Two heads of q with 3 channels; as many of k and v, with 5 and 4, or one that both share.
 BOOST_AUTO_TEST_CASE(each_head_is_normalised_by_itself) {
-  const AttentionLayout layout{2, 3, 5, 4};  // 2 heads of 3, 5 and 4 channels
-  const Index rows = 3, n = layout.total();
-  Tensor<double> x(Shape{rows, n}), q_gamma(Shape{3}), q_beta(Shape{3}), k_gamma(Shape{5}), k_beta(Shape{5});
-  Index seed = 0;
-  for (Tensor<double>* tensor : {&x, &q_gamma, &q_beta, &k_gamma, &k_beta})
-    for (double& value : *tensor) value = std::sin(1.7 * static_cast<double>(++seed));
-  Tape<double> tape;
-  const auto constant = [&](const Tensor<double>& tensor) { return tape.constant(tensor.view()); };
-  const auto y =
-      head_norm(constant(x), layout, {constant(q_gamma), constant(q_beta)}, {constant(k_gamma), constant(k_beta)});
-  const auto check_part = [&](Index first, Index width, const Tensor<double>& gamma, const Tensor<double>& beta) {
-    for (Index r = 0; r < rows; ++r) {
-      const auto alone =
-          layer_norm(tape.constant({x.data() + r * n + first, Shape{1, width}}), constant(gamma), constant(beta));
-      for (Index i = 0; i < width; ++i) BOOST_TEST(y.data()[r * n + first + i] == alone.data()[i]);
-    }
-  };
-  for (const Index first : {0, 3}) check_part(first, 3, q_gamma, q_beta);
-  for (const Index first : {6, 11}) check_part(first, 5, k_gamma, k_beta);
-  for (Index r = 0; r < rows; ++r)
-    for (Index i = 16; i < n; ++i) BOOST_TEST(y.data()[r * n + i] == x[r * n + i]);
+  for (const AttentionLayout& layout : {AttentionLayout{2, 3, 5, 4}, AttentionLayout{2, 3, 5, 4, 1}}) {
+    const Index rows = 3, n = layout.total(), v_first = 6 + 5 * layout.key_heads;
+    Tensor<double> x(Shape{rows, n}), q_gamma(Shape{3}), q_beta(Shape{3}), k_gamma(Shape{5}), k_beta(Shape{5});
+    Index seed = 0;
+    for (Tensor<double>* tensor : {&x, &q_gamma, &q_beta, &k_gamma, &k_beta})
+      for (double& value : *tensor) value = std::sin(1.7 * static_cast<double>(++seed));
+    Tape<double> tape;
+    const auto constant = [&](const Tensor<double>& tensor) { return tape.constant(tensor.view()); };
+    const auto y =
+        head_norm(constant(x), layout, {constant(q_gamma), constant(q_beta)}, {constant(k_gamma), constant(k_beta)});
+    const auto check_part = [&](Index first, Index width, const Tensor<double>& gamma, const Tensor<double>& beta) {
+      for (Index r = 0; r < rows; ++r) {
+        const auto alone =
+            layer_norm(tape.constant({x.data() + r * n + first, Shape{1, width}}), constant(gamma), constant(beta));
+        for (Index i = 0; i < width; ++i) BOOST_TEST(y.data()[r * n + first + i] == alone.data()[i]);
+      }
+    };
+    for (const Index first : {0, 3}) check_part(first, 3, q_gamma, q_beta);
+    for (Index first = 6; first < v_first; first += 5) check_part(first, 5, k_gamma, k_beta);
+    for (Index r = 0; r < rows; ++r)
+      for (Index i = v_first; i < n; ++i) BOOST_TEST(y.data()[r * n + i] == x[r * n + i]);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(silu_far_out) {

@@ -5,8 +5,10 @@
 #include "heed/ops/dino.h"
 #include "heed/ops/elementary/functions.h"
 #include "heed/ops/elementary/losses.h"
+#include "heed/ops/elementary/shapes.h"
 #include "heed/ops/scale_channels.h"
 #include "heed/ops/sequences.h"
+#include "heed/ops/softmax.h"
 #include "heed/ops/tokens.h"
 
 #include "heed/base/random.h"
@@ -239,6 +241,62 @@ BOOST_AUTO_TEST_CASE(rows_and_channels) {
       BOOST_TEST(second.data()[b * 4 + d] == x[(b * 3 + 1) * 4 + d]);
       BOOST_TEST(rest.data()[b * 4 + d] == x[(b * 3 + 2) * 4 + d]);
     }
+}
+
+// Slopes at kinks are 0, and so is that of x^0, where 0 x^-1 would be NaN at 0.
+BOOST_AUTO_TEST_CASE(slopes_where_there_is_a_kink) {
+  const Tensor<double> x(Shape{3}, {-2, 0, 3}), one(Shape{1, 1}, {1}), dy(Shape{3}, {5, 7, 11});
+  using Slopes = std::vector<double>;
+  const auto slopes = [&](const auto& operation) {
+    Tape<double> tape;
+    const Var<double> v = tape.input(x.view());
+    tape.backward(operation(tape, v), dy.view());
+    const View<const double> dx = tape.gradient(v);
+    return Slopes(dx.begin(), dx.end());
+  };
+  const auto equal = boost::test_tools::per_element();
+  BOOST_TEST(slopes([](auto&, Var<double> v) { return abs(v); }) == (Slopes{-5, 0, 11}), equal);
+  BOOST_TEST(slopes([](auto&, Var<double> v) { return relu(v); }) == (Slopes{0, 0, 11}), equal);
+  BOOST_TEST(slopes([](auto&, Var<double> v) { return pow(v, 0); }) == (Slopes{0, 0, 0}), equal);
+  BOOST_TEST(slopes([](auto&, Var<double> v) { return pow(v, 1); }) == (Slopes{5, 7, 11}), equal);
+  BOOST_TEST(slopes([&](Tape<double>& tape, Var<double> v) {
+               return reshape(relu_linear(reshape(v, {3, 1}), tape.constant(one.view())), {3});
+             }) == (Slopes{0, 0, 11}),
+             equal);
+}
+
+// The largest logit is subtracted first: exp(900) would overflow.
+BOOST_AUTO_TEST_CASE(softmax_of_rows) {
+  Tensor<double> x = values_of({2, 3, 5}, 15, -4, 4), shifted = x;
+  for (double& value : shifted) value += 900;
+  Tape<double> tape;
+  const Var<double> y = softmax(tape.constant(std::as_const(x).view())),
+                    same = softmax(tape.constant(std::as_const(shifted).view()));
+  for (Index i = 0; i < x.size(); ++i) {
+    const double expected = std::exp(log_softmax(x.data() + i / 5 * 5, 5, i % 5));
+    BOOST_TEST(std::abs(y.data()[i] - expected) < 1e-14);
+    BOOST_TEST(std::abs(same.data()[i] - expected) < 1e-12);  // the shift rounds by 1e-13
+  }
+}
+
+BOOST_AUTO_TEST_CASE(joined_and_stacked_tensors_keep_their_order) {
+  const Tensor<double> a = values_of({2, 3}, 16), b = values_of({2, 3}, 17), longer = values_of({4, 3}, 18);
+  Tape<double> tape;
+  const Var<double> va = tape.constant(a.view()), vb = tape.constant(b.view());
+  const Var<double> rows_joined = join_rows(va, tape.constant(longer.view())), first = stack({va, vb}),
+                    middle = stack({va, vb}, 1), last = stack({va, vb}, -1), before_last = stack({va, vb}, -2);
+  for (Index i = 0; i < 18; ++i) BOOST_TEST(rows_joined.data()[i] == (i < 6 ? a[i] : longer[i - 6]));
+  BOOST_TEST(to_string(first.shape()) == "[2, 2, 3]");
+  BOOST_TEST(to_string(last.shape()) == "[2, 3, 2]");
+  for (Index part = 0; part < 2; ++part)
+    for (Index r = 0; r < 2; ++r)
+      for (Index c = 0; c < 3; ++c) {
+        const double expected = (part == 0 ? a : b)[3 * r + c];
+        BOOST_TEST(first.data()[(2 * part + r) * 3 + c] == expected);
+        BOOST_TEST(middle.data()[(2 * r + part) * 3 + c] == expected);
+        BOOST_TEST(before_last.data()[(2 * r + part) * 3 + c] == expected);
+        BOOST_TEST(last.data()[(3 * r + c) * 2 + part] == expected);
+      }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
