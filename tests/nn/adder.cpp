@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <tuple>
 
 using namespace heed;
 
@@ -107,6 +108,21 @@ BOOST_AUTO_TEST_CASE(adaptive_scaling_takes_q_k_and_v_apart_and_leaves_the_rest)
       BOOST_TEST(worst <= 1e-14, name << " is off by " << worst);
     }
   }
+}
+
+// The derivatives with respect to inputs and weights are chosen separately.
+BOOST_AUTO_TEST_CASE(choices_of_gradients_reach_their_operands) {
+  using enum DistanceGradient;
+  using Scale = AdderLinearOptions::WeightScale;
+  const auto chosen = [](const char* input, const char* weight, const char* scale_name) {
+    ModelConfig m;
+    m.input_grad = input, m.weight_grad = weight, m.weight_scale = scale_name;
+    const AdderLinearOptions options = adder_options(m);
+    return std::tuple(options.input_grad, options.weight_grad, options.weight_scale);
+  };
+  BOOST_TEST((chosen("sign", "hardtanh", "none") == std::tuple(sign, hardtanh, Scale::none)));
+  BOOST_TEST((chosen("hardtanh", "sign", "adaptive") == std::tuple(hardtanh, sign, Scale::adaptive)));
+  BOOST_TEST((chosen("hardtanh", "full", "none") == std::tuple(hardtanh, full, Scale::none)));
 }
 
 BOOST_AUTO_TEST_CASE(unknown_choices_are_refused) {

@@ -273,6 +273,33 @@ BOOST_AUTO_TEST_CASE(positions_of_larger_images) {
   }
 }
 
+// Features are the classifier's input. With two classifiers they are the mean of both inputs, so logits of equal
+// classifiers follow from them as those of a single one.
+BOOST_AUTO_TEST_CASE(features_are_what_the_classifier_reads) {
+  for (const Keys& keys : all_keys) {
+    ModelConfig m = tiny_vit();
+    keys.set(m);
+    const VisionTransformer model(m, {});
+    Parameters<double> parameters = random_parameters(model);
+    const auto tensor_called = [&](const std::string& name) { return parameters[parameters.list().find(name)]; };
+    const View<double> weight = tensor_called("head.weight"), bias = tensor_called("head.bias");
+    if (m.distilled)
+      std::copy(weight.begin(), weight.end(), tensor_called("head_dist.weight").begin()),
+          std::copy(bias.begin(), bias.end(), tensor_called("head_dist.bias").begin());
+    const Tensor<double> images = random_images(m, 2);
+    Tape<double> tape({.parameters = &parameters}), other({.parameters = &parameters});
+    const Var<double> logits = model.logits<double>(tape, {images.view()});
+    std::vector<Var<double>> features(2);
+    model.features(other, ModelInput<double>{images.view()}, std::span(features));
+    BOOST_TEST_REQUIRE(to_string(features[1].shape()) == "[2, 6]");
+    for (Index i = 0; i < logits.size(); ++i) {
+      double expected = bias[i % 3];
+      for (Index d = 0; d < 6; ++d) expected += weight[i % 3 * 6 + d] * features[1].data()[i / 3 * 6 + d];
+      BOOST_TEST(std::abs(logits.data()[i] - expected) < 1e-11, keys.label);
+    }
+  }
+}
+
 // Directional derivatives along random directions in all tensors, by central differences.
 BOOST_AUTO_TEST_CASE(gradients_are_derivatives) {
   for (const Keys& keys : all_keys)
