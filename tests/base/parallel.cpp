@@ -158,6 +158,39 @@ BOOST_AUTO_TEST_CASE(loops_are_measured) {
 }
 #endif
 
+// The reason is that of the current number.
+BOOST_AUTO_TEST_CASE(the_number_of_threads_has_a_reason) {
+  const WithThreads before(2);
+  set_threads(3, "three of them");
+  BOOST_CHECK_EXCEPTION(set_threads(0), Error, [](const Error& error) {
+    return error.what() == std::string("threads: 0; expected 1 or more");
+  });
+#ifndef HEED_NO_THREADS
+  BOOST_TEST(threads() == 3);
+  BOOST_TEST(threads_reason() == "three of them");
+  {
+    const WithThreads one(1);
+    BOOST_TEST(threads() == 1);
+    BOOST_TEST(threads_reason() == "asked for");
+  }
+  BOOST_TEST(threads() == 3);
+#endif
+}
+
+#ifndef HEED_NO_THREADS
+// Measuring begins anew: loops of before do not count, and neither do loops inside others.
+BOOST_AUTO_TEST_CASE(each_measurement_of_loops_is_its_own) {
+  const WithThreads with(2);
+  start_loop_times();
+  parallel_for(2, [](Index) { std::this_thread::sleep_for(milliseconds(2)); });
+  BOOST_TEST(loop_times().open >= 0.002);
+  start_loop_times();
+  BOOST_TEST((loop_times().loops == 0 && loop_times().open == 0 && loop_times().busy == 0));
+  for (int i = 0; i < 3; ++i) parallel_for(2, [](Index) { parallel_for(2, [](Index) {}); });
+  BOOST_TEST(loop_times().loops == 3);
+}
+#endif
+
 // CPU time of the idle program: spinning threads would use all of it.
 BOOST_AUTO_TEST_CASE(threads_sleep_if_there_is_nothing_to_do) {
   const WithThreads with(4);

@@ -58,4 +58,44 @@ BOOST_AUTO_TEST_CASE(many_tensors_are_added_in_linear_time) {
   BOOST_TEST(seconds < 20);
 }
 
+// Weights in order, then prepared tensors, then buffers, each rounded up to 16 elements.
+BOOST_AUTO_TEST_CASE(weights_prepared_tensors_and_buffers_lie_in_this_order) {
+  ParameterList list;
+  const ParameterId buffer = list.add({.name = "buffer", .shape = {2}, .trainable = false}),
+                    a = list.add({.name = "a", .shape = {3}}),
+                    prepared = list.add({.name = "p", .shape = {5}, .trainable = false, .prepared = true}),
+                    b = list.add({.name = "b", .shape = {4, 5}});
+  Parameters<double> parameters(list);
+  BOOST_TEST(parameters.offset(a) == 0);
+  BOOST_TEST(parameters.offset(b) == 16);
+  BOOST_TEST(parameters.trainable_size() == 16 + 32);
+  BOOST_TEST(parameters.offset(prepared) == 48);
+  BOOST_TEST(parameters.gradient_size() == 64);
+  BOOST_TEST(parameters.offset(buffer) == 64);
+  BOOST_TEST(parameters.size() == 80);
+  BOOST_TEST(list.trainable_elements() == 3 + 20);
+  // complete() zeroes the gradients of weights and prepared tensors that were not written, all of their elements.
+  Gradients<double> gradients(parameters);
+  BOOST_TEST(gradients.size() == 64);
+  std::fill_n(gradients.data(), 64, 7.0);
+  gradients.reset();
+  gradients.fresh(a) = false;
+  gradients.complete();
+  BOOST_TEST(gradients[a][2] == 7);
+  BOOST_TEST(gradients[prepared][4] == 0);
+  BOOST_TEST((gradients[b][0] == 0 && gradients[b][19] == 0));
+  BOOST_TEST(!gradients.fresh(prepared));
+}
+
+BOOST_AUTO_TEST_CASE(groups_of_tensors_are_marked) {
+  ParameterList list;
+  for (const char* name : {"body", "head.0", "head.1"}) list.add({.name = name, .shape = {6, 2}});
+  list.for_training_only(1);
+  for (ParameterId id = 0; id < 3; ++id) BOOST_TEST(list[id].training_only == (id >= 1));
+  list.divide("head.0", {{"q", 2}, {"v", 4}});
+  BOOST_TEST((list[0].parts.empty() && list[2].parts.empty()));
+  BOOST_TEST_REQUIRE(list[1].parts.size() == 2u);
+  BOOST_TEST((list[1].parts[1].name == "v" && list[1].parts[1].rows == 4));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,6 +2,7 @@
 #include "heed/base/parallel.h"
 #include "heed/base/random.h"
 #include "heed/base/tensor.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -23,6 +24,25 @@ BOOST_AUTO_TEST_CASE(shape_counts_elements_and_rows) {
   BOOST_TEST(!(Shape{2, 3} == Shape{3, 2}));
   BOOST_TEST(!(Shape{2, 3} == Shape{2, 3, 1}));
   BOOST_CHECK_THROW(Shape({1, -2}), Error);
+}
+
+BOOST_AUTO_TEST_CASE(shapes_that_cannot_be_are_named) {
+  BOOST_TEST(error_of([] { Shape({3, -2}); }) == "[tensor] axis 1 has size -2; sizes must not be negative");
+  BOOST_TEST(error_of([] { Shape({1, 2, 3, 4, 5, 6, 7}); }) == "[tensor] a shape has 7 axes; at most 6 are supported");
+  BOOST_TEST(error_of([] {
+               Tensor<float>(Shape{2, 1}, {1, 2, 3});
+             }) == "[tensor] shape [2, 1] has 2 elements, found 3 values");
+  for (const Shape& empty : {Shape{0, 3}, Shape{3, 0}}) BOOST_TEST((empty.rows() == 0 && empty.elements() == 0));
+}
+
+BOOST_AUTO_TEST_CASE(parts_of_a_view) {
+  Tensor<int> x(Shape{4, 3});
+  for (Index i = 0; i < 12; ++i) x[i] = static_cast<int>(i);
+  const View<int> part = x.view().part(1, 2);
+  BOOST_TEST(to_string(part.shape()) == "[2, 3]");
+  BOOST_TEST(part[0] == 3);
+  BOOST_TEST(*(part.end() - 1) == 8);
+  BOOST_TEST(View<int>(nullptr, Shape{4, 3}).part(2, 1).data() == nullptr);  // shapes only
 }
 
 BOOST_AUTO_TEST_CASE(tensor_is_aligned_zeroed_and_copies_deeply) {
