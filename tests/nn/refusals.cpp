@@ -2,6 +2,7 @@
 #include "heed/nn/attention.h"
 #include "heed/nn/families.h"
 #include "heed/nn/sequence.h"
+#include "heed/nn/vit.h"
 #include "support/families.h"
 #include "support/temporary.h"
 
@@ -126,6 +127,45 @@ BOOST_AUTO_TEST_CASE(features_of_class_attention) {
     apart = std::max(apart, std::abs(two[1][i] - one[0][i]));
   }
   BOOST_TEST(apart > 1e-6);
+}
+
+// Two image sizes share all tensors but position embeddings, unless a tensor's shape or its initial values differ.
+BOOST_AUTO_TEST_CASE(tensors_that_depend_on_the_image) {
+  const auto tied = [](const char* mechanism, const std::map<std::string, std::string>& options) {
+    const auto model = [&](Index side) {
+      Experiment x;
+      x.model.image = side, x.model.channels = 1, x.model.patch = 2, x.model.dim = 4, x.model.depth = 1;
+      x.model.heads = 2, x.model.hidden = 5, x.model.classes = 3, x.model.pool = "mean";
+      x.attention.mechanism = {mechanism};
+      for (const auto& [name, text] : options) x.attention.options[name] = {text, "here"};
+      return make_model(x);
+    };
+    return tensor_of_one_size(model(8)->parameters(), model(4)->parameters());
+  };
+  BOOST_TEST(tied("softmax", {}) == "");
+  BOOST_TEST(tied("linformer", {{"length", "2"}}) == "blocks.0.attn.e");
+  // Two landmarks are drawn from 16 or from 4 tokens.
+  BOOST_TEST(tied("soft", {{"landmarks", "2"}, {"sampling", "random"}}) == "blocks.0.attn.landmark_index");
+}
+
+// Only positions of a square grid are interpolated, and only to a square one.
+BOOST_AUTO_TEST_CASE(positions_of_an_oblong_grid) {
+  const auto model_of = [](const Sides& image) {
+    ModelConfig m;
+    m.image = image, m.channels = 1, m.patch = 2, m.dim = 4, m.depth = 1, m.heads = 2, m.hidden = 5, m.classes = 3;
+    return VisionTransformer(m, {});
+  };
+  const VisionTransformer square = model_of(8), oblong = model_of(Sides(8, 4));
+  const Tensor<double> image(Shape{1, 1, 8, 4}), whole(Shape{1, 1, 8, 8});
+  const auto error = [](const VisionTransformer& model, const ParameterList& given, const Tensor<double>& images) {
+    Parameters<double> parameters(given);
+    Tape<double> tape({.parameters = &parameters});
+    return error_of([&] { model.logits<double>(tape, {images.view()}); });
+  };
+  BOOST_TEST(error(oblong, square.parameters(), image) == "[model] image or patch of 4 x 2; expected a square here");
+  BOOST_TEST(error(square, oblong.parameters(), whole) ==
+             "[interpolate_positions] x has shape [1, 9, 4]; expected [1, 10, D], a grid of 3 x 3");
+  BOOST_TEST(error(square, square.parameters(), whole) == "no error");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -5,7 +5,9 @@
 #include "heed/ops/dino.h"
 #include "heed/ops/elementary/functions.h"
 #include "heed/ops/elementary/losses.h"
+#include "heed/ops/elementary/matmul.h"
 #include "heed/ops/elementary/shapes.h"
+#include "heed/ops/linear.h"
 #include "heed/ops/scale_channels.h"
 #include "heed/ops/sequences.h"
 #include "heed/ops/softmax.h"
@@ -297,6 +299,51 @@ BOOST_AUTO_TEST_CASE(joined_and_stacked_tensors_keep_their_order) {
         BOOST_TEST(before_last.data()[(2 * r + part) * 3 + c] == expected);
         BOOST_TEST(last.data()[(3 * r + c) * 2 + part] == expected);
       }
+}
+
+// act(x) W^T + b + r in one operation, under its own name. Sums of five terms of order one in another order.
+BOOST_AUTO_TEST_CASE(activations_before_a_product) {
+  using D = Var<double>;
+  struct Pair {
+    const char* name;
+    D (*together)(D, D, D, D);
+    D (*alone)(D);
+  };
+  const Tensor<double> x = values_of({4, 5}, 19, -3, 3), weight = values_of({3, 5}, 20), bias = values_of({3}, 21),
+                       residual = values_of({4, 3}, 22);
+  for (const Pair& pair : {Pair{"gelu_linear", gelu_linear<double>, gelu<double>},
+                           {"relu_linear", relu_linear<double>, relu<double>},
+                           {"silu_linear", silu_linear<double>, silu<double>},
+                           {"gelu_tanh_linear", gelu_tanh_linear<double>, gelu_tanh<double>},
+                           {"quick_gelu_linear", quick_gelu_linear<double>, quick_gelu<double>}}) {
+    std::vector<TraceEntry> trace;
+    Tape<double> tape(Pass<double>{.observers = {.trace = &trace}});
+    const D vx = tape.constant(x.view()), w = tape.constant(weight.view()), b = tape.constant(bias.view()),
+            r = tape.constant(residual.view());
+    const D y = pair.together(vx, w, b, r), expected = linear(pair.alone(vx), w, b, r);
+    BOOST_TEST(trace[0].operation == std::string(pair.name));
+    for (Index i = 0; i < y.size(); ++i)
+      BOOST_TEST(std::abs(y.data()[i] - expected.data()[i]) < 1e-13, pair.name << ", " << i);
+  }
+}
+
+// Either operand transposed, both, or none, with matrices of a batch.
+BOOST_AUTO_TEST_CASE(products_of_transposed_matrices) {
+  constexpr Index m = 3, k = 4, n = 2;
+  const Tensor<double> a = values_of({2, m, k}, 23), b = values_of({2, k, n}, 24);
+  Tape<double> tape;
+  const Var<double> va = tape.constant(a.view()), vb = tape.constant(b.view()), at = swap_axes(va, 1, 2),
+                    bt = swap_axes(vb, -1, -2);
+  const Var<double> products[] = {matmul(va, vb), matmul(transposed(at), vb), matmul(va, transposed(bt)),
+                                  matmul(transposed(at), transposed(bt))};
+  for (const Var<double>& y : products) {
+    BOOST_TEST_REQUIRE(to_string(y.shape()) == "[2, 3, 2]");
+    for (Index i = 0; i < y.size(); ++i) {
+      double expected = 0;
+      for (Index j = 0; j < k; ++j) expected += a[i / n * k + j] * b[(i / (m * n) * k + j) * n + i % n];
+      BOOST_TEST(std::abs(y.data()[i] - expected) < 1e-13);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -90,4 +90,26 @@ BOOST_AUTO_TEST_CASE(a_pass_without_a_trace_cannot_be_printed) {
                "[tape] the pass has no trace; set Pass::observers.trace to print it");
 }
 
+// Operations without arithmetic, and a value that two operations use: its node is declared once.
+BOOST_AUTO_TEST_CASE(a_value_with_two_uses) {
+  std::vector<TraceEntry> entries;
+  Tape<float> other(Pass<float>{.observers = {.trace = &entries}});
+  const Var<float> x = other.constant(2.0);
+  mul(x, neg(x));
+  BOOST_TEST(written([&](std::ostream& out) { other.dump(out); }) ==
+             "%1 [] = neg(%0 [])  forward 0; backward 0\n"
+             "%2 [] = mul(%0 [], %1 [])  forward 1 mul; backward 0\n");
+  BOOST_TEST(written([&](std::ostream& out) { other.dot(out); }) ==
+             "digraph tape {\n"
+             "  rankdir = BT;\n"
+             "  node [fontname = \"sans-serif\", fontsize = 10];\n"
+             "  v1 [shape = box, label = \"neg\\n[]\", tooltip = \"forward 0; backward 0\"];\n"
+             "  v0 [shape = ellipse, label = \"%0\\n[]\"];\n"
+             "  v0 -> v1;\n"
+             "  v2 [shape = box, label = \"mul\\n[]\", tooltip = \"forward 1 mul; backward 0\"];\n"
+             "  v0 -> v2;\n"
+             "  v1 -> v2;\n"
+             "}\n");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

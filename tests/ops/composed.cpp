@@ -1,0 +1,140 @@
+// Composed forms that are wrong, each with its error, and one whose query heads share keys.
+#include "heed/ops/composed_attention.h"
+
+#include "heed/checks/attention_case.h"
+#include "heed/checks/costcheck.h"
+#include "heed/ops/attention.h"
+#include "heed/ops/elementary/arithmetic.h"
+#include "heed/ops/elementary/matmul.h"
+#include "heed/ops/elementary/shapes.h"
+#include "heed/ops/softmax.h"
+#include "support/temporary.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include <cmath>
+
+using namespace heed;
+
+namespace {
+
+/// A mechanism whose composed form has a fault.
+class Broken : public ComposedMechanism<Broken> {
+ public:
+  enum class Fault { no_value, no_output, no_product, constant, square, fixed_width };
+  explicit Broken(Fault fault) : fault_(fault) {}
+
+  static constexpr const char *mechanism_name = "broken", *summary = "", *complexity = "";
+  template <class T>
+  Var<T> compose(const ComposedInput<T>& in) const {
+    const Shape out_shape{in.shape.heads, in.shape.queries, in.shape.value_width};
+    if (fault_ == Fault::no_output) return in.q;
+    if (fault_ == Fault::no_product) return matmul(in.q, in.k);
+    if (fault_ == Fault::constant) return in.q.tape().constant(out_shape, [](Index) { return 1; });
+    if (fault_ == Fault::square) return in.v * in.v;
+    if (fault_ == Fault::fixed_width) return reshape(in.v, {in.shape.heads, in.shape.queries, 3});
+    return {};
+  }
+
+ private:
+  Fault fault_;
+};
+
+/// Softmax attention in which neighbouring heads of queries share keys and values.
+class Neighbours : public ComposedMechanism<Neighbours> {
+ public:
+  static constexpr const char *mechanism_name = "neighbours", *summary = "", *complexity = "";
+  AttentionLayout layout(Index dim, Index heads) const override {
+    return {heads, dim / heads, dim / heads, dim / heads, heads / 2};
+  }
+  template <class T>
+  Var<T> compose(const ComposedInput<T>& in) const {
+    const Var<T> q = reshape(in.q, {in.shape.heads / 2, 2 * in.shape.queries, in.shape.width});
+    const Var<T> A = softmax(matmul(q, transposed(in.k)) * score_scale(in.shape));
+    return reshape(matmul(A, in.v), {in.shape.heads, in.shape.queries, in.shape.value_width});
+  }
+};
+
+/// Two heads, four tokens, keys of five channels, values of three.
+AttentionShape narrow_values() { return {.heads = 2, .queries = 4, .keys = 4, .width = 5, .value_width = 3}; }
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(ops_composed)
+
+BOOST_AUTO_TEST_CASE(forms_that_give_no_output) {
+  using Fault = Broken::Fault;
+  const auto error = [](Broken::Fault fault) { return error_of([&] { Broken(fault).cost(narrow_values()); }); };
+  BOOST_TEST(error(Fault::no_value) == "[broken] compose() returns no value");
+  BOOST_TEST(error(Fault::no_output) ==
+             "[broken] compose() returns shape [2, 4, 5]; expected [heads, queries, channels] = [2, 4, 3]");
+  BOOST_TEST(
+      error(Fault::no_product) ==
+      "[broken] compose(): [matmul] a has shape [2, 4, 5], b has [2, 4, 5]; expected [..., m, k] and [..., k, n]");
+  BOOST_TEST(error(Fault::square) == "no error");
+  const Tensor<double> keys(Shape{1, 2, 4, 5}), values(Shape{1, 2, 4, 3});
+  const Broken mechanism(Fault::constant);
+  Tape<double> tape;
+  const Var<double> k = tape.input(keys.view()), out_var = attention(mechanism, k, k, tape.input(values.view()));
+  BOOST_TEST(*out_var.data() == 1);
+  BOOST_TEST(error_of([&] { tape.backward(out_var, values.view()); }) ==
+             "[broken] compose() returns a value that depends on no operand");
+}
+
+// The square of v = 1/2 is 1/4, and of the identity the identity.
+BOOST_AUTO_TEST_CASE(forms_without_a_map) {
+  Tensor<double> keys(Shape{2, 4, 5}), values(Shape{2, 4, 3}), map(Shape{2, 4, 4});
+  std::fill(values.begin(), values.end(), 0.5);
+  const auto error = [&](Broken::Fault fault) {
+    const Heads<const double> k{{keys.data(), 4, 5}, 2, 20}, v{{values.data(), 4, 3}, 2, 12};
+    return error_of([&] {
+      composed_map<double>(Broken(fault), AttentionInput<double>{narrow_values(), k, k, v},
+                           {{map.data(), 4, 4}, 2, 16});
+    });
+  };
+  BOOST_TEST(error(Broken::Fault::square) ==
+             "[broken] the composed form has no map: its output is 0.25, not the map times v = 0.5; let maps() return "
+             "null");
+  BOOST_TEST(error(Broken::Fault::fixed_width) ==
+             "[broken] the composed form has no map, since it rejects the identity as v: [broken] compose(): [reshape] "
+             "shape [2, 4, 4] has 32 elements, [2, 4, 3] has 24; they must match; let maps() return null");
+}
+
+// Query heads 0 and 1 use keys 0, heads 2 and 3 keys 1: in the map, gradients, costs and memory.
+BOOST_AUTO_TEST_CASE(heads_that_share_keys) {
+  const Neighbours mechanism;
+  constexpr Index tokens = 6, width = 3;
+  const AttentionShape shape = mechanism.layout(4 * width, 4).among(tokens, {});
+  Tensor<double> q(Shape{4, tokens, width}), k(Shape{2, tokens, width}), v(Shape{2, tokens, width}),
+      map(Shape{4, tokens, tokens});
+  std::uint64_t seed = 0;
+  for (Tensor<double>* tensor : {&q, &k, &v}) {
+    ++seed;
+    for (Index i = 0; i < tensor->size(); ++i) (*tensor)[i] = RandomStream(seed).normal(i);
+  }
+  const auto heads_of = [&](const Tensor<double>& x) {
+    return Heads<const double>{{x.data(), tokens, width}, x.shape()[0], tokens * width};
+  };
+  composed_map<double>(mechanism, AttentionInput<double>{shape, heads_of(q), heads_of(k), heads_of(v)},
+                       {{map.data(), tokens, tokens}, 4, tokens * tokens});
+  for (Index row = 0; row < 4 * tokens; ++row) {
+    const Index head = row / tokens;
+    std::vector<double> weights;
+    double sum = 0;
+    for (Index j = 0; j < tokens; ++j) {
+      double dot = 0;
+      for (Index c = 0; c < width; ++c) dot += q[row * width + c] * k[(head / 2 * tokens + j) * width + c];
+      sum += weights.emplace_back(std::exp(dot / std::sqrt(3.0)));
+    }
+    for (Index j = 0; j < tokens; ++j)
+      BOOST_TEST(std::abs(map[row * tokens + j] - weights[static_cast<std::size_t>(j)] / sum) < 1e-12,
+                 row << ", " << j);
+  }
+  const CheckCase c = *attention_case("neighbours", mechanism, {"7 tokens", 2, 4, 7, 7, 12, 0, 0, false});
+  for (const CheckRow& row : gradcheck(c))
+    BOOST_TEST(row.passed, row.tensor << ": " << row.got << ", " << row.expected);
+  for (const CheckedCost& row : costcheck(c)) BOOST_TEST(row.passed(), row.pass);
+  for (const std::string& fault : c.memory_faults()) BOOST_TEST(fault == "");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
