@@ -143,6 +143,17 @@ BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   BOOST_TEST(elsewhere == 0);
 }
 
+// Loops that depend on the number of threads are divided as for that many, and only during the call.
+BOOST_AUTO_TEST_CASE(open_pieces_are_counted_for_a_number_of_threads) {
+  const WithThreads with(3);
+  int inside = 0;
+  share_of_open_pieces(5, [&] { inside = threads(); });
+  BOOST_TEST(inside == 5);
+  BOOST_TEST(threads() == 3);
+  BOOST_CHECK_THROW(share_of_open_pieces(5, [] { fail("no"); }), Error);
+  BOOST_TEST(threads() == 3);
+}
+
 // Two threads sleep in iterations while the loop is open, so they are busy for at most twice that time.
 BOOST_AUTO_TEST_CASE(loops_are_measured) {
   const WithThreads with(2);

@@ -124,4 +124,25 @@ BOOST_FIXTURE_TEST_CASE(the_tape_draws_what_a_step_draws, TwoLayers) {
   }
 }
 
+// Noise is for training alone, unless nothing may be random.
+BOOST_FIXTURE_TEST_CASE(the_tape_draws_nothing_where_nothing_is_random, TwoLayers) {
+  Parameters<double> parameters(list);
+  parameters.initialise(1);
+  prepare(PreparationPass<double>{&parameters});
+  const ParameterId w = list.find("first.attn.w");
+  ParameterList unused;
+  const PreparedAttention prepared(unused, "first.attn", mechanism, shape, {w});
+  const View<const double> evaluated = std::as_const(parameters)[list.find("first.attn.prepared")];
+  for (const auto& [training, deterministic] : {std::pair(false, false), {true, true}, {true, false}}) {
+    Tape<double> tape({.parameters = &parameters,
+                       .training = training,
+                       .random = RandomStream(5),
+                       .execution = {.deterministic = deterministic}});
+    const std::vector<Var<double>> of{tape.parameter(w)};
+    const Var<double> y = prepared.on<double>(tape, of);
+    const bool random = training && !deterministic;
+    BOOST_TEST(std::equal(y.data(), y.data() + y.size(), evaluated.begin(), evaluated.end()) == !random);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
