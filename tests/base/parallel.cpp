@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(the_number_of_threads_has_a_reason) {
 }
 
 #ifndef HEED_NO_THREADS
-// Measuring begins anew: loops of before do not count, and neither do loops inside others.
+// A measurement counts neither earlier loops nor loops inside others.
 BOOST_AUTO_TEST_CASE(each_measurement_of_loops_is_its_own) {
   const WithThreads with(2);
   start_loop_times();

@@ -94,6 +94,33 @@ BOOST_AUTO_TEST_CASE(maps_are_made_from_normalised_queries_and_keys) {
   for (Index i = 0; i < before.size(); ++i) BOOST_TEST(std::abs(before[i] - after[i]) < 1e-9);
 }
 
+// Maps of a batch are those of its images alone, in their order.
+BOOST_AUTO_TEST_CASE(maps_of_several_images) {
+  ParameterList list;
+  const AttentionLayer layer(list, "attn", 6, 2, make_mechanism("softmax", {}), AttentionShape{.queries = 4});
+  Parameters<double> parameters(list);
+  for (Index i = 0; i < parameters.size(); ++i) parameters.data()[i] = std::sin(static_cast<double>(i));
+  Tensor<double> x(Shape{3, 4, 6});
+  for (Index i = 0; i < x.size(); ++i) x[i] = std::sin(1.3 * static_cast<double>(i));
+  const auto maps_of = [&](Index first, Index count) {
+    Tape<double> tape({.parameters = &parameters});
+    Tensor<double> maps;
+    const AttentionVisitor<double> visit = [&](const AttentionSite<double>& site) {
+      BOOST_TEST(site.layer == "attn");
+      maps = attention_maps(site);
+    };
+    layer(tape.constant(std::as_const(x).view().part(first, count)), {}, Tokens::all, nullptr, &visit);
+    return maps;
+  };
+  const Tensor<double> all = maps_of(0, 3);
+  BOOST_TEST_REQUIRE(to_string(all.shape()) == "[3, 2, 4, 4]");
+  for (Index image = 0; image < 3; ++image) {
+    const Tensor<double> alone = maps_of(image, 1);
+    BOOST_TEST(std::equal(alone.begin(), alone.end(), all.begin() + 32 * image), "image " << image);
+  }
+  BOOST_TEST(all[0] != all[32]);
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused) {
   ModelConfig model = small_model();
   AttentionConfig attention;

@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(operands_in_one_tensor_in_three_and_by_head) {
     } catch (const Error&) {
       return;
     }
-    // Of q, k, v and the output: heads, their width, the first column in one tensor, and that tensor's columns.
+    // Heads of q, k, v and the output, their width, their first column in one tensor, and that tensor's columns.
     const std::array<Index, 4> heads{layout.heads, layout.key_heads, layout.key_heads, layout.heads},
         widths{layout.query_width, layout.key_width, layout.value_width, layout.value_width},
         first{0, heads[0] * widths[0], heads[0] * widths[0] + heads[1] * widths[1], 0},
