@@ -3,6 +3,7 @@
 #include "heed/nn/dino.h"
 #include "heed/nn/families.h"
 #include "heed/nn/sequence.h"
+#include "heed/nn/vit.h"
 #include "support/families.h"
 
 #include <boost/test/unit_test.hpp>
@@ -128,6 +129,39 @@ BOOST_AUTO_TEST_CASE(tensors_of_the_pyramid) {
   };
   BOOST_TEST(rows("pos_embed1") == (std::vector<Index>{0, 6, 6}), boost::test_tools::per_element());
   BOOST_TEST(rows("pos_embed2") == (std::vector<Index>{1, 3, 3}), boost::test_tools::per_element());
+}
+
+// Patches of 4 x 2 with three channels have 24 inputs. Embeddings of tokens do not decay, though they are matrices.
+BOOST_AUTO_TEST_CASE(tensors_of_patches_and_tokens) {
+  const Initial small = Initial::truncated_normal(0.02), zero = Initial::constant(0);
+  ModelConfig m;
+  m.image = Sides(8, 6), m.channels = 3, m.patch = Sides(4, 2), m.dim = 6, m.depth = 1, m.heads = 2, m.hidden = 5;
+  m.classes = 3;
+  const VisionTransformer vit(m, {});
+  check_tensor(vit, "patch_embed.proj.weight", {6, 3, 4, 2}, window_values(24), true);
+  check_tensor(vit, "patch_embed.proj.bias", {6}, window_values(24), false);
+  check_tensor(vit, "cls_token", {1, 1, 6}, small, false);
+  check_tensor(vit, "pos_embed", {1, 7, 6}, small, false);
+  check_tensor(vit, "blocks.0.attn.qkv.weight", {18, 6}, small, true);
+  check_tensor(vit, "blocks.0.attn.qkv.bias", {18}, zero, false);
+  check_tensor(vit, "head.weight", {3, 6}, small, true);
+  m = {};
+  m.family = "sequence", m.task = "lm", m.vocab = 7, m.context = 9, m.dim = 6, m.depth = 1, m.heads = 2, m.hidden = 5;
+  m.start = true;
+  const SequenceModel lm(m, {});
+  check_tensor(lm, "tok_embed.weight", {7, 6}, small, false);
+  check_tensor(lm, "start_token", {1, 1, 6}, small, false);
+  check_tensor(lm, "pos_embed", {1, 9, 6}, small, false);
+  check_tensor(lm, "head.weight", {7, 6}, small, true);
+  check_tensor(lm, "head.bias", {7}, zero, false);
+  m.task = "pair", m.start = false, m.classes = 3, m.head = "mlp";
+  const SequenceModel pair(m, {});
+  check_tensor(pair, "cls_token", {1, 1, 6}, small, false);
+  check_tensor(pair, "pos_embed", {1, 10, 6}, small, false);
+  check_tensor(pair, "head.fc1.weight", {5, 24}, small, true);
+  check_tensor(pair, "head.fc2.weight", {3, 5}, small, true);
+  m.pair = "concat";
+  check_tensor(SequenceModel(m, {}), "head.fc1.weight", {5, 12}, small, true);
 }
 
 // Running statistics start as those of N(0, 1); only variances must not be negative.

@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(norms_of_queries_that_do_not_exist) {
   const auto layer_error = [](const char* name, const OptionValues& options) {
     return error_of([&] {
       ParameterList list;
-      AttentionLayer(list, "attn", 6, 2, make_mechanism(name, options), AttentionShape{.queries = 4},
+      AttentionLayer(list, "attn", 6, 2, make_mechanism(name, options), AttentionShape{.queries = 4, .keys = 4},
                      {.qk_norm = true});
     });
   };
