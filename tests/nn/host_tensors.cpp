@@ -181,6 +181,28 @@ BOOST_AUTO_TEST_CASE(running_statistics) {
   BOOST_TEST(norms == (2 + 2) + 3 * 3 + (3 + 1));  // stem and blocks; q, k and v of three blocks; stages
 }
 
+// A backbone lacks the classifier's two tensors, and its logits are the features of the whole model.
+BOOST_AUTO_TEST_CASE(backbones_give_features) {
+  for (const char* family : {"xcit", "cvt", "soft"}) BOOST_TEST_CONTEXT(family) {
+      const Experiment x = small_experiment(family);
+      const auto whole = make_model(x), backbone = make_backbone(x);
+      BOOST_TEST(whole->parameters().size() == backbone->parameters().size() + 2);
+      BOOST_TEST(backbone->parameters().find("head.weight") == -1);
+      BOOST_TEST(to_string(whole->outputs()) == "[3]");
+      BOOST_TEST(to_string(backbone->outputs()) == "[6]");
+      const Tensor<double> images = SmallTraining(x, 2).images;
+      const ModelInput<double> two{.images = images.view()};
+      Parameters<double> parameters(whole->parameters()), own(backbone->parameters());
+      parameters.initialise(3), own.initialise(3);
+      Tape<double> tape({.parameters = &parameters}), other({.parameters = &own});
+      Var<double> features;
+      whole->features(tape, two, std::span(&features, 1));
+      const Var<double> logits = backbone->logits(other, two);
+      BOOST_TEST_REQUIRE(to_string(logits.shape()) == "[2, 6]");
+      for (Index i = 0; i < 12; ++i) BOOST_TEST(std::abs(logits.data()[i] - features.data()[i]) < 1e-12);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(penalties_of_all_blocks_are_added) {
   AttentionConfig entropy;
   entropy.mechanism = {"aft"};
