@@ -112,4 +112,23 @@ BOOST_AUTO_TEST_CASE(a_value_with_two_uses) {
              "}\n");
 }
 
+// The gradient of x comes from the product first; that of the negative value joins it. The last result does not depend
+// on the scaled value.
+BOOST_AUTO_TEST_CASE(gradients_in_the_order_of_the_backward_pass) {
+  std::vector<TraceEntry> entries;
+  Tape<float> other(Pass<float>{.observers = {.trace = &entries}});
+  const float two = 2;
+  const Var<float> x = other.input({&two, Shape{}}), negative = neg(x);
+  scale(x, 3);
+  mul(negative, x);
+  std::vector<std::string> calls;
+  for_each_gradient(entries, [&](std::size_t i, const TraceEntry::Value* operand, bool joins) {
+    calls.push_back(
+        fmt::format("{} {} {}", entries[i].operation, operand ? fmt::format("%{}", operand->id) : "-", joins));
+  });
+  const std::vector<std::string> expected{"mul - false", "mul %1 false", "mul %0 false", "neg - false", "neg %0 true"};
+  BOOST_TEST(calls == expected, boost::test_tools::per_element());
+  for_each_gradient(std::span<const TraceEntry>(), [&](auto...) { BOOST_ERROR("an empty trace has no gradients"); });
+}
+
 BOOST_AUTO_TEST_SUITE_END()
