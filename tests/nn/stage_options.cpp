@@ -74,6 +74,13 @@ BOOST_AUTO_TEST_CASE(models_take_them_in_order) {
       shapes(small_experiment("xcit", {"attention.mechanism=[\"linformer\",\"xca\"]", "attention.length=4"}),
              {"blocks.0.attn.e", "blocks.0.attn.temperature", "blocks.1.attn.e", "blocks.1.attn.temperature"});
   BOOST_TEST((xcit == std::vector<Shape>{{4, 9}, {}, {}, {2, 1, 1}}));
+  Experiment x;
+  x.model.image = 6, x.model.channels = 1, x.model.patch = 2, x.model.dim = 6, x.model.depth = 2, x.model.heads = 2;
+  x.model.hidden = 5, x.model.classes = 3, x.model.pool = "mean";
+  x.attention.mechanism = {"linformer", "xca"};
+  x.attention.options["length"] = {"4", "here"};
+  const std::vector<Shape> vit = shapes(x, {"blocks.0.attn.e", "blocks.0.attn.temperature", "blocks.1.attn.e"});
+  BOOST_TEST((vit == std::vector<Shape>{{4, 9}, {}, {}}));
 }
 
 // An option is in the mechanism's own table or, if it is not there, among the options of all mechanisms.

@@ -453,4 +453,33 @@ BOOST_AUTO_TEST_CASE(a_step_that_is_begun_has_gradients_of_zero) {
   });
 }
 
+// Only passes started with begin() complete the gradients.
+BOOST_AUTO_TEST_CASE(a_cleared_tape_completes_no_gradients) {
+  Parameters<double> parameters(small_list());
+  parameters.initialise(1);
+  Gradients<double> gradients(parameters);
+  Tape<double> tape;
+  for (const bool begun : {true, false}) {
+    tape.begin(parameters, gradients);
+    if (!begun) tape.clear({.parameters = &parameters, .gradients = &gradients});
+    tape.backward(sum(tape.parameter(0)));
+    BOOST_TEST(!gradients.fresh(0));
+    BOOST_TEST(gradients.fresh(1) == !begun);
+  }
+}
+
+// Memory belongs to the next operation of its pass.
+BOOST_AUTO_TEST_CASE(saved_memory_is_that_of_the_next_operation) {
+  std::vector<TraceEntry> trace;
+  Tape<double> tape(Pass<double>{.observers = {.trace = &trace}});
+  const D x = tape.constant(2.0);
+  tape.memory(5), tape.memory(2);
+  neg(x), neg(x);
+  tape.memory(3);
+  tape.clear();
+  neg(tape.constant(2.0));
+  BOOST_TEST_REQUIRE(trace.size() == 3u);
+  for (const auto& [i, saved] : {std::pair(0u, 7), {1u, 0}, {2u, 0}}) BOOST_TEST(trace[i].saved == saved, i);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
