@@ -12,7 +12,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <cmath>
+#include <vector>
 
 using namespace heed;
 
@@ -135,6 +137,28 @@ BOOST_AUTO_TEST_CASE(heads_that_share_keys) {
     BOOST_TEST(row.passed, row.tensor << ": " << row.got << ", " << row.expected);
   for (const CheckedCost& row : costcheck(c)) BOOST_TEST(row.passed(), row.pass);
   for (const std::string& fault : c.memory_faults()) BOOST_TEST(fault == "");
+}
+
+// Copies of the operands and of dout, both passes and the gradients fit the stated memory: the tape takes no other.
+BOOST_AUTO_TEST_CASE(stated_memory_suffices) {
+  const Neighbours mechanism;
+  const AttentionShape shape = mechanism.layout(12, 4).among(40, {});
+  std::vector<double> memory(static_cast<std::size_t>(composed_memory(mechanism, shape)));
+  Tape<double> tape({}, memory);
+  const auto copied = [&](const Shape& of) {
+    double* const copy = tape.memory(of.elements());
+    for (Index i = 0; i < of.elements(); ++i) copy[i] = RandomStream(1).normal(i);
+    return View<const double>(copy, of);
+  };
+  const std::array<Shape, 3> of = composed_operands(mechanism, shape);
+  BOOST_TEST(to_string(of[0]) == "[4, 40, 3]");
+  for (const std::size_t i : {1u, 2u}) BOOST_TEST(to_string(of[i]) == "[2, 40, 3]");
+  const ComposedInput<double> in{shape, tape.input(copied(of[0])), tape.input(copied(of[1])),
+                                 tape.input(copied(of[2]))};
+  const Var<double> y = mechanism.compose(in);
+  tape.backward(y, copied(y.shape()));
+  for (const Var<double>& x : {in.q, in.k, in.v}) BOOST_TEST(tape.gradient(x)[0] != 0);
+  BOOST_TEST(tape.reserved() == 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
