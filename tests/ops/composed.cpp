@@ -1,6 +1,7 @@
 // Composed forms that are wrong, each with its error, and one whose query heads share keys.
 #include "heed/ops/composed_attention.h"
 
+#include "heed/attention/steps.h"
 #include "heed/checks/attention_case.h"
 #include "heed/checks/costcheck.h"
 #include "heed/ops/attention.h"
@@ -159,6 +160,28 @@ BOOST_AUTO_TEST_CASE(stated_memory_suffices) {
   tape.backward(y, copied(y.shape()));
   for (const Var<double>& x : {in.q, in.k, in.v}) BOOST_TEST(tape.gradient(x)[0] != 0);
   BOOST_TEST(tape.reserved() == 0);
+}
+
+// Element (1, 2) of each head, of the result and then of its gradient.
+BOOST_AUTO_TEST_CASE(steps_are_reported_by_head) {
+  Tensor<double> x(Shape{2, 3, 4}), dy(Shape{2, 3, 4});
+  for (Index i = 0; i < 24; ++i) x[i] = static_cast<double>(i), dy[i] = 10 * x[i];
+  Tape<double> tape;
+  const Var<double> v = tape.input(x.view());
+  BOOST_TEST((step("S", v) == v));  // nothing is recorded without an observer
+  std::vector<std::string> seen;
+  const StepObserver observer([&](const char* name, Index head, const Matrix<const double>& m) {
+    seen.push_back(fmt::format("{} {} [{}, {}] {}", name, head, m.rows, m.columns, m(1, 2)));
+  });
+  BOOST_TEST(error_of([&] { step("S", tape.input(x.view().part(0, 1))); }) == "no error");
+  BOOST_TEST(error_of([&] {
+               step("T", reshape(v, {6, 4}));
+             }) == "[step] T has shape [6, 4]; expected [heads, rows, columns]");
+  seen.clear();
+  tape.backward(step("S", v), dy.view());
+  const std::vector<std::string> expected{"S 0 [3, 4] 6", "S 1 [3, 4] 18", "dS 0 [3, 4] 60", "dS 1 [3, 4] 180"};
+  BOOST_TEST(seen == expected, boost::test_tools::per_element());
+  BOOST_TEST(tape.gradient(v)[23] == 230);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
