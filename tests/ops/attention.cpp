@@ -1,6 +1,8 @@
 // A layer passes independent heads to the mechanism one by one if they are large, otherwise all at once.
 #include "support/mechanism.h"
 
+#include "heed/checks/attention_case.h"
+#include "heed/checks/costcheck.h"
 #include "heed/ops/attention.h"
 #include "heed/ops/elementary/shapes.h"
 
@@ -257,6 +259,21 @@ BOOST_AUTO_TEST_CASE(operands_in_one_tensor_in_three_and_by_head) {
     ++checked;
   });
   BOOST_TEST(checked >= 30);
+}
+
+// The gradients of parameters are at most eight sums over images, which are added.
+BOOST_AUTO_TEST_CASE(costs_of_more_images_than_sums) {
+  int checked = 0;
+  for (const MechanismEntry& entry : mechanisms())
+    for (const OptionValues& options : entry.variants()) {
+      const auto mechanism = make_mechanism(entry.name, options);
+      const auto c = attention_case(entry.name, *mechanism, {"9 images", 9, 2, 4, 4, 4, 2, 2, false});
+      if (!c || mechanism->parameters(mechanism->layout(4, 2).among(4, grid_of(2))).empty()) continue;
+      ++checked;
+      for (const CheckedCost& row : costcheck(*c))
+        if (std::string_view(row.pass) == "backward") BOOST_TEST(row.passed(), entry.name << ": " << row.executed.add);
+    }
+  BOOST_TEST(checked >= 10);
 }
 
 BOOST_AUTO_TEST_CASE(operands_that_do_not_fit) {

@@ -133,6 +133,12 @@ BOOST_AUTO_TEST_CASE(heads_that_share_keys) {
       BOOST_TEST(std::abs(map[row * tokens + j] - weights[static_cast<std::size_t>(j)] / sum) < 1e-12,
                  row << ", " << j);
   }
+  // Two groups of 12 queries: 12 x 6 scores from 3 channels, and 3 channels from 6 values.
+  const Cost cost = mechanism.cost(shape);
+  constexpr Index terms = 2 * 2 * 12 * 6 * 3;
+  BOOST_TEST((cost.forward_contractions == Counts{.mul = terms, .add = terms}));
+  BOOST_TEST((cost.backward_contractions == Counts{.mul = 2 * terms, .add = 2 * terms}));
+  BOOST_TEST(cost.attention_exp == 2 * 12 * 6);
   const CheckCase c = *attention_case("neighbours", mechanism, {"7 tokens", 2, 4, 7, 7, 12, 0, 0, false});
   for (const CheckRow& row : gradcheck(c))
     BOOST_TEST(row.passed, row.tensor << ": " << row.got << ", " << row.expected);
