@@ -104,6 +104,12 @@ class LabReader {
     for (const auto& [name, node] : *table) options.take(std::string(name.str()), texts[std::string(name.str())]);
   }
 
+  void read_slack(Keys& keys) {
+    keys.take("slack", lab_.slack);
+    require(lab_.slack >= 1 && lab_.slack <= 1e6, "{}: {} is {}; expected a number of at least 1", path_,
+            keys.label("slack"), lab_.slack);
+  }
+
   void read_mechanism() {
     const toml::table* const table = keys_.table("mechanism");
     require(table != nullptr, "{}: a lab of kind 'mechanism' needs a table [mechanism]", path_);
@@ -112,9 +118,7 @@ class LabReader {
     keys.take("reference", lab_.reference);
     read_texts(keys, "options", lab_.options);
     read_texts(keys, "reference_options", lab_.reference_options);
-    keys.take("slack", lab_.slack);
-    require(lab_.slack >= 1 && lab_.slack <= 1e6, "{}: mechanism.slack is {}; expected a number of at least 1", path_,
-            lab_.slack);
+    read_slack(keys);
     keys.take("forbidden", lab_.forbidden);
     keys.finish();
   }
@@ -128,7 +132,7 @@ class LabReader {
     require(task == "write" || task == "repair", "{}: personal.task is {}; expected write or repair", path_,
             in_quotes(task));
     lab_.repair = task == "repair";
-    keys.take("slack", lab_.slack);
+    read_slack(keys);
     keys.finish();
   }
 
