@@ -105,47 +105,65 @@ BOOST_AUTO_TEST_CASE(a_key_has_an_effect_under_its_condition_only) {
   struct Need {
     std::string set;
     std::vector<std::string> without, with;  ///< further settings
+    std::string need;                        ///< the condition in words
   };
   const std::vector<std::string> dino{"train.method=dino", "data.augment=['flip']", "dino.local_crops=0"},
       views{"train.method=dino", "data.augment=['flip']", "dino.local_crops=2", "dino.local_size=4"};
   const std::string sgd = "optim.name=sgd", adder = "model.linear=adder", matching = "train.init=matching";
+  const std::string for_adder = "model.linear = \"adder\"", for_crop = "data.resize = \"crop\"",
+                    for_adamw = "optim.name = \"adamw\"", for_matching = "train.init = \"matching\"",
+                    for_min_lr = "optim.schedule = \"cosine\" or \"linear\"",
+                    for_warmup = "an optim.schedule other than \"constant\"";
   for (const Need& need : std::vector<Need>{
-           {"model.embed_prefix=false", {"model.pool=mean"}, {"model.pool=mean", "model.registers=2"}},
-           {"model.gate_act=silu", {}, {"model.gate=true"}},
-           {"model.ffn_act=relu", {}, {adder}},
-           {"model.input_grad=sign", {}, {adder}},
-           {"model.weight_grad=sign", {}, {adder}},
-           {"model.weight_scale=adaptive", {}, {adder}},
-           {"data.crop_fraction=0.77", {"data.resize=squash"}, {"data.resize=crop"}},
-           {"data.interpolation=bilinear", {"data.resize=squash"}, {"data.resize=crop"}},
-           {"data.crop_padding=3", {"data.augment=['flip']"}, {"data.augment=['crop']"}},
-           {"data.mixup_alpha=0.31", {"data.augment=['cutmix']"}, {"data.augment=['mixup']"}},
-           {"data.cutmix_alpha=0.31", {"data.augment=['mixup']"}, {"data.augment=['cutmix']"}},
-           {"data.erase_probability=0.31", {}, {"data.augment=['erase']"}},
-           {"data.randaugment_ops=5", {}, {"data.augment=['randaugment']"}},
-           {"data.randaugment_magnitude=5.5", {}, {"data.augment=['randaugment']"}},
-           {"optim.momentum=0.56", {}, {sgd}},
-           {"optim.betas=[0.7,0.81]", {sgd}, {}},
-           {"optim.eps=1e-5", {sgd}, {}},
-           {"optim.min_lr=1e-5", {"optim.schedule=rsqrt"}, {"optim.schedule=linear"}},
-           {"optim.min_lr=2e-5", {"optim.schedule=constant"}, {"optim.schedule=cosine"}},
-           {"optim.warmup_steps=19", {"optim.schedule=constant"}, {"optim.schedule=rsqrt"}},
-           {"optim.warmup_epochs=5", {"optim.schedule=constant"}, {"optim.schedule=linear"}},
-           {"train.init_head=true", {matching}, {}},
-           {"train.init_skip=['a']", {}, {matching}},
-           {"train.init_parts=['q']", {}, {matching}},
-           {"train.init_mechanism=sima", {}, {matching}},
-           {"dino.local_scale=[0.11,0.2]", dino, views},
+           {"model.embed_prefix=false",
+            {"model.pool=mean"},
+            {"model.pool=mean", "model.registers=2"},
+            "model.pos_embed = true and a token before the patches"},
+           {"model.gate_act=silu", {}, {"model.gate=true"}, "model.gate = true"},
+           {"model.ffn_act=relu", {}, {adder}, for_adder},
+           {"model.input_grad=sign", {}, {adder}, for_adder},
+           {"model.weight_grad=sign", {}, {adder}, for_adder},
+           {"model.weight_scale=adaptive", {}, {adder}, for_adder},
+           {"data.crop_fraction=0.77", {"data.resize=squash"}, {"data.resize=crop"}, for_crop},
+           {"data.interpolation=bilinear", {"data.resize=squash"}, {"data.resize=crop"}, for_crop},
+           {"data.crop_padding=3", {"data.augment=['flip']"}, {"data.augment=['crop']"}, "\"crop\" in data.augment"},
+           {"data.mixup_alpha=0.31",
+            {"data.augment=['cutmix']"},
+            {"data.augment=['mixup']"},
+            "\"mixup\" in data.augment"},
+           {"data.cutmix_alpha=0.31",
+            {"data.augment=['mixup']"},
+            {"data.augment=['cutmix']"},
+            "\"cutmix\" in data.augment"},
+           {"data.erase_probability=0.31", {}, {"data.augment=['erase']"}, "\"erase\" in data.augment"},
+           {"data.randaugment_ops=5", {}, {"data.augment=['randaugment']"}, "\"randaugment\" in data.augment"},
+           {"data.randaugment_magnitude=5.5", {}, {"data.augment=['randaugment']"}, "\"randaugment\" in data.augment"},
+           {"optim.momentum=0.56", {}, {sgd}, "optim.name = \"sgd\""},
+           {"optim.betas=[0.7,0.81]", {sgd}, {}, for_adamw},
+           {"optim.eps=1e-5", {sgd}, {}, for_adamw},
+           {"optim.min_lr=1e-5", {"optim.schedule=rsqrt"}, {"optim.schedule=linear"}, for_min_lr},
+           {"optim.min_lr=2e-5", {"optim.schedule=constant"}, {"optim.schedule=cosine"}, for_min_lr},
+           {"optim.warmup_steps=19", {"optim.schedule=constant"}, {"optim.schedule=rsqrt"}, for_warmup},
+           {"optim.warmup_epochs=5", {"optim.schedule=constant"}, {"optim.schedule=linear"}, for_warmup},
+           {"train.init_head=true", {matching}, {}, "train.init = \"strict\""},
+           {"train.init_skip=['a']", {}, {matching}, for_matching},
+           {"train.init_parts=['q']", {}, {matching}, for_matching},
+           {"train.init_mechanism=sima", {}, {matching}, for_matching},
+           {"dino.local_scale=[0.11,0.2]", dino, views, "dino.local_crops above 0"},
            {"dino.teacher_temp_start=0.051",
             views,
-            {views[0], views[1], views[2], views[3], "dino.teacher_temp_warmup=2"}},
+            {views[0], views[1], views[2], views[3], "dino.teacher_temp_warmup=2"},
+            "dino.teacher_temp_warmup above 0"},
        }) {
     std::vector<std::string> without = need.without, with = need.with;
     without.push_back(need.set), with.push_back(need.set);
     const std::string key = need.set.substr(0, need.set.find('='));
     const std::vector<std::string> lines = warned(without);
     BOOST_TEST(lines.size() == 1u, need.set << ": " << fmt::format("{}", fmt::join(lines, "; ")));
-    for (const std::string& line : lines) BOOST_TEST(line.starts_with("--set: " + key + " = "), line);
+    for (const std::string& line : lines) {
+      BOOST_TEST(line.starts_with("--set: " + key + " = "), line);
+      BOOST_TEST(line.ends_with(" has no effect; it needs " + need.need), line);
+    }
     for (const std::string& line : warned(with)) BOOST_ERROR(need.set << " with effect: " << line);
   }
   std::vector<std::string> sized = dino;

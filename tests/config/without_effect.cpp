@@ -113,4 +113,25 @@ BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_one_arm) {
   BOOST_TEST(said_of_sweep("[\"adamw\"]") == 1u);
 }
 
+// A mechanism's own table overrides the options for all. A stage that needs an option suffices.
+BOOST_AUTO_TEST_CASE(options_need_those_of_their_mechanism_or_of_a_stage) {
+  const auto soft = [](const char* all, const char* own, const char* iterations) {
+    return said_of({"attention.mechanism=soft", fmt::format("attention.kernel={}", all),
+                    fmt::format("attention.soft.kernel={}", own),
+                    fmt::format("attention.soft.iterations={}", iterations)});
+  };
+  BOOST_TEST(soft("nystrom", "exact", "21") ==
+             "--set: attention.soft.iterations = 21 has no effect; it needs kernel = nystrom");
+  BOOST_TEST(soft("exact", "nystrom", "22") == "");
+  const auto said_of_stages = [](const char* kernels, const char* iterations) {
+    take_warnings();
+    load_experiment("models/soft-micro.toml",
+                    {fmt::format("attention.kernel={}", kernels), fmt::format("attention.iterations={}", iterations)});
+    std::string lines = fmt::format("{}", fmt::join(take_warnings(), "\n"));
+    return lines.find(fmt::format("attention.iterations = {} has no effect", iterations)) != lines.npos;
+  };
+  BOOST_TEST(said_of_stages("[\"exact\", \"exact\", \"exact\"]", "23"));
+  BOOST_TEST(!said_of_stages("[\"exact\", \"nystrom\", \"exact\"]", "24"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
