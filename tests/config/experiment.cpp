@@ -264,6 +264,12 @@ BOOST_AUTO_TEST_CASE(wrong_types_say_expected_and_found) {
   BOOST_TEST(set_error("train=3") == "--set: 'train': expected a table, found an integer");
   BOOST_TEST(set_error("data.path=3") == "--set: 'data.path': expected a string, found an integer");
   BOOST_TEST(set_error("train.seed=now") == "--set: 'train.seed': expected an integer, found a string");
+  BOOST_TEST(set_error("train.epochs=1979-05-27") ==
+             "--set: 'train.epochs': expected an integer, found a date or time");
+  BOOST_TEST(set_error("model.dim=true") == "--set: 'model.dim': expected an integer, found a boolean");
+  for (const char* image : {"[8]", "[8, 8, 8]"})
+    BOOST_TEST(set_error(fmt::format("model.image={}", image)) ==
+               "--set: 'model.image': expected an integer, or a list of height and width, found a list");
 }
 
 BOOST_AUTO_TEST_CASE(files_that_are_no_experiment) {
@@ -407,6 +413,85 @@ BOOST_AUTO_TEST_CASE(values_out_of_range) {
              "--set: [model] linear has 3 values; expected one, or one for each of the 2 blocks");
   BOOST_TEST(error("", {"attention.mechanism=[]"}) ==
              "--set: [attention] mechanism has 0 values; expected one, or one for each of the 2 blocks");
+}
+
+// The file and the line are those of the value that counts.
+BOOST_AUTO_TEST_CASE(values_of_a_base_are_reported_at_their_line) {
+  const TemporaryDirectory directory;
+  const std::string base = directory / "base", file = directory / "file";
+  const std::string start = fmt::format("base = \"{}\"\n", base);
+  write_file(base, tiny + "[optim]\nlr = -1\n");
+  write_file(file, start);
+  BOOST_TEST(error_of([&] { load_experiment(file); }) == base + ":11: [optim] lr = -1; expected at least 0");
+  write_file(file, start + "[optim]\nlr = -2\n");
+  BOOST_TEST(error_of([&] { load_experiment(file); }) == file + ":3: [optim] lr = -2; expected at least 0");
+  BOOST_TEST(error_of([&] { load_experiment(file, {"optim.lr=-3"}); }) ==
+             "--set: [optim] lr = -3; expected at least 0");
+}
+
+BOOST_AUTO_TEST_CASE(augmentations_belong_to_data_and_method) {
+  const auto refusal = [](const std::string& augment, const std::string& name = "mnist") {
+    return error("", {"data.augment=" + augment, "data.name=" + name});
+  };
+  const std::string undefined = " is not defined for ", start = ": [data] augment = ";
+  BOOST_TEST(refusal("['crop', 'flip', 'crop']") == ": [data] augment: 'crop' is given twice");
+  BOOST_TEST(refusal("['flip', 'flip']", "pixels") == ": [data] augment: 'flip' is given twice");
+  BOOST_TEST(refusal("['flip', 'shift']", "pixels") == "no error");
+  BOOST_TEST(refusal("['shift']") == start + "\"shift\" is defined for name = \"pixels\" only");
+  BOOST_TEST(refusal("['flip', 'blur']") == start + "'blur'" + undefined + "method = 'supervised', only for \"dino\"");
+  BOOST_TEST(refusal("['flip']", "listops") ==
+             start + "'flip'" + undefined + "name = 'listops', whose examples are not augmented");
+  BOOST_TEST(refusal("['flip', 'crop']", "pixels") ==
+             start + "'crop'" + undefined + "name = 'pixels'; expected flip or shift");
+}
+
+BOOST_AUTO_TEST_CASE(tasks_need_their_outputs_and_labels) {
+  BOOST_TEST(error("", {"model.output=tokens", "model.distilled=true"}) ==
+             ": [model] distilled = true classifies images; expected output = \"class\", not 'tokens'");
+  BOOST_TEST(error("", {"data.name=scenes"}) ==
+             ": [data] name = \"scenes\" has one label per patch; set model.output=\"tokens\"");
+  BOOST_TEST(error("", {"model.output=tokens", "train.label_smoothing=0.1"}) ==
+             ": [train] label_smoothing = 0.1 requires one label per image; [model] output = \"tokens\" has one per "
+             "patch");
+  const auto dino = [](std::vector<std::string> sets) {
+    sets.insert(sets.begin(), {"train.method=dino", "dino.local_crops=0"});
+    return error("", sets);
+  };
+  const std::string start = ": [train] method = \"dino\" ",
+                    scale = ": expected two fractions, the smaller first; found ";
+  for (const char* name : {"text", "scenes"})
+    BOOST_TEST(dino({fmt::format("data.name={}", name)}) ==
+               start + fmt::format("requires images; [data] name = '{}'", name));
+  BOOST_TEST(dino({"model.output=tokens"}) == start + "has its own head; remove [model] output = 'tokens'");
+  BOOST_TEST(dino({"model.image=[8, 12]"}) ==
+             start + "requires square images and patches; [model] image = [8, 12], patch = 4");
+  BOOST_TEST(dino({"model.patch=[4, 2]"}) ==
+             start + "requires square images and patches; [model] image = 8, patch = [4, 2]");
+  BOOST_TEST(dino({"dino.local_scale=[0.3, 0.2]"}) == ": [dino] local_scale" + scale + "0.3, 0.2");
+  BOOST_TEST(dino({"dino.global_scale=[0.3, 0.2]"}) == ": [dino] global_scale" + scale + "0.3, 0.2");
+  BOOST_TEST(dino({"dino.local_scale=[0.2]"}) == ": [dino] local_scale" + scale + "0.2");
+  BOOST_TEST(dino({"dino.global_scale=[0.5, 0.5]"}) == "no error");
+  BOOST_TEST(dino({"dino.local_crops=1", "dino.local_size=8"}) == "no error");
+}
+
+// By default a sixteenth of the batch, rounded up, from 1 to 8.
+BOOST_AUTO_TEST_CASE(microbatches_are_a_sixteenth_of_a_batch) {
+  TrainConfig train;
+  for (const auto& [batch, expected] : {std::pair(1, 1), {16, 1}, {17, 2}, {32, 2}, {112, 7}, {113, 8}, {1000, 8}})
+    BOOST_TEST(microbatch_of(train, batch) == expected, batch);
+  train.batch = 40;
+  BOOST_TEST(microbatch_of(train) == 3);
+  train.microbatch = 5;
+  BOOST_TEST(microbatch_of(train) == 5);
+  BOOST_TEST(microbatch_of(train, 1000) == 5);
+}
+
+BOOST_AUTO_TEST_CASE(sides_are_one_number_if_equal) {
+  BOOST_TEST(static_cast<Index>(Sides(5, 5)) == 5);
+  BOOST_TEST((Sides(5, 5) == 5));
+  BOOST_TEST((Sides(5, 6) != Sides(6, 5)));
+  BOOST_TEST(error_of([] { static_cast<void>(static_cast<Index>(Sides(2, 3))); }) ==
+             "[model] image or patch of 2 x 3; expected a square here");
 }
 
 BOOST_AUTO_TEST_CASE(nearest_word) {

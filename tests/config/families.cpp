@@ -68,6 +68,8 @@ BOOST_AUTO_TEST_CASE(items_of_lists_name_their_stage) {
   check_refused("soft-micro", {"model.depth=[1,0,2]"}, {"[model] stage 2: depth = 0; expected at least 1"});
   check_refused("cvt-micro", {"model.kv_stride=[2,2,0]"}, {"[model] stage 2: kv_stride = 0; expected at least 1"});
   check_refused("cvt-micro", {"model.kv_stride=0"}, {"--set: [model] kv_stride = 0; expected at least 1"});
+  check_refused("cvt-micro", {"model.kv_stride=[2,\"x\",2]"},
+                {"'model.kv_stride': expected an integer or a list of integers, found a string for stage 1"});
   check_refused("soft-micro", {"model.act=[\"relo\",\"relu\",\"relu\"]"},
                 {"[model] stage 1: act = 'relo'; did you mean 'relu'?"});
   check_refused("cvt-micro", {"model.depth=[1,\"x\",2]"},
@@ -129,6 +131,9 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_name_their_stage) {
                 {"[model] stage 1: padding = 3 on a grid of 14 x 14; expected less than patch = 3"});
   check_refused("cvt-micro", {"model.heads=[2,5,6]"}, {"[model] stage 1: heads = 5 does not divide dim = 64"});
   check_refused("soft-micro", {"model.stride=[2,4,2]"}, {"[model] stage 2: stride = 4; expected 1 or 2"});
+  check_refused("soft-micro", {"model.stride=[3,2,2]"}, {"[model] stage 1: stride = 3; expected 1, 2 or 4"});
+  check_refused("cvt-micro", {"train.method=dino"},
+                {"[train] method = \"dino\" requires family = vit or xcit, found 'cvt'"});
   check_refused("soft-micro", {"attention.landmarks=[15,16,1]"},
                 {"[model] stage 1, on a grid of 14 x 14", "landmarks is 15"});
   check_refused("soft-tiny", {"attention.ratio=[9,4,2,1]"},
