@@ -69,6 +69,15 @@ BOOST_AUTO_TEST_CASE(bad_tables) {
   BOOST_TEST(refusal(good + "add = { pj = inf, source = \"s\" }\n") ==
              ":4: 'add': pj is inf; expected a number of at least 0");
   BOOST_TEST(refusal("number_bytes = 0\n" + good).starts_with(":1: 'number_bytes'"));
+  BOOST_TEST(refusal("number_bytes = 17\n" + good) == ":1: 'number_bytes': expected an integer from 1 to 16");
+  for (const char* bytes : {"1", "16"})
+    BOOST_TEST(refusal(fmt::format("number_bytes = {}\n{}", bytes, good)) == "accepted");
+  BOOST_TEST(refusal(good + "add = { pj = 0, source = \"s\" }\n") == "accepted");
+  BOOST_TEST(refusal(good + "add = { pj = 1, source = \"s\", unit = \"J\" }\n") ==
+             ":4: 'add': unknown key or bad value 'unit'; expected pj, a number, and source, a string");
+  BOOST_TEST(refusal("\nname = 3\n") == ":2: 'name': expected a string, found an integer");
+  BOOST_TEST(refusal("name = \"t\"\noperations = 3\n") == ":2: 'operations': expected a table, found an integer");
+  BOOST_TEST(refusal(good.substr(11)) == ": 'name' is missing");
   BOOST_TEST(refusal("name = \"t\"\n") == ": [operations] has no energies");
   BOOST_TEST(refusal(good + "[").starts_with(":4: not valid TOML"));
   BOOST_CHECK_THROW(load_energy_table("none.toml"), Error);

@@ -132,4 +132,55 @@ BOOST_AUTO_TEST_CASE(keys_of_an_error_fit_the_file) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(assumptions_are_in_words) {
+  ModelConfig m = tensor_model();
+  m.pre_norm = true;
+  std::map<std::string, Shape> shapes = shapes_of(m);
+  shapes.erase("head.weight"), shapes.erase("head.bias");
+  const ModelOfTensors found = model_of_tensors("file", shapes, 2);
+  BOOST_TEST(found.assumed == (std::vector<std::string>{"norm_eps = 1e-5 and act = \"quick_gelu\" (as in CLIP)",
+                                                        "no classifier, only features"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(found.model.norm_eps == 1e-5);
+  BOOST_TEST(found.model.classes == 1);
+}
+
+BOOST_AUTO_TEST_CASE(tensors_of_other_models_are_named) {
+  const auto refusal = [](const ModelConfig& m, void (*change)(std::map<std::string, Shape>&)) {
+    std::map<std::string, Shape> shapes = shapes_of(m);
+    change(shapes);
+    return error_of([&] { model_of_tensors("file", shapes, 2); }, "file: ");
+  };
+  using Shapes = std::map<std::string, Shape>;
+  const ModelConfig m = tensor_model();
+  ModelConfig distilled = m;
+  distilled.distilled = true;
+  const std::string missing =
+      "expected a Vision Transformer with timm's tensor names, but 'patch_embed.proj.weight' is missing";
+  BOOST_TEST(refusal(m, [](Shapes& s) { s.erase("patch_embed.proj.weight"); }) == missing);
+  BOOST_TEST(refusal(m, [](Shapes& s) {
+               s["vit.embeddings.patch_embeddings.projection.weight"] = s.at("patch_embed.proj.weight");
+               s.erase("patch_embed.proj.weight");
+             }) == missing + "; for Hugging Face's names, use heed convert hf-vit, hf-deit or hf-dinov2");
+  BOOST_TEST(refusal(m, [](Shapes& s) {
+               s["patch_embed.proj.weight"] = {8, 16};
+             }) == "tensor 'patch_embed.proj.weight' has shape [8, 16]; expected 4 axes");
+  BOOST_TEST(refusal(m, [](Shapes& s) {
+               s["register_tokens"] = {1, 2, 8};
+             }) == "the tensors have DINOv2's own names; `heed convert file OUT` writes timm's");
+  BOOST_TEST(refusal(m, [](Shapes& s) { s.erase("pos_embed"); }) ==
+             "'pos_embed', which determines the image size, is missing; give a model file");
+  BOOST_TEST(refusal(m, [](Shapes& s) {
+               s["pos_embed"] = {1, 7, 8};
+             }).starts_with("'pos_embed' has 7 rows; expected a square number of patches, with or without 1 more"));
+  const std::string expected = "; a model with model.distilled has pool = \"cls\" and no registers";
+  BOOST_TEST(refusal(distilled, [](Shapes& s) { s.erase("cls_token"); }) ==
+             "has 'dist_token' without 'cls_token'" + expected);
+  BOOST_TEST(refusal(distilled, [](Shapes& s) { s["fc_norm.weight"] = {8}; }) ==
+             "has 'dist_token' with 'fc_norm.weight'" + expected);
+  BOOST_TEST(refusal(distilled, [](Shapes& s) {
+               s["reg_token"] = {1, 2, 8};
+             }) == "has 'dist_token' with 'reg_token'" + expected);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

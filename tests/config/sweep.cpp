@@ -63,6 +63,9 @@ BOOST_AUTO_TEST_CASE(cells_are_arms_times_grid_times_seeds) {
              "lr=0.001:heads=1 1, lr=0.001:heads=4 1, lr=0.003:heads=1 1, lr=0.003:heads=4 1");
   BOOST_TEST(names(files() + "[grid]\ndata.augment = [[], [\"crop\", \"flip\"]]\n") ==
              "plain:augment= 1, plain:augment=crop+flip 1, sima:augment= 1, sima:augment=crop+flip 1");
+  BOOST_TEST(names(base() + "[grid]\ndata.shuffle = [true, false]\n") == "shuffle=true 1, shuffle=false 1");
+  BOOST_TEST(names(base() + "[grid]\ntrain = { epochs = [1, 2], batch = [4, 5] }\n") ==
+             "epochs=1:batch=4 1, epochs=1:batch=5 1, epochs=2:batch=4 1, epochs=2:batch=5 1");
   const std::string both = base() + "[attention]\nmechanism = [\"sima\", \"soft\"]\n";
   BOOST_TEST(names(both + "[grid.attention]\nsima.scale = [1, 2]\nsoft.scale = [\"x\"]\n") ==
              "attention.sima.scale=1:attention.soft.scale=x 1, attention.sima.scale=2:attention.soft.scale=x 1");
@@ -153,6 +156,9 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(error("base = \"none.toml\"\n") ==
              ":1: base 'none.toml' does not exist beside the file, in the working directory or among the files "
              "installed with heed");
+  BOOST_TEST(error("[arms.a]\nmodel.heads = 1\n") == ": 'base' is missing; expected an experiment's file");
+  BOOST_TEST(error(base() + "[arms.a]\n[arms.b]\nbase = \"none.toml\"\n")
+                 .starts_with(":3: base 'none.toml' does not exist beside the file"));
   BOOST_TEST(error(base() + "seeds = []\n") ==
              ":2: 'seeds': expected a list of seeds or their number, found an empty list");
   BOOST_TEST(error(base() + "seeds = 0\n") == ":2: 'seeds' = 0; expected 1 to 4096");
