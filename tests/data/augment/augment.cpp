@@ -76,6 +76,17 @@ BOOST_AUTO_TEST_CASE(names_and_parameters_are_checked) {
   check([](DataConfig& c) { c.erase_probability = 1.5; }, "data.erase_probability is 1.5");
   check([](DataConfig& c) { c.randaugment_ops = -2; }, "data.randaugment_ops is -2");
   check([](DataConfig& c) { c.randaugment_magnitude = 11; }, "data.randaugment_magnitude is 11");
+  check([](DataConfig& c) { c.crop_padding = 16385; }, "data.crop_padding is 16385; expected 0 to 16384");
+  check([](DataConfig& c) { c.mixup_alpha = 1.1e6; }, "data.mixup_alpha is ");
+  check([](DataConfig& c) { c.cutmix_alpha = -1; }, "data.cutmix_alpha is -1");
+  check([](DataConfig& c) { c.erase_probability = -0.5; }, "data.erase_probability is -0.5");
+  check([](DataConfig& c) { c.randaugment_ops = 101; }, "data.randaugment_ops is 101; expected 0 to 100");
+  check([](DataConfig& c) { c.randaugment_magnitude = -1; }, "data.randaugment_magnitude is -1; expected 0 to 10");
+  DataConfig largest, least;
+  largest.crop_padding = 16384, largest.mixup_alpha = largest.cutmix_alpha = 1e6, largest.erase_probability = 1;
+  largest.randaugment_ops = 100, largest.randaugment_magnitude = 10;
+  least.crop_padding = least.randaugment_ops = 0, least.erase_probability = least.randaugment_magnitude = 0;
+  for (const DataConfig& good : {largest, least}) BOOST_CHECK_NO_THROW(parse_augmentations(good));
 }
 
 // At probability 1/4, 100 +- 8.7 of n = 400 images are erased; the bounds are six deviations. The changes must be a
@@ -111,6 +122,18 @@ BOOST_AUTO_TEST_CASE(mixup_by_hand) {
   Tensor<double> targets({3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1});
   apply_mix({.keep = 0.75, .cut = false, .box = {}}, images.view(), targets.view());
   const std::vector<double> expected = {2, 3, 10, 20, 4, 5};
+  const std::vector<double> expected_targets = {0.75, 0, 0.25, 0, 1, 0, 0.25, 0, 0.75};
+  BOOST_TEST(std::vector<double>(images.begin(), images.end()) == expected, boost::test_tools::per_element());
+  BOOST_TEST(std::vector<double>(targets.begin(), targets.end()) == expected_targets, boost::test_tools::per_element());
+}
+
+// The rectangle of row 1 and columns 1 and 2 is exchanged in each channel of images 0 and 2; image 1 has no partner.
+BOOST_AUTO_TEST_CASE(cutmix_by_hand) {
+  Tensor<double> images({3, 2, 2, 3}), targets({3, 3}, {1, 0, 0, 0, 1, 0, 0, 0, 1});
+  for (Index i = 0; i < images.size(); ++i) images[i] = static_cast<double>(i + 1);
+  apply_mix({.keep = 0.75, .cut = true, .box = {1, 1, 2, 3}}, images.view(), targets.view());
+  const std::vector<double> expected = {1,  2,  3,  4,  29, 30, 7,  8,  9,  10, 35, 36, 13, 14, 15, 16, 17, 18,
+                                        19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 5,  6,  31, 32, 33, 34, 11, 12};
   const std::vector<double> expected_targets = {0.75, 0, 0.25, 0, 1, 0, 0.25, 0, 0.75};
   BOOST_TEST(std::vector<double>(images.begin(), images.end()) == expected, boost::test_tools::per_element());
   BOOST_TEST(std::vector<double>(targets.begin(), targets.end()) == expected_targets, boost::test_tools::per_element());

@@ -34,6 +34,9 @@ BOOST_AUTO_TEST_CASE(values_by_hand) {
   check(applied("solarize", row, 0.625), {50, 60, 90, 155});  // threshold 96
   check(applied("posterize", row, 1), {48, 48, 80, 96});      // four bits dropped
   check(applied("posterize", row, 0.5), {48, 60, 88, 100});   // two
+  check(applied("posterize", row, 0.7), {48, 56, 88, 96});    // 2.8, rounded to three
+  check(applied("posterize", row, 0.6), {48, 60, 88, 100});   // 2.4, rounded to two
+  check(applied("autocontrast", {{1, 1, 3}, {77, 77, 77}}, 1), {77, 77, 77});
   check(applied("brightness", row, 1), {95, 114, 171, 190});
   check(applied("brightness", row, 1, -1), {5, 6, 9, 10});
   check(applied("contrast", row, 1), {28, 47, 104, 123});  // mean 75: 75 + 1.9 * -25 = 27.5, ...

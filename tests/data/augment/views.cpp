@@ -345,4 +345,66 @@ BOOST_AUTO_TEST_CASE(jitter_makes_its_changes_in_any_order) {
   check_z(z_of_equal_cells(orders), "orders");
 }
 
+// With weights w_d of a blur, the bright pixel at a vertical edge becomes 255 (1 + w_0) / 2, from which sigma follows.
+// It is uniform in 0.1..2, whether every view is blurred (view 0) or half of them (view 2). Rounding to bytes changes
+// sigma by at most 0.04, and hides a blur below 0.25.
+BOOST_AUTO_TEST_CASE(blurs_have_widths_from_their_range) {
+  Image edge{{1, 24, 24}, {}};
+  for (int i = 0; i < 576; ++i) edge.pixels.push_back(i % 24 < 12 ? 0 : 255);
+  DinoConfig dino;
+  dino.global_scale = dino.local_scale = {1, 1}, dino.local_crops = 1, dino.local_size = 24;
+  DataConfig data;
+  data.augment = {"blur"};
+  const ViewMaker views(data, dino, {1, 24, 24});
+  const auto own_weight = [](double sigma) {
+    double sum = 1;
+    for (int d = 1; d <= std::ceil(3 * sigma); ++d) sum += 2 * std::exp(-d * d / (2 * sigma * sigma));
+    return 1 / sum;
+  };
+  for (const Index view : {0, 2}) {
+    std::vector<double> sigmas;
+    for (std::uint64_t i = 0; i < 800; ++i) {
+      const double found = 2 * views(edge, view, RandomStream(14).derive(i)).pixels[12 * 24 + 12] / 255.0 - 1;
+      double low = 0.05, high = 3;  // own_weight() decreases
+      for (int step = 0; step < 30; ++step) {
+        const double middle = (low + high) / 2;
+        (own_weight(middle) > found ? low : high) = middle;
+      }
+      if (low > 0.4) sigmas.push_back(low);
+    }
+    check_z(z_of_successes(static_cast<double>(sigmas.size()), 800, (view == 0 ? 1 : 0.5) * 1.6 / 1.9), "blurs");
+    check_distribution(
+        sigmas, [](double x) { return std::clamp((x - 0.4) / 1.6, 0.0, 1.0); }, "sigma");
+  }
+}
+
+// Each change draws from its own stream, so a view with two changes is the second change of the view with the first:
+// jitter, grey, blur, solarise, in this order whatever the order of the keys.
+BOOST_AUTO_TEST_CASE(changes_of_a_view_follow_each_other) {
+  const Image image = noise({3, 8, 8}, 13);
+  DinoConfig dino;
+  dino.global_scale = {1, 1}, dino.local_crops = 0;
+  int both[3] = {0, 0, 0};
+  for (std::uint64_t i = 0; i < 600; ++i) {
+    const auto view = [&](const std::vector<std::string>& changes) {
+      DataConfig data;
+      data.augment = changes;
+      return ViewMaker(data, dino, {3, 8, 8})(image, 1, RandomStream(15).derive(i));
+    };
+    const auto solarised = [](Image of) {
+      solarise(of);
+      return of;
+    };
+    const Image plain = view({}), jittered = view({"jitter"}), grey = view({"grey"}), blurred = view({"blur"});
+    const bool is_grey = grey.pixels != plain.pixels, is_solarised = view({"solarise"}).pixels != plain.pixels;
+    BOOST_TEST((view({"grey", "jitter"}).pixels == (is_grey ? grey_of(jittered) : jittered).pixels), i);
+    BOOST_TEST((view({"solarise", "blur"}).pixels == (is_solarised ? solarised(blurred) : blurred).pixels), i);
+    BOOST_TEST((view({"solarise", "grey"}).pixels == (is_solarised ? solarised(grey) : grey).pixels), i);
+    both[0] += is_grey && jittered.pixels != plain.pixels;
+    both[1] += is_solarised && blurred.pixels != plain.pixels;
+    both[2] += is_solarised && is_grey;
+  }
+  for (const int count : both) BOOST_TEST(count > 0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
