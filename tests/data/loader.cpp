@@ -2,10 +2,13 @@
 #include "heed/data/loader.h"
 
 #include "src/data/images/resample.h"
+#include "src/data/readers/files.h"
 #include "support/images.h"
+#include "support/statistics.h"
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <numeric>
 #include <set>
 #include <thread>
@@ -434,14 +437,18 @@ BOOST_AUTO_TEST_CASE(erasing_is_as_likely_as_asked_and_after_normalisation) {
     std::set<double> noise;
     Index erased = 0;
     for (Index i = 0; i < count; ++i) {
-      Index changed = 0;
+      Index changed = 0, top = size.height, left = size.width, bottom = 0, right = 0;
       for (Index k = 0; k < size.elements(); ++k) {
         const double pixel = batch.images[i * size.elements() + k];
         if (pixel == 50) continue;
+        const Index y = k / size.width % size.height, x = k % size.width;
         ++changed;
+        top = std::min(top, y), left = std::min(left, x);
+        bottom = std::max(bottom, y + 1), right = std::max(right, x + 1);
         BOOST_REQUIRE(std::abs(pixel) < 6);
         noise.insert(pixel);
       }
+      if (changed > 0) BOOST_REQUIRE(changed == size.channels * (bottom - top) * (right - left));
       erased += changed > 0;
     }
     // All ten attempts at a rectangle almost never fail.
@@ -500,6 +507,103 @@ BOOST_AUTO_TEST_CASE(views_stand_beside_their_image) {
   for (Index i = 0; i < 3; ++i)
     for (const std::vector<float>& part : parts_of(cropped, i)) different.insert(part);
   BOOST_TEST(different.size() == 15u);
+}
+
+// Without a background thread, a batch is prepared when it is taken, and is the same.
+BOOST_AUTO_TEST_CASE(batches_prepared_on_demand_are_the_same) {
+  const MemoryDataset data = pattern_dataset(30, size, 5);
+  for (const bool training : {true, false}) {
+    Loading loading{size, 8, 7, training, 1};
+    Loader<float> ahead(data, all_images(30), everything(), loading);
+    loading.ahead = false;
+    Loader<float> on_demand(data, all_images(30), everything(), loading);
+    BOOST_TEST((on_demand.next() == nullptr));
+    for (const Index epoch : {0, 3})
+      for (const Index first : {0, 2})
+        BOOST_TEST((contents(on_demand, epoch, first) == contents(ahead, epoch, first)), epoch << ", " << first);
+  }
+  const Broken broken;
+  Loader<float> loader(broken, all_images(12), {}, {size, 2, 1, false, 1, {}, false});
+  loader.start(0);
+  for (Index i = 0; i < 2; ++i) BOOST_TEST((loader.next() != nullptr));
+  check_error([&] { loader.next(); }, {"image 5: unreadable"});
+  loader.start(0, 3);
+  for (Index i = 3; i < 6; ++i) BOOST_TEST((loader.next() != nullptr));
+  BOOST_TEST((loader.next() == nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(another_choice_of_images_ends_the_epoch) {
+  const MemoryDataset data = pattern_dataset(12, size, 3);
+  Loader<float> loader(data, all_images(12), {}, {size, 2, 1, false});
+  loader.start(0);
+  BOOST_TEST((loader.next() != nullptr));
+  loader.make_only([](Index, Index) { return true; });
+  BOOST_TEST((loader.next() == nullptr));
+  loader.start(0);
+  for (Index i = 0; i < 6; ++i) BOOST_TEST((loader.next() != nullptr));
+  BOOST_TEST((loader.next() == nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(subsets_are_empty_or_within_the_set) {
+  const MemoryDataset data = pattern_dataset(12, size, 3);
+  Loader<float> none(data, {}, {}, {size, 4, 1, false});
+  BOOST_TEST(none.batches() == 0);
+  none.start(0);
+  BOOST_TEST((none.next() == nullptr));
+  const auto make = [&](const std::vector<Index>& subset, bool training) {
+    Loader<float>(data, subset, {}, {size, 1, 1, training});
+  };
+  check_error([&] { make({}, true); }, {"pattern: 0 training images do not fill one batch of 1"});
+  check_error([&] { make({0, 12}, false); }, {"pattern: image 12 of 12"});
+  check_error([&] { make({-1}, false); }, {"pattern: image -1 of 12"});
+}
+
+BOOST_AUTO_TEST_CASE(all_orders_are_equally_likely) {
+  std::map<std::vector<Index>, std::size_t> numbers;
+  std::vector<Index> order = all_images(4);
+  do numbers.emplace(order, numbers.size());
+  while (std::next_permutation(order.begin(), order.end()));
+  std::vector<double> counts(24);
+  for (std::uint64_t i = 0; i < 24'000; ++i) {
+    order = all_images(4);
+    shuffle(order, RandomStream(5).derive(i));
+    ++counts[numbers.at(order)];
+  }
+  check_z(z_of_equal_cells(counts), "orders");
+}
+
+// Images 5, 18 and 31 fail.
+BOOST_AUTO_TEST_CASE(of_several_errors_the_first_images_is_thrown) {
+  for (const int workers : {1, 4})
+    BOOST_TEST(error_of([&] {
+                 data::for_each_image(workers, 40, [](Index i) { require(i % 13 != 5, "image {}", i); });
+               }) == "image 5");
+}
+
+// Crops are cut from an image at its original size: here it is whole, and its smaller views are resized once. A grey
+// image becomes one in colour.
+BOOST_AUTO_TEST_CASE(views_are_cut_from_images_of_another_size) {
+  const ImageSize stored{1, 20, 20}, large{3, 10, 10}, small{3, 4, 4};
+  const MemoryDataset data = pattern_dataset(2, stored, 2);
+  DataConfig config;
+  config.augment = {}, config.mean = {0}, config.std = {1}, config.resize = "squash";
+  DinoConfig dino;
+  dino.local_crops = 1, dino.local_size = 4;
+  dino.global_scale = dino.local_scale = {1, 1};
+  Loader<float> loader(data, {0, 1}, config, {large, 2, 7, true, 1, dino});
+  loader.start(0);
+  const Batch<float>& batch = *loader.next();
+  for (Index i = 0; i < 2; ++i) {
+    const Image whole = convert(pattern(stored, 11 * batch.labels[static_cast<std::size_t>(i)]), {3, 20, 20});
+    for (Index view = 0; view < 3; ++view) {
+      const ImageSize& of_view = view < 2 ? large : small;
+      const float* const found = view < 2 ? batch.images.data() + (2 * i + view) * large.elements()
+                                          : batch.crops.data() + i * small.elements();
+      const Bytes expected = resampled(whole, {0, 0, 20, 20}, of_view.height, of_view.width, Filter::cubic).pixels;
+      for (std::size_t k = 0; k < expected.size(); ++k)
+        BOOST_REQUIRE(found[k] == static_cast<float>(expected[k] / 255.0));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
