@@ -69,4 +69,18 @@ BOOST_AUTO_TEST_CASE(images_of_the_whole_set_are_read) {
   BOOST_TEST(common_background(with_edges(levels)).value() == 250);
 }
 
+// Levels up to 32 from the median agree, above and below: the sixteenth of twenty edge pixels, and the last image.
+BOOST_AUTO_TEST_CASE(levels_agree_up_to_a_distance_of_32) {
+  for (const int distance : {-33, -32, 32, 33}) {
+    const auto level = static_cast<std::uint8_t>(100 + distance);
+    const std::optional<int> expected = std::abs(distance) == 32 ? std::optional(100) : std::nullopt;
+    Image image;
+    with_edges({100}).read(0, image);
+    std::fill_n(image.pixels.begin(), 4, std::uint8_t{0});
+    image.pixels[4] = level;
+    BOOST_TEST((background(image) == expected), distance);
+    BOOST_TEST((common_background(with_edges({100, 100, 100, level})) == expected), distance);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -119,4 +119,19 @@ BOOST_AUTO_TEST_CASE(the_middle_has_the_fraction_and_the_sides_asked_for) {
   }
 }
 
+// An image of 11 x 9 becomes int(7 * 11 / 9) = 8 by 7, as in torchvision, not 9 by 7; the centre of 6 x 6 begins at 1
+// and 0.
+BOOST_AUTO_TEST_CASE(the_longer_side_is_rounded_down) {
+  DataConfig data;
+  data.resize = "crop", data.interpolation = "bilinear";
+  for (const bool tall : {true, false}) {
+    const Image image = pattern(tall ? ImageSize{1, 11, 9} : ImageSize{1, 9, 11}, 5);
+    const Image reduced = convert(image, tall ? ImageSize{1, 8, 7} : ImageSize{1, 7, 8});
+    const Image middle = fitted(image, {1, 6, 6}, data);
+    for (std::size_t y = 0; y < 6; ++y)
+      for (std::size_t x = 0; x < 6; ++x)
+        BOOST_TEST(middle.pixels[6 * y + x] == reduced.pixels[tall ? 7 * (y + 1) + x : 8 * y + x + 1]);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

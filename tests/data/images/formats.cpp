@@ -248,6 +248,23 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
                    "ftypheic",
                    12),
        "a HEIC image");
+  says(std::string("\0\0\0\x1c"
+                   "ftypavif",
+                   12),
+       "the content is an AVIF image");
+  says(std::string("\0\0\0\x1c"
+                   "ftypmif1",
+                   12),
+       "a HEIF image");
+  says(std::string("MM\0*\0\0\0\x08", 8), "a TIFF image");
+  says("8BPS\1", "a Photoshop file");
+  says("%PDF-1.7", "a PDF document");
+  says("<svg xmlns", "an SVG drawing");
+  says("<?xml version", "an XML document");
+  says("<html lang", "a web page");
+  for (const char* name : {"JXL ", "jP  "})
+    says(std::string("\0\0\0\x0c", 4) + name + "\r\n\x87\n", *name == 'J' ? "a JPEG XL image" : "a JPEG 2000 image");
+  says("\xff\x0a\x12\x34", "a JPEG XL image");
   says("<!DOCTYPE html>", "a web page");
   says("", "the file is empty");
   // A frame of four channels, without Adobe's segment.

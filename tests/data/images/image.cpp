@@ -1,4 +1,5 @@
 // Image files designed to cost more than their content justifies.
+#include "heed/data/images/image_write.h"
 #include "support/images.h"
 
 #include <zlib.h>
@@ -184,6 +185,23 @@ BOOST_FIXTURE_TEST_CASE(parts_of_a_jpeg_are_limited, Written) {
     append(*bytes, rest);
     check_error([&] { load(*bytes); }, {path, "not a readable"});
   }
+}
+
+BOOST_FIXTURE_TEST_CASE(written_images_are_read_again, Written) {
+  for (const ImageSize size : {ImageSize{1, 3, 5}, ImageSize{3, 3, 5}, ImageSize{3, 5, 3}}) {
+    const Image image = pattern(size, 9);
+    save_png(path, image);
+    const Image found = load_image(path);
+    BOOST_TEST((found.size == size));
+    BOOST_TEST(found.pixels == image.pixels, boost::test_tools::per_element());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(names_of_images_end_in_either_case) {
+  for (const char* name : {"a.png", "a.jpg", "b/a.JPEG", "a.jfif", "a.jpe", "a.Bmp", "a.b.GIF"})
+    BOOST_TEST(has_image_name(name), name);
+  for (const char* name : {"", "a", "png", ".png", "a.webp", "a.png.txt", "a.png/b", "a.pngs"})
+    BOOST_TEST(!has_image_name(name), name);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
