@@ -1,6 +1,8 @@
 // CIFAR's binary batches.
 #include "support/images.h"
 
+#include <algorithm>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -33,6 +35,10 @@ BOOST_AUTO_TEST_CASE(cifar10_batches_are_read_in_order) {
     BOOST_TEST(data->size() == 5);
     BOOST_TEST((data->image_size() == ImageSize{3, 32, 32}));
     BOOST_TEST(data->class_names()[9] == "truck");
+    BOOST_TEST(std::ranges::is_sorted(data->class_names()));
+    BOOST_REQUIRE(data->files().size() == 5u);
+    for (std::size_t i = 0; i < 5; ++i)
+      BOOST_TEST(data->files()[i] == (directory / place / fmt::format("data_batch_{}.bin", i + 1)).string());
     Image image;
     for (Index i = 0; i < 5; ++i) {
       BOOST_TEST(data->label(i) == i);
@@ -49,6 +55,7 @@ BOOST_AUTO_TEST_CASE(cifar100_has_fine_labels) {
   const auto data = open_dataset("cifar100", directory.path().string(), Split::test);
   BOOST_TEST(data->class_names().size() == 100u);
   BOOST_TEST(data->class_names()[99] == "worm");
+  BOOST_TEST(std::ranges::is_sorted(data->class_names()));
   BOOST_TEST(data->label(0) == 99);
   Image image;
   data->read(0, image);
@@ -80,6 +87,9 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   check_error(open, {third.string(), "found 0 bytes"});
   write_file(third, record({10}, 0));
   check_error(open, {third.string(), "label 0 is 10", "0 to 9"});
+  write_file(directory / "train.bin", record({0, 100}, 0));
+  check_error([&] { open_dataset("cifar100", directory.path().string(), Split::train); },
+              {(directory / "train.bin").string() + ": label 0 is 100; expected 0 to 99"});
   Bytes two = record({2}, 0);
   const Bytes second = record({10}, 1);
   two.insert(two.end(), second.begin(), second.end());

@@ -253,4 +253,43 @@ BOOST_FIXTURE_TEST_CASE(bad_images_of_large_trees_are_found_when_asked_for, Tree
   take_warnings();
 }
 
+// After the first image is left out, sizes, pixels, labels and files are those of the others.
+BOOST_FIXTURE_TEST_CASE(what_is_left_of_images_of_several_sizes, Tree) {
+  const Image other = pattern({1, 9, 4}, 3);
+  write_file(path("train", 0, 0), {'n', 'o'});
+  write_image(path("train", 1, 0), other);
+  DataConfig data;
+  data.name = "folder", data.path = directory.path().string(), data.skip_bad = true;
+  const auto set = open_dataset(data, Split::train);
+  take_warnings();
+  BOOST_REQUIRE(set->size() == 3);
+  BOOST_TEST(set->in_memory());
+  const Image expected[] = {pattern(folder_size, 9), other, pattern(folder_size, 59)};
+  const std::filesystem::path files[] = {path("train", 0, 1), path("train", 1, 0), path("train", 1, 1)};
+  Image image;
+  for (int k = 0; k < 3; ++k) {
+    set->read(k, image);
+    BOOST_TEST((image.size == expected[k].size));
+    BOOST_TEST(image.pixels == expected[k].pixels, boost::test_tools::per_element());
+    BOOST_TEST(set->label(k) == (k > 0));
+    BOOST_TEST(set->files()[static_cast<std::size_t>(k)] == files[k].string());
+  }
+  check_error([&] { set->image_size(); },
+              {files[0].string() + " is 3x6x5 (channels, height, width), " + files[1].string() + " is 1x9x4"});
+}
+
+BOOST_AUTO_TEST_CASE(image_files_of_a_directory) {
+  const TemporaryDirectory directory;
+  for (const char* name : {"b/2.png", "a.PNG", "b/10.png", "c.txt", "b/.hidden.png"}) write_file(directory / name, {1});
+  take_warnings();
+  std::vector<std::string> expected;
+  for (const char* name : {"a.PNG", "b/10.png", "b/2.png"}) expected.push_back(directory / name);
+  BOOST_TEST(image_files(directory.path().string()) == expected, boost::test_tools::per_element());
+  BOOST_TEST(
+      take_warnings() == std::vector<std::string>{directory.path().string() +
+                                                  ": 2 files are not read: 1 .txt (c.txt), 1 hidden (b/.hidden.png)"},
+      boost::test_tools::per_element());
+  check_error([&] { image_files(directory / "none"); }, {"none", ": cannot be read: No such file or directory"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()

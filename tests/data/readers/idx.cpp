@@ -35,6 +35,8 @@ BOOST_FIXTURE_TEST_CASE(plain_files_are_read, Mnist) {
   BOOST_TEST(data->class_names().size() == 10u);
   BOOST_TEST(data->label(0) == 7);
   BOOST_TEST(data->label(2) == 9);
+  BOOST_TEST(data->files() == (std::vector<std::string>{images_path().string(), labels_path().string()}),
+             boost::test_tools::per_element());
   Image image;
   data->read(1, image);
   BOOST_TEST((image.size == ImageSize{1, 2, 4}));
@@ -324,6 +326,78 @@ BOOST_AUTO_TEST_CASE(fashion_mnist_beside_mnist) {
     const auto data = open_dataset(name, directory.path().string(), Split::train);
     BOOST_TEST(data->class_names()[static_cast<std::size_t>(data->label(0))] == called);
   }
+}
+
+// Elements are read in steps of 16 MiB; image 16 begins at the second step.
+BOOST_FIXTURE_TEST_CASE(elements_of_large_files_are_in_their_order, Mnist) {
+  Bytes pixels(17 << 20, 0);
+  pixels.front() = 1, pixels[16 << 20] = 2, pixels.back() = 3;
+  write_images(idx({17, 1024, 1024}, pixels));
+  write_labels(idx({17}, Bytes(17, 4)));
+  const auto data = open();
+  Image image;
+  data->read(0, image);
+  BOOST_TEST(image.pixels.front() == 1);
+  data->read(16, image);
+  BOOST_TEST(image.pixels.front() == 2);
+  BOOST_TEST(image.pixels.back() == 3);
+}
+
+// Each image of EMNIST is transposed; labels are counted from that of the first class. Files without a prefix are those
+// of the directory, whatever sets are beside them.
+BOOST_FIXTURE_TEST_CASE(several_images_of_emnist, Mnist) {
+  const std::string set = directory / "emnist-letters", mapping = "1 65\n2 66\n3 67\n";
+  write_file(set + "-train-images-idx3-ubyte", idx({2, 2, 3}, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}));
+  write_file(set + "-mapping.txt", Bytes(mapping.begin(), mapping.end()));
+  const auto open_labels = [&](const Bytes& labels) {
+    write_file(set + "-train-labels-idx1-ubyte", idx({2}, labels));
+    return open_dataset("mnist", set, Split::train);
+  };
+  const auto data = open_labels({3, 1});
+  BOOST_TEST(data->label(0) == 2);
+  BOOST_TEST(data->label(1) == 0);
+  Image image;
+  data->read(1, image);
+  BOOST_TEST(image.pixels == (Bytes{11, 14, 12, 15, 13, 16}), boost::test_tools::per_element());
+  check_error([&] { open_labels({1, 4}); }, {"letters-train-labels-idx1-ubyte: label 1 is 4; expected 1 to 3"});
+  BOOST_TEST(open()->size() == 3);
+  BOOST_TEST(open()->label(0) == 7);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_set_has_the_classes_of_a_run, Mnist) {
+  DataConfig data;
+  data.name = "mnist", data.path = directory.path().string();
+  const auto open_with = [&](std::vector<std::string> classes) {
+    data.recorded.classes = std::move(classes);
+    return open_dataset(data, Split::train)->size();
+  };
+  std::vector<std::string> classes = mnist_class_names("mnist");
+  BOOST_TEST(open_with(classes) == 3);
+  const std::string others = ": has 10 of the model's ", expected = " classes; expected all, in the same order";
+  classes.push_back("10");
+  check_error([&] { open_with(classes); }, {data.path + others + "11" + expected});
+  classes.pop_back();
+  std::swap(classes[3], classes[4]);
+  check_error([&] { open_with(classes); }, {data.path + others + "10" + expected});
+  check_error([&] { open_with({"0", "1"}); }, {data.path + ": the model has no class '2'"});
+}
+
+// The classes of Fashion-MNIST as its authors list them.
+BOOST_AUTO_TEST_CASE(sets_in_memory_are_consistent) {
+  BOOST_TEST(mnist_class_names("fashion-mnist") ==
+                 (std::vector<std::string>{"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt",
+                                           "Sneaker", "Bag", "Ankle boot"}),
+             boost::test_tools::per_element());
+  check_error(
+      [] {
+        MemoryDataset("set", {"a"}, {1, 2, 2}, Bytes(7), Bytes(2, 0));
+      },
+      {"set: 2 labels and images of 1x2x2 need 8 bytes, found 7"});
+  check_error(
+      [] {
+        MemoryDataset("set", {"a", "b"}, {1, 1, 1}, Bytes(3), {0, 1, 2});
+      },
+      {"set: label 2 among 2 classes"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,6 +2,7 @@
 #include "heed/base/warnings.h"
 #include "heed/data/loader.h"
 
+#include "src/data/readers/parts.h"
 #include "support/images.h"
 
 #include <map>
@@ -281,10 +282,27 @@ BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
     for (const auto& [file, label] : validation)
       if (!own) aside.push_back((layout.directory / file).string());
     BOOST_TEST(facts.sets_aside == !own);
+    BOOST_TEST(facts.test == std::vector<std::string>(facts.files.end() - 10, facts.files.end()),
+               boost::test_tools::per_element());
     BOOST_TEST(facts.validation == aside, boost::test_tools::per_element());
     ImageSets other(layout.data, 2);
     BOOST_TEST((other.images(Part::validation) != sets.images(Part::validation)) == !own);
   }
+}
+
+// The background is that of the test images.
+BOOST_FIXTURE_TEST_CASE(the_recorded_background_is_that_of_test_images, Layout) {
+  for (const auto& [part, level] : {std::pair("train", 0), {"val", 128}, {"test", 255}})
+    write_image(directory / part / "cat/0.png", {tiny, Bytes(6, static_cast<std::uint8_t>(level))});
+  BOOST_TEST((ImageSets(data, 1).facts().background == std::optional(255)));
+}
+
+BOOST_AUTO_TEST_CASE(files_of_systems_are_hidden) {
+  for (const char* name : {".DS_Store", "._x", "Thumbs.db", "THUMBS.DB", "ehthumbs.db", "desktop.ini", "__MACOSX",
+                           "@eaDir", "$RECYCLE.BIN", "Icon\r", "lost+found", "System Volume Information"})
+    BOOST_TEST(data::is_hidden(name), name);
+  for (const char* name : {"thumbs", "a.db", "0.png", "Icon", "RECYCLE.BIN", "found"})
+    BOOST_TEST(!data::is_hidden(name), name);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

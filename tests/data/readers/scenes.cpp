@@ -136,4 +136,29 @@ BOOST_AUTO_TEST_CASE(images_are_drawn_and_placed_evenly) {
   }
 }
 
+// Images of one brightness: 127 has no class, 128 has.
+BOOST_AUTO_TEST_CASE(pixels_need_more_than_127_for_a_class) {
+  const TemporaryDirectory directory;
+  Bytes images(2 * 28 * 28, 127);
+  std::fill(images.begin() + 28 * 28, images.end(), std::uint8_t{128});
+  write_file(directory / "train-images-idx3-ubyte", idx({2, 28, 28}, images));
+  write_file(directory / "train-labels-idx1-ubyte", idx({2}, {0, 1}));
+  const Scenes scenes("mnist", directory / "", Split::train, 3, 4);
+  std::vector<int> labels(14 * 14);
+  std::map<int, int> seen;
+  Image image;
+  for (Index scene = 0; scene < 40; ++scene) {
+    scenes.read(scene, image, labels.data());
+    for (std::size_t p = 0; p < 14 * 14; ++p) {
+      int bright = 0;
+      for (std::size_t k = 0; k < 16; ++k)
+        bright += image.pixels[(p / 14 * 4 + k / 4) * 56 + p % 14 * 4 + k % 4] == 128;
+      BOOST_REQUIRE(labels[p] == (bright >= 4 ? 2 : 0));
+      ++seen[labels[p]];
+    }
+  }
+  BOOST_TEST(seen[0] > 0);
+  BOOST_TEST(seen[2] > 0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
