@@ -173,6 +173,7 @@ BOOST_AUTO_TEST_CASE(files_of_the_long_range_arena_are_read) {
   };
   check("", ": is empty");
   check("Source\tTarget\n", ": has no expressions");
+  check("Source\tTarget\n7\t7\n( )\t5\n", ":3: the expression is empty");
   check("Source\tTarget\n[MAX 1 [TOP 2 ] ]\t2\n",
         ":2: '[TOP' is not a digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]");
   check("Source\tTarget\n[MAX 1 2 ]\t2\n[MAX 1 2 ]\n",
@@ -490,6 +491,9 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
   write_file(directory / "test.tsv", lines + "label\tz\n");
   data.header = "auto";
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->class_names().size() == 3u);
+  write_file(directory / "test.tsv", lines);
+  write_file(directory / "val.tsv", lines + "label\tz\n");
+  BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->class_names().size() == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(headers_that_do_not_exist_are_said) {
@@ -507,6 +511,9 @@ BOOST_AUTO_TEST_CASE(headers_that_do_not_exist_are_said) {
   for (const char* header : {"auto", "no"}) BOOST_TEST(said(header, "", "").empty());
   BOOST_TEST(said("yes", "label\ttext\n", "").empty());
   BOOST_TEST(said("yes", "", "label\ttext\n").empty());
+  write_file(directory / "val.tsv", "label\ttext\n" + lines);
+  BOOST_TEST(said("yes", "", "").empty());
+  std::filesystem::remove(directory / "val.tsv");
   BOOST_TEST(
       said("yes", "", "1\ttext\n") ==
           std::vector<std::string>{where + ": data.header=yes has no effect: the labels of the first lines occur in "
@@ -560,7 +567,8 @@ BOOST_AUTO_TEST_CASE(pixels_by_hand) {
   data.levels = 256, data.side = 1;
   BOOST_TEST(pixel_tokens(colour, data) == (std::vector<int>{25, 65, 139}), boost::test_tools::per_element());
   data.side = 0, data.grey = true;  // 0.2989 10 + 0.587 50 + 0.114 90 = 42.599, times 255.5 / 255: 42.68
-  BOOST_TEST(pixel_tokens(colour, data)[0] == 42);
+  // The others are 52.70, 62.72 and, from 87.986, 88.16.
+  BOOST_TEST(pixel_tokens(colour, data) == (std::vector<int>{42, 52, 62, 88}), boost::test_tools::per_element());
   const Image white{{3, 1, 1}, {255, 255, 255}};
   BOOST_TEST(pixel_tokens(white, data)[0] == 255);
   data.side = 3;
@@ -785,6 +793,17 @@ BOOST_AUTO_TEST_CASE(pixels_are_mirrored_and_shifted_in_training_only) {
   BOOST_TEST(test.set->label(1) == 8);
   BOOST_TEST(train.set->fixed_length() == 16);
   BOOST_TEST(train.set->vocabulary() == 256);
+  const auto misfit = [&](Index context, Index vocabulary) {
+    return error_of([&] { require_fit(train, context, vocabulary); });
+  };
+  BOOST_TEST(misfit(16, 256) == "no error");
+  for (const Index context : {15, 17})
+    BOOST_TEST(misfit(context, 256) ==
+               fmt::format("[model] context = {}; the sequences have 16 tokens; they must match", context));
+  BOOST_TEST(misfit(16, 255) == "[model] vocab = 255; the data has tokens 0 to 255: expected 256");
+  data.levels = 16;
+  BOOST_TEST(open_sequences(data, 16, Part::train, 1).set->vocabulary() == 16);
+  data.levels = 256;
 
   for (const std::vector<std::string>& changes :
        std::vector<std::vector<std::string>>{{"flip"}, {"shift"}, {"flip", "shift"}, {}}) {
@@ -840,6 +859,68 @@ BOOST_AUTO_TEST_CASE(models_must_fit_the_sequences) {
   BOOST_TEST(refusal(4, 256) == "no error");
   BOOST_TEST(refusal(9, 300) == "no error");
   BOOST_TEST(refusal(4, 255) == "[model] vocab = 255; the data has tokens 0 to 255: expected 256");
+}
+
+// At depth 2 and without a limit of length, the root is an operator with probability 1/4, and its 2 to 5 arguments are
+// digits.
+BOOST_AUTO_TEST_CASE(operators_arguments_and_digits_are_drawn_evenly) {
+  ListOpsSetting setting;
+  setting.depth = 2, setting.args = 5, setting.min = 1, setting.max = 100;
+  std::vector<double> operators(4), arguments(4), digits(10);
+  double roots = 0;
+  for (std::uint64_t i = 0; i < 20'000; ++i) {
+    const std::vector<int> tokens = draw_listops(setting, RandomStream(6).derive(i)).tokens;
+    for (const int token : tokens)
+      if (token < 10) ++digits[static_cast<std::size_t>(token)];
+    if (tokens.size() == 1) continue;
+    ++roots, ++operators.at(static_cast<std::size_t>(tokens[0] - 10)), ++arguments.at(tokens.size() - 4);
+  }
+  check_z(z_of_successes(roots, 20'000, 0.25), "operators at the root");
+  check_z(z_of_equal_cells(operators), "operators");
+  check_z(z_of_equal_cells(arguments), "numbers of arguments");
+  check_z(z_of_equal_cells(digits), "digits");
+}
+
+BOOST_AUTO_TEST_CASE(settings_of_generated_data_are_checked) {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const auto refusal = [&](void (*change)(ListOpsSetting&)) {
+    ListOpsSetting setting;
+    change(setting);
+    return error_of([&] { write_listops(setting, out); }, "listops: ");
+  };
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.depth = 0; }) == "depth is 0; expected 1 to 1000");
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.depth = 1001; }) == "depth is 1001; expected 1 to 1000");
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.args = 1; }) == "args is 1; expected 2 to 1000");
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.args = 1001; }) == "args is 1001; expected 2 to 1000");
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.min = 0; }) ==
+             "min is 0; expected 1 or more, so that expressions have an operator");
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.max = 501; }) == "max is 501; expected more than min + 1 = 501");
+  const std::string expected = " expressions; expected at least 1 of each";
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.train = 0; }) == "0, 2000 and 2000" + expected);
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.valid = 0; }) == "96000, 0 and 2000" + expected);
+  BOOST_TEST(refusal([](ListOpsSetting& s) { s.test = 0; }) == "96000, 2000 and 0" + expected);
+  for (const PairsSetting& setting : {PairsSetting{0, 6, 7}, PairsSetting{5, 0, 7}, PairsSetting{5, 6, 0}})
+    BOOST_TEST(error_of([&] { write_pairs(setting, out); }) ==
+               fmt::format("pairs: {}, {} and {} examples; expected at least 1 of each", setting.train, setting.valid,
+                           setting.test));
+  BOOST_TEST(!std::filesystem::exists(out));
+}
+
+BOOST_AUTO_TEST_CASE(sequences_that_are_not_there) {
+  const TemporaryDirectory directory;
+  const std::string where = directory.path(), empty = directory / "empty.txt";
+  write_file(empty, "");
+  BOOST_TEST(error_of([] { read_text(data_of("text", "")); }) ==
+             "data.name=text requires data.path, a file of any bytes");
+  BOOST_TEST(error_of([&] { read_text(data_of("text", empty)); }) == empty + ": is empty; expected a text");
+  BOOST_TEST(refusal_of(data_of("mnist", where)) == "data.name=mnist has no labelled sequences");
+  for (const char* name : {"train/a/1.txt", "test/b/1.txt"}) {
+    std::filesystem::create_directories((directory / name).parent_path());
+    write_file(directory / name, "text");
+  }
+  BOOST_TEST(refusal_of(data_of("documents", where)) == where + ": train/ and test/ have no class directory in common");
+  take_warnings();
 }
 
 BOOST_AUTO_TEST_SUITE_END()
