@@ -162,6 +162,28 @@ BOOST_AUTO_TEST_CASE(paths_of_the_same_file) {
   for (const char* const other : {"b", "none", ""}) BOOST_TEST(!same_file(a, directory / other), other);
 }
 
+// "link/.." is the parent of the link's target, which normalised paths do not lead to.
+BOOST_AUTO_TEST_CASE(paths_through_a_link_become_plain) {
+  const TemporaryDirectory directory;
+  fs::create_directories(directory / "away/real");
+  fs::create_directory_symlink("away/real", directory / "link");
+  write_file(directory / "away/x", "");
+  BOOST_TEST(with_plain_parents(directory / "link/../x") == fs::canonical(directory / "away/x").string());
+  for (const char* path : {"away/x", "away/real/../x", "away/./x", "link/../none", "none/../away/x"})
+    BOOST_TEST(with_plain_parents(directory / path) == (directory / path).string());
+  BOOST_TEST(with_plain_parents("") == "");
+}
+
+BOOST_AUTO_TEST_CASE(directories_are_created_once) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a/b", file = directory / "file";
+  BOOST_TEST(make_directory(path));
+  BOOST_TEST(fs::is_directory(path));
+  BOOST_TEST(!make_directory(path));
+  write_file(file, "");
+  BOOST_TEST(error_of([&] { make_directory(file); }, file) == ": cannot be created: Not a directory");
+}
+
 BOOST_AUTO_TEST_CASE(a_limit_counts_what_is_read) {
   const TemporaryDirectory directory;
   const std::string path = directory / "a";

@@ -47,6 +47,24 @@ BOOST_AUTO_TEST_CASE(files_of_vit_deit_and_dinov2_become_timms) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(the_models_class_may_be_part_of_the_names) {
+  const TemporaryDirectory directory;
+  const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
+  for (const char* prefix : {"dinov2.", "dinov2_with_registers.", "vit.", "deit.", ""}) {
+    const bool dinov2 = std::string(prefix).starts_with("dinov2");
+    ModelConfig m = published_vit();
+    if (dinov2) m.block_scale = 1e-5;
+    const Parameters<float> ours = drawn(m);
+    TheirFile theirs(ours, dinov2);
+    theirs.rename(dinov2 ? "dinov2." : "vit.", prefix);
+    theirs.write(in);
+    BOOST_TEST(convert_hugging_face(in, out).empty(), prefix);
+    Parameters<float> read(ours.list());
+    load_weights(SafetensorsFile(out), read);
+    BOOST_TEST(equal(read, ours), prefix);
+  }
+}
+
 // In these files, registers have no positions, and the class token has one.
 BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
   const TemporaryDirectory directory;

@@ -53,6 +53,34 @@ BOOST_AUTO_TEST_CASE(other_kinds_and_missing_keys_are_errors) {
   BOOST_CHECK_THROW(Json::parse(std::string(100'000, '[')), Error);
 }
 
+BOOST_AUTO_TEST_CASE(errors_name_the_kind_and_the_key) {
+  const Json json = Json::parse(R"({"list": [7], "text": "c", "half": 0.5})");
+  const auto expected = [](const std::string& kind) { return "JSON: expected " + kind + ", found something else"; };
+  BOOST_TEST(error_of([&] { json.at("list").number(); }) == expected("a number"));
+  BOOST_TEST(error_of([&] { json.at("half").integer(); }) == expected("an integer"));
+  BOOST_TEST(error_of([&] { json.at("list").text(); }) == expected("a text"));
+  BOOST_TEST(error_of([&] { json.at("text").items(); }) == expected("a list"));
+  BOOST_TEST(error_of([&] { json.at("text").entries(); }) == expected("an object"));
+  BOOST_TEST(error_of([&] { json.at("none"); }) == "JSON: an object lacks 'none'");
+  Json text = json.at("text");
+  BOOST_TEST(error_of([&] { text.push_back(1); }) == expected("a list"));
+  BOOST_TEST(error_of([&] { text["a"] = 1; }) == expected("an object"));
+  BOOST_TEST(json.at("list").items()[0].number() == 7);
+  BOOST_TEST(json.contains("half"));
+  BOOST_TEST(!json.contains("none"));
+  const Json infinite =
+      Json::object({{"outer", Json::object({{"a", 1}, {"inner", Json::list({2, Json::list({INFINITY})})}, {"b", 3}})}});
+  BOOST_TEST(error_of([&] { infinite.dump(); }) == "'inner' is inf; expected a finite number");
+}
+
+BOOST_AUTO_TEST_CASE(values_are_made_and_replaced) {
+  Json json;
+  json["a"] = 1, json["b"] = std::optional<double>(), json["a"] = std::optional<double>(2.5);
+  json["c"] = std::vector<std::string>{"x", "y"};
+  BOOST_TEST(json.dump() == R"({"a":2.5,"b":null,"c":["x","y"]})");
+  BOOST_TEST(Json::object({{"a", Json::list({1, true})}}).dump(1) == "{\n \"a\": [\n  1,\n  true\n ]\n}");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_read_is_bounded) {
   const auto error_of = [](const std::string& text) -> std::string {
     try {

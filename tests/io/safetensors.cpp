@@ -205,6 +205,9 @@ BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   BOOST_TEST(error_in_header("{\"a\":[[[[1]]]]}") == "the header has values nested deeper than a tensor's shape");
   BOOST_TEST(error_in_header("{\"a\":3}") == "tensor 'a': expected an object, found number");
   BOOST_TEST(error_in_header("{\"__metadata__\":{\"a\":3}}") == "__metadata__ 'a' must be a string, found number");
+  BOOST_TEST(error_in_header("{\"__metadata__\":3}") == "__metadata__ must be an object, found number");
+  BOOST_TEST(error_in_header(R"({"a":{"dtype":3,"shape":[8],"data_offsets":[0,8]}})", eight) ==
+             "tensor 'a': dtype must be a string, found number");
   BOOST_TEST(error_in_header("{" + entry("a", "U8", "[8]", 0, 8) + "," + entry("a", "U8", "[8]", 0, 8) + "}", eight) ==
              "the header has the key 'a' twice");
   BOOST_TEST(error_in_header(R"({"a":{"dtype":"U8","dtype":"U8","shape":[8],"data_offsets":[0,8]}})", eight) ==
@@ -341,6 +344,17 @@ BOOST_AUTO_TEST_CASE(other_formats_of_weights_are_called_by_their_names) {
   BOOST_TEST(
       error_in(std::string("\x80\2\x8a\nl\xfc\x9c\x46", 8)).starts_with("is a pickle, as written by old versions of"));
   BOOST_TEST(error_in(std::string("\x89HDF\r\n\x1a\n", 8)).starts_with("is an HDF5 file"));
+  const std::string other = ", not a safetensors file; ";
+  BOOST_TEST(error_in(std::string("GGUF\3\0\0\0", 8)) ==
+             "is a GGUF file" + other + "in Python, save a dictionary of tensors with safetensors.torch.save_file");
+  // A pickle begins with its protocol, 2 to 5.
+  for (const char protocol : {'\1', '\2', '\5', '\6'})
+    BOOST_TEST(error_in("\x80" + std::string(1, protocol) + std::string(6, '\0')) ==
+               (protocol == '\2' || protocol == '\5'
+                    ? "is a pickle, as written by old versions of torch.save" + other +
+                          "convert it with experiments/scripts/pth-to-safetensors IN OUT"
+                    : fmt::format("the header claims {} bytes, but only 0 follow; the file is truncated",
+                                  128 + 256 * protocol)));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -304,6 +304,19 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   BOOST_TEST(error_of([&] { convert_weights(theirs + ":block1", theirs); }, theirs) ==
              ": output and input are the same file; give another output");
   BOOST_TEST((read_file(theirs) == before));
+  const Tensor<float> wider(Shape{4, 3});
+  Upstream unequal, misplaced;
+  unequal.add("block1.0.att.mha.W_q.weight", four.view()), unequal.add("block1.0.att.mha.W_v.weight", wider.view());
+  unequal.write(theirs);
+  BOOST_TEST(error_of([&] { convert_weights(theirs, ours); }, theirs) ==
+             ": 'block1.0.attn.qkv.weight' cannot be joined from shapes [4, 2] and [4, 3]");
+  const Tensor<float> token(Shape{1, 1, 2}), rows(Shape{1, 5, 3});
+  misplaced.add("cls_token", token.view()), misplaced.add("register_tokens", token.view());
+  misplaced.add("pos_embed", rows.view());
+  misplaced.write(theirs);
+  BOOST_TEST(error_of([&] { convert_weights(theirs, ours); }, theirs) ==
+             ": the position embedding has shape [1, 5, 3]; expected rows of 2 values, for the class token and the "
+             "patches");
   Upstream twice;
   twice.add("block1.0.att.mha.ff.weight", four.view());
   twice.add("block1.0.attn.proj.weight", four.view());
@@ -357,6 +370,33 @@ BOOST_AUTO_TEST_CASE(prefixes_of_wrappers_are_named_and_removed) {
   convert_weights(wrapped, plain);
   load_weights(SafetensorsFile(plain), read);
   BOOST_TEST(std::equal(read.data(), read.data() + read.size(), drawn.data()));
+}
+
+// A classifier beside the backbone has no prefix. Other tensors without one show that the prefix is no wrapper's.
+BOOST_AUTO_TEST_CASE(each_wrapper_is_known_with_each_classifier) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  const Tensor<float> one(Shape{1}, {1});
+  const auto opened = [&](const std::vector<std::string>& names) {
+    Upstream file;
+    for (const std::string& name : names) file.add(name, one.view());
+    file.write(path);
+    const OpenedWeights weights = open_weights(path);
+    std::string text = weights.prefix + ":";
+    for (const std::string& name : weights.file.names()) text += " " + name;
+    return text;
+  };
+  for (const std::string wrapper : {"module.", "model.", "_orig_mod.", "backbone.", "net.", "encoder.", "student.",
+                                    "teacher.", "visual.", "state_dict."})
+    BOOST_TEST(opened({wrapper + "norm.bias"}) == wrapper + ": norm.bias");
+  for (const std::string classifier : {"head.bias", "head_dist.bias", "fc.bias", "classifier.bias"})
+    BOOST_TEST(opened({classifier, "net.norm.bias"}) == "net.: " + classifier + " norm.bias");
+  BOOST_TEST(opened({"heads.bias", "net.norm.bias"}) == ": heads.bias net.norm.bias");
+  BOOST_TEST(error_of(
+                 [&] {
+                   opened({"head.bias", "net.head.bias", "net.norm.bias"});
+                 },
+                 path) == ": tensor 'head.bias' exists with and without the prefix 'net.'");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -224,6 +224,43 @@ BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
   }
 }
 
+// A new head cures missing tensors only if all of them are the head's.
+BOOST_AUTO_TEST_CASE(each_fault_has_its_cure) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  Parameters<float> parameters = small_model();
+  const auto refusal = [&](auto change) {
+    std::vector<Entry> entries = entries_of(parameters, "F32");
+    change(entries);
+    write_safetensors(path, entries);
+    const std::string message = error_of(
+        [&] { load_weights(SafetensorsFile(path), parameters, {.cure = "; cure", .positions_cure = "; grid"}); });
+    return message.substr(message.rfind(';') + 1);
+  };
+  const auto without = [](std::vector<std::string> names) {
+    return [=](std::vector<Entry>& entries) {
+      std::erase_if(entries, [&](const Entry& e) { return std::count(names.begin(), names.end(), e.name) > 0; });
+    };
+  };
+  const auto resized = [](const char* name, const Shape& shape) {
+    return [=](std::vector<Entry>& entries) {
+      entry_named(entries, name).shape = shape;
+      entry_named(entries, name).bytes = std::string(static_cast<std::size_t>(4 * shape.elements()), '\0');
+    };
+  };
+  const std::string new_head = " for a new head, add --set train.init_head=true";
+  BOOST_TEST(refusal(without({"head.bias", "head.weight"})) == new_head);
+  BOOST_TEST(refusal(without({"head.bias", "norm.bias"})) == " cure");
+  BOOST_TEST(refusal(without({"norm.bias"})) == " cure");
+  BOOST_TEST(refusal([](std::vector<Entry>& entries) {
+               entries.push_back({"head_dist.bias", "F32", {1}, std::string(4, '\0')});
+             }) == " cure");
+  BOOST_TEST(refusal(resized("head.bias", {9})) == new_head);
+  BOOST_TEST(refusal(resized("norm.bias", {9})) == " cure");
+  BOOST_TEST(refusal(resized("pos_embed", {1, 17, 16})) == " grid");
+  BOOST_TEST(refusal(resized("pos_embed", {1, 18, 16})) == " cure");
+}
+
 // A run starts from the weights in another run's checkpoint, which also has its training state.
 BOOST_AUTO_TEST_CASE(a_run_begins_with_given_weights) {
   const Workshop workshop;
