@@ -474,6 +474,152 @@ BOOST_AUTO_TEST_CASE(tasks_need_their_outputs_and_labels) {
   BOOST_TEST(dino({"dino.local_crops=1", "dino.local_size=8"}) == "no error");
 }
 
+// The ends of each range: values beyond them, with the range in words, and values on them.
+BOOST_AUTO_TEST_CASE(ranges_end_where_they_should) {
+  struct Range {
+    const char* table;
+    const char* words;
+    std::vector<const char*> refused, accepted;  ///< one of them at a time, with the sets of `kind`
+    std::vector<std::string> kind{};
+  };
+  const std::vector<std::string> dino{"train.method=dino", "dino.local_crops=0"}, pixels{"data.name=pixels"},
+      text{"data.name=text"};
+  const char *const from_0 = "at least 0", *const fraction = "at least 0 and below 1",
+                    *const closed = "at least 0 and at most 1", *const share = "more than 0 and at most 1",
+                    *const size = "at least 1 and at most 1000000", *const depth = "at least 1 and at most 10000";
+  const Range ranges[] = {
+      {"model", size, {"classes=0", "classes=1000001", "hidden=0"}, {"classes=1000000", "hidden=1"}},
+      {"model", depth, {"depth=0", "depth=10001"}, {"depth=1", "depth=10000"}},
+      {"model", "at least 0 and at most 10000", {"registers=-1", "registers=10001"}, {"registers=10000"}},
+      {"model", from_0, {"layer_scale=-1"}, {"layer_scale=0"}},
+      {"model", "more than 0", {"norm_eps=0"}, {"norm_eps=1e-30"}},
+      {"data", from_0, {"validation=-1", "limit=-1"}, {"validation=0", "limit=0"}},
+      {"data", share, {"crop_fraction=0", "crop_fraction=1.1"}, {"crop_fraction=1"}},
+      {"data", "at least 0 and at most 1000", {"crop_padding=-1", "crop_padding=1001"}, {"crop_padding=1000"}},
+      {"data", "at least 0 and at most 1000", {"randaugment_ops=-1", "randaugment_ops=1001"}, {"randaugment_ops=0"}},
+      {"data",
+       "at least 0 and at most 10",
+       {"randaugment_magnitude=-1", "randaugment_magnitude=10.5"},
+       {"randaugment_magnitude=0", "randaugment_magnitude=10"}},
+      {"data", "more than 0", {"mixup_alpha=0", "cutmix_alpha=0"}, {"mixup_alpha=1e-9", "cutmix_alpha=1e-9"}},
+      {"data", closed, {"erase_probability=-0.1"}, {"erase_probability=0", "erase_probability=1"}},
+      {"data", "at least 2 and at most 256", {"levels=1", "levels=257"}, {"levels=2", "levels=256"}, pixels},
+      {"data", from_0, {"side=-1"}, {"side=0"}, pixels},
+      {"data", from_0, {"stride=-1", "windows=-1"}, {"stride=0", "windows=0"}, text},
+      {"optim",
+       from_0,
+       {"weight_decay=-1", "clip=-1", "warmup_epochs=-1", "warmup_steps=-1", "min_lr=-1"},
+       {"weight_decay=0", "clip=0", "warmup_epochs=0", "warmup_steps=0", "min_lr=0", "lr=0"}},
+      {"optim", "at least -1", {"weight_decay_end=-2"}, {"weight_decay_end=-1", "weight_decay_end=0"}},
+      {"optim", fraction, {"momentum=-0.1", "momentum=1"}, {"momentum=0", "betas=[0, 0]"}},
+      {"optim", "more than 0", {"eps=0"}, {"eps=1e-30"}},
+      {"train",
+       fraction,
+       {"label_smoothing=1", "dropout=1", "drop_path=1", "ema=1", "ema=-0.1"},
+       {"label_smoothing=0", "dropout=0", "drop_path=0", "ema=0", "ema=0.9999"}},
+      {"train", size, {"epochs=0", "batch=0", "batch=1000001"}, {"epochs=1", "batch=1", "batch=1000000"}},
+      {"train",
+       from_0,
+       {"seed=-1", "max_steps=-1", "patience=-1", "microbatch=-1", "checkpoint_steps=-1"},
+       {"seed=0", "max_steps=0", "patience=0", "microbatch=0", "checkpoint_steps=0"}},
+      {"dino", "at least 2 and at most 1000000", {"out_dim=1", "out_dim=1000001"}, {"out_dim=2"}, dino},
+      {"dino", size, {"hidden=0", "bottleneck=0", "local_size=0"}, {"hidden=1", "bottleneck=1", "local_size=1"}, dino},
+      {"dino",
+       from_0,
+       {"freeze_last_layer=-1", "teacher_temp_warmup=-1"},
+       {"freeze_last_layer=0", "teacher_temp_warmup=0"},
+       dino},
+      {"dino", "at least 0 and at most 100", {"local_crops=-1", "local_crops=101"}, {"local_crops=0"}, dino},
+      {"dino",
+       closed,
+       {"center_momentum=-0.1", "center_momentum=1.1", "ema=-0.1", "ema=1.1"},
+       {"center_momentum=0", "center_momentum=1", "ema=0", "ema=1"},
+       dino},
+      {"dino",
+       "at least 1e-06",
+       {"student_temp=0", "teacher_temp=0", "teacher_temp_start=0"},
+       {"student_temp=1e-6", "teacher_temp=1e-6", "teacher_temp_start=1e-6"},
+       dino}};
+  for (const Range& range : ranges) {
+    const auto with = [&](const char* set) {
+      std::vector<std::string> sets = range.kind;
+      sets.push_back(fmt::format("{}.{}", range.table, set));
+      return error("", sets);
+    };
+    for (const std::string set : range.refused) {
+      const std::size_t equals = set.find('=');
+      BOOST_TEST(with(set.c_str()) == fmt::format("--set: [{}] {} = {}; expected {}", range.table,
+                                                  set.substr(0, equals), set.substr(equals + 1), range.words));
+    }
+    for (const char* set : range.accepted) BOOST_TEST(with(set) == "no error", range.table << "." << set);
+  }
+  for (const char* scale : {"global_scale", "local_scale"}) {
+    std::vector<std::string> sets = dino;
+    sets.push_back(fmt::format("dino.{}=[0, 1]", scale));
+    BOOST_TEST(error("", sets) == fmt::format("--set: [dino] {} = 0; expected {}", scale, share));
+    sets.back() = fmt::format("dino.{}=[1, 1]", scale);
+    BOOST_TEST(error("", sets) == "no error");
+  }
+}
+
+// Defaults of the families are those of docs/families.md, of a teacher those of DINO's main_dino.py.
+BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
+  using Values = std::map<std::string, std::string>;
+  const auto check = [](Experiment x, const std::string& table, const Values& expected) {
+    const Values found = settings_of(x);
+    for (const auto& [key, value] : expected) BOOST_TEST(found.at(table + "." + key) == value, key);
+  };
+  const auto of_family = [](const char* family) {
+    Experiment x;
+    x.model.family = family;
+    return x;
+  };
+  check(of_family("vit"), "model",
+        {{"layer_scale", "0.0"}, {"pool", "\"cls\""}, {"pos_embed", "true"}, {"act", "\"gelu\""}});
+  check(of_family("xcit"), "model",
+        {{"layer_scale", "1.0"},
+         {"tokens_norm", "true"},
+         {"cls_depth", "2"},
+         {"cls_attention", "\"softmax\""},
+         {"lpi", "true"},
+         {"bn_group", "0"}});
+  check(of_family("cvt"), "model",
+        {{"kv_stride", "2"}, {"qk_scale", "\"head\""}, {"pool", "\"cls\""}, {"act", "\"gelu\""}, {"bn_group", "0"}});
+  check(of_family("soft-pyramid"), "model", {{"stem", "32"}, {"pool", "\"cls\""}, {"pos_embed", "true"}});
+  Experiment teacher;
+  teacher.train.method = "dino";
+  check(teacher, "dino",
+        {{"out_dim", "65536"},
+         {"hidden", "2048"},
+         {"bottleneck", "256"},
+         {"norm_last_layer", "true"},
+         {"freeze_last_layer", "1"},
+         {"local_crops", "8"},
+         {"global_scale", "[0.4, 1.0]"},
+         {"local_scale", "[0.05, 0.4]"},
+         {"local_size", "96"},
+         {"student_temp", "0.1"},
+         {"teacher_temp", "0.04"},
+         {"teacher_temp_start", "0.04"},
+         {"teacher_temp_warmup", "0"},
+         {"center_momentum", "0.9"},
+         {"ema", "0.996"}});
+}
+
+// Classes and pooling must be written for tasks that have them.
+BOOST_AUTO_TEST_CASE(a_sequence_model_needs_the_keys_of_its_task) {
+  const std::string sizes = "vocab = 4\ncontext = 8\ndim = 8\ndepth = 1\nheads = 1\nhidden = 8\n";
+  const auto missing = [&](const std::string& task) {
+    const std::string message = error_of([&] { load("[model]\nfamily = \"sequence\"\n" + task + sizes); });
+    return message.substr(std::min(message.find("[model]"), message.size()));
+  };
+  BOOST_TEST(missing("task = \"lm\"\n") == "");
+  for (const char* task : {"classify", "pair"})
+    BOOST_TEST(missing(fmt::format("task = \"{}\"\n", task)) == "[model] lacks classes, pool");
+  BOOST_TEST(missing("task = \"pair\"\nclasses = 3\n") == "[model] lacks pool");
+  BOOST_TEST(missing("") == "[model] lacks task");
+}
+
 // By default a sixteenth of the batch, rounded up, from 1 to 8.
 BOOST_AUTO_TEST_CASE(microbatches_are_a_sixteenth_of_a_batch) {
   TrainConfig train;

@@ -161,7 +161,9 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
                  .starts_with(":3: base 'none.toml' does not exist beside the file"));
   BOOST_TEST(error(base() + "seeds = []\n") ==
              ":2: 'seeds': expected a list of seeds or their number, found an empty list");
-  BOOST_TEST(error(base() + "seeds = 0\n") == ":2: 'seeds' = 0; expected 1 to 4096");
+  for (const char* seeds : {"0", "4097"})
+    BOOST_TEST(error(fmt::format("{}seeds = {}\n", base(), seeds)) ==
+               fmt::format(":2: 'seeds' = {}; expected 1 to 4096", seeds));
   BOOST_TEST(error(base() + "seeds = [1, -1]\n").starts_with(":2: 'seeds': expected a list of seeds or their number"));
   BOOST_TEST(error(base() + "seed = [1]\n") == ":2: unknown key 'seed'; did you mean 'seeds'?");
   BOOST_TEST(error(base() + "[optim]\nlearning_rate = 1\n") ==
