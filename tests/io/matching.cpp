@@ -250,4 +250,40 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
              "without k (different number of rows in the file), v (different number of rows in the file)");
 }
 
+// Biases are divided as weights are. Tensors of another width, or that the file's parts do not add up to, are not.
+BOOST_AUTO_TEST_CASE(parts_are_rows_of_equal_width) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  ParameterList list;
+  list.add({.name = "bias", .shape = {7}, .initial = Initial::constant(-1)});
+  list.divide("bias", {{"q", 2}, {"k", 4}, {"v", 1}});
+  list.add({.name = "narrow", .shape = {7, 3}, .initial = Initial::constant(-1)});
+  list.divide("narrow", {{"q", 2}, {"k", 4}, {"v", 1}});
+  const Tensor<float> bias(Shape{6}, {0, 1, 2, 3, 4, 5}), narrow(Shape{6, 2}), state(Shape{1});
+  SafetensorsWriter writer;
+  writer.add("bias", bias.view()), writer.add("narrow", narrow.view());
+  for (const char* name : {"heed.step", "mask_token", "more"}) writer.add(name, state.view());
+  writer.write(path);
+  Parameters<float> parameters(list);
+  parameters.initialise(1);
+  const std::vector<std::string> all{"q", "k", "v"};
+  const TakenWeights taken =
+      load_matching(SafetensorsFile(path), parameters, {.parts = all, .file_parts = {{"q", 2}, {"k", 3}, {"v", 1}}});
+  const View<const float> found = std::as_const(parameters)[0], unchanged = std::as_const(parameters)[1];
+  BOOST_TEST(std::vector<float>(found.begin(), found.end()) == (std::vector<float>{0, 1, -1, -1, -1, -1, 5}),
+             boost::test_tools::per_element());
+  BOOST_TEST((find(taken, "bias").status == Status::part));
+  BOOST_TEST(find(taken, "bias").rows == 3);
+  BOOST_TEST((find(taken, "narrow").status == Status::fresh));
+  BOOST_TEST(find(taken, "narrow").reason == "shape [6, 2] in the file, [7, 3] in the model");
+  BOOST_TEST(std::all_of(unchanged.begin(), unchanged.end(), [](float x) { return x == -1; }));
+  BOOST_TEST(taken.numbers == 3);
+  BOOST_TEST(taken.unused == (std::vector<std::string>{"narrow", "more"}), boost::test_tools::per_element());
+  BOOST_TEST(error_of(
+                 [&] {
+                   load_matching(SafetensorsFile(path), parameters, {.parts = all, .file_parts = {{"q", 2}, {"k", 3}}});
+                 },
+                 path) == ": no tensor of the file matches the model; nothing would be loaded");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
