@@ -98,6 +98,10 @@ BOOST_AUTO_TEST_CASE(validation_is_drawn_by_seed) {
 
   config.validation = 50;
   check_error([&] { split_validation(50, config, 1); }, {"data.validation", "50 of 50"});
+  config.validation = -1;
+  check_error([&] { split_validation(50, config, 1); }, {"data.validation sets aside -1 of 50 training images"});
+  config.validation = 49;
+  BOOST_TEST(split_validation(50, config, 1).train.size() == 1u);
 }
 
 // The validation images are unchanged, so that runs with different limits can be compared.
@@ -125,7 +129,10 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   const std::vector<std::string> files{"images/a/0.png", "images/a/1.png", "images/a/2.png",
                                        "images/b/0.png", "images/b/1.png", "images/b/2.png"};
   BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4}));
-  BOOST_TEST((examples_of_files(files, Part::validation, config, 1) == std::vector<Index>{1, 3}));
+  for (const char* path : {"images/", "./images", "images"}) {
+    config.path = path;
+    BOOST_TEST((examples_of_files(files, Part::validation, config, 1) == std::vector<Index>{1, 3}), path);
+  }
   BOOST_TEST(examples_of_files(files, Part::test, config, 1).size() == 6U);
   config.limit = 0;
   BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4, 5}));

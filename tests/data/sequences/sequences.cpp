@@ -923,4 +923,18 @@ BOOST_AUTO_TEST_CASE(sequences_that_are_not_there) {
   take_warnings();
 }
 
+// Lines are written in blocks of a megabyte.
+BOOST_AUTO_TEST_CASE(large_files_of_expressions_have_each_line_once) {
+  const TemporaryDirectory directory;
+  ListOpsSetting setting;
+  setting.train = 20'000, setting.valid = setting.test = 1, setting.depth = 4, setting.args = 10;
+  setting.min = 1, setting.max = 1000;
+  write_listops(setting, directory.path());
+  const std::string file = directory / "basic_train.tsv";
+  BOOST_REQUIRE(std::filesystem::file_size(file) > 1'100'000);
+  const std::vector<std::string> lines = lines_of(file);
+  BOOST_TEST(lines.size() == 20'001u);
+  BOOST_TEST(std::set<std::string>(lines.begin(), lines.end()).size() == lines.size());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
