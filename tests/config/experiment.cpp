@@ -134,6 +134,13 @@ BOOST_AUTO_TEST_CASE(set_takes_toml_or_text) {
   BOOST_TEST(e.attention.options.at("rank").text == "12");
   BOOST_TEST(load(tiny, {"data.path=a\nmodel.dim = 7"}).data.path == "a\nmodel.dim = 7");
   BOOST_TEST(load(tiny, {"data.path="}).data.path.empty());
+  // Two keys that were true or false have names for them.
+  BOOST_TEST(load(tiny, {"data.resize=true"}).data.resize == "squash");
+  BOOST_TEST(load(tiny, {"data.resize=crop", "data.resize=false"}).data.resize == "none");
+  BOOST_TEST(load(tiny, {"train.init_positions=true"}).train.init_positions == "plain");
+  BOOST_TEST(load(tiny, {"train.init_positions=antialias", "train.init_positions=false"}).train.init_positions ==
+             "none");
+  BOOST_TEST(load(tiny, {"attention.causal=false"}).attention.options.at("causal").text == "false");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_printed_loads_again) {

@@ -88,6 +88,7 @@ BOOST_AUTO_TEST_CASE(validation_is_drawn_by_seed) {
   BOOST_TEST(a.train.size() == 30u);
   BOOST_TEST(a.validation.size() == 20u);
   BOOST_TEST(std::is_sorted(a.train.begin(), a.train.end()));
+  BOOST_TEST(std::is_sorted(a.validation.begin(), a.validation.end()));
   std::vector<Index> both = a.train;
   both.insert(both.end(), a.validation.begin(), a.validation.end());
   std::sort(both.begin(), both.end());

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdio>
 #include <optional>
 #include <thread>
 
@@ -300,6 +301,29 @@ BOOST_AUTO_TEST_CASE(a_lock_is_waited_for_with_patience) {
     held.reset();
   });
   BOOST_TEST(failure(60s) == "no error");
+}
+
+// A started program, here one that waits for its input, holds the lock only if it is to share it.
+BOOST_AUTO_TEST_CASE(a_lock_is_shared_with_programs_if_asked) {
+  using namespace std::chrono_literals;
+  using Holders = DirectoryLock::Holders;
+  const TemporaryDirectory directory;
+  const std::string path = directory.path();
+  const auto failure = [&](std::chrono::milliseconds patience) {
+    return error_of([&] { DirectoryLock(path, Holders::process, patience); }, path);
+  };
+  for (const Holders holders : {Holders::process, Holders::process_and_programs_it_starts}) {
+    std::optional<DirectoryLock> held(std::in_place, path, holders);
+    FILE* const program = ::popen("cat >/dev/null", "w");
+    BOOST_REQUIRE(program != nullptr);
+    held.reset();
+    if (holders == Holders::process)
+      BOOST_TEST(failure(10s) == "no error");
+    else
+      BOOST_TEST(failure(0ms) == ": another process is using this directory; wait until it ends");
+    ::pclose(program);
+    BOOST_TEST(failure(10s) == "no error");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

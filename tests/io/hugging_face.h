@@ -1,6 +1,7 @@
 // Stand-ins for files of Hugging Face's transformers.
 #pragma once
 
+#include "heed/base/random.h"
 #include "heed/io/safetensors.h"
 #include "heed/nn/vit.h"
 
@@ -90,9 +91,15 @@ class TheirFile {
   std::map<std::string, Tensor<float>> tensors_;
 };
 
+/// Returns random parameters, also of norms and biases: no two tensors are equal.
 inline Parameters<float> drawn(const ModelConfig& model) {
   Parameters<float> parameters(VisionTransformer(model, {}).parameters());
   parameters.initialise(4);
+  for (ParameterId id = 0; id < parameters.list().size(); ++id) {
+    const View<float> values = parameters[id];
+    const RandomStream random = RandomStream(5).derive(parameters.list()[id].name);
+    for (Index i = 0; i < values.size(); ++i) values[i] += static_cast<float>(0.01 * random.normal(i));
+  }
   return parameters;
 }
 

@@ -59,6 +59,7 @@ std::string sample(const std::string& path) {
   writer.add("empty", empty.view());
   writer.add("b \"quoted\" \n", b.view());
   writer.add("c", c.view());
+  writer.metadata("key", "former");
   writer.metadata("key", "text");
   writer.metadata("a", "{\"step\": 3}");
   writer.write(path);

@@ -1,6 +1,7 @@
 // Constructed files with the authors' names, loaded into heed's models.
 #include "heed/io/upstream_weights.h"
 
+#include "heed/base/random.h"
 #include "heed/io/weights.h"
 #include "heed/nn/families.h"
 #include "support/command.h"
@@ -39,7 +40,7 @@ std::string with(std::string name, const std::string& ours, const std::string& t
   return at == std::string::npos ? name : name.replace(at, ours.size(), theirs);
 }
 
-/// Compares a model's randomly initialised tensors with those of a converted file.
+/// Compares a model's random tensors, no two of which are equal, with those of a converted file.
 void check_converted(const std::string& model_file, const std::vector<std::string>& sets, const auto& add_tensor) {
   const TemporaryDirectory directory;
   const std::string theirs = directory / "theirs.safetensors", ours = directory / "ours.safetensors";
@@ -47,8 +48,14 @@ void check_converted(const std::string& model_file, const std::vector<std::strin
   Parameters<float> drawn(model->parameters()), read(model->parameters());
   drawn.initialise(3), read.initialise(4);
   Upstream upstream;
-  for (ParameterId id = 0; id < drawn.list().size(); ++id)
-    if (!drawn.list()[id].prepared) add_tensor(upstream, drawn.list()[id].name, std::as_const(drawn)[id]);
+  for (ParameterId id = 0; id < drawn.list().size(); ++id) {
+    const std::string& name = drawn.list()[id].name;
+    if (drawn.list()[id].prepared) continue;
+    const View<float> values = drawn[id];
+    for (Index i = 0; i < values.size(); ++i)
+      values[i] += static_cast<float>(0.01 * RandomStream(5).derive(name).normal(i));
+    add_tensor(upstream, name, std::as_const(drawn)[id]);
+  }
   upstream.write(theirs);
   convert_weights(theirs, ours);
   load_weights(SafetensorsFile(ours), read);

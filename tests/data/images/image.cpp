@@ -61,6 +61,12 @@ Bytes progressive_jpeg(int side, int scans) {
   return bytes;
 }
 
+/// Returns the JPEG above with another height, which follows the quantisation table, the marker, length and precision.
+Bytes with_height(Bytes jpeg, int height) {
+  jpeg[76] = static_cast<std::uint8_t>(height >> 8), jpeg[77] = static_cast<std::uint8_t>(height);
+  return jpeg;
+}
+
 struct Written {
   TemporaryDirectory directory;
   std::string path = directory / "x";
@@ -155,6 +161,7 @@ BOOST_FIXTURE_TEST_CASE(the_size_of_a_large_image_is_named, Written) {
   check_error([&] { load(large); }, {path, "the image is 20000x1; " + limit});
   check_error([&] { image_file_size(path); }, {path, "the image is 20000x1; " + limit});
   check_error([&] { load(progressive_jpeg(2500, 1)); }, {path, "the image is 20000x20000; " + limit});
+  check_error([&] { load(with_height(progressive_jpeg(2500, 1), 8)); }, {path, "the image is 20000x8; " + limit});
   check_error(
       [&] {
         load({'G', 'I', 'F', '8', '9', 'a', 0x20, 0x4e, 7, 0, 0, 0, 0});
@@ -169,6 +176,7 @@ BOOST_FIXTURE_TEST_CASE(scans_of_a_jpeg_are_limited, Written) {
   const Bytes large = progressive_jpeg(1250, 6);
   check_error([&] { load(large); }, {path, "6 scans of 10000x10000 pixels",
                                      std::to_string((1 << 29) + 256 * large.size()) + " pixels in all"});
+  check_error([&] { load(with_height(progressive_jpeg(1250, 7), 8000)); }, {path, "7 scans of 10000x8000 pixels"});
 }
 
 // Segments without content, then consecutive empty Huffman tables.
