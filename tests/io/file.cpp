@@ -266,6 +266,9 @@ BOOST_AUTO_TEST_CASE(lines_are_appended_to_the_named_file) {
   BOOST_TEST(error_of([&] { lines.sync(); }, path) == ": removed or replaced during writing");
   fs::remove(path);
   BOOST_TEST(error_of([&] { lines.sync(); }, path) == ": removed or replaced during writing");
+  fs::create_symlink("elsewhere", path);
+  BOOST_TEST(error_of([&] { AppendedFile{path}; }, path) == ": cannot write: Too many levels of symbolic links");
+  BOOST_TEST(!fs::exists(directory / "elsewhere"));
 }
 
 // CRC-32's check value is that of "123456789"; files are read in blocks of a megabyte.

@@ -66,7 +66,11 @@ BOOST_AUTO_TEST_CASE(other_archives_are_named) {
   for (const auto& [name, file, part] : {std::tuple("cifar10", "cifar-10-batches-py/data_batch_1", "Python version"),
                                          std::tuple("cifar10", "data_batch_1", "datasets/fetch.sh cifar10"),
                                          std::tuple("cifar100", "train", "datasets/fetch.sh cifar100"),
-                                         std::tuple("cifar100", "cifar-100-binary.tar.gz", "tar -xzf")}) {
+                                         std::tuple("cifar100", "cifar-100-binary.tar.gz", "tar -xzf"),
+                                         std::tuple("cifar10", "cifar-10-binary.tar.gz", "tar -xzf"),
+                                         std::tuple("cifar10", "cifar-10-python.tar.gz", "CIFAR-10's Python version"),
+                                         std::tuple("cifar100", "cifar-100-python/meta", "CIFAR-100's Python version"),
+                                         std::tuple("cifar100", "cifar-100-python.tar.gz", "fetch.sh cifar100`")}) {
     const TemporaryDirectory directory;
     write_file(directory / file, {1});
     check_error([&, name = name] { open_dataset(name, directory.path().string(), Split::train); }, {part});

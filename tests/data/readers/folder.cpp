@@ -168,6 +168,8 @@ BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   check_error([&] { load_image(path); }, {path});
   write(64, 64);
   check_error([&] { load_image(path); }, {path, "16384x16384", "134217728"});
+  write(64, 32);
+  BOOST_TEST((image_file_size(path) == ImageSize{3, 8192, 16384}));  // both limits
   // A photograph of 108 megapixels is accepted; this incomplete one cannot be decoded.
   write(47, 36);
   BOOST_TEST((image_file_size(path) == ImageSize{3, 9216, 12032}));
@@ -175,6 +177,8 @@ BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   setenv("HEED_READ_LIMIT", "536870912", 1);
   write(32, 17);
   check_error([&] { load_image(path); }, {path, "8192x4352", "33554432", "HEED_READ_LIMIT"});
+  write(32, 16);
+  BOOST_TEST((image_file_size(path) == ImageSize{3, 4096, 8192}));
   unsetenv("HEED_READ_LIMIT");
 }
 

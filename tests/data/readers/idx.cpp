@@ -73,7 +73,8 @@ BOOST_FIXTURE_TEST_CASE(truncated_and_overlong_files_are_refused, Mnist) {
   check_error([&] { open(); }, {images_path().string(), "expected 24 bytes", "more"});
   for (std::size_t length = 0; length < 16; ++length) {
     write_images(Bytes(bytes.begin(), bytes.begin() + static_cast<Index>(length)));
-    check_error([&] { open(); }, {images_path().string()});
+    check_error([&] { open(); }, {images_path().string() + ": the file ends before its " +
+                                  (length < 4 ? "magic number" : "header's end")});
   }
 }
 
@@ -276,7 +277,9 @@ BOOST_AUTO_TEST_CASE(unknown_names_suggest_the_nearest) {
   check_error([] { open_dataset("fashion-mnits", "", Split::train); },
               {"fashion-mnits", "did you mean 'fashion-mnist'"});
   check_error([] { open_dataset("imagenet", "", Split::train); }, {"imagenet", "cifar10", "folder"});
-  check_error([] { open_dataset("folder", "", Split::train); }, {"data.path"});
+  for (const std::string key : {"data.path", "--path"})
+    check_error([&] { open_dataset("folder", "", Split::train, key); },
+                {"folder needs " + key + ", the directory of train/ and test/, or of the classes"});
 }
 
 BOOST_FIXTURE_TEST_CASE(usual_places_are_searched, Mnist) {
@@ -292,6 +295,27 @@ BOOST_FIXTURE_TEST_CASE(usual_places_are_searched, Mnist) {
   std::filesystem::rename(images_path(), directory / "mnist/train-images-idx3-ubyte");
   std::filesystem::rename(labels_path(), directory / "mnist/train-labels-idx1-ubyte");
   BOOST_TEST(open_dataset("mnist", "", Split::train)->size() == 3);
+  unsetenv("HEED_DATA");
+}
+
+BOOST_AUTO_TEST_CASE(errors_say_how_to_get_the_data) {
+  if (std::filesystem::exists("datasets/cifar100") || std::filesystem::exists("/usr/share/datasets/cifar100")) {
+    BOOST_TEST_MESSAGE("skipped: CIFAR-100 is installed in one of the usual places");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const auto refusal = [](const std::string& key) {
+    return error_of([&] { open_dataset("cifar100", "", Split::train, key); }, "cifar100: not found in ");
+  };
+  const std::string own = (directory / "cifar100").string(),
+                    fetch = ", /usr/share/datasets/cifar100; run `datasets/fetch.sh cifar100` to download it, or ";
+  setenv("HEED_DATA", directory.path().c_str(), 1);
+  for (const auto& [key, remedy] : {std::pair("data.path", "name its directory: --set data.path=DIRECTORY"),
+                                    {"--path", "name its directory: --path DIRECTORY"},
+                                    {"", "set HEED_DATA to the directory that contains it"}})
+    BOOST_TEST(refusal(key) == "datasets/cifar100, " + own + fetch + remedy);
+  setenv("HEED_DATA", "", 1);
+  BOOST_TEST(refusal("").starts_with("datasets/cifar100" + fetch));
   unsetenv("HEED_DATA");
 }
 
