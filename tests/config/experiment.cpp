@@ -3,6 +3,7 @@
 #include "heed/config/installed.h"
 
 #include "heed/io/file.h"
+#include "heed/base/random.h"
 #include "heed/base/suggest.h"
 #include "support/temporary.h"
 
@@ -205,6 +206,35 @@ BOOST_AUTO_TEST_CASE(a_former_key_is_the_same_key) {
 // The hash of this experiment in version 0.2.0: results in the tree are identified by such hashes.
 BOOST_AUTO_TEST_CASE(configurations_keep_their_hashes) {
   BOOST_TEST(configuration_hash(load(tiny)) == "3cf0d26f51b9c149");
+}
+
+// The hash is that of the lines that version 0.2.0 wrote: without later keys, with "piece" for the default of
+// microbatch and with true or false for two keys that have names now. A class token that the pooling implies is not
+// written.
+BOOST_AUTO_TEST_CASE(former_spellings_keep_their_hashes) {
+  const auto former = [](const std::map<std::string, std::string>& spellings) {
+    std::map<std::string, std::string> lines = settings_of(result_settings(load(tiny)));
+    for (const char* later : {"model.registers", "model.distilled", "model.embed_prefix", "model.pool_norm",
+                              "model.layer_scale", "model.qkv_bias", "model.pre_norm", "model.norm_eps",
+                              "data.crop_fraction", "data.interpolation", "train.microbatch"})
+      BOOST_TEST(lines.erase(later) == 1u, later);
+    lines["train.piece"] = "8", lines["data.resize"] = lines["train.init_positions"] = "false";
+    for (const auto& [key, value] : spellings) lines[key] = value;
+    std::string text;
+    for (const auto& [key, value] : lines) text += key + " = " + value + "\n";
+    return fmt::format("{:016x}", RandomStream().derive(text).bits(0));
+  };
+  const auto now = [](const std::vector<std::string>& sets) { return configuration_hash(load(tiny, sets)); };
+  BOOST_TEST(former({}) == "3cf0d26f51b9c149");
+  BOOST_TEST(now({"data.resize=squash"}) == former({{"data.resize", "true"}}));
+  BOOST_TEST(now({"data.resize=crop"}) == former({{"data.resize", "\"crop\""}}));
+  BOOST_TEST(now({"train.init_positions=plain"}) == former({{"train.init_positions", "true"}}));
+  BOOST_TEST(now({"train.init_positions=antialias"}) == former({{"train.init_positions", "\"antialias\""}}));
+  BOOST_TEST(now({"train.microbatch=4"}) == former({{"train.piece", "4"}}));
+  BOOST_TEST(now({"model.class_token=true"}) == former({}));
+  BOOST_TEST(now({"model.pool=mean", "model.class_token=false"}) == former({{"model.pool", "\"mean\""}}));
+  BOOST_TEST(now({"model.pool=mean", "model.class_token=true"}) ==
+             former({{"model.pool", "\"mean\""}, {"model.class_token", "true"}}));
 }
 
 BOOST_AUTO_TEST_CASE(a_table_belongs_to_a_method) {

@@ -28,6 +28,7 @@ BOOST_AUTO_TEST_CASE(numbers_keep_every_digit) {
   constexpr Index largest = std::numeric_limits<Index>::max();
   BOOST_TEST(Json::parse(Json(largest).dump()).integer() == largest);
   BOOST_TEST(Json::parse("18446744073709551615").number() == 18446744073709551615.0);
+  BOOST_TEST(Json::parse("-9007199254740993").integer() == -9007199254740993);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_finite_is_no_result) {
