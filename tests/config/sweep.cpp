@@ -145,6 +145,9 @@ BOOST_AUTO_TEST_CASE(options_of_a_mechanism_that_some_experiment_has) {
              ":2: 'attention.soft': no experiment of this sweep uses this mechanism");
   BOOST_TEST(error(base() + "[grid]\nattention.sima.scale = [1, 2]\n") ==
              ":3: 'attention.sima': no experiment of this sweep uses this mechanism");
+  BOOST_TEST(error_of([&] { load(files(), {"attention.soft.ratio=2"}); }) ==
+             "--set: 'attention.soft': no experiment of this sweep uses this mechanism");
+  BOOST_TEST(load(files(), {"attention.sima.scale=2"}).size() == 2u);
   BOOST_TEST(names(base() + "[grid]\nattention.mechanism = [\"sima\", \"softmax\"]\nattention.sima.scale = [2]\n") ==
              "mechanism=sima:scale=2 1, mechanism=softmax:scale=2 1");
   BOOST_TEST(error(base() + "[arms.a]\nattention.sima.scale = 2\n") ==
@@ -183,7 +186,9 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   BOOST_TEST(error(base() + "seeds = [2, 2]\n") == ": sweep, seed 2, and sweep, seed 2, are the same experiment");
   BOOST_TEST(error(base() + "[grid]\nmodel.heads = [2, 3]\n") ==
              ": heads=3: [model] heads = 3 does not divide dim = 8");
-  BOOST_TEST(error("arm_files = \"x.toml\"\n").starts_with(":1: 'arm_files': 'x.toml'; expected exactly one *"));
+  for (const char* pattern : {"x.toml", "e-*-*.toml", "*/e-*.toml", "*/x.toml"})
+    BOOST_TEST(error(fmt::format("arm_files = \"{}\"\n", pattern)) ==
+               fmt::format(":1: 'arm_files': '{}'; expected exactly one *, in the file's name", pattern));
   BOOST_TEST(error("arm_files = \"none-*.toml\"\n") == ":1: 'arm_files': no file matches 'none-*.toml'");
   BOOST_TEST(error("arm_files = \"none/e-*.toml\"\n") == ":1: 'arm_files': no file matches 'none/e-*.toml'");
   std::filesystem::create_symlink("loop", directory / "loop");

@@ -193,6 +193,11 @@ BOOST_FIXTURE_TEST_CASE(parts_of_a_jpeg_are_limited, Written) {
     append(*bytes, rest);
     check_error([&] { load(*bytes); }, {path, "not a readable"});
   }
+  // The image itself has four segments and a table.
+  segments.erase(segments.begin() + 2, segments.begin() + 2 + 4 * 5);
+  BOOST_TEST(load(segments).pixels.size() == 64u);
+  segments.insert(segments.begin() + 2, {0xff, 0xe0, 0, 2});
+  check_error([&] { load(segments); }, {path, "not a readable"});
 }
 
 BOOST_FIXTURE_TEST_CASE(written_images_are_read_again, Written) {
