@@ -4,6 +4,10 @@
 
 #include "support/images.h"
 
+#include <map>
+#include <mutex>
+#include <set>
+
 using namespace heed;
 using namespace heed::test;
 
@@ -294,6 +298,26 @@ BOOST_AUTO_TEST_CASE(image_files_of_a_directory) {
                                                   ": 2 files are not read: 1 .txt (c.txt), 1 hidden (b/.hidden.png)"},
       boost::test_tools::per_element());
   check_error([&] { image_files(directory / "none"); }, {"none", ": cannot be read: No such file or directory"});
+}
+
+// All images are checked and then read, by several threads; unreadable ones count, too.
+BOOST_FIXTURE_TEST_CASE(progress_counts_every_image_twice, Tree) {
+  write_file(path("train", 0, 1), {'n', 'o'});
+  std::mutex mutex;
+  std::map<std::string, std::set<long>> counts;
+  std::set<long> totals;
+  show_progress([&](const char* what, long done, long all) {
+    const std::lock_guard lock(mutex);
+    counts[what].insert(done), totals.insert(all);
+  });
+  DataConfig data;
+  data.name = "folder", data.path = directory.path().string(), data.skip_bad = true;
+  BOOST_TEST(open_dataset(data, Split::train)->size() == 3);
+  show_progress({});
+  take_warnings();
+  const std::set<long> each{1, 2, 3, 4};
+  BOOST_TEST((counts == std::map<std::string, std::set<long>>{{"checking images", each}, {"reading images", each}}));
+  BOOST_TEST((totals == std::set<long>{4}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
