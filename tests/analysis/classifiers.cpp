@@ -63,6 +63,14 @@ BOOST_AUTO_TEST_CASE(neighbours_that_cannot_be) {
   BOOST_TEST(with({0}).starts_with("k = 0 "));
   BOOST_TEST(with({2, 0.001}).starts_with("nearest neighbours, temperature = 0.001: "));
   BOOST_TEST(with({2, 0.002}) == "no error");
+  BOOST_TEST(with({2, -0.5}).starts_with("nearest neighbours, temperature = -0.5: expected more than 0"));
+  // exp(709) is 0.46 of the largest double; exp(1 / 0.0112) = 6e38 exceeds the largest float, 3.4e38.
+  BOOST_TEST(with({2, 1 / 709.0}) == "no error");
+  BOOST_TEST(with({3, 1 / 709.0}).ends_with("large enough that 3 exp(1 / temperature) is finite"));
+  const Features<float> in_float{Tensor<float>(Shape{2, 1}, {1, 2}), {0, 1}};
+  BOOST_TEST(error_of([&] { Neighbours<float>(in_float, 2, {1, 0.0112}); }).starts_with("nearest neighbours, "));
+  BOOST_TEST(error_of([&] { Neighbours<float>(in_float, 2, {1, 0.0115}); }) == "no error");
+  BOOST_TEST(with({1, 0.0112}) == "no error");
 }
 
 // One feature with mean 1 and deviation 1 makes x = -+1/(1 + 1e-5); with a bias column b, l2 = l and targets -+1
@@ -139,6 +147,11 @@ BOOST_AUTO_TEST_CASE(ridge_without_a_solution) {
   BOOST_TEST(with(0).starts_with("ridge regression, l2 = 0: the system of 3 unknowns is singular"));
   BOOST_TEST(with(-1).starts_with("ridge regression with l2 = -1 and bias = 1; expected"));
   BOOST_TEST(with(1) == "no error");
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  BOOST_TEST(with(infinity).starts_with("ridge regression with l2 = inf and bias = 1; expected"));
+  BOOST_TEST(error_of([&] {
+               ridge_scores(teachers, random_rows(1, 2, 2), 2, {1, infinity});
+             }).starts_with("ridge regression with l2 = 1 and bias = inf; expected"));
 }
 
 // A row's scores do not depend on the others, of which there may be several blocks of 256: the orders of sums in a

@@ -117,6 +117,18 @@ BOOST_AUTO_TEST_CASE(steps_count_from_where_the_residual_stays_small) {
   BOOST_TEST((NewtonResidual{{0.5, 0.1, inf}, {}}).steps_below(0.3) == -1);
 }
 
+// The square of |A| = 1e-25 underflows in float, so that X_0 = a A is infinite; in double it does not.
+BOOST_AUTO_TEST_CASE(residuals_of_iterates_that_are_not_finite_are_infinite) {
+  const float A = 1e-25f;
+  const NewtonResidual residual = heed::newton_residual(NewtonInverse{1, 3, NewtonStart::damped}, &A);
+  BOOST_TEST(residual.relative == std::vector<double>(4, HUGE_VAL), boost::test_tools::per_element());
+  BOOST_TEST(residual.identity == std::vector<double>(4, HUGE_VAL), boost::test_tools::per_element());
+  BOOST_TEST(residual.steps_below(1e-3) == -1);
+  const double in_double = 1e-25;
+  BOOST_TEST(std::abs(heed::newton_residual(NewtonInverse{1, 3, NewtonStart::damped}, &in_double).relative[0] - 0.8) <
+             1e-12);
+}
+
 // The eigenvalues of this matrix are 1 and 1 -+ sqrt(2) / 2; its columns' sums are 1.5, 2 and 1.5.
 BOOST_AUTO_TEST_CASE(norms_of_a_matrix_with_uneven_columns) {
   const std::vector<double> A{1, 0.5, 0, 0.5, 1, 0.5, 0, 0.5, 1};
