@@ -1,4 +1,5 @@
 // Linear growth of memory with the tokens in every mechanism; heed scaling from the command line.
+#include "heed/analysis/resident_memory.h"
 #include "heed/analysis/scaling.h"
 
 #include "support/cli.h"
@@ -112,6 +113,57 @@ BOOST_AUTO_TEST_CASE(quadratic_memory_is_seen) {
   BOOST_TEST(size.backward.bytes > 2 * 4 * 512 * 512);
   BOOST_TEST(scaling_bytes(*mechanism, 8, 1, 512) > 2 * 4 * 512 * 512);
   BOOST_TEST(scaling_bytes(*mechanism, 8, 1, 512) <= static_cast<double>(size.backward.bytes) + 2 * 4 * 512 * 32);
+}
+
+// Values and gradients of x, out, prepared tensors and parameters; several parameters without prepared tensors have
+// sums of gradients, too.
+BOOST_AUTO_TEST_CASE(a_lower_bound_counts_each_tensor) {
+  struct Bounded {
+    const char* name;
+    OptionValues options;
+    Index tensors, copies;  ///< parameter tensors, and arrays of their size
+    bool prepared = false;
+  };
+  for (const auto& [name, options, tensors, copies, prepared] : {Bounded{"softmax", {}, 0, 0},
+                                                                 {"lambda", {{"key_dim", "3"}}, 1, 2},
+                                                                 {"synthesizer", {}, 4, 3},
+                                                                 {"synthesizer", {{"kind", "random"}}, 1, 2, true}}) {
+    const auto mechanism = make_mechanism(name, options);
+    const AttentionShape shape = scaling_shape(*mechanism, 8, 2, 16);
+    const AttentionMemorySize size = mechanism->memory(shape);
+    const std::vector<ParameterSpec> own = mechanism->parameters(shape);
+    Index elements = 0;
+    for (const ParameterSpec& spec : own) elements += spec.shape.elements();
+    BOOST_TEST(std::ssize(own) == tensors);
+    BOOST_TEST((size.prepared > 0) == prepared);
+    const Index values = 2 * 16 * (mechanism->layout(8, 2).total() + 8) + 2 * size.prepared + size.saved +
+                         size.scratch + copies * elements;
+    BOOST_TEST(scaling_bytes(*mechanism, 8, 2, 16) == 4.0 * static_cast<double>(values), name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(quantiles_are_those_of_all_runs) {
+  const ScalingPass pass{.times = {1, 2, 3, 4, 10}};
+  BOOST_TEST(pass.quantile(0) == 1);
+  BOOST_TEST(pass.quantile(0.25) == 2);
+  BOOST_TEST(pass.quantile(0.5) == 3);
+  BOOST_TEST(pass.quantile(1) == 10);
+}
+
+// The peak during a pass is about the present size, since the pass is small.
+BOOST_AUTO_TEST_CASE(resident_growth_is_relative, *boost::unit_test::precondition(without_sanitizer)) {
+  const auto mechanism = make_mechanism("softmax", {});
+  const ScalingSize whole = measure_scaling(*mechanism, 8, 2, 16, 0, 0);
+  if (!whole.forward.resident || !whole.backward.resident) {
+    BOOST_TEST_MESSAGE("skipped: the system does not report the peak");
+    return;
+  }
+  const Index now = resident_bytes(), near = 16 << 20;
+  const ScalingSize growth = measure_scaling(*mechanism, 8, 2, 16, 0, now);
+  for (const auto pass : {&ScalingSize::forward, &ScalingSize::backward}) {
+    BOOST_TEST(std::abs((whole.*pass).resident.value() - now) < near);
+    BOOST_TEST(std::abs((growth.*pass).resident.value()) < near);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(exponents_of_powers) {
