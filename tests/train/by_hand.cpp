@@ -4,6 +4,7 @@
 #include "support/training.h"
 
 #include "heed/base/split.h"
+#include "heed/base/warnings.h"
 #include "heed/data/loader.h"
 #include "heed/io/safetensors.h"
 #include "heed/nn/vit.h"
@@ -11,6 +12,7 @@
 
 #include <map>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 using namespace heed;
@@ -118,6 +120,27 @@ std::vector<std::vector<double>> averages(std::vector<double> now, const std::ve
   }
   return all;
 }
+
+/// A task on the data of `file` that records the places of its steps.
+struct PlacedTask : Tagging {
+  PlacedTask(const Model& model, Index batch, std::string file) : Tagging(model, batch), file(std::move(file)) {}
+  DataFacts data_facts() override { return {.files = {file}}; }
+  UpdateRules update_rules(const StepPlace& place) const override {
+    before.push_back(text_of(place));
+    return {};
+  }
+  void after_step(const Parameters<double>& weights, const StepPlace& place) override {
+    Tagging::after_step(weights, place);
+    after.push_back(text_of(place));
+  }
+  static std::string text_of(const StepPlace& place) {
+    return fmt::format("{} of {}, epoch {}", place.step, place.steps, place.epoch);
+  }
+
+  std::string file;
+  mutable std::vector<std::string> before;
+  std::vector<std::string> after;
+};
 
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   BOOST_REQUIRE(a.size() == b.size());
@@ -400,6 +423,78 @@ BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
   const std::map<std::string, std::string> numbers = SafetensorsFile(workshop / "run/last.safetensors").metadata();
   BOOST_TEST(numbers.at("heed.step") == "9");
   BOOST_TEST(numbers.at("heed.updates") == "6");
+}
+
+// After four steps, in the second epoch of three, epochs become four steps long: the next step is the second of its
+// epoch, the sixth of twelve.
+BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
+  x.train.epochs = 3;
+  const std::string file = workshop / "sentences";
+  write_file(file, "some");
+  PlacedTask first(model, 8, file), second(model, 6, file);
+  std::atomic<bool> interrupt = false;
+  AfterStep stop([&](const StepReport& report) { interrupt = report.step == 4; });
+  train(x, {.run = workshop / "run", .interrupt = &interrupt}, stop, model, first);
+  write_file(file, "others");
+  TrainObserver silent;
+  BOOST_TEST((train(x, {.run = workshop / "run", .resume = true, .changed_data = true}, silent, model, second) ==
+              Outcome::finished));
+  take_warnings();
+  BOOST_TEST(first.before ==
+                 (std::vector<std::string>{"0 of 9, epoch 0", "1 of 9, epoch 0", "2 of 9, epoch 0", "3 of 9, epoch 1"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(second.before == (std::vector<std::string>{"5 of 12, epoch 1", "6 of 12, epoch 1", "7 of 12, epoch 1",
+                                                        "8 of 12, epoch 2", "9 of 12, epoch 2", "10 of 12, epoch 2",
+                                                        "11 of 12, epoch 2"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(first.after == first.before, boost::test_tools::per_element());
+  BOOST_TEST(second.after == second.before, boost::test_tools::per_element());
+}
+
+// Without validation examples, the best weights are the latest.
+BOOST_AUTO_TEST_CASE(the_latest_weights_are_the_best_without_validation) {
+  const Workshop workshop(32, 10);
+  Experiment x = workshop.experiment();
+  x.data.validation = 0, x.train.epochs = 2;
+  TrainObserver silent;
+  train(x, {.run = workshop / "run"}, silent);
+  const SafetensorsFile best(workshop / "run/best.safetensors"), last(workshop / "run/last.safetensors");
+  for (const std::string& name : best.names()) {
+    const Tensor<double> a = best.read<double>(name), b = last.read<double>(name);
+    BOOST_TEST(std::equal(a.begin(), a.end(), b.begin()), name);
+  }
+}
+
+// Two epochs of three steps. An error names the number of the checkpoint that cannot be, and its range.
+BOOST_FIXTURE_TEST_CASE(numbers_that_cannot_be_are_named, Play) {
+  x.train.epochs = 2;
+  ScriptedTask task(model, x.train.batch, script);
+  TrainObserver silent;
+  run(task, "run", silent);
+  const std::string path = workshop / "run/last.safetensors";
+  const SafetensorsFile file(path);
+  std::vector<Tensor<double>> tensors;
+  for (const std::string& name : file.names()) tensors.push_back(file.read<double>(name));
+  const std::string left_out = "left_out.embedding", of_steps = "; expected 0 to 6, the number of steps";
+  for (const auto& [key, value, error] :
+       {std::tuple<std::string, std::string, std::string>{"updates", "7", "is 7" + of_steps},
+        {"updates", "-1", "is -1" + of_steps},
+        {left_out, "7", "is 7; expected 0 to 6, the number of updates"},
+        {left_out, "-1", "is -1; expected 0 to 6, the number of updates"},
+        {"step", "six", "is 'six'; expected a number"},
+        {"step", "8", "is 8; expected 6 to 6"},
+        {"best", "", "is missing; expected a checkpoint of heed train"},
+        {"skipped", "1", "is 1; expected 0 to 0"},
+        {"since_best", "3", "is 3; expected 0 to 2"},
+        {"best", "1.5", "is 1.5; expected -1 to 1"}}) {
+    SafetensorsWriter writer;
+    for (std::size_t i = 0; i < tensors.size(); ++i) writer.add(file.names()[i], std::as_const(tensors[i]).view());
+    for (const auto& [name, text] : file.metadata())
+      if (name != "heed." + key) writer.metadata(name, text);
+    if (!value.empty()) writer.metadata("heed." + key, value);
+    writer.write(path);
+    BOOST_TEST(error_of([&] { run(task, "run", silent, true); }, path) == ": metadata 'heed." + key + "' " + error);
+  }
 }
 
 // The optimiser's state is as much a part of a run as its weights.

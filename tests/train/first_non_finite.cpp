@@ -15,10 +15,10 @@ using namespace heed;
 namespace {
 
 /// Vectors of two elements, normalised over the batch: logits = W2 W1 batch_norm(W0 x), and a penalty with many
-/// operations.
+/// operations. Unless `normed`, the norm is left out.
 class Steep : public ModelBase<Steep> {
  public:
-  Steep() {
+  explicit Steep(bool normed = true) : normed_(normed) {
     for (const char* name : {"w0", "w1", "w2"})
       weights_.push_back(list_.add({.name = name, .shape = {2, 2}, .initial = Initial::constant(0)}));
     for (const char* name : {"gamma", "beta"})
@@ -32,14 +32,15 @@ class Steep : public ModelBase<Steep> {
   ModelInput<float> example() const override { return {.images = {nullptr, Shape{1, 2}}}; }
   Shape outputs() const override { return Shape{2}; }
   double most_operations() const override { return 1e3; }
-  bool examples_depend(Index) const override { return true; }
+  bool examples_depend(Index) const override { return normed_; }
 
   template <class T>
   Var<T> run_logits(const ModelPass<T>& pass) const {
     Tape<T>& tape = pass.tape;
     const Var<T> x = linear(tape.constant(pass.examples.images), tape.parameter(weights_[0]));
-    const Var<T> xn = batch_norm(x, tape.parameter(channels_[0]), tape.parameter(channels_[1]),
-                                 tape.buffer(channels_[2]), tape.buffer(channels_[3]));
+    const Var<T> xn = normed_ ? batch_norm(x, tape.parameter(channels_[0]), tape.parameter(channels_[1]),
+                                           tape.buffer(channels_[2]), tape.buffer(channels_[3]))
+                              : x;
     return linear(linear(xn, tape.parameter(weights_[1])), tape.parameter(weights_[2]));
   }
 
@@ -53,6 +54,7 @@ class Steep : public ModelBase<Steep> {
   }
 
  private:
+  bool normed_;
   std::vector<ParameterId> weights_, channels_;
   ParameterId penalised_;
 };
@@ -78,6 +80,29 @@ BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
   BOOST_TEST(std::isfinite(gradient.run(batch, RandomStream(1)).loss));
   BOOST_TEST(gradient.first_non_finite() == "the gradient with respect to the result of batch_norm");
+}
+
+// Images of 1e200 become x = W0 image of order 1; the first one's gradient with respect to x is of order 1e200, and its
+// product with the image overflows. With the norm, all images have such gradients.
+BOOST_AUTO_TEST_CASE(the_gradient_of_a_weight_may_be_the_first) {
+  for (const bool normed : {true, false}) {
+    const Steep model(normed);
+    Parameters<double> parameters(model.parameters());
+    parameters.initialise(1);
+    const double scales[] = {1e-200, 1e100, 1e100};
+    for (ParameterId w = 0; w < 3; ++w) parameters[w][0] = parameters[w][3] = scales[w];
+    for (const Index c : {0, 1}) parameters[model.parameters().find("gamma")][c] = 1;
+    const Tensor<double> images(Shape{4, 2}, {1e200, -1e200, 2e200, -2e200, -1e200, 1e200, -2e200, 2e200}),
+        targets(Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1});
+    const std::vector<int> labels{1, 0, 1, 1};
+    BatchGradient<double> gradient(model, parameters, 4, {.microbatch = 1});
+    const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
+    BOOST_TEST(std::isfinite(gradient.run(batch, RandomStream(1)).loss));
+    BOOST_TEST(gradient.first_non_finite() == "the gradient with respect to w0", normed);
+    parameters[1][1] = parameters[2][1] = NAN;
+    gradient.run(batch, RandomStream(1));
+    BOOST_TEST(gradient.first_non_finite() == "the tensor w1", normed);
+  }
 }
 
 // A non-finite penalty is still found.

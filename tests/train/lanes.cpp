@@ -69,6 +69,17 @@ BOOST_AUTO_TEST_CASE(every_model_has_eight_lanes_where_there_are_eight_microbatc
     }
 }
 
+// Gradients of sixteen lanes of 2^22 floats take 0.25 GB; lanes in parallel take at most 1 GB, 2^28 floats.
+BOOST_AUTO_TEST_CASE(lanes_of_large_models) {
+  constexpr Index most = 1 << 22;
+  for (const bool undivided : {false, true}) {
+    BOOST_TEST(lanes_of(1000, 8, most, undivided).count == 16);
+    BOOST_TEST(lanes_of(1000, 8, most + 1, undivided).count == 8);
+  }
+  BOOST_TEST(!streams_lanes(1 << 25, 8));
+  BOOST_TEST(streams_lanes((1 << 25) + 1, 8));
+}
+
 // If examples depend on each other, a larger batch has at least as many lanes, and lengths of lanes differ by at most
 // one example.
 BOOST_AUTO_TEST_CASE(whole_lanes_are_even) {

@@ -6,6 +6,7 @@
 #include "heed/analysis/model_cost.h"
 #include "heed/io/safetensors.h"
 
+#include <cmath>
 #include <mutex>
 
 using namespace heed;
@@ -145,6 +146,25 @@ BOOST_FIXTURE_TEST_CASE(evaluation_by_several_processes, Foreign) {
       BOOST_TEST(result.counts == alone.counts, boost::test_tools::per_element());
     }
   }
+}
+
+// The message counts the terms of the loss, here tags, not sentences.
+BOOST_FIXTURE_TEST_CASE(evaluations_that_fail, Foreign) {
+  std::vector<std::string> errors(3);
+  in_processes(3, [&](Ranks& ranks) {
+    SentenceSource<double> source(model, sentences, 4);
+    errors[static_cast<std::size_t>(ranks.rank())] =
+        error_of([&] { evaluate<double>(model, parameters, source, 1, 1, {.ranks = &ranks}); });
+  });
+  for (const std::string& error : errors)
+    BOOST_TEST(error == "3 processes cannot share an evaluation; expected 1, 2, 4, 8 and so on");
+  const Index terms = std::count_if(sentences.tags.begin(), sentences.tags.end(), [](int tag) { return tag >= 0; });
+  BOOST_TEST(terms != 11);
+  parameters[2][0] = -NAN;
+  SentenceSource<double> source(model, sentences, 4);
+  BOOST_CHECK_EXCEPTION(evaluate<double>(model, parameters, source, 1, 3), Diverged, [&](const Diverged& error) {
+    return error.what() == fmt::format("the model's outputs are not finite: the loss of {} examples is nan", terms);
+  });
 }
 
 BOOST_FIXTURE_TEST_CASE(cost_of_a_foreign_model, Foreign) {
