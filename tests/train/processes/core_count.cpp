@@ -71,6 +71,11 @@ BOOST_AUTO_TEST_CASE(without_a_quota_it_is_all_cores) {
   write("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
   write("/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
   BOOST_TEST(count().count == all);
+  const std::string reason = count().reason;
+  BOOST_TEST(reason.find("quota") == std::string::npos, reason);
+  write("/sys/fs/cgroup/cpu.max", "100000000 100000\n");  // a quota above the number of cores
+  BOOST_TEST(count().count == all);
+  BOOST_TEST(count().reason == reason);
 }
 
 BOOST_AUTO_TEST_CASE(a_quota_is_rounded_up) {
@@ -119,6 +124,8 @@ BOOST_AUTO_TEST_CASE(a_process_bound_to_one_core_has_one_thread) {
     }
   BOOST_REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
   BOOST_TEST(count().count == 1);
+  const unsigned all = std::thread::hardware_concurrency();
+  BOOST_TEST(count().reason == (all > 1 ? "bound to 1 of " + std::to_string(all) + " cores" : "1 core"));
   sched_setaffinity(0, sizeof before, &before);
 }
 

@@ -3,6 +3,7 @@
 
 #include "heed/base/random.h"
 #include "support/processes.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -142,6 +143,23 @@ BOOST_AUTO_TEST_CASE(processes_tell_each_other_texts) {
   });
   BOOST_TEST(one_process().texts("a").size() == 1u);
   BOOST_TEST(one_process().any(true));
+}
+
+// The first process that differs from process 0 is named.
+BOOST_AUTO_TEST_CASE(processes_that_differ_are_named) {
+  const auto errors_of = [](const std::vector<std::string>& texts) {
+    std::vector<std::string> errors(texts.size());
+    in_processes(static_cast<int>(texts.size()), [&](Ranks& ranks) {
+      const auto self = static_cast<std::size_t>(ranks.rank());
+      errors[self] = error_of([&] { ranks.require_same(texts[self]); });
+    });
+    return errors;
+  };
+  for (const auto& [texts, error] :
+       {std::pair(std::vector<std::string>{"a", "a", "a", "a"}, "no error"),
+        {{"a", "a", "b", "c"}, "train: processes differ: process 0 has checksum a, process 2 has b"},
+        {{"b", "a", "a", "a"}, "train: processes differ: process 0 has checksum b, process 1 has a"}})
+    for (const std::string& found : errors_of(texts)) BOOST_TEST(found == error);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

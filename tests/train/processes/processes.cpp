@@ -4,6 +4,12 @@
 
 #include "support/training.h"
 #include "support/processes.h"
+#include "support/tagger.h"
+
+#include <sched.h>
+
+#include <cstdlib>
+#include <optional>
 
 using namespace heed;
 using namespace heed::test;
@@ -40,6 +46,25 @@ Experiment everything(const Workshop& workshop) {
   x.train.log_steps = true;
   x.train.patience = 1;
   return x;
+}
+
+/// A task whose process has 30 other sentences for a part.
+struct OtherSentences : Tagging {
+  OtherSentences(const Model& model, std::optional<Part> other) : Tagging(model, 8), model(model), other(other) {}
+  std::unique_ptr<BatchSource<double>> open(Part part, bool training) override {
+    if (part != other) return Tagging::open(part, training);
+    return std::make_unique<SentenceSource<double>>(model, sentences, 8);
+  }
+
+  const Model& model;
+  std::optional<Part> other;
+  Sentences sentences{30, 5, 7, 3, 1};
+};
+
+cpu_set_t cores_of_this_thread() {
+  cpu_set_t cores;
+  sched_getaffinity(0, sizeof cores, &cores);
+  return cores;
 }
 
 }  // namespace
@@ -158,6 +183,63 @@ BOOST_AUTO_TEST_CASE(processes_must_be_given_the_same) {
                 error.find(", process 1 has ") != error.npos),
                error);
   BOOST_TEST(!std::filesystem::exists(workshop / "run"));
+}
+
+// Processes with the same experiment may have read other data.
+BOOST_AUTO_TEST_CASE(processes_must_have_as_many_examples) {
+  const Workshop workshop(10, 10);
+  const Tagger model(7, 4, 3, 5);
+  Experiment x = workshop.experiment();
+  x.train.batch = 8;
+  for (const auto& [part, counts] : {std::pair(Part::train, "30 examples to train on, 10 to validate, 11 to test"),
+                                     {Part::validation, "24 examples to train on, 30 to validate, 11 to test"},
+                                     {Part::test, "24 examples to train on, 10 to validate, 30 to test"}}) {
+    std::vector<std::string> errors(2);
+    in_processes(2, [&, part = part](Ranks& ranks) {
+      OtherSentences task(model, ranks.rank() == 1 ? std::optional(part) : std::nullopt);
+      TrainObserver silent;
+      errors[static_cast<std::size_t>(ranks.rank())] =
+          error_of([&] { train(x, {.run = workshop / "run", .ranks = &ranks}, silent, model, task); });
+    });
+    for (const std::string& error : errors) {
+      BOOST_TEST(error.find(" 24 examples to train on, 10 to validate, 11 to test, process 1 has ") != error.npos,
+                 error);
+      BOOST_TEST(error.ends_with(counts), error);
+    }
+    BOOST_TEST(!std::filesystem::exists(workshop / "run"));
+  }
+}
+
+// Two processes on this host, simulated by threads, are bound to disjoint cores, unless they have more threads than
+// cores.
+BOOST_AUTO_TEST_CASE(processes_of_a_host_are_bound_to_their_cores) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"})
+    if (std::getenv(name)) return;
+  const cpu_set_t all = cores_of_this_thread();
+  const int count = CPU_COUNT(&all);
+  setenv("PMI_SIZE", "2", 1);
+  for (const bool too_many : {false, true}) {
+    std::vector<Place> places(2);
+    std::vector<cpu_set_t> bound(2);
+    in_processes(2, [&](Ranks& ranks) {
+      const auto self = static_cast<std::size_t>(ranks.rank());
+      places[self] = place_processes(ranks, too_many ? count + 1 : 0);
+      bound[self] = cores_of_this_thread();
+    });
+    for (int self = 0; self < 2; ++self) {
+      const Cores own = part_of_cores(self, 2, count);
+      const auto at = static_cast<std::size_t>(self);
+      BOOST_TEST(places[at].hosts == 1);
+      BOOST_TEST(places[at].cores == own.count);
+      for (int core = 0, number = 0; core < CPU_SETSIZE; ++core) {
+        const bool among = CPU_ISSET(core, &all);
+        const bool mine = too_many || count < 2 || (own.first <= number && number < own.first + own.count);
+        BOOST_TEST(bool(CPU_ISSET(core, &bound[at])) == (among && mine), "process " << self << ", core " << core);
+        number += among;
+      }
+    }
+  }
+  unsetenv("PMI_SIZE");
 }
 
 BOOST_AUTO_TEST_CASE(cores_are_shared_out) {

@@ -53,6 +53,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
     write_file(paths.data(), data_json(record));
     const DataRecord read = *read_data_record(paths);
     BOOST_TEST(read.name == record.name);
+    BOOST_TEST(read.source == record.source);
     BOOST_TEST(read.path == record.path);
     BOOST_TEST((read.recorded == record.recorded));
     BOOST_TEST((read.background == background));
@@ -148,6 +149,21 @@ BOOST_AUTO_TEST_CASE(copies_have_the_same_content) {
     BOOST_TEST(copies(path, start, "other") == "");
     BOOST_TEST(copies(path, start, "train-labels-idx1-ubyte") == "");
   }
+}
+
+// Three of four test files are copies of two of the other three files.
+BOOST_AUTO_TEST_CASE(copies_are_counted_among_the_test_files) {
+  const TemporaryDirectory directory;
+  DataRecord record;
+  record.path = directory.path().string();
+  for (const auto& [name, content] :
+       {std::pair("a", 1), {"b", 2}, {"c", 3}, {"test-1", 2}, {"test-2", 9}, {"test-3", 1}, {"test-4", 2}}) {
+    write_file(directory / name, Bytes{static_cast<std::uint8_t>(content)});
+    record.recorded.files[name] = file_checksum(directory / name);
+    if (std::string(name).starts_with("test")) record.recorded.test.emplace_back(name);
+  }
+  const std::string found = "3 of 4 test files are copies of training or validation files: ";
+  BOOST_TEST(copied_test_files(record) == found + "test-1 is b, test-3 is a, test-4 is b");
 }
 
 BOOST_AUTO_TEST_CASE(changes_of_files_at_a_path) {

@@ -98,6 +98,21 @@ BOOST_AUTO_TEST_CASE(progress_that_cannot_be_is_refused) {
         RunProgress{.epoch = 1, .step = 7, .correct = 2, .terms = 1}, RunProgress{.epoch = 1, .step = 7, .best = NAN},
         RunProgress{.epoch = 1, .step = 7, .best = 2}})
     BOOST_TEST(refused(progress));
+  // Steps may be more or fewer than those of the epochs and batches of changed data.
+  const auto with_more = [](const RunProgress& progress, Index more) {
+    return error_of([&] { check_progress("last", progress, 3, 7, more); });
+  };
+  BOOST_TEST(with_more({.epoch = 1, .step = 9}, 2) == "no error");
+  BOOST_TEST(with_more({.epoch = 1, .step = 5}, -2) == "no error");
+  BOOST_TEST(with_more({.epoch = 1, .step = 7}, 2) == "last: metadata 'heed.step' is 7; expected 9 to 9");
+  BOOST_TEST(with_more({.epoch = 1, .step = 9, .batch = 2, .skipped = 3}, 0) ==
+             "last: metadata 'heed.skipped' is 3; expected 0 to 2");
+  BOOST_TEST(with_more({.epoch = 1, .step = 9, .batch = 2, .gradient_norm = NAN}, 0)
+                 .starts_with("last: metadata 'heed.gradient_norm' is nan; expected 0 to "));
+  BOOST_TEST(with_more({.epoch = 1, .step = 9, .batch = 2, .correct = 3, .terms = 2}, 0) ==
+             "last: metadata 'heed.correct' is 3; expected 0 to 2");
+  BOOST_TEST(with_more({.epoch = 1, .step = 7, .since_best = 2}, 0) ==
+             "last: metadata 'heed.since_best' is 2; expected 0 to 1");
 }
 
 BOOST_AUTO_TEST_CASE(rows_that_are_missing_are_missed) {

@@ -1,10 +1,13 @@
 // The plan that a run announces before its first step, and the checkpoints that it writes.
 #include "heed/base/split.h"
+#include "heed/io/json.h"
 #include "heed/io/safetensors.h"
 
+#include "support/tasks.h"
 #include "support/training.h"
 
 #include <chrono>
+#include <cmath>
 #include <thread>
 
 using namespace heed;
@@ -52,9 +55,35 @@ BOOST_AUTO_TEST_CASE(a_plan_counts_parts_classes_and_weights) {
   // A transformer of 16 channels: patches of 16 pixels, 5 positions, a class token, and ten classes.
   const Index block = 2 * 2 * 16 + 16 * 48 + 48 + 16 * 16 + 16 + 2 * 16 * 24 + 24 + 16;
   BOOST_TEST(plan.parameters == 16 * 16 + 16 + 5 * 16 + 16 + 2 * block + 2 * 16 + 16 * 10 + 10);
+  // Multiplications of 4 patches, two blocks of 5 tokens and the head; as many in each of two products of the backward
+  // pass, except for the patches; and as many additions.
+  const Index patches = 4 * 16 * 16, of_block = 5 * 16 * (3 * 16 + 2 * 5 + 16 + 2 * 24),
+              forward = patches + 2 * of_block + 16 * 10, step = 3 * forward - patches;
+  BOOST_TEST(plan.operations == 2 * step);
+  BOOST_TEST(std::abs(plan.energy_pj / (4.6 * static_cast<double>(step)) - 1) < 1e-12);
+  const Json cost = Json::parse(read_file(workshop / "run/cost.json"));
+  BOOST_TEST(cost.at("contractions").at("pass").text() == "step");
+  BOOST_TEST(cost.at("contractions").at("batch").integer() == 16);
+  BOOST_TEST(cost.at("contractions").at("total").at("mul").integer() == step);
+  BOOST_TEST(!plan.own_validation);
   BOOST_TEST(plan.run == workshop / "run");
   BOOST_TEST(plan.init.empty());
   BOOST_TEST((plan.epoch == 0 && plan.step == 0 && plan.epochs_before == 0));
+}
+
+// Documents have files of their own for validation.
+BOOST_AUTO_TEST_CASE(a_plan_tells_separate_validation_examples) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) {
+    if (c.name != "documents" && c.name != "pixels") continue;
+    Planned observer;
+    std::atomic<bool> interrupt{true};
+    train(c.x, {.run = data.path(c.name + " run"), .interrupt = &interrupt}, observer);
+    BOOST_TEST(observer.plan.own_validation == (c.name == "documents"), c.name);
+    BOOST_TEST(observer.plan.example == "sequence");
+    BOOST_TEST(observer.plan.validation_examples == 12);
+    BOOST_TEST(observer.plan.class_names.size() == (c.name == "documents" ? 3u : 10u));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_resumed_plan_begins_where_the_run_stopped) {
