@@ -1,6 +1,7 @@
 // Self-supervision by a teacher: targets, gradients, schedules. dino_runs.cpp tests runs.
 #include "heed/analysis/classifiers.h"
 #include "heed/data/loader.h"
+#include "heed/io/given_tensors.h"
 #include "heed/kernels/grids/bicubic.h"
 #include "heed/nn/dino.h"
 #include "heed/nn/families.h"
@@ -368,6 +369,87 @@ BOOST_AUTO_TEST_CASE(evaluations_judge_by_the_teachers_neighbours) {
     BOOST_TEST(found.score.correct == right);
     BOOST_TEST(right > 4);  // more than chance
   }
+}
+
+// Each evaluation computes the features of the training images with the weights of the time.
+BOOST_AUTO_TEST_CASE(neighbours_follow_the_weights) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.train.seed = 4;
+  BegunTask begun(x);
+  auto& [model, weights, task] = begun;
+  const Subsets subsets = split_validation(132, x.data, 4);
+  const std::unique_ptr<Dataset> images = open_dataset("mnist", workshop.data(), Split::train),
+                                 others = open_dataset("mnist", workshop.data(), Split::test);
+  const auto features = [&](const Dataset& set, const std::vector<Index>& chosen) {
+    return features_of(model, weights, ImageSelection{&set, chosen, x.data, {1, 8, 8}}, 1, 4);
+  };
+  const std::unique_ptr<BatchSource<double>> source = task->open(Part::test, false);
+  for (const double moved : {0.0, 0.3}) {
+    for (Index i = 0; i < weights.trainable_size(); ++i) weights.data()[i] += moved * RandomStream(8).normal(i);
+    task->begin(weights);
+    const Neighbours<double> neighbours(features(*images, subsets.train), 10, NeighbourRule{});
+    const Tensor<double> expected = neighbours.scores(features(*others, all_images(30)).values);
+    Tensor<double> found(expected.shape());
+    const AnswerVisitor<double> visit = [&](Index first, View<const double> scores) {
+      std::copy(scores.begin(), scores.end(), found.data() + 10 * first);
+    };
+    evaluate<double>(model, *task->teacher(), *source, task->counts(), 4, {.visit = &visit});
+    for (Index i = 0; i < found.size(); ++i)
+      BOOST_TEST(std::abs(found[i] - expected[i]) <= 1e-9 * expected[i], "score " << i << ", moved " << moved);
+  }
+}
+
+// Running statistics are copied at the start; later each network has those of its own views, and only weights are
+// averaged.
+BOOST_AUTO_TEST_CASE(the_teacher_keeps_statistics_of_its_own) {
+  const Workshop workshop;
+  const Experiment x = dino_with_batch_norm(workshop);
+  BegunTask begun(x);
+  auto& [model, student, task] = begun;
+  const ParameterList& list = model.parameters();
+  const auto fill_statistics = [&](double value) {
+    for (ParameterId id = 0; id < list.size(); ++id)
+      if (list[id].running) std::fill(student[id].begin(), student[id].end(), value);
+  };
+  Parameters<double>& teacher = *task->teacher();
+  fill_statistics(5);
+  task->begin(student);
+  const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(4);
+  for (ParameterId id = 0; id < list.size(); ++id)
+    BOOST_TEST(std::equal(student[id].begin(), student[id].end(), teacher[id].begin()), list[id].name);
+  batch->before_step({0, 21, 0});
+  const Parameters<double> before = teacher;
+  fill_statistics(9);
+  for (Index i = 0; i < student.trainable_size(); ++i) student.data()[i] += 0.1;
+  task->after_step(student, {0, 21, 0});
+  Index statistics = 0;
+  for (ParameterId id = 0; id < list.size(); ++id)
+    for (Index i = 0; i < teacher[id].size() && !list[id].prepared; ++i) {
+      const double expected = list[id].trainable ? 0.9 * before[id][i] + 0.1 * student[id][i] : before[id][i];
+      BOOST_TEST(std::abs(teacher[id][i] - expected) < 1e-14, list[id].name << " " << i);
+      if (!list[id].running) continue;
+      BOOST_TEST(before[id][i] != 5, list[id].name << " " << i);
+      ++statistics;
+    }
+  BOOST_TEST(statistics > 0);
+}
+
+BOOST_AUTO_TEST_CASE(what_has_no_views_is_refused) {
+  const Workshop workshop;
+  const Experiment x = dino_experiment(workshop);
+  const std::unique_ptr<Model> backbone = make_backbone(x);
+  BOOST_TEST(error_of([&] { make_dino<double>(x, *backbone)->open(Part::test, false); }) ==
+             "[train] method = \"dino\": without its head the model has no outputs to evaluate");
+  const std::string path = workshop / "given.safetensors";
+  SafetensorsWriter writer;
+  const Tensor<double> images(Shape{1, 2, 1, 8, 8});
+  writer.add("images", images.view());
+  writer.write(path);
+  GivenTensors tensors(path);
+  BOOST_TEST(error_of([&] { BegunTask(x).task->given_batch(tensors); }, path) ==
+             ": [train] method = \"dino\" learns from random views, not from given tensors; for given logits use heed "
+             "probe dino");
 }
 
 // The teacher starts as a copy of the student and follows it; the last layer is frozen in the first epoch.

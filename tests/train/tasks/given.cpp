@@ -45,7 +45,8 @@ struct Given {
     return error_of([&] { batch(); }, path + ": ");
   }
 
-  /// Checks logits and loss of example i of the batch by those of the model for `alone`, with these labels of its rows.
+  /// Checks logits and loss of example i of the batch by those of the model for `alone`, with these labels of its rows,
+  /// -1 for none.
   void check(const TaskBatch<double>& batch, Index i, const ModelInput<double>& alone, std::vector<Index> labels) {
     Tape<double> tape({.parameters = &parameters}), other({.parameters = &parameters});
     const Var<double> found = batch.logits(*model, tape, {i, 1}), expected = model->logits(other, alone);
@@ -54,6 +55,7 @@ struct Given {
     const Index classes = found.size() / static_cast<Index>(labels.size());
     double loss = 0;
     for (std::size_t r = 0; r < labels.size(); ++r) {
+      if (labels[r] < 0) continue;
       const double* const row = expected.data() + static_cast<Index>(r) * classes;
       double sum = 0;
       for (Index c = 0; c < classes; ++c) sum += std::exp(row[c]);
@@ -68,6 +70,12 @@ Experiment pair_experiment() {
   x.model.family = "sequence", x.model.task = "pair", x.model.vocab = 7, x.model.context = 5;
   x.model.dim = 8, x.model.depth = 1, x.model.heads = 2, x.model.hidden = 10, x.model.classes = 3;
   x.model.pool = "mean", x.data.name = "pairs";
+  return x;
+}
+
+Experiment language_experiment() {
+  Experiment x = pair_experiment();
+  x.model.task = "lm", x.data.name = "text";
   return x;
 }
 
@@ -147,6 +155,38 @@ BOOST_AUTO_TEST_CASE(errors_name_the_sequence_and_the_element) {
   BOOST_TEST(given.refusal() == "tensor 'tokens2' has shape [2, 5]; expected [3, 5]");
   given.integers["tokens2"] = Tensor<std::int64_t>(Shape{3, 6});
   BOOST_TEST(given.refusal() == "tensor 'tokens2' has shape [3, 6]; expected [B, T] with T at most context, 5");
+}
+
+// Positions without a target count in no loss.
+BOOST_AUTO_TEST_CASE(tokens_have_targets_of_their_own) {
+  Given given(language_experiment());
+  Tensor<std::int64_t>&tokens = given.integers["tokens"] = Tensor<std::int64_t>(Shape{2, 4}, {3, 4, 0, 5, 6, 6, 1, 2}),
+  &targets = given.integers["targets"] = Tensor<std::int64_t>(Shape{2, 4}, {-1, 3, 0, 6, 2, -1, -1, 5});
+  const std::unique_ptr<TaskBatch<double>> batch = given.batch();
+  BOOST_TEST(batch->size() == 2);
+  BOOST_TEST(batch->terms() == 5);
+  for (Index i = 0; i < 2; ++i) {
+    Tensor<int> row(Shape{1, 4});
+    for (Index t = 0; t < 4; ++t) row[t] = static_cast<int>(tokens[4 * i + t]);
+    given.check(*batch, i, {.sequences = {row.view(), {}}},
+                std::vector<Index>(targets.begin() + 4 * i, targets.begin() + 4 * (i + 1)));
+  }
+  const auto refusal = [&](const std::string& name, std::int64_t value) {
+    const std::int64_t before = std::exchange(given.integers.at(name)[5], value);
+    const std::string message = given.refusal();
+    given.integers.at(name)[5] = before;
+    return message;
+  };
+  BOOST_TEST(refusal("tokens", 7) == "tensor 'tokens' has value 7 at element 5; expected 0 to 6");
+  BOOST_TEST(refusal("tokens", -1) == "tensor 'tokens' has value -1 at element 5; expected 0 to 6");
+  BOOST_TEST(refusal("targets", 7) == "tensor 'targets' has value 7 at element 5; expected -1 to 6");
+  BOOST_TEST(refusal("targets", -2) == "tensor 'targets' has value -2 at element 5; expected -1 to 6");
+  std::fill(targets.begin(), targets.end(), -1);
+  BOOST_TEST(given.refusal() == "all elements of tensor 'targets' are -1; expected at least one target");
+  given.integers["targets"] = Tensor<std::int64_t>(Shape{2, 3});
+  BOOST_TEST(given.refusal() == "tensor 'targets' has shape [2, 3]; expected [2, 4]");
+  given.integers["tokens"] = Tensor<std::int64_t>(Shape{8});
+  BOOST_TEST(given.refusal() == "tensor 'tokens' has shape [8]; expected 2 axes");
 }
 
 // One label for each image, or one for each of its six patches.

@@ -54,6 +54,18 @@ BOOST_AUTO_TEST_CASE(reports_of_classifications) {
   BOOST_TEST(pairs.find("     2     3   60.00 %\n") != std::string::npos, pairs);
 }
 
+// Self-supervision is judged among the ten classes of the data, though the model has seven outputs.
+BOOST_AUTO_TEST_CASE(report_of_neighbours) {
+  const TaskData data;
+  const std::string text =
+      report_of(case_called(data, "dino"), {8, -8, 5}, {{0, 6}, {confusion_count(10, 9, 8), 3}}, true);
+  BOOST_TEST(text.starts_with("8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\n\nconfusion: images of"),
+             text);
+  std::string row = "\n    9";
+  for (int c = 0; c < 10; ++c) row += c == 8 ? "     3" : "     0";
+  BOOST_TEST(text.ends_with(row + "    0.00 %\n"), text);
+}
+
 // 20 classes have a table, 21 only the ten hardest.
 BOOST_AUTO_TEST_CASE(a_table_has_up_to_twenty_classes) {
   for (const Index classes : {20, 21}) {

@@ -8,6 +8,7 @@
 #include "heed/train/tasks/task.h"
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
@@ -83,6 +84,33 @@ void write_one_image(const std::string& directory) {
     for (std::size_t i = 8; i < of_class.size(); ++i) of_class[i] = static_cast<char>(i % 10);
     write_file(images, bytes), write_file(labels, of_class);
   }
+}
+
+/// Returns the logits of a model of texts for bytes, [1, number of bytes, 256].
+Fingerprint logits_of_text(Reader& reader, const std::string& bytes) {
+  Tensor<int> tokens(Shape{1, std::ssize(bytes)});
+  std::copy(bytes.begin(), bytes.end(), tokens.begin());
+  Tape<double> tape({.parameters = &reader.parameters, .prepared = true});
+  const Var<double> logits = reader.model->logits(tape, ModelInput<double>{.sequences = {tokens.view()}});
+  return {logits.data(), logits.data() + logits.size()};
+}
+
+/// Returns -log softmax of row t of logits [.., 256] at `byte`.
+double surprise(const Fingerprint& logits, Index t, char byte) {
+  const double* const row = logits.data() + 256 * t;
+  double mass = 0;
+  for (Index c = 0; c < 256; ++c) mass += std::exp(row[c]);
+  return std::log(mass) - row[static_cast<unsigned char>(byte)];
+}
+
+Experiment of_text(const TaskData& data, bool start) {
+  for (const TaskCase& c : data.cases())
+    if (c.name == "text") {
+      Experiment x = c.x;
+      x.model.start = start, x.model.context = 20;
+      return x;
+    }
+  throw Error("no text");
 }
 
 }  // namespace
@@ -300,6 +328,100 @@ BOOST_AUTO_TEST_CASE(windows_begin_anywhere_in_a_text) {
       for (const Fingerprint& window : side_by_side) BOOST_TEST(std::count(all.begin(), all.end(), window) > 0);
     }
   }
+}
+
+// Each of 20 bytes of a window, all different, predicts the next one or, after a start token, itself.
+BOOST_AUTO_TEST_CASE(windows_of_training_predict_their_next_bytes) {
+  const TaskData data;
+  std::string text;
+  for (int i = 0; i < 46; ++i) text += static_cast<char>('0' + i);  // 41 for training
+  write_file(data.path("short"), text);
+  for (const bool start : {false, true}) {
+    Experiment x = of_text(data, start);
+    x.data.path = data.path("short"), x.data.windows = 30, x.train.batch = 2;
+    Reader reader(x);
+    Fingerprints expected;
+    for (std::size_t first = 0; first + 20 + !start <= 41; ++first) {
+      Fingerprint& window = expected.emplace_back(logits_of_text(reader, text.substr(first, 20)));
+      double loss = 0;
+      for (std::size_t t = 0; t < 20; ++t) loss += surprise(window, static_cast<Index>(t), text[first + t + !start]);
+      window.push_back(loss);
+    }
+    for (const Fingerprint& found : reader.training(0)) {
+      const auto close = [](double a, double b) { return std::abs(a - b) < 1e-10; };
+      BOOST_TEST(std::any_of(expected.begin(), expected.end(), [&](const Fingerprint& one) {
+        return std::equal(found.begin(), found.end(), one.begin(), one.end(), close);
+      }));
+    }
+  }
+}
+
+// Evaluation predicts each byte in the first window that ends with it or after it, from all bytes of that window before
+// it. Parts have 30 bytes; windows have 20 and start `stride` bytes apart.
+BOOST_AUTO_TEST_CASE(windows_of_evaluation_predict_each_byte_from_their_start) {
+  const TaskData data;
+  const std::string text = read_file(data.path("text"));
+  for (const bool start : {false, true})
+    for (const Index stride : {0, 7}) {
+      Experiment x = of_text(data, start);
+      x.data.stride = stride;
+      Reader reader(x);
+      for (const auto& [part, begin] : {std::pair(Part::validation, 540U), {Part::test, 570U}}) {
+        const std::string bytes = text.substr(begin, 30);
+        double expected = 0, found = 0;
+        for (Index i = !start; i < 30; ++i) {
+          Index first = 0;
+          while (first + 20 - start < i) first += stride == 0 ? 20 : stride;
+          const Index inputs = i - first + start;
+          const Fingerprint logits =
+              logits_of_text(reader, bytes.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(inputs)));
+          expected += surprise(logits, inputs - 1, bytes[static_cast<std::size_t>(i)]);
+        }
+        for (const Fingerprint& window : reader.epoch(*reader.task->open(part, false), 0)) found += window.back();
+        BOOST_TEST(std::abs(found - expected) < 1e-9, "start " << start << ", stride " << stride);
+      }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(data_that_do_not_fit_are_named) {
+  const TaskData data;
+  const auto refusal = [&](const std::string& name, const std::function<void(Experiment&)>& change,
+                           Part part = Part::train) {
+    for (const TaskCase& c : data.cases()) {
+      if (c.name != name) continue;
+      Experiment x = c.x;
+      change(x);
+      return error_of([&] { Reader(x).task->open(part, part == Part::train); });
+    }
+    return "no case " + name;
+  };
+  const auto batch_of_25 = [](Experiment& x) { x.train.batch = 25; };
+  BOOST_TEST(refusal("documents", batch_of_25) == "documents: 24 training examples do not fill one batch of 25");
+  BOOST_TEST(refusal("scenes", batch_of_25) == "scenes: 24 training scenes do not fill one batch of 25");
+  BOOST_TEST(refusal("pixels written", batch_of_25) == "24 training images do not fill one batch of 25");
+  for (const char* name : {"documents", "scenes", "pixels written"})
+    BOOST_TEST(refusal(name, [](Experiment& x) { x.train.batch = 24; }) == "no error", name);
+  BOOST_TEST(refusal("documents", [](Experiment& x) { x.model.classes = 4; }) ==
+             "[model] classes = 4, but documents has 3 classes; set model.classes=3");
+  BOOST_TEST(refusal("documents", [&](Experiment& x) { x.data.name = "pairs", x.data.path = data.path("pairs"); }) ==
+             "data.name=pairs has pairs, but the model expects single sequences");
+  BOOST_TEST(refusal("pairs", [&](Experiment& x) {
+               x.data.name = "documents", x.data.path = data.path("documents");
+             }) == "data.name=documents has single sequences, but the model expects pairs");
+  // Of 20 bytes, 18 are for training and one each for validation and testing, which is not predicted.
+  const std::string path = data.path("twenty");
+  write_file(path, std::string(20, 'a'));
+  const auto of_twenty = [&](Part part, bool start) {
+    return refusal(
+        "text", [&](Experiment& x) { x.data.path = path, x.model.start = start; }, part);
+  };
+  BOOST_TEST(of_twenty(Part::train, false) ==
+             path + ": 18 of 20 bytes are for training; expected at least 21, one window");
+  BOOST_TEST(of_twenty(Part::train, true) ==
+             path + ": 18 of 20 bytes are for training; expected at least 20, one window");
+  BOOST_TEST(of_twenty(Part::validation, false) == path + ": 1 of 20 bytes are for validation; use a longer text");
+  BOOST_TEST(of_twenty(Part::test, false) == path + ": 1 of 20 bytes are for test; use a longer text");
+  for (const Part part : {Part::validation, Part::test}) BOOST_TEST(of_twenty(part, true) == "no error");
 }
 
 // Training examples read for an evaluation are the same in each epoch, neither shuffled nor augmented.
