@@ -9,6 +9,7 @@
 #include <boost/test/unit_test.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -186,6 +187,25 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_host_families_execute) {
   check("cvt", {"model.qk_scale=width", "model.qk_norm=true", "model.gate=true", "model.act=quick_gelu"});
   check("soft", {});
   check("soft", {"model.stride=[4,1,2]", "model.pool=mean"});
+}
+
+// What a training step holds until its backward pass is what its operations hold. Dropout is part of training only.
+BOOST_AUTO_TEST_CASE(operations_hold_what_a_step_keeps) {
+  const VisionTransformer model(small_model(), attention_of("softmax", {}), 0.1, 0.1);
+  const ModelCost cost = cost_of(model);
+  Index held = 0;
+  for (const OperationCost& operation : cost.training) held += operation.held;
+  BOOST_TEST(held == cost.kept);
+  const auto drops = [](const auto& operations) {
+    return std::any_of(operations.begin(), operations.end(),
+                       [](const auto& o) { return std::string(o.operation) == "dropout"; });
+  };
+  BOOST_TEST(drops(cost.training));
+  BOOST_TEST(!drops(cost.inference));
+  for (const bool training : {true, false}) {
+    BOOST_TEST(drops(trace_of(model, training)) == training);
+    BOOST_TEST(drops(operations_as_run(model, training)) == training);
+  }
 }
 
 // Fused operations of training are counted separately: costs and bytes between operations follow the papers.

@@ -10,8 +10,10 @@
 #include "heed/nn/vit.h"
 #include "heed/train/tasks/classification.h"
 
+#include <chrono>
 #include <map>
 #include <mutex>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -142,6 +144,41 @@ struct PlacedTask : Tagging {
   std::vector<std::string> after;
 };
 
+/// A task with an accuracy of 1/7, whatever the answers.
+struct Concluding : Tagging {
+  using Tagging::Tagging;
+  void conclude(Evaluation& evaluation) const override { evaluation.score.correct = evaluation.score.terms / 7; }
+};
+
+/// A task that counts the batches read from each part.
+struct CountedReads : Tagging {
+  using Tagging::Tagging;
+  struct Source : BatchSource<double> {
+    Source(std::unique_ptr<BatchSource<double>> of, Index& reads) : of(std::move(of)), reads(reads) {}
+    Index examples() const override { return of->examples(); }
+    Index batches() const override { return of->batches(); }
+    void start(Index epoch, Index first_batch) override { of->start(epoch, first_batch); }
+    const TaskBatch<double>* next() override { return ++reads, of->next(); }
+    std::unique_ptr<BatchSource<double>> of;
+    Index& reads;
+  };
+  std::unique_ptr<BatchSource<double>> open(Part part, bool training) override {
+    return std::make_unique<Source>(Tagging::open(part, training), reads[part]);
+  }
+  std::map<Part, Index> reads;
+};
+
+/// Observer that fails before the first step, or after a step.
+struct Failing : TrainObserver {
+  explicit Failing(Index step) : at(step) {}
+  void begin(const TrainPlan&) override { fail_if(at == 0); }
+  void step(const StepReport& report) override { fail_if(at == report.step); }
+  static void fail_if(bool now) {
+    if (now) throw Error("stop");
+  }
+  Index at;
+};
+
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   BOOST_REQUIRE(a.size() == b.size());
   double most = 0;
@@ -216,6 +253,7 @@ BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
       BOOST_TEST(std::stoll(metrics[row][1]) == epoch);
       BOOST_TEST(std::stoll(metrics[row][2]) == step);
       close(metrics[row][5], 2e-3 * left, "rate");
+      BOOST_TEST(std::stod(metrics[row][6]) > 0);
       loss += std::stod(metrics[row][3]) / 7, accuracy += std::stod(metrics[row][4]) / 7;
       BOOST_TEST(gradients[norm][2] == metrics[row][2]);
       length += std::stod(gradients[norm][3]) / 7;
@@ -224,6 +262,13 @@ BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
     close(metrics[row][3], loss, "loss");
     close(metrics[row][4], accuracy, "accuracy");
     BOOST_TEST(metrics[row][5] == metrics[row - 1][5]);
+    const StepReport& report = reports.epochs[static_cast<std::size_t>(epoch - 1)].train;
+    close(metrics[row][5], report.lr, "reported rate");
+    BOOST_TEST(std::stod(metrics[row][6]) == report.images_per_s);
+    BOOST_TEST(report.epoch == epoch);
+    BOOST_TEST(report.step == 7 * epoch);
+    BOOST_TEST(report.batch == 7);
+    for (const std::size_t rate : {5, 6}) BOOST_TEST(metrics[row + 1][rate] == "");
     BOOST_TEST(gradients[norm][0] == "train");
     close(gradients[norm++][3], length, "gradient norm");
     BOOST_TEST(metrics[row + 1][0] == "valid");
@@ -241,6 +286,7 @@ BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   BOOST_TEST(metrics[row][2] == "21");
   close(metrics[row][3], reports.tested.score.mean_loss(), "test loss");
   close(metrics[row][4], reports.tested.score.accuracy(), "test accuracy");
+  for (const std::size_t rate : {5, 6}) BOOST_TEST(metrics[row][rate] == "");
 }
 
 // Ties go to the lower class: 3 is the fifth of the second row, the sixth of the third.
@@ -404,6 +450,7 @@ BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
       const StepReport& report = reports.steps[reported++];
       BOOST_TEST(report.step == static_cast<Index>(step));
       BOOST_TEST(report.batch == static_cast<Index>(i + 1));
+      close(report.lr, std::stod(metrics[row][5]), "reported rate");
       close(report.loss, loss / count, "reported loss");
       close(report.accuracy, right / of_terms, "reported accuracy");
     }
@@ -449,6 +496,61 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
              boost::test_tools::per_element());
   BOOST_TEST(first.after == first.before, boost::test_tools::per_element());
   BOOST_TEST(second.after == second.before, boost::test_tools::per_element());
+}
+
+// Passes of the validation take 25 ms, in two batches.
+BOOST_FIXTURE_TEST_CASE(the_time_of_an_epoch_has_no_validation, Play) {
+  x.train.epochs = 1;
+  script.watch = [](const Tape<double>&) { std::this_thread::sleep_for(std::chrono::milliseconds(25)); };
+  ScriptedTask task(model, x.train.batch, script);
+  Reports reports;
+  run(task, "run", reports);
+  const EpochReport& epoch = reports.epochs.at(0);
+  BOOST_TEST(epoch.seconds - 24 / epoch.train.images_per_s < 0.04);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_task_concludes_its_accuracy, Play) {
+  x.train.epochs = 1;
+  Reports reports;
+  Concluding task(model, 8);
+  train(x, {.run = workshop / "run"}, reports, model, task);
+  BOOST_TEST(std::abs(reports.epochs.at(0).validation_accuracy - 1.0 / 7) < 1e-15);
+  BOOST_TEST(std::abs(reports.tested.score.accuracy() - 1.0 / 7) < 1e-15);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_check_reads_a_batch_of_each_part, Play) {
+  CountedReads task(model, 8);
+  Reports reports;
+  BOOST_TEST(error_of([&] { train(x, {}, reports, model, task); }) == "the run directory's name is empty");
+  BOOST_TEST((train(x, {.run = "", .check = true}, reports, model, task) == Outcome::checked));
+  for (const Part part : {Part::train, Part::validation, Part::test}) BOOST_TEST(task.reads[part] == 1);
+  BOOST_TEST(reports.epochs.empty());
+}
+
+// Only a new run without a completed step is removed, and only its own files.
+BOOST_FIXTURE_TEST_CASE(what_a_failed_run_leaves, Play) {
+  const std::string directory = workshop / "run";
+  const auto fail_at = [&](Index step, bool resume) {
+    Tagging task(model, 8);
+    Failing observer(step);
+    BOOST_TEST(error_of([&] { train(x, {.run = directory, .resume = resume}, observer, model, task); }) == "stop");
+  };
+  const auto files = [&] {
+    const std::filesystem::directory_iterator begin(directory);
+    return std::distance(begin, std::filesystem::directory_iterator());
+  };
+  fail_at(0, false);
+  BOOST_TEST(!std::filesystem::exists(directory));
+  std::filesystem::create_directory(directory);
+  write_file(directory + "/notes", "mine");
+  fail_at(0, false);
+  BOOST_TEST(files() == 1);
+  fail_at(1, false);
+  const auto left = files();
+  BOOST_TEST(left > 5);
+  BOOST_TEST(std::filesystem::exists(directory + "/last.safetensors"));
+  fail_at(0, true);  // resumed before its first step
+  BOOST_TEST(files() == left);
 }
 
 // Without validation examples, the best weights are the latest.

@@ -1,6 +1,7 @@
 // Features: the classifier's input, for one block or several, and the linear classifier on them.
 #include "heed/train/features.h"
 #include "heed/nn/families.h"
+#include "heed/train/evaluate.h"
 #include "heed/train/inference.h"
 #include "support/training.h"
 
@@ -169,6 +170,29 @@ BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
   BOOST_TEST(right >= 57);
   BOOST_TEST(error_of([&] { linear_logits(teachers, teachers.values, 3, {.batch = 61}); }) ==
              "a linear classifier with 60 training examples; expected at least 61, one batch");
+}
+
+// The first number that is not finite is named.
+BOOST_AUTO_TEST_CASE(numbers_that_are_not_finite_are_no_answers) {
+  const auto refusal = [](const std::function<void()>& f) {
+    try {
+      f();
+    } catch (const Diverged& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  const float numbers[] = {1, -INFINITY, INFINITY};
+  const auto among = [&](std::size_t count) {
+    return refusal([&] { require_finite_answers(std::span<const float>(numbers, count), "feature"); });
+  };
+  BOOST_TEST(among(1) == "none");
+  BOOST_TEST(among(3) == "the model's outputs are not finite: a feature is -inf");
+  const Features<double> teachers{Tensor<double>(Shape{2, 1}, {1e300, -1e300}), {0, 0}};  // one is wrong
+  const Tensor<double> one(Shape{1, 1}, {1});
+  const LinearRule rule{.epochs = 2, .batch = 2, .lr = 1e10};
+  const std::string learned = refusal([&] { linear_logits(teachers, one, 2, rule); });
+  BOOST_TEST(learned.starts_with("the model's outputs are not finite: a logit of the linear classifier is "), learned);
 }
 
 // SGD with momentum 0.9 on whole batches of 20 of the 50 examples, in a new order in each of four epochs, with a rate

@@ -1,10 +1,13 @@
 // The directory of a run: nothing is lost, and damaged files are detected.
+#include "heed/io/json.h"
 #include "heed/train/runs/run.h"
 #include "src/train/runs/checkpoint.h"
 
 #include "support/training.h"
 
 #include <sys/stat.h>
+
+#include <ctime>
 
 using namespace heed;
 using namespace heed::test;
@@ -155,6 +158,47 @@ BOOST_AUTO_TEST_CASE(rows_of_gradients_that_are_missing_are_missed) {
   stopped.check_refusal("gradients.csv: the row of ");
   std::filesystem::remove(path);
   stopped.check_refusal("gradients.csv");
+}
+
+// Any checkpoint or row makes a directory a run; the best weights are used if there are any.
+BOOST_AUTO_TEST_CASE(what_makes_a_directory_a_run) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path().string(), header = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
+  const RunPaths paths(path + "//");
+  BOOST_TEST(paths.directory == path);
+  BOOST_TEST(RunPaths("/").directory == "/");
+  BOOST_TEST(!paths.exists());
+  write_file(paths.config(), "");
+  write_file(paths.metrics(), header);
+  BOOST_TEST(!paths.exists());
+  write_file(paths.metrics(), header + "s");
+  BOOST_TEST(paths.exists());
+  std::filesystem::remove(paths.metrics());
+  write_file(paths.best(), "");
+  BOOST_TEST(paths.exists());
+  BOOST_TEST(paths.weights() == path + "/best.safetensors");
+  write_file(paths.last(), "");
+  BOOST_TEST(paths.weights() == path + "/best.safetensors");
+  std::filesystem::remove(paths.best());
+  BOOST_TEST(paths.exists());
+  BOOST_TEST(paths.weights() == path + "/last.safetensors");
+}
+
+BOOST_AUTO_TEST_CASE(the_environment_has_the_time_in_utc_and_the_threads) {
+  const auto utc = [] {
+    const std::time_t now = std::time(nullptr);
+    char text[64];
+    return std::string(text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", std::gmtime(&now)));
+  };
+  for (const int count : {1, 3}) {
+    const WithThreads with(count);
+    const std::string before = utc();
+    const Json environment = Json::parse(environment_json());
+    const std::string date = environment.at("date").text();
+    BOOST_TEST((before <= date && date <= utc()), date);
+    BOOST_TEST(environment.at("threads").integer() == count);
+    BOOST_TEST(environment_line().find(count == 1 ? ", 1 thread, " : ", 3 threads, ") != std::string::npos);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_run_whose_metrics_vanish_does_not_end_well) {
