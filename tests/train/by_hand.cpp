@@ -8,6 +8,7 @@
 #include "heed/data/loader.h"
 #include "heed/io/safetensors.h"
 #include "heed/nn/vit.h"
+#include "heed/train/runs/data_record.h"
 #include "heed/train/tasks/classification.h"
 
 #include <chrono>
@@ -493,6 +494,19 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
   BOOST_TEST(second.before == (std::vector<std::string>{"5 of 12, epoch 1", "6 of 12, epoch 1", "7 of 12, epoch 1",
                                                         "8 of 12, epoch 2", "9 of 12, epoch 2", "10 of 12, epoch 2",
                                                         "11 of 12, epoch 2"}),
+             boost::test_tools::per_element());
+  // The record has every change, with the steps before it.
+  write_file(file, "different");
+  x.train.epochs = 4;
+  PlacedTask third(model, 6, file);
+  train(x, {.run = workshop / "run", .resume = true, .changed_data = true}, silent, model, third);
+  take_warnings();
+  BOOST_TEST(third.before == (std::vector<std::string>{"12 of 16, epoch 3", "13 of 16, epoch 3", "14 of 16, epoch 3",
+                                                       "15 of 16, epoch 3"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(read_data_record(RunPaths(workshop / "run"))->changes ==
+                 (std::vector<std::string>{"after 4 steps: 1 edited (../sentences)",
+                                           "after 11 steps: 1 edited (../sentences)"}),
              boost::test_tools::per_element());
   BOOST_TEST(first.after == first.before, boost::test_tools::per_element());
   BOOST_TEST(second.after == second.before, boost::test_tools::per_element());

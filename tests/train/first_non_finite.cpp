@@ -4,6 +4,7 @@
 #include "heed/ops/linear.h"
 #include "heed/train/tasks/classification.h"
 #include "heed/train/step.h"
+#include "support/processes.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -102,6 +103,33 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_weight_may_be_the_first) {
     parameters[1][1] = parameters[2][1] = NAN;
     gradient.run(batch, RandomStream(1));
     BOOST_TEST(gradient.first_non_finite() == "the tensor w1", normed);
+  }
+}
+
+// The gradient of w0 overflows for the first image, and the last image is infinite. Lanes run in order, so that the
+// first image is first, also if each has its own process; in lockstep, the last image fails earlier.
+BOOST_AUTO_TEST_CASE(processes_agree_on_the_order) {
+  for (const bool normed : {true, false}) {
+    const auto where = [&](Ranks& ranks) {
+      const Steep model(normed);
+      Parameters<double> parameters(model.parameters());
+      parameters.initialise(1);
+      const double scales[] = {1e-200, 1e100, 1e100};
+      for (ParameterId w = 0; w < 3; ++w) parameters[w][0] = parameters[w][3] = scales[w];
+      for (const Index c : {0, 1}) parameters[model.parameters().find("gamma")][c] = 1;
+      const Tensor<double> images(Shape{4, 2}, {1e200, -1e200, 2e200, -2e200, -1e200, 1e200, INFINITY, 2e200}),
+          targets(Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1});
+      const std::vector<int> labels{1, 0, 1, 1};
+      BatchGradient<double> gradient(model, parameters, 4, {.microbatch = 1}, ranks);
+      const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
+      gradient.run(batch, RandomStream(1));
+      return gradient.first_non_finite();
+    };
+    const std::string expected = normed ? "the result of linear" : "the gradient with respect to w0";
+    BOOST_TEST(where(one_process()) == expected);
+    std::vector<std::string> found(4);
+    heed::test::in_processes(4, [&](Ranks& ranks) { found[static_cast<std::size_t>(ranks.rank())] = where(ranks); });
+    for (const std::string& text : found) BOOST_TEST(text == expected);
   }
 }
 

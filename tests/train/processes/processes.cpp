@@ -1,4 +1,5 @@
 // Runs of several processes, simulated by threads, have the same files as one. (tests/processes.sh tests real ones.)
+#include "heed/base/warnings.h"
 #include "heed/io/safetensors.h"
 #include "heed/train/processes/processes.h"
 
@@ -151,6 +152,21 @@ BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
     count /= 2, left = count == 2 ? 9 : 1000;
   }
   check_same_run(workshop / "whole", run);
+}
+
+// After nine steps, epochs become longer; all processes count the steps of the schedule as one process does.
+BOOST_AUTO_TEST_CASE(processes_resume_with_changed_data) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.optim.schedule = "linear", x.optim.warmup_steps = 10, x.train.epochs = 2;
+  BOOST_TEST((run_until(9, x, workshop / "one") == Outcome::interrupted));
+  std::filesystem::copy(workshop / "one", workshop / "two");
+  write_patterns(workshop.data(), 164, 30, 8);
+  TrainObserver silent;
+  for (const int count : {1, 2})
+    run_in(count, x, {.run = workshop / (count == 1 ? "one" : "two"), .resume = true, .changed_data = true}, silent);
+  take_warnings();
+  check_same_run(workshop / "one", workshop / "two");
 }
 
 // A single overflowing image in the second process's lanes suffices.

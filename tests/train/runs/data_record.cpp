@@ -59,6 +59,8 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
     BOOST_TEST((read.background == background));
     BOOST_TEST(read.changes == record.changes, boost::test_tools::per_element());
   }
+  BOOST_TEST((describe_data({}, {.background = 7}).background == 7));
+  BOOST_TEST(!describe_data({}, {}).background);
   Experiment x;
   x.data.name = "folder";
   use_record(x, record);

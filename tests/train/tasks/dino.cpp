@@ -239,6 +239,32 @@ BOOST_AUTO_TEST_CASE(temperatures_of_the_teacher) {
   }
 }
 
+// The teacher's targets are those of its present weights, in float, whose packed and prepared weights are copies.
+BOOST_AUTO_TEST_CASE(targets_follow_the_weights) {
+  const Workshop workshop;
+  const Experiment x = dino_experiment(workshop);
+  const DinoModel model(x);
+  Parameters<float> weights(model.parameters());
+  weights.initialise(3);
+  const std::unique_ptr<Task<float>> task = make_dino<float>(x, model);
+  const std::unique_ptr<TaskBatch<float>> batch = task->random_batch(3);
+  const Tensor<float> center(Shape{24});
+  for (const std::uint64_t round : {1, 2}) {
+    for (Index i = 0; i < weights.trainable_size(); ++i)
+      weights.data()[i] += static_cast<float>(0.2 * RandomStream(round).normal(i));
+    task->begin(weights);
+    batch->before_step({});
+    prepare(PreparationPass<float>{&weights});
+    Tape<float> tape({.parameters = &weights, .prepared = true});
+    const Var<float> logits = batch->logits(model, tape, {0, 3});
+    const Teaching<float> taught = teach(View<const float>(logits.data(), Shape{3, 2, 24}), center.view(), 0.04);
+    const float found = *batch->loss(logits, {0, 3}, batch->terms()).data();
+    const float expected = *dino_loss(logits, taught.q.view(), x.dino.student_temp, batch->terms()).data();
+    // The temperature multiplies rounding errors of about 1e-6 by 25.
+    BOOST_TEST(std::abs(found - expected) < 1e-3f, "round " << round);
+  }
+}
+
 // Agreeing predictions, counted pair by pair: a student's large view with the teacher's other one, each of its small
 // views with both. The teacher's largest logits are its largest targets, as the centre is still zero.
 BOOST_AUTO_TEST_CASE(agreements_by_hand) {
