@@ -175,6 +175,14 @@ BOOST_AUTO_TEST_CASE(scores_of_many_rows_are_those_of_each) {
   }
 }
 
+// The rules of DINO's nearest neighbours and of big_vision's 10-shot probe.
+BOOST_AUTO_TEST_CASE(rules_are_the_published_ones) {
+  BOOST_TEST(NeighbourRule().k == 20);
+  BOOST_TEST(NeighbourRule().temperature == 0.07);
+  BOOST_TEST(RidgeRule().l2 == 1024);
+  BOOST_TEST(RidgeRule().bias == 100);
+}
+
 BOOST_AUTO_TEST_CASE(classes_are_numbered_from_0) {
   BOOST_TEST(classes_of({}) == 0);
   BOOST_TEST(classes_of({0}) == 1);

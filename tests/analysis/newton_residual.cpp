@@ -114,6 +114,7 @@ BOOST_AUTO_TEST_CASE(steps_count_from_where_the_residual_stays_small) {
   const double inf = std::numeric_limits<double>::infinity();
   BOOST_TEST((NewtonResidual{{0.5, 0.1, 0.5, 0.1, 0.2}, {}}).steps_below(0.3) == 3);
   BOOST_TEST((NewtonResidual{{0.1, 0.1}, {}}).steps_below(0.3) == 0);
+  BOOST_TEST((NewtonResidual{{0.5, 0.3, 0.1}, {}}).steps_below(0.3) == 2);
   BOOST_TEST((NewtonResidual{{0.5, 0.1, inf}, {}}).steps_below(0.3) == -1);
 }
 

@@ -172,6 +172,13 @@ BOOST_AUTO_TEST_CASE(a_linear_classifier_learns) {
              "a linear classifier with 60 training examples; expected at least 61, one batch");
 }
 
+// DINO's rule for a batch of 128: a rate of 0.001 for 256 examples, in 100 epochs.
+BOOST_AUTO_TEST_CASE(a_linear_classifier_has_the_published_rule) {
+  BOOST_TEST(LinearRule().epochs == 100);
+  BOOST_TEST(LinearRule().batch == 128);
+  BOOST_TEST(LinearRule().lr == 0.0005);
+}
+
 // The first number that is not finite is named.
 BOOST_AUTO_TEST_CASE(numbers_that_are_not_finite_are_no_answers) {
   const auto refusal = [](const std::function<void()>& f) {

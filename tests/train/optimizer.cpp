@@ -71,6 +71,7 @@ void check_clipping(Index rows) {
   BOOST_TEST(clip_by_norm(gradients, norm + 1).factor == 1);
   BOOST_TEST(std::abs(clip_by_norm(gradients, 3).factor - 3 / (norm + 1e-6)) < 1e-12);
   const Clipping alone = clip_by_norm(gradients, 3);
+  BOOST_TEST(std::abs(alone.norm - norm) < 1e-12 * norm);  // before clipping
   const WithThreads with(3);
   BOOST_TEST(clip_by_norm(gradients, 3).norm == alone.norm);
 }

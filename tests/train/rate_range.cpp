@@ -26,6 +26,14 @@ std::vector<RatePoint> scattered(int least, int from, int to) {
 
 BOOST_AUTO_TEST_SUITE(train_rate_range)
 
+BOOST_AUTO_TEST_CASE(rates_of_a_test) {
+  BOOST_TEST(RateRange().from == 1e-7);
+  BOOST_TEST(RateRange().to == 10);
+  BOOST_TEST(RateRange().steps == 200);
+  BOOST_TEST((RateAdvice{.steepest = 0.02, .least = 0.5}.suggested()) == 0.02);
+  BOOST_TEST((RateAdvice{.steepest = 0.02, .least = 0.1}.suggested()) == 0.01);
+}
+
 // The first smoothed loss above four times the minimum so far is the last.
 BOOST_AUTO_TEST_CASE(a_test_ends_at_four_times_the_minimum) {
   const Workshop workshop(32, 10);

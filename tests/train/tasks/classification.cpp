@@ -48,6 +48,25 @@ BOOST_AUTO_TEST_CASE(rows_have_number_and_name) {
                   "1 dog     3     1     0   25.00 %\n", "    2     0     0     1  100.00 %\n"});
 }
 
+BOOST_AUTO_TEST_CASE(columns_begin_after_the_longest_name) {
+  BOOST_TEST(classification_report(evaluation_of(2, {{0, 0, 1}, {1, 0, 2}}), "images", 2, {"cat", "elephant"}) ==
+             "3 images\ntop-1 accuracy 33.33 %\nloss           0.0000\n\n"
+             "confusion: images of a row's class classified as a column's\n"
+             "               0     1  accuracy\n"
+             "     0 cat     1     0  100.00 %\n"
+             "1 elephant     2     0    0.00 %\n");
+}
+
+BOOST_AUTO_TEST_CASE(five_classes_have_no_top_five) {
+  for (const Index classes : {5, 6}) {
+    Evaluation found = evaluation_of(classes, {{0, 1, 4}});
+    found.counts[top5_count] = 3;
+    const std::string text = classification_report(found, "images", classes, {});
+    BOOST_TEST((text.find("top-5 accuracy 75.00 %\n") != std::string::npos) == (classes == 6), text);
+    BOOST_TEST((text.find("top-5") != std::string::npos) == (classes == 6), text);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_hardest_of_many_classes) {
   std::vector<Answers> answers;
   std::vector<std::string> names;

@@ -239,6 +239,21 @@ BOOST_AUTO_TEST_CASE(temperatures_of_the_teacher) {
   }
 }
 
+// Random views have the model's channels: logits of two large and three small views of two images.
+BOOST_AUTO_TEST_CASE(random_views_fit_the_model) {
+  const Workshop workshop;
+  Experiment x = dino_experiment(workshop);
+  x.model.channels = 3, x.dino.local_crops = 3;
+  BegunTask begun(x);
+  auto& [model, weights, task] = begun;
+  const std::unique_ptr<TaskBatch<double>> batch = task->random_batch(2);
+  batch->before_step({});
+  prepare(PreparationPass<double>{&weights});
+  Tape<double> tape({.parameters = &weights, .prepared = true});
+  BOOST_TEST((batch->logits(model, tape, {0, 2}).shape() == Shape{10, 24}));
+  BOOST_TEST(batch->size() == 2);
+}
+
 // The teacher's targets are those of its present weights, in float, whose packed and prepared weights are copies.
 BOOST_AUTO_TEST_CASE(targets_follow_the_weights) {
   const Workshop workshop;

@@ -157,6 +157,19 @@ BOOST_AUTO_TEST_CASE(errors_name_the_sequence_and_the_element) {
   BOOST_TEST(given.refusal() == "tensor 'tokens2' has shape [3, 6]; expected [B, T] with T at most context, 5");
 }
 
+// Random images have the model's channels, height and width.
+BOOST_AUTO_TEST_CASE(random_images_fit_the_model) {
+  for (const bool patches : {false, true}) {
+    Given given(image_experiment(patches ? "tokens" : "class"));
+    const std::unique_ptr<TaskBatch<double>> batch = given.task->random_batch(4);
+    BOOST_TEST(batch->size() == 4);
+    BOOST_TEST(batch->terms() == (patches ? 4 * 6 : 4));
+    Tape<double> tape({.parameters = &given.parameters});
+    const Var<double> logits = batch->logits(*given.model, tape, {1, 3});
+    BOOST_TEST((logits.shape() == (patches ? Shape{3, 6, 3} : Shape{3, 3})));
+  }
+}
+
 // Positions without a target count in no loss.
 BOOST_AUTO_TEST_CASE(tokens_have_targets_of_their_own) {
   Given given(language_experiment());

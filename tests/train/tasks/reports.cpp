@@ -66,6 +66,23 @@ BOOST_AUTO_TEST_CASE(report_of_neighbours) {
   BOOST_TEST(text.ends_with(row + "    0.00 %\n"), text);
 }
 
+// Names are those of the run's record or, without one, of the data; without data, numbers.
+BOOST_AUTO_TEST_CASE(names_of_classes) {
+  const TaskData data;
+  Experiment x = case_called(data, "images");
+  x.data.name = "fashion-mnist";
+  const auto last = [&] {
+    const std::unique_ptr<Model> model = make_model(x);
+    return make_task<float>(x, *model)->class_names().at(9);
+  };
+  BOOST_TEST(last() == "Ankle boot");
+  x.data.recorded.classes = std::vector<std::string>(10, "recorded");
+  BOOST_TEST(last() == "recorded");
+  x.data.recorded.classes.clear();
+  x.data.path = data.path("nowhere");
+  BOOST_TEST(last() == "9");
+}
+
 // 20 classes have a table, 21 only the ten hardest.
 BOOST_AUTO_TEST_CASE(a_table_has_up_to_twenty_classes) {
   for (const Index classes : {20, 21}) {
