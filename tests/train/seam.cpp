@@ -167,6 +167,18 @@ BOOST_FIXTURE_TEST_CASE(evaluations_that_fail, Foreign) {
   });
 }
 
+// Eleven sentences in batches of four: the signal comes in the first batch or, without passes, before it.
+BOOST_FIXTURE_TEST_CASE(an_interrupted_evaluation_has_fewer_terms, Foreign) {
+  std::atomic<bool> interrupt{false};
+  const AnswerVisitor<double> visit = [&](Index, View<const double>) { interrupt = true; };
+  SentenceSource<double> source(model, sentences, 4);
+  const Evaluation first =
+      evaluate<double>(model, parameters, source, 1, 2, {.interrupt = &interrupt, .visit = &visit});
+  BOOST_TEST(first.score.terms == static_cast<double>(TaggedBatch<double>(sentences, 0, 4).terms()));
+  BOOST_TEST(first.counts[0] == first.score.terms - first.score.correct);
+  BOOST_TEST(evaluate<double>(model, parameters, source, 1, 2, {.interrupt = &interrupt}).score.terms == 0);
+}
+
 BOOST_FIXTURE_TEST_CASE(cost_of_a_foreign_model, Foreign) {
   const ModelCost cost = cost_of(model);
   BOOST_TEST(cost.parameters == vocabulary * width + tags * width + tags);

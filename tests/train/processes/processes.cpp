@@ -162,9 +162,12 @@ BOOST_AUTO_TEST_CASE(processes_resume_with_changed_data) {
   BOOST_TEST((run_until(9, x, workshop / "one") == Outcome::interrupted));
   std::filesystem::copy(workshop / "one", workshop / "two");
   write_patterns(workshop.data(), 164, 30, 8);
-  TrainObserver silent;
-  for (const int count : {1, 2})
-    run_in(count, x, {.run = workshop / (count == 1 ? "one" : "two"), .resume = true, .changed_data = true}, silent);
+  for (const int count : {1, 2}) {
+    std::atomic<Index> reports = 0;
+    AfterStep observer([&](const StepReport&) { ++reports; });
+    run_in(count, x, {.run = workshop / (count == 1 ? "one" : "two"), .resume = true, .changed_data = true}, observer);
+    BOOST_TEST(reports == 7);  // of process 0 alone
+  }
   take_warnings();
   check_same_run(workshop / "one", workshop / "two");
 }

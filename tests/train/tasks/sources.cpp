@@ -292,6 +292,52 @@ BOOST_AUTO_TEST_CASE(examples_are_set_aside) {
   }
 }
 
+// In whichever order the parts are opened, the test files are those of the test part, and all files are listed.
+BOOST_AUTO_TEST_CASE(files_of_the_test_part_are_known) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {
+      Reader reader(c.x);
+      for (const Part part : {Part::test, Part::validation, Part::train}) reader.task->open(part, false);
+      const DataFacts facts = reader.task->data_facts();
+      const std::set<std::string> files(facts.files.begin(), facts.files.end());
+      BOOST_TEST(!facts.test.empty());
+      for (const std::string& file : facts.test) {
+        const std::string name = std::filesystem::path(file).filename();
+        BOOST_TEST((name.find("test") != std::string::npos || name.starts_with("t10k-") || name == "text"), file);
+        BOOST_TEST(files.contains(file), file);
+      }
+      if (c.name == "text") continue;
+      BOOST_TEST(std::any_of(files.begin(), files.end(), [](const std::string& file) {
+        return std::filesystem::path(file).filename().string().find("train") != std::string::npos;
+      }));
+    }
+}
+
+// Of twelve training files, one for each document, four are set aside.
+BOOST_AUTO_TEST_CASE(files_set_aside_are_known) {
+  const TemporaryDirectory directory;
+  for (const auto& [name, count] : {std::pair("train/a", 7), {"train/b", 5}, {"test/a", 1}, {"test/b", 2}})
+    for (int i = 0; i < count; ++i) {
+      std::filesystem::create_directories(directory / name);
+      write_file(directory / name / fmt::format("{}.txt", i), fmt::format("{} {}", name, i));
+    }
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) {
+    if (c.name != "documents") continue;
+    Experiment x = c.x;
+    x.data.path = directory.path().string(), x.data.validation = 4, x.model.classes = 2;
+    Reader reader(x);
+    for (const Part part : {Part::train, Part::validation, Part::test}) reader.task->open(part, false);
+    const DataFacts facts = reader.task->data_facts();
+    BOOST_TEST(facts.sets_aside);
+    BOOST_TEST(facts.test.size() == 3u);
+    BOOST_TEST(std::set<std::string>(facts.validation.begin(), facts.validation.end()).size() == 4u);
+    for (const std::string& file : facts.validation)
+      BOOST_TEST(std::filesystem::path(file).parent_path().parent_path().filename() == "train", file);
+    BOOST_TEST(facts.classes == (std::vector<std::string>{"a", "b"}), boost::test_tools::per_element());
+  }
+}
+
 // A window of n bytes predicts n - 1 of them, or n after a start token.
 BOOST_AUTO_TEST_CASE(windows_of_a_text) {
   const TaskData data;
