@@ -426,6 +426,8 @@ BOOST_AUTO_TEST_CASE(neighbours_follow_the_weights) {
     return features_of(model, weights, ImageSelection{&set, chosen, x.data, {1, 8, 8}}, 1, 4);
   };
   const std::unique_ptr<BatchSource<double>> source = task->open(Part::test, false);
+  BOOST_TEST(source->examples() == 30);
+  BOOST_TEST(source->batches() == 2);  // of sixteen
   for (const double moved : {0.0, 0.3}) {
     for (Index i = 0; i < weights.trainable_size(); ++i) weights.data()[i] += moved * RandomStream(8).normal(i);
     task->begin(weights);
@@ -502,6 +504,8 @@ BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   BOOST_TEST(task->end_epoch() == "");  // without steps
   Parameters<double> expected = student;
   const std::unique_ptr<BatchSource<double>> source = task->open(Part::train, true);
+  BOOST_TEST(source->examples() == 112);
+  BOOST_TEST(source->batches() == 7);
   source->start(0);
   for (Index step = 0; step < 3; ++step) {
     source->next()->before_step({step, 21, 0});

@@ -45,23 +45,30 @@ struct Given {
     return error_of([&] { batch(); }, path + ": ");
   }
 
-  /// Checks logits and loss of example i of the batch by those of the model for `alone`, with these labels of its rows,
-  /// -1 for none.
+  /// Checks logits, loss and judgement of example i of the batch by those of the model for `alone`, with these labels
+  /// of its rows, -1 for none.
   void check(const TaskBatch<double>& batch, Index i, const ModelInput<double>& alone, std::vector<Index> labels) {
     Tape<double> tape({.parameters = &parameters}), other({.parameters = &parameters});
     const Var<double> found = batch.logits(*model, tape, {i, 1}), expected = model->logits(other, alone);
     BOOST_REQUIRE(found.size() == expected.size());
     for (Index c = 0; c < found.size(); ++c) BOOST_TEST(std::abs(found.data()[c] - expected.data()[c]) < 1e-12);
     const Index classes = found.size() / static_cast<Index>(labels.size());
-    double loss = 0;
+    Score score;
     for (std::size_t r = 0; r < labels.size(); ++r) {
       if (labels[r] < 0) continue;
       const double* const row = expected.data() + static_cast<Index>(r) * classes;
       double sum = 0;
       for (Index c = 0; c < classes; ++c) sum += std::exp(row[c]);
-      loss += std::log(sum) - row[labels[r]];
+      const bool right = std::max_element(row, row + classes) - row == labels[r];
+      score = score + Score{1, std::log(sum) - row[labels[r]], right ? 1.0 : 0.0};
     }
-    BOOST_TEST(std::abs(*batch.loss(found, {i, 1}, 1).data() - loss) < 1e-11);
+    BOOST_TEST(std::abs(*batch.loss(found, {i, 1}, 1).data() - score.loss) < 1e-11);
+    BOOST_TEST(static_cast<double>(batch.correct(found.value(), {i, 1})) == score.correct);
+    std::vector<double> counts(static_cast<std::size_t>(task->counts()));
+    const Score judged = batch.judge(found.value(), {i, 1}, counts);
+    BOOST_TEST(judged.terms == score.terms);
+    BOOST_TEST(std::abs(judged.loss - score.loss) < 1e-11);
+    BOOST_TEST(judged.correct == score.correct);
   }
 };
 

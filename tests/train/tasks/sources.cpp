@@ -403,14 +403,14 @@ BOOST_AUTO_TEST_CASE(windows_of_training_predict_their_next_bytes) {
 }
 
 // Evaluation predicts each byte in the first window that ends with it or after it, from all bytes of that window before
-// it. Parts have 30 bytes; windows have 20 and start `stride` bytes apart.
+// it. Parts have 30 bytes; windows have 20 and start `stride` bytes apart. Batches have two windows.
 BOOST_AUTO_TEST_CASE(windows_of_evaluation_predict_each_byte_from_their_start) {
   const TaskData data;
   const std::string text = read_file(data.path("text"));
   for (const bool start : {false, true})
     for (const Index stride : {0, 7}) {
       Experiment x = of_text(data, start);
-      x.data.stride = stride;
+      x.data.stride = stride, x.train.batch = 2;
       Reader reader(x);
       for (const auto& [part, begin] : {std::pair(Part::validation, 540U), {Part::test, 570U}}) {
         const std::string bytes = text.substr(begin, 30);
@@ -423,7 +423,10 @@ BOOST_AUTO_TEST_CASE(windows_of_evaluation_predict_each_byte_from_their_start) {
               logits_of_text(reader, bytes.substr(static_cast<std::size_t>(first), static_cast<std::size_t>(inputs)));
           expected += surprise(logits, inputs - 1, bytes[static_cast<std::size_t>(i)]);
         }
-        for (const Fingerprint& window : reader.epoch(*reader.task->open(part, false), 0)) found += window.back();
+        const std::unique_ptr<BatchSource<double>> source = reader.task->open(part, false);
+        BOOST_TEST(source->examples() == (stride == 0 ? 2 : 3));
+        BOOST_TEST(source->batches() == (stride == 0 ? 1 : 2));
+        for (const Fingerprint& window : reader.epoch(*source, 0)) found += window.back();
         BOOST_TEST(std::abs(found - expected) < 1e-9, "start " << start << ", stride " << stride);
       }
     }
