@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(the_dry_run_counts_what_the_host_families_execute) {
   check("soft", {"model.stride=[4,1,2]", "model.pool=mean"});
 }
 
-// What a training step holds until its backward pass is what its operations hold. Dropout is part of training only.
+// The elements kept by a training step are those held by its operations. Dropout is part of training only.
 BOOST_AUTO_TEST_CASE(operations_hold_what_a_step_keeps) {
   const VisionTransformer model(small_model(), attention_of("softmax", {}), 0.1, 0.1);
   const ModelCost cost = cost_of(model);

@@ -116,6 +116,25 @@ BOOST_AUTO_TEST_CASE(sgd_follows_its_formula) {
   BOOST_TEST(largest_difference<double>(config, 3, 20, slow, 7) < 1e-14);
 }
 
+BOOST_AUTO_TEST_CASE(all_frozen_tensors_stay) {
+  for (const char* name : {"adamw", "sgd"}) {
+    OptimConfig config;
+    config.name = name;
+    Parameters<double> parameters(list_of(3));
+    parameters.initialise(3);
+    const std::vector<double> before(parameters.data(), parameters.data() + parameters.size());
+    Gradients<double> gradients(parameters);
+    std::fill_n(gradients.data(), gradients.size(), 0.5);
+    Optimizer<double> optimizer(config, parameters);
+    optimizer.step(parameters, gradients, {0.1, 0.3}, 1, {0, 1});
+    BOOST_TEST(std::equal(before.begin(), before.end(), parameters.data()), name);
+    for (const auto& mean : optimizer.state())
+      for (const double value : mean.values) BOOST_TEST(value == 0);
+    BOOST_TEST(optimizer.steps() == 1);
+    BOOST_TEST(optimizer.left_out() == (std::vector<Index>{1, 1, 0}), boost::test_tools::per_element());
+  }
+}
+
 // 10 steps per epoch, warm-up of one and a half epochs, 55 steps: half-way along the cosine at 15 + 20.
 BOOST_AUTO_TEST_CASE(learning_rates_at_known_points) {
   OptimConfig config;
@@ -137,6 +156,11 @@ BOOST_AUTO_TEST_CASE(learning_rates_at_known_points) {
   BOOST_TEST(close(at(0), 2));
   config.warmup_epochs = 100;  // longer than the run
   BOOST_TEST(close(at(54), 2.0 * 55 / 1000));
+  // A fraction of an epoch is rounded to whole steps, here three and two.
+  config.warmup_epochs = 0.26;
+  BOOST_TEST(close(at(0), 2.0 / 3));
+  config.warmup_epochs = 0.24;
+  BOOST_TEST(close(at(0), 1));
   config.schedule = "constant";
   for (const Index step : {0, 1, 54}) BOOST_TEST(at(step) == 2);
 }

@@ -290,22 +290,28 @@ BOOST_AUTO_TEST_CASE(nobody_shares_cores_out_where_nobody_was_started) {
 BOOST_AUTO_TEST_CASE(a_build_without_mpi_is_not_for_several) {
   if (!launch_words(2).empty()) return;
   struct Launched {
-    explicit Launched(const char* rank) {
-      setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
-      setenv("OMPI_COMM_WORLD_RANK", rank, 1);
+    const char *count, *index;
+    Launched(const char* count, const char* index, const char* rank) : count(count), index(index) {
+      setenv(count, "2", 1);
+      setenv(index, rank, 1);
     }
     ~Launched() {
-      unsetenv("OMPI_COMM_WORLD_SIZE");
-      unsetenv("OMPI_COMM_WORLD_RANK");
+      unsetenv(count);
+      unsetenv(index);
     }
   };
-  for (const bool first : {true, false}) {
-    const Launched launched(first ? "0" : "1");
-    const std::string error = error_of([] { started_processes(); });
-    BOOST_TEST(error.starts_with("2 processes were started, but this build has no MPI; `make deps MPI=1 &&"), error);
-    const Ending ending = end_together({2, error});
-    BOOST_TEST(ending.status == (first ? 2 : 0));
-    BOOST_TEST(ending.error == (first ? error : ""));
+  for (const auto& [count, index] : {std::pair("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+                                     {"PMI_SIZE", "PMI_RANK"},
+                                     {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}) {
+    if (std::getenv(count) || std::getenv(index)) continue;
+    for (const bool first : {true, false}) {
+      const Launched launched(count, index, first ? "0" : "1");
+      const std::string error = error_of([] { started_processes(); });
+      BOOST_TEST(error.starts_with("2 processes were started, but this build has no MPI; `make deps MPI=1 &&"), error);
+      const Ending ending = end_together({2, error});
+      BOOST_TEST(ending.status == (first ? 2 : 0), count);
+      BOOST_TEST(ending.error == (first ? error : ""), count);
+    }
   }
 }
 

@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(files_of_the_test_part_are_known) {
     }
 }
 
-// Of twelve training files, one for each document, four are set aside.
+// Four of twelve training files, one for each document, are set aside.
 BOOST_AUTO_TEST_CASE(files_set_aside_are_known) {
   const TemporaryDirectory directory;
   for (const auto& [name, count] : {std::pair("train/a", 7), {"train/b", 5}, {"test/a", 1}, {"test/b", 2}})
@@ -457,7 +457,8 @@ BOOST_AUTO_TEST_CASE(data_that_do_not_fit_are_named) {
   BOOST_TEST(refusal("pairs", [&](Experiment& x) {
                x.data.name = "documents", x.data.path = data.path("documents");
              }) == "data.name=documents has single sequences, but the model expects pairs");
-  // Of 20 bytes, 18 are for training and one each for validation and testing, which is not predicted.
+  // 18 of 20 bytes are for training, and one each for validation and testing. The first byte of a part is not
+  // predicted.
   const std::string path = data.path("twenty");
   write_file(path, std::string(20, 'a'));
   const auto of_twenty = [&](Part part, bool start) {
