@@ -1,5 +1,6 @@
 // The plan that a run announces before its first step, and the checkpoints that it writes.
 #include "heed/base/split.h"
+#include "heed/io/checksum.h"
 #include "heed/io/json.h"
 #include "heed/io/safetensors.h"
 
@@ -108,6 +109,10 @@ BOOST_AUTO_TEST_CASE(a_plan_names_the_initial_weights) {
   train(x, {.run = workshop / "second", .init = workshop / "first"}, observer);
   BOOST_TEST(observer.plan.init == workshop / "first/last.safetensors");
   BOOST_TEST(observer.plan.taken.numbers == observer.plan.parameters);
+  const Json init = Json::parse(read_file(workshop / "second/init.json"));
+  BOOST_TEST(init.at("file").text() == workshop / "first/last.safetensors");
+  BOOST_TEST(init.at("crc32").text() == file_checksum(workshop / "first/last.safetensors").substr(0, 8));
+  BOOST_TEST(init.at("numbers").integer() == observer.plan.parameters);
 }
 
 // When a step is reported, the last checkpoint is of the latest earlier step that is a multiple of the interval or ends
