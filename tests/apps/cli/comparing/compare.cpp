@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 using namespace heed;
@@ -268,6 +269,28 @@ BOOST_AUTO_TEST_CASE(test_images_bound_every_accuracy) {
   check("test_loss", {0, 0});
   check_contains(in_one_line(output_of({"compare", *this / "runs", "--test-images", "100"})),
                  {"b-1 +25.00 ± 10.97 ", "c-1 +50.00 ± 9.82 "});
+}
+
+// A run may lie below another one or be linked to; other links to directories are not followed. A directory with only
+// one of a run's files is none.
+BOOST_AUTO_TEST_CASE(runs_below_a_directory) {
+  make("all/a", 0.5, 1, 1e-3), make("all/a/below", 0.5, 2, 1e-3), make("all/b/c/d", 0.5, 3, 1e-3);
+  const std::string away = make("away/e", 0.5, 4, 1e-3);
+  make("far/f", 0.5, 5, 1e-3);
+  std::filesystem::remove(RunPaths(make("all/only-config", 0.5, 6, 1e-3)).metrics());
+  std::filesystem::remove(RunPaths(make("all/only-metrics", 0.5, 7, 1e-3)).config());
+  std::filesystem::create_directory_symlink(away, *this / "all/link");
+  std::filesystem::create_directory_symlink(*this / "far", *this / "all/others");
+  std::filesystem::create_directory_symlink(*this / "all", *this / "all/b/loop");
+  const auto seeds = [](const std::string& directory) {
+    const Json json = Json::parse(output_of({"compare", directory, "--json"}));
+    BOOST_TEST(json.at("arms").items().size() == 1u);
+    std::vector<Index> found;
+    for (const Json& run : json.at("arms").items()[0].at("runs").items()) found.push_back(run.at("seed").integer());
+    return found;
+  };
+  BOOST_TEST(seeds(*this / "all") == (std::vector<Index>{1, 2, 3, 4}), boost::test_tools::per_element());
+  BOOST_TEST(seeds(*this / "all/a") == std::vector<Index>{1}, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -314,4 +314,45 @@ BOOST_FIXTURE_TEST_CASE(the_tolerance_itself_is_within_it, DiffingRuns) {
   }
 }
 
+// Files without a step may be of any step.
+BOOST_FIXTURE_TEST_CASE(steps_of_files_that_differ, Diffing) {
+  const auto file = [&](const std::string& name, const char* step) {
+    const double value = 1;
+    SafetensorsWriter writer;
+    writer.add("x", View<const double>(&value, Shape{1}));
+    if (step) writer.metadata("heed.step", step);
+    writer.write(*this / name);
+    return *this / name;
+  };
+  const std::string none = file("none", nullptr), first = file("first", "1"), same = file("same", "1"),
+                    second = file("second", "2");
+  for (const auto& [a, b] : {std::pair(none, first), {first, none}, {none, none}, {first, same}})
+    check_contains(output_of({"diff", a, b}), {"\nequal: all 1 common tensors agree in all values\n"});
+  for (const auto& [a, b] : {std::pair(first, second), {second, first}})
+    different({a, b},
+              {"\ndifferent: the tensors are from different steps; all 1 common tensors agree in all values\n"});
+  different({first, second}, {"first, step 1\n", "second, step 2\n"});
+}
+
+// Rows 0 to 2 are wrong by one part in a hundred, row 3 by a half.
+BOOST_FIXTURE_TEST_CASE(a_mistake_is_beyond_the_tolerance, Diffing) {
+  Values wrong = drawn(1.01);
+  for (std::size_t i = 18; i < 24; ++i) wrong[i] = 2 * drawn()[i];
+  const std::string a = write("a", {{"x", {4, 6}, drawn()}}), b = write("b", {{"x", {4, 6}, wrong}});
+  const std::string text = different({a, b}, {"x: 24 of 24 elements differ\n"});
+  BOOST_TEST(text.find("right  ") == std::string::npos, text);
+  different({a, b, "--tolerance", "0.02"},
+            {"x: 6 of 24 elements differ\n", "  right  for rows 0 to 2; wrong for row 3\n"});
+}
+
+// Neither axis is long.
+BOOST_FIXTURE_TEST_CASE(many_elements_are_not_examined, Diffing) {
+  const auto with = [&](Index rows) {
+    const Values ones(static_cast<std::size_t>(rows * 512), 1.0), twos(ones.size(), 2.0);
+    return different({write("a", {{"x", {rows, 512}, ones}}), write("b", {{"x", {rows, 512}, twos}})}, {"x: "});
+  };
+  check_contains(with(513), {"looks  not examined: more than 262144 elements, or a long axis; "});
+  BOOST_TEST(with(12).find("not examined") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

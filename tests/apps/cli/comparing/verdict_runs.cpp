@@ -234,4 +234,31 @@ BOOST_AUTO_TEST_CASE(seeds_of_all_compared_arms) {
   BOOST_TEST(with("0.51", false).out.find("d, seed") == std::string::npos);
 }
 
+// Arm b is of another sweep. Both programs wait for the process that uses the first sweep's directory.
+BOOST_AUTO_TEST_CASE(a_sweep_in_use_is_refused) {
+  const std::string other = *this / "other", file = *this / "tiny.toml";
+  for (const Index seed : {1, 2, 3}) {
+    make("a", seed, std::array{"0.90", "0.91", "0.92"}[static_cast<std::size_t>(seed - 1)]);
+    make("b", seed, std::array{"0.85", "0.86", "0.87"}[static_cast<std::size_t>(seed - 1)]);
+    for (const std::string arm : {"a", "b"}) {
+      const std::string cell = fmt::format("{}/{}/seed-{}", cells, arm, seed);
+      std::filesystem::copy_file(RunPaths(cell).config(), cell + "/cell.toml");
+    }
+  }
+  std::filesystem::create_directory(other);
+  std::filesystem::rename(cells + "/b", other + "/b");
+  write_file(file, fmt::format("base = \"{}\"\nseeds = 1\n[arms.new]\n", write_experiment(*this, experiment())));
+  const DirectoryLock lock(cells);
+  Program judging({"verdict", cells, other, "--better", "a", "b", "--by", "0.04", "--seeds", "20", "--run"}),
+      sweeping({"sweep", file, "--out", cells});
+  for (Program* program : {&judging, &sweeping}) {
+    const Finished run = program->wait();
+    BOOST_TEST(run.status == 2);
+    BOOST_TEST(run.out == "");
+    BOOST_TEST(is_line_with(run.err, "/cells: another process is using this directory; wait until it ends"), run.err);
+  }
+  for (const std::string& directory : {cells + "/a/seed-4", other + "/b/seed-4", cells + "/new"})
+    BOOST_TEST(!std::filesystem::exists(directory), directory);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
