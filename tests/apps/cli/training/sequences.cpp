@@ -107,6 +107,19 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   BOOST_TEST(stats.status == 0);
   // After five inputs, four of them in the window, the state has (3 + 2 x 4) 16 floats.
   check_contains(stats.err, {"prompt: 1 token,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
+  // A single token gives both times and the rate; of two tokens, the slower one's time is printed.
+  for (const int tokens : {1, 2}) {
+    const std::string text = heed_with({"generate", path("run"), "--tokens", fmt::format("{}", tokens), "--stats"}).err;
+    const auto before = [&](const std::string& unit) {
+      const std::size_t end = text.find(unit);
+      BOOST_TEST_REQUIRE(end != std::string::npos, text);
+      return std::stod(text.substr(text.rfind(' ', end - 1)));
+    };
+    const double first = before(" us per token at the first"), last = before(" us at the last positions");
+    BOOST_TEST(first == last);
+    const double share = before(" tokens/s") * first / 1e6;
+    BOOST_TEST((0.98 < share && share < 1.02 * tokens), text);
+  }
   const Finished none = heed_with({"generate", path("run"), "--prompt", "the", "--tokens", "0", "--stats"});
   BOOST_TEST(none.out == "the");
   check_contains(none.err, {"prompt: 3 tokens,", "written: 0; state "});
@@ -291,6 +304,10 @@ BOOST_AUTO_TEST_CASE(completed_images_keep_their_rows_in_all_colours) {
           if (y < rows) BOOST_TEST(at(8 + y) == shown);
         }
   }
+  // Images of the other set in colour have the same size.
+  const std::string other = directory / "other.png";
+  output_of({"generate", run, "--complete", file, "--keep", "1", "-o", other, "--set", "data.source=cifar100"});
+  BOOST_TEST(read_bytes(other) == read_bytes(sheet));
 }
 
 /// Epochs of 2 steps and of 100; the text has room for 472 windows.
@@ -420,6 +437,8 @@ BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
 
   // Maps of sequences of different lengths differ in size; each inverted matrix is judged separately.
   check_refusal({"spectrum", path("listops-softmax")}, {"blocks.0.attn: ", "expected examples of one length"});
+  check_refusal({"spectrum", path("listops-softmax"), "--set", "train.batch=1"},
+                {"blocks.0.attn: maps of ", " have no common spectrum; expected examples of one length"});
   train("experiments/listops-micro.toml", "listops", "soft", {"attention.soft.landmarks=16", "attention.soft.dims=1"});
   check_contains(output_of({"residual", path("listops-soft"), "--iterations", "3"}), {"of 20 test sequences"});
   check_refusal(
