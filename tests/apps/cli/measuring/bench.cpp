@@ -77,6 +77,40 @@ const Strings quick{"bench", "--threads", "1", "--seconds", "0.02"};
   return all;
 }
 
+/// Checks the predictions for one, two and four hosts that share a batch of 16 in 4 lanes. h hosts exchange `messages`
+/// in each of log2 h levels, and 2 (1 - 1/h) of the gradients' bytes: times on two networks differ by that of this
+/// exchange. One host exchanges nothing. Without the exchange, a step takes the time of the update and of the rounds in
+/// which a host's threads process its lanes. Rates are rounded by 0.5.
+void check_hosts(const std::string& printed, double bytes, double messages) {
+  const double bits[] = {1e9, 1e10, 1e11}, latency[] = {50e-6, 20e-6, 3e-6}, batch = 16;
+  const std::vector<std::vector<double>> hosts = numbers_below(printed, "hosts of ");
+  BOOST_TEST_REQUIRE(hosts.size() == 3u);
+  const double threads = std::stod(printed.substr(printed.find("\nhosts of ") + 10));
+  double alone[3], rounds[3], off = 0;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double count = hosts[i].at(0), levels = static_cast<double>(i);
+    BOOST_TEST(count == std::exp2(levels));
+    const auto exchange = [&](std::size_t n) {
+      return 8 * 2 * bytes * (1 - 1 / count) / bits[n] + messages * levels * latency[n];
+    };
+    for (const std::size_t n : {1, 2}) {
+      const double slow = hosts[i].at(n), fast = hosts[i].at(n + 1);
+      const double rounding = 0.5 * batch / (slow * slow) + 0.5 * batch / (fast * fast);
+      BOOST_TEST(std::abs(batch / slow - batch / fast - (exchange(n - 1) - exchange(n))) < 1.1 * rounding + 1e-12,
+                 printed);
+    }
+    const double rate = hosts[i].at(3);
+    alone[i] = batch / rate - exchange(2);
+    rounds[i] = std::ceil(std::ceil(4 / count) / threads);
+    off = std::max(off, 1.1 * 0.5 * batch / (rate * rate));
+  }
+  const double first = rounds[0] - rounds[1], second = rounds[1] - rounds[2];
+  BOOST_TEST(std::abs((alone[0] - alone[1]) * second - (alone[1] - alone[2]) * first) <= 2 * off * (first + second),
+             printed);
+  if (first == 0) BOOST_TEST(std::abs(alone[0] - alone[1]) <= 2 * off, printed);
+  if (second == 0) BOOST_TEST(std::abs(alone[1] - alone[2]) <= 2 * off, printed);
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cli_bench, *boost::unit_test::precondition(without_sanitizer))
@@ -157,40 +191,59 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
   BOOST_TEST(table[0][3] == 1);
   BOOST_TEST(table[0][4] == 100);
   BOOST_TEST(table[0][6] == 0);
-  // h hosts exchange 4 messages in each of log2 h levels, and 2 (1 - 1/h) of the gradients' bytes: times on two
-  // networks differ by that of this exchange. One host exchanges nothing. Rates are rounded by 0.5.
-  const double bytes = gradient_bytes_of(workshop.experiment()), batch = 16;
-  const double bits[] = {1e9, 1e10, 1e11}, latency[] = {50e-6, 20e-6, 3e-6};
+  check_hosts(printed, gradient_bytes_of(workshop.experiment()), 4);
   const std::vector<std::vector<double>> hosts = numbers_below(printed, "hosts of ");
-  BOOST_TEST_REQUIRE(hosts.size() > 1u);
-  for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const double count = hosts[i].at(0), levels = static_cast<double>(i);
-    BOOST_TEST(count == std::exp2(levels));
-    const auto exchange = [&](std::size_t n) {
-      return 8 * 2 * bytes * (1 - 1 / count) / bits[n] + 4 * levels * latency[n];
-    };
-    for (const std::size_t n : {1, 2}) {
-      const double slow = hosts[i].at(n), fast = hosts[i].at(n + 1);
-      const double rounding = 0.5 * batch / (slow * slow) + 0.5 * batch / (fast * fast);
-      BOOST_TEST(std::abs(batch / slow - batch / fast - (exchange(n - 1) - exchange(n))) < 1.1 * rounding + 1e-12,
-                 printed);
-    }
-  }
   for (const std::size_t n : {1, 2, 3}) BOOST_TEST(hosts[0][n] == fastest);
   check_contains(printed, {"independent"});
-  check_contains(read_file(picture), {"<svg", "measured", "expected"});
+  const std::string svg = read_file(picture);
+  check_contains(svg, {"<svg", "measured", "expected"});
+  // The table's rates relative to one thread's and the expected ones are drawn above the ideal line's first point, 1,
+  // in its scale, with as many pixels for each doubling.
+  std::vector<std::vector<double>> heights;
+  const std::regex path("<path d=\"([^\"]*)\" fill=\"none\""), point("[ML][\\d.]+ ([\\d.]+)");
+  for (std::sregex_iterator line(svg.begin(), svg.end(), path), end; line != end; ++line) {
+    const std::string drawn = (*line)[1];
+    heights.emplace_back();
+    for (std::sregex_iterator at(drawn.begin(), drawn.end(), point); at != end; ++at)
+      heights.back().push_back(std::stod((*at)[1]));
+  }
+  BOOST_TEST_REQUIRE(heights.size() == 3u);
+  for (const std::vector<double>& line : heights) BOOST_TEST_REQUIRE(line.size() == table.size());
+  if (rows > 1) {
+    const double doubling = (heights[2].front() - heights[2].back()) / std::log2(table.back()[0]);
+    BOOST_TEST(doubling > 0);
+    for (const std::size_t line : {0, 1})
+      for (std::size_t i = 0; i < table.size(); ++i) {
+        const double shown = table[i][2 + line];
+        BOOST_TEST(
+            std::abs(heights[2][0] - heights[line][i] - doubling * std::log2(shown)) < 0.3 + 0.01 * doubling / shown,
+            printed);
+      }
+  }
   check_refusal({"bench", "models/vit-micro.toml", "--draw", picture}, {"--scaling"});
   check_refusal({"bench", "models/vit-micro.toml", "--scaling", "--draw", workshop / "x.png"},
                 {"x.png: expected a name that ends in .svg"});
 }
 
-// MPI would not divide it either.
+// Each of the four norms of a step, of which two are in the stem, has three sums over the batch, exchanged one by one.
+BOOST_AUTO_TEST_CASE(hosts_exchange_sums_over_the_batch) {
+  const Strings sets{"model.image=12", "model.dim=6",    "model.depth=2",
+                     "model.heads=2",  "model.hidden=5", "train.microbatch=4"};
+  Strings words{"bench", "models/xcit-micro.toml", "--scaling", "--seconds", "0.01", "--batch", "16"};
+  for (const std::string& set : sets) words.insert(words.end(), {"--set", set});
+  check_hosts(output_of(words), gradient_bytes_of(load_experiment("models/xcit-micro.toml", sets)), 4 + 3 * 4);
+}
+
+// MPI would not divide it either. The model is large enough for its gradients to be counted in MB.
 BOOST_AUTO_TEST_CASE(a_single_lane_is_not_divided_among_processes) {
   const Workshop workshop(10, 10);
-  const std::string file = write_experiment(workshop, workshop.experiment());
+  Experiment x = workshop.experiment();
+  x.model.hidden = 8000;
+  const std::string file = write_experiment(workshop, x);
   const std::string printed = output_of({"bench", file, "--scaling", "--seconds", "0.001", "--batch", "1"});
   check_contains(printed, {"batch 1, 1 lane;", "several processes: the batch has a single lane"});
   BOOST_TEST(printed.find("MPI") == std::string::npos, printed);
+  check_contains(printed, {fmt::format("gradients of {:.1f} MB;", gradient_bytes_of(x) / (1 << 20))});
 }
 
 BOOST_AUTO_TEST_CASE(model_with_profile) {
@@ -236,7 +289,18 @@ BOOST_AUTO_TEST_CASE(batches_and_sequences) {
       const nlohmann::json json = json_of(words);
       BOOST_TEST(json.at("batch") == batch);
       BOOST_TEST(number(json, "img_s") * number(json, "ms") == 1e3 * batch, boost::test_tools::tolerance(1e-9));
-      check_contains(heed_with(words).out, {fmt::format("{} {}, batch {}: ", file, mode, batch), " images/s (median"});
+      const std::string text = heed_with(words).out;
+      check_contains(text, {fmt::format("{} {}, batch {}: ", file, mode, batch), " images/s (median"});
+      std::smatch of;
+      BOOST_TEST_REQUIRE(
+          std::regex_search(text, of,
+                            std::regex(": (\\d+) images/s \\(median of \\d+\\), best (\\d+); ([\\d.]+) ms per step, "
+                                       "10 % to 90 %: ([\\d.]+) to ([\\d.]+)")),
+          text);
+      const double rate = std::stod(of[1]), best = std::stod(of[2]), ms = std::stod(of[3]), low = std::stod(of[4]),
+                   high = std::stod(of[5]);
+      BOOST_TEST(std::abs(rate * ms - 1e3 * batch) <= 0.51 * ms + 0.0051 * rate, text);
+      BOOST_TEST((low <= ms && ms <= high && rate <= best), text);
     }
   // A pair has the tokens of both sequences.
   for (const auto& [model, sequences] :
