@@ -261,6 +261,51 @@ BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
   BOOST_TEST(negative > 10);  // maps whose largest magnitude is of a negative weight
 }
 
+// A query is selected on a grid of 2 x 70, since 3 x 140 patches are more than 400: it is the patch that contains the
+// centre of the grid's, in rows 1 and 3 and in the second of two columns. An image's maps have 5 blocks, 4 heads, 141
+// queries and 420 bytes: those of three images have less than 4 MiB, those of four have more.
+BOOST_AUTO_TEST_CASE(many_patches_have_fewer_queries_and_images) {
+  const Workshop few(12, 5);
+  Experiment wide = few.experiment();
+  wide.model.image = {3, 140}, wide.model.patch = 1, wide.model.dim = 8, wide.model.hidden = 8;
+  wide.model.depth = 5, wide.model.heads = 4, wide.data.resize = "squash", wide.data.validation = 4;
+  wide.train.batch = 8, wide.train.epochs = 1;
+  run(wide, *this / "a");
+  const Json data = data_in(page_of({*this / "a"}));
+  const Json& model = data.at("models").items().at(0);
+  BOOST_TEST(model.at("maps").items().size() == 3U);
+  const Json& image = model.at("maps").items().at(0);
+  const std::string address = image.at("image").text();
+  write_file(*this / "image.png", bytes_of(address.substr(address.find(',') + 1)));
+  const Image seen = load_image(*this / "image.png");
+  BOOST_REQUIRE((seen.size == ImageSize{1, 3, 140}));
+  Tensor<float> input(Shape{1, 1, 3, 140});
+  for (Index i = 0; i < input.size(); ++i)
+    input[i] = (static_cast<float>(seen.pixels[static_cast<std::size_t>(i)]) / 255.0F -
+                static_cast<float>(wide.data.mean[0])) /
+               static_cast<float>(wide.data.std[0]);
+  const std::vector<Tensor<float>> maps = RunModel(*this / "a").maps(std::as_const(input).view());
+  BOOST_TEST(image.at("maps").at("grid").dump() == "[2,70]");
+  for (std::size_t b = 0; b < 5; ++b) {
+    const Json& block = image.at("maps").at("blocks").items().at(b);
+    BOOST_TEST(block.at("rows").integer() == 3);
+    BOOST_TEST(block.at("columns").integer() == 140);
+    BOOST_TEST(block.at("weights").text().size() == 141U * 4 * 420 / 3 * 4);
+    const Json::List& largest = block.at("largest").items();
+    BOOST_REQUIRE(largest.size() == 141U * 4);
+    double off = 0;
+    for (Index row = 0; row < 2; ++row)
+      for (Index column = 0; column < 70; ++column)
+        for (Index head = 0; head < 4; ++head) {
+          const float* const weights = maps[b].data() + (head * 421 + 1 + 2 * row * 140 + 2 * column + 1) * 421 + 1;
+          const auto expected = static_cast<double>(*std::max_element(weights, weights + 420));
+          const auto at = static_cast<std::size_t>((1 + row * 70 + column) * 4 + head);
+          off = std::max(off, std::abs(largest[at].number() - expected) / expected);
+        }
+    BOOST_TEST(off < 1e-5);
+  }
+}
+
 // An epoch has seven steps, also in a run that stopped in the second epoch.
 BOOST_AUTO_TEST_CASE(steps_of_a_stopped_run_have_its_epochs) {
   x.train.log_steps = true, x.train.max_steps = 10;
