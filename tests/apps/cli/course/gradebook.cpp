@@ -181,6 +181,10 @@ BOOST_FIXTURE_TEST_CASE(a_check_gives_the_same_marks, Class) {
         {"lab", "check", directory / "labs/alpha", "--file", directory / ("in/" + student + "/alpha.toml")});
   };
   BOOST_TEST(check("ann").status == 0);
+  const Json json = Json::parse(
+      output_of({"lab", "check", directory / "labs/alpha", "--file", directory / "in/ann/alpha.toml", "--json"}));
+  for (const auto& [key, value] : {std::pair("lab", "alpha"), {"title", "Twice"}, {"kind", "answers"}})
+    BOOST_TEST(json.at(key).text() == value, key);
   check_contains(check("ann").out, {"alpha: Twice\n2.5 of 2.5 marks\n\nright  twice: 2 of 2\n"});
   BOOST_TEST(check("bob").status == 1);
   check_contains(check("bob").out, {"0.5 of 2.5 marks\n\nwrong  twice: 0 of 2\n"});
@@ -231,23 +235,24 @@ BOOST_FIXTURE_TEST_CASE(answers_in_other_encodings, Course) {
     const Finished run = heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"});
     BOOST_TEST(run.status == 0, run.out);
   };
-  const std::string answer = "caf\xc3\xa9 \xf0\x9f\x98\x80";  // with a character beyond 16 bits
+  const std::string answer = "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80";  // of two, three and four bytes
   right(answer, "word = \"" + answer + "\"\r\n");
   right(answer, "\xef\xbb\xbfword = \"" + answer + "\"\n");
   for (const bool big_endian : {false, true})
     for (const bool mark : {false, true}) {
       std::string bytes;
-      for (const char16_t unit : std::u16string(mark ? u"\ufeff" : u"") + u"word = \"caf\u00e9 \U0001f600\"\n") {
+      for (const char16_t unit : std::u16string(mark ? u"\ufeff" : u"") + u"word = \"caf\u00e9 \u20ac \U0001f600\"\n") {
         const char high = static_cast<char>(unit >> 8), low = static_cast<char>(unit & 255);
         bytes += big_endian ? std::string{high, low} : std::string{low, high};
       }
       right(answer, bytes);
     }
   right("caf\xc3\xa9", "word = \"caf\xe9\"\n");
+  right(answer, "# a line that ends as on old systems\rword = \"" + answer + "\"\r");
 }
 
 // C++ is compared without comments, names, numbers and the text of strings. The forbidden word ends the grading before
-// anything is compiled.
+// anything is compiled. Flags name what is unusual outside of comments and strings.
 BOOST_FIXTURE_TEST_CASE(copies_in_cpp, Course) {
   write("labs/word/lab.toml",
         "title = \"Word\"\nkind = \"mechanism\"\nminutes = 1\n[mechanism]\nname = \"word\"\n"
@@ -262,10 +267,17 @@ BOOST_FIXTURE_TEST_CASE(copies_in_cpp, Course) {
   hand_in("cid/word.h",
           "never;\nvoid h() {\n  while (a[0] > 0) a[1] = a[0] / 2;\n  x = y * z - q(1, 2, 3);\n  c = d ? e : f;\n"
           "  do { u = u / v / w; } while (u);\n  return r(a, b, c, d, e);\n}\n");
+  hand_in("dan/word.h",
+          "never;\n#pragma GCC optimize\nif constexpr (x) long double y = 1;\ntemplate <> int z;\nwrite(3, y);\n");
+  hand_in("eve/word.h",
+          "#pragma once\nnever;  // fork\nif (x) long long y = \"system\";  /* kill */\ntemplate <int> int z;\n"
+          "write(update, 3);\n");
   grade();
   check_contains(text("marks.csv"),
                  {"\nann,word,0,1,refused,output 0/1,100 % alike: bob\n",
-                  "\nbob,word,0,1,refused,output 0/1,100 % alike: ann\n", "\ncid,word,0,1,refused,output 0/1,\n"});
+                  "\nbob,word,0,1,refused,output 0/1,100 % alike: ann\n", "\ncid,word,0,1,refused,output 0/1,\n",
+                  "\ndan,word,0,1,refused,output 0/1,\"uses if constexpr, long double, pragma, template <>, write\"\n",
+                  "\neve,word,0,1,refused,output 0/1,\n"});
 }
 
 // Submissions of statements of five tokens each, besides the line handed out. Of 20 statements, b shares 18 with a and
@@ -305,10 +317,10 @@ BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   // In a class of six, statements that more than half of the class share are disregarded.
   hand("x", statements(7, "p = q - r"));
   hand("y", statements(7, "s = t - u"));
-  hand("z", "k = l / 3\n");
+  hand("z", "'''\nos\n'''\n\"\"\"\nsys\n\"\"\"\nk = l / 3  # exec\n");  // no words of the program
   BOOST_TEST(flags() == of_three + "x> \ny> \nz> \n");
-  hand("z", "k = l + 3\n");
-  BOOST_TEST(flags() == "a> \nb> \nc> \nx> \ny> \nz> \n");
+  hand("z", "\"\"\"\nos\n\"\"\"\nopen\nk = l + 3\n");
+  BOOST_TEST(flags() == "a> \nb> \nc> \nx> \ny> \nz> uses open\n");
 }
 
 // Labs are graded in the order of their names, also one without hand-ins; a lab's own date counts wherever
@@ -439,7 +451,11 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
                  {"Ann Bo_77_assignsubmission_file",
                   "Name,Identifier,Username\nAnn Bo,Participant 78,u8\nX Y,"
                   "Participant 77,u7\n",
-                  "u7"}};
+                  "u7"},
+                 {"Ann Bo_77_assignsubmission_file",  // a number in two rows is nobody's
+                  "Name,Identifier,Room,Username\nAnn Bo,Participant 78,5,u8\nX Y,Participant 77,6,u7\n"
+                  "Q R,Participant 79,77,u6\n",
+                  "u8"}};
   for (const auto& [student, roster, identity] : rosters) {
     hand_in(student + std::string("/beta.toml"), "thrice = 18\n");
     write("roster.csv", roster);
@@ -449,6 +465,29 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
     BOOST_TEST(graded.find(fmt::format(" {} ", identity)) != std::string::npos, roster << graded);
     std::filesystem::remove_all(directory / "in");
   }
+}
+
+// Accepted are names with what copying adds, labs whose own names end like that, students with underscores, and files
+// up to eight directories deep. Of twelve other files, ten are listed one by one.
+BOOST_FIXTURE_TEST_CASE(files_of_other_names_and_places, Course) {
+  for (const std::string lab : {"alpha", "week-2"})
+    write("labs/" + lab + "/lab.toml",
+          "title = \"One\"\nkind = \"answers\"\nminutes = 1\n[[points]]\nname = \"p\"\nquestion = \"?\"\nmarks = 1\n"
+          "formula = \"1\"\n");
+  for (const std::string file : {"ann/week-2.toml", "bob/alpha-final.toml", "cid/alpha copy.toml", "dan_lee_alpha.toml",
+                                 "eve/1/2/3/4/5/6/7/8/alpha.toml", "fay/1/2/3/4/5/6/7/8/9/alpha.toml"})
+    hand_in(file, "p = 1\n");
+  for (int i = 0; i < 12; ++i) hand_in(fmt::format("gus/{:02}.txt", i), "none\n");
+  const Finished run = grade();
+  check_contains(text("marks.csv"), {"\nann,week-2,1,1,graded,p 1/1,\n", "\nbob,alpha,1,1,graded,p 1/1,\n",
+                                     "\ncid,alpha,1,1,graded,p 1/1,\n", "\ndan_lee,alpha,1,1,graded,p 1/1,\n",
+                                     "\neve,alpha,1,1,graded,p 1/1,\n", "\nfay,alpha,0,1,missing,,\n"});
+  std::string listed;
+  std::istringstream lines(run.err);
+  for (std::string line; std::getline(lines, line);)
+    if (const std::size_t at = line.find(": not recognised: gus/"); at != std::string::npos)
+      listed += line.substr(at + 22, 2) + (line.ends_with(": and more such files") ? " and more" : " ");
+  BOOST_TEST(listed == "00 01 02 03 04 05 06 07 08 09 10 and more");
 }
 
 // A single lab's marks are in Moodle's grade column; several labs get separate columns.
@@ -522,6 +561,9 @@ BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   BOOST_TEST(five != six);
   BOOST_TEST(told({}) == six);  // as in the first run
   BOOST_TEST(checked("5") == five);
+  const Finished json = heed_with(
+      {"lab", "check", directory / "labs/told", "--file", directory / "in/ann/told.py", "--seed", "5", "--json"});
+  BOOST_TEST(Json::parse(json.out).at("kind").text() == "python");
   BOOST_TEST(checked("6") == six);
 }
 

@@ -250,6 +250,7 @@ BOOST_AUTO_TEST_CASE(a_check_in_a_notebook, *boost::unit_test::precondition(with
   const Json json = Json::parse(stub.out);
   BOOST_TEST(json.at("marks").number() == 0);
   BOOST_TEST(json.at("of").number() == 10);
+  BOOST_TEST(json.at("kind").text() == "mechanism");
   for (const Json& point : json.at("points").items()) {
     BOOST_TEST(point.at("says").items().at(0).text() == "not yet");
     BOOST_TEST(point.at("says").items().size() == 1u);  // no hints before the lab is started
@@ -285,8 +286,17 @@ BOOST_AUTO_TEST_CASE(a_lab_of_ones_own) {
   check_refusal({"lab", "new", "own-mechanism", "-o", place}, {"--student"});
   output_of({"lab", "new", "own-bugs", "--student", "s1", "-o", place});
   output_of({"lab", "new", "softmax-backward", "-o", place});
-  BOOST_TEST(read_file(directory / "softmax-backward/softmax-backward.h") ==
-             read_file("notebooks/labs/softmax-backward/softmax-backward.h"));
+  output_of({"lab", "new", "newton-inverse", "-o", place});
+  for (const std::string file : {"softmax-backward/softmax-backward.h", "newton-inverse/newton-inverse.py",
+                                 "newton-inverse/lab.toml", "newton-inverse/judge.py", "newton-inverse/calls.py"})
+    BOOST_TEST(read_file(directory / file) == read_file("notebooks/labs/" + file), file);
+  BOOST_TEST(read_file(directory / "own-bugs/student.txt") == "s1\n");
+  write_file(directory / "zero.h", std::string(1, '\0'));
+  const Finished check = heed_with({"lab", "check", directory / "own-bugs", "--file", directory / "zero.h", "--json"});
+  BOOST_TEST(check.status == 1);
+  const Json json = Json::parse(check.out);
+  BOOST_TEST(json.at("kind").text() == "personal");
+  BOOST_TEST(json.at("problem").text() == "it is not a text file: it has a zero byte");
 }
 
 // An editor may save the student's identity with a byte order mark, CR LF, capitals or spaces.
@@ -339,6 +349,12 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
         "notebooks/__pycache__/lab.pyc", "notebooks/.ipynb_checkpoints/1.ipynb", "notebooks/solutions/x/x.h",
         "models/small.toml", "src/linked.cpp", "src/other.cpp", "src/of_page.h"})
     write(file, "");
+  write("notebooks/for-students.md", "for students");
+  // Installed files may be read-only; the copies are not.
+  const std::pair<const char*, const char*> read_only[] = {{"notebooks/lab.py", "notebooks/lab.py"},
+                                                           {"src/linked.cpp", "src/linked.cpp"},
+                                                           {"notebooks/for-students.md", "notebooks/README.md"}};
+  for (const auto& [file, copy] : read_only) fs::permissions(directory / file, fs::perms::owner_read);
   const std::string page = "see [d](../src/of_page.h)";
   write("docs/page.md", page);
   BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
@@ -347,11 +363,15 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   std::set<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
     if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), directory / "out"));
-  BOOST_TEST(
-      files == (std::set<std::string>{"docs/page.md", "models/small.toml", "notebooks/1.ipynb", "notebooks/lab.py",
-                                      "notebooks/labs/x/x.h", "src/linked.cpp", "src/of_page.h"}),
-      boost::test_tools::per_element());
+  BOOST_TEST(files == (std::set<std::string>{"docs/page.md", "models/small.toml", "notebooks/1.ipynb",
+                                             "notebooks/lab.py", "notebooks/labs/x/x.h", "notebooks/README.md",
+                                             "src/linked.cpp", "src/of_page.h"}),
+             boost::test_tools::per_element());
   BOOST_TEST(read_file(directory / "out/docs/page.md") == page);
+  BOOST_TEST(read_file(directory / "out/notebooks/README.md") == "for students");
+  for (const auto& [file, copy] : read_only)
+    BOOST_TEST(((fs::status(directory / "out" / copy).permissions() & fs::perms::owner_write) != fs::perms::none),
+               copy);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
