@@ -3,6 +3,7 @@
 
 #include "heed/io/safetensors.h"
 #include "heed/train/features.h"
+#include "heed/train/runs/run.h"
 #include "heed/train/tasks/classification.h"
 #include "run_model.h"
 
@@ -91,6 +92,18 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
                 {"no images of mnist are set aside for validation"});
   check_contains(output_of({"features", run, "--data", "mnist", "--path", data(), "--split", "train", "-o", file}),
                  {"of 180 images, train"});
+  // Neither do its limit and its path apply to them.
+  const std::string limited = *this / "limited";
+  std::filesystem::copy(run, limited);
+  Experiment x = load_experiment(run + "/config.toml");
+  x.data.limit = 100;
+  write_file(limited + "/config.toml", config_toml(x));
+  check_contains(output_of({"features", limited, "--split", "train", "-o", file}), {"of 100 images, train"});
+  check_contains(output_of({"features", limited, "--data", "mnist", "--path", data(), "--split", "train", "-o", file}),
+                 {"of 180 images, train"});
+  const Finished elsewhere = heed_with({"features", run, "--data", "cifar10", "-o", file});
+  BOOST_TEST(elsewhere.status == 2);
+  BOOST_TEST(elsewhere.err.find(data()) == std::string::npos, elsewhere.err);
   check_refusal({"features", run, "--blocks", "3", "-o", file}, {"features of the last 3 blocks", "1 to 2"});
   check_refusal({"features", run}, {"--output"});
   // The run's files and the weights are not overwritten; any other file is.

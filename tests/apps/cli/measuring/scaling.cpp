@@ -84,6 +84,20 @@ BOOST_AUTO_TEST_CASE(table_file_and_drawing_agree) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(quantiles_of_the_times) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "x.csv";
+  output_of({"scaling", "softmax", "--dim", "8", "--heads", "2", "--tokens", "16", "--seconds", "0.02", "-o", file});
+  const Cells lines = lines_of(read_file(file));
+  BOOST_REQUIRE(lines.size() == 3u);
+  for (std::size_t i = 1; i < 3; ++i) {
+    const Cells cells = cut_at(lines[i], ",");
+    BOOST_TEST(std::stoi(cells.at(5)) > 5);
+    const double median = std::stod(cells.at(6)), low = std::stod(cells.at(7)), high = std::stod(cells.at(8));
+    BOOST_TEST((low <= median && median <= high && low < high), lines[i]);
+  }
+}
+
 // A bound applies to both passes and to the quantity in its name; a violation by any mechanism sets the status.
 BOOST_AUTO_TEST_CASE(bounds_by_option) {
   const struct {
