@@ -187,6 +187,14 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   refuse({"--better", "b", "a", "--less"}, {"'b'", "accuracies", "--less"});
 }
 
+// The seeds' variance is 4e-4 / 4, the floor 0.9 * 0.1 / images: they are equal for 900 images.
+BOOST_AUTO_TEST_CASE(a_floor_is_said_above_the_scatter_only) {
+  check_contains(text({"--better", "a", "b", "--test-images", "890"}),
+                 {"agree more closely than the number of test images allows", "0.0101"});
+  BOOST_TEST(text({"--better", "a", "b", "--test-images", "910"}).find("agree more closely") == std::string::npos);
+  check_part({"--better", "a", "b", "--test-images", "910"}, 0.02, 0.0226696);
+}
+
 // Percentages are rejected: p (1 - p) would give a negative variance, and so no lower bound on the deviation.
 BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   const std::string header = "claim,arm,seed,value,images\n", rows = "one,a,1,0.9,16\none,a,2,1,16\none,a,3,0,16\n";
