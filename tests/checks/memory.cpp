@@ -8,6 +8,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <tuple>
+
 using namespace heed;
 
 namespace {
@@ -30,7 +32,9 @@ enum class Fault {
   beside,
   beside_map,
   beside_gradient,
-  past_scratch_in_backward
+  past_scratch_in_backward,
+  past_saved_in_map,
+  past_scratch_in_map
 };
 
 /// out = 2 v, with v saved, and a fault.
@@ -73,11 +77,13 @@ struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
     if (fault == Fault::unread) out[0](1, 1) += T(0) * saved.rest(0, 0);
   }
   template <class T>
-  void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>&, Matrix<T> scratch) const {
+  void run_map(const AttentionInput<T>& in, Heads<T> map, const Saved<T>& saved, Matrix<T> scratch) const {
     const T hidden = fault == Fault::unread_in_map && scratch(0, 0) > T(0) ? T(1) : T(0);
     for (Index i = 0; i < in.shape.queries; ++i)
       for (Index j = 0; j < in.shape.keys; ++j) map[0](i, j) = i == j ? T(2) + hidden : T(0);
     if (fault == Fault::beside_map) map[0](0, in.shape.keys) = T(0);
+    if (fault == Fault::past_saved_in_map) saved.rest.data[in.shape.value_width] = T(0);
+    if (fault == Fault::past_scratch_in_map) scratch.data[1] = T(0);
   }
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved,
@@ -181,6 +187,97 @@ struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTenso
   Cost cost(const AttentionShape&) const override { return {}; }
 };
 
+/// Two heads that share a key head, operands of three widths and two parameters without preparation. The backward pass
+/// has a fault in the gradient of one of these.
+struct Sides : MechanismBase<Sides> {
+  enum class Fault {
+    none,
+    unwritten,
+    beside,
+    beside_if_added,
+    assigned,
+    unread,
+    past_saved,
+    past_parameter,
+    parameter_assigned,
+    parameter_left_out,
+    parameter_unread
+  };
+  static constexpr const char *mechanism_name = "sides", *summary = "", *complexity = "";
+  Fault fault = Fault::none;
+  std::size_t of = 0;     ///< operand q, k or v, or parameter a or b
+  bool in_float = false;  ///< only in float
+
+  template <class Visitor>
+  void options(Visitor&) {}
+  static std::vector<OptionValues> variants() { return {{}}; }
+  AttentionLayout layout(Index, Index) const override { return {2, 3, 4, 5, 1}; }
+  std::vector<ParameterSpec> parameters(const AttentionShape&) const override {
+    return {{"a", {3}, Initial::normal(1)}, {"b", {2, 2}, Initial::normal(1)}};
+  }
+  template <class T>
+  Matrix<T> saved(const AttentionShape&, MemoryLayout<T>& layout) const {
+    return layout.matrix(1, 1);
+  }
+  template <class T>
+  Matrix<T> scratch(const AttentionShape&, MemoryLayout<T>& layout) const {
+    return layout.matrix(1, 1);
+  }
+
+  /// out depends on every element of the parameters.
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, Matrix<T> saved, Matrix<T>) const {
+    saved(0, 0) = T(1);
+    for (Index h = 0; h < out.count; ++h)
+      for (Index i = 0; i < in.shape.queries; ++i)
+        for (Index c = 0; c < in.shape.value_width; ++c)
+          out[h](i, c) = in.parameters[0].data()[c % 3] + in.parameters[1].data()[c % 4];
+  }
+  template <class T>
+  void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, Matrix<T> saved, Matrix<T> scratch,
+                    const AttentionGradient<T>& gradient) const {
+    const Fault here = in_float && !std::is_same_v<T, float> ? Fault::none : fault;
+    const T one = scratch(0, 0) > T(0) ? T(2) : T(1);  // 1 for a NaN
+    if (here == Fault::past_saved) saved.data[1] = T(0);
+    const Heads<T> operands[] = {gradient.q, gradient.k, gradient.v};
+    for (std::size_t o = 0; o < 3; ++o) {
+      const Heads<T>& to = operands[o];
+      const Index last = to.first.rows - 1, beyond = to.first.columns;
+      const Fault f = o == of ? here : Fault::none;
+      for (Index h = 0; h < to.count; ++h)
+        for (Index i = 0; i <= last; ++i)
+          for (Index c = 0; c < beyond; ++c)
+            if (f != Fault::unwritten || h + i + c > 0)
+              write(f == Fault::assigned ? Update::assign : gradient.update, to[h](i, c),
+                    f == Fault::unread ? one : T(3));
+      if (f == Fault::beside || (f == Fault::beside_if_added && gradient.update == Update::accumulate))
+        to[to.count - 1](last, beyond) = T(0);
+    }
+    for (std::size_t p = 0; p < 2; ++p) {
+      const Fault f = p == of ? here : Fault::none;
+      const View<T> to = gradient.parameters[p];
+      for (Index i = f == Fault::parameter_left_out ? 1 : 0; i < to.size(); ++i)
+        write(f == Fault::parameter_assigned ? Update::assign : Update::accumulate, to.data()[i],
+              f == Fault::parameter_unread ? one : T(3));
+      if (f == Fault::past_parameter) to.data()[to.size()] = T(0);
+    }
+  }
+  Cost cost(const AttentionShape&) const override { return {}; }
+};
+
+/// Returns the lines of six queries and four keys, without "[sides] backward ".
+std::string faults_of(Sides::Fault fault, std::size_t of, bool in_float) {
+  Sides mechanism;
+  mechanism.fault = fault, mechanism.of = of, mechanism.in_float = in_float;
+  const AttentionLayout layout = mechanism.layout(0, 0);
+  std::string all;
+  for (const std::string& line : memory_faults(mechanism, layout, layout.among(6, 4, {}))) {
+    BOOST_TEST(line.starts_with("[sides] backward "), line);
+    all += (all.empty() ? "" : "; ") + line.substr(line.find("backward ") + 9);
+  }
+  return all;
+}
+
 template <class M, class Fault>
 std::string faults_in(Fault fault) {
   M mechanism;
@@ -227,6 +324,46 @@ BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
   BOOST_TEST(faults_of(Fault::beside_gradient) == "[faulty] backward writes outside the rows of the gradient of v\n");
   BOOST_TEST(faults_of(Fault::past_scratch_in_backward) ==
              "[faulty] backward writes outside part 1 of its scratch memory\n");
+  BOOST_TEST(faults_of(Fault::past_saved_in_map) == "[faulty] map writes outside part 2 of its saved memory\n");
+  BOOST_TEST(faults_of(Fault::past_scratch_in_map) == "[faulty] map writes outside part 1 of its scratch memory\n");
+}
+
+// Gradients of q [2, 6, 3], k [1, 4, 4] and v [1, 4, 5], in double and in float alone.
+BOOST_AUTO_TEST_CASE(each_operand_is_watched) {
+  using Of = Sides::Fault;
+  const std::string names[] = {"q", "k", "v"};
+  const int sizes[] = {36, 16, 20};
+  for (const bool in_float : {false, true})
+    for (std::size_t o = 0; o < 3; ++o) {
+      const std::string gradient = "the gradient of " + names[o], size = std::to_string(sizes[o]);
+      const auto check = [&](Of fault, const std::string& expected) {
+        BOOST_TEST(faults_of(fault, o, in_float) == expected, (in_float ? "in float: " : "") << expected);
+      };
+      check(Of::none, "");
+      check(Of::unwritten, "leaves 1 elements of " + gradient + " unwritten");
+      check(Of::beside, "writes outside the rows of " + gradient);
+      check(Of::beside_if_added, "writes outside the rows of " + gradient);
+      check(Of::assigned, "ignores `update`: " + size + " elements of " + gradient + " were not added");
+      check(Of::unread, "computes " + gradient + " from memory that it never wrote: " + size + " elements differ");
+      check(Of::past_saved, "writes outside part 1 of its saved memory; changes the memory saved by forward");
+    }
+}
+
+// Parameters of a mechanism that prepares nothing: a [3] and b [2, 2].
+BOOST_AUTO_TEST_CASE(each_parameter_is_watched) {
+  using Of = Sides::Fault;
+  for (const bool in_float : {false, true})
+    for (const auto& [p, name, size] : {std::tuple(0, "a", 3), {1, "b", 4}}) {
+      const std::string gradient = fmt::format("the gradient of its tensor {}", name);
+      const auto check = [&, at = static_cast<std::size_t>(p)](Of fault, const std::string& expected) {
+        BOOST_TEST(faults_of(fault, at, in_float) == expected, (in_float ? "in float: " : "") << expected);
+      };
+      check(Of::past_parameter, "writes outside " + gradient);
+      check(Of::parameter_assigned, fmt::format("overwrites {} elements of {}", size, gradient));
+      check(Of::parameter_left_out, "leaves 1 elements of " + gradient + " unwritten");
+      check(Of::parameter_unread,
+            fmt::format("computes {} from memory that it never wrote: {} elements differ", gradient, size));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(faults_with_own_tensors_are_told_by_name) {
