@@ -1,12 +1,16 @@
 // The gradient check itself: planted errors must fail.
 #include "heed/checks/report.h"
 #include "heed/kernels/rows/softmax.h"
+#include "heed/ops/dropout.h"
 #include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/softmax.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <sstream>
 
 using namespace heed;
@@ -260,6 +264,98 @@ BOOST_AUTO_TEST_CASE(a_program_prints_the_diagnosis_and_the_costs) {
   BOOST_TEST(!print_gradcheck(out, c));
   BOOST_TEST(out.str().find("looks  like 0.5 times what it should be") != std::string::npos, out.str());
   BOOST_TEST(out.str().find("1 of 2 stated costs equal the executed operations") != std::string::npos, out.str());
+}
+
+// A gradient that is right when it is assigned only is named so; its elements are those of the addition.
+BOOST_AUTO_TEST_CASE(an_error_of_the_addition_is_named) {
+  const auto always = [](double value) { return [=](Index) { return value; }; };
+  const CheckRow row = gradcheck(lines(always(1), always(0.5), true))[0],
+                 both = gradcheck(lines(always(1), always(0.5)))[0];
+  BOOST_TEST(name_of(row.diagnosis.kind) == std::string("overwritten"));
+  BOOST_TEST(row.diagnosis.looks ==
+             "right when assigned, but not added to the existing gradient when `update` is accumulate");
+  BOOST_TEST(row.diagnosis.wrong == 64);
+  for (Index i = 0; i < 64; ++i) BOOST_TEST(std::abs(row.all_got[i] - 1.5 * row.all_expected[i]) < 1e-8);
+  BOOST_TEST(name_of(both.diagnosis.kind) == std::string("factor"));
+}
+
+// The expected gradients of a surrogate are the given ones or, if none are given, its own; never differences.
+BOOST_AUTO_TEST_CASE(a_surrogate_is_its_own_measure) {
+  CheckCase surrogate = cube("surrogate", [](double x) { return x; });
+  surrogate.note = "x, not 3 x^2";
+  CaseResults got = case_results(surrogate, 1);
+  const Tensor<double> own = expected_gradients(surrogate, 1).gradients[0];
+  BOOST_TEST(std::equal(own.begin(), own.end(), got.gradients[0].begin()));
+  got.gradients[0][2] = 7;
+  BOOST_TEST(expected_gradients(surrogate, 1, &got).gradients[0][2] == 7);
+}
+
+// <R, a b>, b [2, 3]: the gradient of b is R a, so R a b adds up to the value, which is linear in each element of b.
+BOOST_AUTO_TEST_CASE(one_element_is_checked) {
+  CheckCase c;
+  c.name = "product";
+  c.inputs = {{"a", {3}}, {"b", {2, 3}}};
+  c.in_double = [](Tape<double>&, const std::vector<D>& v) { return v[0] * v[1]; };
+  const std::vector<Tensor<double>> inputs = draw_inputs<double>(c, 3);
+  const Tensor<double> right = case_results(c, 3).gradients[1];
+  const std::vector<double> around{0, 0.5, -1};
+  const ElementCheck found = check_element(c, 3, 1, 4, 3, around);
+  BOOST_TEST(found.x == inputs[1][4] + 3);
+  BOOST_TEST(found.analytic == right[4]);
+  BOOST_TEST(std::abs(found.numeric - right[4]) < 1e-8);
+  BOOST_TEST(found.step == std::cbrt(std::numeric_limits<double>::epsilon()) * found.x,
+             boost::test_tools::tolerance(1e-14));
+  BOOST_TEST_REQUIRE(found.values.size() == 3u);
+  double value = 3 * right[4];
+  for (Index i = 0; i < 6; ++i) value += right[i] * inputs[1][i];
+  for (std::size_t i = 0; i < 3; ++i)
+    BOOST_TEST(std::abs(found.values[i] - value - around[i] * right[4]) < 1e-13, around[i]);
+  const auto refusal = [&](std::size_t input, Index element) {
+    return error_of([&] { check_element(c, 3, input, element, 0, around); });
+  };
+  BOOST_TEST(refusal(0, 3) == "[gradcheck] product has no element 3 of an input 0");
+  BOOST_TEST(refusal(1, -1) == "[gradcheck] product has no element -1 of an input 1");
+  BOOST_TEST(refusal(2, 0) == "[gradcheck] product has no element 0 of an input 2");
+}
+
+// y = x has the gradient R, so <R, x> is known; a difference's noise is eps |<R, x>| / cbrt(eps).
+BOOST_AUTO_TEST_CASE(noise_by_hand) {
+  const CheckCase c = lines([](Index) { return 1.0; }, [](Index) { return 0.0; });
+  const Tensor<double> x = draw_inputs<double>(c, 4)[0], R = case_results(c, 4).gradients[0];
+  double sum = 0, magnitudes = 0;
+  for (Index i = 0; i < 64; ++i) sum += R[i] * x[i], magnitudes += std::abs(R[i] * x[i]);
+  const double unit = std::pow(std::numeric_limits<double>::epsilon(), 2.0 / 3);
+  BOOST_TEST(expected_gradients(c, 4).noise == unit * std::abs(sum), boost::test_tools::tolerance(1e-10));
+  BOOST_TEST(largest_noise(c, 4) == unit * magnitudes, boost::test_tools::tolerance(1e-10));
+}
+
+// Every number type has the same inputs, the same cotangent and the same mask of dropout.
+BOOST_AUTO_TEST_CASE(gradients_of_all_number_types_agree) {
+  const CheckCase c =
+      check_case("squares", {{"x", {4, 6}, -2, 2}}, [](auto&, const auto& v) { return dropout(v[0] * v[0], 0.4, 1); });
+  const Tensor<double> right = case_results(c, 5).gradients[0], in_float = gradients_in<float>(c, 5)[0],
+                       in_counted = gradients_in<Counted>(c, 5)[0];
+  const auto dropped = std::count(right.begin(), right.end(), 0.0);
+  BOOST_TEST((dropped > 0 && dropped < 24));
+  for (Index i = 0; i < 24; ++i) {
+    BOOST_TEST(std::abs(in_float[i] - right[i]) < 1e-5);
+    BOOST_TEST(std::abs(in_counted[i] - right[i]) < 1e-13);
+  }
+}
+
+// Inputs within the gap are drawn again, others are as without a gap; all are exact in float.
+BOOST_AUTO_TEST_CASE(inputs_keep_off_the_kink) {
+  CheckCase plain, kinked;
+  plain.inputs = {{"x", {100}, -1, 2}}, kinked.inputs = {{"x", {100}, -1, 2, 0.5}};
+  const Tensor<double> x = draw_inputs<double>(plain, 1)[0], y = draw_inputs<double>(kinked, 1)[0];
+  Index kept = 0;
+  for (Index i = 0; i < 100; ++i) {
+    BOOST_TEST((std::abs(y[i]) >= 0.5 && y[i] >= -1 && y[i] <= 2));
+    BOOST_TEST(y[i] == static_cast<double>(static_cast<float>(y[i])));
+    BOOST_TEST((std::abs(x[i]) < 0.5 || y[i] == x[i]));
+    kept += y[i] == x[i];
+  }
+  BOOST_TEST((kept > 0 && kept < 100));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
