@@ -267,4 +267,121 @@ BOOST_AUTO_TEST_CASE(sides_of_several_diagonals) {
   BOOST_TEST(where([](Index row, Index column) { return row != column; }) == "");
 }
 
+// The axis with the largest correct fraction, not number; of equal ones the first. Three indices are a range.
+BOOST_AUTO_TEST_CASE(the_right_part_is_along_one_axis) {
+  const auto right = [](const Shape& shape, const std::vector<std::string>& axes, auto wrong) {
+    const Diagnosis d =
+        diagnosis_of([=](const Numbers& e, Index i, const Place& at) { return wrong(at) ? -e[i] : e[i]; }, shape, axes);
+    BOOST_TEST(name_of(d.kind) == std::string("negative"));
+    return d.right;
+  };
+  BOOST_TEST(right({2, 3, 5, 4}, of_heads, [](const Place& at) { return at[1] == 2 && at[2] == 3; }) ==
+             "for tokens 0 to 2 and 4; wrong for token 3");
+  BOOST_TEST(right({2, 8}, of_matrix, [](const Place& at) { return at[0] == 1 && at[1] < 5; }) ==
+             "for row 0; wrong for row 1");
+  BOOST_TEST(right({4, 6}, of_matrix, [](const Place& at) { return at[0] > 1 && at[1] < 3; }) ==
+             "for rows 0 and 1; wrong for rows 2 and 3");
+  BOOST_TEST(right({8, 3}, of_matrix, [](const Place& at) { return at[0] < 3; }) ==
+             "for rows 3 to 7; wrong for rows 0 to 2");
+}
+
+// In a square matrix, one wrong row or column is named, even if its elements are on one side of the diagonal.
+BOOST_AUTO_TEST_CASE(a_row_is_no_side_of_the_diagonal) {
+  const auto right = [](auto wrong) {
+    return diagnosis_of([=](const Numbers& e, Index i, const Place& at) { return wrong(at) ? e[i] + 1 : e[i]; }, {4, 4},
+                        of_matrix)
+        .right;
+  };
+  BOOST_TEST(right([](const Place& at) { return at[0] == 0 && at[1] > 0; }) == "for rows 1 to 3; wrong for row 0");
+  BOOST_TEST(right([](const Place& at) { return at[1] == 0 && at[0] > 0; }) ==
+             "for columns 1 to 3; wrong for column 0");
+  BOOST_TEST(right([](const Place& at) { return at[0] < 2 && at[1] > at[0]; }) ==
+             "everywhere except above the diagonal");
+}
+
+// A pattern may deviate by ten times the tolerance, 1e-6.
+BOOST_AUTO_TEST_CASE(a_pattern_has_a_tolerance) {
+  const auto times = [](double c) {
+    return diagnosis_of([=](const Numbers& e, Index i, const Place&) { return c * e[i]; });
+  };
+  check_found(times(-1 - 5e-6), ErrorKind::negative, "the negative");
+  check_found(times(-1 - 2e-5), ErrorKind::factor, "like -1.00002 times");
+}
+
+// Two exchanged numbers may be each other's negatives: if all are wrong, this is what they are called.
+BOOST_AUTO_TEST_CASE(negatives_may_be_exchanged) {
+  const std::vector<std::string> axes{"element"};
+  const auto of = [&](std::initializer_list<double> got, std::initializer_list<double> expected) {
+    const Shape shape{static_cast<Index>(got.size())};
+    return diagnose(Tensor<double>(shape, got).view(), Tensor<double>(shape, expected).view(), axes, {1e-6, 1e-3});
+  };
+  check_found(of({-1, 1}, {1, -1}), ErrorKind::negative, "the negative");
+  check_found(of({-1, 1, 2}, {1, -1, 2}), ErrorKind::permuted, "its elements are in the order 1, 0, 2",
+              "for element 2; wrong for elements 0 and 1");
+}
+
+// The order lists where the values come from, and the repeated slice is named by its own index.
+BOOST_AUTO_TEST_CASE(slices_are_named_by_where_they_come_from) {
+  const auto permuted = [](const Numbers& e, Index, const Place& at) {
+    constexpr Index from[] = {2, 0, 3, 1, 4};
+    return element_at(e, at[0], at[1], from[at[2]], at[3]);
+  };
+  check_found(diagnosis_of(permuted), ErrorKind::permuted, "its tokens are in the order 2, 0, 3, 1, 4",
+              "for token 4; wrong for tokens 0 to 3");
+  const auto repeated = [](const Numbers& e, Index, const Place& at) { return element_at(e, at[0], 2, at[2], at[3]); };
+  check_found(diagnosis_of(repeated), ErrorKind::repeated, "repeated: every head has the values of head 2",
+              "for head 2; wrong for heads 0 and 1");
+}
+
+// Axes that are not neighbours, and several matrices, each stored by columns.
+BOOST_AUTO_TEST_CASE(transposed_within_more_axes) {
+  const auto exchanged = [](const Numbers& e, Index, const Place& at) { return e[(at[2] * 2 + at[1]) * 3 + at[0]]; };
+  check_found(diagnosis_of(exchanged, {3, 2, 3}, {"head", "token", "channel"}), ErrorKind::transposed,
+              "transposed: head and channel are exchanged");
+  const auto by_columns = [](const Numbers& e, Index i, const Place& at) {
+    return e[15 * at[0] + i % 15 % 3 * 5 + i % 15 / 3];
+  };
+  check_found(diagnosis_of(by_columns, {2, 3, 5}, {"head", "row", "column"}), ErrorKind::transposed,
+              "stored by columns instead of by rows");
+}
+
+// Explanations of a factor: 2 to 4, each size and its root, and their inverses.
+BOOST_AUTO_TEST_CASE(explanations_of_factors) {
+  const auto looks = [](double c) {
+    return diagnosis_of([=](const Numbers& e, Index i, const Place&) { return c * e[i]; }).looks;
+  };
+  const std::string times = " times what it should be";
+  BOOST_TEST(looks(2) == "like 2" + times + "; perhaps 2, or (2 images), or sqrt(4 channels)");
+  BOOST_TEST(looks(1 / 3.0) == "like 0.333333" + times + "; perhaps 1/3, or 1/(3 heads)");
+  BOOST_TEST(looks(-4) == "like -4" + times + "; perhaps -4, or -(4 channels)");
+  BOOST_TEST(looks(std::sqrt(2.0)) == "like 1.41421" + times + "; perhaps sqrt(2 images)");
+  BOOST_TEST(looks(1 / std::sqrt(5.0)) == "like 0.447214" + times + "; perhaps 1/sqrt(5 tokens)");
+}
+
+// One factor for each of four numbers explains anything. A term may be constant along any axis.
+BOOST_AUTO_TEST_CASE(terms_and_factors_along_each_axis) {
+  const auto scaled = [](const Numbers& e, Index i, const Place&) { return (2.0 + static_cast<double>(i)) * e[i]; };
+  check_found(diagnosis_of(scaled, {4}, {"element"}), ErrorKind::unknown, "cosine");
+  for (const std::size_t axis : {0, 1, 2, 3}) {
+    const auto term = [=](const Numbers& e, Index i, Place at) {
+      at[axis] = 0;
+      return e[i] + 0.01 * static_cast<double>(1 + ((at[0] * 3 + at[1]) * 5 + at[2]) * 4 + at[3]);
+    };
+    check_found(diagnosis_of(term), ErrorKind::offsets, "a term that is the same for all " + of_heads[axis] + "s");
+    const auto factor = [=](const Numbers& e, Index i, const Place& at) {
+      return (2.5 + 0.25 * static_cast<double>(at[axis])) * e[i];
+    };
+    check_found(diagnosis_of(factor), ErrorKind::factors,
+                "one factor per " + of_heads[axis] + ": 2.5, 2.75" + (axis > 0 ? ", 3" : ""));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(axes_have_usual_names) {
+  using Names = std::vector<std::string>;
+  BOOST_TEST(usual_axes({}).empty());
+  BOOST_TEST(usual_axes({3}) == Names{"element"}, boost::test_tools::per_element());
+  BOOST_TEST(usual_axes({2, 3}) == (Names{"row", "column"}), boost::test_tools::per_element());
+  BOOST_TEST(usual_axes({2, 3, 4}) == (Names{"block", "row", "column"}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
