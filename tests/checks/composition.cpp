@@ -11,6 +11,7 @@
 #include "heed/ops/elementary/reductions.h"
 #include "heed/ops/softmax.h"
 #include "src/checks/composition.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -164,6 +165,73 @@ class Halved : public MechanismBase<Halved>, public WithComposition<Halved> {
   }
 };
 
+/// The hand-written form of ReluByHand, whose step A is reported once too often or not named in the composed form.
+class Misreported : public MechanismBase<Misreported>, public WithComposition<Misreported> {
+ public:
+  static constexpr const char *mechanism_name = "misreported", *summary = "", *complexity = "";
+  bool named;
+  explicit Misreported(bool named) : named(named) {}
+  template <class T>
+  Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return ReluByHand().saved(s, layout);
+  }
+  template <class T>
+  Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
+    return ReluByHand().scratch(s, layout);
+  }
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> A, Matrix<T> dA) const {
+    ReluByHand().run_forward(in, out, A, dA);
+    if (named) report_step("A", 0, A[0]);
+  }
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, Heads<T> A, Matrix<T> dA,
+                    const AttentionGradient<T>& to) const {
+    ReluByHand().run_backward(in, out, dout, A, dA, to);
+  }
+  Cost cost(const AttentionShape& s) const override { return ReluByHand().cost(s); }
+  template <class T>
+  Var<T> compose(const ComposedInput<T>& in) const {
+    const Var<T> S = matmul(in.q, transposed(in.k)) * score_scale(in.shape);
+    return matmul(step(named ? "A" : "B", relu(S) / static_cast<double>(in.shape.keys)), in.v);
+  }
+};
+
+/// out = a v + b, channel by channel, for two parameters of one shape. `wrong` doubles the gradient of b.
+class Affine : public MechanismBase<Affine>, public WithComposition<Affine> {
+ public:
+  static constexpr const char *mechanism_name = "affine", *summary = "", *complexity = "";
+  bool wrong;
+  explicit Affine(bool wrong) : wrong(wrong) {}
+  AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
+  std::vector<ParameterSpec> parameters(const AttentionShape& s) const override {
+    return {{"a", {s.value_width}}, {"b", {s.value_width}}};
+  }
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, NoMemory) const {
+    const T *const a = in.parameters[0].data(), *const b = in.parameters[1].data();
+    for (Index h = 0; h < in.shape.heads; ++h)
+      for (Index i = 0; i < in.shape.queries; ++i)
+        for (Index c = 0; c < in.shape.value_width; ++c) out[h](i, c) = a[c] * in.v[h](i, c) + b[c];
+  }
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, NoMemory,
+                    const AttentionGradient<T>& to) const {
+    for (Index h = 0; h < in.shape.heads; ++h)
+      for (Index i = 0; i < in.shape.queries; ++i)
+        for (Index c = 0; c < in.shape.value_width; ++c) {
+          write(to.update, to.v[h](i, c), in.parameters[0].data()[c] * dout[h](i, c));
+          to.parameters[0].data()[c] += in.v[h](i, c) * dout[h](i, c);
+          to.parameters[1].data()[c] += T(wrong ? 2 : 1) * dout[h](i, c);
+        }
+  }
+  Cost cost(const AttentionShape&) const override { return {}; }
+  template <class T>
+  Var<T> compose(const ComposedInput<T>& in) const {
+    return in.v * in.parameters[0] + in.parameters[1];
+  }
+};
+
 const AttentionCaseShape case_shape{"7 tokens", 2, 2, 7, 7, 10, 0, 0, false};
 
 }  // namespace
@@ -266,6 +334,37 @@ BOOST_AUTO_TEST_CASE(a_map_is_the_output_for_the_identity) {
     return map;
   };
   check_close(map_of(composed), map_of(*softmax), "map");
+}
+
+BOOST_AUTO_TEST_CASE(steps_have_a_name_and_one_report_per_head) {
+  const auto refusal = [](bool named) {
+    const Misreported mechanism(named);
+    const AttentionShape shape = mechanism.layout(10, 2).among(7, {});
+    return error_of([&] { compare_with_composition("", mechanism, shape, 1); });
+  };
+  BOOST_TEST(refusal(false) ==
+             "[misreported] the step A is reported, but compose() names no such value; name it there with "
+             "step(\"NAME\", x), which also names its gradient dNAME");
+  BOOST_TEST(refusal(true) ==
+             "[misreported] the step A is reported 3 times for 2 heads, with shape [2, 7, 7]; the composed form has "
+             "shape [2, 7, 7]");
+}
+
+// The output comes first, then the gradients of operands and parameters. An error in one of two parameters is its own.
+BOOST_AUTO_TEST_CASE(parameters_are_compared_one_by_one) {
+  for (const bool wrong : {false, true}) {
+    const Affine mechanism(wrong);
+    std::vector<std::string> names;
+    for (const CheckRow& row : compare_with_composition("affine", mechanism, mechanism.layout(10, 2).among(7, {}), 1)) {
+      names.push_back(row.tensor);
+      BOOST_TEST(row.passed == !(wrong && row.tensor == "b"), row.tensor);
+      BOOST_TEST(row.step == (row.tensor == "out"));
+      if (row.passed) continue;
+      BOOST_TEST(row.diagnosis.looks.starts_with("like 2 times what it should be"), row.diagnosis.looks);
+      BOOST_TEST(row.axes == std::vector<std::string>{"element"}, boost::test_tools::per_element());
+    }
+    BOOST_TEST(names == (std::vector<std::string>{"out", "v", "a", "b"}), boost::test_tools::per_element());
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

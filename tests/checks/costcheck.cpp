@@ -87,6 +87,10 @@ BOOST_AUTO_TEST_CASE(declared_conventions) {
   BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.add -= 5, c.left_out.add = 5; }) == "");
   BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.add -= 5, c.left_out.add = 4; }) ==
              "forward_contractions add 3062 3064");
+  BOOST_TEST(relu_errors([](Cost& c) { c.forward_contractions.mul -= 5, c.left_out.mul = 5; }) == "");
+  BOOST_TEST(errors_of<MyAft>([](Cost& c) { c.attention_exp -= 3, c.left_out.exp += 3; }, 1) == "");
+  BOOST_TEST(errors_of<MyAft>([](Cost& c) { c.attention_exp -= 3, c.left_out.exp += 2; }, 1) ==
+             "attention_exp exp 58 60");
   BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul /= 2; }) == "");
   BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul = c.forward.mul + 1; }) ==
              "forward_contractions mul 3458 3456");
@@ -121,6 +125,16 @@ BOOST_AUTO_TEST_CASE(closed_forms) {
   BOOST_TEST(form_of([](Index B, Index H, Index N, Index M, Index d) { return (17 * N + M) % 13 * B * H * d; }) == "");
 }
 
+// Halves, constants, and factors up to 16.
+BOOST_AUTO_TEST_CASE(factors_of_closed_forms) {
+  BOOST_TEST(form_of([](Index B, Index H, Index N, Index, Index) { return B * H * N * (N - 1) / 2; }) ==
+             "0.5 B H N^2 - 0.5 B H N");
+  BOOST_TEST(form_of([](Index, Index, Index N, Index, Index) { return 2 * N + 3; }) == "2 N + 3");
+  BOOST_TEST(form_of([](Index, Index, Index, Index, Index) { return 3; }) == "3");
+  BOOST_TEST(form_of([](Index, Index, Index N, Index, Index) { return 16 * N; }) == "16 N");
+  BOOST_TEST(form_of([](Index, Index, Index N, Index, Index) { return 17 * N; }) == "");
+}
+
 BOOST_AUTO_TEST_CASE(a_size_that_is_always_the_same) {
   std::vector<SizedNumber> numbers;
   for (const Index N : {4, 6, 7}) numbers.push_back({{{'B', 2}, {'H', 3}, {'N', N}}, -3 * N * N});
@@ -131,6 +145,43 @@ BOOST_AUTO_TEST_CASE(too_few_numbers_say_nothing) {
   BOOST_TEST(closed_form({}) == "");
   const std::vector<SizedNumber> one{{{{'N', 5}, {'d', 4}}, 20}};
   BOOST_TEST(closed_form(one) == "");
+  // The same sizes again are no second set; two terms need a third set.
+  const std::vector<SizedNumber> twice{one[0], one[0]};
+  BOOST_TEST(closed_form(twice) == "");
+  std::vector<SizedNumber> numbers;
+  for (const Index N : {4, 6}) numbers.push_back({{{'N', N}}, N + 3});
+  BOOST_TEST(closed_form(numbers) == "");
+  numbers.push_back({{{'N', 9}}, 12});
+  BOOST_TEST(closed_form(numbers) == "N + 3");
+}
+
+/// Returns "operation executed - stated, closed form" of each error, for rows of one pass with additions only.
+std::string named_errors(const std::vector<CheckedCost>& rows) {
+  std::string text;
+  for (const CostError& e : cost_errors(rows))
+    text += fmt::format("{}{} {}, {}", text.empty() ? "" : "; ", e.operation, e.executed - e.stated, e.difference);
+  return text;
+}
+
+// Shapes of one setting have one error, of the largest difference, or the first of equal ones. Operations without a
+// setting have one each.
+BOOST_AUTO_TEST_CASE(one_error_for_each_setting) {
+  const auto row = [](const char* operation, const char* setting, Index N, Index stated, Index executed) {
+    CheckedCost cost{.operation = operation,
+                     .setting = setting,
+                     .pass = "forward",
+                     .stated = {.add = stated},
+                     .executed = {.add = executed}};
+    if (N > 0) cost.sizes = {{'N', N}};
+    return cost;
+  };
+  BOOST_TEST(named_errors({row("op, 4", "op", 4, 1, 4), row("op, 7", "op", 7, 2, 5)}) == "op, 4 3, 3");
+  BOOST_TEST(named_errors({row("op, 4", "op", 4, 1, 4), row("op, 7", "op", 7, 10, 1)}) == "op, 7 -9, ");
+  BOOST_TEST(named_errors({row("op, 4", "op", 4, 8, 4), row("op, 7", "op", 7, 9, 2), row("op, 9", "op", 9, 9, 0)}) ==
+             "op, 9 -9, -N");
+  BOOST_TEST(named_errors({row("mean", "", 0, 1, 3), row("max", "", 0, 7, 7), row("sum", "", 0, 1, 6)}) ==
+             "mean 2, ; sum 5, ");
+  BOOST_TEST(named_errors({row("a, 4", "a", 4, 1, 2), row("b, 4", "b", 4, 1, 3)}) == "a, 4 1, ; b, 4 2, ");
 }
 
 BOOST_AUTO_TEST_CASE(a_cost_that_is_stated_wrongly) {

@@ -30,7 +30,10 @@ BOOST_AUTO_TEST_CASE(units_in_the_last_place_are_those_of_the_type) {
     BOOST_TEST(unit_in_last_place(x, DType::F64) == std::nextafter(std::abs(x), 1e300) - std::abs(x));
   BOOST_TEST(unit_in_last_place(1, DType::F16) == 0x1p-10);
   BOOST_TEST(unit_in_last_place(0, DType::F16) == 0x1p-24);
+  BOOST_TEST(unit_in_last_place(0x1p-15, DType::F16) == 0x1p-24);
   BOOST_TEST(unit_in_last_place(1, DType::BF16) == 0x1p-7);
+  BOOST_TEST(unit_in_last_place(0, DType::BF16) == 0x1p-133);
+  BOOST_TEST(unit_in_last_place(1, DType::I64) == 0x1p-52);
   BOOST_TEST((coarser(DType::F32, DType::F64) == DType::F32 && coarser(DType::F16, DType::BF16) == DType::BF16));
   BOOST_TEST((coarser(DType::I64, DType::F32) == DType::F32));
 }
@@ -87,6 +90,18 @@ BOOST_AUTO_TEST_CASE(zeros_nan_and_infinity) {
     BOOST_TEST(d.worst->relative == infinite);
     BOOST_TEST(d.largest == 2.0);
     BOOST_TEST(!d.rounding);
+  }
+}
+
+// A thousand units in the last place of 1 or, for types that are only stored, four; differences up to it are rounding.
+BOOST_AUTO_TEST_CASE(rounding_errors_by_type) {
+  for (const auto& [type, bound] : {std::pair(DType::F16, 4 * 0x1p-10),
+                                    {DType::BF16, 4 * 0x1p-7},
+                                    {DType::F32, 1000 * 0x1p-23},
+                                    {DType::F64, 1000 * 0x1p-52}}) {
+    BOOST_TEST(rounding_error(type) == bound);
+    BOOST_TEST(found({4, 0}, {4, 3.9 * bound}, type).rounding);
+    BOOST_TEST(!found({4, 0}, {4, 4.1 * bound}, type).rounding);
   }
 }
 
