@@ -175,4 +175,13 @@ BOOST_AUTO_TEST_CASE(at_most_twenty_elements_are_listed) {
   BOOST_TEST(text.find("\n  row 3, column 2 ") == text.npos, text);
 }
 
+// A wrong step is called so; right steps are not gradients that are right.
+BOOST_AUTO_TEST_CASE(steps_are_no_gradients) {
+  CheckRow right = invented("op", "A", right_numbers), wrong = invented("op", "dA", {1, 2, 3, 4, 5, 9});
+  right.step = wrong.step = true;
+  const std::string text = printed({{}, {right, wrong, invented("op", "x", right_numbers)}, {}});
+  BOOST_TEST(text.find("\nop: the step dA is wrong in 1 of 6 elements\n") != text.npos, text);
+  BOOST_TEST(text.ends_with("\nop: the gradients of x are right\n"), text);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
