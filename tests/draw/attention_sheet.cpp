@@ -3,6 +3,7 @@
 #include "heed/draw/attention_sheet.h"
 #include "heed/io/file.h"
 #include "draw/pixel.h"
+#include "src/draw/font.h"
 #include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
@@ -542,6 +543,68 @@ BOOST_AUTO_TEST_CASE(patches_of_a_grid_are_counted_row_by_row) {
       for (Index i = 0; i < 4; ++i)
         BOOST_TEST(coarse[i] == static_cast<float>(100 * (i / 2) + 10 * (2 * row + column) + i % 2));
     }
+}
+
+// Seven rows above the baseline and two below, without empty columns; a space is three points wide.
+BOOST_AUTO_TEST_CASE(glyphs_are_those_of_their_characters) {
+  const auto check = [](char character, const std::vector<std::string>& rows) {
+    const auto width = static_cast<Index>(rows[0].size());
+    BOOST_TEST(heed::draw::glyph_width(character) == width, character);
+    for (Index y = -1; y <= 9; ++y)
+      for (Index x = -1; x <= width; ++x) {
+        const bool inside = y >= 0 && y < 9 && x >= 0 && x < width;
+        const bool black = inside && rows[static_cast<std::size_t>(y)][static_cast<std::size_t>(x)] == '#';
+        BOOST_TEST(heed::draw::glyph_point(character, y, x) == black, character << " " << y << " " << x);
+      }
+  };
+  check('L', {"#    ", "#    ", "#    ", "#    ", "#    ", "#    ", "#####", "     ", "     "});
+  check('T', {"#####", "  #  ", "  #  ", "  #  ", "  #  ", "  #  ", "  #  ", "     ", "     "});
+  check('1', {" # ", "## ", " # ", " # ", " # ", " # ", "###", "   ", "   "});
+  check('y', {"     ", "     ", "#   #", "#   #", "#   #", "#   #", " ####", "    #", " ### "});
+  check(' ', std::vector<std::string>(9, "   "));
+  BOOST_TEST(heed::draw::glyph_width('\t') == heed::draw::glyph_width('?'));
+}
+
+// Between two of viridis's 17 colours, 440154 and 48186a, the middle; 78 % of a colour over 22 % of a grey.
+BOOST_AUTO_TEST_CASE(colours_between_colours) {
+  BOOST_TEST((sequential_colour(1 / 32.0) == Colour{0x46, 13, 0x5f}));
+  BOOST_TEST((over_grey({255, 0, 100}, 100) == Colour{221, 22, 100}));
+}
+
+BOOST_AUTO_TEST_CASE(a_shortened_text_is_the_longest_that_fits) {
+  const std::string text = "one two three four";
+  for (const Index width : {40, 71, 100, 133, 160}) {
+    const std::string shorter = shorten_text(text, width);
+    BOOST_TEST_REQUIRE(shorter.ends_with("..."));
+    const std::string prefix = shorter.substr(0, shorter.size() - 3);
+    BOOST_TEST(text.starts_with(prefix));
+    BOOST_TEST(text_width(shorter) <= width);
+    BOOST_TEST(text_width(text.substr(0, prefix.size() + 1) + "...") > width);
+  }
+}
+
+// A row without weights is as high as two lines and a gap, and says so in the middle of the first column. Labels have
+// any number of lines, 24 pixels apart, the second 4 further down.
+BOOST_AUTO_TEST_CASE(a_row_without_a_map_says_so) {
+  constexpr Colour ink{34, 34, 34}, pale{120, 120, 120};
+  AttentionSheet sheet = small_sheet();
+  sheet.kind = "gradient";
+  sheet.rows[1].label = {"block 2", "softmax", "2 heads"};
+  const Index height = draw_attention(sheet).size.height;
+  sheet.rows.push_back({{"block 3", "aft"}});
+  const Image image = draw_attention(sheet);
+  BOOST_TEST(image.size.height == height + 2 * 24 + 14);
+  const Index left = 28 + std::max(text_width("softmax"), text_width("2 heads")) + 14, top = height - 28 - 24 - 152,
+              last = height - 14, middle = last + 24;
+  BOOST_TEST(has_text(image, middle - 7, left + (152 - text_width("no gradient")) / 2, "no gradient", pale));
+  const auto label = [&](Index y, const std::string& text, Colour colour) {
+    return has_text(image, y, left - 14 - text_width(text), text, colour);
+  };
+  BOOST_TEST(label(middle - 24, "block 3", ink));
+  BOOST_TEST(label(middle + 4, "aft", pale));
+  BOOST_TEST(label(top + 76 - 24, "block 2", ink));
+  BOOST_TEST(label(top + 76 + 4, "softmax", pale));
+  BOOST_TEST(label(top + 76 + 28, "2 heads", pale));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -133,6 +133,7 @@ BOOST_AUTO_TEST_CASE(many_lines_are_told_apart_and_names_are_text) {
   BOOST_TEST(has(picture, ">&lt;39&gt;<"));
   BOOST_TEST(has(picture, "height=\"648\""));
   BOOST_TEST(has(picture, "stroke=\"#0072b2\" stroke-width=\"1.8\" stroke-dasharray=\"6 3\""));
+  BOOST_TEST(has(picture, "fill=\"none\" stroke=\"#0072b2\" stroke-width=\"1.8\" stroke-dasharray=\"6 3\""));
 }
 
 BOOST_AUTO_TEST_CASE(marks_beyond_the_lines_extend_the_axis) {
@@ -205,6 +206,20 @@ BOOST_AUTO_TEST_CASE(the_legend_has_room_for_the_longest_name) {
     BOOST_TEST(has(picture(first, second), "height=\"472\""));
     BOOST_TEST(has(picture(first, second), "<text x=\"54.0\" y=\"459.0\">b"));
   }
+}
+
+// The chart's title, the y axis's below it, and a line and a label for each value: x from 0 to 10 in steps of 2, y from
+// 0 to 1 in steps of 0.2.
+BOOST_AUTO_TEST_CASE(titles_and_ticks_by_hand) {
+  const std::string picture = svg({"top", "across", "up", false, {{"a", {{0, 0}, {10, 1}}}}, {}});
+  for (const char* piece :
+       {"<text x=\"10.0\" y=\"22.0\" font-weight=\"bold\">top</text>", "<text x=\"10.0\" y=\"46.0\">up</text>",
+        "<line x1=\"284.8\" y1=\"62.0\" x2=\"284.8\" y2=\"362.0\" stroke=\"#dddddd\"/>",
+        "<text x=\"284.8\" y=\"382.0\" text-anchor=\"middle\">4</text>",
+        "<line x1=\"68.0\" y1=\"302.0\" x2=\"610.0\" y2=\"302.0\" stroke=\"#dddddd\"/>",
+        "<text x=\"60.0\" y=\"307.0\" text-anchor=\"end\">0.2</text>",
+        "<text x=\"60.0\" y=\"67.0\" text-anchor=\"end\">1</text>"})
+    BOOST_TEST(has(picture, piece), piece);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

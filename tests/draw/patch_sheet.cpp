@@ -62,10 +62,16 @@ BOOST_AUTO_TEST_CASE(large_patches_have_the_initial_of_their_class) {
   BOOST_TEST(drawn(2, 0, 1, "o"));
   BOOST_TEST(!drawn(2, 0, 1, "z"));
   BOOST_TEST(drawn(1, 1, 1, ""));
+  // A letter, 14 pixels high, needs more than 4 pixels around it.
+  const Image small = patch_sheet({picture(200, {1, 0, 0, 0}, {0, 2, 0, 0})}, names, 2, 9);
+  for (Index i = 0; i < small.size.pixels(); ++i)
+    BOOST_REQUIRE(!(pixel(small, i / small.size.width, i % small.size.width) == Colour{0, 0, 0}));
 }
 
 BOOST_AUTO_TEST_CASE(the_legend_names_colours) {
   BOOST_TEST(patch_legend({"background", "zero", "one"}) == "zero blue, one orange");
+  BOOST_TEST(patch_legend({"-", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"}) ==
+             "a blue, b orange, c green, d red, e violet, f brown, g pink, h grey, i olive, j cyan, k blue");
 }
 
 // Pictures of 4 x 6 pixels: two rows of three patches. Letters of the second picture are on the second picture.
