@@ -5,6 +5,7 @@
 
 #include "heed/attention/map_blocks.h"
 
+#include <algorithm>
 #include <deque>
 
 namespace heed::bench {
@@ -25,6 +26,13 @@ class Operands {
   Matrix<float> out(Index rows, Index columns) { return out(rows, columns, columns); }
   Matrix<float> in_out(Index rows, Index columns, Index stride) {
     return {in_out(rows * stride), rows, columns, stride};
+  }
+
+  /// Returns n elements that the kernel reads, all equal to `value`.
+  const float* equal(Index n, float value) {
+    float* const numbers = take(n, true, false);
+    std::fill_n(numbers, n, value);
+    return numbers;
   }
 
   /// Return the bytes read, if each operand is read once; the bytes read and written; and the bytes allocated.

@@ -376,6 +376,16 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   check_rates(json.at("kernels"));
   check_fractions(json.at("kernels"));
   BOOST_TEST(json["kernels"].size() == 6u);
+  // A kernel that is limited by its own work reaches the quotient of both rates.
+  int by_work = 0;
+  for (const nlohmann::json& kernel : json["kernels"])
+    for (const nlohmann::json& limit : json["limits"]) {
+      if (limit.at("name") != kernel.at("limit") || limit.at("unit") != kernel.at("unit")) continue;
+      BOOST_TEST(number(kernel, "fraction") == number(kernel, "rate") / number(limit, "rate"),
+                 boost::test_tools::tolerance(1e-9));
+      ++by_work;
+    }
+  BOOST_TEST(by_work > 0);
   BOOST_TEST(json.at("models").empty());
 
   json["kernels"][0]["name"] = "a kernel of the past";
