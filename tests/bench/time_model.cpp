@@ -4,6 +4,7 @@
 #include "src/bench/nonnegative.h"
 #include "heed/config/experiment.h"
 #include "heed/nn/families.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -355,9 +356,30 @@ BOOST_AUTO_TEST_CASE(json_there_and_back) {
   BOOST_CHECK_EXCEPTION(TimeModel{bench}, Error, [](const Error& error) {
     return std::string(error.what()) == "loss is -1; expected 0 or more";
   });
+  TimeModel named = model;
+  for (auto* const kinds : {&named.forward, &named.backward, &named.still}) kinds->erase("");
+  bench["times"] = named.json();
+  BOOST_TEST(error_of([&] { TimeModel{bench}; }) == "the coefficients of an unnamed kind of operation are missing");
   bench["times"] = model.json();
-  bench["limits"] = Json::list();
-  BOOST_CHECK_THROW(TimeModel{bench}, Error);
+  Json limits = Json::list();
+  for (const Json& limit : bench.at("limits").items())
+    if (limit.at("name").text() != "exp" && limit.at("name").text() != "exp, triad") limits.push_back(limit);
+  bench["limits"] = limits;
+  BOOST_TEST(error_of([&] { TimeModel{bench}; }) == "the limit 'exp' is missing");
+}
+
+// Four bytes for each saved number and example of the pass's own operations.
+BOOST_AUTO_TEST_CASE(bytes_of_a_microbatch) {
+  Workload work(load_experiment("models/vit-micro.toml"), 8);
+  work.inference.pop_back();
+  const auto held = [](const std::vector<OperationCost>& operations) {
+    double sum = 0;
+    for (const OperationCost& o : operations) sum += static_cast<double>(o.held);
+    return sum;
+  };
+  BOOST_TEST(held(work.inference) < held(work.training));
+  BOOST_TEST(microbatch_bytes(work, true, 3) == 12 * held(work.training));
+  BOOST_TEST(microbatch_bytes(work, false, 3) == 12 * held(work.inference));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

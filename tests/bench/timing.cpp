@@ -32,4 +32,39 @@ BOOST_AUTO_TEST_CASE(at_least_five_calls_are_timed) {
   BOOST_TEST(std::is_sorted(times.sorted.begin(), times.sorted.end()));
 }
 
+// Calls of at least 2 us are timed in groups of about 100 us; times are those of a call, not of a group.
+BOOST_AUTO_TEST_CASE(short_calls_are_timed_in_groups) {
+  constexpr double least = 2e-6;
+  int calls = 0;
+  const Times times = time_calls(0, 1e-4, [&] {
+    ++calls;
+    const Clock::time_point start = Clock::now();
+    while (seconds_since(start) < least) continue;
+  });
+  BOOST_TEST(times.sorted.size() == 5u);
+  BOOST_TEST((calls - 3) % 5 == 0);
+  const int group = (calls - 3) / 5;
+  BOOST_TEST(group > 1);
+  BOOST_TEST(group <= 51);
+  BOOST_TEST(times.best() >= least);
+  BOOST_TEST(times.best() < least * group);
+}
+
+// Each call is agreed on beforehand: another process may have to go on although this one has enough.
+BOOST_AUTO_TEST_CASE(processes_continue_together) {
+  const auto timed = [](std::size_t least) {
+    std::vector<bool> wishes;
+    const Times times = time_calls(
+        0, 0, [] {}, [] {},
+        [&](bool more) {
+          wishes.push_back(more);
+          return more || wishes.size() < least;
+        });
+    BOOST_TEST(std::count(wishes.begin(), wishes.end(), true) == 3 + 5);
+    return times.sorted.size();
+  };
+  BOOST_TEST(timed(0) == 5u);
+  BOOST_TEST(timed(12) == 8u);  // three warm up, the twelfth ends it
+}
+
 BOOST_AUTO_TEST_SUITE_END()
