@@ -36,6 +36,67 @@ double distance(const Tensor<double>& a, const Tensor<double>& b) {
   return difference / most;
 }
 
+double value_at(const FeatureMap& map, double x) {
+  const double y = map.c * x, sigmoid = 1 / (1 + std::exp(-y));
+  switch (map.feature) {
+    case Feature::identity:
+      return x;
+    case Feature::sigmoid:
+      return sigmoid;
+    case Feature::softplus:
+      return std::log(1 + std::exp(y));
+    case Feature::square:
+      return 1 + y * y;
+    case Feature::root:
+      return std::sqrt(1 + y * y);
+    case Feature::exp:
+      return std::exp(y);
+    case Feature::silu:
+      return y * sigmoid;
+    default:
+      return std::erf(y);
+  }
+}
+
+/// Returns the feature of x [rows, 3], divided by the lengths of rows or columns.
+std::vector<double> features_by_hand(const FeatureMap& map, Norm norm, double eps, const double* x, Index rows) {
+  std::vector<double> raw, divided;
+  for (Index i = 0; i < 3 * rows; ++i) raw.push_back(value_at(map, x[i]));
+  for (Index i = 0; i < 3 * rows; ++i) {
+    double squares = eps;
+    for (Index j = 0; j < 3 * rows; ++j)
+      if (norm == Norm::token ? j / 3 == i / 3 : j % 3 == i % 3)
+        squares += raw[static_cast<std::size_t>(j)] * raw[static_cast<std::size_t>(j)];
+    divided.push_back(raw[static_cast<std::size_t>(i)] / (norm == Norm::none ? 1 : std::sqrt(squares)));
+  }
+  return divided;
+}
+
+/// Returns out [5, 3] for q [5, 3], k and v [4, 3], pair by pair: both orders of the products have the same result.
+Tensor<double> output_by_hand(const Definition& d, const double* q, const double* k, const double* v) {
+  const std::vector<double> F = features_by_hand(d.query, d.query_norm, d.eps, q, 5),
+                            G = features_by_hand(d.key, d.key_norm, d.eps, k, 4);
+  const auto gate = [](const FeatureMap& map, double x) {
+    return map.feature == Feature::identity ? 1 : value_at(map, x);
+  };
+  Tensor<double> out(Shape{1, 1, 5, 3});
+  for (Index i = 0; i < 5; ++i) {
+    double E[4], sum = 0;
+    for (Index j = 0; j < 4; ++j) {
+      double score = 0;
+      for (Index c = 0; c < 3; ++c)
+        score += F[static_cast<std::size_t>(3 * i + c)] * G[static_cast<std::size_t>(3 * j + c)];
+      sum += E[j] = value_at(d.score, score);
+    }
+    for (Index c = 0; c < 3; ++c) {
+      double P = 0;
+      for (Index j = 0; j < 4; ++j) P += E[j] / (d.by_sums ? sum : 4) * v[3 * j + c] * gate(d.key_gate, k[3 * j + c]);
+      out[3 * i + c] = P * gate(d.query_gate, q[3 * i + c]);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(definitions)
@@ -59,6 +120,56 @@ BOOST_AUTO_TEST_CASE(an_identity_has_the_same_for_all_time) {
              "  6. E_ij = 1 / (1 + exp(-0.97 S_ij))\n"
              "  7. A_ij = E_ij / M\n"
              "  8. out = A v   [N, e]\n");
+}
+
+// Every order, divisor, feature, length and gate, in the definitions of sixty identities.
+BOOST_AUTO_TEST_CASE(outputs_follow_from_the_equations) {
+  for (int i = 0; i < 60; ++i)
+    for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {
+      const Definition definition = definition_of(identity(i), task);
+      const auto mechanism = mechanism_of(definition);
+      const CheckCase c = case_of(*mechanism);
+      const std::vector<Tensor<double>> in = draw_inputs<double>(c, seed);
+      const Tensor<double> expected = output_by_hand(definition, in[0].data(), in[1].data(), in[2].data());
+      BOOST_TEST(distance(case_output(c, seed), expected) < 1e-11, identity(i) << "\n" << equations_of(definition));
+    }
+}
+
+// Gates of keys, sums of rows without a score, queries without lengths; a state divided by M.
+BOOST_AUTO_TEST_CASE(equations_of_other_definitions) {
+  const Definition pairs{.query = {Feature::erf, 0.5},
+                         .key = {Feature::square, 0.6},
+                         .score = {},
+                         .query_gate = {},
+                         .key_gate = {Feature::root, 0.75},
+                         .key_norm = Norm::token,
+                         .eps = 0.25,
+                         .by_sums = true};
+  BOOST_TEST(equations_of(pairs) ==
+             "  1. F_ic = erf(0.5 q_ic)\n"
+             "  2. Y_ic = 1 + (0.6 k_ic)^2\n"
+             "  3. G_ic = Y_ic / sqrt(0.25 + sum_b Y_ib^2)\n"
+             "  4. W_jc = v_jc t, t = sqrt(1 + (0.75 k_jc)^2)\n"
+             "  5. E = F G^T   [N, M]\n"
+             "  6. A_ij = E_ij / sum_l E_il\n"
+             "  7. out = A W   [N, e]\n");
+  const Definition state{.order = ProductOrder::state,
+                         .query = {Feature::exp, 0.6},
+                         .key = {Feature::softplus, 0.7},
+                         .score = {},
+                         .query_gate = {Feature::erf, 0.9},
+                         .key_gate = {Feature::sigmoid, 0.8},
+                         .query_norm = Norm::channel,
+                         .key_norm = Norm::token};
+  BOOST_TEST(equations_of(state) ==
+             "  1. X_ic = exp(0.6 q_ic)\n"
+             "  2. F_ic = X_ic / sqrt(1 + sum_j X_jc^2)\n"
+             "  3. Y_ic = log(1 + exp(0.7 k_ic))\n"
+             "  4. G_ic = Y_ic / sqrt(1 + sum_b Y_ib^2)\n"
+             "  5. W_jc = v_jc t, t = 1 / (1 + exp(-0.8 k_jc))\n"
+             "  6. Z = G^T W   [d, e]; the product of all pairs is never computed\n"
+             "  7. P_i = F_i Z / M\n"
+             "  8. out_ic = P_ic u, u = erf(0.9 q_ic)\n");
 }
 
 // A solution fits another identity if its output equals that of the other's definition.
@@ -143,6 +254,29 @@ BOOST_AUTO_TEST_CASE(bugs_differ) {
     BOOST_TEST(header_of(d, "x", b) != header_of(d, "x"));
   }
   BOOST_TEST(all.size() > 50u);
+}
+
+// Each bug of each sort changes the header in another way, and somebody in the class has it.
+BOOST_AUTO_TEST_CASE(every_bug_is_planted) {
+  struct Sort {
+    int PlantedBugs::*bug;
+    int count;
+  };
+  for (const auto& [bug, count] : {Sort{&PlantedBugs::query, 4},
+                                   {&PlantedBugs::key, 4},
+                                   {&PlantedBugs::value, 4},
+                                   {&PlantedBugs::forward_cost, 2},
+                                   {&PlantedBugs::backward_cost, 3}}) {
+    std::set<int> drawn;
+    for (int i = 0; i < class_size; ++i) drawn.insert(bugs_of(identity(i)).*bug);
+    BOOST_TEST((static_cast<int>(drawn.size()) == count && *drawn.begin() == 1 && *drawn.rbegin() == count));
+    for (int i = 0; i < 8; ++i) {
+      std::set<std::string> headers;
+      for (PlantedBugs bugs; bugs.*bug <= count; ++(bugs.*bug))
+        headers.insert(header_of(definition_of(identity(i), PersonalTask::repair), "x", bugs));
+      BOOST_TEST(static_cast<int>(headers.size()) == 1 + count, identity(i));
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
