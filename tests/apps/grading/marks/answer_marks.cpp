@@ -58,6 +58,8 @@ BOOST_AUTO_TEST_CASE(numbers_within_their_tolerance) {
     BOOST_TEST(says(point, sign * -1e6) == "its sign is wrong");
   }
   BOOST_TEST(says(by_formula("0"), 0.0) == "right");
+  BOOST_TEST(says(by_formula("0"), 2.0) == "it is wrong");
+  BOOST_TEST(says(by_formula("total"), 0.0) == "it is wrong");
   BOOST_TEST(says(by_formula("total"), -1e6) == "its sign is wrong");
   BOOST_TEST(says(by_formula("-total"), -1e6) == "right");
   BOOST_TEST(says(by_formula("total", 0), 1e6) == "right");

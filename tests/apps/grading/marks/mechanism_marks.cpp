@@ -1,10 +1,11 @@
 // Marks of mechanisms for fabricated answers: correct ones, and ones with a single fault.
 #include "src/apps/grading/marks/mechanism_marks.h"
 
-#include "heed/attention/mechanism.h"
+#include "heed/attention/mechanism_base.h"
 #include "heed/checks/costcheck.h"
 #include "heed/cost/energy.h"
 #include "src/apps/grading/marks/mechanism_messages.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 #include <fmt/format.h>
@@ -39,6 +40,7 @@ struct Fabricated {
   bool known = true, accepted = true, refers = true;
   std::string problem;
   double slack = 2;
+  std::string source;                    ///< the submission's text
   std::size_t shapes = 1, answered = 2;  ///< shapes that are asked about, and those before it ends
 
   Fabricated() {
@@ -84,7 +86,7 @@ struct Fabricated {
     const PrivateDirectory place;
     const MechanismTask task{
         "mine", {}, refers ? softmax.get() : nullptr, slack, std::vector<HiddenCase>(shapes, hidden)};
-    return mark_mechanism(points, task, "", [&](const Message& asked) {
+    return mark_mechanism(points, task, source, [&](const Message& asked) {
       Message question(asked.bytes()), names;
       names.put(Index{1}), names.put(Index{1}), names.put(known ? "mine" : "yours");
       const Message& first = loaded.bytes().empty() ? names : loaded;
@@ -108,6 +110,22 @@ struct Fabricated {
     BOOST_TEST(mark.right == mark.says.empty());
     return mark.right ? "right" : mark.says.at(0);
   }
+};
+
+/// A mechanism without computations that accepts no class token or, if `none`, no shape.
+struct Choosy : MechanismBase<Choosy> {
+  static constexpr const char *mechanism_name = "choosy", *summary = "", *complexity = "";
+  bool none;
+  explicit Choosy(bool none) : none(none) {}
+  void check(const AttentionShape& s) const override {
+    require(!none && s.class_token == 0, "[choosy] not this shape");
+  }
+  template <class T>
+  void run_forward(const AttentionInput<T>&, Heads<T>, NoMemory, NoMemory) const {}
+  template <class T>
+  void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, NoMemory, NoMemory,
+                    const AttentionGradient<T>&) const {}
+  Cost cost(const AttentionShape&) const override { return {}; }
 };
 
 void check_start(const std::string& text, const std::string& start) {
@@ -315,6 +333,95 @@ BOOST_AUTO_TEST_CASE(hidden_shapes_cover_all_kinds) {
     BOOST_TEST(shape(4).queries > shape(4).keys);
   }
   BOOST_TEST(seeds.size() == 30u);
+}
+
+// An error has a place, and in a gradient the step of the submission's backward pass that computes it.
+BOOST_AUTO_TEST_CASE(errors_are_located) {
+  source = "// Undoing 1: dq = dS k.\n\n// Undoing 2: dk = dS^T q.\n";
+  output[((1 * 3 + 2) * 5 + 3) * 4 + 1] *= 2;
+  Sent& k = of("k");
+  k.alone[7] += 1, k.added[7] += 1;
+  of("v").in_float[5] += 1;
+  const std::vector<Mark> all = marks({"output", "gradient k", "gradient v"});
+  BOOST_TEST_REQUIRE(all[0].says.size() == 3u);
+  check_start(all[0].says[0],
+              "it is wrong in 1 of 120 elements where B = 2, H = 3, N = 5, M = 3, d = 4, e = 4: looks ");
+  BOOST_TEST(all[0].says[1] == "it is right for tokens 0 to 2 and 4; wrong for token 3");
+  BOOST_TEST(all[0].says[2] == "it is worst at image 1, head 2, token 3, channel 1");
+  BOOST_TEST_REQUIRE(all[1].says.size() == 4u);
+  check_start(all[1].says[0], "it is wrong in 1 of 72 elements where ");
+  BOOST_TEST(all[1].says[2] == "it is worst at image 0, head 0, token 1, channel 3");
+  BOOST_TEST(all[1].says[3] == "see undoing 2: dk = dS^T q");
+  BOOST_TEST_REQUIRE(all[2].says.size() == 1u);
+  check_start(all[2].says[0], "in float its error is ");
+}
+
+BOOST_AUTO_TEST_CASE(without_a_reference_tensors_have_places_too) {
+  refers = false;
+  of("q").alone[2] += 0.1, of("q").added[2] += 0.1;
+  const Mark mark = marks({"gradient q"})[0];
+  BOOST_TEST_REQUIRE(mark.says.size() == 3u);
+  check_start(mark.says[0], "it is wrong in 1 of 120 elements where B = 2, H = 3, N = 5, M = 3, d = 4: looks ");
+  BOOST_TEST(mark.says[1] == "it is right for tokens 1 to 4; wrong for token 0");
+  BOOST_TEST(mark.says[2] == "it is worst at image 0, head 0, token 0, channel 2");
+  BOOST_TEST(says("gradient w") == "its output does not depend on w");
+}
+
+BOOST_AUTO_TEST_CASE(questions_arrive_as_they_are_asked) {
+  const MechanismQuestion asked{
+      Question::differences,
+      "mine",
+      {{"norm", "l2"}, {"order", "auto"}},
+      {{{"first", 2, 3, 5, 7, 12, 4, 6, true}, 11}, {{"second", 1, 2, 4, 3, 8, 0, 0, false}, ~0ull}}};
+  Message message;
+  put_question(message, asked);
+  Message received(message.bytes());
+  const MechanismQuestion got = get_question(received);
+  BOOST_TEST((got.question == asked.question));
+  BOOST_TEST(got.name == "mine");
+  BOOST_TEST((got.options == asked.options));
+  BOOST_TEST_REQUIRE(got.cases.size() == 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    const AttentionCaseShape &a = got.cases[i].shape, &b = asked.cases[i].shape;
+    BOOST_TEST(got.cases[i].seed == asked.cases[i].seed);
+    BOOST_TEST(a.label == b.label);
+    for (Index AttentionCaseShape::*size :
+         {&AttentionCaseShape::images, &AttentionCaseShape::heads, &AttentionCaseShape::queries,
+          &AttentionCaseShape::keys, &AttentionCaseShape::dim, &AttentionCaseShape::grid_height,
+          &AttentionCaseShape::grid_width})
+      BOOST_TEST((a.*size) == (b.*size));
+    BOOST_TEST(a.class_token == b.class_token);
+  }
+}
+
+// A shape that the reference rejects is left out; the others stay as they are.
+BOOST_AUTO_TEST_CASE(hidden_shapes_are_those_of_the_reference) {
+  const RandomStream random(3);
+  const std::vector<HiddenCase> all = draw_cases(nullptr, false, random);
+  const Choosy choosy(false), none(true);
+  const std::vector<HiddenCase> some = draw_cases(&choosy, true, random);
+  BOOST_TEST_REQUIRE(some.size() == 4u);
+  const std::size_t kept[] = {0, 1, 3, 4};
+  for (std::size_t i = 0; i < 4; ++i) {
+    BOOST_TEST(some[i].seed == all[kept[i]].seed);
+    BOOST_TEST(some[i].shape.queries == all[kept[i]].shape.queries);
+    BOOST_TEST(some[i].shape.keys == all[kept[i]].shape.keys);
+    BOOST_TEST(some[i].shape.dim == all[kept[i]].shape.dim);
+  }
+  BOOST_TEST(error_of([&] { draw_cases(&none, true, random); }) ==
+             "[choosy] accepts none of the shapes that labs are graded with");
+}
+
+BOOST_AUTO_TEST_CASE(points_have_known_names) {
+  const auto refusal = [](const std::string& name, bool has_reference = true) {
+    return error_of([&] { check_mechanism_point(name, has_reference); });
+  };
+  for (const char* name : {"output", "memory", "cost forward", "cost backward", "gradient q"})
+    BOOST_TEST(refusal(name) == "no error", name);
+  BOOST_TEST(refusal("memory", false) == "no error");
+  BOOST_TEST(refusal("output", false) == "point 'output' requires a reference");
+  for (const char* name : {"", "gradient", "gradient ", "cost"})
+    check_start(refusal(name), fmt::format("unknown point of a mechanism '{}'; expected ", name));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

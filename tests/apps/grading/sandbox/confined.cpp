@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <deque>
 
@@ -185,8 +186,17 @@ BOOST_AUTO_TEST_CASE(how_processes_end) {
   BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.5}) == "it was idle for more than 0.5 s");
   BOOST_TEST(said("signal.signal(signal.SIGXCPU, signal.SIG_IGN)\nwhile True: pass", {.seconds = 1}) ==
              "it crashed: Killed");
-  BOOST_TEST(said("os.write(3, b'\\xff' * 8)").starts_with("its answer has more than"));
+  BOOST_TEST(said("os._exit(3)") == "it exited with status 3");
+  BOOST_TEST(said("os.write(3, b'\\xff' * 8)") == "its answer has more than 64 MB");
   BOOST_TEST(said("os.write(3, b'\\x08\\0\\0\\0\\0\\0\\0\\0abc')") == "it exited with status 0");
+}
+
+// A compiler, which may start programs, has twenty times its CPU time; a file has a maximum size.
+BOOST_AUTO_TEST_CASE(how_compilers_end) {
+  BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.05, .programs = true}) == "it ran for more than 1 s");
+  BOOST_TEST(said("signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nos.write(os.open('a', os.O_WRONLY | os.O_CREAT), "
+                  "b'x' * (3 << 20))\nos.write(os.open('a', os.O_WRONLY | os.O_APPEND), b'x')",
+                  {.file = Index{2} << 20}) == "it wrote a file of more than 2 MB");
 }
 
 // Only time in which a process could have computed, but did not, is idle. Seven processes share a CPU, so the last one
@@ -233,6 +243,45 @@ BOOST_AUTO_TEST_CASE(messages_of_others) {
   const Tensor<double> back = Message(tensor.bytes()).tensor();
   BOOST_TEST(back.shape() == Shape({2, 3}));
   BOOST_TEST(back[5] == 6);
+}
+
+BOOST_AUTO_TEST_CASE(messages_have_limits) {
+  Message numbers;
+  for (const Index value : {0, 5, -1, 6}) numbers.put(value);
+  BOOST_TEST(numbers.integer(0, 5) == 0);
+  BOOST_TEST(numbers.integer(0, 5) == 5);
+  BOOST_TEST(error_of([&] { numbers.integer(0, 5); }) == "message: -1; expected a number from 0 to 5");
+  BOOST_TEST(error_of([&] { numbers.integer(0, 5); }) == "message: 6; expected a number from 0 to 5");
+  for (const std::size_t size : {4096, 4097}) {
+    Message text;
+    text.put(std::string(size, 'x'));
+    BOOST_TEST(error_of([&] { text.text(); }) ==
+               (size == 4096 ? "no error" : "message: 4097; expected a number from 0 to 4096"));
+  }
+  Message large;
+  for (const Index value : {2, 1001, 1000}) large.put(value);
+  BOOST_TEST(error_of([&] { large.tensor(); }) == "message: a tensor has more than 1000000 elements");
+}
+
+// Messages follow each other; one that ends early or is too long is refused.
+BOOST_AUTO_TEST_CASE(messages_are_written_and_read) {
+  int ends[2];
+  BOOST_TEST_REQUIRE(::pipe(ends) == 0);
+  Message first, second;
+  first.put("hello"), first.put(Index{-7});
+  second.put(Tensor<double>({2, 1}, {0.5, -3}));
+  for (const Message* message : {&first, &second, &first}) write_message(ends[1], *message);
+  Message got = read_message(ends[0]);
+  BOOST_TEST(got.text() == "hello");
+  BOOST_TEST(got.integer() == -7);
+  got = read_message(ends[0], second.bytes().size());
+  BOOST_TEST(got.tensor()[1] == -3);
+  BOOST_TEST(error_of([&] { read_message(ends[0], 20); }) == "message: 21 bytes; expected at most 20");
+  for (const int end : ends) ::close(end);
+  BOOST_TEST_REQUIRE(::pipe(ends) == 0);
+  ::close(ends[1]);
+  BOOST_TEST(error_of([&] { read_message(ends[0]); }) == "message: the other side has ended");
+  ::close(ends[0]);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
