@@ -11,6 +11,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <tuple>
 
 using namespace heed;
 using namespace heed::bench;
@@ -185,6 +186,21 @@ BOOST_AUTO_TEST_CASE(bytes_that_kernels_move) {
     case_named(cases, name).prepare(o);
     BOOST_TEST(o.read() == 4 * elements.read, name);
     BOOST_TEST(o.moved() == 4 * (elements.read + elements.written), name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(resources_have_names_and_units) {
+  for (const auto& [of, name, unit] : {std::tuple(Resource::multiply_add, "multiply-add", "GF/s"),
+                                       {Resource::gemm, "gemm", "GF/s"},
+                                       {Resource::l1, "l1", "Gelem/s"},
+                                       {Resource::clamp, "clamp", "Gelem/s"},
+                                       {Resource::exp, "exp", "Gelem/s"},
+                                       {Resource::l1_cache, "L1 cache", "GB/s"},
+                                       {Resource::l2_cache, "L2 cache", "GB/s"},
+                                       {Resource::l3_cache, "L3 cache", "GB/s"},
+                                       {Resource::memory, "memory", "GB/s"}}) {
+    BOOST_TEST(name_of(of) == std::string(name));
+    BOOST_TEST(unit_of(of) == std::string(unit));
   }
 }
 

@@ -2,6 +2,7 @@
 #include "heed/attention/mechanism.h"
 #include "heed/checks/backward_steps.h"
 #include "heed/io/file.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -78,6 +79,47 @@ BOOST_AUTO_TEST_CASE(of_several_numbers) {
   BOOST_REQUIRE(!backward_steps(sima, "q").empty());
   BOOST_TEST(backward_steps(sima, "q")[0].number == "2 and 1");
   BOOST_TEST(backward_steps(read_file("src/attention/adder.cpp"), "v").size() == 2u);
+}
+
+// A step assigns or adds, to all of a gradient or to a part; tensors whose names begin alike are different. A step that
+// is described twice counts once.
+BOOST_AUTO_TEST_CASE(steps_of_similar_names) {
+  const std::string step = "// Undoing 4: dw[c] += sum_i x_i[c] dy_i.\n\n",
+                    source = step + "// Undoing 3: dw2 = dy.\n\n" + step;
+  BOOST_TEST(found_steps(source, "w") == Steps{"4: dw[c] += sum_i x_i[c] dy_i"}, boost::test_tools::per_element());
+  BOOST_TEST(found_steps(source, "w2") == Steps{"3: dw2 = dy"}, boost::test_tools::per_element());
+}
+
+// A mechanism's page is a file, or the file of its own name in its folder.
+BOOST_AUTO_TEST_CASE(pages_of_mechanisms) {
+  BOOST_TEST(mechanism_page("sima") == "src/attention/sima.cpp");
+  BOOST_TEST(mechanism_page("aft") == "src/attention/aft/aft.cpp");
+  BOOST_TEST(mechanism_page("nothing") == "src/attention/nothing.cpp");
+}
+
+// Headers with their sources, each once; the other sources of a folder only if it is the page's own.
+BOOST_AUTO_TEST_CASE(sources_of_a_page) {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directories(directory / "mine");
+  const auto write = [&](const char* file, const std::string& text) { write_file(directory / file, text); };
+  write("mine/mine.cpp", "// The page.\n#include \"part.h\"\n");
+  write("mine/part.h", "// The header.\n");
+  write("mine/part.cpp", "// Its source.\n#include \"part.h\"\n");
+  write("mine/other.cpp", "// Beside it.\n");
+  write("mine/notes.txt", "// No source.\n");
+  for (const char* page : {"mine", "other"}) {
+    const std::string text = source_with_includes(directory / "mine" / (page + std::string(".cpp")));
+    const bool own = page == std::string("mine");
+    for (const auto& [line, times] : {std::pair("The page", own),
+                                      {"The header", own},
+                                      {"Its source", own},
+                                      {"Beside it", true},
+                                      {"No source", false}}) {
+      const std::size_t first = text.find(line);
+      BOOST_TEST((first != std::string::npos) == times, page << ": " << line);
+      BOOST_TEST((first == std::string::npos || text.find(line, first + 1) == std::string::npos), page << ": " << line);
+    }
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

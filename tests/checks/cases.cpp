@@ -124,6 +124,34 @@ BOOST_AUTO_TEST_CASE(values_have_another_width_than_keys) {
   BOOST_TEST(differ == 3);
 }
 
+// Separate operands have the widths d and e, packed ones one width; sequences are 3 tokens shorter each.
+BOOST_AUTO_TEST_CASE(a_mechanism_as_a_case) {
+  const auto softmax = make_mechanism("softmax", {});
+  const auto case_of = [&](const AttentionCaseShape& shape, CaseOperands given = CaseOperands::apart) {
+    return *attention_case("mine", *softmax, shape, given);
+  };
+  using Sizes = std::vector<std::pair<char, Index>>;
+  const CheckCase apart = case_of({"small", 2, 3, 5, 7, 12, 0, 0, false, 6});
+  BOOST_TEST(apart.name == "mine, small");
+  BOOST_TEST(apart.setting == "mine");
+  BOOST_TEST((apart.sizes == Sizes{{'B', 2}, {'H', 3}, {'N', 5}, {'M', 7}, {'d', 4}, {'e', 6}}));
+  BOOST_TEST(apart.of_attention);
+  BOOST_TEST_REQUIRE(apart.inputs.size() == 3u);
+  BOOST_TEST(apart.inputs[0].shape == Shape({2, 3, 5, 4}));
+  BOOST_TEST(apart.inputs[1].shape == Shape({2, 3, 7, 4}));
+  BOOST_TEST(apart.inputs[2].shape == Shape({2, 3, 7, 6}));
+  const CheckCase packed = case_of({"small", 2, 3, 5, 5, 12, 0, 0, false, 6}, CaseOperands::packed);
+  BOOST_TEST_REQUIRE(packed.inputs.size() == 1u);
+  BOOST_TEST(packed.inputs[0].shape == Shape({2, 5, 36}));
+  BOOST_TEST((packed.sizes == Sizes{{'B', 2}, {'H', 3}, {'N', 5}, {'M', 5}, {'d', 4}, {'e', 4}}));
+  const CheckCase sequences = case_of({"seven", 3, 2, 7, 7, 8, 0, 0, false}, CaseOperands::sequences);
+  BOOST_TEST_REQUIRE(sequences.inputs.size() == 1u);
+  BOOST_TEST(sequences.inputs[0].shape == Shape({1, 7 + 4 + 1, 24}));
+  BOOST_TEST(!sequences.of_attention);
+  BOOST_TEST(!case_of({"one query", 1, 2, 1, 3, 8, 0, 0, false}).of_attention);
+  BOOST_TEST(!case_of({"one key", 1, 2, 3, 1, 8, 0, 0, false}).of_attention);
+}
+
 // Sums of at most a hundred terms of order one: float rounding errors (6e-8 each) and the fast kernels' errors (below
 // 1e-6) are within 1e-5 of the tensor's largest element.
 BOOST_AUTO_TEST_CASE(float_agrees_with_double) {
