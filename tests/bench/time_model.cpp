@@ -382,4 +382,18 @@ BOOST_AUTO_TEST_CASE(bytes_of_a_microbatch) {
   BOOST_TEST(microbatch_bytes(work, false, 3) == 12 * held(work.inference));
 }
 
+// Kinds of language models are causal; other trainings are refused by the key in question.
+BOOST_AUTO_TEST_CASE(workloads_that_differ) {
+  BOOST_TEST(Workload(load_experiment("models/text-micro.toml"), 8).variants.at("softmax") == " causal");
+  const auto refusal = [](const auto& change) {
+    Experiment x = load_experiment("models/vit-micro.toml");
+    change(x.train);
+    return error_of([&] { Workload(x, 8); },
+                    "cost: --time predicts supervised training in float32 without recompute, not [train] ");
+  };
+  BOOST_TEST(refusal([](auto& train) { train.method = "dino"; }) == "method = 'dino'");
+  BOOST_TEST(refusal([](auto& train) { train.dtype = "f64"; }) == "dtype = 'f64'");
+  BOOST_TEST(refusal([](auto& train) { train.recompute = true; }) == "recompute = true");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

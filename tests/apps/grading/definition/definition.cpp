@@ -242,6 +242,10 @@ BOOST_AUTO_TEST_CASE(the_order_of_products_is_counted) {
     const Index pairs = 2 * 50 * 40 * 6, state = 2 * 90 * 9;
     BOOST_TEST(counts.mul >= (definition.order == ProductOrder::pairs ? pairs : state));
     if (definition.order == ProductOrder::state) BOOST_TEST(counts.mul < pairs / 4);
+    const Cost cost = mechanism->cost(shape);
+    BOOST_TEST(cost.forward_contractions.mul == (definition.order == ProductOrder::pairs ? pairs : state));
+    BOOST_TEST(cost.backward_contractions.mul == 2 * cost.forward_contractions.mul);
+    BOOST_TEST(cost.backward.exp == 3 * counts.exp);
   }
 }
 
