@@ -260,7 +260,7 @@ BOOST_AUTO_TEST_CASE(bugs_differ) {
   BOOST_TEST(all.size() > 50u);
 }
 
-// Each bug of each sort changes the header in another way, and somebody in the class has it.
+// Each bug of each sort changes the header in another way, and an identity of the class has it.
 BOOST_AUTO_TEST_CASE(every_bug_is_planted) {
   struct Sort {
     int PlantedBugs::*bug;
