@@ -8,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <limits>
 #include <tuple>
 
 using namespace heed;
@@ -111,12 +112,14 @@ struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTenso
     unwritten_in_training,
     unread_hidden,
     overwrites_prepared,
+    past_prepared_gradient,
     past_gradient,
     overwrites_gradient,
     leaves_out_gradient,
     past_penalty,
     overwrites_penalty,
-    leaves_out_penalty
+    leaves_out_penalty,
+    penalty_not_finite
   };
   static constexpr const char *mechanism_name = "faulty", *summary = "", *complexity = "";
   Fault fault = Fault::none;
@@ -170,12 +173,14 @@ struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTenso
         write(gradient.update, gradient.v[0](i, c), p[c] * dout[0](i, c));
         write(update, dp[c], in.v[0](i, c) * dout[0](i, c));
       }
+    if (fault == Fault::past_prepared_gradient) dp[in.shape.value_width] = T(0);
   }
   template <class T>
   T run_penalty(const AttentionPenalty<T>& call) const {
     T sum(0);
     const View<const T> w = call.parameters[0];
     for (const T value : w) sum += value * value;
+    if (fault == Fault::penalty_not_finite) sum = T(std::numeric_limits<double>::quiet_NaN());
     if (call.gradient.empty()) return sum;
     T* const dw = call.gradient[0].data();
     const Update update = fault == Fault::overwrites_penalty ? Update::assign : Update::accumulate;
@@ -376,6 +381,11 @@ BOOST_AUTO_TEST_CASE(faults_with_own_tensors_are_told_by_name) {
              "[faulty] prepare computes out from memory that it never wrote: 15 elements differ\n");
   BOOST_TEST(faults_of(Of::overwrites_prepared) ==
              "[faulty] backward overwrites 3 elements of the gradient of the prepared tensors\n");
+  BOOST_TEST(faults_of(Of::past_prepared_gradient) ==
+             "[faulty] backward writes outside part 1 of its prepared gradient memory\n");
+  BOOST_TEST(faults_of(Of::penalty_not_finite) ==
+             "[faulty] penalty computes its term of the loss from memory that it never wrote: 1 elements are not "
+             "finite\n");
   BOOST_TEST(faults_of(Of::past_gradient) == "[faulty] prepare_backward writes outside the gradient of its tensor w\n");
   BOOST_TEST(faults_of(Of::overwrites_gradient) ==
              "[faulty] prepare_backward overwrites 3 elements of the gradient of its tensor w\n");

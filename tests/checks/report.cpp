@@ -184,4 +184,14 @@ BOOST_AUTO_TEST_CASE(steps_are_no_gradients) {
   BOOST_TEST(text.ends_with("\nop: the gradients of x are right\n"), text);
 }
 
+// The first of several cases with the most elements is shown.
+BOOST_AUTO_TEST_CASE(the_first_of_equal_cases_is_shown) {
+  const std::vector<double> halves{0.5, 1, 1.5, 2, 2.5, 3};
+  const std::string text = printed(
+      {{}, {invented("op, a", "x", halves), invented("op, b", "x", halves), invented("op, c", "x", halves)}, {}});
+  BOOST_TEST(text.find("\nop, a: the gradient of x is wrong") != text.npos, text);
+  BOOST_TEST(text.find("\nop, b: ") == text.npos, text);
+  BOOST_TEST(text.find("  also   in 2 other cases\n") != text.npos, text);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

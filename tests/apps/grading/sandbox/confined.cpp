@@ -8,9 +8,12 @@
 #include <fmt/ranges.h>
 
 #include <fcntl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <deque>
+#include <map>
+#include <set>
 
 using namespace heed;
 using namespace heed::test;
@@ -135,6 +138,44 @@ BOOST_AUTO_TEST_CASE(what_is_denied_is_recorded) {
                                "attempt(os.setpriority, 0, 0, 1)\nattempt(os.execv, '/bin/true', ['true'])\n"
                                "for _ in range(20000): attempt(os.setuid, 0)") ==
              "changed file, execve, fork or thread, kill, open for writing, setpriority, setsid, setuid, socket");
+}
+
+// Calls that affect other processes or the host, with meaningless arguments: the filter denies each of them first.
+BOOST_AUTO_TEST_CASE(each_call_beyond_the_process_is_denied) {
+  const TemporaryDirectory place;
+  if (!std::filesystem::exists("/usr/bin/perl")) return;
+  if (!Confined({"/bin/true"}, {.directory = place.path()}).is_recorded()) return;
+  const std::map<std::string, std::vector<long>> calls{
+      {"ptrace",
+       {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_kcmp, SYS_pidfd_open,
+        SYS_pidfd_getfd, SYS_migrate_pages, SYS_move_pages}},
+      {"kill", {SYS_kill, SYS_tgkill, SYS_rt_tgsigqueueinfo, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo, SYS_tkill}},
+      {"setpriority", {SYS_setpriority, SYS_sched_setattr, SYS_sched_setparam, SYS_sched_setscheduler, SYS_ioprio_set}},
+      {"setsid", {SYS_setsid, SYS_setpgid, SYS_unshare, SYS_setns}},
+      {"socket", {SYS_socket, SYS_socketpair}},
+      {"shmget", {SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_memfd_create}},
+      {"keyctl", {SYS_add_key, SYS_request_key, SYS_keyctl}},
+      {"mount",
+       {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount, SYS_fsopen,
+        SYS_open_by_handle_at, SYS_quotactl, SYS_swapon, SYS_swapoff, SYS_fanotify_init}},
+      {"bpf", {SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup}},
+      {"reboot", {SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot, SYS_acct}},
+      {"settimeofday", {SYS_sethostname, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex}},
+      {"setuid", {SYS_setuid, SYS_setgid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_capset, SYS_personality}},
+      {"prlimit", {SYS_prlimit64}}};
+  std::string numbers;
+  for (const auto& [kind, list] : calls) numbers += fmt::format("{}, ", fmt::join(list, ", "));
+  std::set<std::string> kinds;
+  Confined process({"/usr/bin/perl", "-e",
+                    "for my $n (" + numbers +
+                        ") { push @wrong, $n if syscall($n, -1, -1, -1, -1, -1, -1) != -1 or $! != 1; }\n"
+                        "$text = 'allowed: ' . join(' ', @wrong);\n"
+                        "$message = pack('q<a*', length $text, $text);\n"
+                        "open($answers, '>&=', 3);\n"
+                        "syswrite($answers, pack('q<', length $message) . $message);"},
+                   {.directory = place.path(), .refused = &kinds});
+  BOOST_TEST(process.receive().text() == "allowed: ");
+  for (const auto& [kind, list] : calls) BOOST_TEST(kinds.contains(kind), kind);
 }
 
 // The message gives the reason, and does not blame the kernel's sandbox.
