@@ -607,4 +607,29 @@ BOOST_AUTO_TEST_CASE(a_row_without_a_map_says_so) {
   BOOST_TEST(label(top + 76 + 28, "2 heads", pale));
 }
 
+// The row with the most heads determines the width, wherever it is.
+BOOST_AUTO_TEST_CASE(rows_may_have_different_heads) {
+  for (const std::size_t most : {0, 1}) {
+    AttentionSheet sheet = small_sheet();
+    sheet.rows[most].weights = Tensor<float>(Shape{4, 2, 2});
+    BOOST_TEST(draw_attention(sheet).size.width == 28 + text_width("softmax") + 14 + 4 * 152 + 3 * 14 + 28);
+  }
+}
+
+// A row with its own image but without a map has the image, and says so in the next column.
+BOOST_AUTO_TEST_CASE(an_image_without_a_map) {
+  AttentionSheet sheet = small_sheet();
+  sheet.image = {};
+  for (SheetRow& row : sheet.rows) row.image = Image{{1, 8, 8}, std::vector<std::uint8_t>(64, 100)};
+  const ImageSize size = draw_attention(sheet).size;
+  sheet.rows[1].weights = {};
+  const Image image = draw_attention(sheet);
+  BOOST_TEST((image.size == size));
+  const Index left = 28 + text_width("softmax") + 14, top = size.height - 28 - 24 - 152;
+  for (const Index inset : {0, 151}) BOOST_TEST((pixel(image, top + inset, left + inset) == Colour{100, 100, 100}));
+  const Index x = left + 152 + 14 + (152 - text_width("no map")) / 2;
+  BOOST_TEST(has_text(image, top + 76 - 7, x, "no map", {120, 120, 120}));
+  BOOST_TEST(has_text(image, top + 76 - 24, left - 14 - text_width("block 2"), "block 2", {34, 34, 34}));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -218,6 +218,23 @@ BOOST_AUTO_TEST_CASE(what_is_hidden) {
                   {.readable = {other.path().string()}}) == "key");
 }
 
+// Output is discarded, or is the file log of a process that may write; the directory is its home, and new files are
+// private.
+BOOST_AUTO_TEST_CASE(where_processes_run) {
+  BOOST_TEST(said("here = os.getcwd()\nsay([os.environ[name] == here for name in ('HOME', 'TMPDIR')])") ==
+             "[True, True]");
+  BOOST_TEST(
+      said("say([os.environ[name] for name in ('PATH', 'LC_ALL', 'OMP_NUM_THREADS', 'OPENBLAS_NUM_THREADS')])") ==
+      "['/usr/local/bin:/usr/bin:/bin', 'C.UTF-8', '1', '1']");
+  BOOST_TEST(said("say('%o' % os.umask(0))") == "77");
+  for (const Index file : {0, 4096}) {
+    Prisoner prisoner("print('out', flush=True)\nos.write(2, b'error')", {.file = file});
+    BOOST_TEST(prisoner.process.wait() == 0);
+    BOOST_TEST(std::filesystem::exists(prisoner.place / "log") == (file > 0));
+    if (file > 0) BOOST_TEST(read_file(prisoner.place / "log") == "out\nerror");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(how_processes_end) {
   BOOST_TEST(said("os._exit(0)") == "it exited with status 0");
   BOOST_TEST(said("print('passed' * 1000000)") == "it exited with status 0");
