@@ -260,6 +260,25 @@ BOOST_AUTO_TEST_CASE(bugs_differ) {
   BOOST_TEST(all.size() > 50u);
 }
 
+// Headers and stubs begin with the equations, and state the mechanism's name and complexity.
+BOOST_AUTO_TEST_CASE(headers_state_the_definition) {
+  for (int i = 0; i < 20; ++i) {
+    const Definition d = definition_of(identity(i), PersonalTask::write);
+    const std::string equations = equations_of(d);
+    for (const std::string& text : {header_of(d, "some_name"), stub_of(d, "some_name")}) {
+      for (std::size_t from = 0, to; from < equations.size(); from = to + 1) {
+        to = equations.find('\n', from);
+        const std::string line = "\n// " + equations.substr(from, to + 1 - from);
+        BOOST_TEST(text.find(line) != std::string::npos, identity(i) << line);
+      }
+      BOOST_TEST(text.find("mechanism_name = \"some_name\";") != std::string::npos);
+      const bool pairs = d.order == ProductOrder::pairs;
+      BOOST_TEST((text.find("complexity = \"time O(N M d)\";") != std::string::npos) == pairs);
+      BOOST_TEST((text.find("complexity = \"time O((N + M) d^2)\";") != std::string::npos) == !pairs);
+    }
+  }
+}
+
 // Each bug of each sort changes the header in another way, and an identity of the class has it.
 BOOST_AUTO_TEST_CASE(every_bug_is_planted) {
   struct Sort {
