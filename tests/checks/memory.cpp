@@ -194,7 +194,7 @@ struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTenso
 
 /// Two heads that share a key head, operands of three widths and two parameters without preparation. The backward pass
 /// has a fault in the gradient of one of these.
-struct Sides : MechanismBase<Sides> {
+struct FaultySides : MechanismBase<FaultySides> {
   enum class Fault {
     none,
     unwritten,
@@ -271,8 +271,8 @@ struct Sides : MechanismBase<Sides> {
 };
 
 /// Returns the lines of six queries and four keys, without "[sides] backward ".
-std::string faults_of(Sides::Fault fault, std::size_t of, bool in_float) {
-  Sides mechanism;
+std::string faults_of(FaultySides::Fault fault, std::size_t of, bool in_float) {
+  FaultySides mechanism;
   mechanism.fault = fault, mechanism.of = of, mechanism.in_float = in_float;
   const AttentionLayout layout = mechanism.layout(0, 0);
   std::string all;
@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
 
 // Gradients of q [2, 6, 3], k [1, 4, 4] and v [1, 4, 5], in double and in float alone.
 BOOST_AUTO_TEST_CASE(each_operand_is_watched) {
-  using Of = Sides::Fault;
+  using Of = FaultySides::Fault;
   const std::string names[] = {"q", "k", "v"};
   const int sizes[] = {36, 16, 20};
   for (const bool in_float : {false, true})
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(each_operand_is_watched) {
 
 // Parameters of a mechanism that prepares nothing: a [3] and b [2, 2].
 BOOST_AUTO_TEST_CASE(each_parameter_is_watched) {
-  using Of = Sides::Fault;
+  using Of = FaultySides::Fault;
   for (const bool in_float : {false, true})
     for (const auto& [p, name, size] : {std::tuple(0, "a", 3), {1, "b", 4}}) {
       const std::string gradient = fmt::format("the gradient of its tensor {}", name);
