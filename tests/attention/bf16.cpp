@@ -64,7 +64,9 @@ BOOST_AUTO_TEST_CASE(operands_of_products_are_rounded) {
     for (const char* operand : operands)
       for (double& value : rounded.at(operand)) value = kernels::round_to_bf16(static_cast<float>(value));
     const auto run = [&, &name = name, &options = options](const Tensors& given, Products products) {
-      return run_mechanism<float>(name, options, given, grid, products);
+      Tensors results = run_mechanism<float>(name, options, given, grid, products);
+      std::erase_if(results, [](const auto& result) { return result.first.starts_with("picture."); });  // no products
+      return results;
     };
     const std::string what = std::string(name) + ", " + std::to_string(options.size()) + " options";
     const Tensors of_rounded = run(rounded, Products::bf16);
