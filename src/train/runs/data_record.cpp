@@ -1,10 +1,13 @@
 #include "heed/train/runs/data_record.h"
 
 #include "heed/base/printable.h"
+#include "heed/base/random.h"
 #include "heed/base/suggest.h"
 #include "heed/io/checksum.h"
 #include "heed/io/file.h"
 #include "heed/io/json.h"
+#include "heed/nn/families.h"
+#include "heed/train/tasks/task.h"
 
 #include <fmt/format.h>
 
@@ -88,6 +91,15 @@ DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
   return record;
 }
 
+DataRecord describe_data_now(const Experiment& experiment) {
+  const std::unique_ptr<Model> model = make_model(experiment);
+  const std::unique_ptr<Task<float>> task = make_task<float>(experiment, *model);
+  task->open(Part::train, true);
+  task->open(Part::validation, false);
+  task->open(Part::test, false);
+  return describe_data(experiment.data, task->data_facts());
+}
+
 std::string data_json(const DataRecord& record) {
   Json files = Json::object();
   for (const auto& [name, checksum] : record.recorded.files) files[name] = checksum;
@@ -149,6 +161,33 @@ std::string data_changes(const DataRecord& before, const DataRecord& now) {
   add_change(text, "renamed", renamed);
   add_change(text, "edited", edited);
   return text;
+}
+
+std::string data_difference(const DataRecord& before, const DataRecord& now) {
+  if (const std::string changes = data_changes(before, now); !changes.empty()) return changes;
+  if (before.recorded.classes != now.recorded.classes) return "other classes";
+  return before.recorded.test != now.recorded.test ? "other test files" : "";
+}
+
+std::string data_hash(const DataRecord& record) {
+  std::string content;
+  const auto add = [&](const std::string& text) { content.append(text).push_back('\0'); };
+  for (const auto& [name, checksum] : record.recorded.files) add(name), add(checksum);
+  for (const std::vector<std::string>* const names : {&record.recorded.classes, &record.recorded.test}) {
+    add("");
+    for (const std::string& name : *names) add(name);
+  }
+  return fmt::format("{:016x}", RandomStream().derive(content).bits(0));
+}
+
+std::string data_hash(const RunPaths& paths) {
+  const std::optional<DataRecord> record = read_data_record(paths);
+  return record ? data_hash(*record) : "";
+}
+
+std::string data_text(const DataRecord& record, const DataRecord& others) {
+  const std::string difference = data_difference(others, record);
+  return difference.empty() ? record.path : fmt::format("{}: {}", record.path, difference);
 }
 
 std::string copied_test_files(const DataRecord& record) {

@@ -1,6 +1,7 @@
 // The record of a run's data, and its use.
 #include "heed/train/runs/data_record.h"
 
+#include "heed/base/warnings.h"
 #include "heed/data/loader.h"
 #include "heed/io/checksum.h"
 #include "support/cli.h"
@@ -33,6 +34,63 @@ BOOST_AUTO_TEST_CASE(changes_are_told_by_names_and_checksums) {
   BOOST_TEST(data_changes(two, record_of({{"x", "1"}})) == "1 removed (b), 1 renamed (a to x)");
   BOOST_TEST(data_changes(one, record_of({{"x", "1"}, {"y", "1"}})) == "1 added (y), 1 renamed (a to x)");
   BOOST_TEST(data_changes(two, record_of({{"x", "1"}, {"y", "1"}})) == "2 renamed (a to x, b to y)");
+}
+
+// Data are the same wherever they are, whatever is set aside: classes, files, checksums and test files count.
+BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
+  DataRecord data = record_of({{"a", "1"}, {"b", "2"}});
+  data.path = "/one", data.recorded.classes = {"x", "y"}, data.recorded.test = {"b"};
+  DataRecord same = data;
+  same.path = "/two", same.recorded.validation = {"a"}, same.background = 7;
+  BOOST_TEST(data_difference(data, same) == "");
+  BOOST_TEST(data_hash(same) == data_hash(data));
+  BOOST_TEST(data_hash(data).size() == 16u);
+  BOOST_TEST(data_text(same, data) == "/two");
+  std::set<std::string> hashes{data_hash(data)};
+  const auto check = [&](const std::string& difference, const std::map<std::string, std::string>& files,
+                         const std::vector<std::string>& classes, const std::vector<std::string>& test) {
+    DataRecord other = same;
+    other.recorded.files = files, other.recorded.classes = classes, other.recorded.test = test;
+    BOOST_TEST(data_difference(data, other) == difference);
+    BOOST_TEST(data_text(other, data) == "/two: " + difference);
+    BOOST_TEST(hashes.insert(data_hash(other)).second, difference);
+  };
+  const auto& [classes, validation, test, files, whole] = data.recorded;
+  check("2 edited (a, b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // exchanged, as labels are corrected
+  check("1 added (c)", {{"a", "1"}, {"b", "2"}, {"c", "3"}}, classes, test);
+  check("1 renamed (b to c)", {{"a", "1"}, {"c", "2"}}, classes, test);
+  check("2 removed (a, b)", {}, classes, test);
+  check("other classes", files, {"y", "x"}, test);
+  check("other classes", files, {"x", "y", "b"}, {});
+  check("other test files", files, classes, {});
+  check("other test files", files, classes, {"a", "b"});
+  const TemporaryDirectory directory;
+  const RunPaths paths(directory.path().string());
+  BOOST_TEST(data_hash(paths) == "");
+  write_file(paths.data(), data_json(same));
+  BOOST_TEST(data_hash(paths) == data_hash(data));
+}
+
+// The present data are described as a run describes them, without the files that it leaves out.
+BOOST_AUTO_TEST_CASE(present_data_are_those_of_a_run_that_starts_now) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.model.classes = 2;
+  x.data.name = "folder", x.data.path = workshop / "images", x.data.validation = 2, x.data.skip_bad = true;
+  x.data.resize = "squash";
+  x.train.batch = 4, x.train.max_steps = 1;
+  int written = 0;
+  for (const char* c : {"cat", "dog"})
+    for (int i = 0; i < 6; ++i)
+      write_image(workshop / fmt::format("images/{}/{}.png", c, i), pattern({1, 8, 8}, ++written));
+  write_file(workshop / "images/cat/bad.png", "no image");
+  run(x, workshop / "run");
+  const auto present = [&] { return data_hash(describe_data_now(x)); };
+  BOOST_TEST(describe_data_now(x).recorded.files.size() == 12u);
+  BOOST_TEST(present() == data_hash(RunPaths(workshop / "run")));
+  write_image(workshop / "images/cat/6.png", pattern({1, 8, 8}, ++written));
+  BOOST_TEST(present() != data_hash(RunPaths(workshop / "run")));
+  take_warnings();
 }
 
 BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {

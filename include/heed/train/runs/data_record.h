@@ -22,6 +22,9 @@ struct DataRecord {
 /// Reads all files and describes the data.
 DataRecord describe_data(const DataConfig& data, const DataFacts& facts);
 
+/// Opens the data of an experiment and describes them, as a run that starts now would.
+DataRecord describe_data_now(const Experiment& experiment);
+
 /// Returns the record as the content of data.json.
 std::string data_json(const DataRecord& record);
 
@@ -30,6 +33,19 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths);
 
 /// Returns the differences between the files of two records, such as "2 added (a, b), 1 edited (c)"; empty if none.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
+
+/// Returns the differences of two records in what all seeds of an experiment share: those of data_changes(), otherwise
+/// "other classes" or "other test files"; empty if none. The data's path and the validation examples may differ.
+std::string data_difference(const DataRecord& before, const DataRecord& now);
+
+/// Returns a hash, 16 hexadecimal digits, of what data_difference() compares.
+std::string data_hash(const DataRecord& record);
+
+/// Returns the hash of a run's data; empty without a record. Runs with other data are not seeds of one experiment.
+std::string data_hash(const RunPaths& paths);
+
+/// Returns the path of the data, with their difference from others: "/data/b: 2 added (x, y)", or "/data/b" if none.
+std::string data_text(const DataRecord& record, const DataRecord& others);
 
 /// Reads the test files with the checksum of a training or validation file and returns which have its content, such as
 /// "1 of 9 test files are copies of training or validation files: test/a.png is train/b.png"; empty if none. Files of

@@ -80,13 +80,21 @@ void keep_common_seeds(ClaimArms& arms, std::vector<std::string> names) {
 bool train_seeds(const std::vector<ComparedArm>& arms, const std::vector<Index>& seeds, int jobs, int threads) {
   std::vector<Cell> cells;
   std::set<std::string> sweeps;
+  std::vector<Cell> known;
   for (const ComparedArm& arm : arms) {
     for (const Index seed : seeds) cells.push_back(cell_of(arm, seed));
+    for (const ComparedRun& run : arm.runs)
+      known.push_back({arm.name, cells.back().experiment, run.directory, CellState::finished, ""});
     sweeps.insert(std::filesystem::path(cells.back().directory).parent_path().parent_path().string());
   }
   std::list<DirectoryLock> locks;
   for (const std::string& sweep : sweeps)
     locks.emplace_back(sweep, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
+  known.insert(known.end(), cells.begin(), cells.end());
+  mark_changed_data(known, /*now=*/true);
+  for (const Cell& cell : known)
+    require(cell.state != CellState::changed, "{}: {}; restore the data, or repeat such runs by heed sweep --redo",
+            cell.directory, cell.note);
   if (!run_cells(cells, jobs, threads)) return false;
   for (const Cell& cell : cells) require(cell.state != CellState::failed, "{}: failed: {}", cell.directory, cell.note);
   return true;

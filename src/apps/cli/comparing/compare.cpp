@@ -255,11 +255,11 @@ int compare_command(const CompareArguments& a) {
 }
 
 constexpr const char* compare_help =
-    "Runs that differ only in the seed form one arm; the other arms are compared with the first. A directory that "
-    "is not itself a run, such as that of heed sweep, stands for all runs below it. The 95 % interval of a "
-    "difference has the half-width t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance of both arms; for accuracies "
-    "with --test-images, s^2 is at least p (1 - p) / N, because few seeds often agree by chance. Welch's test uses a "
-    "separate variance for each arm; the paired test uses the seeds that both arms have.";
+    "Runs on the same data that differ only in the seed form one arm, wherever the data are; the other arms are "
+    "compared with the first. A directory that is not itself a run, such as that of heed sweep, stands for all runs "
+    "below it. The 95 % interval of a difference has the half-width t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance "
+    "of both arms; for accuracies with --test-images, s^2 is at least p (1 - p) / N, because few seeds often agree by "
+    "chance. Welch's test uses a separate variance for each arm; the paired test uses the seeds that both arms have.";
 
 }  // namespace
 

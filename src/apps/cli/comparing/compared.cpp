@@ -3,6 +3,7 @@
 #include "src/apps/cli/training/sweep_cells.h"
 
 #include "heed/base/error.h"
+#include "heed/train/runs/data_record.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -55,7 +56,28 @@ void require_seeds_apart(const ComparedArm& arm) {
               arm.runs[j].directory, arm.runs[i].directory);
 }
 
+/// Returns data_text() of each arm, relative to the first with a record, or "-"; empty if all data are the same.
+std::vector<std::string> differing_data(const std::vector<ComparedArm>& arms) {
+  std::set<std::string> hashes;
+  std::optional<DataRecord> first;
+  std::vector<std::string> texts;
+  for (const ComparedArm& arm : arms) {
+    const auto run = std::ranges::find_if(arm.runs, [](const ComparedRun& of) { return !of.data.empty(); });
+    std::optional<DataRecord> record;
+    if (run != arm.runs.end()) record = read_data_record(RunPaths(run->directory)), hashes.insert(run->data);
+    if (!first) first = record;
+    texts.push_back(record ? data_text(*record, *first) : "-");
+  }
+  return hashes.size() > 1 ? texts : std::vector<std::string>{};
+}
+
 }  // namespace
+
+std::string ComparedArm::own_name() const {
+  const std::string& first = runs.front().directory;
+  const std::string arm = arm_of(first);
+  return arm.empty() ? fs::path(first).filename().string() : arm;
+}
 
 TableArm ComparedArm::table() const {
   TableArm arm{name, {}};
@@ -70,21 +92,30 @@ TableArm ComparedArm::table() const {
 }
 
 std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories) {
-  std::vector<ComparedArm> arms;
-  std::map<std::string, std::size_t> places;
+  std::vector<std::pair<std::string, ComparedRun>> runs;  // with their settings
+  std::map<std::string, std::set<std::string>> recorded;  // hashes of the data, by settings
   std::set<std::string> seen;
   for (const std::string& given : directories)
     for (const std::string& directory : runs_below(given)) {
       if (!seen.insert(directory).second) continue;
       const RunPaths paths(directory);
-      ComparedRun run{directory, load_recorded(paths.config()), read_history(paths)};
+      ComparedRun run{directory, load_recorded(paths.config()), read_history(paths), data_hash(paths)};
       Experiment without_seed = result_settings(run.experiment);
       without_seed.train.seed = 0;
-      const auto [place, added] = places.try_emplace(to_toml(without_seed), arms.size());
-      const std::string arm = arm_of(directory);
-      if (added) arms.push_back({arm.empty() ? fs::path(directory).filename().string() : arm, {}});
-      arms[place->second].runs.push_back(std::move(run));
+      const std::string settings = to_toml(without_seed);
+      if (!run.data.empty()) recorded[settings].insert(run.data);
+      runs.emplace_back(settings, std::move(run));
     }
+  std::vector<ComparedArm> arms;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;  // by settings and data
+  for (auto& [settings, run] : runs) {
+    const std::set<std::string>& hashes = recorded[settings];
+    const std::string& data = run.data.empty() && hashes.size() == 1 ? *hashes.begin() : run.data;
+    const auto [place, added] = places.try_emplace({settings, data}, arms.size());
+    if (added) arms.emplace_back();
+    arms[place->second].runs.push_back(std::move(run));
+  }
+  for (ComparedArm& arm : arms) arm.name = arm.own_name();
   for (const ComparedArm& arm : arms) require_seeds_apart(arm);
   name_apart(arms);
   return arms;
@@ -102,6 +133,7 @@ std::map<std::string, std::vector<std::string>> differing_settings(const std::ve
     const auto& [key, values] = setting;
     return key == "train.seed" || std::ranges::adjacent_find(values, std::not_equal_to<>()) == values.end();
   });
+  if (std::vector<std::string> data = differing_data(arms); !data.empty()) all["data"] = std::move(data);
   return all;
 }
 

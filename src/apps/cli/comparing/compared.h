@@ -13,16 +13,21 @@ struct ComparedRun {
   std::string directory;
   Experiment experiment;
   RunHistory history;
+  std::string data;  ///< data_hash()
 
   Index seed() const { return experiment.train.seed; }
 };
 
-/// Runs that differ only in the seed.
+/// Runs that differ only in the seed, on the same data. Data without a record count as those of the other runs with the
+/// same settings, if these agree.
 struct ComparedArm {
-  std::string name;  ///< name in the sweep, or the first run's directory
+  std::string name;  ///< own_name(), or the first run's directory if several arms have that name
   std::vector<ComparedRun> runs;
 
   TableArm table() const;
+
+  /// Returns the arm's name in the sweep; of a run outside a sweep, the last part of its directory.
+  std::string own_name() const;
 };
 
 /// Returns the runs in these directories and below, grouped by arm. Throws Error for a directory without runs,
@@ -31,7 +36,8 @@ std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories);
 
 std::vector<TableArm> tables_of(const std::vector<ComparedArm>& arms);
 
-/// Returns the settings that differ between arms: for each key, the value in each arm, or "-" if an arm has none.
+/// Returns the settings that differ between arms: for each key, the value in each arm, or "-" if an arm has none. The
+/// key "data" is for data_text(), relative to the first arm with a record of its data.
 std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<ComparedArm>& arms);
 
 /// Returns arms_json() of the arms, with their differing settings.

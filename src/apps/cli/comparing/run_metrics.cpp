@@ -3,6 +3,7 @@
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/io/json.h"
+#include "heed/train/runs/data_record.h"
 
 #include <fmt/format.h>
 
@@ -29,7 +30,10 @@ Settings origin_of(const RunPaths& paths) {
 }
 
 void print_origins(std::ostream& out, const RunPaths& a, const RunPaths& b) {
-  const Settings in_a = origin_of(a), in_b = origin_of(b);
+  Settings in_a = origin_of(a), in_b = origin_of(b);
+  const std::optional<DataRecord> data_a = read_data_record(a), data_b = read_data_record(b);
+  if (data_a && data_b && !data_difference(*data_a, *data_b).empty())
+    in_a["data"] = data_a->path, in_b["data"] = data_text(*data_b, *data_a);
   Settings all = in_a;
   all.insert(in_b.begin(), in_b.end());
   Table table;

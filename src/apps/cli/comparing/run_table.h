@@ -24,7 +24,7 @@ struct TableRun {
   RunFigures figures;   ///< none unless it is finished
 };
 
-/// Runs that differ only in the seed.
+/// Runs on the same data that differ only in the seed.
 struct TableArm {
   std::string name;
   std::vector<TableRun> runs;

@@ -165,6 +165,22 @@ std::string seeds_text(const std::vector<Index>& further, Index most) {
   return fmt::format("{} in each arm {}: {}\n", counted(std::ssize(further), "further seed"), condition, few(further));
 }
 
+/// Throws Error if a part names several arms, which then have their directories as names (find_arms()).
+void require_one_arm_each(const std::vector<Part>& parts, const std::vector<ComparedArm>& arms,
+                          const std::string& source) {
+  for (const Part& part : parts)
+    for (const std::string& name : part.arms) {
+      std::vector<std::string> named;
+      for (const ComparedArm& arm : arms)
+        if (arm.own_name() == name && arm.name != name) named.push_back(arm.name);
+      require(
+          named.empty(),
+          "{}: {} is the name of {} arms with different settings or data: {}; name one of these; heed compare shows "
+          "the differences",
+          source, in_quotes(name), named.size(), fmt::join(named, ", "));
+    }
+}
+
 /// Reads the values of the runs. In directories, only seeds that all compared arms have count.
 ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts) {
   ClaimValues values{fmt::format("{}", fmt::join(a.given, " ")), a.less, a.test_images};
@@ -178,7 +194,9 @@ ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& part
   require(figure.share || a.test_images == 0, "verdict: --test-images is only for accuracies; --figure is {}",
           a.figure);
   values.less = !figure.share;
-  values.arms = claim_arms(find_arms(a.given), figure);
+  const std::vector<ComparedArm> arms = find_arms(a.given);
+  require_one_arm_each(parts, arms, values.source);
+  values.arms = claim_arms(arms, figure);
   keep_common_seeds(values.arms, compared_arms(parts));
   return values;
 }

@@ -64,9 +64,9 @@ int report_command(const ReportArguments& a) {
 constexpr const char* report_help =
     "Writes one file that opens in any browser, offline: final figures, settings that differ, curves, confusion "
     "matrix, the most confident mistakes, attention maps of a few images (a click on a patch shows its "
-    "attention), cost and energy by layer, configuration, and provenance. Runs that differ only in the seed form "
-    "one arm, drawn as their mean; a directory that is not itself a run stands for all runs below it. The images "
-    "are from the test set, classified by the first finished run of each arm.";
+    "attention), cost and energy by layer, configuration, and provenance. Runs on the same data that differ only in "
+    "the seed form one arm, drawn as their mean; a directory that is not itself a run stands for all runs below it. "
+    "The images are from the test set, classified by the first finished run of each arm.";
 
 }  // namespace
 

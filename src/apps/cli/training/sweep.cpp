@@ -44,6 +44,12 @@ void require_models(const std::string& file, const std::vector<SweepCell>& sweep
 
 bool done(const Cell& cell) { return cell.state == CellState::finished || cell.state == CellState::diverged; }
 
+/// Returns the number of cells that a sweep trains.
+std::ptrdiff_t count_open(const std::vector<Cell>& cells, bool redo) {
+  return std::ranges::count_if(
+      cells, [&](const Cell& cell) { return !done(cell) || (redo && cell.state == CellState::diverged); });
+}
+
 /// Throws Error for changed cells or, with `redo`, removes them and the diverged ones.
 void clear_way(std::vector<Cell>& cells, bool redo) {
   for (Cell& cell : cells) {
@@ -61,16 +67,14 @@ void list(const std::vector<Cell>& cells, bool redo) {
     for (const TableRun& run : arm.runs)
       table.add({fmt::format("{}, seed {}", arm.name, run.seed), run.state, run.directory});
   table.print(std::cout);
-  const auto open = std::ranges::count_if(
-      cells, [&](const Cell& cell) { return !done(cell) || (redo && cell.state == CellState::diverged); });
-  std::cout << fmt::format("\n{}, {} to train\n", counted(std::ssize(cells), "cell"), open);
+  std::cout << fmt::format("\n{}, {} to train\n", counted(std::ssize(cells), "cell"), count_open(cells, redo));
 }
 
 int status_of(const std::vector<Cell>& cells) {
   const auto any = [&](CellState state) {
     return std::ranges::any_of(cells, [&](const Cell& cell) { return cell.state == state; });
   };
-  return any(CellState::failed) ? check_failed : any(CellState::diverged) ? diverged : ok;
+  return any(CellState::failed) || any(CellState::changed) ? check_failed : any(CellState::diverged) ? diverged : ok;
 }
 
 int sweep_command(const SweepArguments& a) {
@@ -81,6 +85,10 @@ int sweep_command(const SweepArguments& a) {
   require_models(a.file, sweep);
   const std::string out = a.out.empty() ? "runs/" + std::filesystem::path(a.file).stem().string() : a.out;
   std::vector<Cell> cells = find_cells(sweep, out);
+  const auto check_data = [&] {
+    mark_changed_data(cells, /*now=*/!a.table && (a.redo || count_open(cells, false) > 0));
+  };
+  if (a.dry_run || a.table) check_data();
   if (a.dry_run) {
     list(cells, a.redo);
     return ok;
@@ -95,11 +103,13 @@ int sweep_command(const SweepArguments& a) {
   // If this process is killed, its runs save themselves before the next sweep begins.
   const DirectoryLock lock(out, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
   cells = find_cells(sweep, out);  // again, under the lock
+  check_data();
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);
   const auto finished = std::ranges::count_if(cells, done);
   std::cerr << fmt::format("{}: {}, {} done\n", printable(out), counted(std::ssize(cells), "cell"), finished);
   const bool whole = run_cells(cells, a.jobs, a.threads > 0 ? a.threads : threads());
+  mark_changed_data(cells, /*now=*/false);  // the data may have changed meanwhile
   print_arms(std::cout, arms_of(cells), a.format);
   if (whole) return status_of(cells);
   std::cerr << "interrupted and saved; repeat the command to continue\n";
@@ -122,11 +132,13 @@ constexpr const char* sweep_help =
     "finished cells and resumes interrupted ones. A cell records the hash of its configuration and the version "
     "that ran it. The sweep is refused if a directory holds another configuration, or an unfinished run of "
     "another version; --redo removes and repeats such cells, and those that diverged. The data's directory, "
-    "logging and the frequency of saving do not count as changes. A finished cell of another version is kept; "
+    "logging and the frequency of saving do not count as changes; other content of the data does. A finished cell of "
+    "another version is kept; "
     "the table names the version.\n\n"
     "The table shows the mean and standard deviation over the finished seeds of each arm. Validation is that of the "
     "best epoch; s/epoch is the median over a run's epochs, measured while other jobs ran. Progress goes to "
-    "stderr. Exit status: 0 all cells are finished; 1 some failed; 2 bad input; 3 some diverged; 130 interrupted.";
+    "stderr. Exit status: 0 all cells are finished; 1 some failed, or the data changed meanwhile; 2 bad input; 3 some "
+    "diverged; 130 interrupted.";
 
 }  // namespace
 

@@ -2,9 +2,12 @@
 
 #include "heed/base/error.h"
 #include "heed/base/suggest.h"
+#include "heed/train/runs/data_record.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 namespace heed::cli {
 
@@ -79,6 +82,40 @@ std::string obstacle(const Cell& cell, bool has_run) {
   return resumable ? "" : fmt::format("was started by heed {}; heed " HEED_VERSION " cannot resume it", before.version);
 }
 
+/// Returns true if two experiments read the same files.
+bool share_data(const Experiment& a, const Experiment& b) {
+  return a.data == b.data && a.model.task == b.model.task && a.train.method == b.train.method;
+}
+
+/// Returns the present data of an experiment; none if they cannot be opened, which its training reports.
+std::optional<DataRecord> present_data(const Experiment& experiment) {
+  try {
+    return describe_data_now(experiment);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// mark_changed_data() for cells that share their data.
+void mark_changed(const std::vector<Cell*>& cells, bool now) {
+  std::vector<std::pair<Cell*, std::string>> runs;  // with the hashes of their data
+  for (Cell* const cell : cells)
+    if (cell->state == CellState::begun || cell->state == CellState::finished || cell->state == CellState::diverged)
+      if (std::string hash = data_hash(cell->paths()); !hash.empty()) runs.emplace_back(cell, std::move(hash));
+  if (runs.empty()) return;
+  const Cell& first = *runs[0].first;
+  std::optional<DataRecord> expected = now ? present_data(first.experiment) : std::nullopt;
+  const std::string where = expected ? "now at " + expected->path : "of " + first.directory;
+  if (!expected) expected = read_data_record(first.paths());
+  const std::string right = data_hash(*expected);
+  for (const auto& [cell, hash] : runs) {
+    if (hash == right) continue;
+    cell->state = CellState::changed;
+    cell->note = fmt::format("was started with other data than those {}, which have {}", where,
+                             data_difference(*read_data_record(cell->paths()), *expected));
+  }
+}
+
 const char* name_of(CellState state) {
   constexpr const char* names[] = {"not started", "not finished", "finished", "diverged", "failed", "changed"};
   return names[static_cast<std::size_t>(state)];
@@ -117,6 +154,19 @@ void read_state(Cell& cell) {
   if (has_run && read_history(cell.paths()).finished) cell.state = CellState::finished;
   cell.note = divergence_of(cell.directory);
   if (!cell.note.empty()) cell.state = CellState::diverged;
+}
+
+void mark_changed_data(std::vector<Cell>& cells, bool now) {
+  std::vector<std::vector<Cell*>> groups;
+  for (Cell& cell : cells) {
+    const auto group = std::ranges::find_if(
+        groups, [&](const std::vector<Cell*>& of) { return share_data(of[0]->experiment, cell.experiment); });
+    if (group == groups.end())
+      groups.push_back({&cell});
+    else
+      group->push_back(&cell);
+  }
+  for (const std::vector<Cell*>& group : groups) mark_changed(group, now);
 }
 
 void prepare(const Cell& cell) {

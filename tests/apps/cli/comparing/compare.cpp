@@ -1,6 +1,6 @@
 // heed compare on constructed runs with known figures.
 #include "heed/io/json.h"
-#include "heed/train/runs/run.h"
+#include "heed/train/runs/data_record.h"
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
@@ -199,6 +199,37 @@ BOOST_AUTO_TEST_CASE(arms_of_one_name_are_named_by_their_directories) {
     BOOST_TEST(tests.items().at(i).at("against").text() == "other");
   }
   check_contains(output_of({"compare", first, again}), {"the runs have the same configuration except for seeds\n"});
+}
+
+// Seeds of one arm have the same data, wherever these are. Runs without a record count as runs on the only data known.
+BOOST_AUTO_TEST_CASE(other_data_are_another_arm) {
+  const auto run_on = [&](const std::string& name, Index seed, const std::string& path,
+                          const std::map<std::string, std::string>& files, const std::string& validation) {
+    const std::string run = make(name, 0.5, seed, 1e-3);
+    write_file(RunPaths(run).data(),
+               data_json({"mnist", "mnist", path, {.validation = {validation}, .files = files}, {}, {}}));
+    return run;
+  };
+  const std::map<std::string, std::string> one{{"x", "1"}, {"y", "2"}}, two{{"x", "1"}, {"y", "3"}, {"z", "4"}};
+  const std::string a = run_on("a", 1, "/one", one, "x"), moved = run_on("moved", 2, "/two", one, "y"),
+                    b = run_on("b", 1, "/two", two, "x"), old = make("old", 0.5, 3, 1e-3);
+  const auto check = [&](std::vector<std::string> runs, const std::string& arms, const std::vector<std::string>& data) {
+    runs.insert(runs.begin(), "compare"), runs.push_back("--json");
+    const Json json = Json::parse(output_of(runs));
+    std::string found;
+    for (const Json& arm : json.at("arms").items())
+      found += fmt::format("{}:{} ", arm.at("arm").text(), arm.at("runs").items().size());
+    BOOST_TEST(found == arms);
+    const Json settings = data.empty() ? Json::object() : Json::object({{"data", data}});
+    BOOST_TEST(json.at("settings").dump() == settings.dump());
+  };
+  check({a, moved, b}, "a:2 b:1 ", {"/one", "/two: 1 added (z), 1 edited (y)"});
+  check({b, a}, "b:1 a:1 ", {"/two", "/one: 1 removed (z), 1 edited (y)"});
+  check({a, moved, old}, "a:3 ", {});
+  check({old, a}, "old:2 ", {});
+  check({old, a, b}, "old:1 a:1 b:1 ", {"-", "/one", "/two: 1 added (z), 1 edited (y)"});
+  check_contains(in_one_line(output_of({"compare", a, b})),
+                 {"arm data a /one b /two: 1 added (z), 1 edited (y) arm seeds"});
 }
 
 BOOST_AUTO_TEST_CASE(a_name_with_a_comma_is_one_field_of_csv) {

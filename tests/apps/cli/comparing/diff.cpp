@@ -1,6 +1,6 @@
 // heed diff on tensor files with planted differences, and on trained runs.
 #include "heed/io/safetensors.h"
-#include "heed/train/runs/run.h"
+#include "heed/train/runs/data_record.h"
 #include "support/cli.h"
 #include "support/lines.h"
 
@@ -279,6 +279,19 @@ BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
   check_contains(
       in_one_line(output_of({"diff", a, b})),
       {"setting A B environment.cpu one two optim.lr 0.001 0.5 train.seed 1 7 metrics: all 11 common values"});
+}
+
+// Data of the same content elsewhere do not differ, nor do unrecorded ones.
+BOOST_FIXTURE_TEST_CASE(data_of_runs_that_differ, DiffingRuns) {
+  const auto origins = [&](const std::string& run, const std::string& path, const std::string& checksum) {
+    write_file(RunPaths(run).data(), data_json({"mnist", "mnist", path, {.files = {{"x", checksum}}}, {}, {}}));
+    const std::string text = in_one_line(output_of({"diff", a, b}));
+    return text.substr(0, text.find(" metrics:"));
+  };
+  const std::string same = "the runs have the same settings and environment";
+  BOOST_TEST(origins(a, "/one", "1") == same);
+  BOOST_TEST(origins(b, "/two", "1") == same);
+  BOOST_TEST(origins(b, "/two", "2") == "setting A B data /one /two: 1 edited (x)");
 }
 
 // Tensors are compared in the order of A's data, or of B's if only B is a trace of heed probe.

@@ -1,6 +1,6 @@
 // heed verdict on the directory of a sweep: constructed runs, and further seeds that it trains.
 #include "heed/io/json.h"
-#include "heed/train/runs/run.h"
+#include "heed/train/runs/data_record.h"
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
@@ -137,6 +137,25 @@ BOOST_AUTO_TEST_CASE(notes_name_an_arm_without_the_seed) {
                   "c, seed 5: ignored; b has no run with this seed"});
 }
 
+// Seeds on other data are another arm, which has no name of its own.
+BOOST_AUTO_TEST_CASE(seeds_on_other_data_do_not_count) {
+  const std::string a = cells + "/a/seed-", b = cells + "/b/seed-";
+  for (const Index seed : {1, 2, 3, 4}) {
+    make("a", seed, std::array{"0.90", "0.91", "0.92", "0.1"}[static_cast<std::size_t>(seed - 1)]);
+    make("b", seed, std::array{"0.85", "0.86", "0.87", "0.8"}[static_cast<std::size_t>(seed - 1)]);
+    for (const std::string& arm : {a, b})
+      write_file(RunPaths(fmt::format("{}{}", arm, seed)).data(),
+                 data_json({"mnist", "mnist", "/data", {.files = {{"x", seed == 4 ? "2" : "1"}}}, {}, {}}));
+  }
+  check_refusal(
+      {"verdict", cells, "--better", "a", "b"},
+      {fmt::format("{}: 'a' is the name of 2 arms with different settings or data: {}1, {}4; name one", cells, a, a)});
+  check_refusal({"verdict", cells, "--above", "b", "0.5"}, {"'b' is the name of 2 arms"});
+  const Finished named = verdict({"--better", a + "1", b + "1"});
+  BOOST_TEST(named.status == 0, named.err);
+  check_contains(named.out, {"seed-1      3  0.9100"});
+}
+
 // Random predictions of scene patches count as zero overlap.
 BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
   for (const std::string arm : {"a", "b"})
@@ -172,6 +191,14 @@ BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
   };
   BOOST_TEST(with({"--seeds", "4"}).status == 4);
   BOOST_TEST(!std::filesystem::exists(cells + "/a/seed-4"));
+  write_patterns(data(), 133, 30, 8);
+  const Finished refused = with({"--seeds", "4", "--run"});
+  BOOST_TEST(refused.status == 2);
+  BOOST_TEST(is_line_with(refused.err, cells + "/a/seed-1: was started with other data than those now at " + data() +
+                                           ", which have 2 edited (train-images-idx3-ubyte, train-labels-idx1-ubyte)"),
+             refused.err);
+  BOOST_TEST(!std::filesystem::exists(cells + "/a/seed-4"));
+  write_patterns(data(), 132, 30, 8);
   const Finished run = with({"--seeds", "4", "--run", "--threads", "2", "--json"});
   check_contains(run.err, {"[2/2] "});
   BOOST_TEST(Json::parse(run.out).at("arms").items()[1].at("seeds").integer() == 4);

@@ -1,5 +1,6 @@
 // heed sweep: cells equal separate runs, however often interrupted, and the table is computed from them.
 #include "heed/io/json.h"
+#include "heed/train/runs/data_record.h"
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
@@ -282,6 +283,54 @@ BOOST_AUTO_TEST_CASE(a_setting_that_is_added_or_removed_is_a_change) {
                          : "was started with attention.sima.norm = \"l2\", not (nothing)"});
     BOOST_TEST(read_file(cell("sima", 1) + "/metrics.csv") == before);
   }
+}
+
+// Cells are not trained on other data than those of their sweep: the sweep is refused, or repeats the former ones.
+BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_done_again) {
+  write_arms(1);
+  BOOST_TEST(sweep({"--seeds", "1"}).status == 0);
+  const std::string table = output_of(arguments({"--table", "--seeds", "1"}));
+  write_patterns(data(), 133, 30, 8);
+  check_refusal(arguments(), {cell("softmax", 1) + ": was started with other data than those now at " + data() +
+                              ", which have 2 edited (train-images-idx3-ubyte, train-labels-idx1-ubyte); to remove and "
+                              "repeat such runs, add --redo"});
+  BOOST_TEST(!std::filesystem::exists(cell("softmax", 2)));
+  check_contains(output_of(arguments({"--dry-run"})), {"changed", "4 cells, 4 to train"});
+  // There is nothing to train, and the cells agree.
+  BOOST_TEST(output_of(arguments({"--table", "--seeds", "1"})) == table);
+  check_contains(sweep({"--seeds", "1"}).err, {"2 cells, 2 done"});
+  check_contains(sweep({"--redo"}).err, {"4 cells, 0 done", "[4/4] "});
+
+  // Moved data are the same, and those that cannot be opened are left to the training.
+  const std::string away = *this / "away";
+  std::filesystem::rename(data(), away);
+  check_contains(output_of(arguments({"--dry-run", "--seeds", "3"})), {"6 cells, 2 to train"});
+  check_contains(sweep({"--seeds", "3", "--set", "data.path=" + away}).err, {"6 cells, 4 done", "[2/2] "});
+
+  // The data of one cell differed.
+  const RunPaths paths(cell("softmax", 2));
+  DataRecord record = *read_data_record(paths);
+  record.recorded.files["t10k-labels-idx1-ubyte"] = "0-1";
+  write_file(paths.data(), data_json(record));
+  const std::string line = "was started with other data than those of " + cell("softmax", 1) +
+                           ", which have 1 edited (t10k-labels-idx1-ubyte)";
+  check_contains(output_of(arguments({"--table"})), {"1 of 2", "softmax, seed 2: changed: " + line});
+  check_refusal(arguments(), {cell("softmax", 2) + ": " + line});
+  check_contains(sweep({"--redo", "--set", "data.path=" + away}).err, {"4 cells, 3 done", "[1/1] "});
+  check_contains(output_of({"compare", out}), {"attention.mechanism"});
+}
+
+// Two data sets are two arms, which can be compared.
+BOOST_AUTO_TEST_CASE(arms_may_differ_in_their_data) {
+  const std::string other = *this / "other";
+  write_patterns(other, 140, 30, 8);
+  write(fmt::format("[train]\nepochs = 1\n[grid]\ndata.path = [\"{}\", \"{}\"]\n", data(), other));
+  BOOST_TEST(sweep().status == 0);
+  const Json json = Json::parse(output_of({"compare", out, "--json"}));
+  BOOST_REQUIRE(json.at("arms").items().size() == 2u);
+  for (const Json& arm : json.at("arms").items()) BOOST_TEST(arm.at("finished").integer() == 2);
+  const std::vector<std::string> sets{data(), other + ": 2 edited (train-images-idx3-ubyte, train-labels-idx1-ubyte)"};
+  BOOST_TEST(json.at("settings").dump() == Json::object({{"data", sets}}).dump());
 }
 
 #ifndef HEED_NO_THREADS
