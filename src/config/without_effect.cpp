@@ -31,6 +31,13 @@ bool crops_middle(const Experiment& x) { return x.data.resize == "crop"; }
 
 bool warms_up(const Experiment& x) { return x.optim.schedule != "constant"; }
 
+/// Returns true unless a warm-up in epochs takes all the time of a schedule that begins after it. The length of an
+/// epoch is unknown here; `heed train` compares a warm-up in steps.
+bool ends_warm_up(const Experiment& x) {
+  const bool begins_later = x.optim.schedule == "cosine" || x.optim.schedule == "linear";
+  return !begins_later || x.optim.warmup_steps > 0 || x.optim.warmup_epochs < static_cast<double>(x.train.epochs);
+}
+
 /// Returns true if stochastic depth can skip a block. Its rate grows from 0 at the first block, for CvT in the last
 /// stage only; in XCiT all blocks have one rate.
 bool skips_blocks(const Experiment& x) {
@@ -64,6 +71,8 @@ const KeyNeed key_needs[] = {
     {"optim.eps", [](const Experiment& x) { return x.optim.name == "adamw"; }, "optim.name = \"adamw\""},
     {"optim.min_lr", [](const Experiment& x) { return x.optim.schedule == "cosine" || x.optim.schedule == "linear"; },
      "optim.schedule = \"cosine\" or \"linear\""},
+    {"optim.min_lr", ends_warm_up, "optim.warmup_epochs below train.epochs"},
+    {"optim.schedule", ends_warm_up, "optim.warmup_epochs below train.epochs"},
     {"optim.warmup_epochs", [](const Experiment& x) { return x.optim.warmup_steps == 0; }, "optim.warmup_steps = 0"},
     {"optim.warmup_epochs", warms_up, "an optim.schedule other than \"constant\""},
     {"optim.warmup_steps", warms_up, "an optim.schedule other than \"constant\""},

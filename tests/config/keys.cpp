@@ -113,7 +113,8 @@ BOOST_AUTO_TEST_CASE(a_key_has_an_effect_under_its_condition_only) {
   const std::string for_adder = "model.linear = \"adder\"", for_crop = "data.resize = \"crop\"",
                     for_adamw = "optim.name = \"adamw\"", for_matching = "train.init = \"matching\"",
                     for_min_lr = "optim.schedule = \"cosine\" or \"linear\"",
-                    for_warmup = "an optim.schedule other than \"constant\"";
+                    for_warmup = "an optim.schedule other than \"constant\"",
+                    for_schedule = "optim.warmup_epochs below train.epochs", two = "train.epochs=2";
   for (const Need& need : std::vector<Need>{
            {"model.embed_prefix=false",
             {"model.pool=mean"},
@@ -143,6 +144,9 @@ BOOST_AUTO_TEST_CASE(a_key_has_an_effect_under_its_condition_only) {
            {"optim.eps=1e-5", {sgd}, {}, for_adamw},
            {"optim.min_lr=1e-5", {"optim.schedule=rsqrt"}, {"optim.schedule=linear"}, for_min_lr},
            {"optim.min_lr=2e-5", {"optim.schedule=constant"}, {"optim.schedule=cosine"}, for_min_lr},
+           {"optim.min_lr=3e-5", {two, "optim.warmup_epochs=2"}, {two, "optim.warmup_epochs=1.9"}, for_schedule},
+           {"optim.schedule=linear", {"train.epochs=1"}, {"train.epochs=1", "optim.warmup_steps=3"}, for_schedule},
+           {"optim.warmup_epochs=7", {two, "optim.schedule=constant"}, {two, "optim.schedule=rsqrt"}, for_warmup},
            {"optim.warmup_steps=19", {"optim.schedule=constant"}, {"optim.schedule=rsqrt"}, for_warmup},
            {"optim.warmup_epochs=5", {"optim.schedule=constant"}, {"optim.schedule=linear"}, for_warmup},
            {"train.init_head=true", {matching}, {}, "train.init = \"strict\""},

@@ -38,6 +38,7 @@
 #include <ctime>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <mutex>
 #include <numbers>
 #include <optional>
@@ -103,6 +104,17 @@ void warn_of_examples(const Experiment& x, const TrainPlan& plan) {
                    limited ? fmt::format("; data.limit={} takes the first", x.data.limit) : ""));
 }
 
+/// Warns about keys of a schedule that begins after a warm-up in steps, if this takes the whole training.
+void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
+  const Index steps = x.train.epochs * plan.steps_per_epoch;
+  if (x.optim.warmup_steps < steps || (x.optim.schedule != "cosine" && x.optim.schedule != "linear")) return;
+  const std::map<std::string, std::string> now = settings_of(x), usual = settings_of(Experiment());
+  for (const char* const key : {"optim.schedule", "optim.min_lr"})
+    if (now.at(key) != usual.at(key))
+      warn(fmt::format("{} = {} has no effect; it needs optim.warmup_steps below {}, the steps of the training", key,
+                       now.at(key), steps));
+}
+
 /// Returns the number of classes or outputs of the model.
 Index answers_of(const Experiment& x) {
   return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
@@ -139,6 +151,7 @@ class TrainProgress : public TrainObserver {
                                counted(epochs_, "epoch"), plan.epochs_before, counted(epochs_, "epoch"));
     print_init(plan);
     warn_of_examples(x_, plan);
+    warn_of_warm_up(x_, plan);
     std::cout << std::flush;
     print_warnings();
     energy_.emplace();

@@ -107,6 +107,23 @@ BOOST_AUTO_TEST_CASE(a_stopped_run_says_where_it_was_and_goes_on) {
 }
 
 // Without learning, the first epoch remains the best.
+// An epoch has seven steps. The warm-up of rsqrt scales all rates.
+BOOST_AUTO_TEST_CASE(a_warm_up_of_all_steps_leaves_the_schedule_without_effect) {
+  const auto warned = [&](const std::string& steps, const std::string& schedule, const std::string& least) {
+    const Finished run = heed_with({"train", file, "--run", directory + steps, "--set", "train.epochs=1", "--set",
+                                    "optim.warmup_steps=" + steps, "--set", "optim.schedule=" + schedule, "--set",
+                                    "optim.min_lr=" + least});
+    BOOST_TEST(run.status == 0);
+    return run.err;
+  };
+  const std::string need = " has no effect; it needs optim.warmup_steps below 7, the steps of the training\n";
+  BOOST_TEST(warned("6", "linear", "1e-4") == "");
+  BOOST_TEST(warned("7", "cosine", "1e-4") == "heed: warning: optim.min_lr = 0.0001" + need);
+  BOOST_TEST(warned("8", "linear", "1e-4") ==
+             "heed: warning: optim.schedule = \"linear\"" + need + "heed: warning: optim.min_lr = 0.0001" + need);
+  BOOST_TEST(warned("9", "rsqrt", "0") == "");
+}
+
 BOOST_AUTO_TEST_CASE(patience_ends_a_run) {
   for (const Index patience : {1, 2}) {
     directory = *this / fmt::format("run{}", patience);
