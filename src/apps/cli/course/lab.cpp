@@ -9,7 +9,6 @@
 #include "heed/io/file.h"
 #include "src/apps/grading/marks/answer_marks.h"
 
-#include <charconv>
 #include <filesystem>
 #include <iostream>
 #include <random>
@@ -197,10 +196,8 @@ int hash_command(const std::string& name, const std::string& point, const std::s
   const Lab lab = find_lab(name);
   require(std::ranges::any_of(lab.points, [&](const LabPoint& p) { return p.name == point; }),
           "lab: {} has no point {}", lab.name, in_quotes(point));
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  const Answer answer = is_number ? Answer(number) : Answer(text);
+  const std::optional<double> number = number_in(text);
+  const Answer answer = number ? Answer(*number) : Answer(text);
   std::cout << fmt::format("hash = \"{}\"\n", answer_hash(lab.name, point, answer, digits));
   return ok;
 }

@@ -168,6 +168,13 @@ double formula_value(const std::string& formula, const std::map<std::string, dou
   return Formula(formula, values).value();
 }
 
+std::optional<double> number_in(const std::string& text) {
+  const char* const begin = text.data() + (text.starts_with('+') && !text.starts_with("+-") ? 1 : 0);
+  double number = 0;
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits) {
   return hash_in(lab, point, answer, digits, 0);
 }
@@ -182,6 +189,8 @@ Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* an
   if (!point.hash.empty()) {
     for (const int neighbour : {0, -1, 1})
       if (hash_in(lab, point.name, *answer, point.digits, neighbour) == point.hash) return {true, {}};
+    const std::optional<double> quoted = word ? number_in(plain_word(*word)) : std::nullopt;
+    if (quoted && std::isfinite(*quoted)) return {false, {"it is a string; a number has no quotes"}};
     if (!not_finite) return {false, {}};
   }
   if (not_finite) return {false, {"it is not a number"}};

@@ -4,14 +4,20 @@
 #include "heed/config/lab.h"
 #include "mark.h"
 
+#include <optional>
+
 namespace heed {
 
 /// Returns the value of a formula of numbers, names, + - * / ^, parentheses and sqrt exp log abs min max. Throws Error,
 /// which quotes it, if it is invalid or its value not finite.
 double formula_value(const std::string& formula, const std::map<std::string, double>& values);
 
+/// Returns the number that a text consists of; none for another text.
+std::optional<double> number_in(const std::string& text);
+
 /// Returns the hash of a point's answer, which lab.toml stores: words ignore case and spaces, numbers are rounded to
-/// `digits` digits, and inf, -inf and nan are words. It hides the answer from readers, but not from systematic guessing.
+/// `digits` digits, and inf, -inf and nan are words. It hides the answer from readers, but not from systematic
+/// guessing.
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits);
 
 /// Marks an answer, null if there is none. `values` are the lab's.

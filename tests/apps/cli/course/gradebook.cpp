@@ -209,7 +209,7 @@ BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
   write("gamma.toml", "word = \"matrix product\"\nnumber = 0.035\n");
   BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 0);
   // A number has one hash however it is written; words may begin with one.
-  for (const char* const same : {"3.456e-2", "0.034560"})
+  for (const char* const same : {"3.456e-2", "0.034560", "+0.035"})
     BOOST_TEST(output_of({"lab", "hash", directory / "gamma", "number", same, "--digits", "2"}) == number, same);
   for (const std::string answer : {"3 heads", "2x", "1e3 steps", "infinite", "nano"})
     BOOST_TEST(output_of({"lab", "hash", directory / "gamma", "word", answer}) ==

@@ -112,6 +112,12 @@ BOOST_AUTO_TEST_CASE(hidden_answers) {
   BOOST_TEST(says(hidden(std::nan("")), std::string("NaN")) == "right");
   BOOST_TEST(says(hidden(infinity), -infinity) == "it is not a number");
   BOOST_TEST(says(hidden(1.0), std::nan("")) == "it is not a number");
+  // A finite number in quotes is a word: it is wrong with a reason, whatever the right answer is.
+  for (const char* const quoted : {"3", " 0.0346 ", "+3.46e-2", "-1"})
+    for (const LabPoint& point : {word, number})
+      BOOST_TEST(says(point, std::string(quoted)) == "it is a string; a number has no quotes", quoted);
+  for (const char* const other : {"", "+", "3 heads", "0,0346", "+-1", "inf", "nan", "1e999"})
+    BOOST_TEST(says(number, std::string(other)) == "wrong", other);
   // The hash depends on the lab and the point.
   BOOST_TEST(answer_hash("lab", "p", 1.0, 3) != answer_hash("lab", "q", 1.0, 3));
   BOOST_TEST(answer_hash("lab", "p", 1.0, 3) != answer_hash("other", "p", 1.0, 3));
