@@ -67,6 +67,7 @@ class Class {
     intake_->list_not_recognised(std::cerr, "heed: not recognised: ");
     require(!students_.empty(), "{}: has no directories of students", options.directory);
     find_labs();
+    find_roster_rows();
   }
 
   int operator()() {
@@ -76,8 +77,8 @@ class Class {
     prepare();
     find_submissions();
     if (!grade_all()) return interrupted;
-    const std::size_t failed =
-        write_tables({options_.output, feedback_, *intake_, labs_, submissions_, questions_, roster_, due_});
+    const std::size_t failed = write_tables(
+        {options_.output, feedback_, *intake_, labs_, submissions_, questions_, roster_, due_, roster_rows_});
     return failed == 0 ? ok : check_failed;
   }
 
@@ -142,8 +143,8 @@ class Class {
   }
 
   void find_submissions() {
-    for (const std::string& student : students_) {
-      const std::string identity = identity_of(student);
+    for (std::size_t index = 0; index < students_.size(); ++index) {
+      const std::string &student = students_[index], identity = identity_of(index);
       for (std::size_t i = 0; i < labs_.size(); ++i) {
         const std::string file = intake_->file_of(student, labs_[i].name);
         if (file.empty()) continue;
@@ -154,15 +155,22 @@ class Class {
     }
   }
 
-  /// Returns the student's identity in the roster; if it has none, the student's name. Names a student without exactly
-  /// one row on stderr.
-  std::string identity_of(const std::string& student) const {
-    if (roster_.empty()) return student;
-    const std::size_t row = roster_row(roster_, student, intake_->number_of(student));
-    if (row == 0)
-      std::cerr << fmt::format("heed: {}: not exactly one row in {}\n", printable(student), options_.roster);
+  /// Finds the students' rows in the roster. Names students without one on stderr.
+  void find_roster_rows() {
+    if (roster_.empty()) return;
+    std::vector<PlatformName> names;
+    for (const std::string& student : students_) names.push_back({student, intake_->numbers_of(student)});
+    roster_rows_ = roster_rows(roster_, names);
+    for (std::size_t i = 0; i < students_.size(); ++i)
+      if (const std::string& problem = roster_rows_[i].problem; !problem.empty())
+        std::cerr << fmt::format("heed: {}: {} in {}\n", printable(students_[i]), problem, options_.roster);
+  }
+
+  /// Returns a student's identity in the roster; if it has none, the student's name.
+  std::string identity_of(std::size_t student) const {
+    const std::size_t row = roster_.empty() ? 0 : roster_rows_[student].row;
     const std::string identity = row > 0 ? identity_in(roster_, row) : "";
-    return identity.empty() ? student : identity;
+    return identity.empty() ? students_[student] : identity;
   }
 
   /// Grades a submission; runs in a child process.
@@ -223,6 +231,7 @@ class Class {
   std::vector<QuestionSheet> questions_;
   std::optional<Intake> intake_;
   CsvRows roster_, due_;
+  std::vector<RosterRow> roster_rows_;  ///< by index in students_; empty without --roster
   std::vector<std::string> students_;
   std::uint64_t seed_ = 0;
   PrivateDirectory work_;

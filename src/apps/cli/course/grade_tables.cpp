@@ -38,7 +38,8 @@ class Writer {
     table.data({"student", "lab", "marks", "of", "state", "points", "flags"});
     std::size_t next = 0;
     for (const std::string& student : class_.intake.students()) {
-      results.students.push_back({student, class_.intake.number_of(student), {}});
+      const std::size_t index = results.students.size();
+      results.students.push_back({student, class_.roster.empty() ? 0 : class_.roster_rows[index].row, {}});
       for (std::size_t i = 0; i < class_.labs.size(); ++i) {
         const bool handed_in = next < class_.submissions.size() && class_.submissions[next].student == student &&
                                class_.submissions[next].grader->lab().name == class_.labs[i].name;

@@ -37,6 +37,7 @@ struct GradedClass {
   const std::vector<Submission>& submissions;  ///< ordered by student, then by lab
   const std::vector<QuestionSheet>& questions;
   const CsvRows &roster, &due;
+  const std::vector<RosterRow>& roster_rows;  ///< by student; empty without a roster
 };
 
 /// Files beside the table of marks.

@@ -5,7 +5,7 @@
 #include "heed/base/error.h"
 #include "heed/base/suggest.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>
@@ -13,6 +13,7 @@
 #include <cmath>
 #include <ctime>
 #include <map>
+#include <span>
 
 namespace heed::cli {
 
@@ -26,6 +27,9 @@ std::string letters_of(const std::string& text) {
       letters += static_cast<char>(std::tolower(u));
   return letters;
 }
+
+constexpr const char* identity_columns[] = {"identity", "username", "ID number", "SIS Login ID", "SIS User ID"};
+constexpr const char* number_columns[] = {"ID", "Identifier"};
 
 std::size_t column_of(const CsvRows& rows, const std::string& name) {
   const auto at = std::ranges::find(rows.at(0), letters_of(name), letters_of);
@@ -63,6 +67,65 @@ std::time_t due_time(const std::vector<std::string>& line) {
   return std::mktime(&date);
 }
 
+/// Returns the cells of a row in these columns, if the roster has them.
+std::vector<std::string> cells_in(const CsvRows& roster, std::size_t row, std::span<const char* const> columns) {
+  std::vector<std::string> cells;
+  for (const char* const name : columns)
+    if (const std::size_t column = column_of(roster, name); column < roster[row].size())
+      cells.push_back(roster[row][column]);
+  return cells;
+}
+
+/// Returns the rows of which the predicate is true, without the first.
+std::set<std::size_t> rows_where(const CsvRows& roster, const auto& is_it) {
+  std::set<std::size_t> rows;
+  for (std::size_t row = 1; row < roster.size(); ++row)
+    if (is_it(row)) rows.insert(row);
+  return rows;
+}
+
+std::set<std::size_t> rows_with_number(const CsvRows& roster, const std::set<std::string>& numbers) {
+  const auto is_number = [&](const std::string& cell) {
+    constexpr std::string_view moodle = "Participant ";
+    return numbers.contains(cell.starts_with(moodle) ? cell.substr(moodle.size()) : cell);
+  };
+  return rows_where(
+      roster, [&](std::size_t row) { return std::ranges::any_of(cells_in(roster, row, number_columns), is_number); });
+}
+
+std::set<std::size_t> rows_with_name(const CsvRows& roster, const std::string& name) {
+  const std::string wanted = letters_of(name);
+  if (wanted.empty()) return {};
+  const auto has_name = [&](const std::vector<std::string>& cells) {
+    return std::ranges::find(cells, wanted, letters_of) != cells.end();
+  };
+  if (std::ranges::all_of(wanted, [](unsigned char c) { return std::isdigit(c) != 0; }))
+    return rows_where(roster, [&](std::size_t row) {
+      return has_name(cells_in(roster, row, identity_columns)) || has_name(cells_in(roster, row, number_columns));
+    });
+  const std::set<std::size_t> rows = rows_where(roster, [&](std::size_t row) { return has_name(roster[row]); });
+  if (!rows.empty()) return rows;
+  // First and last names may be in separate columns.
+  return rows_where(roster, [&](std::size_t row) {
+    const auto is_name = [&](const std::string& first, const std::string& second) {
+      return letters_of(first) + letters_of(second) == wanted;
+    };
+    return std::ranges::adjacent_find(roster[row], is_name) != roster[row].end();
+  });
+}
+
+RosterRow roster_row(const CsvRows& roster, const PlatformName& student) {
+  const std::set<std::size_t> by_number = rows_with_number(roster, student.numbers),
+                              by_name = rows_with_name(roster, student.name);
+  std::set<std::size_t> rows = by_number.empty() ? by_name : by_number;
+  if (!by_number.empty() && !by_name.empty()) {
+    std::erase_if(rows, [&](std::size_t row) { return !by_name.contains(row); });
+    if (rows.empty())
+      return {0, fmt::format("the name and the number {} have different rows", fmt::join(student.numbers, ", "))};
+  }
+  return rows.size() == 1 ? RosterRow{*rows.begin()} : RosterRow{0, "not exactly one row"};
+}
+
 void set(CsvRows& rows, std::size_t row, std::size_t column, const std::string& text) {
   rows[row].resize(std::max(rows[row].size(), column + 1));
   rows[row][column] = text;
@@ -97,36 +160,18 @@ std::string csv_of(const CsvRows& rows) {
   return text;
 }
 
-std::size_t roster_row(const CsvRows& roster, const std::string& name, const std::string& number) {
-  std::size_t found = 0;
-  const auto search = [&](const auto& is_it) {
-    for (std::size_t row = 1; row < roster.size(); ++row)
-      if (std::ranges::any_of(roster[row], is_it)) {
-        if (found > 0) return false;
-        found = row;
-      }
-    return found > 0;
-  };
-  const auto is_number = [&](const std::string& cell) { return cell == number || cell == "Participant " + number; };
-  if (!number.empty() && search(is_number)) return found;
-  found = 0;
-  const std::string wanted = letters_of(name);
-  if (search([&](const std::string& cell) { return letters_of(cell) == wanted; })) return found;
-  if (found > 0) return 0;
-  // First and last names may be in separate columns.
-  return search([&, previous = std::string()](const std::string& cell) mutable {
-    const std::string both = previous + letters_of(cell);
-    previous = letters_of(cell);
-    return both == wanted;
-  })
-             ? found
-             : 0;
+std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<PlatformName>& students) {
+  std::vector<RosterRow> rows;
+  std::map<std::size_t, int> count;
+  for (const PlatformName& student : students) ++count[rows.emplace_back(roster_row(roster, student)).row];
+  for (RosterRow& one : rows)
+    if (one.row > 0 && count[one.row] > 1) one = {0, "its row is also another student's"};
+  return rows;
 }
 
 std::string identity_in(const CsvRows& roster, std::size_t row) {
-  for (const char* const name : {"identity", "username", "ID number", "SIS Login ID", "SIS User ID"})
-    if (const std::size_t column = column_of(roster, name); column < roster[row].size() && !roster[row][column].empty())
-      return roster[row][column];
+  for (const std::string& cell : cells_in(roster, row, identity_columns))
+    if (!cell.empty()) return cell;
   return "";
 }
 
@@ -156,8 +201,7 @@ CsvRows filled_roster(const ClassResults& results, CsvRows roster) {
     for (std::size_t row = 1; row < roster.size(); ++row)
       if (letters_of(roster[row][0]) == "pointspossible") set(roster, row, column, number_text(lab.marks()));
     for (const ClassResults::Student& student : results.students)
-      if (const std::size_t row = roster_row(roster, student.name, student.number); row > 0)
-        set(roster, row, column, number_text(student.rows[i].marks));
+      if (student.roster_row > 0) set(roster, student.roster_row, column, number_text(student.rows[i].marks));
   }
   for (std::vector<std::string>& row : roster) row.resize(roster[0].size());
   return roster;

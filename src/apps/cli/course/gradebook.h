@@ -4,6 +4,7 @@
 #include "heed/config/lab.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,8 +22,9 @@ struct LabRow {
 
 struct ClassResults {
   struct Student {
-    std::string name, number;  ///< number: Moodle's or Canvas's; empty if unknown
-    std::vector<LabRow> rows;  ///< by lab
+    std::string name;
+    std::size_t roster_row = 0;  ///< 0: none
+    std::vector<LabRow> rows;    ///< by lab
   };
   std::vector<Lab> labs;
   std::vector<Student> students;
@@ -33,10 +35,24 @@ using CsvRows = std::vector<std::vector<std::string>>;
 CsvRows read_csv(const std::string& text);
 std::string csv_of(const CsvRows& rows);
 
-/// Returns the row of a student in a roster, an export of Moodle's or Canvas's gradebook or any table with names or
-/// numbers: the only row with the number or, apart from case, spaces and punctuation, the name. Returns 0 if there is
-/// none, or more than one.
-std::size_t roster_row(const CsvRows& roster, const std::string& name, const std::string& number);
+/// A student's name, and the numbers that Moodle or Canvas put into names of files.
+struct PlatformName {
+  std::string name;
+  std::set<std::string> numbers;
+};
+
+/// A student's row in a roster; 0, and the reason, if there is none.
+struct RosterRow {
+  std::size_t row = 0;
+  std::string problem{};
+};
+
+/// Returns the rows of students in a roster, an export of Moodle's or Canvas's gradebook or any table with names: for
+/// each the only row that has a number in the column ID or Identifier, and the name, apart from case, spaces and
+/// punctuation, in any cell or two adjacent ones. If no row has a number, or none the name, the other decides. Names
+/// of digits alone are looked for in columns of identities and numbers, since other cells may hold marks. A row of
+/// several students is none of theirs.
+std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<PlatformName>& students);
 
 /// Returns the identity of a row for personal labs: the first non-empty cell in the columns identity, username, ID
 /// number, SIS Login ID, SIS User ID. Empty if there is none.

@@ -9,7 +9,6 @@
 #include <iostream>
 #include <optional>
 #include <regex>
-#include <set>
 
 namespace heed::cli {
 
@@ -80,9 +79,9 @@ Intake::Intake(const std::string& directory, std::vector<ExpectedFile> expected)
     for (const auto& [lab, candidates] : by_lab) choose(student, lab, candidates);
 }
 
-std::string Intake::number_of(const std::string& student) const {
+std::set<std::string> Intake::numbers_of(const std::string& student) const {
   const auto at = numbers_.find(student);
-  return at == numbers_.end() ? "" : at->second;
+  return at == numbers_.end() ? std::set<std::string>() : at->second;
 }
 
 std::string Intake::file_of(const std::string& student, const std::string& lab) const {
@@ -95,7 +94,7 @@ std::string Intake::file_of(const std::string& student, const std::string& lab) 
 std::string Intake::student_called(const std::string& name, const std::string& number) {
   const auto [at, is_new] = by_key_.try_emplace(lower(name), name);
   if (is_new) students_.push_back(name);
-  if (!number.empty()) numbers_[at->second] = number;
+  if (!number.empty()) numbers_[at->second].insert(number);
   return at->second;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iosfwd>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,8 @@ class Intake {
   /// Returns the names, sorted.
   const std::vector<std::string>& students() const { return students_; }
 
-  /// Returns the student's number in Moodle or Canvas; empty if there is none.
-  std::string number_of(const std::string& student) const;
+  /// Returns the student's numbers in Moodle or Canvas.
+  std::set<std::string> numbers_of(const std::string& student) const;
 
   /// Returns the file's path; empty if there is none.
   std::string file_of(const std::string& student, const std::string& name) const;
@@ -71,7 +72,8 @@ class Intake {
   PrivateDirectory unpacked_;
   int unpacked_count_ = 0;
   std::vector<std::string> students_;
-  std::map<std::string, std::string> by_key_, numbers_;
+  std::map<std::string, std::string> by_key_;
+  std::map<std::string, std::set<std::string>> numbers_;
   std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
   std::map<std::string, std::map<std::string, std::string>> files_;
   std::vector<NotRecognised> not_recognised_;

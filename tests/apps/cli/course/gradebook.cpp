@@ -448,14 +448,19 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
                  {"ann", "SIS User ID,Student\ns1,ann\n", "s1"},
                  {"ann", "Student,Username\nann,u1\nAnn,u2\n", "ann"},
                  {"Ann Bo", "First name,Last name,Username\nAnn,Li,u1\nAnn,Bo,u9\n", "u9"},
-                 {"Ann Bo_77_assignsubmission_file",
-                  "Name,Identifier,Username\nAnn Bo,Participant 78,u8\nX Y,"
-                  "Participant 77,u7\n",
-                  "u7"},
-                 {"Ann Bo_77_assignsubmission_file",  // a number in two rows is nobody's
-                  "Name,Identifier,Room,Username\nAnn Bo,Participant 78,5,u8\nX Y,Participant 77,6,u7\n"
-                  "Q R,Participant 79,77,u6\n",
-                  "u8"}};
+                 {"77", "Name,Identifier,Username\nAnn Bo,77,u7\nX Y,78,u8\n", "u7"},
+                 {"77", "Name,Quiz,Username\nAnn Bo,77,u7\n", "77"},  // a name of digits is no mark
+                 {"77", "Name,Quiz,Test,Username\nAnn Bo,7,7,u7\n", "77"},
+                 {"77", "Name,Quiz,SIS Login ID,Username\nAnn Bo,1,77,u7\nX Y,77,78,u8\n", "u7"},
+                 {"Ann Bo_77_assignsubmission_file",  // the number alone
+                  "Name,Identifier,Username\nA. Bo,Participant 78,u8\nX Y,Participant 77,u7\n", "u7"},
+                 {"Ann Bo_77_assignsubmission_file",  // the number and the name of different rows
+                  "Name,Identifier,Username\nAnn Bo,Participant 78,u8\nX Y,Participant 77,u7\n", "Ann Bo"},
+                 {"Ann Bo_77_assignsubmission_file",  // the number is a mark
+                  "Name,Quiz,Username\nAnn Bo,5,u8\nX Y,77,u7\n", "u8"},
+                 {"Ann Bo_77_assignsubmission_file",  // a name in two rows, or a number
+                  "Name,Identifier,Username\nAnn Bo,Participant 78,u8\nAnn Bo,Participant 77,u7\n", "u7"},
+                 {"Ann Bo_77_assignsubmission_file", "Name,ID,Username\nX Y,77,u7\nAnn Bo,77,u8\n", "u8"}};
   for (const auto& [student, roster, identity] : rosters) {
     hand_in(student + std::string("/beta.toml"), "thrice = 18\n");
     write("roster.csv", roster);
@@ -465,6 +470,31 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
     BOOST_TEST(graded.find(fmt::format(" {} ", identity)) != std::string::npos, roster << graded);
     std::filesystem::remove_all(directory / "in");
   }
+}
+
+// A mark that looks like a number is none. Marks of students whose names and numbers have different rows, or who have
+// the same row, are filled into none.
+BOOST_FIXTURE_TEST_CASE(names_and_numbers_of_rosters, Class) {
+  std::filesystem::remove_all(directory / "in");
+  hand_in("Ann Bo_85_assignsubmission_file/beta.toml", "thrice = 18\n");
+  hand_in("Cid Lu_86_assignsubmission_file/beta.toml", "thrice = 17\n");
+  const std::string head = "Name,Identifier,Quiz,beta\n";
+  const auto filled = [&](const std::string& rows, const std::vector<std::string>& problems) {
+    write("roster.csv", head + rows);
+    const Finished run = grade({"--roster", directory / "roster.csv"});
+    if (problems.empty()) BOOST_TEST(run.err.find("roster.csv") == std::string::npos, run.err);
+    check_contains(run.err, problems);
+    return text("marks.roster.csv").substr(head.size());
+  };
+  BOOST_TEST(filled("Ann Bo,Participant 85,86,\nCid Lu,Participant 86,85,\n", {}) ==
+             "Ann Bo,Participant 85,86,3\nCid Lu,Participant 86,85,0\n");
+  BOOST_TEST(filled("Ann Bo,,86,\nCid Lu,,85,\n", {}) == "Ann Bo,,86,3\nCid Lu,,85,0\n");
+  const std::string exchanged = "Ann Bo,Participant 86,1,\nCid Lu,Participant 85,2,\n",
+                    shared = "Ann Bo,Participant 86,1,\nX Y,Participant 1,2,\n";
+  BOOST_TEST(filled(exchanged, {"heed: Ann Bo: the name and the number 85 have different rows in ",
+                                "heed: Cid Lu: the name and the number 86 have different rows in "}) == exchanged);
+  BOOST_TEST(filled(shared, {"heed: Ann Bo: its row is also another student's in ",
+                             "heed: Cid Lu: its row is also another student's in "}) == shared);
 }
 
 // Accepted are names with what copying adds, labs whose own names end like that, students with underscores, and files
