@@ -5,6 +5,8 @@
 #include "heed/base/printable.h"
 #include "heed/io/file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iostream>
 #include <optional>
@@ -67,14 +69,29 @@ std::string plain_name_of(const std::string& stem) {
   return name;
 }
 
+/// A file as Canvas names it, such as doejane_LATE_12345_678910_sima.h: the number is the student's.
+struct CanvasFile {
+  std::string student, number, file;
+};
+
+std::optional<CanvasFile> canvas_file(const std::string& name) {
+  static const std::regex canvas("([^_]+)_(?:LATE_)?(\\d+)_\\d+_(.+)");
+  std::smatch match;
+  return std::regex_match(name, match, canvas) ? std::optional(CanvasFile{match[1], match[2], match[3]}) : std::nullopt;
+}
+
 }  // namespace
 
 Intake::Intake(const std::string& directory, std::vector<ExpectedFile> expected) : expected_(std::move(expected)) {
   std::vector<Path> entries;
   for (const fs::directory_entry& entry : fs::directory_iterator(directory)) entries.push_back(entry.path());
   std::ranges::sort(entries);
+  for (const Path& entry : entries)
+    if (const auto canvas = canvas_file(entry.filename()); canvas && !fs::is_directory(entry))
+      canvas_numbers_[lower(canvas->student)].insert(canvas->number);
   for (const Path& entry : entries) take_root(entry);
   std::ranges::sort(students_);
+  name_moodle_numbers();
   for (const auto& [student, by_lab] : candidates_)
     for (const auto& [lab, candidates] : by_lab) choose(student, lab, candidates);
 }
@@ -98,9 +115,22 @@ std::string Intake::student_called(const std::string& name, const std::string& n
   return at->second;
 }
 
+/// Names students with several Moodle numbers on stderr: each assignment has its own, but they may be of namesakes.
+void Intake::name_moodle_numbers() const {
+  std::string names;
+  for (const auto& [student, numbers] : numbers_)
+    if (numbers.size() > 1)
+      names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", printable(student), fmt::join(numbers, ", "));
+  if (!names.empty())
+    std::cerr << fmt::format(
+        "heed: several Moodle numbers, taken for one student in several assignments: {}; rename a namesake's "
+        "directories\n",
+        names);
+}
+
 /// Takes an entry of the class's directory: a student's directory, or a file that names its student.
 void Intake::take_root(const Path& entry) {
-  static const std::regex moodle("(.+)_(\\d+)_assignsubmission_\\w+"), canvas("([^_]+)_(?:LATE_)?(\\d+)_\\d+_(.+)");
+  static const std::regex moodle("(.+)_(\\d+)_assignsubmission_\\w+");
   const std::string name = entry.filename();
   if (is_ignored(name)) return;
   const bool plain = std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
@@ -115,9 +145,10 @@ void Intake::take_root(const Path& entry) {
     const bool from_moodle = std::regex_match(name, match, moodle);
     return walk(student_called(from_moodle ? match[1] : name, from_moodle ? match[2].str() : ""), entry, name, 0);
   }
-  if (std::regex_match(name, match, canvas)) {
-    const std::string student = student_called(match[1], match[2]);
-    return take_file(student, entry, match[3].str());
+  if (const auto canvas = canvas_file(name)) {
+    const bool unique = canvas_numbers_[lower(canvas->student)].size() == 1;
+    const std::string student = unique ? canvas->student : canvas->student + "_" + canvas->number;
+    return take_file(student_called(student, canvas->number), entry, canvas->file);
   }
   if (const auto stem = archive_stem(name)) return unpack(student_called(*stem, ""), entry, name);
   for (std::size_t at = name.find_first_of("_- "); at != std::string::npos; at = name.find_first_of("_- ", at + 1))

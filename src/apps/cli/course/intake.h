@@ -33,7 +33,8 @@ struct NotRecognised {
 ///   Canvas's files:    doejane_LATE_12345_678910_lab.h
 ///   STUDENT_lab.h and STUDENT.zip beside the folders
 ///
-/// Names that differ only in case belong to one student.
+/// Names that differ only in case belong to one student. Canvas's files of one name with different numbers belong to
+/// students NAME_NUMBER. Moodle's numbers differ between assignments, so its folders of one name belong to one student.
 class Intake {
  public:
   Intake(const std::string& directory, std::vector<ExpectedFile> expected);
@@ -60,6 +61,7 @@ class Intake {
     int rank;
   };
 
+  void name_moodle_numbers() const;
   void take_root(const Path& entry);
   std::string student_called(const std::string& name, const std::string& number);
   void walk(const std::string& student, const Path& directory, const Path& shown, int depth);
@@ -74,6 +76,7 @@ class Intake {
   std::vector<std::string> students_;
   std::map<std::string, std::string> by_key_;
   std::map<std::string, std::set<std::string>> numbers_;
+  std::map<std::string, std::set<std::string>> canvas_numbers_;                      ///< by name in lower case
   std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
   std::map<std::string, std::map<std::string, std::string>> files_;
   std::vector<NotRecognised> not_recognised_;

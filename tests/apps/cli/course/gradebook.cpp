@@ -497,6 +497,37 @@ BOOST_FIXTURE_TEST_CASE(names_and_numbers_of_rosters, Class) {
                              "heed: Cid Lu: its row is also another student's in "}) == shared);
 }
 
+// Canvas's numbers distinguish namesakes. Moodle's are of an assignment: one name is one student, and said to be.
+BOOST_FIXTURE_TEST_CASE(namesakes, Class) {
+  std::filesystem::remove_all(directory / "in");
+  hand_in("doejane_111_900_alpha.toml", "twice = 12\nhalf = 3\n");
+  hand_in("DoeJane_LATE_222_901_beta.toml", "thrice = 18\n");
+  hand_in("roetom_333_902_alpha.toml", "twice = 13\nhalf = 3\n");
+  hand_in("RoeTom_333_903_beta.toml", "thrice = 18\n");
+  const std::string roster = directory / "roster.csv";
+  write("roster.csv", "Student,ID,alpha (1),beta (2)\n\"Doe, Jane\",111,,\n\"Doe, Jane\",222,,\n\"Roe, Tom\",333,,\n");
+  BOOST_TEST(grade({"--roster", roster}).err.find("roster.csv") == std::string::npos);
+  BOOST_TEST(text("marks.gradebook.csv") ==
+             "student,alpha,beta,total,of,late_days\nDoeJane_222,,3,3,5.5,0\nRoeTom,0.5,3,3.5,5.5,0\n"
+             "doejane_111,2.5,,2.5,5.5,0\n");
+  BOOST_TEST(text("marks.roster.csv") ==
+             "Student,ID,alpha (1),beta (2)\n\"Doe, Jane\",111,2.5,\n\"Doe, Jane\",222,,3\n\"Roe, Tom\",333,0.5,3\n");
+  std::filesystem::remove_all(directory / "in");
+  hand_in("Ann Bo_85_assignsubmission_file/alpha.toml", "twice = 12\nhalf = 3\n");
+  hand_in("Ann Bo_97_assignsubmission_file/beta.toml", "thrice = 18\n");
+  const std::string numbers =
+      "heed: several Moodle numbers, taken for one student in several assignments: "
+      "Ann Bo (85, 97); rename a namesake's directories\n";
+  write("roster.csv", "Name,Identifier\nX Y,Participant 85\nAnn Bo,Participant 97\n");
+  check_contains(grade({"--roster", roster}).err, {numbers});
+  BOOST_TEST(text("marks.roster.csv") ==
+             "Name,Identifier,alpha,beta\nX Y,Participant 85,,\nAnn Bo,Participant 97,2.5,3\n");
+  write("roster.csv", "Name,Identifier\nAnn Bo,Participant 85\nAnn Bo,Participant 97\n");
+  check_contains(grade({"--roster", roster}).err, {numbers, "heed: Ann Bo: not exactly one row in "});
+  BOOST_TEST(text("marks.roster.csv") ==
+             "Name,Identifier,alpha,beta\nAnn Bo,Participant 85,,\nAnn Bo,Participant 97,,\n");
+}
+
 // Accepted are names with what copying adds, labs whose own names end like that, students with underscores, and files
 // up to eight directories deep. Of twelve other files, ten are listed one by one.
 BOOST_FIXTURE_TEST_CASE(files_of_other_names_and_places, Course) {
