@@ -190,6 +190,11 @@ CsvRows gradebook(const ClassResults& results) {
 }
 
 CsvRows filled_roster(const ClassResults& results, CsvRows roster) {
+  const auto make_equally_long = [&] {
+    const std::size_t longest = std::ranges::max(roster, {}, &std::vector<std::string>::size).size();
+    for (std::vector<std::string>& row : roster) row.resize(longest);
+  };
+  make_equally_long();  // rows may be longer than the header
   const bool worksheet = column_of(roster, "Identifier") < roster[0].size() && results.labs.size() == 1;
   for (std::size_t i = 0; i < results.labs.size(); ++i) {
     const Lab& lab = results.labs[i];
@@ -201,9 +206,10 @@ CsvRows filled_roster(const ClassResults& results, CsvRows roster) {
     for (std::size_t row = 1; row < roster.size(); ++row)
       if (letters_of(roster[row][0]) == "pointspossible") set(roster, row, column, number_text(lab.marks()));
     for (const ClassResults::Student& student : results.students)
-      if (student.roster_row > 0) set(roster, student.roster_row, column, number_text(student.rows[i].marks));
+      if (const auto& marks = student.rows[i].marks; marks && student.roster_row > 0)
+        set(roster, student.roster_row, column, number_text(marks));
   }
-  for (std::vector<std::string>& row : roster) row.resize(roster[0].size());
+  make_equally_long();
   return roster;
 }
 

@@ -62,7 +62,8 @@ std::string identity_in(const CsvRows& roster, std::size_t row);
 CsvRows gradebook(const ClassResults& results);
 
 /// Returns the roster with a column for each lab: Canvas's `LAB (123)` and its row of possible points, the column Grade
-/// of Moodle's grading worksheet if there is one lab, or else a new column.
+/// of Moodle's grading worksheet if there is one lab, or else a new column. Other cells, and those without a mark, are
+/// unchanged.
 CsvRows filled_roster(const ClassResults& results, CsvRows roster);
 
 /// Returns all feedback for one student.

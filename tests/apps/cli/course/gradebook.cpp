@@ -113,7 +113,7 @@ BOOST_FIXTURE_TEST_CASE(marks_and_days_of_a_class_by_hand, Class) {
              "student,alpha,beta,total,of,late_days\nann,2.5,3,5.5,5.5,0\nbob,0.5,3,3.5,5.5,3\ncid,,0,0,5.5,0\n"
              "dan,0,,0,5.5,1\neve,,0,0,5.5,0\n");
   BOOST_TEST(text("marks.roster.csv") ==
-             "Student,ID,beta (7),alpha (6)\n    Points Possible,,3,2.5\nann,1,3,2.5\nbob,2,3,0.5\ncid,3,0,\n"
+             "Student,ID,beta (7),alpha (6)\n    Points Possible,,3,2.5\nann,1,3,2.5\nbob,2,3,0.5\ncid,3,0,9\n"
              "zoe,4,5,6\n");
   BOOST_TEST(text("marks.summary.txt") == "alpha: 3 of 5 handed in, 1.0 of 2.5 marks on average\n" +
                                               histogram({1, 0, 1, 0, 0, 0, 0, 0, 0, 1}) +
@@ -590,6 +590,13 @@ BOOST_FIXTURE_TEST_CASE(common_factors_of_wrong_numbers, Course) {
     BOOST_TEST(text(fmt::format("marks.feedback/s{}/pair.txt", i)) ==
                    fmt::format("pair: Pair\n0 of 1 marks\n\nwrong  f: 0 of 1\n       {}\n", works[i].second),
                works[i].first);
+}
+
+// Cells beyond the header, and cells without a mark, are those of the table.
+BOOST_FIXTURE_TEST_CASE(other_cells_of_rosters, Class) {
+  write("roster.csv", "Name,alpha\nann,1,seen\ncid,2\ndan\neve,4,,x\n");
+  grade({"--roster", directory / "roster.csv"});
+  BOOST_TEST(text("marks.roster.csv") == "Name,alpha,,,beta\nann,2.5,seen,,3\ncid,2,,,0\ndan,0,,,\neve,4,,x,0\n");
 }
 
 // Quoted cells may hold quotes, commas and line ends, and rows may be short; the copy has the same cells.
