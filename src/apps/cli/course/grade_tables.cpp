@@ -123,8 +123,7 @@ class Writer {
     for (const Json& point : json->at("points").items())
       row.points.emplace_back(point.at("name").text(), point.at("marks").number() > 0);
     struct stat info {};
-    if (lstat(one.file.c_str(), &info) == 0)
-      row.late = late_days(class_.due, lab.name, static_cast<double>(info.st_mtime));
+    if (lstat(one.file.c_str(), &info) == 0) row.late = late_days(class_.due, lab.name, info.st_mtime);
     return row;
   }
 

@@ -50,21 +50,25 @@ double possible(const ClassResults& results) {
   return sum;
 }
 
-/// Returns the time of a line LAB,DATE; the day's end if the date has no time.
+/// Returns the seconds that a clock with this date and time shows since 1970, on days of 24 hours.
+std::time_t clock_seconds(std::tm local) { return timegm(&local); }
+
+/// Returns the time of a line LAB,DATE as clock_seconds(); the day's end if the date has no time.
 std::time_t due_time(const std::vector<std::string>& line) {
+  require(line.size() <= 2, "--due: the line of {} has {} fields; expected two, such as {},2026-11-30 18:00", line[0],
+          line.size(), line[0]);
   const std::string text = line.size() > 1 ? line[1] : "";
   std::tm date{};
-  date.tm_isdst = -1;
   const char* end = strptime(text.c_str(), "%Y-%m-%d", &date);
   const bool day = end && *end == 0;
   if (end && !day) end = strptime(end, " %H:%M", &date);
   const std::chrono::year_month_day exists{std::chrono::year(date.tm_year + 1900),
                                            std::chrono::month(static_cast<unsigned>(date.tm_mon) + 1),
                                            std::chrono::day(static_cast<unsigned>(date.tm_mday))};
-  require(end && *end == 0 && exists.ok(),
+  require(end && *end == 0 && exists.ok() && date.tm_year >= 70,
           "--due: '{}' for {} is not a date; expected the form 2026-11-30 or 2026-11-30 18:00", text, line[0]);
   if (day) date.tm_mday += 1;
-  return std::mktime(&date);
+  return clock_seconds(date);
 }
 
 /// Returns the cells of a row in these columns, if the roster has them.
@@ -255,20 +259,25 @@ std::string summary_of(const ClassResults& results) {
 }
 
 void require_due(const CsvRows& due, const std::vector<std::string>& labs) {
+  std::set<std::string> dated;
   for (const std::vector<std::string>& line : due) {
     require(line[0] == "*" || std::ranges::find(labs, line[0]) != labs.end(), "--due: unknown lab {}{}",
             in_quotes(line[0]), suggestion(line[0], labs));
     due_time(line);
+    require(dated.insert(line[0]).second, "--due: {} has two lines; expected one", line[0]);
   }
 }
 
-int late_days(const CsvRows& due, const std::string& lab, double time) {
+int late_days(const CsvRows& due, const std::string& lab, std::time_t time) {
   const auto line_of = [&](const std::string& name) {
     return std::ranges::find_if(due, [&](const std::vector<std::string>& row) { return row[0] == name; });
   };
   const auto line = line_of(lab) != due.end() ? line_of(lab) : line_of("*");
   if (line == due.end()) return 0;
-  return std::max(0, static_cast<int>(std::ceil((time - static_cast<double>(due_time(*line))) / 86400)));
+  std::tm local{};
+  localtime_r(&time, &local);
+  const auto late = static_cast<double>(clock_seconds(local) - due_time(*line));
+  return std::max(0, static_cast<int>(std::ceil(late / 86400)));
 }
 
 }  // namespace heed::cli

@@ -3,6 +3,7 @@
 
 #include "heed/config/lab.h"
 
+#include <ctime>
 #include <optional>
 #include <set>
 #include <string>
@@ -72,11 +73,13 @@ std::string feedback_for(const ClassResults& results, const ClassResults::Studen
 /// Returns, for each lab, the number of submissions, mean, histogram, and the points most often missed.
 std::string summary_of(const ClassResults& results);
 
-/// Throws Error for a line of `due` that is not of one of the labs or of `*`, or that has a wrong date.
+/// Throws Error for a line of `due` that is not of one of the labs or of `*`, or that has a wrong date or more fields,
+/// and for the second line of a lab.
 void require_due(const CsvRows& due, const std::vector<std::string>& labs);
 
-/// Returns the days, rounded up, that `time` (seconds since 1970) is late. `due` has lines `LAB,2026-11-30 18:00` in
-/// local time; without a time, the day's end is meant, and LAB `*` means all other labs.
-int late_days(const CsvRows& due, const std::string& lab, double time);
+/// Returns the days, rounded up, that `time` (seconds since 1970) is late by the local clock, whose days at the
+/// beginning and the end of summer time do not have 24 hours. `due` has lines `LAB,2026-11-30 18:00`; without a time,
+/// the day's end is meant, and LAB `*` means all other labs.
+int late_days(const CsvRows& due, const std::string& lab, std::time_t time);
 
 }  // namespace heed::cli

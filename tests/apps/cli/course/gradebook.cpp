@@ -156,6 +156,31 @@ BOOST_FIXTURE_TEST_CASE(due_dates_are_in_local_time, Class) {
                                                "\ncid,,0,0,5.5,0\n", "\ndan,0,,0,5.5,10\n", "\neve,,0,0,5.5,0\n"});
 }
 
+// A late day ends at the due time of the clock, also if it has 23 or 25 hours. 18:00 on 29 March 2026 is 1774800000, on
+// 25 October 1792947600.
+BOOST_FIXTURE_TEST_CASE(late_days_across_changes_of_the_clock, Class) {
+  const TimeZone europe("CET-1CEST,M3.5.0,M10.5.0/3");
+  constexpr std::time_t spring = 1'774'800'000, autumn = 1'792'947'600;
+  const auto days = [&](const std::string& due, std::time_t time) {
+    write("due.csv", "beta," + due + "\n");
+    hand_in("ann/beta.toml", "thrice = 18\n", time);
+    grade({"--lab", "beta", "--due", directory / "due.csv"});
+    const std::string book = text("marks.gradebook.csv");
+    const std::size_t at = book.find("\nann,3,3,3,");
+    BOOST_REQUIRE(at != std::string::npos);
+    return book.substr(at + 11, book.find('\n', at + 11) - at - 11);
+  };
+  BOOST_TEST(days("2026-03-28 18:00", spring) == "1");
+  BOOST_TEST(days("2026-03-28 18:00", spring + 1) == "2");
+  BOOST_TEST(days("2026-03-28 18:00", spring - 23 * 3600) == "0");
+  BOOST_TEST(days("2026-03-28 18:00", spring - 23 * 3600 + 1) == "1");
+  BOOST_TEST(days("2026-10-24 18:00", autumn) == "1");
+  BOOST_TEST(days("2026-10-24 18:00", autumn + 1) == "2");
+  BOOST_TEST(days("2026-10-24 18:00", autumn - 25 * 3600) == "0");
+  BOOST_TEST(days("2026-10-24", autumn + 6 * 3600) == "1");  // midnight, a day after the due one
+  BOOST_TEST(days("2026-10-24", autumn + 6 * 3600 + 1) == "2");
+}
+
 // Each line counts, whatever is graded: nothing is written if one is wrong.
 BOOST_FIXTURE_TEST_CASE(wrong_lines_of_due_dates, Class) {
   const auto refuses = [&](const std::string& due, const std::vector<std::string>& pieces) {
@@ -166,7 +191,12 @@ BOOST_FIXTURE_TEST_CASE(wrong_lines_of_due_dates, Class) {
     BOOST_TEST(!std::filesystem::exists(directory / "marks.feedback"));
   };
   refuses("aplha,2026-11-30", {"--due: unknown lab 'aplha'; did you mean 'alpha'?"});
-  for (const char* const date : {"2026-02-31", "2026-02-29 12:00", "2026-13-01", "2026-11-30 24:30", "tomorrow", ""})
+  refuses("alpha,2026-11-30,18:00",
+          {"--due: the line of alpha has 3 fields; expected two, such as alpha,2026-11-30 18:00"});
+  refuses("alpha,2026-11-30\nbeta,2026-12-01", {"--due: beta has two lines; expected one"});
+  refuses("*,2026-11-30\n*,2026-11-30", {"--due: * has two lines; expected one"});
+  for (const char* const date :
+       {"2026-02-31", "2026-02-29 12:00", "26-11-30", "0026-11-30", "2026-13-01", "2026-11-30 24:30", "tomorrow", ""})
     for (const char* const lab : {"alpha", "*"})
       refuses(std::string(lab) + "," + date,
               {fmt::format("--due: '{}' for {} is not a date; expected the form 2026-11-30", date, lab)});
