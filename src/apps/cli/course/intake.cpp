@@ -225,6 +225,7 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
       const Path path = Path(answer.text()).relative_path();
       const std::string place = unpacked_ / std::to_string(unpacked_count_++);
       write_file(place, answer.text(largest_notebook + 1));
+      fs::last_write_time(place, fs::last_write_time(file));
       const bool hidden = std::ranges::any_of(path, [](const Path& part) { return is_ignored(part); });
       if (!hidden) take_file(student, place, shown / path, true);
     }

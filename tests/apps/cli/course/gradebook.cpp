@@ -1,5 +1,6 @@
 // All numbers that heed grade writes about a class: marks, totals, days late, averages, percentages of similarity.
 #include "support/cli.h"
+#include "support/command.h"
 
 #include "heed/io/json.h"
 #include "src/apps/grading/marks/answer_marks.h"
@@ -179,6 +180,20 @@ BOOST_FIXTURE_TEST_CASE(late_days_across_changes_of_the_clock, Class) {
   BOOST_TEST(days("2026-10-24 18:00", autumn - 25 * 3600) == "0");
   BOOST_TEST(days("2026-10-24", autumn + 6 * 3600) == "1");  // midnight, a day after the due one
   BOOST_TEST(days("2026-10-24", autumn + 6 * 3600 + 1) == "2");
+}
+
+// A file in an archive is as late as the archive, whose members may have any time.
+BOOST_FIXTURE_TEST_CASE(late_days_of_archives, Class) {
+  const TimeZone utc("UTC0");
+  write("pack/beta.toml", "thrice = 18\n");
+  for (const auto& [student, time] : {std::pair("fay", evening), {"gus", evening + 1}}) {
+    const std::string archive = directory / (std::string("in/") + student + ".zip");
+    BOOST_TEST(run_command("/usr/bin/python3 -m zipfile -c '" + archive + "' beta.toml", directory / "pack").status ==
+               0);
+    hand_in(student + std::string(".zip"), read_file(archive), time);
+  }
+  grade({"--due", directory / "due.csv"});
+  check_contains(text("marks.gradebook.csv"), {"\nfay,,3,3,5.5,0\n", "\ngus,,3,3,5.5,1\n"});
 }
 
 // Each line counts, whatever is graded: nothing is written if one is wrong.
