@@ -20,22 +20,30 @@ namespace fs = std::filesystem;
 
 constexpr Index largest_archive = Index{16} << 20;
 
-/// Python program that sends the paths and contents of an archive's files: at most 300 of 1 MB, notebooks of 8 MB.
+/// Names of files and directories that are handed in by accident, or that belong to a lab and are not marked, as a
+/// regular expression for this program and for Python.
+constexpr const char* ignored_names =
+    R"((\.[\s\S]*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|lab\.toml|judge\.py|calls\.py|student\.txt)?)";
+
+/// Python program that sends the number of an archive's files and the paths and contents of at most 300 of them, of 1
+/// MB, notebooks of 8 MB. Ignored names do not count.
 constexpr const char* unpack_program = R"(
-import io, os, struct, sys, tarfile, zipfile
-size, = struct.unpack('<q', sys.stdin.buffer.read(8))
-packed, found = io.BytesIO(sys.stdin.buffer.read(size)), []
+import io, os, re, struct, sys, tarfile, zipfile
+def text(): return sys.stdin.buffer.read(*struct.unpack('<q', sys.stdin.buffer.read(8)))
+packed, ignored, found = io.BytesIO(text()), re.compile(text().decode()), []
 if zipfile.is_zipfile(packed):
     archive = zipfile.ZipFile(packed)
-    members = [(m.filename, lambda m=m: archive.open(m)) for m in archive.infolist() if not m.is_dir()]
+    members = [(m.filename, lambda m=m: archive.open(m)) for m in archive.infolist()]
 else:
     packed.seek(0)
     archive = tarfile.open(fileobj=packed)
     members = [(m.name, lambda m=m: archive.extractfile(m)) for m in archive if m.isfile()]
+members = [(os.path.normpath('/' + name).lstrip('/'), opened) for name, opened in members if not name.endswith('/')]
+members = [(name, opened) for name, opened in members if not any(map(ignored.fullmatch, name.split('/')))]
 for name, opened in members[:300]:
     most = (8 << 20 if name.endswith('.ipynb') else 1 << 20) + 1
     found += [name.encode('utf-8', 'replace')[:1000], opened().read(most)]
-data = b''.join([struct.pack('<q', len(found) // 2)] + [struct.pack('<q', len(x)) + x for x in found])
+data = struct.pack('<qq', len(members), len(found) // 2) + b''.join(struct.pack('<q', len(x)) + x for x in found)
 data = struct.pack('<q', len(data)) + data
 while data:
     data = data[os.write(3, data):]
@@ -46,11 +54,9 @@ std::string lower(std::string text) {
   return text;
 }
 
-/// Returns true for a file that is handed in by accident, or that belongs to a lab and is not marked.
 bool is_ignored(const std::string& name) {
-  static const std::set<std::string> known{"__MACOSX", "__pycache__", "Thumbs.db", "desktop.ini",
-                                           "lab.toml", "judge.py",    "calls.py",  "student.txt"};
-  return name.empty() || name[0] == '.' || known.contains(name);
+  static const std::regex ignored(ignored_names);
+  return std::regex_match(name, ignored);
 }
 
 /// Returns an archive's name without its extensions; none for another file.
@@ -166,7 +172,11 @@ void Intake::walk(const std::string& student, const Path& directory, const Path&
     const std::string name = entry.filename();
     if (is_ignored(name)) continue;
     if (fs::is_directory(fs::symlink_status(entry))) {
-      if (depth < 8) walk(student, entry, shown / name, depth + 1);
+      if (depth < 8)
+        walk(student, entry, shown / name, depth + 1);
+      else
+        not_recognised_.push_back(
+            {student, "", shown / name, "its files are more than 8 directories deep; submit them in fewer"});
     } else {
       take_file(student, entry, shown / name);
     }
@@ -204,7 +214,7 @@ void Intake::take_file(const std::string& student, const Path& file, const Path&
   // In a folder named after the lab, a file with the right extension may have any name.
   for (const ExpectedFile& one : expected_)
     if (lower(folder) == lower(one.name) && Path(name).extension() == Path(one.file).extension()) return offer(one, 3);
-  const auto listed = std::ranges::count(not_recognised_, student, &NotRecognised::student);
+  const int listed = unmatched_[student]++;
   if (listed < 10)
     not_recognised_.push_back(
         {student, "", shown, "its name matches no lab; expected LAB.h, LAB.py, LAB.toml or a notebook"});
@@ -219,16 +229,22 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
                      {.memory = Index{512} << 20, .directory = unpacked_.path()});
     Message message;
     message.put(bytes);
+    message.put(ignored_names);
     process.send_bytes(message.bytes());
     Message answer = process.receive();
-    for (Index left = answer.integer(0, 300); left > 0; --left) {
+    const Index files = answer.integer(0, Index{1} << 30), sent = answer.integer(0, 300);
+    for (Index left = sent; left > 0; --left) {
       const Path path = Path(answer.text()).relative_path();
       const std::string place = unpacked_ / std::to_string(unpacked_count_++);
       write_file(place, answer.text(largest_notebook + 1));
       fs::last_write_time(place, fs::last_write_time(file));
-      const bool hidden = std::ranges::any_of(path, [](const Path& part) { return is_ignored(part); });
-      if (!hidden) take_file(student, place, shown / path, true);
+      take_file(student, place, shown / path, true);
     }
+    if (sent < files)
+      not_recognised_.push_back(
+          {student, "", shown,
+           fmt::format("only {} of its {} files are read; submit a smaller archive, or the files themselves", sent,
+                       files)});
   } catch (const Error&) {
     not_recognised_.push_back(
         {student, "", shown, "it cannot be unpacked; submit the files themselves, or a zip file"});

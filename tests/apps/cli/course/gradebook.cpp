@@ -587,13 +587,52 @@ BOOST_FIXTURE_TEST_CASE(files_of_other_names_and_places, Course) {
   const Finished run = grade();
   check_contains(text("marks.csv"), {"\nann,week-2,1,1,graded,p 1/1,\n", "\nbob,alpha,1,1,graded,p 1/1,\n",
                                      "\ncid,alpha,1,1,graded,p 1/1,\n", "\ndan_lee,alpha,1,1,graded,p 1/1,\n",
-                                     "\neve,alpha,1,1,graded,p 1/1,\n", "\nfay,alpha,0,1,missing,,\n"});
+                                     "\neve,alpha,1,1,graded,p 1/1,\n",
+                                     "\nfay,alpha,0,1,missing,not recognised: fay/1/2/3/4/5/6/7/8/9,\n"});
+  check_contains(run.err, {"fay/1/2/3/4/5/6/7/8/9: its files are more than 8 directories deep; submit them in fewer"});
   std::string listed;
   std::istringstream lines(run.err);
   for (std::string line; std::getline(lines, line);)
     if (const std::size_t at = line.find(": not recognised: gus/"); at != std::string::npos)
       listed += line.substr(at + 22, 2) + (line.ends_with(": and more such files") ? " and more" : " ");
   BOOST_TEST(listed == "00 01 02 03 04 05 06 07 08 09 10 and more");
+}
+
+// Hidden members of archives do not count; an archive with more than 300 others is named. . and .. are parts of
+// paths.
+BOOST_FIXTURE_TEST_CASE(members_of_archives, Course) {
+  write("labs/alpha/lab.toml",
+        "title = \"One\"\nkind = \"answers\"\nminutes = 1\n[[points]]\nname = \"p\"\nquestion = \"?\"\nmarks = 1\n"
+        "formula = \"1\"\n");
+  write("alpha.toml", "p = 1\n");
+  write("pack.py", R"(
+import os, tarfile, zipfile
+os.mkdir('in')
+def pack(name, members):
+    with zipfile.ZipFile(name, 'w') as archive:
+        for member in members:
+            info = zipfile.ZipInfo()
+            info.filename = member
+            archive.writestr(info, 'p = 1' if member.endswith('alpha.toml') else 'none')
+def notes(count): return ['hw/%03d.txt' % i for i in range(count)]
+pack('in/ann.zip', ['hw/.git/objects/%03d' % i for i in range(400)] + ['hw/alpha.toml'])
+pack('in/bob.zip', notes(299) + ['hw/__MACOSX/alpha.toml', 'hw/alpha.toml'])
+pack('in/cid.zip', notes(300) + ['hw/alpha.toml'])
+pack('in/eve.zip', ['../hw/./alpha.toml'])
+with tarfile.open('in/fay.tar.gz', 'w:gz') as archive: archive.add('alpha.toml', './alpha.toml')
+)");
+  BOOST_TEST(run_command("/usr/bin/python3 pack.py", directory.path()).status == 0);
+  grade();
+  check_contains(text("marks.csv"),
+                 {"\nann,alpha,1,1,graded,p 1/1,\n", "\nbob,alpha,1,1,graded,p 1/1,\n", "\ncid,alpha,0,1,missing,",
+                  "; not recognised: cid.zip,\n", "\neve,alpha,1,1,graded,p 1/1,\n",
+                  "\nfay,alpha,1,1,graded,p 1/1,\n"});
+  const std::string list = text("marks.feedback/not-recognised.txt");
+  check_contains(list, {"\ncid.zip/hw/010.txt: and more such files\ncid.zip: only 300 of its 301 files are read; "
+                        "submit a smaller archive, or the files themselves\n"});
+  BOOST_TEST(list.find("bob.zip: only") == std::string::npos);
+  for (const char* const whole : {"ann.zip", "eve.zip", "fay.tar"})
+    BOOST_TEST(list.find(whole) == std::string::npos, whole);
 }
 
 // A single lab's marks are in Moodle's grade column; several labs get separate columns.
