@@ -26,14 +26,15 @@ constexpr const char* ignored_names =
     R"((\.[\s\S]*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|lab\.toml|judge\.py|calls\.py|student\.txt)?)";
 
 /// Python program that sends the number of an archive's files and the paths and contents of at most 300 of them, of 1
-/// MB, notebooks of 8 MB. Ignored names do not count.
+/// MB, notebooks of 8 MB. Ignored names do not count. In zip files of Windows PowerShell 5, back slashes separate
+/// directories.
 constexpr const char* unpack_program = R"(
 import io, os, re, struct, sys, tarfile, zipfile
 def text(): return sys.stdin.buffer.read(*struct.unpack('<q', sys.stdin.buffer.read(8)))
 packed, ignored, found = io.BytesIO(text()), re.compile(text().decode()), []
 if zipfile.is_zipfile(packed):
     archive = zipfile.ZipFile(packed)
-    members = [(m.filename, lambda m=m: archive.open(m)) for m in archive.infolist()]
+    members = [(m.filename.replace('\\', '/'), lambda m=m: archive.open(m)) for m in archive.infolist()]
 else:
     packed.seek(0)
     archive = tarfile.open(fileobj=packed)

@@ -598,8 +598,8 @@ BOOST_FIXTURE_TEST_CASE(files_of_other_names_and_places, Course) {
   BOOST_TEST(listed == "00 01 02 03 04 05 06 07 08 09 10 and more");
 }
 
-// Hidden members of archives do not count; an archive with more than 300 others is named. . and .. are parts of
-// paths.
+// Hidden members of archives do not count; an archive with more than 300 others is named. Back slashes, . and .. are
+// parts of paths.
 BOOST_FIXTURE_TEST_CASE(members_of_archives, Course) {
   write("labs/alpha/lab.toml",
         "title = \"One\"\nkind = \"answers\"\nminutes = 1\n[[points]]\nname = \"p\"\nquestion = \"?\"\nmarks = 1\n"
@@ -618,6 +618,7 @@ def notes(count): return ['hw/%03d.txt' % i for i in range(count)]
 pack('in/ann.zip', ['hw/.git/objects/%03d' % i for i in range(400)] + ['hw/alpha.toml'])
 pack('in/bob.zip', notes(299) + ['hw/__MACOSX/alpha.toml', 'hw/alpha.toml'])
 pack('in/cid.zip', notes(300) + ['hw/alpha.toml'])
+pack('in/dan.zip', ['hw\\', 'hw\\alpha.toml', 'hw\\.git\\config'])
 pack('in/eve.zip', ['../hw/./alpha.toml'])
 with tarfile.open('in/fay.tar.gz', 'w:gz') as archive: archive.add('alpha.toml', './alpha.toml')
 )");
@@ -625,13 +626,13 @@ with tarfile.open('in/fay.tar.gz', 'w:gz') as archive: archive.add('alpha.toml',
   grade();
   check_contains(text("marks.csv"),
                  {"\nann,alpha,1,1,graded,p 1/1,\n", "\nbob,alpha,1,1,graded,p 1/1,\n", "\ncid,alpha,0,1,missing,",
-                  "; not recognised: cid.zip,\n", "\neve,alpha,1,1,graded,p 1/1,\n",
+                  "; not recognised: cid.zip,\n", "\ndan,alpha,1,1,graded,p 1/1,\n", "\neve,alpha,1,1,graded,p 1/1,\n",
                   "\nfay,alpha,1,1,graded,p 1/1,\n"});
   const std::string list = text("marks.feedback/not-recognised.txt");
   check_contains(list, {"\ncid.zip/hw/010.txt: and more such files\ncid.zip: only 300 of its 301 files are read; "
                         "submit a smaller archive, or the files themselves\n"});
   BOOST_TEST(list.find("bob.zip: only") == std::string::npos);
-  for (const char* const whole : {"ann.zip", "eve.zip", "fay.tar"})
+  for (const char* const whole : {"ann.zip", "dan.zip", "eve.zip", "fay.tar"})
     BOOST_TEST(list.find(whole) == std::string::npos, whole);
 }
 
