@@ -68,6 +68,10 @@ class Class {
     require(!students_.empty(), "{}: has no directories of students", options.directory);
     find_labs();
     find_roster_rows();
+    for (const Lab& lab : labs_)
+      for (std::size_t i = 0; i < students_.size(); ++i)
+        if (lab.kind == LabKind::personal && !intake_->file_of(students_[i], lab.name).empty())
+          require_composed(identity_of(i));
   }
 
   int operator()() {

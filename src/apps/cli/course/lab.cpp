@@ -31,7 +31,9 @@ struct CheckOptions {
 };
 
 std::string identity_of(const Lab& lab, const std::string& given) {
-  if (!given.empty() || lab.kind != LabKind::personal) return given;
+  if (lab.kind != LabKind::personal) return given;
+  require_composed(given);
+  if (!given.empty()) return given;
   const fs::path file = fs::path(lab.directory) / identity_file;
   require(fs::exists(file), "lab: {} is a personal lab; expected --student ID, or a directory made by `heed lab new`",
           lab.name);

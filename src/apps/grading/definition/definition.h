@@ -39,7 +39,12 @@ struct Definition {
 /// gates, so that a header to be repaired is no solution of the other task.
 enum class PersonalTask { write, repair };
 
-/// Returns the identity in lower case, without surrounding spaces.
+/// Throws Error for an identity with combining marks (U+0300 to U+036F): the same text in composed letters, which looks
+/// equal, would be another identity.
+void require_composed(const std::string& identity);
+
+/// Returns the identity with ASCII letters in lower case, without surrounding spaces. Throws Error as
+/// require_composed() does.
 std::string plain_identity(std::string identity);
 
 /// Returns the definition derived from an identity; two identities rarely have the same one. Only its

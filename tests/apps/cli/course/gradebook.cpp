@@ -517,6 +517,30 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
   }
 }
 
+// Before anything is graded, identities of personal labs with combining marks are refused. Other labs need none.
+BOOST_FIXTURE_TEST_CASE(decomposed_identities, Class) {
+  write("labs/mine/lab.toml",
+        "title = \"Mine\"\nkind = \"personal\"\nminutes = 1\n[personal]\ntask = \"write\"\n[[points]]\n"
+        "name = \"memory\"\nmarks = 1\n");
+  std::filesystem::remove(directory / "in/cid/notes.txt");  // would be listed
+  hand_in("jose\u0301/beta.toml", "thrice = 18\n");
+  grade();
+  check_contains(text("marks.gradebook.csv"), {"\njose\u0301,,3,3,5.5,0\n"});
+  const auto refused = [&](const std::string& identity, const std::vector<std::string>& more) {
+    std::vector<std::string> words{"grade",  directory / "in",  "-o", directory / "other.csv",
+                                   "--labs", directory / "labs"};
+    words.insert(words.end(), more.begin(), more.end());
+    check_refusal(words, {"identity '" + identity + "': has the combining mark U+0301"});
+    BOOST_TEST(!std::filesystem::exists(directory / "other.feedback"));
+  };
+  hand_in("jose\u0301/mine.h", "none\n");
+  refused("jose\u0301", {});
+  hand_in("ann/mine.h", "none\n");
+  std::filesystem::remove(directory / "in/jose\u0301/mine.h");
+  write("roster.csv", "identity,Student\na\u0301,ann\nb,bob\nc,cid\nd,dan\ne,eve\nj,jose\u0301\n");
+  refused("a\u0301", {"--roster", directory / "roster.csv"});
+}
+
 // A mark that looks like a number is none. Marks of students whose names and numbers have different rows, or who have
 // the same row, are filled into none.
 BOOST_FIXTURE_TEST_CASE(names_and_numbers_of_rosters, Class) {

@@ -310,6 +310,18 @@ BOOST_AUTO_TEST_CASE(an_identity_in_another_form, *boost::unit_test::preconditio
   check_refusal({"lab", "check", directory / "own-bugs"}, {"student.txt: is empty; expected the student's identity"});
 }
 
+BOOST_AUTO_TEST_CASE(identities_with_combining_marks) {
+  const TemporaryDirectory directory;
+  const std::string decomposed = "jose\u0301";
+  const std::vector<std::string> problem{"identity 'jose\u0301': has the combining mark U+0301", "composed letters"};
+  check_refusal({"lab", "new", "own-mechanism", "--student", decomposed, "-o", directory.path()}, problem);
+  BOOST_TEST(!fs::exists(directory / "own-mechanism"));
+  output_of({"lab", "new", "own-mechanism", "--student", "jos\u00e9", "-o", directory.path()});
+  check_refusal({"lab", "check", directory / "own-mechanism", "--student", decomposed}, problem);
+  write_file(directory / "own-mechanism/student.txt", decomposed + "\n");
+  check_refusal({"lab", "check", directory / "own-mechanism"}, problem);
+}
+
 BOOST_AUTO_TEST_CASE(what_students_get) {
   const TemporaryDirectory directory;
   const std::string file = directory / "labs.tar.gz";

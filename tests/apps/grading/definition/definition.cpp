@@ -200,6 +200,18 @@ BOOST_AUTO_TEST_CASE(gradients_are_derivatives) {
              equations_of(definition_of("s1000", PersonalTask::write)));
 }
 
+// Composed and decomposed letters look equal: identities with combining marks, U+0300 to U+036F, are refused. Letters
+// beyond ASCII keep their case.
+BOOST_AUTO_TEST_CASE(identities_beyond_ascii) {
+  const std::string bytes_of_latin1 = "\xcc!";
+  for (const std::string& composed :
+       {std::string("jos\u00e9"), std::string("\u02ff"), std::string("\u0370"), std::string("\u4e00"), bytes_of_latin1})
+    BOOST_TEST(plain_identity(" A" + composed + " ") == "a" + composed);
+  BOOST_TEST(plain_identity("JOS\u00c9") == "jos\u00c9");
+  for (const std::string mark : {"\u0300", "\u0301", "\u036f"})
+    BOOST_CHECK_THROW(definition_of("jose" + mark, PersonalTask::write), Error);
+}
+
 // All gradients have a suitable size for finite differences, and every input matters.
 BOOST_AUTO_TEST_CASE(all_are_well_conditioned) {
   for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair})
