@@ -167,7 +167,8 @@ class Class {
     roster_rows_ = roster_rows(roster_, names);
     for (std::size_t i = 0; i < students_.size(); ++i)
       if (const std::string& problem = roster_rows_[i].problem; !problem.empty())
-        std::cerr << fmt::format("heed: {}: {} in {}\n", printable(students_[i]), problem, options_.roster);
+        std::cerr << fmt::format("heed: {}: {} in {}; no marks are filled in\n", printable(students_[i]), problem,
+                                 options_.roster);
   }
 
   /// Returns a student's identity in the roster; if it has none, the student's name.
