@@ -6,10 +6,12 @@
 #include "heed/io/file.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace heed {
 
@@ -23,20 +25,28 @@ std::optional<T> number_of(const std::string& text) {
   return whole && std::isfinite(static_cast<double>(number)) ? std::optional(number) : std::nullopt;
 }
 
+/// Returns a column's name in lower case, without spaces and control characters.
+std::string plain_name(const std::string& name) {
+  std::string plain;
+  for (const char c : name)
+    if (const auto u = static_cast<unsigned char>(c); u > ' ') plain += static_cast<char>(std::tolower(u));
+  return plain;
+}
+
 // Maximum bytes of a table: enough for a million runs, and read in less than a second.
 constexpr std::uint64_t longest_table = 1 << 24;
 
 class ClaimReader {
  public:
   explicit ClaimReader(const std::string& path)
-      : path_(path), lines_(split(read_text_file(path, longest_table), '\n')) {
-    if (lines_.back().empty()) lines_.pop_back();
+      : path_(path), lines_(split_lines(read_text_file(path, longest_table))) {
     require(lines_.size() > 1, "{}: has no runs; expected a header with claim,arm,seed,value and a row for each run",
             path);
     names_ = split(lines_[0], ',');
     for (const char* needed : {"claim", "arm", "seed", "value"})
       require(has(needed), "{}:1: has no column '{}'; expected claim,arm,seed,value and others, found {}", path, needed,
               in_quotes(lines_[0]));
+    require_plain_names();
     for (at_ = 1; at_ < lines_.size(); ++at_) {
       rows_.push_back(split(lines_[at_], ','));
       require(rows_.back().size() == names_.size(), "{}: has {}; expected {}, as in the first line", where(),
@@ -63,6 +73,16 @@ class ClaimReader {
 
  private:
   std::string where() const { return fmt::format("{}:{}", path_, at_ + 1); }
+
+  /// Throws Error if a column that is read occurs twice, or is written with spaces or capitals and would be ignored.
+  void require_plain_names() const {
+    for (const std::string known : {"claim", "arm", "seed", "value", "state", "images"})
+      for (bool found = false; const std::string& name : names_) {
+        if (plain_name(name) != known) continue;
+        require(name == known, "{}:1: has a column {}; expected '{}'", path_, in_quotes(name), known);
+        require(!std::exchange(found, true), "{}:1: has two columns '{}'; expected one", path_, known);
+      }
+  }
 
   bool has(const char* name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
 

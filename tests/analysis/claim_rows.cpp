@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -81,6 +82,32 @@ BOOST_AUTO_TEST_CASE(numbers_of_images) {
   for (const std::string images : {"0", "-16", "1.5"})
     BOOST_TEST(refusal("one,a,1,0.5,1\none,b,1,0.5," + images + "\n") ==
                "3: images is '" + images + "'; expected the number of test images, 1 or more");
+}
+
+// With CR LF, the last column is read as any other.
+BOOST_AUTO_TEST_CASE(lines_that_end_with_cr_lf) {
+  const std::string images = "claim,arm,seed,value,images\r\none,a,1,0.5,16\r\none,a,2,0.75,16\r\n";
+  BOOST_TEST(read(images).at("a").images == 16);
+  BOOST_TEST(read("claim,arm,seed,value,state\r\none,a,1,0.5,\r\none,a,2,0.75,diverged\r\n").at("a").diverged ==
+                 std::vector<Index>{2},
+             boost::test_tools::per_element());
+  BOOST_TEST((read("claim,arm,seed,value\r\none,a,1,0.5\r\n").at("a").values == std::map<Index, double>{{1, 0.5}}));
+  BOOST_TEST(error_of([&] { read("claim,arm,seed,value\r\n"); }, path + ": ").starts_with("has no runs"));
+}
+
+// A column of another name is ignored, but not one that is written differently, or a second one.
+BOOST_AUTO_TEST_CASE(names_of_columns) {
+  const auto named = [&](const std::string& more) {
+    const std::string fields(static_cast<std::size_t>(std::ranges::count(more, ',')), ',');
+    return error_of([&] { read("claim,arm,seed,value" + more + "\none,a,1,0.5" + fields + "\n"); }, path + ":");
+  };
+  BOOST_TEST(named(",note,note,,,image,images2") == "no error");
+  BOOST_TEST(named(",images,state,images") == "1: has two columns 'images'; expected one");
+  BOOST_TEST(named(",value") == "1: has two columns 'value'; expected one");
+  BOOST_TEST(named(", images") == "1: has a column ' images'; expected 'images'");
+  BOOST_TEST(named(",State") == "1: has a column 'State'; expected 'state'");
+  BOOST_TEST(named(",Arm") == "1: has a column 'Arm'; expected 'arm'");
+  BOOST_TEST(named(",images\t") == "1: has a column 'images\\x09'; expected 'images'");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

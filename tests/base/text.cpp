@@ -20,6 +20,16 @@ BOOST_AUTO_TEST_CASE(parts_between_separators) {
   BOOST_TEST(split("a,b c", ' ') == (Parts{"a,b", "c"}), equal);
 }
 
+BOOST_AUTO_TEST_CASE(lines_end_with_lf_or_cr_lf) {
+  using Lines = std::vector<std::string>;
+  const auto equal = boost::test_tools::per_element();
+  BOOST_TEST(split_lines("").empty());
+  BOOST_TEST(split_lines("a\nb") == (Lines{"a", "b"}), equal);
+  BOOST_TEST(split_lines("a\r\n\r\nb\rc\r\r\n") == (Lines{"a", "", "b\rc\r"}), equal);
+  BOOST_TEST(split_lines("\n\n") == (Lines{"", ""}), equal);
+  BOOST_TEST(split_lines("\na\r") == (Lines{"", "a"}), equal);
+}
+
 // The least subnormal number of float32 is 2^-149; half of it is rounded to 0, more than half is not.
 BOOST_AUTO_TEST_CASE(numbers_that_float32_cannot_hold) {
   const double most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<double>::infinity();

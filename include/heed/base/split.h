@@ -19,4 +19,13 @@ inline std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+/// Returns the lines of a text, without the LF or CR LF that ends each.
+inline std::vector<std::string> split_lines(std::string_view text) {
+  std::vector<std::string> lines = split(text, '\n');
+  if (lines.back().empty()) lines.pop_back();
+  for (std::string& line : lines)
+    if (line.ends_with('\r')) line.pop_back();
+  return lines;
+}
+
 }  // namespace heed

@@ -5,6 +5,7 @@
 #include "gzip.h"
 #include "readers.h"
 #include "tree.h"
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 
 #include <array>
@@ -133,9 +134,8 @@ struct Place {
 /// with these codes. Labels are consecutive.
 std::map<int, std::string> mapping_of(const Directory& path) {
   const std::vector<std::uint8_t> bytes = read_file(path, read_limit());
-  std::istringstream text{std::string(text_of(bytes, path.string()))};
   std::map<int, std::string> names;
-  for (std::string line; std::getline(text, line);) {
+  for (const std::string& line : split_lines(text_of(bytes, path.string()))) {
     std::istringstream fields(line);
     int label = -1;
     std::string name;

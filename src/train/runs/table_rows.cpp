@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <sstream>
 
 namespace heed {
 
@@ -54,18 +53,20 @@ std::optional<double> TableRow::number(std::string_view column) const {
 
 void for_each_row(const std::string& path, std::string_view header, const std::function<void(const TableRow&)>& f) {
   const std::string text = read_file(path);
-  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
-  std::string line;
-  if (!std::getline(lines, line) && header.empty()) return;  // the run has just started
+  const std::vector<std::string> lines = split_lines(std::string_view(text).substr(0, text.rfind('\n') + 1));
+  if (lines.empty() && header.empty()) return;  // the run has just started
+  const std::string first = lines.empty() ? "" : lines[0];
   TableRow row;
-  row.columns = split(line, ',');
-  const bool known = header.empty() ? (line + ",").starts_with(fmt::format("{},", first_columns)) : line == header;
-  require(known, "{}: begins with {}; expected {}", path, in_quotes(line), header.empty() ? first_columns : header);
-  for (int number = 2; std::getline(lines, line); ++number) {
-    require(parse(line, row),
+  row.columns = split(first, ',');
+  const bool known = header.empty() ? (first + ",").starts_with(fmt::format("{},", first_columns)) : first == header;
+  require(known, "{}: begins with {}; expected {}", path, in_quotes(first), header.empty() ? first_columns : header);
+  for (const std::string& name : row.columns)
+    require(std::ranges::count(row.columns, name) == 1, "{}: has two columns {}; expected one", path, in_quotes(name));
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    require(parse(lines[i], row),
             "{}:{}: found {}; expected {}: step, train, valid or test, an epoch of at least 1, a step, and finite "
             "numbers of at least 0, accuracies up to 1, or nothing",
-            path, number, in_quotes(line), fmt::join(row.columns, ","));
+            path, i + 1, in_quotes(lines[i]), fmt::join(row.columns, ","));
     f(row);
   }
 }

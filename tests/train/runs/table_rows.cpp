@@ -79,4 +79,19 @@ BOOST_AUTO_TEST_CASE(only_a_run_that_is_resumed_has_the_columns_of_this_version)
   BOOST_TEST(compared() == paths.metrics() + ": begins with 'loss,accuracy'; expected kind,epoch,step");
 }
 
+// An editor may have written CR LF; a resumed run writes LF.
+BOOST_AUTO_TEST_CASE(lines_may_end_with_cr_lf) {
+  write_file(paths.metrics(), "kind,epoch,step,loss,accuracy,lr,images_per_s\r\ntrain,1,7,2.5,0.25,0.001,112\r\n");
+  write_file(paths.gradients(), "kind,epoch,step,gradient_norm\r\ntrain,1,7,0.5\r\n");
+  BOOST_TEST(*read_history(paths).epochs.at(0).images_per_s == 112);
+  BOOST_TEST(*read_history(paths).epochs[0].gradient_norm == 0.5);
+  BOOST_TEST(resumed() == "no error");
+  BOOST_TEST(read_file(paths.metrics()) == metrics + "train,1,7,2.5,0.25,0.001,112\n");
+}
+
+BOOST_AUTO_TEST_CASE(two_columns_of_one_name_are_refused) {
+  write_file(paths.metrics(), "kind,epoch,step,loss,accuracy,loss\ntrain,1,7,2.5,,2.6\n");
+  BOOST_TEST(compared() == paths.metrics() + ": has two columns 'loss'; expected one");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

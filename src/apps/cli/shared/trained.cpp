@@ -2,6 +2,7 @@
 
 #include "presets.h"
 
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
 #include "heed/config/model_of_tensors.h"
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
 
 namespace heed::cli {
 
@@ -40,12 +40,7 @@ Experiment load(const std::string& run, const std::vector<std::string>& sets) {
 
 /// Returns the names in a file, one per line.
 std::vector<std::string> names_in(const std::string& file) {
-  std::vector<std::string> names;
-  std::istringstream lines(read_text_file(file, 1 << 24));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.ends_with('\r')) line.pop_back();
-    names.push_back(line);
-  }
+  std::vector<std::string> names = split_lines(read_text_file(file, 1 << 24));
   require(!names.empty(), "--names {}: the file is empty; expected one name per line", file);
   return names;
 }
