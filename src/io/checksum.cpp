@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <set>
 
 namespace heed {
 
@@ -27,6 +27,34 @@ std::string file_checksum(const std::string& path) {
     at += count;
   }
   return text_of(crc, at);
+}
+
+std::map<std::string, std::string> former_names(const Checksums& before, const Checksums& now,
+                                                const std::vector<std::string>& first) {
+  const std::set<std::string> preferred(first.begin(), first.end());
+  std::map<std::string, std::string> former;
+  std::set<std::string> contents;
+  std::multimap<std::string, std::string> missing;  // names without their content, by checksum
+  for (const bool turn : {true, false})
+    for (const auto& [name, checksum] : before) {
+      if (preferred.contains(name) != turn) continue;
+      contents.insert(checksum);
+      if (const auto same = now.find(name); same != now.end() && same->second == checksum)
+        former[name] = name;
+      else
+        missing.emplace(checksum, name);
+    }
+  for (const auto& [name, checksum] : now) {
+    if (former.contains(name)) continue;
+    const auto found = missing.lower_bound(checksum);
+    if (found == missing.end() || found->first != checksum) continue;
+    former[name] = found->second;
+    missing.erase(found);
+  }
+  for (const auto& [checksum, name] : missing)
+    if (const auto edited = now.find(name); edited != now.end() && !contents.contains(edited->second))
+      former[name] = name;
+  return former;
 }
 
 }  // namespace heed

@@ -14,22 +14,23 @@ std::set<Index> recorded_positions(const std::vector<std::string>& files, const 
   std::map<std::string, Index> places;
   for (Index i = 0; const std::string& file : files)
     places.emplace(std::filesystem::absolute(file).lexically_normal().lexically_relative(directory).string(), i++);
+  const auto checksum_at = [&](Index i) { return file_checksum(files[static_cast<std::size_t>(i)]); };
   std::set<Index> found;
-  std::multiset<std::string> gone;  // checksums
+  bool changed = false;
   for (const std::string& name : names) {
-    if (const auto place = places.find(name); place != places.end())
+    const auto place = places.find(name);
+    const auto checksum = recorded.files.find(name);
+    if (place != places.end() && (checksum == recorded.files.end() || checksum_at(place->second) == checksum->second))
       found.insert(place->second);
-    else if (const auto checksum = recorded.files.find(name); checksum != recorded.files.end())
-      gone.insert(checksum->second);
+    else
+      changed = changed || checksum != recorded.files.end();
   }
-  for (const auto& [name, i] : places) {
-    if (gone.empty()) break;
-    if (recorded.files.contains(name)) continue;
-    const auto former = gone.find(file_checksum(files[static_cast<std::size_t>(i)]));
-    if (former == gone.end()) continue;
-    found.insert(i);
-    gone.erase(former);
-  }
+  if (!changed) return found;
+  const std::set<std::string> wanted(names.begin(), names.end());
+  Checksums now;
+  for (const auto& [name, i] : places) now[name] = checksum_at(i);
+  for (const auto& [name, former] : former_names(recorded.files, now, names))
+    if (wanted.contains(former)) found.insert(places.at(name));
   return found;
 }
 

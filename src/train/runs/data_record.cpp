@@ -134,27 +134,22 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths) {
 }
 
 std::string data_changes(const DataRecord& before, const DataRecord& now) {
-  std::vector<std::string> added, removed, edited, renamed;
-  std::multimap<std::string, std::string> gone;  // names by checksum
-  for (const auto& [name, checksum] : before.recorded.files) {
-    const auto found = now.recorded.files.find(name);
-    if (found == now.recorded.files.end())
-      gone.emplace(checksum, name);
-    else if (found->second != checksum)
+  const Checksums &had = before.recorded.files, &has = now.recorded.files;
+  const std::map<std::string, std::string> former = former_names(had, has, before.recorded.test);
+  std::set<std::string> gone;
+  for (const auto& [name, checksum] : had) gone.insert(name);
+  for (const auto& [name, was] : former) gone.erase(was);
+  std::vector<std::string> added, edited, renamed;
+  for (const auto& [name, checksum] : has) {
+    const auto was = former.find(name);
+    if (was != former.end() && was->second != name)
+      renamed.push_back(fmt::format("{} to {}", was->second, name));
+    else if (was == former.end() && gone.erase(name) == 0)
+      added.push_back(name);
+    else if (had.at(name) != checksum)
       edited.push_back(name);
   }
-  for (const auto& [name, checksum] : now.recorded.files) {
-    if (before.recorded.files.contains(name)) continue;
-    const auto former = gone.find(checksum);
-    if (former == gone.end()) {
-      added.push_back(name);
-      continue;
-    }
-    renamed.push_back(fmt::format("{} to {}", former->second, name));
-    gone.erase(former);
-  }
-  for (const auto& [checksum, name] : gone) removed.push_back(name);
-  std::ranges::sort(removed);
+  const std::vector<std::string> removed(gone.begin(), gone.end());
   std::string text;
   add_change(text, "added", added);
   add_change(text, "removed", removed);
@@ -212,21 +207,16 @@ std::string copied_test_files(const DataRecord& record) {
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names) {
   if (data.path.empty()) return "";
   const fs::path root = normal(data.path);
-  std::vector<std::string> missing, edited;
+  DataRecord before, now;
   for (const std::string& name : names) {
     const std::string file = file_named(name, root);
     const auto recorded = data.recorded.files.find(name);
+    const bool known = recorded != data.recorded.files.end();
     std::error_code error;
-    if (!fs::exists(file, error))
-      missing.push_back(name);
-    else if (recorded != data.recorded.files.end() && file_checksum(file) != recorded->second)
-      edited.push_back(name);
+    before.recorded.files[name] = known ? recorded->second : "";
+    if (fs::exists(file, error)) now.recorded.files[name] = known ? file_checksum(file) : "";
   }
-  if (missing.size() == names.size()) return "";
-  std::string text;
-  add_change(text, "removed", missing);
-  add_change(text, "edited", edited);
-  return text;
+  return now.recorded.files.empty() ? "" : data_changes(before, now);
 }
 
 void use_record(Experiment& experiment, const DataRecord& record) {

@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
     BOOST_TEST(hashes.insert(data_hash(other)).second, difference);
   };
   const auto& [classes, validation, test, files, whole] = data.recorded;
-  check("2 edited (a, b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // exchanged, as labels are corrected
+  check("2 renamed (b to a, a to b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // exchanged, as labels are corrected
   check("1 added (c)", {{"a", "1"}, {"b", "2"}, {"c", "3"}}, classes, test);
   check("1 renamed (b to c)", {{"a", "1"}, {"c", "2"}}, classes, test);
   check("2 removed (a, b)", {}, classes, test);
@@ -91,6 +91,31 @@ BOOST_AUTO_TEST_CASE(present_data_are_those_of_a_run_that_starts_now) {
   write_image(workshop / "images/cat/6.png", pattern({1, 8, 8}, ++written));
   BOOST_TEST(present() != data_hash(RunPaths(workshop / "run")));
   take_warnings();
+
+// Content decides before the name.
+BOOST_AUTO_TEST_CASE(renumbered_files_are_renamed) {
+  const DataRecord before = record_of({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
+  const auto changes = [&](const std::map<std::string, std::string>& now) {
+    return data_changes(before, record_of(now));
+  };
+  BOOST_TEST(changes({{"a", "2"}, {"b", "3"}, {"c", "4"}}) == "1 removed (a), 3 renamed (b to a, c to b, d to c)");
+  BOOST_TEST(changes({{"a", "2"}, {"b", "1"}, {"c", "3"}, {"d", "4"}}) == "2 renamed (b to a, a to b)");
+  BOOST_TEST(changes({{"a", "9"}, {"b", "2"}, {"c", "1"}, {"d", "4"}}) ==
+             "1 added (a), 1 removed (c), 1 renamed (a to c)");
+  // A copy of an unchanged file is no renamed file.
+  BOOST_TEST(changes({{"a", "1"}, {"b", "1"}, {"c", "3"}, {"d", "4"}}) == "1 edited (b)");
+}
+
+// Among equal files, test files are found first, then others in the order of their names.
+BOOST_AUTO_TEST_CASE(former_names_of_equal_files) {
+  const Checksums before{{"a", "1"}, {"b", "1"}, {"c", "1"}, {"d", "2"}};
+  using Names = std::map<std::string, std::string>;
+  BOOST_TEST((former_names(before, {{"x", "1"}, {"y", "1"}, {"z", "1"}, {"zz", "1"}}, {"c"}) ==
+              Names{{"x", "c"}, {"y", "a"}, {"z", "b"}}));
+  BOOST_TEST(
+      (former_names(before, {{"b", "1"}, {"d", "1"}, {"x", "1"}}, {}) == Names{{"b", "b"}, {"d", "a"}, {"x", "c"}}));
+  BOOST_TEST((former_names(before, {{"a", "3"}, {"d", "1"}}, {"c"}) == Names{{"a", "a"}, {"d", "c"}}));
+  BOOST_TEST((former_names(before, {{"a", "2"}, {"d", "2"}}, {}) == Names{{"d", "d"}}));
 }
 
 BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
@@ -240,6 +265,9 @@ BOOST_AUTO_TEST_CASE(changes_of_files_at_a_path) {
   };
   BOOST_TEST(changes("sets", {{"a", same}, {"b", same}}) == "");
   BOOST_TEST(changes("sets/", {{"a", same}, {"b", "0-1"}, {"c", same}}) == "1 removed (c), 1 edited (b)");
+  write_file(directory / "sets/b", Bytes{2});
+  BOOST_TEST(changes("sets", {{"a", same}, {"b", same}, {"d", file_checksum(directory / "sets/b")}}) ==
+             "1 removed (b), 1 renamed (d to b)");
   BOOST_TEST(changes("sets/emnist-digits", {{"../emnist-digits-train", "0-1"}}) == "1 edited (../emnist-digits-train)");
   BOOST_TEST(changes("text", {{"text", same}}) == "");
   BOOST_TEST(changes("text", {{"text", "0-1"}}) == "1 edited (text)");
@@ -299,6 +327,42 @@ BOOST_AUTO_TEST_CASE(equal_files_are_set_aside_as_often_as_they_were) {
   data.recorded.files["d"] = file_checksum(files[1]);
   BOOST_TEST((examples_of_files(files, Part::validation, data, 1) == std::vector<Index>{2, 3}));
   BOOST_TEST((examples_of_files(files, Part::train, data, 1) == std::vector<Index>{0, 1, 4}));
+}
+
+// One image of each class is deleted, and the others take the next smaller number: test and validation images stay what
+// they are, though all names belong to other images.
+BOOST_AUTO_TEST_CASE(renumbered_images_stay_in_their_parts) {
+  const TemporaryDirectory directory;
+  DataConfig data;
+  data.name = "folder", data.path = directory.path().string(), data.validation = 3;
+  const auto file = [&](const std::string& c, int i) { return directory / c / fmt::format("{:02}.png", i); };
+  for (const char* c : {"a", "b"})
+    for (int i = 0; i < 10; ++i) write_image(file(c, i), pattern({1, 2, 3}, 10 * (*c - 'a') + i + 1));
+  const auto files = [&](Part part) {
+    ImageSets sets(data, 3);
+    std::set<std::string> all;
+    for (const Index i : sets.images(part)) all.insert(sets.set(part).files()[static_cast<std::size_t>(i)]);
+    return all;
+  };
+  const auto contents = [&](Part part) {
+    std::set<std::string> all;
+    for (const std::string& name : files(part)) all.insert(file_checksum(name));
+    return all;
+  };
+  const Part parts[] = {Part::train, Part::validation, Part::test};
+  std::vector<std::set<std::string>> before;
+  for (const Part part : parts) before.push_back(contents(part));
+  data.recorded = describe_data(data, ImageSets(data, 3).facts()).recorded;
+  for (const char* c : {"a", "b"}) {
+    for (std::set<std::string>& all : before) all.erase(file_checksum(file(c, 0)));
+    for (int i = 0; i < 9; ++i) std::filesystem::rename(file(c, i + 1), file(c, i));
+  }
+  for (std::size_t i = 0; i < 3; ++i) BOOST_TEST((contents(parts[i]) == before[i]), i);
+  // A copy of a training image under a test image's name is a training image.
+  const std::string test = *files(Part::test).begin(), train = *files(Part::train).begin();
+  std::filesystem::copy_file(train, test, std::filesystem::copy_options::overwrite_existing);
+  BOOST_TEST(!files(Part::test).contains(test));
+  BOOST_TEST(files(Part::train).contains(test));
 }
 
 // Class directories alone: every fifth image of a class is for testing, and stays so when images are added or renamed.
