@@ -113,11 +113,14 @@ constexpr Index max_parts = 10'000, max_scans = 100;
 /// Returns the limit of pixels in all scans. It grows with the file: photographs are large files, attacks can be small.
 Index max_scanned_pixels(Index bytes) { return (Index{1} << 29) + 256 * bytes; }
 
+/// Returns true for the variant of PNG in apps built with Xcode, of which stb_image would exchange red and blue.
+bool is_cgbi(const std::vector<std::uint8_t>& bytes) { return data::begins_with(bytes, 12, "CgBI"); }
+
 /// Parses the size in a header; channels are 0 if `bytes` do not begin with a complete header.
 ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   int width = 0, height = 0, components = 0;
   const data::JpegDemands demands = data::jpeg_demands(bytes);
-  if (!demands.tables_fit || demands.parts > max_parts || demands.cmyk_without_mark ||
+  if (is_cgbi(bytes) || !demands.tables_fit || demands.parts > max_parts || demands.cmyk_without_mark ||
       stbi_info_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components) == 0)
     return {};
   return {components >= 3 ? 3 : 1, std::abs(Index{height}), width};  // rows of a BMP from the top: a negative height
@@ -186,6 +189,10 @@ ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>
   require(!data::jpeg_demands(bytes).cmyk_without_mark,
           "{}: a CMYK JPEG without Adobe's marker, so its colours are unknown; convert it with ImageMagick: mogrify "
           "-colorspace sRGB",
+          path);
+  require(!is_cgbi(bytes),
+          "{}: not a readable image: the content is a PNG for iPhones (CgBI), as Xcode writes it; convert it on macOS: "
+          "xcrun -sdk iphoneos pngcrush -revert-iphone-optimizations FILE.png NEW.png",
           path);
   const char* const other = other_format(bytes);
   require(other == nullptr,

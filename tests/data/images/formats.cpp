@@ -272,6 +272,19 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
        "a CMYK JPEG without Adobe's marker");
 }
 
+// A PNG in an app's bundle: a chunk before the header, and red and blue exchanged.
+BOOST_FIXTURE_TEST_CASE(png_files_of_xcode_are_refused, OnePath) {
+  write_image(path, pattern({3, 2, 2}, 0));
+  Bytes bytes = read_bytes(path);
+  const Bytes chunk = {0, 0, 0, 4, 'C', 'g', 'B', 'I', 0x50, 0, 0x20, 2, 0x2b, 0xd5, 0xb3, 0x7f};
+  bytes.insert(bytes.begin() + 8, chunk.begin(), chunk.end());
+  write_file(path, bytes);
+  for (const bool whole : {true, false})
+    check_error(
+        [&] { whole ? static_cast<void>(load_image(path)) : static_cast<void>(image_file_size(path)); },
+        {path + ": not a readable image: the content is a PNG for iPhones (CgBI)", "xcrun -sdk iphoneos pngcrush"});
+}
+
 // Editing programs write XMP, also in an APP1 segment, before or after EXIF; JFIF, comments and colour profiles, too.
 BOOST_FIXTURE_TEST_CASE(the_orientation_is_found_among_other_metadata, OnePath) {
   const std::string jpeg = directory / "x.jpg", exif_mark("Exif\0\0", 6),
