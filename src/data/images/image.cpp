@@ -74,8 +74,8 @@ static char* stbi_zlib_decode_malloc_guesssize_headerflag(const char* data, int 
          nullptr;
 }
 
-/// Decodes the first frame of a GIF into pixels [height, width, 4] of its canvas. Returns null on failure, or if the
-/// frame's data end before its pixels, for which stb_image would take the background.
+/// Decodes the first frame of a GIF into pixels [height, width, 4] of its canvas, transparent around the frame. Returns
+/// null on failure, or if the frame's data end before its pixels.
 static stbi_uc* load_first_frame(const std::vector<stbi_uc>& bytes, int& width, int& height) {
   stbi__context context;
   stbi__start_mem(&context, bytes.data(), static_cast<int>(bytes.size()));
@@ -84,6 +84,9 @@ static stbi_uc* load_first_frame(const std::vector<stbi_uc>& bytes, int& width, 
   const bool found = stbi__gif_load_next(&context, &gif, &components, 4, nullptr) == gif.out && gif.out != nullptr;
   const bool complete = gif.start_x < gif.max_x && gif.start_y < gif.max_y && gif.cur_y >= gif.max_y;
   if (found && !complete) stbi__err("the data of its first frame are incomplete", "");
+  // stb_image fills the canvas around the frame with the background colour, red and blue exchanged; browsers leave it.
+  for (int i = 0; found && i < gif.w * gif.h; ++i)
+    if (gif.history[i] == 0) gif.out[4 * i + 3] = 0;
   std::free(gif.background);
   std::free(gif.history);
   width = gif.w, height = gif.h;

@@ -153,6 +153,21 @@ Bytes gif_frame(std::uint8_t width, std::uint8_t height, std::uint8_t interlaced
   return gif;
 }
 
+// Pixels around the frame have no colour, whichever the background is.
+BOOST_FIXTURE_TEST_CASE(the_canvas_around_a_frame_is_transparent, OnePath) {
+  for (const std::uint8_t colour : {0, 1}) {
+    Bytes gif = gif_frame(3, 1, 0, 3);
+    gif[11] = colour;  // index of the background
+    write_file(path, gif);
+    for (const std::uint8_t background : {255, 7}) {
+      const Image image = load_image(path, background);
+      for (int c = 0; c < 3; ++c)
+        for (int i = 0; i < 8; ++i)
+          BOOST_TEST(image.pixels[static_cast<std::size_t>(8 * c + i)] == (i < 3 ? 200 + 10 * c : background));
+    }
+  }
+}
+
 // stb_image takes the background for missing pixels. A broken copy ends in zeros, and a length of zero ends the data.
 BOOST_FIXTURE_TEST_CASE(frames_of_a_gif_have_all_their_pixels, OnePath) {
   const auto check = [&](const Bytes& gif, bool complete) {
