@@ -308,7 +308,8 @@ void fields(Config& c, Visit&& visit) {
   visit("epochs", c.epochs, one_or_more(), "passes over the training set");
   visit("max_steps", c.max_steps, at_least(0), "stop after this number of steps, with a checkpoint; 0: no limit");
   visit("patience", c.patience, at_least(0), "epochs without improvement in validation before stopping; 0: never stop");
-  visit("batch", c.batch, one_or_more(), "images per step");
+  visit("batch", c.batch, one_or_more(),
+        "images per step; an epoch leaves out the last images if they do not fill a batch");
   visit("microbatch", c.microbatch, at_least(0),
         "images per pass through the model; with batch norm, per lane; 0: batch / 16, from 1 to 8");
   visit("seed", c.seed, at_least(0), "random seed of initial weights, order, augmentation and dropout");

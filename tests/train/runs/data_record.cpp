@@ -91,6 +91,7 @@ BOOST_AUTO_TEST_CASE(present_data_are_those_of_a_run_that_starts_now) {
   write_image(workshop / "images/cat/6.png", pattern({1, 8, 8}, ++written));
   BOOST_TEST(present() != data_hash(RunPaths(workshop / "run")));
   take_warnings();
+}
 
 // Content decides before the name.
 BOOST_AUTO_TEST_CASE(renumbered_files_are_renamed) {

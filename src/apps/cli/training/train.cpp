@@ -115,6 +115,17 @@ void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
                        now.at(key), steps));
 }
 
+/// Warns about training examples left out with the last, incomplete batch of each epoch if they are always the same, or
+/// more than a tenth.
+void warn_of_left_out(const Experiment& x, const TrainPlan& plan) {
+  const Index left = plan.train_examples - plan.steps_per_epoch * x.train.batch;
+  if (left == 0 || (x.data.shuffle && 10 * left <= plan.train_examples)) return;
+  warn(fmt::format("train.batch={}: {}{} of {} training {}s {}; a smaller batch leaves out fewer", x.train.batch,
+                   x.data.shuffle ? "" : "the last ", left, plan.train_examples, plan.example,
+                   x.data.shuffle ? "are left out of each epoch, since they do not fill a batch"
+                                  : "are never used, since they do not fill a batch and data.shuffle=false"));
+}
+
 /// Returns the number of classes or outputs of the model.
 Index answers_of(const Experiment& x) {
   return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
@@ -152,6 +163,7 @@ class TrainProgress : public TrainObserver {
     print_init(plan);
     warn_of_examples(x_, plan);
     warn_of_warm_up(x_, plan);
+    warn_of_left_out(x_, plan);
     std::cout << std::flush;
     print_warnings();
     energy_.emplace();
@@ -277,7 +289,10 @@ class CheckReport : public TrainObserver {
  public:
   explicit CheckReport(const Experiment& experiment) : x_(experiment) {}
 
-  void begin(const TrainPlan& plan) override { plan_ = plan; }
+  void begin(const TrainPlan& plan) override {
+    plan_ = plan;
+    warn_of_left_out(x_, plan);
+  }
 
   void step(const StepReport& s) override {
     std::vector<std::string> mechanisms = x_.attention.mechanism;

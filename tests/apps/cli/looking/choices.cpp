@@ -107,10 +107,10 @@ BOOST_FIXTURE_TEST_CASE(tables_of_the_chosen_weights, Chosen) {
 BOOST_FIXTURE_TEST_CASE(other_data_have_no_limit_of_the_run, Chosen) {
   write_patterns(*this / "more", 50, 12, 8);
   const std::string limited = *this / "limited", more = *this / "more";
-  output_of({"train", file, "--run", limited, "--set", "data.limit=90"});
+  output_of({"train", file, "--run", limited, "--set", "data.limit=96"});
   using Words = std::vector<std::string>;
   for (const auto& [words, train, test] :
-       {std::tuple<Words, Index, Index>{{}, 90, 30},
+       {std::tuple<Words, Index, Index>{{}, 96, 30},
         {{"--data", "mnist", "--path", data()}, 150, 30},
         {{"--path", more}, 30, 12},
         {{"--data", "mnist", "--path", more}, 50, 12},

@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(completed_images_keep_their_rows_in_all_colours) {
        {"data.path=" + images, std::string("data.source=cifar10"), std::string("data.validation=0"),
         std::string("data.side=4"), std::string("model.context=48"), std::string("model.dim=8"),
         std::string("model.depth=1"), std::string("model.hidden=8"), std::string("attention.window=8"),
-        std::string("attention.rank=2"), std::string("train.batch=2"), std::string("train.epochs=1")})
+        std::string("attention.rank=2"), std::string("train.batch=5"), std::string("train.epochs=1")})
     words.insert(words.end(), {"--set", set});
   output_of(words);
   const auto value = [](Index c, Index y, Index x) { return 5 * (12 * y + 3 * x + c); };
