@@ -1,12 +1,17 @@
 #include "initial_weights.h"
 
 #include "heed/attention/mechanism.h"
+#include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 #include "heed/config/model_of_tensors.h"
 #include "heed/io/upstream_weights.h"
 #include "heed/io/json.h"
+#include "heed/train/runs/data_record.h"
 #include "heed/train/runs/run.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 namespace heed {
 
@@ -50,6 +55,22 @@ InitialWeights take_initial_weights(const std::string& source, const Experiment&
                                   .positions_cure = "; to interpolate it, add --set train.init_positions=true"});
   weights.taken.prefix = opened.prefix;
   return weights;
+}
+
+void warn_of_other_classes(const InitialWeights& weights, const std::vector<std::string>& classes) {
+  const bool classifies = std::ranges::any_of(weights.taken.tensors, [&](const TakenTensor& tensor) {
+    return tensor.name.starts_with("head") && tensor.rows == std::ssize(classes);
+  });
+  const RunPaths run(std::filesystem::absolute(weights.file).parent_path());
+  if (!classifies || !run.exists()) return;
+  const std::optional<DataRecord> record = read_data_record(run);
+  if (!record || record->recorded.classes.size() != classes.size()) return;
+  const auto [theirs, own] = std::ranges::mismatch(record->recorded.classes, classes);
+  if (own == classes.end()) return;
+  warn(
+      fmt::format("{}: its classifier is that of other classes: label {} is {}, in these data {}; for a new one, add "
+                  "--set train.init=matching --set 'train.init_skip=[\"head*\"]'",
+                  weights.file, own - classes.begin(), in_quotes(*theirs), in_quotes(*own)));
 }
 
 std::string init_json(const InitialWeights& weights, const TrainConfig& train) {

@@ -6,6 +6,7 @@
 #include "heed/io/weights.h"
 
 #include <string>
+#include <vector>
 
 namespace heed {
 
@@ -17,6 +18,9 @@ struct InitialWeights {
 /// Loads weights from `source`, a file or a run directory (its best weights), by the rules of [train] init and init_*.
 template <class T>
 InitialWeights take_initial_weights(const std::string& source, const Experiment& experiment, Parameters<T>& parameters);
+
+/// Warns if the classifier was loaded from a run whose classes differ from `classes`, those of the new run.
+void warn_of_other_classes(const InitialWeights& weights, const std::vector<std::string>& classes);
 
 /// Returns the content of init.json: the file, its checksum, and the source of each tensor.
 std::string init_json(const InitialWeights& weights, const TrainConfig& train);

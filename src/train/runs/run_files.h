@@ -43,7 +43,10 @@ class RunFiles {
   /// Loads the weights of --init, if given.
   void take_initial_weights() {
     if (options_.init.empty()) return;
-    if (ranks_.writes()) initial_ = heed::take_initial_weights(options_.init, x_, state_.parameters);
+    if (ranks_.writes()) {
+      initial_ = heed::take_initial_weights(options_.init, x_, state_.parameters);
+      warn_of_other_classes(*initial_, state_.task.class_names());
+    }
     share_weights(ranks_, state_.parameters);
   }
 

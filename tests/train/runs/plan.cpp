@@ -1,5 +1,6 @@
 // The plan that a run announces before its first step, and the checkpoints that it writes.
 #include "heed/base/split.h"
+#include "heed/base/warnings.h"
 #include "heed/io/checksum.h"
 #include "heed/io/json.h"
 #include "heed/io/safetensors.h"
@@ -113,6 +114,37 @@ BOOST_AUTO_TEST_CASE(a_plan_names_the_initial_weights) {
   BOOST_TEST(init.at("file").text() == workshop / "first/last.safetensors");
   BOOST_TEST(init.at("crc32").text() == file_checksum(workshop / "first/last.safetensors").substr(0, 8));
   BOOST_TEST(init.at("numbers").integer() == observer.plan.parameters);
+}
+
+// Fashion-MNIST has as many classes as MNIST, and its format. Weights beside no run, or without a classifier, say
+// nothing.
+BOOST_AUTO_TEST_CASE(a_classifier_of_other_classes_is_announced) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.max_steps = 1;
+  run(x, workshop / "first");
+  const std::string first = workshop / "first", other = workshop / "other", alone = workshop / "alone.safetensors";
+  std::filesystem::copy(first, other);
+  std::filesystem::copy_file(first + "/last.safetensors", alone);
+  take_warnings();
+  const auto warnings = [&](const std::string& init) {
+    Planned observer;
+    train(x, {.run = "", .init = init, .check = true}, observer);
+    return take_warnings();
+  };
+  BOOST_TEST(warnings(first).empty());
+  x.data.name = "fashion-mnist";
+  for (const auto& [run, init] : {std::pair(first, first), {other, other + "/last.safetensors"}}) {
+    const std::vector<std::string> found = warnings(init);
+    BOOST_REQUIRE(found.size() == 1u);
+    BOOST_TEST(found[0] == run +
+                               "/last.safetensors: its classifier is that of other classes: label 0 is '0', in these "
+                               "data 'T-shirt/top'; for a new one, add --set train.init=matching --set "
+                               "'train.init_skip=[\"head*\"]'");
+  }
+  BOOST_TEST(warnings(alone).empty());
+  x.train.init = "matching", x.train.init_skip = {"head*"};
+  BOOST_TEST(warnings(first).empty());
 }
 
 // When a step is reported, the last checkpoint is of the latest earlier step that is a multiple of the interval or ends
