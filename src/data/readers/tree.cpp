@@ -81,12 +81,37 @@ std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) 
   return classes;
 }
 
+/// Splits a name into its letters: characters, each with the combining marks U+0300 to U+036F that follow it.
+std::vector<std::string> letters_of(const std::string& name) {
+  std::vector<std::string> letters;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(name[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < name.size() ? name[i + 1] : 0);
+    const bool mark = byte == 0xcc || (byte == 0xcd && next < 0xb0), within = (byte & 0xc0) == 0x80;
+    if (letters.empty() || !(mark || within)) letters.emplace_back();
+    letters.back() += name[i];
+  }
+  return letters;
+}
+
+/// Returns true if two letters may be the same in composed and in decomposed form: one without ASCII or marks, one with
+/// marks.
+bool differ_in_form(const std::string& a, const std::string& b) {
+  const auto marked = [](const std::string& letter) {
+    return letter.find_first_of("\xcc\xcd", 1) != std::string::npos;
+  };
+  const auto composed = [&](const std::string& letter) {
+    return static_cast<unsigned char>(letter[0]) > 127 && !marked(letter);
+  };
+  return (composed(a) && marked(b)) || (composed(b) && marked(a));
+}
+
 /// Throws Error if split a lacks a class of split b.
 void require_classes(const std::vector<std::string>& a, const fs::path& where_a, const std::vector<std::string>& b,
                      const fs::path& where_b) {
   for (const std::string& name : b)
-    require(std::ranges::binary_search(a, name), "{}: class '{}' of {} is missing", where_a.string(), name,
-            where_b.string());
+    if (!std::ranges::binary_search(a, name))
+      fail("{}: class '{}' of {} is missing{}", where_a.string(), name, where_b.string(), unicode_form_note(name, a));
 }
 
 /// Returns the classes of a tree: those of its training examples, or of `part` if there are none. The test examples
@@ -104,14 +129,16 @@ std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, co
       if (all) require_classes(others, *other, classes, first);
       continue;
     }
-    const auto leave_out = [](const fs::path& from, const std::string& name, const fs::path& without) {
-      warn(fmt::format("{}: not read: {} has no such directory", (from / name).string(), without.string()));
+    const auto leave_out = [](const fs::path& from, const std::string& name, const fs::path& without,
+                              const std::vector<std::string>& names) {
+      warn(fmt::format("{}: not read: {} has no such directory{}", (from / name).string(), without.string(),
+                       unicode_form_note(name, names)));
     };
     for (const std::string& name : others)
-      if (!std::ranges::binary_search(classes, name)) leave_out(*other, name, first);
+      if (!std::ranges::binary_search(classes, name)) leave_out(*other, name, first, classes);
     std::erase_if(classes, [&](const std::string& name) {
       const bool lacks = all && !std::ranges::binary_search(others, name);
-      if (lacks) leave_out(first, name, *other);
+      if (lacks) leave_out(first, name, *other, others);
       return lacks;
     });
   }
@@ -214,6 +241,18 @@ void add_other_directories(const fs::path& root, LeftOut& left_out) {
 
 }  // namespace
 
+std::string unicode_form_note(const std::string& name, const std::vector<std::string>& known) {
+  const std::vector<std::string> letters = letters_of(name);
+  const auto same = [](const std::string& a, const std::string& b) { return a == b || differ_in_form(a, b); };
+  const auto is_it = [&](const std::string& other) {
+    return other != name && std::ranges::equal(letters_of(other), letters, same);
+  };
+  return std::ranges::none_of(known, is_it) ? ""
+                                            : "; one class differs from it in Unicode form only (composed or "
+                                              "decomposed accents); convert both to NFC, "
+                                              "names of directories with convmv, texts with uconv";
+}
+
 void warn_of_others(const fs::path& directory, const std::vector<std::string>& read, const TreeKind& kind) {
   LeftOut left_out(kind);
   for (const std::string& name : names_in(directory))
@@ -227,8 +266,9 @@ std::vector<int> labels_among(const std::vector<std::string>& known, const std::
   std::vector<int> labels;
   for (const std::string& name : found) {
     const auto at = std::ranges::find(known, name);
-    require(at != known.end(), "{}: the model has no class {}; the data has classes '{}', the model '{}'", where,
-            in_quotes(name), fmt::join(found, "', '"), fmt::join(known, "', '"));
+    if (at == known.end())
+      fail("{}: the model has no class {}; the data has classes '{}', the model '{}'{}", where, in_quotes(name),
+           fmt::join(found, "', '"), fmt::join(known, "', '"), unicode_form_note(name, known));
     labels.push_back(static_cast<int>(at - known.begin()));
   }
   return labels;

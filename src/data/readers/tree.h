@@ -42,6 +42,10 @@ std::vector<std::string> files_below(const std::filesystem::path& directory, con
 /// Returns the kind of image files.
 const TreeKind& image_kind();
 
+/// Returns the end of an error message about a class that is not among the known ones: if one of them differs only in
+/// the Unicode form of letters with accents, says so; otherwise empty.
+std::string unicode_form_note(const std::string& name, const std::vector<std::string>& known);
+
 /// Returns the index in `known`, the classes of a run, of each class of the data. Throws Error that lists both unless
 /// `known` contains all. `where` names the data.
 std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,

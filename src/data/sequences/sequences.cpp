@@ -249,8 +249,10 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
     const Document document = document_of(line);
     const auto label = std::ranges::find(classes, document.label);
     if (may_be_header && label == classes.end() && data.header == "yes") return;
-    require(label != classes.end(), "{}: label {} does not occur in train.tsv{}", line.where, in_quotes(document.label),
-            may_be_header ? "; if the line is a header, set data.header=yes" : "");
+    if (label == classes.end())
+      fail("{}: label {} does not occur in train.tsv{}{}", line.where, in_quotes(document.label),
+           may_be_header ? "; if the line is a header, set data.header=yes" : "",
+           data::unicode_form_note(document.label, classes));
     set->add(document.text, context);
     set->add_label(static_cast<int>(label - classes.begin()));
   });

@@ -3,6 +3,7 @@
 #include "heed/data/loader.h"
 
 #include "src/data/readers/parts.h"
+#include "src/data/readers/tree.h"
 #include "support/images.h"
 
 #include <map>
@@ -82,6 +83,29 @@ BOOST_FIXTURE_TEST_CASE(validation_may_lack_classes_but_has_no_others, Layout) {
   BOOST_TEST(part(Part::validation).at("val/bee/0.png") == 1);
   images("val/cow", 1);
   check_error([&] { part(Part::train); }, {"train: class 'cow' of ", "val is missing"});
+}
+
+// Letters with accents are one character or two. Each Vietnamese letter has two accents.
+BOOST_FIXTURE_TEST_CASE(classes_that_differ_in_unicode_form_are_told, Layout) {
+  const std::string composed = "caf\u00e9 \u1ebf", decomposed = "cafe\u0301 e\u0302\u0301";
+  const std::string note = "; one class differs from it in Unicode form only (composed or decomposed accents)";
+  for (const auto& [train, test] : {std::pair(composed, decomposed), {decomposed, composed}}) {
+    for (const std::string& where : std::vector<std::string>{"train/dog", "test/dog", "train/" + train, "test/" + test})
+      images(where, 1);
+    check_error([&] { part(Part::train); }, {"train: class '" + test + "' of ", "test is missing" + note});
+    std::filesystem::remove_all(directory / "test" / test);
+    images("test/" + train, 1);
+    BOOST_TEST(count(Part::test) == 2u);
+    data.recorded.classes = {test, "dog"};
+    check_error([&] { part(Part::test); }, {"the model has no class '" + train + "'", "the model '" + test, note});
+    data.recorded.classes.clear();
+    for (const char* split : {"train", "test"}) std::filesystem::remove_all(directory / split / train);
+  }
+  using Names = std::vector<std::string>;
+  for (const Names& others : {Names{}, Names{composed}, Names{"cafe"}, Names{"caf\u00e9"}, Names{"coffee", "tea"}})
+    BOOST_TEST(data::unicode_form_note(composed, others) == "");
+  BOOST_TEST(data::unicode_form_note("e\u0301", {"e\u0300"}) == "");
+  BOOST_TEST(data::unicode_form_note("e\u0301", {"e"}) == "");
 }
 
 BOOST_FIXTURE_TEST_CASE(training_and_test_directories_and_training_alone, Layout) {

@@ -401,6 +401,31 @@ BOOST_AUTO_TEST_CASE(bad_texts_are_listed_together_and_left_out) {
   BOOST_TEST(train.set->files().size() == 2u);
 }
 
+// A label in lines, and a directory that would be left out.
+BOOST_AUTO_TEST_CASE(labels_that_differ_in_unicode_form_are_told) {
+  const TemporaryDirectory directory;
+  const DataConfig data = data_of("documents", directory.path());
+  const std::string composed = "caf\u00e9", decomposed = "cafe\u0301";
+  const std::string note = "; one class differs from it in Unicode form only (composed or decomposed accents); ";
+  write_file(directory / "train.tsv", "dog\tx\n" + composed + "\tx\ndog\ty\n" + composed + "\ty\n");
+  write_file(directory / "test.tsv", "dog\tx\n" + decomposed + "\tx\n");
+  BOOST_TEST(refusal_of(data, Part::test)
+                 .starts_with((directory / "test.tsv").string() + ":2: label '" + decomposed +
+                              "' does not occur in train.tsv" + note));
+  for (const char* name : {"train.tsv", "test.tsv"}) std::filesystem::remove(directory / name);
+  for (const std::string& name :
+       std::vector<std::string>{"train/dog", "test/dog", "train/" + composed, "test/" + decomposed}) {
+    std::filesystem::create_directories(directory / name);
+    write_file(directory / name / "0.txt", name);
+  }
+  take_warnings();
+  open_sequences(data, 7, Part::train, 1);
+  const std::vector<std::string> lines = take_warnings();
+  BOOST_REQUIRE(lines.size() == 2u);
+  for (const std::string& line : lines)
+    BOOST_TEST(line.find("has no such directory" + note) != std::string::npos, line);
+}
+
 BOOST_AUTO_TEST_CASE(bad_lines_are_listed_together_and_left_out) {
   const TemporaryDirectory directory;
   const std::string train = directory / "train.tsv", test = directory / "test.tsv";
