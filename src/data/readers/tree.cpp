@@ -301,12 +301,16 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
   const std::vector<std::string>& known = recorded.classes;
   const Parts parts(root);
   const std::optional<fs::path>& part = parts.of(split);
-  require(part.has_value(),
-          "{}: the directory does not exist; expected train/, optionally val/ and test/, or only class directories",
-          (root / (split == Split::train  ? "train"
-                   : split == Split::test ? "test"
-                                          : "val"))
-              .string());
+  if (!part) {
+    const std::vector<std::string> taken = parts_in(root);
+    const char* const missing = split == Split::train ? "train" : split == Split::test ? "test" : "val";
+    fail(
+        "{}: the directory does not exist, and {} {}; expected train/, optionally val/ and test/, or only class "
+        "directories",
+        (root / missing).string(), quoted_list(taken),
+        taken.size() == 1 ? "is taken for a part of the data, not for a class"
+                          : "are taken for parts of the data, not for classes");
+  }
   const bool shared = split != Split::validation && !parts.test;
   const std::vector<std::string> found = classes_of(parts, *part, kind, root);
   require_no_tree_below(*part, found, kind);

@@ -85,6 +85,18 @@ BOOST_FIXTURE_TEST_CASE(validation_may_lack_classes_but_has_no_others, Layout) {
   check_error([&] { part(Part::train); }, {"train: class 'cow' of ", "val is missing"});
 }
 
+BOOST_AUTO_TEST_CASE(a_class_that_is_named_as_a_part_is_told) {
+  for (const char* name : {"val", "dev", "test", "Validation"}) {
+    Layout layout;
+    for (const char* where : {"cat", "dog", name}) layout.images(where, 6);
+    check_error([&] { layout.part(Part::train); }, {"train: the directory does not exist, and '" + std::string(name) +
+                                                    "' is taken for a part of the data"});
+  }
+  Layout both;
+  for (const char* where : {"cat", "test", "val"}) both.images(where, 6);
+  check_error([&] { both.part(Part::train); }, {"'test', 'val' are taken for parts of the data, not for classes; "});
+}
+
 // Letters with accents are one character or two. Each Vietnamese letter has two accents.
 BOOST_FIXTURE_TEST_CASE(classes_that_differ_in_unicode_form_are_told, Layout) {
   const std::string composed = "caf\u00e9 \u1ebf", decomposed = "cafe\u0301 e\u0302\u0301";
