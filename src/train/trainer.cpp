@@ -221,6 +221,7 @@ class Run {
     TrainPlan plan;
     plan.parameters = state_.parameters.list().trainable_elements();
     plan.example = cost_.example;
+    plan.measure = task_.measure();
     plan.train_examples = train_->examples();
     plan.validation_examples = validation_ ? validation_->examples() : 0;
     plan.test_examples = test_->examples();

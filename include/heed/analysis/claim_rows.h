@@ -12,7 +12,7 @@ namespace heed {
 
 /// Results of an arm's runs.
 struct ClaimArm {
-  std::map<Index, double> values;  ///< by seed: test accuracy, or bits per character or dimension
+  std::map<Index, double> values;  ///< by seed: test accuracy, or bits per character, byte or dimension
   std::map<Index, Index> lines;    ///< line number of the value, by seed
   std::vector<Index> diverged;     ///< seeds of diverged runs, whose value is a substitute
   Index images = 0;                ///< number of test images of each accuracy; 0: unknown

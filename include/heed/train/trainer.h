@@ -27,6 +27,7 @@ struct TrainOptions {
 struct TrainPlan {
   Index parameters = 0;
   std::string example;  ///< noun for an example: "image" or "sequence"
+  std::string measure;  ///< words for the numbers of an evaluation: "accuracy by class" or "bits per byte"
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
   bool own_validation = false;           ///< of a new run: the validation examples are not training examples set aside
   std::vector<std::string> class_names;  ///< class names of a classification

@@ -3,6 +3,8 @@
 #include "src/data/readers/files.h"
 #include "heed/io/file.h"
 
+#include <algorithm>
+
 namespace heed {
 
 std::vector<std::uint8_t> read_text(const DataConfig& data) {
@@ -18,6 +20,10 @@ std::vector<std::uint8_t> read_text(const DataConfig& data) {
     text.erase(text.begin(), text.begin() + utf8_mark.size());
   require(!text.empty(), "{}: is empty; expected a text", data.path);
   return text;
+}
+
+bool bytes_are_characters(std::span<const std::uint8_t> text) {
+  return std::ranges::all_of(text, [](std::uint8_t byte) { return byte < 128; });
 }
 
 std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, Part part) {

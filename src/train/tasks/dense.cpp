@@ -149,6 +149,8 @@ class PatchClassification : public Task<T> {
     evaluation.score.correct = classes > 0 ? evaluation.score.terms * sum / classes : 0;
   }
 
+  std::string measure() const override { return "overlap by class"; }
+
   std::string report(const Evaluation& evaluation) const override {
     const Score& score = evaluation.score;
     double right = 0;

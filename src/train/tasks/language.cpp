@@ -198,7 +198,10 @@ class Language : public Task<T> {
     require(vocabulary_ == 256, "[model] vocab = {}; a text's tokens are bytes: expected 256", vocabulary_);
     const Index stride = data_.stride == 0 ? context_ : data_.stride;
     require(stride <= context_, "[data] stride = {}; expected 1 to context, {}", stride, context_);
-    if (text_.empty()) text_ = read_text(data_);
+    if (text_.empty()) {
+      text_ = read_text(data_);
+      of_characters_ = bytes_are_characters(text_);
+    }
     facts_.files = facts_.test = {data_.path};
     facts_.sets_aside = false;
     const std::span<const std::uint8_t> bytes = part_of(text_, part);
@@ -225,12 +228,15 @@ class Language : public Task<T> {
 
   DataFacts data_facts() override { return facts_; }
 
+  std::string measure() const override {
+    return data_.name != "text" ? "bits per dimension" : of_characters_ ? "bits per character" : "bits per byte";
+  }
+
   std::string report(const Evaluation& evaluation) const override {
     const Score& score = evaluation.score;
-    const bool text = data_.name == "text";
     return fmt::format("{:.0f} {}\n{} {:.4f}\naccuracy of the next {:.2f} %\nloss {:.4f} nats\n", score.terms,
-                       text ? "bytes" : "sub-pixels", text ? "bits per character" : "bits per dimension",
-                       score.mean_loss() / std::numbers::ln2, 100 * score.accuracy(), score.mean_loss());
+                       data_.name == "text" ? "bytes" : "sub-pixels", measure(), score.mean_loss() / std::numbers::ln2,
+                       100 * score.accuracy(), score.mean_loss());
   }
 
   std::unique_ptr<TaskBatch<T>> random_batch(Index size) override {
@@ -256,6 +262,7 @@ class Language : public Task<T> {
   Index context_, vocabulary_;
   bool start_;
   std::vector<std::uint8_t> text_;
+  bool of_characters_ = true;  ///< each byte of the text is a character
   DataFacts facts_;
 };
 

@@ -581,6 +581,11 @@ BOOST_AUTO_TEST_CASE(parts_of_a_text) {
   BOOST_TEST(part_of(text, Part::test).size() == 1003u - 952u);
 }
 
+BOOST_AUTO_TEST_CASE(bytes_of_128_and_above_are_no_characters) {
+  for (const auto& [last, all] : {std::pair(0x00, true), {0x7f, true}, {0x80, false}, {0xff, false}})
+    BOOST_TEST(bytes_are_characters(std::vector<std::uint8_t>{'a', static_cast<std::uint8_t>(last)}) == all, last);
+}
+
 BOOST_AUTO_TEST_CASE(pixels_by_hand) {
   const Image colour{{3, 2, 2}, {10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110, 255}};
   DataConfig data;

@@ -42,6 +42,7 @@ BOOST_AUTO_TEST_CASE(a_plan_counts_parts_classes_and_weights) {
   BOOST_TEST(plan.validation_examples == 20);
   BOOST_TEST(plan.test_examples == 33);
   BOOST_TEST(plan.example == "image");
+  BOOST_TEST(plan.measure == "accuracy by class");
   BOOST_TEST(plan.steps_per_epoch == 7);
   BOOST_REQUIRE(plan.train_classes.size() == 10u);
   BOOST_REQUIRE(plan.validation_classes.size() == 10u);

@@ -100,6 +100,10 @@ BOOST_AUTO_TEST_CASE(reports_of_predicted_tokens) {
   const Score score{8, 8 * 1.5 * std::numbers::ln2, 3};
   BOOST_TEST(report_of(case_called(data, "text"), score, {}, false) ==
              "8 bytes\nbits per character 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
+  // A byte of 128 or above, in any part of the text, is no character.
+  heed::write_file(data.path("text"), "é" + std::string(600, 'a'));
+  BOOST_TEST(report_of(case_called(data, "text"), score, {}, true) ==
+             "8 bytes\nbits per byte 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
   BOOST_TEST(report_of(case_called(data, "pixels written"), score, {}, false) ==
              "8 sub-pixels\nbits per dimension 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
 }
@@ -115,6 +119,7 @@ BOOST_AUTO_TEST_CASE(report_of_patches) {
   evaluation.counts[0] = 4, evaluation.counts[1 * 11 + 1] = 10;
   evaluation.counts[0 * 11 + 2] = 1, evaluation.counts[2 * 11 + 0] = 1, evaluation.counts[2 * 11 + 4] = 1;
   task->conclude(evaluation);
+  BOOST_TEST(task->measure() == "overlap by class");
   std::string expected =
       "2 scenes\nmean IoU       41.67 %\npatches right  43.75 %\nloss           0.5000\n\nclass     IoU\n";
   const char* const overlaps[] = {" 66.67", "100.00", "  0.00", "     -", "  0.00"};

@@ -13,6 +13,9 @@ namespace heed {
 /// Returns the bytes of data.path, or the first data.limit of them. Throws Error if there are none.
 std::vector<std::uint8_t> read_text(const DataConfig& data);
 
+/// Returns true if every byte is a character, as in ASCII; in UTF-8, other characters have bytes of 128 and above.
+bool bytes_are_characters(std::span<const std::uint8_t> text);
+
 /// Returns a part of a text of n bytes: the first floor(0.9 n) for training, those up to floor(0.95 n) for validation,
 /// or the rest for testing.
 std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, Part part);

@@ -127,6 +127,9 @@ class Task {
   /// Sets the accuracy of an evaluation from its counts, for tasks whose accuracy is not a mean over terms.
   virtual void conclude(Evaluation&) const {}
 
+  /// Returns a few words for the numbers of report(); call it after open().
+  virtual std::string measure() const { return "accuracy by class"; }
+
   /// Returns an evaluation as lines of text.
   virtual std::string report(const Evaluation& evaluation) const = 0;
 

@@ -34,7 +34,6 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
@@ -257,6 +256,7 @@ class TrainProgress : public TrainObserver {
   }
 
   const StepReport& last() const { return last_; }
+  const std::string& measure() const { return plan_.measure; }
 
   /// Returns the number of updates since begin().
   Index steps() const { return last_.step - first_step_; }
@@ -436,21 +436,18 @@ void print_remedies(const Experiment& x, const std::string& run, const TrainProg
   std::cout << fitted(text);
 }
 
-/// Prints commands that use the finished run, ready to paste.
-void print_next(const Experiment& x, const std::string& run) {
+/// Prints commands that use the finished run, ready to paste. `measure`: words for the numbers of its evaluation.
+void print_next(const Experiment& x, const std::string& run, const std::string& measure) {
   const std::string heed = program_name(), plot = find_installed("experiments/tools/plot_run.py");
   const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data), patches = x.model.output == "tokens";
   const bool density = writes && x.data.name == "pixels";
-  std::vector<std::pair<std::string, const char*>> lines;
+  std::vector<std::pair<std::string, std::string>> lines;
   if (x.self_supervised()) {
     lines.emplace_back(fmt::format("{} eval {} --knn", heed, run), "accuracy by nearest neighbours");
     lines.emplace_back(fmt::format("{} eval {} --linear", heed, run), "accuracy by a linear classifier");
     lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "attention maps");
   } else {
-    lines.emplace_back(fmt::format("{} eval {}", heed, run), density   ? "bits per dimension"
-                                                             : writes  ? "bits per character"
-                                                             : patches ? "overlap by class"
-                                                                       : "accuracy by class");
+    lines.emplace_back(fmt::format("{} eval {}", heed, run), measure);
   }
   if (density)
     lines.emplace_back(fmt::format("{} generate {} --complete IMAGE... -o OUT.png", heed, run), "completed images");
@@ -467,7 +464,7 @@ void print_next(const Experiment& x, const std::string& run) {
   for (auto& [command, meaning] : lines) command += plugins;
   lines.emplace_back(fmt::format("{} {}", shell_word(plot), run), "training curves");
   std::size_t width = 0;
-  for (const auto& [command, meaning] : lines) width = std::max(width, std::strlen(meaning));
+  for (const auto& [command, meaning] : lines) width = std::max(width, meaning.size());
   std::cout << "next:\n";
   for (const auto& [command, meaning] : lines) std::cout << fmt::format("  {:<{}}  {}\n", meaning, width, command);
 }
@@ -538,7 +535,7 @@ int train_command(const TrainArguments& a) {
       if (!progress.remark().empty())
         print_remedies(experiment, shell_word(a.run), progress, a.file.empty() && !a.resume);
       std::cout << fmt::format("\nweights, metrics and configuration are in {}\n", printable(a.run));
-      print_next(experiment, shell_word(a.run));
+      print_next(experiment, shell_word(a.run), progress.measure());
       return ok;
     case Outcome::stopped:
       progress.summary();

@@ -311,6 +311,16 @@ BOOST_AUTO_TEST_CASE(completed_images_keep_their_rows_in_all_colours) {
 }
 
 /// Epochs of 2 steps and of 100; the text has room for 472 windows.
+// A Greek letter has two bytes in UTF-8.
+BOOST_FIXTURE_TEST_CASE(bits_of_other_letters_are_per_byte, SmallText) {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "Ἐν ἀρχῇ ἦν ὁ λόγος. ";
+  write_file(path("text"), text);
+  check_contains(output_of({"train", path("x.toml"), "--run", path("run"), "--set", "train.epochs=1"}),
+                 {"\n  bits per byte ", "bits)"});
+  check_contains(output_of({"eval", path("run")}), {"\nbits per byte "});
+}
+
 BOOST_FIXTURE_TEST_CASE(an_epoch_of_a_text_has_so_many_windows, SmallText) {
   for (const auto& [windows, steps] : {std::pair("23", "4"), std::pair("800", "200")}) {
     const std::string run = path(windows);
