@@ -370,6 +370,14 @@ std::vector<std::string> all_sets(const TrainArguments& a) {
   return sets;
 }
 
+/// Returns " --plugin FILE" for each plugin that one of the mechanisms is from.
+std::string plugin_options(const std::vector<std::string>& mechanisms) {
+  std::set<std::string> plugins;
+  for (const std::string& name : mechanisms)
+    if (const PluginOrigin* const plugin = plugin_of(name)) plugins.insert(" --plugin " + shell_word(plugin->file));
+  return fmt::format("{}", fmt::join(plugins, ""));
+}
+
 /// Returns the experiment: from a file, from the run directory, or for the user's own images.
 Experiment experiment_of(const TrainArguments& a) {
   require(!a.file.empty() || a.resume || !a.images.empty(),
@@ -398,17 +406,11 @@ Experiment experiment_of(const TrainArguments& a) {
   std::cout << fitted(fmt::format("{}: {}\n", printable(a.images), own.found))
             << fmt::format("equivalent command: {} train {}", program_name(), shell_word(file));
   if (!a.run.empty()) std::cout << " --run " << shell_word(a.run);
+  if (!a.init.empty()) std::cout << " --init " << shell_word(a.init);
+  // Includes the settings of --model and --preset.
   for (const std::string& set : own.sets) std::cout << " --set " << shell_word(set);
-  std::cout << std::endl;
+  std::cout << plugin_options(mechanism_names()) << std::endl;
   return load_experiment(file, own.sets);
-}
-
-/// Returns " --plugin FILE" for each plugin that the experiment's mechanisms are from.
-std::string plugin_options(const Experiment& x) {
-  std::set<std::string> plugins;
-  for (const std::string& name : x.attention.mechanism)
-    if (const PluginOrigin* const plugin = plugin_of(name)) plugins.insert(" --plugin " + shell_word(plugin->file));
-  return fmt::format("{}", fmt::join(plugins, ""));
 }
 
 /// Warns about keys that have no effect without --init.
@@ -428,7 +430,7 @@ void print_remedies(const Experiment& x, const std::string& run, const TrainProg
   std::string text = fmt::format(
       "\n{}\nto try:\n  optim.lr             a rate other than {:.6g}; {} lr {}/config.toml{} suggests one\n  "
       "train.epochs         more than {}; this run had {} steps\n",
-      progress.remark(), x.optim.lr, program_name(), run, plugin_options(x), x.train.epochs,
+      progress.remark(), x.optim.lr, program_name(), run, plugin_options(x.attention.mechanism), x.train.epochs,
       grouped(progress.last().step));
   if (!holds_sequences(x.data) && !derived)
     text += fmt::format("  data.mean, data.std  those of these images, pixels from 0 to 1; {:.4g} and {:.4g} here\n",
@@ -460,7 +462,7 @@ void print_next(const Experiment& x, const std::string& run, const std::string& 
     lines.emplace_back(fmt::format("{} maps {} IMAGE", heed, run), "attention maps");
     lines.emplace_back(fmt::format("{} report {}", heed, run), "everything on one page");
   }
-  const std::string plugins = plugin_options(x);
+  const std::string plugins = plugin_options(x.attention.mechanism);
   for (auto& [command, meaning] : lines) command += plugins;
   lines.emplace_back(fmt::format("{} {}", shell_word(plot), run), "training curves");
   std::size_t width = 0;
@@ -526,9 +528,9 @@ int train_command(const TrainArguments& a) {
   progress.clear();
   if (a.profile) print_profile(profile, progress.steps());
   // The run has recorded its configuration, including overrides.
-  const std::string resume =
-      fmt::format("{} train --run {} --resume{}{}", program_name(), shell_word(a.run),
-                  a.threads > 0 ? fmt::format(" --threads {}", a.threads) : "", plugin_options(experiment));
+  const std::string resume = fmt::format("{} train --run {} --resume{}{}", program_name(), shell_word(a.run),
+                                         a.threads > 0 ? fmt::format(" --threads {}", a.threads) : "",
+                                         plugin_options(experiment.attention.mechanism));
   switch (outcome) {
     case Outcome::finished:
       progress.summary();

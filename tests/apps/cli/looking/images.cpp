@@ -264,6 +264,30 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   check_same_run(run, directory / "again");
 }
 
+// The printed command starts from the weights of --init, and has the settings of --model auto.
+BOOST_FIXTURE_TEST_CASE(the_equivalent_command_starts_from_the_same_weights, OwnImages) {
+  output_of(train({"--set", "train.epochs=1"}));
+  const Index heads = load_experiment(run + "/config.toml").model.heads;
+  const std::string weights = directory / "the weights.safetensors";
+  std::filesystem::copy_file(run + "/best.safetensors", weights);
+  const auto after = [](const std::string& text, const std::string& start, char end) {
+    const std::size_t at = text.find(start);
+    BOOST_REQUIRE_MESSAGE(at != std::string::npos, text);
+    return text.substr(at + start.size(), text.find(end, at) - at - start.size());
+  };
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--init", run},
+        {"--init", weights, "--model", "auto", "--set", fmt::format("model.heads={}", heads)}}) {
+    std::vector<std::string> arguments{"train", "--images", tree, "--check"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const std::string printed = output_of(arguments);
+    const CommandResult again = run_command(after(printed, "equivalent command: ", '\n') + " --check");
+    BOOST_TEST(again.status == 0, again.errors);
+    for (const auto& [start, end] : {std::pair("from ", '\n'), {"first step  loss ", ','}})
+      BOOST_TEST(after(again.output, start, end) == after(printed, start, end));
+  }
+}
+
 // ".." behind a link is the parent of the link's target, not of the link.
 BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) {
   std::filesystem::create_directories(directory / "away/inner");

@@ -210,6 +210,17 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   check_changed(run, {{"eval", run}}, "it was built in and is now from the plugin " + hydra.plugin);
 }
 
+// The command that --images prints ends with the plugin.
+BOOST_AUTO_TEST_CASE(the_equivalent_command_names_the_plugin) {
+  const Hydra& hydra = Hydra::once();
+  const TemporaryDirectory directory;
+  for (int i = 0; i < 20; ++i)
+    write_image(directory / fmt::format("{}/{}.png", i % 2 == 0 ? "a" : "b", i), pattern({1, 8, 8}, 7 * i));
+  check_contains(output_of({"train", "--check", "--images", directory.path(), "--set", "attention.mechanism=hydra",
+                            "--plugin", hydra.plugin}),
+                 {" --set attention.mechanism=hydra --plugin " + hydra.plugin + "\n"});
+}
+
 // Each of heed's commands to paste after a run names the plugin. Test images that are all equal get one answer, so the
 // accuracy is that of guessing, and the remedies name a command, too.
 BOOST_AUTO_TEST_CASE(next_commands_name_the_plugin) {
