@@ -83,10 +83,9 @@ double examples_of(const std::vector<double>& counts, Index classes, Index c) {
   return std::accumulate(row, row + classes, 0.0);
 }
 
-/// Returns the fraction of a class's examples that are classified correctly; 0 without examples.
+/// Returns the fraction of a class's examples, of which there is at least one, that are classified correctly.
 double recall(const std::vector<double>& counts, Index classes, Index c) {
-  const double total = examples_of(counts, classes, c);
-  return total == 0 ? 0 : counts[confusion_count(classes, c, c)] / total;
+  return counts[confusion_count(classes, c, c)] / examples_of(counts, classes, c);
 }
 
 /// Returns the ten classes with the lowest recall, each with its most frequent wrong prediction. Classes without
@@ -133,7 +132,8 @@ std::string confusion_text(const std::vector<double>& counts, Index classes, con
   for (Index r = 0; r < classes; ++r) {
     text += fmt::format("{:>{}}", names[static_cast<std::size_t>(r)], width);
     for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5.0f}", counts[confusion_count(classes, r, c)]);
-    text += fmt::format("  {:>6.2f} %\n", 100 * recall(counts, classes, r));
+    text += examples_of(counts, classes, r) > 0 ? fmt::format("  {:>6.2f} %\n", 100 * recall(counts, classes, r))
+                                                : fmt::format("  {:>6}\n", "-");
   }
   return text;
 }

@@ -48,6 +48,16 @@ BOOST_AUTO_TEST_CASE(rows_have_number_and_name) {
                   "1 dog     3     1     0   25.00 %\n", "    2     0     0     1  100.00 %\n"});
 }
 
+// No image of class 1 was evaluated, all of class 2 are wrong.
+BOOST_AUTO_TEST_CASE(classes_without_images_have_no_accuracy) {
+  const std::string text =
+      classification_report(evaluation_of(3, {{0, 0, 2}, {2, 1, 3}}), "images", 3, {"cat", "dog", "fox"});
+  BOOST_TEST(text.ends_with("0 cat     2     0     0  100.00 %\n"
+                            "1 dog     0     0     0       -\n"
+                            "2 fox     0     3     0    0.00 %\n"),
+             text);
+}
+
 BOOST_AUTO_TEST_CASE(columns_begin_after_the_longest_name) {
   BOOST_TEST(classification_report(evaluation_of(2, {{0, 0, 1}, {1, 0, 2}}), "images", 2, {"cat", "elephant"}) ==
              "3 images\ntop-1 accuracy 33.33 %\nloss           0.0000\n\n"
