@@ -51,8 +51,9 @@ class Run {
     task_.begin(state_.parameters);
   }
 
-  /// Runs the first step, reads a batch of each part of the data, and writes nothing.
+  /// Reads the data as a new run does, runs the first step, reads a batch of each part, and writes nothing.
   Outcome check() {
+    files_.describe_new_data();
     observer_.begin(plan());
     for (BatchSource<T>* const part : {validation_.get(), test_.get()})
       if (part) part->start(0), part->next();

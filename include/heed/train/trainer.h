@@ -81,10 +81,10 @@ enum class Outcome { finished, stopped, interrupted, checked };
 
 /// Trains an experiment and fills the run directory. Throws Error for bad input, before anything is written, and
 /// Diverged for a non-finite loss. best.safetensors has the weights with the best validation accuracy, or the latest
-/// without validation. The test set is evaluated once, at the end. A check reads the first batch of each part of the
-/// data and runs one training step, which must leave finite weights. Several processes with the same arguments share
-/// the run: process 0 reads and writes the run directory and calls its observer; an interrupt of one stops all after
-/// the same step.
+/// without validation. The test set is evaluated once, at the end. A check describes the data as a new run does, reads
+/// the first batch of each part, and runs one training step, which must leave finite weights. Several processes with
+/// the same arguments share the run: process 0 reads and writes the run directory and calls its observer; an interrupt
+/// of one stops all after the same step.
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
 
 /// Trains the caller's model and task, in float or double; [model], [attention] and [data] are only recorded.

@@ -50,6 +50,16 @@ class RunFiles {
     share_weights(ranks_, state_.parameters);
   }
 
+  /// Reads and describes the data of a new run. Warns about copied test files.
+  void describe_new_data() {
+    if (!ranks_.writes()) return;
+    const DataFacts facts = state_.task.data_facts();
+    own_validation_ = !facts.sets_aside;
+    data_ = describe_data(x_.data, facts);
+    if (const std::string copies = copied_test_files(*data_); !copies.empty())
+      warn(fmt::format("{}: {}", data_->path, copies));
+  }
+
   /// Creates the directory, or resumes the run in it: restores the state and drops rows of metrics after its
   /// checkpoint.
   void open(const ModelCost& cost, Index batches, bool validated) {
@@ -61,6 +71,7 @@ class RunFiles {
       MetricsSoFar so_far;
       if (options_.resume) so_far = resume(batches, validated);
       paths_.remove_leftovers();
+      if (is_new_) describe_new_data();
       AtomicFiles files = descriptions(cost);
       // No file of the run has changed up to here: a rejected resumption leaves the run as it was.
       if (is_new_)
@@ -161,7 +172,7 @@ class RunFiles {
     warn(what + (anew ? "; the validation examples are redrawn" : ""));
     now.changes = began->changes;
     now.changes.push_back(fmt::format("after {}: {}", counted(state_.progress.step, "step"), changes));
-    changed_data_ = std::move(now);
+    data_ = std::move(now);
     return true;
   }
   void check_best() const {
@@ -176,15 +187,7 @@ class RunFiles {
   /// Prepares the files that describe the run; commit() replaces the existing ones.
   AtomicFiles descriptions(const ModelCost& cost) {
     AtomicFiles files;
-    if (is_new_) {
-      const DataFacts facts = state_.task.data_facts();
-      own_validation_ = !facts.sets_aside;
-      const DataRecord record = describe_data(x_.data, facts);
-      if (const std::string copies = copied_test_files(record); !copies.empty())
-        warn(fmt::format("{}: {}", record.path, copies));
-      files.write(paths_.data(), data_json(record));
-    }
-    if (changed_data_) files.write(paths_.data(), data_json(*changed_data_));
+    if (data_) files.write(paths_.data(), data_json(*data_));
     files.write(paths_.environment(), environment_json());
     if (const std::string plugins = plugins_json(x_); !plugins.empty()) files.write(paths_.plugins(), plugins);
     copy_plugins(files, paths_, x_);
@@ -205,9 +208,9 @@ class RunFiles {
   std::optional<DirectoryLock> lock_;
   std::optional<MetricsFile> metrics_;  ///< in process 0
   std::optional<InitialWeights> initial_;
-  std::optional<DataRecord> changed_data_;  ///< of a run resumed with changed data
-  bool is_new_ = false;                     ///< this process created the run
-  bool own_validation_ = false;             ///< of a new run: validation examples are not training examples set aside
+  std::optional<DataRecord> data_;  ///< record to write: of a new run, or of one resumed with changed data
+  bool is_new_ = false;             ///< this process created the run
+  bool own_validation_ = false;     ///< of a new run: validation examples are not training examples set aside
   Index epochs_before_ = 0, first_step_ = 0;
   Index recounted_ = 0;
   Index saved_step_ = 0;  ///< step of the last checkpoint

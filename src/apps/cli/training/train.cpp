@@ -119,10 +119,17 @@ void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
 void warn_of_left_out(const Experiment& x, const TrainPlan& plan) {
   const Index left = plan.train_examples - plan.steps_per_epoch * x.train.batch;
   if (left == 0 || (x.data.shuffle && 10 * left <= plan.train_examples)) return;
-  warn(fmt::format("train.batch={}: {}{} of {} training {}s {}; a smaller batch leaves out fewer", x.train.batch,
-                   x.data.shuffle ? "" : "the last ", left, plan.train_examples, plan.example,
-                   x.data.shuffle ? "are left out of each epoch, since they do not fill a batch"
-                                  : "are never used, since they do not fill a batch and data.shuffle=false"));
+  const std::string part =
+      fmt::format("{} of {} training {}s, an incomplete batch", left, plan.train_examples, plan.example);
+  warn(fmt::format("train.batch={}: {}; a smaller batch leaves out fewer", x.train.batch,
+                   x.data.shuffle ? "each epoch leaves out " + part
+                                  : "training never uses the last " + part + ", since data.shuffle=false"));
+}
+
+void warn_of_plan(const Experiment& x, const TrainPlan& plan) {
+  warn_of_examples(x, plan);
+  warn_of_warm_up(x, plan);
+  warn_of_left_out(x, plan);
 }
 
 /// Returns the number of classes or outputs of the model.
@@ -160,9 +167,7 @@ class TrainProgress : public TrainObserver {
       std::cout << fmt::format("{} instead of {}: the learning rate now follows the schedule of {}\n",
                                counted(epochs_, "epoch"), plan.epochs_before, counted(epochs_, "epoch"));
     print_init(plan);
-    warn_of_examples(x_, plan);
-    warn_of_warm_up(x_, plan);
-    warn_of_left_out(x_, plan);
+    warn_of_plan(x_, plan);
     std::cout << std::flush;
     print_warnings();
     energy_.emplace();
@@ -291,7 +296,7 @@ class CheckReport : public TrainObserver {
 
   void begin(const TrainPlan& plan) override {
     plan_ = plan;
-    warn_of_left_out(x_, plan);
+    warn_of_plan(x_, plan_);
   }
 
   void step(const StepReport& s) override {

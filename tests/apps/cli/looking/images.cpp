@@ -307,8 +307,8 @@ BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) 
   BOOST_TEST(load_recorded(run + "/config.toml").data.path == away);
 }
 
-// Warnings of a class without training images, of a number of validation images beside a directory of them, of training
-// images that are left out, and of test images that are also training images.
+// A class without training images, a number of validation images beside a directory of them, training images that are
+// left out, and test images that are also training images are warned of, by --check, too.
 BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
   for (const char* const name : {"dim", "lit"}) {
     const std::string all = tree + "/" + name, train = tree + "/train/" + name;
@@ -327,6 +327,11 @@ BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
     for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
     const Finished finished = heed_with(arguments);
     BOOST_TEST(finished.status == 0, finished.err);
+    std::filesystem::remove_all(run);
+    arguments.emplace_back("--check");
+    const Finished checked = heed_with(arguments);
+    BOOST_TEST(checked.status == 0, checked.err);
+    BOOST_TEST(checked.err == finished.err);
     return finished.err;
   };
   BOOST_TEST(warnings({"data.validation=6"}) == "");
@@ -381,7 +386,9 @@ BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
         const Index channels = c.channels == 3 && i == 0 ? 3 : 1;
         const Image image = pattern({channels, height, width}, 31 * i + (*name == 'a' ? 0 : 90));
         write_image(tree + fmt::format("/train/{}/{:02}.png", name, i), image);
-        if (i < 3) write_image(tree + fmt::format("/test/{}/{:02}.png", name, i), image);
+        if (i < 3)
+          write_image(tree + fmt::format("/test/{}/{:02}.png", name, i),
+                      pattern(image.size, 31 * i + (*name == 'a' ? 1 : 91)));
         const Index n = height * width;
         for (Index ch = 0; ch < c.channels; ++ch)
           for (Index p = 0; p < n; ++p) {
