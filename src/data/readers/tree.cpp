@@ -344,6 +344,8 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
       taken.paths.push_back(std::move(files.paths[i]));
       taken.labels.push_back(files.labels[i]);
     }
+  require(!taken.paths.empty(), "{}: all {} {}s are for testing; expected others, or directories train/ and test/",
+          root.string(), test.size(), kind.example);
   return taken;
 }
 

@@ -41,7 +41,8 @@ void add_features(Command program) {
   command.footer(
       "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, without "
       "augmentation. Features are the classifier's input: the class token or the mean of all tokens after the "
-      "final norm. With --blocks N they are those of the outputs of the last N blocks, first to last, N D values.");
+      "final norm. A directory without test/ is divided as for training: test images are every fifth of a class. "
+      "With --blocks N features are those of the outputs of the last N blocks, first to last, N D values.");
   command.action([] { return features_command(a); });
 }
 

@@ -151,6 +151,14 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
   for (const char* name : names)
     for (int i = 0; i < 8; ++i) write_image(fmt::format("{}/{}/{}.png", other, name, i), level(7 + i));
   check_contains(output_of({"eval", run, "--path", other}), {"24 images"});
+  check_refusal({"eval", run, "--path", other, "--split", "train"}, {other + ": all 24 images are for testing; "});
+  // Features, and images by index, may be of training or test images: every fifth of a class is for testing.
+  check_contains(output_of({"features", run, "--path", other, "-o", directory / "x"}), {" 3 images, test\n"});
+  check_contains(output_of({"features", run, "--path", other, "--split", "train", "--set", "data.validation=0", "-o",
+                            directory / "x"}),
+                 {" 21 images, train\n"});
+  check_contains(output_of({"predict", run, "--path", other, "--index", "2"}), {"folder test 2 (label 2 (fox)): "});
+  check_refusal({"predict", run, "--path", other, "--index", "3"}, {"--index 3: folder has 3 test images"});
 }
 
 BOOST_FIXTURE_TEST_CASE(names_that_are_not_utf8_are_refused_before_training, ThreeGreys) {
