@@ -77,6 +77,38 @@ void add_change(std::string& text, const char* what, const std::vector<std::stri
   text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", names.size(), what, first_names(names, 3));
 }
 
+/// Returns the training and validation files, each by its checksum.
+std::map<std::string, std::string> learned_files(const DataRecord& record) {
+  const std::set<std::string> test(record.recorded.test.begin(), record.recorded.test.end());
+  std::map<std::string, std::string> files;
+  for (const auto& [name, checksum] : record.recorded.files)
+    if (!test.contains(name)) files.emplace(checksum, name);
+  return files;
+}
+
+/// Returns copied_test_files() of the test files of `tested`, for training and validation files of `trained`. Missing
+/// ones of these are compared by their checksums alone.
+std::string copies_text(const DataRecord& tested, const DataRecord& trained) {
+  const std::set<std::string> test(tested.recorded.test.begin(), tested.recorded.test.end());
+  const std::map<std::string, std::string> others = learned_files(trained);
+  const auto same = [&](const std::string& name, const std::string& other) {
+    const std::string learned = file_named(other, trained.path);
+    std::error_code error;
+    return !fs::exists(learned, error) || read_file(file_named(name, tested.path)) == read_file(learned);
+  };
+  std::vector<std::string> copies;
+  for (const std::string& name : test) {
+    const auto file = tested.recorded.files.find(name);
+    const auto other = file == tested.recorded.files.end() ? others.end() : others.find(file->second);
+    const bool labels_alone = name.find("labels") != std::string::npos && name.find("idx1-ubyte") != std::string::npos;
+    if (other != others.end() && !labels_alone && same(name, other->second))
+      copies.push_back(fmt::format("{} is {}", name, other->second));
+  }
+  return copies.empty() ? ""
+                        : fmt::format("{} of {} test files are copies of training or validation files: {}",
+                                      copies.size(), test.size(), first_names(copies, 3));
+}
+
 }  // namespace
 
 DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
@@ -185,23 +217,17 @@ std::string data_text(const DataRecord& record, const DataRecord& others) {
   return difference.empty() ? record.path : fmt::format("{}: {}", record.path, difference);
 }
 
-std::string copied_test_files(const DataRecord& record) {
-  const std::set<std::string> test(record.recorded.test.begin(), record.recorded.test.end());
-  std::map<std::string, std::string> others;  // a training or validation file by its checksum
-  for (const auto& [name, checksum] : record.recorded.files)
-    if (!test.contains(name)) others.emplace(checksum, name);
-  const auto content = [&](const std::string& name) { return read_file(file_named(name, record.path)); };
-  std::vector<std::string> copies;
-  for (const std::string& name : test) {
-    const auto file = record.recorded.files.find(name);
-    const auto other = file == record.recorded.files.end() ? others.end() : others.find(file->second);
-    const bool labels_alone = name.find("labels") != std::string::npos && name.find("idx1-ubyte") != std::string::npos;
-    if (other != others.end() && !labels_alone && content(name) == content(other->second))
-      copies.push_back(fmt::format("{} is {}", name, other->second));
-  }
-  return copies.empty() ? ""
-                        : fmt::format("{} of {} test files are copies of training or validation files: {}",
-                                      copies.size(), test.size(), first_names(copies, 3));
+std::string copied_test_files(const DataRecord& record) { return copies_text(record, record); }
+
+std::string copied_test_files(const DataRecord& record, const std::vector<std::string>& files) {
+  if (record.recorded.test.empty()) return "";  // the record does not distinguish training and test files
+  std::set<std::string> lengths;
+  for (const auto& [checksum, name] : learned_files(record)) lengths.insert(checksum.substr(checksum.find('-') + 1));
+  DataRecord tested;
+  tested.recorded.test = files;
+  for (const std::string& file : files)
+    if (lengths.contains(std::to_string(fs::file_size(file)))) tested.recorded.files[file] = file_checksum(file);
+  return copies_text(tested, record);
 }
 
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names) {

@@ -21,7 +21,8 @@ class ImageSource : public BatchSource<T> {
  public:
   ImageSource(const Dataset& set, std::vector<Index> images, const DataConfig& data, const Loading& loading,
               double smoothing)
-      : images_(static_cast<Index>(images.size())),
+      : set_(set),
+        images_(static_cast<Index>(images.size())),
         counts_(set.class_names().size()),
         smoothing_(smoothing),
         loader_(set, images, data, loading) {
@@ -29,6 +30,7 @@ class ImageSource : public BatchSource<T> {
   }
 
   Index examples() const override { return images_; }
+  std::vector<std::string> files() const override { return set_.files(); }
   std::vector<Index> class_counts() const override { return counts_; }
   Index batches() const override { return loader_.batches(); }
   void make_only(const BatchShare& share) override {
@@ -47,6 +49,7 @@ class ImageSource : public BatchSource<T> {
   }
 
  private:
+  const Dataset& set_;
   Index images_;
   std::vector<Index> counts_;  ///< images of each class
   double smoothing_;

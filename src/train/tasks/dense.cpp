@@ -75,6 +75,7 @@ class SceneSource : public BatchSource<T> {
         random_(static_cast<std::uint64_t>(train.seed)) {}
 
   Index examples() const override { return static_cast<Index>(examples_.size()); }
+  std::vector<std::string> files() const override { return scenes_->files(); }
   Index batches() const override { return (examples() + (training_ ? 0 : batch_ - 1)) / batch_; }
   void make_only(const BatchShare& share) override { share_ = share; }
   void start(Index epoch, Index first_batch) override {

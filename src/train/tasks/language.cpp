@@ -124,6 +124,7 @@ class WholeSequences : public TokenBatches<T> {
         random_(static_cast<std::uint64_t>(seed)) {}
 
   Index examples() const override { return static_cast<Index>(examples_.examples.size()); }
+  std::vector<std::string> files() const override { return examples_.set->files(); }
   Index batches() const override { return (examples() + (training_ ? 0 : this->size() - 1)) / this->size(); }
   void start(Index epoch, Index first_batch) override {
     TokenBatches<T>::start(epoch, first_batch);

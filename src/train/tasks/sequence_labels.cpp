@@ -69,6 +69,7 @@ class LabelledBatches : public BatchSource<T> {
         random_(static_cast<std::uint64_t>(train.seed)) {}
 
   Index examples() const override { return static_cast<Index>(examples_.examples.size()); }
+  std::vector<std::string> files() const override { return examples_.set->files(); }
   std::vector<Index> class_counts() const override {
     std::vector<Index> counts(static_cast<std::size_t>(classes_));
     for (const Index example : examples_.examples) ++counts[static_cast<std::size_t>(examples_.set->label(example))];

@@ -252,6 +252,29 @@ BOOST_AUTO_TEST_CASE(copies_are_counted_among_the_test_files) {
   BOOST_TEST(copied_test_files(record) == found + "test-1 is b, test-3 is a, test-4 is b");
 }
 
+// Files of other data are compared with the run's. Of the same length are "b" and "other"; "b", a copy of "a", stays
+// one if "a" is gone, since its checksum is recorded. Copies of the run's test files are none.
+BOOST_AUTO_TEST_CASE(copies_in_other_data) {
+  const TemporaryDirectory directory;
+  DataRecord record;
+  record.path = directory / "data";
+  std::filesystem::create_directories(record.path);
+  std::filesystem::create_directories(directory / "more");
+  const auto write = [&](const std::string& name, const Bytes& content) { write_file(directory / name, content); };
+  write("data/a", {1, 2}), write("data/test", {3, 3}), write("more/b", {1, 2});
+  write("more/long", {1, 2, 3}), write("more/other", {9, 9}), write("more/t", {3, 3});
+  for (const char* name : {"a", "test"}) record.recorded.files[name] = file_checksum(directory / "data" / name);
+  std::vector<std::string> files;
+  for (const char* name : {"b", "long", "other", "t"}) files.push_back(directory / "more" / name);
+  BOOST_TEST(copied_test_files(record, files) == "");  // without test files
+  record.recorded.test = {"test"};
+  const std::string found = "1 of 4 test files are copies of training or validation files: " + files[0] + " is a";
+  BOOST_TEST(copied_test_files(record, files) == found);
+  BOOST_TEST(copied_test_files(record, {files[1], files[2]}) == "");
+  std::filesystem::remove(directory / "data/a");
+  BOOST_TEST(copied_test_files(record, files) == found);
+}
+
 BOOST_AUTO_TEST_CASE(changes_of_files_at_a_path) {
   const TemporaryDirectory directory;
   std::filesystem::create_directories(directory / "sets");

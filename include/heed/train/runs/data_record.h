@@ -52,6 +52,10 @@ std::string data_text(const DataRecord& record, const DataRecord& others);
 /// labels in MNIST's format may agree.
 std::string copied_test_files(const DataRecord& record);
 
+/// Returns which of these test files, paths of any data, are copies of training or validation files of the record, in
+/// the same words; empty if none or if the record names no test files. Reads only those with the length of such a file.
+std::string copied_test_files(const DataRecord& record, const std::vector<std::string>& files);
+
 /// Returns the differences of the recorded files `names` of the data from those at data.path, such as "1 edited (b)";
 /// empty if none, if no file there has such a name, as in other data, or without a path.
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names);

@@ -71,6 +71,9 @@ class BatchSource {
   virtual Index examples() const = 0;
   virtual Index batches() const = 0;
 
+  /// Returns the paths of the files that the examples are read from; empty if they are parts of a single file.
+  virtual std::vector<std::string> files() const { return {}; }
+
   /// Returns the number of examples of each class; empty if the task is not a classification.
   virtual std::vector<Index> class_counts() const { return {}; }
 

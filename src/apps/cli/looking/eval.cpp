@@ -38,6 +38,7 @@ int eval_model(EvalArguments a) {
   require(source != nullptr, "{}: no images of {} are set aside for validation; use --split test or data.validation=N",
           a.source(), trained.experiment.data.name);
   const RecordedData& recorded = trained.experiment.data.recorded;
+  if (part == Part::test) warn_of_copies(a, source->files());
   if (!a.whole) warn_of_changes(a, trained.experiment.data, part == Part::test ? recorded.test : recorded.names());
   Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
                                       microbatch_of(trained.experiment.train), {.ranks = &started_processes()});
@@ -54,6 +55,12 @@ struct Judged {
   std::vector<std::string> names = frozen.set(part).class_names();
   Index classes = static_cast<Index>(names.size());
 
+  /// Returns the features of the evaluated images, as FrozenFeatures::of().
+  Features<float> features(Index blocks) {
+    if (part == Part::test) warn_of_copies(arguments, frozen.set(part).files());
+    return frozen.of(part, blocks);
+  }
+
   /// Prints the evaluation of a classifier.
   void print(const std::string& what, const Evaluation& result) const {
     std::cout << fmt::format("{}, {}, {}: {}", frozen.data().name, arguments.split, what,
@@ -65,7 +72,7 @@ int eval_neighbours(const EvalArguments& a) {
   require(part_of(a.split) != Part::train,
           "eval: --knn with --split train: each image would be its own nearest neighbour; expected test or validation");
   Judged judged{a};
-  Features<float> teachers = judged.frozen.of(Part::train, 1), test = judged.frozen.of(judged.part, 1);
+  Features<float> teachers = judged.frozen.of(Part::train, 1), test = judged.features(1);
   NeighbourRule rule;
   if (a.neighbours > 0) rule.k = a.neighbours;
   if (a.temperature > 0) rule.temperature = a.temperature;
@@ -79,7 +86,7 @@ int eval_neighbours(const EvalArguments& a) {
 int eval_linear(const EvalArguments& a) {
   constexpr Index blocks = 4;
   Judged judged{a};
-  const Features<float> teachers = judged.frozen.of(Part::train, blocks), test = judged.frozen.of(judged.part, blocks);
+  const Features<float> teachers = judged.frozen.of(Part::train, blocks), test = judged.features(blocks);
   LinearRule rule;
   if (a.lr > 0) rule.lr = a.lr;
   const Tensor<float> logits = linear_logits(teachers, test.values, judged.classes, rule);
@@ -110,7 +117,7 @@ int eval_shots(const EvalArguments& a) {
           "eval: --shots with --split train: the evaluated images would include those that it learns from; expected "
           "test or validation");
   Judged judged{a};
-  const Features<float> test = judged.frozen.of(judged.part, 1);
+  const Features<float> test = judged.features(1);
   const std::vector<Index> images = judged.frozen.images(Part::train);
   const Index seeds = a.seeds > 0 ? a.seeds : 3;
   std::vector<double> accuracies;

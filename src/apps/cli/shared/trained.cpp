@@ -165,6 +165,13 @@ void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const st
     warn(fmt::format("{}: data files have changed since the run was started: {}", choice.source(), changes));
 }
 
+void warn_of_copies(const ModelChoice& choice, const std::vector<std::string>& files) {
+  if (choice.run.empty()) return;
+  const std::optional<DataRecord> record = read_data_record(RunPaths(choice.run));
+  const std::string copies = record ? copied_test_files(*record, files) : "";
+  if (!copies.empty()) warn(fmt::format("{}: {}", choice.source(), copies));
+}
+
 void move_run_to(ModelChoice& choice, std::vector<std::string>& images) {
   if (choice.model.empty() || choice.run.empty()) return;
   images.insert(images.begin(), choice.run);

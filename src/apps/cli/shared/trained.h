@@ -51,6 +51,9 @@ struct TrainedModel {
 /// Warns if recorded files `names` of the run's data have changed.
 void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names);
 
+/// Warns if these files with test examples are copies of training or validation files of the run.
+void warn_of_copies(const ModelChoice& choice, const std::vector<std::string>& files);
+
 /// Moves the first positional argument to `images` if RUN is omitted: with --model, `choice.run` is an image.
 void move_run_to(ModelChoice& choice, std::vector<std::string>& images);
 

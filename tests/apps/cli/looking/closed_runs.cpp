@@ -132,6 +132,27 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_by_evaluations, ThreeGreys) {
   check_contains(heed_with(neighbours).err, {"train/bee/3.png"});
 }
 
+// Images from which the run has learned are no test, even if the run's data are gone.
+BOOST_FIXTURE_TEST_CASE(training_images_in_other_data_are_noticed, ThreeGreys) {
+  const std::string other = directory / "other", copy = other + "/test/ant/a.png";
+  for (const char* split : {"train", "test"})
+    for (int c = 0; c < 3; ++c) write_image(fmt::format("{}/{}/{}/b.png", other, split, names[c]), level(10 + c));
+  const std::vector<std::string> classifier{"eval", run, "--path", other},
+      neighbours{"eval", run, "--path", other, "--knn", "--k", "1", "--set", "data.validation=0"};
+  for (const auto& command : {classifier, neighbours}) check_contains(output_of(command), {"3 images\n"});
+  fs::copy_file(data + "/train/ant/3.png", copy);
+  for (const bool there : {true, false}) {
+    if (!there) fs::remove_all(data);
+    for (const auto& command : {classifier, neighbours}) {
+      const Finished finished = heed_with(command);
+      BOOST_TEST(finished.status == 0);
+      BOOST_TEST(finished.err == "heed: warning: " + run +
+                                     ": 1 of 4 test files are copies of training or validation files: " + copy +
+                                     " is train/ant/3.png\n");
+    }
+  }
+}
+
 // Without a directory for them, the test images are those of the run, even if files are added. All images of another
 // directory are evaluated, unless it has a copy of them.
 BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
