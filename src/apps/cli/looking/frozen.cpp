@@ -58,10 +58,9 @@ DataConfig FrozenFeatures::judged_data() const {
 }
 
 const Dataset& FrozenFeatures::set(Part part) {
-  require(!holds_sequences(data()) && data().name != "scenes",
-          "{}: features require images with one label each; data.name = {} {}; choose another data set with --data",
-          arguments_.source(), in_quotes(data().name),
-          data().name == "scenes" ? "has a label per patch" : "has sequences of tokens");
+  const std::string unlike = without_labelled_images(data());
+  require(unlike.empty(), "{}: features require images with one label each; {}; choose another data set with --data",
+          arguments_.source(), unlike);
   return sets_.set(part);
 }
 

@@ -66,6 +66,9 @@ Split split_of(const DataChoice& choice) { return choice.split == "test" ? Split
 
 std::unique_ptr<Dataset> open_data(const DataChoice& choice, const std::string& path_key) {
   DataConfig data = choice.run_data;
+  const std::string unlike = data.name == choice.data ? without_labelled_images(data) : "";
+  const char* const remedy = path_key.empty() ? "" : "; choose another data set with --data";
+  require(unlike.empty(), "{}; expected images with one label each{}", unlike, remedy);
   data.name = choice.data;
   data.path = choice.path;
   return open_dataset(data, split_of(choice), path_key);

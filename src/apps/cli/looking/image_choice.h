@@ -30,7 +30,8 @@ DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained);
 
 Split split_of(const DataChoice& choice);
 
-/// `path_key` is passed to open_dataset().
+/// Opens the data set. Throws Error if the run's own data are no images with one label each. `path_key` is passed to
+/// open_dataset(); if it is empty, errors name no options.
 std::unique_ptr<Dataset> open_data(const DataChoice& choice, const std::string& path_key = "--path");
 
 /// Returns image `index` of a data set. Throws Error, naming the number of images, if there is none.

@@ -159,6 +159,12 @@ TrainedModel::TrainedModel(const ModelChoice& choice, const std::vector<std::str
   task = make_task<float>(experiment, *model, resized);
 }
 
+std::string without_labelled_images(const DataConfig& data) {
+  if (!holds_sequences(data) && data.name != "scenes") return "";
+  return fmt::format("data.name = {} {}", in_quotes(data.name),
+                     data.name == "scenes" ? "has a label per patch" : "has sequences of tokens");
+}
+
 void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names) {
   const std::string changes = changed_files(data, names);
   if (!changes.empty())

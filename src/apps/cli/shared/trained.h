@@ -48,6 +48,9 @@ struct TrainedModel {
   std::unique_ptr<Task<float>> task;  ///< resamples images if model.image differs from the run's
 };
 
+/// Returns "data.name = 'text' has sequences of tokens" for data without one label per image; otherwise empty.
+std::string without_labelled_images(const DataConfig& data);
+
 /// Warns if recorded files `names` of the run's data have changed.
 void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names);
 

@@ -86,6 +86,9 @@ BOOST_FIXTURE_TEST_CASE(a_picture_that_cannot_be_is_refused, ScenesRun) {
   }
   check_refusal({"predict", run, "--index", "99999", "-o", picture}, {"--index 99999: expected an index below"});
   BOOST_TEST(!std::filesystem::exists(picture));
+  check_refusal({"maps", run, "--index", "0", "-o", picture},
+                {"data.name = 'scenes' has a label per patch; expected images with one label each; choose another data "
+                 "set with --data"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,6 +6,7 @@
 #include "heed/train/runs/run.h"
 #include "apps/cli/looking/run_model.h"
 #include "support/cli.h"
+#include "support/tasks.h"
 
 #include <cmath>
 #include <map>
@@ -505,6 +506,21 @@ BOOST_AUTO_TEST_CASE(starting_weights_are_named) {
   for (const auto& [name, tensor] : written.at("tensors").entries()) ++counts[tensor.at("status").text()];
   BOOST_TEST(init.at("tensors").entries().size() == counts.size());
   for (const auto& [status, number] : counts) BOOST_TEST(init.at("tensors").at(status).integer() == number);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_of_a_text_has_no_images) {
+  const TaskData data;
+  for (const TaskCase& c : data.cases()) {
+    if (c.name != "text") continue;
+    run(c.x, *this / "text");
+    const Finished finished = heed_with({"report", *this / "text"});
+    BOOST_TEST(finished.status == 0);
+    const std::string why = "data.name = 'text' has sequences of tokens; expected images with one label each";
+    BOOST_TEST(finished.err == "heed: no images in the report: " + why + "\n");
+    const Json report = data_in(read_file(*this / "text/report.html"));
+    BOOST_TEST(report.at("models").items()[0].at("obstacle").text() == why);
+    BOOST_TEST(report.at("curves").items().size() > 1u);
+  }
 }
 
 // Without images the page still has curves; a run that has just started has its configuration.
