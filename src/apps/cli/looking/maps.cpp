@@ -3,7 +3,9 @@
 #include "image_choice.h"
 
 #include "heed/base/printable.h"
+#include "heed/base/warnings.h"
 #include "heed/data/images/image_write.h"
+#include "heed/train/runs/run.h"
 
 #include <fmt/ranges.h>
 
@@ -167,6 +169,9 @@ int maps_command(MapsArguments& a) {
   require_own_file({"-o", output}, {{"IMAGE", a.file}});
   TrainedModel trained(a, a.sets);
   require_writable({"-o", output}, ".png");
+  // Images of one name in several directories have the same default name, as do other maps of one image.
+  if (a.output.empty() && std::filesystem::exists(output))
+    warn(fmt::format("{}: the existing picture is replaced; -o FILE.png chooses another name", output));
   AttentionSheet sheet = sheet_of(a, trained);
   if (!a.beside.empty()) {
     const MapsArguments second = second_choice(a);
@@ -204,7 +209,8 @@ void add_maps(Command program) {
   command.option("RUN", &a.run, "run directory; not with --model");
   command.option("IMAGE", &a.file, "image file");
   add_image_choice(command, a);
-  command.option("-o,--output", &a.output, "default: IMAGE-maps.png in the run directory", {.value = "FILE.png"});
+  command.option("-o,--output", &a.output,
+                 "default: IMAGE-maps.png in the run directory, without the directory of IMAGE", {.value = "FILE.png"});
   command.option("--block", &a.drawn.blocks, "only these blocks, counted from 1", {.value = "N,...", .commas = true});
   command.option("--head", &a.drawn.heads, "only these heads, counted from 1", {.value = "N,...", .commas = true});
   command.option("--mean-heads", &a.drawn.mean_heads, "show the mean over the heads", {.excludes = "--head"});
