@@ -105,7 +105,8 @@ std::set<std::size_t> rows_with_name(const CsvRows& roster, const std::string& n
   };
   if (std::ranges::all_of(wanted, [](unsigned char c) { return std::isdigit(c) != 0; }))
     return rows_where(roster, [&](std::size_t row) {
-      return has_name(cells_in(roster, row, identity_columns)) || has_name(cells_in(roster, row, number_columns));
+      return letters_of(roster[row][0]) == wanted || has_name(cells_in(roster, row, identity_columns)) ||
+             has_name(cells_in(roster, row, number_columns));
     });
   const std::set<std::size_t> rows = rows_where(roster, [&](std::size_t row) { return has_name(roster[row]); });
   if (!rows.empty()) return rows;

@@ -50,9 +50,9 @@ struct RosterRow {
 
 /// Returns the rows of students in a roster, an export of Moodle's or Canvas's gradebook or any table with names: for
 /// each the only row that has a number in the column ID or Identifier, and the name, apart from case, spaces and
-/// punctuation, in any cell or two adjacent ones. If no row has a number, or none the name, the other decides. Names
-/// of digits alone are looked for in columns of identities and numbers, since other cells may hold marks. A row of
-/// several students is none of theirs.
+/// punctuation, in any cell or two adjacent ones. If no row has a number, or none the name, the other decides. Names of
+/// digits alone are looked for in the first column and those of identities and numbers: other cells may hold marks. A
+/// row of several students is none of theirs.
 std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<PlatformName>& students);
 
 /// Returns the identity of a row for personal labs: the first non-empty cell in the columns identity, username, ID

@@ -495,6 +495,7 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
                  {"Ann Bo", "First name,Last name,Username\nAnn,Li,u1\nAnn,Bo,u9\n", "u9"},
                  {"77", "Name,Identifier,Username\nAnn Bo,77,u7\nX Y,78,u8\n", "u7"},
                  {"77", "Name,Quiz,Username\nAnn Bo,77,u7\n", "77"},  // a name of digits is no mark
+                 {"77", "Matriculation,Quiz,Username\n78,77,u8\n77,78,u7\n", "u7"},
                  {"77", "Name,Quiz,Test,Username\nAnn Bo,7,7,u7\n", "77"},
                  {"77", "Name,Quiz,SIS Login ID,Username\nAnn Bo,1,77,u7\nX Y,77,78,u8\n", "u7"},
                  {"Ann Bo_77_assignsubmission_file",  // the number alone
