@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(changes_of_files_at_a_path) {
     return changed_files(data, data.recorded.names());
   };
   BOOST_TEST(changes("sets", {{"a", same}, {"b", same}}) == "");
-  BOOST_TEST(changes("sets/", {{"a", same}, {"b", "0-1"}, {"c", same}}) == "1 removed (c), 1 edited (b)");
+  BOOST_TEST(changes("sets/", {{"a", same}, {"b", "0-1"}, {"c", "0-2"}}) == "1 removed (c), 1 edited (b)");
   write_file(directory / "sets/b", Bytes{2});
   BOOST_TEST(changes("sets", {{"a", same}, {"b", same}, {"d", file_checksum(directory / "sets/b")}}) ==
              "1 removed (b), 1 renamed (d to b)");

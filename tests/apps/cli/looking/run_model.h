@@ -82,7 +82,7 @@ inline std::string confusion_text(const std::vector<int>& labels, const std::vec
       text += fmt::format(" {:>5}", count);
       all += count, right += c == r ? count : 0;
     }
-    text += fmt::format("  {:>6.2f} %\n", 100.0 * right / std::max(all, 1));
+    text += all > 0 ? fmt::format("  {:>6.2f} %\n", 100.0 * right / all) : "       -\n";
   }
   return text;
 }

@@ -322,7 +322,7 @@ BOOST_FIXTURE_TEST_CASE(bits_of_other_letters_are_per_byte, SmallText) {
 }
 
 BOOST_FIXTURE_TEST_CASE(an_epoch_of_a_text_has_so_many_windows, SmallText) {
-  for (const auto& [windows, steps] : {std::pair("23", "4"), std::pair("800", "200")}) {
+  for (const auto& [windows, steps] : {std::pair("26", "6"), std::pair("800", "200")}) {
     const std::string run = path(windows);
     output_of({"train", path("x.toml"), "--run", run, "--set", std::string("data.windows=") + windows});
     check_contains(read_file(run + "/metrics.csv"), {std::string("\ntrain,2,") + steps + ","});
