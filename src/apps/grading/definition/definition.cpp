@@ -226,10 +226,10 @@ void require_composed(const std::string& identity) {
 }
 
 std::string plain_identity(std::string identity) {
-  require_composed(identity);
   const auto is_space = [](unsigned char c) { return std::isspace(c) != 0; };
   while (!identity.empty() && is_space(identity.back())) identity.pop_back();
   identity.erase(identity.begin(), std::ranges::find_if_not(identity, is_space));
+  require_composed(identity);
   std::ranges::transform(identity, identity.begin(), [](unsigned char c) { return std::tolower(c); });
   return identity;
 }
