@@ -42,11 +42,11 @@ inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::tes
   return result;
 }
 
-/// Precondition of tests of memory and time: no sanitizer.
+/// Precondition of tests of memory, time and few open files: no sanitizer.
 inline boost::test_tools::assertion_result without_sanitizer(boost::unit_test::test_unit_id) {
 #ifdef HEED_SANITIZED
   boost::test_tools::assertion_result no(false);
-  no.message() << "sanitizers change memory use and time";
+  no.message() << "sanitizers change memory use and time, and open files";
   return no;
 #else
   return true;

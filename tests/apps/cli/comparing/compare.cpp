@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(two_seeds_are_said_to_decide_little) {
 }
 
 // The directories are nested deeper than files may be open.
-BOOST_AUTO_TEST_CASE(a_directory_that_cannot_be_read_is_an_error) {
+BOOST_AUTO_TEST_CASE(a_directory_that_cannot_be_read_is_an_error, *boost::unit_test::precondition(without_sanitizer)) {
   make("a", 0.5, 1, 1e-3), make("b", 0.7, 1, 3e-3);
   std::string deep = *this / "c";
   for (int i = 0; i < 30; ++i) deep += "/c";
