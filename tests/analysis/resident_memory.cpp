@@ -30,7 +30,10 @@ BOOST_AUTO_TEST_CASE(a_block_is_counted_in_bytes_while_it_lasts, *boost::unit_te
   BOOST_TEST(during - before < 72 * MB);
   BOOST_TEST(resident_bytes() < during - 32 * MB);
   BOOST_TEST(peak_resident_bytes() > during - 8 * MB);
-  if (!reset_peak_resident()) return;
+  if (!reset_peak_resident()) {
+    BOOST_TEST_MESSAGE("skipped: the peak cannot be reset");
+    return;
+  }
   BOOST_TEST(peak_resident_bytes() < during - 32 * MB);
   BOOST_TEST(peak_resident_bytes() > resident_bytes() - 8 * MB);
 }

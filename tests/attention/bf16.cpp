@@ -1,5 +1,5 @@
-// Products in bfloat16: the digits that bfloat16 lacks have no effect on the result, or on a gradient, if every product
-// with an operand is rounded. A product in float would show them.
+// Products in bfloat16: rounding the operands to bfloat16 first changes neither results nor gradients, since every
+// product rounds them. A product in float would differ.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>

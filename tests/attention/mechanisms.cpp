@@ -175,8 +175,8 @@ struct Declared {
   bool qk_norm, cross, independent_heads;
 };
 
-// Queries and keys may be normalised unless they are the same, or gates, or absent; their numbers may differ in the
-// mechanisms that docs/families.md lists; heads are independent if no parameters, buffers or blocks connect them.
+// qk_norm requires distinct queries and keys. Query and key counts may differ in the mechanisms that docs/families.md
+// lists. Heads are independent unless parameters, buffers or blocks connect them.
 BOOST_AUTO_TEST_CASE(traits_by_option) {
   const std::vector<Declared> all{{"softmax", {}, true, true, true},
                                   {"softmax", {{"causal", "true"}}, true, false, true},
@@ -378,7 +378,7 @@ BOOST_AUTO_TEST_CASE(layouts_of_projections) {
 }
 
 // A plugin's mechanism must not have the name of another; the list remains as it was.
-BOOST_AUTO_TEST_CASE(names_are_taken_once) {
+BOOST_AUTO_TEST_CASE(mechanism_names_are_unique) {
   const MechanismEntry softmax = find_mechanism("softmax");
   const std::size_t count = mechanisms().size();
   BOOST_TEST(error_of([&] {

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(maps_are_what_multiplies_v) {
       });
 }
 
-BOOST_AUTO_TEST_CASE(partial_maps_leave_something_out) {
+BOOST_AUTO_TEST_CASE(partial_maps_do_not_give_the_output) {
   int partial = 0;
   for_each_variant(
       [&](const std::string& label, const Mechanism& mechanism, const OptionValues& options, const Tensors& x) {

@@ -89,8 +89,8 @@ BOOST_AUTO_TEST_CASE(by_definition) {
         }
 }
 
-// The divisor of a text that does not grow is its own number of keys, whatever the longest is.
-BOOST_AUTO_TEST_CASE(longer_texts_do_not_matter) {
+// The divisor of a complete sequence is its own length, not the longest.
+BOOST_AUTO_TEST_CASE(the_divisor_is_the_own_length) {
   const auto column = [](const std::vector<double>& x) { return tokens(2, 1, x); };
   const Tensors x{{"q", column(q)}, {"k", column(k)}, {"v", column(v)}};
   check_near(run_mechanism<double>("pointwise", {}, x, {.longest = 8, .whole = false}).at("out"), {7.5, 7});

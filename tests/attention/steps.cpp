@@ -33,7 +33,7 @@ using Names = std::vector<std::string>;
 
 BOOST_AUTO_TEST_SUITE(attention_steps)
 
-BOOST_AUTO_TEST_CASE(the_innermost_observer_sees) {
+BOOST_AUTO_TEST_CASE(the_innermost_observer_is_called) {
   double data[] = {1, 2};
   const Matrix<double> row(data, 1, 2);
   Reports outer, inner;
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(steps_of_softmax) {
 }
 
 // A map that is computed in several blocks is not reported.
-BOOST_AUTO_TEST_CASE(parts_of_a_map_are_no_steps) {
+BOOST_AUTO_TEST_CASE(blocks_of_a_map_are_not_reported) {
   const WithThreads alone(1);
   const auto steps = [](Index tokens) {
     Reports reports;

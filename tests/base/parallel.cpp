@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
 }
 
 // Loops that depend on the number of threads are divided as for that many, and only during the call.
-BOOST_AUTO_TEST_CASE(open_pieces_are_counted_for_a_number_of_threads) {
+BOOST_AUTO_TEST_CASE(open_iterations_for_a_thread_count) {
   const WithThreads with(3);
   int inside = 0;
   share_of_open_pieces(5, [&] { inside = threads(); });

@@ -35,15 +35,20 @@ BOOST_AUTO_TEST_CASE(at_least_five_calls_are_timed) {
 // Calls of at least 2 us are timed in groups of about 100 us; times are those of a call, not of a group.
 BOOST_AUTO_TEST_CASE(short_calls_are_timed_in_groups) {
   constexpr double least = 2e-6;
-  int calls = 0;
-  const Times times = time_calls(0, 1e-4, [&] {
-    ++calls;
-    const Clock::time_point start = Clock::now();
-    while (seconds_since(start) < least) continue;
-  });
+  int calls = 0, group = 0;
+  Times times;
+  // A preempted call for warming up seems long: several attempts.
+  for (int attempt = 0; attempt < 5 && group < 2; ++attempt) {
+    calls = 0;
+    times = time_calls(0, 1e-4, [&] {
+      ++calls;
+      const Clock::time_point start = Clock::now();
+      while (seconds_since(start) < least) continue;
+    });
+    group = (calls - 3) / 5;
+  }
   BOOST_TEST(times.sorted.size() == 5u);
   BOOST_TEST((calls - 3) % 5 == 0);
-  const int group = (calls - 3) / 5;
   BOOST_TEST(group > 1);
   BOOST_TEST(group <= 51);
   BOOST_TEST(times.best() >= least);

@@ -350,7 +350,8 @@ BOOST_AUTO_TEST_CASE(steps_have_a_name_and_one_report_per_head) {
              "shape [2, 7, 7]");
 }
 
-// The output comes first, then the gradients of operands and parameters. An error in one of two parameters is its own.
+// Rows are ordered: output, gradients of operands, gradients of parameters. An error in one parameter does not affect
+// the other's row.
 BOOST_AUTO_TEST_CASE(parameters_are_compared_one_by_one) {
   for (const bool wrong : {false, true}) {
     const Affine mechanism(wrong);

@@ -145,7 +145,7 @@ BOOST_AUTO_TEST_CASE(too_few_numbers_say_nothing) {
   BOOST_TEST(closed_form({}) == "");
   const std::vector<SizedNumber> one{{{{'N', 5}, {'d', 4}}, 20}};
   BOOST_TEST(closed_form(one) == "");
-  // The same sizes again are no second set; two terms need a third set.
+  // Repeated sizes do not count as a second set; a form with two terms needs three sets.
   const std::vector<SizedNumber> twice{one[0], one[0]};
   BOOST_TEST(closed_form(twice) == "");
   std::vector<SizedNumber> numbers;

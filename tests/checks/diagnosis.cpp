@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(the_right_part_is_along_one_axis) {
 }
 
 // In a square matrix, one wrong row or column is named, even if its elements are on one side of the diagonal.
-BOOST_AUTO_TEST_CASE(a_row_is_no_side_of_the_diagonal) {
+BOOST_AUTO_TEST_CASE(a_wrong_row_beside_the_diagonal) {
   const auto right = [](auto wrong) {
     return diagnosis_of([=](const Numbers& e, Index i, const Place& at) { return wrong(at) ? e[i] + 1 : e[i]; }, {4, 4},
                         of_matrix)
@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(a_pattern_has_a_tolerance) {
   check_found(times(-1 - 2e-5), ErrorKind::factor, "like -1.00002 times");
 }
 
-// Two exchanged numbers may be each other's negatives: if all are wrong, this is what they are called.
+// Exchanging x and -x also negates both: if all elements are wrong, the error is classified as negative.
 BOOST_AUTO_TEST_CASE(negatives_may_be_exchanged) {
   const std::vector<std::string> axes{"element"};
   const auto of = [&](std::initializer_list<double> got, std::initializer_list<double> expected) {
@@ -358,7 +358,7 @@ BOOST_AUTO_TEST_CASE(explanations_of_factors) {
   BOOST_TEST(looks(1 / std::sqrt(5.0)) == "like 0.447214" + times + "; perhaps 1/sqrt(5 tokens)");
 }
 
-// One factor for each of four numbers explains anything. A term may be constant along any axis.
+// Four factors for four elements explain any error and are not reported. An added term may be constant along any axis.
 BOOST_AUTO_TEST_CASE(terms_and_factors_along_each_axis) {
   const auto scaled = [](const Numbers& e, Index i, const Place&) { return (2.0 + static_cast<double>(i)) * e[i]; };
   check_found(diagnosis_of(scaled, {4}, {"element"}), ErrorKind::unknown, "cosine");

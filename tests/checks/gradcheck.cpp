@@ -266,7 +266,8 @@ BOOST_AUTO_TEST_CASE(a_program_prints_the_diagnosis_and_the_costs) {
   BOOST_TEST(out.str().find("1 of 2 stated costs equal the executed operations") != std::string::npos, out.str());
 }
 
-// A gradient that is right when it is assigned only is named so; its elements are those of the addition.
+// A gradient that is correct when assigned but not when accumulated is classified as "overwritten"; the reported
+// elements are those of the accumulation.
 BOOST_AUTO_TEST_CASE(an_error_of_the_addition_is_named) {
   const auto always = [](double value) { return [=](Index) { return value; }; };
   const CheckRow row = gradcheck(lines(always(1), always(0.5), true))[0],
@@ -280,7 +281,7 @@ BOOST_AUTO_TEST_CASE(an_error_of_the_addition_is_named) {
 }
 
 // The expected gradients of a surrogate are the given ones or, if none are given, its own; never differences.
-BOOST_AUTO_TEST_CASE(a_surrogate_is_its_own_measure) {
+BOOST_AUTO_TEST_CASE(surrogates_are_compared_with_themselves) {
   CheckCase surrogate = cube("surrogate", [](double x) { return x; });
   surrogate.note = "x, not 3 x^2";
   CaseResults got = case_results(surrogate, 1);
@@ -343,8 +344,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_all_number_types_agree) {
   }
 }
 
-// Inputs within the gap are drawn again, others are as without a gap; all are exact in float.
-BOOST_AUTO_TEST_CASE(inputs_keep_off_the_kink) {
+// Inputs within the gap are redrawn; the others do not depend on the gap. All are exact in float.
+BOOST_AUTO_TEST_CASE(inputs_avoid_the_kink) {
   CheckCase plain, kinked;
   plain.inputs = {{"x", {100}, -1, 2}}, kinked.inputs = {{"x", {100}, -1, 2, 0.5}};
   const Tensor<double> x = draw_inputs<double>(plain, 1)[0], y = draw_inputs<double>(kinked, 1)[0];

@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(at_most_twenty_elements_are_listed) {
   BOOST_TEST(text.find("\n  row 3, column 2 ") == text.npos, text);
 }
 
-// A wrong step is called so; right steps are not gradients that are right.
+// A wrong step is reported as a step; a correct step is not listed among correct gradients.
 BOOST_AUTO_TEST_CASE(steps_are_no_gradients) {
   CheckRow right = invented("op", "A", right_numbers), wrong = invented("op", "dA", {1, 2, 3, 4, 5, 9});
   right.step = wrong.step = true;

@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(set_takes_toml_or_text) {
   BOOST_TEST(e.attention.options.at("rank").text == "12");
   BOOST_TEST(load(tiny, {"data.path=a\nmodel.dim = 7"}).data.path == "a\nmodel.dim = 7");
   BOOST_TEST(load(tiny, {"data.path="}).data.path.empty());
-  // Two keys that were true or false have names for them.
+  // Boolean values of two keys are read as names.
   BOOST_TEST(load(tiny, {"data.resize=true"}).data.resize == "squash");
   BOOST_TEST(load(tiny, {"data.resize=crop", "data.resize=false"}).data.resize == "none");
   BOOST_TEST(load(tiny, {"train.init_positions=true"}).train.init_positions == "plain");
@@ -208,9 +208,8 @@ BOOST_AUTO_TEST_CASE(configurations_keep_their_hashes) {
   BOOST_TEST(configuration_hash(load(tiny)) == "3cf0d26f51b9c149");
 }
 
-// The hash is that of the lines that version 0.2.0 wrote: without later keys, with "piece" for the default of
-// microbatch and with true or false for two keys that have names now. A class token that the pooling implies is not
-// written.
+// Hashes equal those of version 0.2.0, which wrote fewer keys, "train.piece" for microbatch, and booleans for
+// data.resize and train.init_positions. An implied class token is omitted.
 BOOST_AUTO_TEST_CASE(former_spellings_keep_their_hashes) {
   const auto former = [](const std::map<std::string, std::string>& spellings) {
     std::map<std::string, std::string> lines = settings_of(result_settings(load(tiny)));

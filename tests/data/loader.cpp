@@ -517,7 +517,7 @@ BOOST_AUTO_TEST_CASE(views_stand_beside_their_image) {
   BOOST_TEST(different.size() == 15u);
 }
 
-// Without a background thread, a batch is prepared when it is taken, and is the same.
+// Without a background thread, next() prepares the batch, with the same contents.
 BOOST_AUTO_TEST_CASE(batches_prepared_on_demand_are_the_same) {
   const MemoryDataset data = pattern_dataset(30, size, 5);
   for (const bool training : {true, false}) {
@@ -581,7 +581,7 @@ BOOST_AUTO_TEST_CASE(all_orders_are_equally_likely) {
 }
 
 // Images 5, 18 and 31 fail.
-BOOST_AUTO_TEST_CASE(of_several_errors_the_first_images_is_thrown) {
+BOOST_AUTO_TEST_CASE(the_error_of_the_first_image_is_thrown) {
   for (const int workers : {1, 4})
     BOOST_TEST(error_of([&] {
                  data::for_each_image(workers, 40, [](Index i) { require(i % 13 != 5, "image {}", i); });

@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(a_lock_is_waited_for_with_patience) {
   BOOST_TEST(failure(60s) == "no error");
 }
 
-// A started program, here one that waits for its input, holds the lock only if it is to share it.
+// A child process (here cat) holds the lock only with process_and_programs_it_starts.
 BOOST_AUTO_TEST_CASE(a_lock_is_shared_with_programs_if_asked) {
   using namespace std::chrono_literals;
   using Holders = DirectoryLock::Holders;

@@ -33,7 +33,7 @@ struct GivenFile {
 
 BOOST_FIXTURE_TEST_SUITE(io_given_tensors, GivenFile)
 
-// Integers have no part in the number type. In a file, wider types come first.
+// Integer tensors do not determine the number type. Files store wider types first.
 BOOST_AUTO_TEST_CASE(numbers_have_one_type) {
   const auto refusal = [&] { return error_of([&] { open().in_double(); }, path); };
   integers["labels"] = Tensor<std::int64_t>(Shape{2});

@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(errors_name_the_kind_and_the_key) {
   BOOST_TEST(error_of([&] { infinite.dump(); }) == "'inner' is inf; expected a finite number");
 }
 
-BOOST_AUTO_TEST_CASE(values_are_made_and_replaced) {
+BOOST_AUTO_TEST_CASE(values_are_created_and_replaced) {
   Json json;
   json["a"] = 1, json["b"] = std::optional<double>(), json["a"] = std::optional<double>(2.5);
   json["c"] = std::vector<std::string>{"x", "y"};

@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
 }
 
 // A new head cures missing tensors only if all of them are the head's.
-BOOST_AUTO_TEST_CASE(each_fault_has_its_cure) {
+BOOST_AUTO_TEST_CASE(each_error_names_a_remedy) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";
   Parameters<float> parameters = small_model();

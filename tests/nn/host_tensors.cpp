@@ -72,7 +72,7 @@ void check_penalty(const Model& model, const AttentionConfig& attention_config,
 
 BOOST_AUTO_TEST_SUITE(nn_host_tensors)
 
-// The inputs of a depth-wise window are its places alone.
+// A depth-wise window has K x K inputs.
 BOOST_AUTO_TEST_CASE(tensors_of_xcit) {
   const auto model = softmax_model("xcit");
   const Initial zero = Initial::constant(0), one = Initial::constant(1), small = Initial::truncated_normal(0.02);

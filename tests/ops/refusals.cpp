@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(sequences_that_do_not_fit) {
              }) == "[pool_sequences] x has shape [1, 6, 3]" + of_pass);
 }
 
-BOOST_AUTO_TEST_CASE(losses_of_what_does_not_fit) {
+BOOST_AUTO_TEST_CASE(losses_that_do_not_fit) {
   const auto logits = of({3, 5});
   const auto soft = [&](const Shape& targets, double smoothing, Index divisor) {
     return error_of([&] { cross_entropy(logits, of(targets).value(), smoothing, divisor); }, "[cross_entropy] ");

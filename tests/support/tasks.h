@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,14 @@ class TaskData {
             {"text", of_sequences("lm", "text", "text"), TaskCase::Epoch::drawn},
             {"pixels written", written},
             {"augmented pixels written", redrawn, TaskCase::Epoch::augmented}};
+  }
+
+  /// Returns the experiment of one case.
+  Experiment experiment(const std::string& name) const {
+    const std::vector<TaskCase> all = cases();
+    const auto found = std::find_if(all.begin(), all.end(), [&](const TaskCase& c) { return c.name == name; });
+    require(found != all.end(), "no task {}", name);
+    return found->x;
   }
 
  private:

@@ -512,15 +512,15 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
   BOOST_TEST(second.after == second.before, boost::test_tools::per_element());
 }
 
-// Passes of the validation take 25 ms, in two batches.
+// Passes of the validation take 200 ms, in two batches.
 BOOST_FIXTURE_TEST_CASE(the_time_of_an_epoch_has_no_validation, Play) {
   x.train.epochs = 1;
-  script.watch = [](const Tape<double>&) { std::this_thread::sleep_for(std::chrono::milliseconds(25)); };
+  script.watch = [](const Tape<double>&) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };
   ScriptedTask task(model, x.train.batch, script);
   Reports reports;
   run(task, "run", reports);
   const EpochReport& epoch = reports.epochs.at(0);
-  BOOST_TEST(epoch.seconds - 24 / epoch.train.images_per_s < 0.04);
+  BOOST_TEST(epoch.seconds - 24 / epoch.train.images_per_s < 0.15);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_task_concludes_its_accuracy, Play) {
@@ -575,13 +575,14 @@ BOOST_AUTO_TEST_CASE(the_latest_weights_are_the_best_without_validation) {
   TrainObserver silent;
   train(x, {.run = workshop / "run"}, silent);
   const SafetensorsFile best(workshop / "run/best.safetensors"), last(workshop / "run/last.safetensors");
+  BOOST_TEST_REQUIRE((!best.names().empty() && best.names() == last.names()));
   for (const std::string& name : best.names()) {
     const Tensor<double> a = best.read<double>(name), b = last.read<double>(name);
     BOOST_TEST(std::equal(a.begin(), a.end(), b.begin()), name);
   }
 }
 
-// Two epochs of three steps. An error names the number of the checkpoint that cannot be, and its range.
+// Two epochs of three steps. An error names the invalid metadata value and its range.
 BOOST_FIXTURE_TEST_CASE(numbers_that_cannot_be_are_named, Play) {
   x.train.epochs = 2;
   ScriptedTask task(model, x.train.batch, script);

@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_linear_classifier_has_the_published_rule) {
 }
 
 // The first number that is not finite is named.
-BOOST_AUTO_TEST_CASE(numbers_that_are_not_finite_are_no_answers) {
+BOOST_AUTO_TEST_CASE(non_finite_outputs_are_refused) {
   const auto refusal = [](const std::function<void()>& f) {
     try {
       f();

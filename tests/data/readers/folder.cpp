@@ -262,7 +262,7 @@ BOOST_FIXTURE_TEST_CASE(bad_images_of_large_trees_are_found_when_asked_for, Tree
 }
 
 // After the first image is left out, sizes, pixels, labels and files are those of the others.
-BOOST_FIXTURE_TEST_CASE(what_is_left_of_images_of_several_sizes, Tree) {
+BOOST_FIXTURE_TEST_CASE(remaining_images_of_several_sizes, Tree) {
   const Image other = pattern({1, 9, 4}, 3);
   write_file(path("train", 0, 0), {'n', 'o'});
   write_image(path("train", 1, 0), other);

@@ -85,7 +85,7 @@ BOOST_FIXTURE_TEST_CASE(validation_may_lack_classes_but_has_no_others, Layout) {
   check_error([&] { part(Part::train); }, {"train: class 'cow' of ", "val is missing"});
 }
 
-BOOST_AUTO_TEST_CASE(a_class_that_is_named_as_a_part_is_told) {
+BOOST_AUTO_TEST_CASE(classes_named_like_parts_are_reported) {
   for (const char* name : {"val", "dev", "test", "Validation"}) {
     Layout layout;
     for (const char* where : {"cat", "dog", name}) layout.images(where, 6);
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_class_that_is_named_as_a_part_is_told) {
 }
 
 // Letters with accents are one character or two. Each Vietnamese letter has two accents.
-BOOST_FIXTURE_TEST_CASE(classes_that_differ_in_unicode_form_are_told, Layout) {
+BOOST_FIXTURE_TEST_CASE(classes_that_differ_in_unicode_form_are_reported, Layout) {
   const std::string composed = "caf\u00e9 \u1ebf", decomposed = "cafe\u0301 e\u0302\u0301";
   const std::string note = "; one class differs from it in Unicode form only (composed or decomposed accents)";
   for (const auto& [train, test] : {std::pair(composed, decomposed), {decomposed, composed}}) {
@@ -333,7 +333,7 @@ BOOST_FIXTURE_TEST_CASE(the_recorded_background_is_that_of_test_images, Layout) 
   BOOST_TEST((ImageSets(data, 1).facts().background == std::optional(255)));
 }
 
-BOOST_AUTO_TEST_CASE(files_of_systems_are_hidden) {
+BOOST_AUTO_TEST_CASE(system_files_are_hidden) {
   for (const char* name : {".DS_Store", "._x", "Thumbs.db", "THUMBS.DB", "ehthumbs.db", "desktop.ini", "__MACOSX",
                            "@eaDir", "$RECYCLE.BIN", "Icon\r", "lost+found", "System Volume Information"})
     BOOST_TEST(data::is_hidden(name), name);

@@ -401,8 +401,8 @@ BOOST_AUTO_TEST_CASE(bad_texts_are_listed_together_and_left_out) {
   BOOST_TEST(train.set->files().size() == 2u);
 }
 
-// A label in lines, and a directory that would be left out.
-BOOST_AUTO_TEST_CASE(labels_that_differ_in_unicode_form_are_told) {
+// Labels in a TSV file, and class directories that would be ignored.
+BOOST_AUTO_TEST_CASE(labels_that_differ_in_unicode_form_are_reported) {
   const TemporaryDirectory directory;
   const DataConfig data = data_of("documents", directory.path());
   const std::string composed = "caf\u00e9", decomposed = "cafe\u0301";

@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(changes_are_told_by_names_and_checksums) {
   BOOST_TEST(data_changes(two, record_of({{"x", "1"}, {"y", "1"}})) == "2 renamed (a to x, b to y)");
 }
 
-// Data are the same wherever they are, whatever is set aside: classes, files, checksums and test files count.
+// The hash covers classes, files, checksums and test files, not the path or the validation split.
 BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
   DataRecord data = record_of({{"a", "1"}, {"b", "2"}});
   data.path = "/one", data.recorded.classes = {"x", "y"}, data.recorded.test = {"b"};
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(renumbered_files_are_renamed) {
   BOOST_TEST(changes({{"a", "2"}, {"b", "1"}, {"c", "3"}, {"d", "4"}}) == "2 renamed (b to a, a to b)");
   BOOST_TEST(changes({{"a", "9"}, {"b", "2"}, {"c", "1"}, {"d", "4"}}) ==
              "1 added (a), 1 removed (c), 1 renamed (a to c)");
-  // A copy of an unchanged file is no renamed file.
+  // A copy of an unchanged file is not a renamed file.
   BOOST_TEST(changes({{"a", "1"}, {"b", "1"}, {"c", "3"}, {"d", "4"}}) == "1 edited (b)");
 }
 
@@ -252,8 +252,9 @@ BOOST_AUTO_TEST_CASE(copies_are_counted_among_the_test_files) {
   BOOST_TEST(copied_test_files(record) == found + "test-1 is b, test-3 is a, test-4 is b");
 }
 
-// Files of other data are compared with the run's. Of the same length are "b" and "other"; "b", a copy of "a", stays
-// one if "a" is gone, since its checksum is recorded. Copies of the run's test files are none.
+// Test files in another directory are compared with the run's files. "b" and "other" have the length of "a"; "b" is
+// still recognised as a copy when "a" is deleted, by its recorded checksum. Copies of the run's test files do not
+// count.
 BOOST_AUTO_TEST_CASE(copies_in_other_data) {
   const TemporaryDirectory directory;
   DataRecord record;

@@ -99,12 +99,9 @@ BOOST_AUTO_TEST_CASE(there_must_be_something_to_validate_on) {
              "[train] patience = 3 needs validation examples; set [data] validation above 0");
   // A validation file suffices.
   const TaskData data;
-  for (const TaskCase& c : data.cases()) {
-    if (c.name != "documents") continue;
-    x = c.x;
-    x.data.validation = 0, x.train.patience = 3;
-    BOOST_TEST((run(x, workshop / "run") == Outcome::finished));
-  }
+  x = data.experiment("documents");
+  x.data.validation = 0, x.train.patience = 3;
+  BOOST_TEST((run(x, workshop / "run") == Outcome::finished));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -75,17 +75,16 @@ BOOST_AUTO_TEST_CASE(a_plan_counts_parts_classes_and_weights) {
 }
 
 // Documents have files of their own for validation.
-BOOST_AUTO_TEST_CASE(a_plan_tells_separate_validation_examples) {
+BOOST_AUTO_TEST_CASE(a_plan_states_separate_validation_data) {
   const TaskData data;
-  for (const TaskCase& c : data.cases()) {
-    if (c.name != "documents" && c.name != "pixels") continue;
+  for (const std::string name : {"documents", "pixels"}) {
     Planned observer;
     std::atomic<bool> interrupt{true};
-    train(c.x, {.run = data.path(c.name + " run"), .interrupt = &interrupt}, observer);
-    BOOST_TEST(observer.plan.own_validation == (c.name == "documents"), c.name);
+    train(data.experiment(name), {.run = data.path(name + " run"), .interrupt = &interrupt}, observer);
+    BOOST_TEST(observer.plan.own_validation == (name == "documents"), name);
     BOOST_TEST(observer.plan.example == "sequence");
     BOOST_TEST(observer.plan.validation_examples == 12);
-    BOOST_TEST(observer.plan.class_names.size() == (c.name == "documents" ? 3u : 10u));
+    BOOST_TEST(observer.plan.class_names.size() == (name == "documents" ? 3u : 10u));
   }
 }
 
@@ -117,8 +116,8 @@ BOOST_AUTO_TEST_CASE(a_plan_names_the_initial_weights) {
   BOOST_TEST(init.at("numbers").integer() == observer.plan.parameters);
 }
 
-// Fashion-MNIST has as many classes as MNIST, and its format. Weights beside no run, or without a classifier, say
-// nothing.
+// Fashion-MNIST has MNIST's format and number of classes. Weights without a run directory, or loaded without the
+// classifier, cause no warning.
 BOOST_AUTO_TEST_CASE(a_classifier_of_other_classes_is_announced) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

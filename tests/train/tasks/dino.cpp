@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(random_views_fit_the_model) {
   BOOST_TEST(batch->size() == 2);
 }
 
-// The teacher's targets are those of its present weights, in float, whose packed and prepared weights are copies.
+// Targets are computed from the teacher's current weights; float packs and prepares copies of them.
 BOOST_AUTO_TEST_CASE(targets_follow_the_weights) {
   const Workshop workshop;
   const Experiment x = dino_experiment(workshop);
@@ -478,7 +478,7 @@ BOOST_AUTO_TEST_CASE(the_teacher_keeps_statistics_of_its_own) {
   BOOST_TEST(statistics > 0);
 }
 
-BOOST_AUTO_TEST_CASE(what_has_no_views_is_refused) {
+BOOST_AUTO_TEST_CASE(models_and_tensors_without_views_are_refused) {
   const Workshop workshop;
   const Experiment x = dino_experiment(workshop);
   const std::unique_ptr<Model> backbone = make_backbone(x);

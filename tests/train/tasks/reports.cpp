@@ -21,12 +21,6 @@ std::string report_of(const Experiment& x, const Score& score, const std::vector
   return task->report(evaluation);
 }
 
-Experiment case_called(const TaskData& data, const std::string& name) {
-  for (const TaskCase& c : data.cases())
-    if (c.name == name) return c.x;
-  throw Error("no case " + name);
-}
-
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(train_reports)
@@ -35,20 +29,20 @@ BOOST_AUTO_TEST_SUITE(train_reports)
 BOOST_AUTO_TEST_CASE(reports_of_classifications) {
   const TaskData data;
   const Score score{8, 12, 5};
-  BOOST_TEST(report_of(case_called(data, "images"), score, {{0, 6}}, false) ==
+  BOOST_TEST(report_of(data.experiment("images"), score, {{0, 6}}, false) ==
              "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\nloss           1.5000\n");
-  BOOST_TEST(report_of(case_called(data, "images"), {8, -8, 5}, {{0, 6}}, false) ==
+  BOOST_TEST(report_of(data.experiment("images"), {8, -8, 5}, {{0, 6}}, false) ==
              "8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\n");  // nearest neighbours have no loss
   // Two of class a are correct, one is classified as b; three of b are correct; of c, one is classified as a, one as b.
   const std::vector<std::pair<std::size_t, double>> counts{{1, 2}, {2, 1}, {5, 3}, {7, 1}, {8, 1}};
-  BOOST_TEST(report_of(case_called(data, "documents"), score, counts, true) ==
+  BOOST_TEST(report_of(data.experiment("documents"), score, counts, true) ==
              "8 sequences\ntop-1 accuracy 62.50 %\nloss           1.5000\n\n"
              "confusion: sequences of a row's class classified as a column's\n"
              "          0     1     2  accuracy\n"
              "  0 a     2     1     0   66.67 %\n"
              "  1 b     0     3     0  100.00 %\n"
              "  2 c     1     1     0    0.00 %\n");
-  const std::string pairs = report_of(case_called(data, "pairs"), score, {{1, 2}, {2, 1}, {3, 2}, {4, 3}}, true);
+  const std::string pairs = report_of(data.experiment("pairs"), score, {{1, 2}, {2, 1}, {3, 2}, {4, 3}}, true);
   BOOST_TEST(pairs.starts_with("8 pairs\ntop-1 accuracy 62.50 %\nloss           1.5000\n\nconfusion: pairs of"), pairs);
   BOOST_TEST(pairs.find("     2     1   66.67 %\n") != std::string::npos, pairs);
   BOOST_TEST(pairs.find("     2     3   60.00 %\n") != std::string::npos, pairs);
@@ -58,7 +52,7 @@ BOOST_AUTO_TEST_CASE(reports_of_classifications) {
 BOOST_AUTO_TEST_CASE(report_of_neighbours) {
   const TaskData data;
   const std::string text =
-      report_of(case_called(data, "dino"), {8, -8, 5}, {{0, 6}, {confusion_count(10, 9, 8), 3}}, true);
+      report_of(data.experiment("dino"), {8, -8, 5}, {{0, 6}, {confusion_count(10, 9, 8), 3}}, true);
   BOOST_TEST(text.starts_with("8 images\ntop-1 accuracy 62.50 %\ntop-5 accuracy 75.00 %\n\nconfusion: images of"),
              text);
   std::string row = "\n    9";
@@ -69,7 +63,7 @@ BOOST_AUTO_TEST_CASE(report_of_neighbours) {
 // Names are those of the run's record or, without one, of the data; without data, numbers.
 BOOST_AUTO_TEST_CASE(names_of_classes) {
   const TaskData data;
-  Experiment x = case_called(data, "images");
+  Experiment x = data.experiment("images");
   x.data.name = "fashion-mnist";
   const auto last = [&] {
     const std::unique_ptr<Model> model = make_model(x);
@@ -98,13 +92,13 @@ BOOST_AUTO_TEST_CASE(a_table_has_up_to_twenty_classes) {
 BOOST_AUTO_TEST_CASE(reports_of_predicted_tokens) {
   const TaskData data;
   const Score score{8, 8 * 1.5 * std::numbers::ln2, 3};
-  BOOST_TEST(report_of(case_called(data, "text"), score, {}, false) ==
+  BOOST_TEST(report_of(data.experiment("text"), score, {}, false) ==
              "8 bytes\nbits per character 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
   // A byte of 128 or above, in any part of the text, is no character.
   heed::write_file(data.path("text"), "é" + std::string(600, 'a'));
-  BOOST_TEST(report_of(case_called(data, "text"), score, {}, true) ==
+  BOOST_TEST(report_of(data.experiment("text"), score, {}, true) ==
              "8 bytes\nbits per byte 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
-  BOOST_TEST(report_of(case_called(data, "pixels written"), score, {}, false) ==
+  BOOST_TEST(report_of(data.experiment("pixels written"), score, {}, false) ==
              "8 sub-pixels\nbits per dimension 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
 }
 
@@ -112,7 +106,7 @@ BOOST_AUTO_TEST_CASE(reports_of_predicted_tokens) {
 // 10, class 2 none of 2; class 4 does not occur but is predicted, 0 / 1. The mean of the four is (2 / 3 + 1) / 4.
 BOOST_AUTO_TEST_CASE(report_of_patches) {
   const TaskData data;
-  const Experiment x = case_called(data, "scenes");
+  const Experiment x = data.experiment("scenes");
   const std::unique_ptr<Model> model = make_model(x);
   const std::unique_ptr<Task<float>> task = make_task<float>(x, *model);
   Evaluation evaluation{{32, 16, 99}, std::vector<double>(121)};

@@ -302,8 +302,8 @@ BOOST_AUTO_TEST_CASE(test_images_bound_every_accuracy) {
                  {"b-1 +25.00 ± 10.97 ", "c-1 +50.00 ± 9.82 "});
 }
 
-// A run may lie below another one or be linked to; other links to directories are not followed. A directory with only
-// one of a run's files is none.
+// A run may be below another run, or a link's target; other links to directories are not followed. A directory with
+// only one of a run's two files is not a run.
 BOOST_AUTO_TEST_CASE(runs_below_a_directory) {
   make("all/a", 0.5, 1, 1e-3), make("all/a/below", 0.5, 2, 1e-3), make("all/b/c/d", 0.5, 3, 1e-3);
   const std::string away = make("away/e", 0.5, 4, 1e-3);

@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(images_set_a_floor) {
 }
 
 // The seeds' variance is 4e-4 / 4, the floor 0.9 * 0.1 / images: they are equal for 900 images.
-BOOST_AUTO_TEST_CASE(a_floor_is_said_above_the_scatter_only) {
+BOOST_AUTO_TEST_CASE(the_floor_is_printed_if_above_the_scatter) {
   check_contains(text({"--better", "a", "b", "--test-images", "890"}),
                  {"agree more closely than the number of test images allows", "0.0101"});
   BOOST_TEST(text({"--better", "a", "b", "--test-images", "910"}).find("agree more closely") == std::string::npos);

@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(notes_name_an_arm_without_the_seed) {
                   "c, seed 5: ignored; b has no run with this seed"});
 }
 
-// Seeds on other data are another arm, which has no name of its own.
+// Seeds trained on other data form a separate, unnamed arm.
 BOOST_AUTO_TEST_CASE(seeds_on_other_data_do_not_count) {
   const std::string a = cells + "/a/seed-", b = cells + "/b/seed-";
   for (const Index seed : {1, 2, 3, 4}) {
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(seeds_of_all_compared_arms) {
   BOOST_TEST(with("0.51", false).out.find("d, seed") == std::string::npos);
 }
 
-// Arm b is of another sweep. Both programs wait for the process that uses the first sweep's directory.
+// Arm b belongs to another sweep. Both programs wait 3 s for the lock of the first sweep's directory, then fail.
 BOOST_AUTO_TEST_CASE(a_sweep_in_use_is_refused) {
   const std::string other = *this / "other", file = *this / "tiny.toml";
   for (const Index seed : {1, 2, 3}) {

@@ -157,8 +157,8 @@ BOOST_FIXTURE_TEST_CASE(due_dates_are_in_local_time, Class) {
                                                "\ncid,,0,0,5.5,0\n", "\ndan,0,,0,5.5,10\n", "\neve,,0,0,5.5,0\n"});
 }
 
-// A late day ends at the due time of the clock, also if it has 23 or 25 hours. 18:00 on 29 March 2026 is 1774800000, on
-// 25 October 1792947600.
+// A late day ends at the due time on the local clock, even if the day has 23 or 25 hours. 18:00 on 29 March
+// 2026 is 1774800000, on 25 October 1792947600.
 BOOST_FIXTURE_TEST_CASE(late_days_across_changes_of_the_clock, Class) {
   const TimeZone europe("CET-1CEST,M3.5.0,M10.5.0/3");
   constexpr std::time_t spring = 1'774'800'000, autumn = 1'792'947'600;
@@ -542,8 +542,8 @@ BOOST_FIXTURE_TEST_CASE(decomposed_identities, Class) {
   refused("a\u0301", {"--roster", directory / "roster.csv"});
 }
 
-// A mark that looks like a number is none. Marks of students whose names and numbers have different rows, or who have
-// the same row, are filled into none.
+// A mark equal to a student's number does not identify the student. If name and number match different rows, or two
+// students match one row, no mark is filled in.
 BOOST_FIXTURE_TEST_CASE(names_and_numbers_of_rosters, Class) {
   std::filesystem::remove_all(directory / "in");
   hand_in("Ann Bo_85_assignsubmission_file/beta.toml", "thrice = 18\n");
@@ -567,7 +567,8 @@ BOOST_FIXTURE_TEST_CASE(names_and_numbers_of_rosters, Class) {
                              "heed: Cid Lu: its row is also another student's in "}) == shared);
 }
 
-// Canvas's numbers distinguish namesakes. Moodle's are of an assignment: one name is one student, and said to be.
+// Canvas's numbers distinguish namesakes. Moodle's differ between assignments, so one name is taken for one student,
+// with a warning.
 BOOST_FIXTURE_TEST_CASE(namesakes, Class) {
   std::filesystem::remove_all(directory / "in");
   hand_in("doejane_111_900_alpha.toml", "twice = 12\nhalf = 3\n");
@@ -598,8 +599,8 @@ BOOST_FIXTURE_TEST_CASE(namesakes, Class) {
              "Name,Identifier,alpha,beta\nAnn Bo,Participant 85,,\nAnn Bo,Participant 97,,\n");
 }
 
-// Accepted are names with what copying adds, labs whose own names end like that, students with underscores, and files
-// up to eight directories deep. Of twelve other files, ten are listed one by one.
+// File names may carry suffixes such as "-final" and " copy", lab names may end in a number, student names may contain
+// underscores, and files may be eight directories deep. Ten of twelve unrecognised files are listed one by one.
 BOOST_FIXTURE_TEST_CASE(files_of_other_names_and_places, Course) {
   for (const std::string lab : {"alpha", "week-2"})
     write("labs/" + lab + "/lab.toml",
@@ -702,7 +703,7 @@ BOOST_FIXTURE_TEST_CASE(common_factors_of_wrong_numbers, Course) {
                works[i].first);
 }
 
-// Cells beyond the header, and cells without a mark, are those of the table.
+// Cells beyond the header, and rows without a mark, are unchanged.
 BOOST_FIXTURE_TEST_CASE(other_cells_of_rosters, Class) {
   write("roster.csv", "Name,alpha\nann,1,seen\ncid,2\ndan\neve,4,,x\n");
   grade({"--roster", directory / "roster.csv"});

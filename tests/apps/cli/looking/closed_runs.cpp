@@ -132,7 +132,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_by_evaluations, ThreeGreys) {
   check_contains(heed_with(neighbours).err, {"train/bee/3.png"});
 }
 
-// Images from which the run has learned are no test, even if the run's data are gone.
+// Copies of training images are reported among the test files, even after the run's data are deleted.
 BOOST_FIXTURE_TEST_CASE(training_images_in_other_data_are_noticed, ThreeGreys) {
   const std::string other = directory / "other", copy = other + "/test/ant/a.png";
   for (const char* split : {"train", "test"})

@@ -92,7 +92,7 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
                 {"no images of mnist are set aside for validation"});
   check_contains(output_of({"features", run, "--data", "mnist", "--path", data(), "--split", "train", "-o", file}),
                  {"of 180 images, train"});
-  // Neither do its limit and its path apply to them.
+  // The run's data.limit and data.path do not apply to other data.
   const std::string limited = *this / "limited";
   std::filesystem::copy(run, limited);
   Experiment x = load_experiment(run + "/config.toml");

@@ -16,7 +16,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A suite of two kernels, a limit and a model; of its limit, kernel x reaches a half in its fastest tenth of calls.
+/// A suite of two kernels, a limit and a model; kernel x reaches 50 % of its limit in the fastest tenth of its calls.
 struct InventedSuite {
   TemporaryDirectory directory;
   std::string path = directory / "old.json", cpu = Json::parse(environment_json()).at("cpu").text();
@@ -72,8 +72,9 @@ Json one_model(int batch, double low, double rate, double high) {
 
 BOOST_FIXTURE_TEST_SUITE(cli_bench_parts, InventedSuite)
 
-// A kernel is slower below nine tenths of the recorded share, and faster if the latter is below nine tenths of its own.
-BOOST_AUTO_TEST_CASE(shares_that_are_lost_and_won) {
+// A kernel is slower if its share is below 0.9 times the recorded one, and faster if the recorded share is below 0.9
+// times its own.
+BOOST_AUTO_TEST_CASE(changes_of_shares) {
   for (const auto& [share, is_lost, change_of_x] : {std::tuple(0.44, false, "faster"),
                                                     {0.46, false, ""},
                                                     {0.55, false, ""},

@@ -92,9 +92,9 @@ BOOST_AUTO_TEST_CASE(quantiles_of_the_times) {
   BOOST_REQUIRE(lines.size() == 3u);
   for (std::size_t i = 1; i < 3; ++i) {
     const Cells cells = cut_at(lines[i], ",");
-    BOOST_TEST(std::stoi(cells.at(5)) > 5);
+    BOOST_TEST(std::stoi(cells.at(5)) >= 5);
     const double median = std::stod(cells.at(6)), low = std::stod(cells.at(7)), high = std::stod(cells.at(8));
-    BOOST_TEST((low <= median && median <= high && low < high), lines[i]);
+    BOOST_TEST((low <= median && median <= high), lines[i]);
   }
 }
 

@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(a_setting_that_is_added_or_removed_is_a_change) {
 }
 
 // Cells are not trained on other data than those of their sweep: the sweep is refused, or repeats the former ones.
-BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_done_again) {
+BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
   write_arms(1);
   BOOST_TEST(sweep({"--seeds", "1"}).status == 0);
   const std::string table = output_of(arguments({"--table", "--seeds", "1"}));

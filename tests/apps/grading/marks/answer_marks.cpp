@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(hidden_answers) {
   BOOST_TEST(says(hidden(std::nan("")), std::string("NaN")) == "right");
   BOOST_TEST(says(hidden(infinity), -infinity) == "it is not a number");
   BOOST_TEST(says(hidden(1.0), std::nan("")) == "it is not a number");
-  // A finite number in quotes is a word: it is wrong with a reason, whatever the right answer is.
+  // A finite number in quotes is always wrong, with a reason.
   for (const char* const quoted : {"3", " 0.0346 ", "+3.46e-2", "-1"})
     for (const LabPoint& point : {word, number})
       BOOST_TEST(says(point, std::string(quoted)) == "it is a string; a number has no quotes", quoted);

@@ -335,7 +335,7 @@ BOOST_AUTO_TEST_CASE(hidden_shapes_cover_all_kinds) {
   BOOST_TEST(seeds.size() == 30u);
 }
 
-// An error has a place, and in a gradient the step of the submission's backward pass that computes it.
+// An error is reported with its position and, for a gradient, the backward step that computes it.
 BOOST_AUTO_TEST_CASE(errors_are_located) {
   source = "// Undoing 1: dq = dS k.\n\n// Undoing 2: dk = dS^T q.\n";
   output[((1 * 3 + 2) * 5 + 3) * 4 + 1] *= 2;

@@ -26,8 +26,8 @@ struct Judged {
 
 BOOST_FIXTURE_TEST_SUITE(python_marks, Judged)
 
-// Twenty calls by default; a result of another form is the student's mistake, a verdict that is no sentence the
-// judge's.
+// A function is called twenty times by default. A result of the wrong form is the student's error; a verdict that is
+// not a string is the judge's.
 BOOST_AUTO_TEST_CASE(verdicts_of_a_judge) {
   judge(
       "def draw_few(random): return [1]\n"

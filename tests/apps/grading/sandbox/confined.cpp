@@ -141,10 +141,14 @@ BOOST_AUTO_TEST_CASE(what_is_denied_is_recorded) {
 }
 
 // Calls that affect other processes or the host, with meaningless arguments: the filter denies each of them first.
+// Without privileges, the kernel denies some of these itself; the filter is then checked by kind only.
 BOOST_AUTO_TEST_CASE(each_call_beyond_the_process_is_denied) {
   const TemporaryDirectory place;
-  if (!std::filesystem::exists("/usr/bin/perl")) return;
-  if (!Confined({"/bin/true"}, {.directory = place.path()}).is_recorded()) return;
+  if (!std::filesystem::exists("/usr/bin/perl") ||
+      !Confined({"/bin/true"}, {.directory = place.path()}).is_recorded()) {
+    BOOST_TEST_MESSAGE("skipped: no /usr/bin/perl, or a kernel that does not report denied calls");
+    return;
+  }
   const std::map<std::string, std::vector<long>> calls{
       {"ptrace",
        {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_kcmp, SYS_pidfd_open,
@@ -220,7 +224,7 @@ BOOST_AUTO_TEST_CASE(what_is_hidden) {
 
 // Output is discarded, or is the file log of a process that may write; the directory is its home, and new files are
 // private.
-BOOST_AUTO_TEST_CASE(where_processes_run) {
+BOOST_AUTO_TEST_CASE(environment_of_processes) {
   BOOST_TEST(said("here = os.getcwd()\nsay([os.environ[name] == here for name in ('HOME', 'TMPDIR')])") ==
              "[True, True]");
   BOOST_TEST(
@@ -250,8 +254,8 @@ BOOST_AUTO_TEST_CASE(how_processes_end) {
 }
 
 // A compiler, which may start programs, has twenty times its CPU time; a file has a maximum size.
-BOOST_AUTO_TEST_CASE(how_compilers_end) {
-  BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.05, .programs = true}) == "it ran for more than 1 s");
+BOOST_AUTO_TEST_CASE(limits_of_compilers) {
+  BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.01, .programs = true}) == "it ran for more than 0.2 s");
   BOOST_TEST(said("signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nos.write(os.open('a', os.O_WRONLY | os.O_CREAT), "
                   "b'x' * (3 << 20))\nos.write(os.open('a', os.O_WRONLY | os.O_APPEND), b'x')",
                   {.file = Index{2} << 20}) == "it wrote a file of more than 2 MB");
