@@ -95,8 +95,8 @@ std::vector<KernelCase> long_row_cases() {
       kernel_case(backward[4], where, map_size, {},
                   [=](Operands& o) {
                     // With A = 1 and D = 0, dS = dA, so dA can be reused in every call.
-                    const Matrix<const float> A(o.equal(rows * stride, 1.0F), rows, keys, stride);
-                    const float* const D = o.equal(rows, 0.0F);
+                    const Matrix<const float> A(o.filled(rows * stride, 1.0F), rows, keys, stride);
+                    const float* const D = o.filled(rows, 0.0F);
                     return [=, dA = o.in_out(rows, keys, stride)] {
                       kernels::attention_softmax_backward_from_sums(plain, A, D, dA);
                     };

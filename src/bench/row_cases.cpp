@@ -21,7 +21,7 @@ std::vector<KernelCase> row_cases(const ModelSizes& model) {
       kernel_case("softmax backward", name + " head", fmt::format("{} x {}", map_rows, N), {},
                   [=](Operands& o) {
                     // With all p = 1 / N and the scale N, dp only loses its mean, so every call can reuse it.
-                    const float* const equal = o.equal(map_rows * stride, 1.0F / static_cast<float>(N));
+                    const float* const equal = o.filled(map_rows * stride, 1.0F / static_cast<float>(N));
                     const Matrix<const float> p(equal, map_rows, N, stride);
                     const kernels::ScoreRows rule{static_cast<double>(N)};
                     return

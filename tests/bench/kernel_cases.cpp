@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(operands_are_counted) {
   BOOST_TEST((gaps.rows == 3 && gaps.columns == 4 && gaps.stride == 5));
   BOOST_TEST(o.read() == 4 * (40 + 15));
   BOOST_TEST(o.held() == 4 * (100 + 15));
-  const float* const equal = o.equal(2, 0.5F);
+  const float* const equal = o.filled(2, 0.5F);
   BOOST_TEST((equal[0] == 0.5F && equal[1] == 0.5F));
   BOOST_TEST(o.read() == 4 * (55 + 2));
   BOOST_TEST(o.moved() == 4 * (55 + 2 + 50 + 15));

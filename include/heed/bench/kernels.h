@@ -28,8 +28,8 @@ class Operands {
     return {in_out(rows * stride), rows, columns, stride};
   }
 
-  /// Returns n elements that the kernel reads, all equal to `value`.
-  const float* equal(Index n, float value) {
+  /// Returns n elements that the kernel reads, each `value`.
+  const float* filled(Index n, float value) {
     float* const numbers = take(n, true, false);
     std::fill_n(numbers, n, value);
     return numbers;

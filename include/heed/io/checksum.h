@@ -16,9 +16,9 @@ std::string checksum(const std::string& bytes);
 /// Returns CRC-32 and length of a file's content, which is read in blocks.
 std::string file_checksum(const std::string& path);
 
-/// Returns the former name of each file of `now` that is one of the files `before`: the one with the same content or,
-/// if no file had that content, with the same name. Of several with the same content, one is the file of its own name;
-/// the others are, in the order of their names, those that have gone or changed: first the files `first`, then others.
+/// Maps each file of `now` to its former name in `before`. Files are matched by name and content, then by content, then
+/// by name if no former file had the content. If several former names match a content, those in `first` are taken first,
+/// otherwise in alphabetical order. New files are not in the result.
 std::map<std::string, std::string> former_names(const Checksums& before, const Checksums& now,
                                                 const std::vector<std::string>& first);
 

@@ -249,8 +249,8 @@ std::string unicode_form_note(const std::string& name, const std::vector<std::st
   };
   return std::ranges::none_of(known, is_it) ? ""
                                             : "; one class differs from it in Unicode form only (composed or "
-                                              "decomposed accents); convert both to NFC, "
-                                              "names of directories with convmv, texts with uconv";
+                                              "decomposed accents); convert both to NFC, names of directories with "
+                                              "convmv, texts with uconv";
 }
 
 void warn_of_others(const fs::path& directory, const std::vector<std::string>& read, const TreeKind& kind) {
@@ -344,8 +344,8 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
       taken.paths.push_back(std::move(files.paths[i]));
       taken.labels.push_back(files.labels[i]);
     }
-  require(!taken.paths.empty(), "{}: all {} {}s are for testing; expected others, or directories train/ and test/",
-          root.string(), test.size(), kind.example);
+  require(!taken.paths.empty(), "{}: has {}s for testing alone; expected others, or directories train/ and test/",
+          root.string(), kind.example);
   return taken;
 }
 

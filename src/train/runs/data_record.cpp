@@ -86,15 +86,17 @@ std::map<std::string, std::string> learned_files(const DataRecord& record) {
   return files;
 }
 
-/// Returns copied_test_files() of the test files of `tested`, for training and validation files of `trained`. Missing
-/// ones of these are compared by their checksums alone.
+/// Returns copied_test_files() of the test files of `tested`, for training and validation files of `trained`. Those
+/// that are missing, or have changed since, are compared by their recorded checksums alone.
 std::string copies_text(const DataRecord& tested, const DataRecord& trained) {
   const std::set<std::string> test(tested.recorded.test.begin(), tested.recorded.test.end());
   const std::map<std::string, std::string> others = learned_files(trained);
   const auto same = [&](const std::string& name, const std::string& other) {
     const std::string learned = file_named(other, trained.path);
     std::error_code error;
-    return !fs::exists(learned, error) || read_file(file_named(name, tested.path)) == read_file(learned);
+    if (!fs::is_regular_file(learned, error)) return true;
+    const std::string content = read_file(learned);
+    return checksum(content) != trained.recorded.files.at(other) || read_file(file_named(name, tested.path)) == content;
   };
   std::vector<std::string> copies;
   for (const std::string& name : test) {

@@ -122,7 +122,8 @@ std::string Intake::student_called(const std::string& name, const std::string& n
   return at->second;
 }
 
-/// Names students with several Moodle numbers on stderr: each assignment has its own, but they may be of namesakes.
+/// Names students with several Moodle numbers on stderr: Moodle numbers a student anew in each assignment, but they may
+/// also be namesakes'.
 void Intake::name_moodle_numbers() const {
   std::string names;
   for (const auto& [student, numbers] : numbers_)
@@ -175,9 +176,9 @@ void Intake::walk(const std::string& student, const Path& directory, const Path&
     if (fs::is_directory(fs::symlink_status(entry))) {
       if (depth < 8)
         walk(student, entry, shown / name, depth + 1);
-      else
+      else if (too_deep_.insert(student).second)
         not_recognised_.push_back(
-            {student, "", shown / name, "its files are more than 8 directories deep; submit them in fewer"});
+            {student, "", shown / name, "directories more than 8 deep are not read; submit the files in fewer"});
     } else {
       take_file(student, entry, shown / name);
     }

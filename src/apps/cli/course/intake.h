@@ -79,6 +79,7 @@ class Intake {
   std::map<std::string, std::set<std::string>> canvas_numbers_;                      ///< by name in lower case
   std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
   std::map<std::string, std::map<std::string, std::string>> files_;
+  std::set<std::string> too_deep_;        ///< students with directories that are not read
   std::map<std::string, int> unmatched_;  ///< number of files whose names match no lab, by student
   std::vector<NotRecognised> not_recognised_;
   int notebooks_ = 0;  ///< number of notebooks whose questions are unknown

@@ -180,8 +180,7 @@ void add_eval(Command program) {
   command.option("--lr", &a.lr, "--linear: first learning rate; default: 0.0005", {.positive = true});
   command.footer(
       "Other images of --path without test/ are all evaluated; --knn, --linear and --shots divide them as for "
-      "training, "
-      "with every fifth of a class to evaluate.\n\n"
+      "training, with every fifth of a class to evaluate.\n\n"
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is "
       "interpolated bicubically. A model with other tensors that depend on the number of tokens is refused.\n\n"
       "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"

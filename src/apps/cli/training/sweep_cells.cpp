@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <tuple>
 
 namespace heed::cli {
 
@@ -82,9 +83,12 @@ std::string obstacle(const Cell& cell, bool has_run) {
   return resumable ? "" : fmt::format("was started by heed {}; heed " HEED_VERSION " cannot resume it", before.version);
 }
 
-/// Returns true if two experiments read the same files.
+/// Returns true if the same files, classes and test files are recorded for two experiments on unchanged data.
 bool share_data(const Experiment& a, const Experiment& b) {
-  return a.data == b.data && a.model.task == b.model.task && a.train.method == b.train.method;
+  const auto keys = [](const Experiment& x) {
+    return std::tie(x.data.name, x.data.path, x.data.source, x.data.skip_bad, x.data.header, x.model.task);
+  };
+  return keys(a) == keys(b);
 }
 
 /// Returns the present data of an experiment; none if they cannot be opened, which its training reports.
@@ -104,9 +108,9 @@ void mark_changed(const std::vector<Cell*>& cells, bool now) {
       if (std::string hash = data_hash(cell->paths()); !hash.empty()) runs.emplace_back(cell, std::move(hash));
   if (runs.empty()) return;
   const Cell& first = *runs[0].first;
-  std::optional<DataRecord> expected = now ? present_data(first.experiment) : std::nullopt;
-  const std::string where = expected ? "now at " + expected->path : "of " + first.directory;
-  if (!expected) expected = read_data_record(first.paths());
+  const std::optional<DataRecord> expected = now ? present_data(first.experiment) : read_data_record(first.paths());
+  if (!expected) return;  // training reports the error
+  const std::string where = now ? "now at " + expected->path : "of " + first.directory;
   const std::string right = data_hash(*expected);
   for (const auto& [cell, hash] : runs) {
     if (hash == right) continue;

@@ -34,8 +34,8 @@ std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::str
 /// Updates the state from the directory. A cell that has failed before is open or begun.
 void read_state(Cell& cell);
 
-/// Marks cells as changed whose run was started with other data than the first run with the same data settings or, with
-/// `now`, than the present data, if these can be opened.
+/// Marks cells as changed whose run was started with other data than the first run on the same data, whatever its other
+/// settings, or, with `now`, than the present data, if these can be opened.
 void mark_changed_data(std::vector<Cell>& cells, bool now);
 
 /// Writes cell.toml, the input of heed train, and cell.json.
