@@ -143,6 +143,7 @@ BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   BOOST_TEST(elsewhere == 0);
 }
 
+#ifndef HEED_NO_THREADS
 // Loops that depend on the number of threads are divided as for that many, and only during the call.
 BOOST_AUTO_TEST_CASE(open_iterations_for_a_thread_count) {
   const WithThreads with(3);
@@ -153,6 +154,7 @@ BOOST_AUTO_TEST_CASE(open_iterations_for_a_thread_count) {
   BOOST_CHECK_THROW(share_of_open_pieces(5, [] { fail("no"); }), Error);
   BOOST_TEST(threads() == 3);
 }
+#endif
 
 // Two threads sleep in iterations while the loop is open, so they are busy for at most twice that time.
 BOOST_AUTO_TEST_CASE(loops_are_measured) {
