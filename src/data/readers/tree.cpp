@@ -4,6 +4,7 @@
 #include "left_out.h"
 #include "recorded_files.h"
 #include "heed/base/suggest.h"
+#include "heed/base/unicode.h"
 #include "heed/base/warnings.h"
 #include "heed/io/checksum.h"
 
@@ -85,10 +86,8 @@ std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) 
 std::vector<std::string> letters_of(const std::string& name) {
   std::vector<std::string> letters;
   for (std::size_t i = 0; i < name.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(name[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < name.size() ? name[i + 1] : 0);
-    const bool mark = byte == 0xcc || (byte == 0xcd && next < 0xb0), within = (byte & 0xc0) == 0x80;
-    if (letters.empty() || !(mark || within)) letters.emplace_back();
+    const bool within = (static_cast<unsigned char>(name[i]) & 0xc0) == 0x80;
+    if (letters.empty() || !(within || combining_mark_at(name, i) > 0)) letters.emplace_back();
     letters.back() += name[i];
   }
   return letters;
@@ -98,7 +97,9 @@ std::vector<std::string> letters_of(const std::string& name) {
 /// marks.
 bool differ_in_form(const std::string& a, const std::string& b) {
   const auto marked = [](const std::string& letter) {
-    return letter.find_first_of("\xcc\xcd", 1) != std::string::npos;
+    for (std::size_t i = 1; i < letter.size(); ++i)
+      if (combining_mark_at(letter, i) > 0) return true;
+    return false;
   };
   const auto composed = [&](const std::string& letter) {
     return static_cast<unsigned char>(letter[0]) > 127 && !marked(letter);

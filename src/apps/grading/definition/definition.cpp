@@ -7,6 +7,7 @@
 #include "heed/attention/mechanism_base.h"
 #include "heed/base/random.h"
 #include "heed/base/suggest.h"
+#include "heed/base/unicode.h"
 
 #include <algorithm>
 #include <cctype>
@@ -214,15 +215,12 @@ std::string norm_text(Norm norm, char of, char raw, const Definition& d) {
 }  // namespace
 
 void require_composed(const std::string& identity) {
-  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(identity[at]); };
-  for (std::size_t at = 0; at + 1 < identity.size(); ++at) {
-    if ((byte(at) & 0xfe) != 0xcc || byte(at + 1) < 0x80) continue;  // no two bytes of UTF-8 from U+0300 to U+037F
-    const unsigned code = (byte(at) & 0x1fu) << 6 | (byte(at + 1) & 0x3fu);
-    require(code > 0x36f,
-            "identity {}: has the combining mark U+{:04X}, so it differs from the same text in composed letters; "
-            "expected composed letters (Unicode's form NFC), or ASCII letters",
-            in_quotes(identity), code);
-  }
+  for (std::size_t at = 0; at < identity.size(); ++at)
+    if (const unsigned mark = combining_mark_at(identity, at))
+      fail(
+          "identity {}: has the combining mark U+{:04X}, so it differs from the same text in composed letters; "
+          "expected composed letters (Unicode's form NFC), or ASCII letters",
+          in_quotes(identity), mark);
 }
 
 std::string plain_identity(std::string identity) {
