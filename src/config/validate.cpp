@@ -252,8 +252,8 @@ void validate(const Experiment& experiment) {
   require(optim.weight_decay_end >= 0 || optim.weight_decay_end == -1,
           "[optim] weight_decay_end = {}; expected at least 0, or -1 for none", optim.weight_decay_end);
   require(optim.betas.size() == 2, "[optim] betas has {} values; expected 2", optim.betas.size());
-  require(optim.schedule == "constant" || optim.schedule == "rsqrt" || optim.min_lr <= optim.lr,
-          "[optim] min_lr = {} is more than lr = {}", optim.min_lr, optim.lr);
+  require(!optim.falls_to_min() || optim.min_lr <= optim.lr, "[optim] min_lr = {} is more than lr = {}", optim.min_lr,
+          optim.lr);
 }
 
 }  // namespace heed

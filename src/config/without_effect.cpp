@@ -34,8 +34,8 @@ bool warms_up(const Experiment& x) { return x.optim.schedule != "constant"; }
 /// Returns true unless a warm-up in epochs takes all the time of a schedule that begins after it. The length of an
 /// epoch is unknown here; `heed train` compares a warm-up in steps.
 bool ends_warm_up(const Experiment& x) {
-  const bool begins_later = x.optim.schedule == "cosine" || x.optim.schedule == "linear";
-  return !begins_later || x.optim.warmup_steps > 0 || x.optim.warmup_epochs < static_cast<double>(x.train.epochs);
+  return !x.optim.falls_to_min() || x.optim.warmup_steps > 0 ||
+         x.optim.warmup_epochs < static_cast<double>(x.train.epochs);
 }
 
 /// Returns true if stochastic depth can skip a block. Its rate grows from 0 at the first block, for CvT in the last
@@ -69,7 +69,7 @@ const KeyNeed key_needs[] = {
     {"optim.momentum", [](const Experiment& x) { return x.optim.name == "sgd"; }, "optim.name = \"sgd\""},
     {"optim.betas", [](const Experiment& x) { return x.optim.name == "adamw"; }, "optim.name = \"adamw\""},
     {"optim.eps", [](const Experiment& x) { return x.optim.name == "adamw"; }, "optim.name = \"adamw\""},
-    {"optim.min_lr", [](const Experiment& x) { return x.optim.schedule == "cosine" || x.optim.schedule == "linear"; },
+    {"optim.min_lr", [](const Experiment& x) { return x.optim.falls_to_min(); },
      "optim.schedule = \"cosine\" or \"linear\""},
     {"optim.min_lr", ends_warm_up, "optim.warmup_epochs below train.epochs"},
     {"optim.schedule", ends_warm_up, "optim.warmup_epochs below train.epochs"},

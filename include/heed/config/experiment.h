@@ -240,6 +240,8 @@ struct OptimConfig {
   Index warmup_steps = 0;
   double min_lr = 0.0;
 
+  /// Returns true if the learning rate falls from lr, at the end of the warm-up, to min_lr.
+  bool falls_to_min() const { return schedule == "cosine" || schedule == "linear"; }
   bool operator==(const OptimConfig&) const = default;
 };
 

@@ -106,7 +106,7 @@ void warn_of_examples(const Experiment& x, const TrainPlan& plan) {
 /// Warns about keys of a schedule that begins after a warm-up in steps, if this takes the whole training.
 void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
   const Index steps = x.train.epochs * plan.steps_per_epoch;
-  if (x.optim.warmup_steps < steps || (x.optim.schedule != "cosine" && x.optim.schedule != "linear")) return;
+  if (x.optim.warmup_steps < steps || !x.optim.falls_to_min()) return;
   const std::map<std::string, std::string> now = settings_of(x), usual = settings_of(Experiment());
   for (const char* const key : {"optim.schedule", "optim.min_lr"})
     if (now.at(key) != usual.at(key))
