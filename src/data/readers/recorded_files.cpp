@@ -14,21 +14,26 @@ std::set<Index> recorded_positions(const std::vector<std::string>& files, const 
   std::map<std::string, Index> places;
   for (Index i = 0; const std::string& file : files)
     places.emplace(std::filesystem::absolute(file).lexically_normal().lexically_relative(directory).string(), i++);
-  const auto checksum_at = [&](Index i) { return file_checksum(files[static_cast<std::size_t>(i)]); };
+  Checksums now;  // of the files read so far
+  const auto checksum_of = [&](const std::string& name, Index i) {
+    std::string& text = now[name];
+    if (text.empty()) text = file_checksum(files[static_cast<std::size_t>(i)]);
+    return text;
+  };
   std::set<Index> found;
   bool changed = false;
   for (const std::string& name : names) {
     const auto place = places.find(name);
     const auto checksum = recorded.files.find(name);
-    if (place != places.end() && (checksum == recorded.files.end() || checksum_at(place->second) == checksum->second))
+    if (place != places.end() &&
+        (checksum == recorded.files.end() || checksum_of(name, place->second) == checksum->second))
       found.insert(place->second);
     else
       changed = changed || checksum != recorded.files.end();
   }
   if (!changed) return found;
   const std::set<std::string> wanted(names.begin(), names.end());
-  Checksums now;
-  for (const auto& [name, i] : places) now[name] = checksum_at(i);
+  for (const auto& [name, i] : places) checksum_of(name, i);
   for (const auto& [name, former] : former_names(recorded.files, now, names))
     if (wanted.contains(former)) found.insert(places.at(name));
   return found;

@@ -88,9 +88,9 @@ std::map<std::string, std::string> learned_files(const DataRecord& record) {
 
 /// Returns copied_test_files() of the test files of `tested`, for training and validation files of `trained`. Those
 /// that are missing, or have changed since, are compared by their recorded checksums alone.
-std::string copies_text(const DataRecord& tested, const DataRecord& trained) {
+std::string copies_text(const DataRecord& tested, const DataRecord& trained,
+                        const std::map<std::string, std::string>& others) {
   const std::set<std::string> test(tested.recorded.test.begin(), tested.recorded.test.end());
-  const std::map<std::string, std::string> others = learned_files(trained);
   const auto same = [&](const std::string& name, const std::string& other) {
     const std::string learned = file_named(other, trained.path);
     std::error_code error;
@@ -219,17 +219,18 @@ std::string data_text(const DataRecord& record, const DataRecord& others) {
   return difference.empty() ? record.path : fmt::format("{}: {}", record.path, difference);
 }
 
-std::string copied_test_files(const DataRecord& record) { return copies_text(record, record); }
+std::string copied_test_files(const DataRecord& record) { return copies_text(record, record, learned_files(record)); }
 
 std::string copied_test_files(const DataRecord& record, const std::vector<std::string>& files) {
   if (record.recorded.test.empty()) return "";  // the record does not distinguish training and test files
+  const std::map<std::string, std::string> learned = learned_files(record);
   std::set<std::string> lengths;
-  for (const auto& [checksum, name] : learned_files(record)) lengths.insert(checksum.substr(checksum.find('-') + 1));
+  for (const auto& [checksum, name] : learned) lengths.insert(checksum.substr(checksum.find('-') + 1));
   DataRecord tested;
   tested.recorded.test = files;
   for (const std::string& file : files)
     if (lengths.contains(std::to_string(fs::file_size(file)))) tested.recorded.files[file] = file_checksum(file);
-  return copies_text(tested, record);
+  return copies_text(tested, record, learned);
 }
 
 std::string changed_files(const DataConfig& data, const std::vector<std::string>& names) {

@@ -59,16 +59,21 @@ void require_seeds_apart(const ComparedArm& arm) {
 /// Returns data_text() of each arm, relative to the first with a record, or "-"; empty if all data are the same.
 std::vector<std::string> differing_data(const std::vector<ComparedArm>& arms) {
   std::set<std::string> hashes;
-  std::optional<DataRecord> first;
-  std::vector<std::string> texts;
+  std::vector<const ComparedRun*> recorded;  // of each arm a run with a record, or null
   for (const ComparedArm& arm : arms) {
     const auto run = std::ranges::find_if(arm.runs, [](const ComparedRun& of) { return !of.data.empty(); });
-    std::optional<DataRecord> record;
-    if (run != arm.runs.end()) record = read_data_record(RunPaths(run->directory)), hashes.insert(run->data);
+    recorded.push_back(run == arm.runs.end() ? nullptr : &*run);
+    if (recorded.back()) hashes.insert(run->data);
+  }
+  if (hashes.size() < 2) return {};
+  std::optional<DataRecord> first;
+  std::vector<std::string> texts;
+  for (const ComparedRun* const run : recorded) {
+    const std::optional<DataRecord> record = run ? read_data_record(RunPaths(run->directory)) : std::nullopt;
     if (!first) first = record;
     texts.push_back(record ? data_text(*record, *first) : "-");
   }
-  return hashes.size() > 1 ? texts : std::vector<std::string>{};
+  return texts;
 }
 
 }  // namespace

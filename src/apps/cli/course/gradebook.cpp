@@ -71,65 +71,75 @@ std::time_t due_time(const std::vector<std::string>& line) {
   return clock_seconds(date);
 }
 
-/// Returns the cells of a row in these columns, if the roster has them.
-std::vector<std::string> cells_in(const CsvRows& roster, std::size_t row, std::span<const char* const> columns) {
-  std::vector<std::string> cells;
-  for (const char* const name : columns)
-    if (const std::size_t column = column_of(roster, name); column < roster[row].size())
-      cells.push_back(roster[row][column]);
-  return cells;
+/// Returns the columns with these names that a roster has.
+std::vector<std::size_t> columns_of(const CsvRows& roster, std::span<const char* const> names) {
+  std::vector<std::size_t> columns;
+  for (const char* const name : names)
+    if (const std::size_t column = column_of(roster, name); column < roster[0].size()) columns.push_back(column);
+  return columns;
 }
 
-/// Returns the rows of which the predicate is true, without the first.
-std::set<std::size_t> rows_where(const CsvRows& roster, const auto& is_it) {
-  std::set<std::size_t> rows;
-  for (std::size_t row = 1; row < roster.size(); ++row)
-    if (is_it(row)) rows.insert(row);
-  return rows;
-}
-
-std::set<std::size_t> rows_with_number(const CsvRows& roster, const std::set<std::string>& numbers) {
-  const auto is_number = [&](const std::string& cell) {
-    constexpr std::string_view moodle = "Participant ";
-    return numbers.contains(cell.starts_with(moodle) ? cell.substr(moodle.size()) : cell);
-  };
-  return rows_where(
-      roster, [&](std::size_t row) { return std::ranges::any_of(cells_in(roster, row, number_columns), is_number); });
-}
-
-std::set<std::size_t> rows_with_name(const CsvRows& roster, const std::string& name) {
-  const std::string wanted = letters_of(name);
-  if (wanted.empty()) return {};
-  const auto has_name = [&](const std::vector<std::string>& cells) {
-    return std::ranges::find(cells, wanted, letters_of) != cells.end();
-  };
-  if (std::ranges::all_of(wanted, [](unsigned char c) { return std::isdigit(c) != 0; }))
-    return rows_where(roster, [&](std::size_t row) {
-      return letters_of(roster[row][0]) == wanted || has_name(cells_in(roster, row, identity_columns)) ||
-             has_name(cells_in(roster, row, number_columns));
-    });
-  const std::set<std::size_t> rows = rows_where(roster, [&](std::size_t row) { return has_name(roster[row]); });
-  if (!rows.empty()) return rows;
-  // First and last names may be in separate columns.
-  return rows_where(roster, [&](std::size_t row) {
-    const auto is_name = [&](const std::string& first, const std::string& second) {
-      return letters_of(first) + letters_of(second) == wanted;
-    };
-    return std::ranges::adjacent_find(roster[row], is_name) != roster[row].end();
-  });
-}
-
-RosterRow roster_row(const CsvRows& roster, const PlatformName& student) {
-  const std::set<std::size_t> by_number = rows_with_number(roster, student.numbers),
-                              by_name = rows_with_name(roster, student.name);
-  std::set<std::size_t> rows = by_number.empty() ? by_name : by_number;
-  if (!by_number.empty() && !by_name.empty()) {
-    std::erase_if(rows, [&](std::size_t row) { return !by_name.contains(row); });
-    if (rows.empty())
-      return {0, fmt::format("the name and the number {} have different rows", fmt::join(student.numbers, ", "))};
+/// Finds students in a roster.
+class RosterSearch {
+ public:
+  explicit RosterSearch(const CsvRows& roster)
+      : roster_(roster), plain_(roster), number_columns_(columns_of(roster, number_columns)) {
+    for (std::vector<std::string>& row : plain_) std::ranges::transform(row, row.begin(), letters_of);
+    digit_columns_ = columns_of(roster, identity_columns);
+    digit_columns_.push_back(0);
+    digit_columns_.insert(digit_columns_.end(), number_columns_.begin(), number_columns_.end());
   }
-  return rows.size() == 1 ? RosterRow{*rows.begin()} : RosterRow{0, "not exactly one row"};
-}
+
+  RosterRow row_of(const PlatformName& student) const {
+    const std::set<std::size_t> by_number = with_number(student.numbers), by_name = with_name(letters_of(student.name));
+    std::set<std::size_t> rows = by_number.empty() ? by_name : by_number;
+    if (!by_number.empty() && !by_name.empty()) {
+      std::erase_if(rows, [&](std::size_t row) { return !by_name.contains(row); });
+      if (rows.empty())
+        return {0, fmt::format("the name and the number {} have different rows", fmt::join(student.numbers, ", "))};
+    }
+    return rows.size() == 1 ? RosterRow{*rows.begin()} : RosterRow{0, "not exactly one row"};
+  }
+
+ private:
+  using Row = std::vector<std::string>;
+
+  /// Returns the numbers of the rows, without the first, of which the predicate is true.
+  static std::set<std::size_t> rows_where(const CsvRows& rows, const auto& is_it) {
+    std::set<std::size_t> found;
+    for (std::size_t row = 1; row < rows.size(); ++row)
+      if (is_it(rows[row])) found.insert(row);
+    return found;
+  }
+  static bool any_in(const std::vector<std::size_t>& columns, const Row& row, const auto& is_it) {
+    return std::ranges::any_of(columns, [&](std::size_t column) { return column < row.size() && is_it(row[column]); });
+  }
+
+  std::set<std::size_t> with_number(const std::set<std::string>& numbers) const {
+    const auto is_number = [&](const std::string& cell) {
+      constexpr std::string_view moodle = "Participant ";
+      return numbers.contains(cell.starts_with(moodle) ? cell.substr(moodle.size()) : cell);
+    };
+    return rows_where(roster_, [&](const Row& row) { return any_in(number_columns_, row, is_number); });
+  }
+
+  std::set<std::size_t> with_name(const std::string& name) const {
+    if (name.empty()) return {};
+    const auto is_name = [&](const std::string& cell) { return cell == name; };
+    if (std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; }))
+      return rows_where(plain_, [&](const Row& row) { return any_in(digit_columns_, row, is_name); });
+    std::set<std::size_t> rows = rows_where(plain_, [&](const Row& row) { return std::ranges::any_of(row, is_name); });
+    if (!rows.empty()) return rows;
+    // First and last names may be in separate columns.
+    const auto are_name = [&](const std::string& first, const std::string& second) { return first + second == name; };
+    return rows_where(plain_, [&](const Row& row) { return std::ranges::adjacent_find(row, are_name) != row.end(); });
+  }
+
+  const CsvRows& roster_;
+  CsvRows plain_;                            ///< letters_of() each cell
+  std::vector<std::size_t> number_columns_;  ///< columns of the platform's numbers
+  std::vector<std::size_t> digit_columns_;   ///< columns in which names of digits alone are looked for
+};
 
 void set(CsvRows& rows, std::size_t row, std::size_t column, const std::string& text) {
   rows[row].resize(std::max(rows[row].size(), column + 1));
@@ -168,15 +178,16 @@ std::string csv_of(const CsvRows& rows) {
 std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<PlatformName>& students) {
   std::vector<RosterRow> rows;
   std::map<std::size_t, int> count;
-  for (const PlatformName& student : students) ++count[rows.emplace_back(roster_row(roster, student)).row];
+  const RosterSearch search(roster);
+  for (const PlatformName& student : students) ++count[rows.emplace_back(search.row_of(student)).row];
   for (RosterRow& one : rows)
     if (one.row > 0 && count[one.row] > 1) one = {0, "its row is also another student's"};
   return rows;
 }
 
 std::string identity_in(const CsvRows& roster, std::size_t row) {
-  for (const std::string& cell : cells_in(roster, row, identity_columns))
-    if (!cell.empty()) return cell;
+  for (const std::size_t column : columns_of(roster, identity_columns))
+    if (column < roster[row].size() && !roster[row][column].empty()) return roster[row][column];
   return "";
 }
 
