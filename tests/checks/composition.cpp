@@ -110,36 +110,10 @@ void check_against(const Mechanism& composed, const std::string& name, const Opt
   check_close(got.dv, expected.dv, name + " dv");
 }
 
-/// A mechanism whose backward pass divides by sqrt(e) instead of sqrt(d).
-class ByValueWidth : public MechanismBase<ByValueWidth> {
+/// A mechanism M whose passes are those of ReluByHand, unless M replaces them.
+template <class M>
+class LikeReluByHand : public MechanismBase<M> {
  public:
-  static constexpr const char *mechanism_name = "by_value_width", *summary = "", *complexity = "";
-  template <class T>
-  Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
-    return ReluByHand().saved(s, layout);
-  }
-  template <class T>
-  Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
-    return ReluByHand().scratch(s, layout);
-  }
-  template <class T>
-  void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> A, Matrix<T> dA) const {
-    ReluByHand().run_forward(in, out, A, dA);
-  }
-  template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, Heads<T> A, Matrix<T> dA,
-                    const AttentionGradient<T>& to) const {
-    AttentionInput<T> wrong = in;
-    wrong.shape.width = in.shape.value_width;
-    ReluByHand().run_backward(wrong, out, dout, A, dA, to);
-  }
-  Cost cost(const AttentionShape& s) const override { return ReluByHand().cost(s); }
-};
-
-/// A mechanism whose composed form gives twice the hand-written result.
-class Halved : public MechanismBase<Halved>, public WithComposition<Halved> {
- public:
-  static constexpr const char *mechanism_name = "halved", *summary = "", *complexity = "";
   template <class T>
   Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
     return ReluByHand().saved(s, layout);
@@ -158,6 +132,25 @@ class Halved : public MechanismBase<Halved>, public WithComposition<Halved> {
     ReluByHand().run_backward(in, out, dout, A, dA, to);
   }
   Cost cost(const AttentionShape& s) const override { return ReluByHand().cost(s); }
+};
+
+/// A mechanism whose backward pass divides by sqrt(e) instead of sqrt(d).
+class ByValueWidth : public LikeReluByHand<ByValueWidth> {
+ public:
+  static constexpr const char *mechanism_name = "by_value_width", *summary = "", *complexity = "";
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, Heads<T> A, Matrix<T> dA,
+                    const AttentionGradient<T>& to) const {
+    AttentionInput<T> wrong = in;
+    wrong.shape.width = in.shape.value_width;
+    ReluByHand().run_backward(wrong, out, dout, A, dA, to);
+  }
+};
+
+/// A mechanism whose composed form gives twice the hand-written result.
+class Halved : public LikeReluByHand<Halved>, public WithComposition<Halved> {
+ public:
+  static constexpr const char *mechanism_name = "halved", *summary = "", *complexity = "";
   template <class T>
   Var<T> compose(const ComposedInput<T>& in) const {
     const Var<T> S = step("S", matmul(in.q, transposed(in.k)) * (2 * score_scale(in.shape)));
@@ -166,30 +159,16 @@ class Halved : public MechanismBase<Halved>, public WithComposition<Halved> {
 };
 
 /// The hand-written form of ReluByHand, whose step A is reported once too often or not named in the composed form.
-class Misreported : public MechanismBase<Misreported>, public WithComposition<Misreported> {
+class Misreported : public LikeReluByHand<Misreported>, public WithComposition<Misreported> {
  public:
   static constexpr const char *mechanism_name = "misreported", *summary = "", *complexity = "";
   bool named;
   explicit Misreported(bool named) : named(named) {}
   template <class T>
-  Heads<T> saved(const AttentionShape& s, MemoryLayout<T>& layout) const {
-    return ReluByHand().saved(s, layout);
-  }
-  template <class T>
-  Matrix<T> scratch(const AttentionShape& s, MemoryLayout<T>& layout) const {
-    return ReluByHand().scratch(s, layout);
-  }
-  template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, Heads<T> A, Matrix<T> dA) const {
     ReluByHand().run_forward(in, out, A, dA);
     if (named) report_step("A", 0, A[0]);
   }
-  template <class T>
-  void run_backward(const AttentionInput<T>& in, Heads<const T> out, Heads<const T> dout, Heads<T> A, Matrix<T> dA,
-                    const AttentionGradient<T>& to) const {
-    ReluByHand().run_backward(in, out, dout, A, dA, to);
-  }
-  Cost cost(const AttentionShape& s) const override { return ReluByHand().cost(s); }
   template <class T>
   Var<T> compose(const ComposedInput<T>& in) const {
     const Var<T> S = matmul(in.q, transposed(in.k)) * score_scale(in.shape);

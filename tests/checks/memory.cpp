@@ -43,9 +43,6 @@ struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
   static constexpr const char *mechanism_name = "faulty", *summary = "", *complexity = "";
   Fault fault = Fault::none;
 
-  template <class Visitor>
-  void options(Visitor&) {}
-  static std::vector<OptionValues> variants() { return {{}}; }
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
 
   template <class T>
@@ -124,9 +121,6 @@ struct FaultyTensors : MechanismBase<FaultyTensors>, WithPreparation<FaultyTenso
   static constexpr const char *mechanism_name = "faulty", *summary = "", *complexity = "";
   Fault fault = Fault::none;
 
-  template <class Visitor>
-  void options(Visitor&) {}
-  static std::vector<OptionValues> variants() { return {{}}; }
   AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
   std::vector<ParameterSpec> parameters(const AttentionShape& s) const override {
     return {{"w", {s.value_width}, Initial::normal(1)}};
@@ -213,9 +207,6 @@ struct FaultySides : MechanismBase<FaultySides> {
   std::size_t of = 0;     ///< operand q, k or v, or parameter a or b
   bool in_float = false;  ///< only in float
 
-  template <class Visitor>
-  void options(Visitor&) {}
-  static std::vector<OptionValues> variants() { return {{}}; }
   AttentionLayout layout(Index, Index) const override { return {2, 3, 4, 5, 1}; }
   std::vector<ParameterSpec> parameters(const AttentionShape&) const override {
     return {{"a", {3}, Initial::normal(1)}, {"b", {2, 2}, Initial::normal(1)}};

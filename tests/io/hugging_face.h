@@ -91,15 +91,22 @@ class TheirFile {
   std::map<std::string, Tensor<float>> tensors_;
 };
 
-/// Returns random parameters, also of norms and biases: no two tensors are equal.
+/// Adds noise to all parameters that a file has, also to norms and biases, so that no two tensors are equal.
+inline void add_noise(Parameters<float>& parameters) {
+  for (ParameterId id = 0; id < parameters.list().size(); ++id) {
+    const ParameterSpec& spec = parameters.list()[id];
+    const View<float> values = parameters[id];
+    const RandomStream random = RandomStream(5).derive(spec.name);
+    if (spec.prepared) continue;
+    for (Index i = 0; i < values.size(); ++i) values[i] += static_cast<float>(0.01 * random.normal(i));
+  }
+}
+
+/// Returns random parameters.
 inline Parameters<float> drawn(const ModelConfig& model) {
   Parameters<float> parameters(VisionTransformer(model, {}).parameters());
   parameters.initialise(4);
-  for (ParameterId id = 0; id < parameters.list().size(); ++id) {
-    const View<float> values = parameters[id];
-    const RandomStream random = RandomStream(5).derive(parameters.list()[id].name);
-    for (Index i = 0; i < values.size(); ++i) values[i] += static_cast<float>(0.01 * random.normal(i));
-  }
+  add_noise(parameters);
   return parameters;
 }
 

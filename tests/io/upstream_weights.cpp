@@ -6,6 +6,7 @@
 #include "heed/nn/families.h"
 #include "support/command.h"
 #include "support/temporary.h"
+#include "tests/io/hugging_face.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -47,13 +48,11 @@ void check_converted(const std::string& model_file, const std::vector<std::strin
   const auto model = make_model(load_experiment(model_file, sets));
   Parameters<float> drawn(model->parameters()), read(model->parameters());
   drawn.initialise(3), read.initialise(4);
+  heed::test::add_noise(drawn);
   Upstream upstream;
   for (ParameterId id = 0; id < drawn.list().size(); ++id) {
     const std::string& name = drawn.list()[id].name;
     if (drawn.list()[id].prepared) continue;
-    const View<float> values = drawn[id];
-    for (Index i = 0; i < values.size(); ++i)
-      values[i] += static_cast<float>(0.01 * RandomStream(5).derive(name).normal(i));
     add_tensor(upstream, name, std::as_const(drawn)[id]);
   }
   upstream.write(theirs);

@@ -1,4 +1,4 @@
-// A temporary directory, removed after the test.
+// A temporary directory, removed after the test, and temporary values of environment variables.
 #pragma once
 
 #include "heed/base/error.h"
@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 namespace heed {
@@ -36,6 +37,25 @@ class TemporaryDirectory {
   }
 
   std::string path_;
+};
+
+/// An environment variable, set during its lifetime, or removed if there is no value; its former value is restored.
+class EnvironmentVariable {
+ public:
+  EnvironmentVariable(const char* name, const std::optional<std::string>& value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    set(value);
+  }
+  EnvironmentVariable(const EnvironmentVariable&) = delete;
+  ~EnvironmentVariable() { set(before_); }
+
+  void set(const std::optional<std::string>& value) const {
+    value ? setenv(name_, value->c_str(), 1) : unsetenv(name_);
+  }
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
 };
 
 /// Returns the message of the Error that `action` throws, without `prefix` (e.g. a path), or "no error".

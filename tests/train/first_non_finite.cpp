@@ -60,6 +60,28 @@ class Steep : public ModelBase<Steep> {
   ParameterId penalised_;
 };
 
+/// Returns weights of 1e-200 and then 1e100.
+Parameters<double> steep_weights(const Steep& model) {
+  Parameters<double> parameters(model.parameters());
+  parameters.initialise(1);
+  const double scales[] = {1e-200, 1e100, 1e100};
+  for (ParameterId w = 0; w < 3; ++w) parameters[w][0] = parameters[w][3] = scales[w];
+  for (const Index c : {0, 1}) parameters[model.parameters().find("gamma")][c] = 1;
+  return parameters;
+}
+
+/// Four images of 1e200, which become x = W0 image of order 1. The first one's gradient with respect to x is of order
+/// 1e200, and its product with the image overflows. With the norm, all images have such gradients.
+struct LargeImages {
+  Tensor<double> images{Shape{4, 2}, {1e200, -1e200, 2e200, -2e200, -1e200, 1e200, -2e200, 2e200}};
+  Tensor<double> targets{Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1}};
+  std::vector<int> labels{1, 0, 1, 1};
+
+  ClassificationBatch<double> batch() const {
+    return ClassificationBatch<double>({images.view()}, targets.view(), labels.data());
+  }
+};
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(train_first_non_finite)
@@ -83,21 +105,13 @@ BOOST_AUTO_TEST_CASE(a_penalty_delays_no_lane) {
   BOOST_TEST(gradient.first_non_finite() == "the gradient with respect to the result of batch_norm");
 }
 
-// Images of 1e200 become x = W0 image of order 1; the first one's gradient with respect to x is of order 1e200, and its
-// product with the image overflows. With the norm, all images have such gradients.
 BOOST_AUTO_TEST_CASE(the_gradient_of_a_weight_may_be_the_first) {
   for (const bool normed : {true, false}) {
     const Steep model(normed);
-    Parameters<double> parameters(model.parameters());
-    parameters.initialise(1);
-    const double scales[] = {1e-200, 1e100, 1e100};
-    for (ParameterId w = 0; w < 3; ++w) parameters[w][0] = parameters[w][3] = scales[w];
-    for (const Index c : {0, 1}) parameters[model.parameters().find("gamma")][c] = 1;
-    const Tensor<double> images(Shape{4, 2}, {1e200, -1e200, 2e200, -2e200, -1e200, 1e200, -2e200, 2e200}),
-        targets(Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1});
-    const std::vector<int> labels{1, 0, 1, 1};
+    Parameters<double> parameters = steep_weights(model);
+    const LargeImages images;
+    const ClassificationBatch<double> batch = images.batch();
     BatchGradient<double> gradient(model, parameters, 4, {.microbatch = 1});
-    const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
     BOOST_TEST(std::isfinite(gradient.run(batch, RandomStream(1)).loss));
     BOOST_TEST(gradient.first_non_finite() == "the gradient with respect to w0", normed);
     parameters[1][1] = parameters[2][1] = NAN;
@@ -112,16 +126,11 @@ BOOST_AUTO_TEST_CASE(processes_agree_on_the_order) {
   for (const bool normed : {true, false}) {
     const auto where = [&](Ranks& ranks) {
       const Steep model(normed);
-      Parameters<double> parameters(model.parameters());
-      parameters.initialise(1);
-      const double scales[] = {1e-200, 1e100, 1e100};
-      for (ParameterId w = 0; w < 3; ++w) parameters[w][0] = parameters[w][3] = scales[w];
-      for (const Index c : {0, 1}) parameters[model.parameters().find("gamma")][c] = 1;
-      const Tensor<double> images(Shape{4, 2}, {1e200, -1e200, 2e200, -2e200, -1e200, 1e200, INFINITY, 2e200}),
-          targets(Shape{4, 2}, {0, 1, 1, 0, 0, 1, 0, 1});
-      const std::vector<int> labels{1, 0, 1, 1};
+      Parameters<double> parameters = steep_weights(model);
+      LargeImages images;
+      images.images[6] = INFINITY;
+      const ClassificationBatch<double> batch = images.batch();
       BatchGradient<double> gradient(model, parameters, 4, {.microbatch = 1}, ranks);
-      const ClassificationBatch<double> batch({images.view()}, targets.view(), labels.data());
       gradient.run(batch, RandomStream(1));
       return gradient.first_non_finite();
     };

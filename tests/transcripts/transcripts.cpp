@@ -12,6 +12,7 @@
 #include "support/command.h"
 #include "support/images.h"
 #include "support/lines.h"
+#include "support/temporary.h"
 
 #include <fmt/format.h>
 
@@ -92,8 +93,8 @@ BOOST_AUTO_TEST_SUITE(transcripts, *boost::unit_test::precondition(with_simd))
 BOOST_DATA_TEST_CASE_F(Place, prints_what_the_transcript_says, boost::unit_test::data::make(names_of_transcripts()),
                        name) {
   const std::string file = "tests/transcripts/" + name + ".txt";
-  const char* const path = std::getenv("PATH");
-  ::setenv("PATH", (std::filesystem::path(program()).parent_path().string() + ":" + path).c_str(), 1);
+  const EnvironmentVariable path("PATH",
+                                 std::filesystem::path(program()).parent_path().string() + ":" + std::getenv("PATH"));
   const std::vector<std::string> lines = lines_of(read_file(file));
   std::string now;
   for (std::size_t i = 0; i < lines.size();) {
@@ -117,7 +118,6 @@ BOOST_DATA_TEST_CASE_F(Place, prints_what_the_transcript_says, boost::unit_test:
     BOOST_TEST(found == expected, file << ":" << start + 1 << ": " << command << "\n"
                                        << first_difference(expected, found));
   }
-  ::setenv("PATH", path, 1);
   if (std::getenv("HEED_WRITE_TRANSCRIPTS")) write_file(file, now.substr(0, now.find_last_not_of('\n') + 2));
 }
 

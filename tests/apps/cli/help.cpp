@@ -2,6 +2,7 @@
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"
+#include "support/temporary.h"
 
 #include "heed/attention/mechanism.h"
 #include "heed/config/experiment.h"
@@ -85,7 +86,7 @@ BOOST_AUTO_TEST_CASE(settings_for_scripts) {
 
 // The help is 80 columns wide if the terminal's width is unknown.
 BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
-  unsetenv("COLUMNS");
+  const EnvironmentVariable unknown("COLUMNS", std::nullopt);
   std::vector<std::vector<std::string>> pages{
       {"list"}, {"help"}, {"help", "experiment"}, {"help", "run"}, {"help", "status"}};
   for (const char* command :
@@ -112,10 +113,8 @@ BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
 // to 100 columns.
 BOOST_AUTO_TEST_CASE(lines_are_filled) {
   const auto page = [](const std::string& columns) {
-    setenv("COLUMNS", columns.c_str(), 1);
-    const std::string text = output_of({"help", "status"});
-    unsetenv("COLUMNS");
-    return text;
+    const EnvironmentVariable width("COLUMNS", columns);
+    return output_of({"help", "status"});
   };
   const std::string indent(7, ' ');
   std::set<std::vector<std::string>> wholes;

@@ -1,5 +1,6 @@
 // CIFAR's binary batches.
 #include "support/images.h"
+#include "support/temporary.h"
 
 #include <algorithm>
 
@@ -112,15 +113,14 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
 BOOST_AUTO_TEST_CASE(the_memory_limit_is_that_of_all_batches) {
   const TemporaryDirectory directory;
   write_cifar10(directory.path());
-  const auto open = [&](const char* limit) {
-    setenv("HEED_READ_LIMIT", limit, 1);
+  const auto open = [&](const char* bytes) {
+    const EnvironmentVariable limit("HEED_READ_LIMIT", bytes);
     return open_dataset("cifar10", directory.path().string(), Split::train)->size();
   };
   BOOST_TEST(open("16000") == 5);
   check_error([&] { open("15000"); }, {"data_batch_5.bin", "3073 bytes", "HEED_READ_LIMIT"});
   check_error([&] { open("12000"); }, {"data_batch_4.bin", "3073 bytes", "HEED_READ_LIMIT"});
   check_error([&] { open("3072"); }, {"data_batch_1.bin", "3073 bytes", "HEED_READ_LIMIT"});
-  unsetenv("HEED_READ_LIMIT");
 }
 
 // Each split has separate files, in the given directory or in the archive's.

@@ -3,6 +3,7 @@
 #include "heed/data/loader.h"
 
 #include "support/images.h"
+#include "support/temporary.h"
 
 #include <map>
 #include <mutex>
@@ -178,12 +179,11 @@ BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   write(47, 36);
   BOOST_TEST((image_file_size(path) == ImageSize{3, 9216, 12032}));
   check_error([&] { load_image(path); }, {path, "cannot be decoded"});
-  setenv("HEED_READ_LIMIT", "536870912", 1);
+  const EnvironmentVariable limit("HEED_READ_LIMIT", "536870912");
   write(32, 17);
   check_error([&] { load_image(path); }, {path, "8192x4352", "33554432", "HEED_READ_LIMIT"});
   write(32, 16);
   BOOST_TEST((image_file_size(path) == ImageSize{3, 4096, 8192}));
-  unsetenv("HEED_READ_LIMIT");
 }
 
 BOOST_AUTO_TEST_CASE(truncated_images_are_refused_wherever_they_end) {

@@ -1,5 +1,6 @@
 // IDX files of MNIST: reading and errors.
 #include "support/images.h"
+#include "support/temporary.h"
 
 #include <stdlib.h>
 
@@ -217,15 +218,14 @@ BOOST_AUTO_TEST_CASE(emnist) {
 BOOST_FIXTURE_TEST_CASE(memory_for_a_file_is_limited, Mnist) {
   write_images(idx({1 << 10, 1 << 10, 1}, {}));
   std::filesystem::resize_file(images_path(), 16 + (1 << 20));
-  setenv("HEED_READ_LIMIT", "1048575", 1);
+  const EnvironmentVariable limit("HEED_READ_LIMIT", "1048575");
   check_error([&] { open(); }, {images_path().string(), "axis 1 has size 1024", "1048575 bytes", "HEED_READ_LIMIT"});
-  setenv("HEED_READ_LIMIT", "1048576", 1);
+  limit.set("1048576");
   check_error([&] { open(); }, {labels_path().string(), "expected 1024 labels"});
   for (const char* bad : {"", "lots", "-1", "1e9", "99999999999999999999"}) {
-    setenv("HEED_READ_LIMIT", bad, 1);
+    limit.set(bad);
     check_error([&] { open(); }, {"HEED_READ_LIMIT is", bad});
   }
-  unsetenv("HEED_READ_LIMIT");
 }
 
 BOOST_FIXTURE_TEST_CASE(wrong_magic_is_refused, Mnist) {
@@ -287,7 +287,7 @@ BOOST_FIXTURE_TEST_CASE(usual_places_are_searched, Mnist) {
     BOOST_TEST_MESSAGE("skipped: MNIST is installed in one of the usual places");
     return;
   }
-  setenv("HEED_DATA", directory.path().c_str(), 1);
+  const EnvironmentVariable data("HEED_DATA", directory.path().string());
   check_error([] { open_dataset("mnist", "", Split::train); },
               {"not found in datasets/mnist, " + (directory / "mnist").string() + ", /usr/share/datasets/mnist; ",
                "datasets/fetch.sh mnist"});
@@ -295,7 +295,6 @@ BOOST_FIXTURE_TEST_CASE(usual_places_are_searched, Mnist) {
   std::filesystem::rename(images_path(), directory / "mnist/train-images-idx3-ubyte");
   std::filesystem::rename(labels_path(), directory / "mnist/train-labels-idx1-ubyte");
   BOOST_TEST(open_dataset("mnist", "", Split::train)->size() == 3);
-  unsetenv("HEED_DATA");
 }
 
 BOOST_AUTO_TEST_CASE(errors_say_how_to_get_the_data) {
@@ -309,14 +308,13 @@ BOOST_AUTO_TEST_CASE(errors_say_how_to_get_the_data) {
   };
   const std::string own = (directory / "cifar100").string(),
                     fetch = ", /usr/share/datasets/cifar100; run `datasets/fetch.sh cifar100` to download it, or ";
-  setenv("HEED_DATA", directory.path().c_str(), 1);
+  const EnvironmentVariable data("HEED_DATA", directory.path().string());
   for (const auto& [key, remedy] : {std::pair("data.path", "name its directory: --set data.path=DIRECTORY"),
                                     {"--path", "name its directory: --path DIRECTORY"},
                                     {"", "set HEED_DATA to the directory that contains it"}})
     BOOST_TEST(refusal(key) == "datasets/cifar100, " + own + fetch + remedy);
-  setenv("HEED_DATA", "", 1);
+  data.set("");
   BOOST_TEST(refusal("").starts_with("datasets/cifar100" + fetch));
-  unsetenv("HEED_DATA");
 }
 
 // Both splits are in one directory; a plain file is read before its compressed copy.

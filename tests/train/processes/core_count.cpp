@@ -16,27 +16,16 @@ using namespace heed;
 
 namespace {
 
-/// Sets OMP_NUM_THREADS, or removes it for nullptr, during its lifetime.
-class Asked {
- public:
-  explicit Asked(const char* count) {
-    if (const char* const before = std::getenv(name)) before_ = before;
-    set(count);
-  }
-  Asked(const Asked&) = delete;
-  ~Asked() { set(before_ ? before_->c_str() : nullptr); }
-
- private:
-  static constexpr const char* name = "OMP_NUM_THREADS";
-  static void set(const char* count) { count ? setenv(name, count, 1) : unsetenv(name); }
-  std::optional<std::string> before_;
+/// The number of threads that a user asks for, if any.
+struct Asked : EnvironmentVariable {
+  explicit Asked(const std::optional<std::string>& count) : EnvironmentVariable("OMP_NUM_THREADS", count) {}
 };
 
 /// A root directory with these files.
 struct Root {
   TemporaryDirectory directory;
   std::string path = directory.path().string();
-  Asked nothing{nullptr};
+  Asked nothing{std::nullopt};
 
   void write(const std::string& file, const std::string& text) const {
     const std::filesystem::path at = path + file;
@@ -58,7 +47,7 @@ BOOST_AUTO_TEST_CASE(what_was_asked_for_comes_first) {
   const Asked empty("");
   BOOST_TEST(count().count == 1);
   for (const std::string nonsense : {"many", "0", "-3", "3x", "4.5", " 4", "1025", "99999999999"}) {
-    const Asked asked(nonsense.c_str());
+    const Asked asked(nonsense);
     BOOST_TEST(error_of([&] { count(); }) ==
                "OMP_NUM_THREADS: '" + nonsense + "'; expected a whole number from 1 to 1024");
   }

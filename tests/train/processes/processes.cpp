@@ -6,6 +6,7 @@
 #include "support/training.h"
 #include "support/processes.h"
 #include "support/tagger.h"
+#include "support/temporary.h"
 
 #include <sched.h>
 
@@ -239,7 +240,7 @@ BOOST_AUTO_TEST_CASE(processes_of_a_host_are_bound_to_their_cores) {
     }
   const cpu_set_t all = cores_of_this_thread();
   const int count = CPU_COUNT(&all);
-  setenv("PMI_SIZE", "2", 1);
+  const EnvironmentVariable launched("PMI_SIZE", "2");
   for (const bool too_many : {false, true}) {
     std::vector<Place> places(2);
     std::vector<cpu_set_t> bound(2);
@@ -261,7 +262,6 @@ BOOST_AUTO_TEST_CASE(processes_of_a_host_are_bound_to_their_cores) {
       }
     }
   }
-  unsetenv("PMI_SIZE");
 }
 
 BOOST_AUTO_TEST_CASE(cores_are_shared_out) {
@@ -292,23 +292,12 @@ BOOST_AUTO_TEST_CASE(nobody_shares_cores_out_where_nobody_was_started) {
 // Without MPI processes cannot communicate: none of them starts, and the first reports why.
 BOOST_AUTO_TEST_CASE(a_build_without_mpi_is_not_for_several) {
   if (!launch_words(2).empty()) return;
-  struct Launched {
-    const char *count, *index;
-    Launched(const char* count, const char* index, const char* rank) : count(count), index(index) {
-      setenv(count, "2", 1);
-      setenv(index, rank, 1);
-    }
-    ~Launched() {
-      unsetenv(count);
-      unsetenv(index);
-    }
-  };
   for (const auto& [count, index] : {std::pair("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
                                      {"PMI_SIZE", "PMI_RANK"},
                                      {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"}}) {
     if (std::getenv(count) || std::getenv(index)) continue;
     for (const bool first : {true, false}) {
-      const Launched launched(count, index, first ? "0" : "1");
+      const EnvironmentVariable processes(count, "2"), rank(index, first ? "0" : "1");
       const std::string error = error_of([] { started_processes(); });
       BOOST_TEST(error.starts_with("2 processes were started, but this build has no MPI; `make deps MPI=1 &&"), error);
       const Ending ending = end_together({2, error});

@@ -6,6 +6,7 @@
 #include "heed/io/checksum.h"
 #include "support/cli.h"
 #include "support/images.h"
+#include "support/temporary.h"
 
 using namespace heed;
 using namespace heed::test;
@@ -155,9 +156,10 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   moved.name = "mnist";
   const TemporaryDirectory places;
   write_file(places / "mnist/t10k-images-idx3-ubyte", Bytes{});
-  setenv("HEED_DATA", places.path().c_str(), 1);
-  use_record(x, moved);
-  unsetenv("HEED_DATA");
+  {
+    const EnvironmentVariable data("HEED_DATA", places.path().string());
+    use_record(x, moved);
+  }
   BOOST_TEST(x.data.path == "");
   x.data = {};  // another data set
   use_record(x, record);
@@ -192,7 +194,7 @@ BOOST_AUTO_TEST_CASE(the_paths_of_a_run) {
   std::filesystem::create_directories(directory / "sets");
   const std::string file = prefix + "-train-images-idx3-ubyte";
   write_file(file, Bytes{});
-  setenv("HEED_DATA", places.path().c_str(), 1);
+  const EnvironmentVariable default_data("HEED_DATA", places.path().string());
   const auto used = [](const std::string& path, DataRecord record) {
     Experiment x;
     record.name = x.data.name, record.source = x.data.source;
@@ -212,7 +214,6 @@ BOOST_AUTO_TEST_CASE(the_paths_of_a_run) {
   std::filesystem::remove(file);
   for (const std::string& path : {own, own + "/"}) BOOST_TEST(used(path, whole) == "");
   BOOST_TEST(used(prefix, part) == prefix);
-  unsetenv("HEED_DATA");
 }
 
 // Equal checksums alone are no copies. The data may be a directory, or files whose names have a prefix.

@@ -1,6 +1,7 @@
 // All numbers that heed grade writes about a class: marks, totals, days late, averages, percentages of similarity.
 #include "support/cli.h"
 #include "support/command.h"
+#include "support/temporary.h"
 
 #include "heed/io/json.h"
 #include "src/apps/grading/marks/answer_marks.h"
@@ -19,10 +20,8 @@ using namespace heed::test;
 namespace {
 
 /// Time zone of the program's runs.
-struct TimeZone {
-  explicit TimeZone(const char* zone) { setenv("TZ", zone, 1); }
-  TimeZone(const TimeZone&) = delete;
-  ~TimeZone() { unsetenv("TZ"); }
+struct TimeZone : EnvironmentVariable {
+  explicit TimeZone(const char* zone) : EnvironmentVariable("TZ", zone) {}
 };
 
 /// A class's directory with labs and submissions.

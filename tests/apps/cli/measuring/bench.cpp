@@ -1,6 +1,7 @@
 // heed bench: one model, and the whole suite.
 #include "support/cli.h"
 #include "support/command.h"
+#include "support/temporary.h"
 
 #include "heed/base/parallel.h"
 #include "heed/nn/families.h"
@@ -153,9 +154,8 @@ BOOST_AUTO_TEST_CASE(threads_bound_to_cores_are_as_many_as_others) {
   const Workshop workshop(10, 10);
   const Strings words{"bench", write_experiment(workshop, workshop.experiment()), "--json", "--seconds", "0.02"};
   const double threads = number(nlohmann::json::parse(output_of(words)), "threads");
-  setenv("OMP_PROC_BIND", "true", 1);
+  const EnvironmentVariable binding("OMP_PROC_BIND", "true");
   const double bound = number(nlohmann::json::parse(output_of(words)), "threads");
-  unsetenv("OMP_PROC_BIND");
   BOOST_TEST(bound == threads);
 }
 #endif

@@ -3,6 +3,7 @@
 #include "support/command.h"
 #include "support/images.h"
 #include "support/lines.h"
+#include "support/temporary.h"
 
 #include "heed/attention/plugin.h"
 #include "heed/io/json.h"
@@ -39,13 +40,6 @@ std::string hydra_header() {
                   last, "static const bool loaded = std::getenv(\"HYDRA_LOAD\") ? throw 42 : true;\n" + last) +
          wrong;
 }
-
-/// An environment variable, set during its lifetime.
-struct Variable {
-  Variable(const char* variable, const std::string& value) : name(variable) { setenv(name, value.c_str(), 1); }
-  ~Variable() { unsetenv(name); }
-  const char* name;
-};
 
 /// The plugin, compiled at its first use.
 class Hydra {
@@ -111,7 +105,7 @@ BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
                  {"gradients agree", "costs equal the executed operations"});
   check_contains(output_of({"cost", "models/vit-micro.toml", "--attention", "softmax,hydra", "--plugin", hydra.plugin}),
                  {"hydra"});
-  const Variable plugins("HEED_PLUGINS", hydra.plugin + "::");
+  const EnvironmentVariable plugins("HEED_PLUGINS", hydra.plugin + "::");
   check_contains(output_of({"list"}), {"\nhydra "});
   check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra "});  // a second load has no effect
   const TemporaryDirectory directory;
@@ -138,7 +132,7 @@ BOOST_AUTO_TEST_CASE(programs_that_it_starts_have_all_plugins) {
   write_file(file, fmt::format("base = \"{}\"\nseeds = 1\n[train]\nepochs = 1\n[arms.hydra]\nattention.mechanism = "
                                "\"hydra\"\n[arms.other]\nattention.mechanism = \"other\"\n",
                                write_experiment(workshop, workshop.experiment())));
-  const Variable plugins("HEED_PLUGINS", hydra.plugin);
+  const EnvironmentVariable plugins("HEED_PLUGINS", hydra.plugin);
   const Finished sweep = heed_with({"sweep", file, "--out", workshop / "cells", "--plugin", other});
   BOOST_TEST(sweep.status == 0, sweep.err);
 }
@@ -206,7 +200,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   output_of_unfinished({"eval", run, "--plugin", hydra.plugin});
   // The run is of a heed that had the mechanism built in.
   std::filesystem::remove(run + "/plugins.json");
-  const Variable plugins("HEED_PLUGINS", hydra.plugin);
+  const EnvironmentVariable plugins("HEED_PLUGINS", hydra.plugin);
   check_changed(run, {{"eval", run}}, "it was built in and is now from the plugin " + hydra.plugin);
 }
 
@@ -301,10 +295,10 @@ BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
   check_refusal({"list", "--plugin", hydra.plugin, "--plugin", copy},
                 {copy, "mechanism 'hydra' already exists", "from " + hydra.plugin});
   {
-    const Variable thrown("HYDRA_MAKE", "1");
+    const EnvironmentVariable thrown("HYDRA_MAKE", "1");
     check_refusal({"list", "--plugin", hydra.plugin}, {"mechanism 'hydra' cannot be created"});
   }
-  const Variable thrown("HYDRA_LOAD", "1");
+  const EnvironmentVariable thrown("HYDRA_LOAD", "1");
   check_refusal({"list", "--plugin", hydra.plugin}, {hydra.plugin, "throws an exception during loading"});
 }
 
@@ -321,7 +315,7 @@ BOOST_AUTO_TEST_CASE(warnings_are_those_about_the_header) {
   write_file(script, fmt::format("#!/bin/sh\ncat '{}' >&2\nwhile [ \"$1\" != -o ]; do shift; done\ncp '{}' \"$2\"\n",
                                  (directory / "says").string(), hydra.plugin));
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
-  const Variable compiler("CXX", script);
+  const EnvironmentVariable compiler("CXX", script);
   const std::string printed = output_of({"plugin", header, "-o", output});
   BOOST_TEST(printed.starts_with("warning: " + header + ":7: unused variable 'a'\nwarning: " + header +
                                  ":9: unused variable 'b'\n" + output + ": compiled in "),
@@ -336,7 +330,7 @@ BOOST_AUTO_TEST_CASE(only_a_plugin_that_can_be_loaded_is_written) {
                     whole = read_file(hydra.plugin);
   write_file(script, fmt::format("#!/bin/sh\nwhile [ \"$1\" != -o ]; do shift; done\ncp '{}' \"$2\"\n", object));
   std::filesystem::permissions(script, std::filesystem::perms::owner_all);
-  const Variable compiler("CXX", script);
+  const EnvironmentVariable compiler("CXX", script);
   const std::vector<std::string> words{"plugin", hydra.header, "-o", output};
   const auto refused = [&](const std::string& compiled, const std::string& said) {
     write_file(object, compiled);
@@ -351,7 +345,7 @@ BOOST_AUTO_TEST_CASE(only_a_plugin_that_can_be_loaded_is_written) {
   refused("no object", "cannot be loaded as a plugin");
   refused(whole.substr(0, 4000), "the file is truncated");
   {
-    const Variable thrown("HYDRA_MAKE", "1");
+    const EnvironmentVariable thrown("HYDRA_MAKE", "1");
     refused(whole, "mechanism 'hydra' cannot be created");
   }
   output_of(words);
@@ -364,7 +358,7 @@ BOOST_AUTO_TEST_CASE(the_first_error) {
   const std::string header = directory / "mine.h";
   write_file(header, "class Mine {};\ntemplate MechanismEntry mechanism_entry<Mine>();\n");
   const auto said = [&](const std::string& errors, const std::string& line) {
-    const Variable compiler("CXX", failing_compiler(directory, errors));
+    const EnvironmentVariable compiler("CXX", failing_compiler(directory, errors));
     check_refusal({"plugin", header}, {"heed: " + line + "\n"});
   };
   said(header + ":7:12: error: 'qn' was not declared in this scope; did you mean 'qm'?\n",  //
@@ -389,7 +383,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_compiled) {
   const std::string text = "template MechanismEntry mechanism_entry<Mine>();\n", object = directory / "mine.so";
   write_file(header, text);
   write_file(object, text);
-  const Variable compiler("CXX", directory / "no-compiler");
+  const EnvironmentVariable compiler("CXX", directory / "no-compiler");
   // The header is not overwritten, also if its name is that of the default output.
   check_refusal({"plugin", header, "-o", header}, {"-o " + header + ": is also HEADER; expected another file"});
   check_refusal({"plugin", object}, {"-o " + object + ": is also HEADER; expected another file"});

@@ -3,6 +3,7 @@
 
 #include "heed/io/file.h"
 #include "support/command.h"
+#include "support/temporary.h"
 
 #include <boost/test/unit_test.hpp>
 #include <fmt/ranges.h>
@@ -201,7 +202,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_started) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_hidden) {
-  setenv("HEED_TEST_SECRET", "key", 1);
+  const EnvironmentVariable secret("HEED_TEST_SECRET", "key");
   BOOST_TEST(said("say(os.environ.get('HEED_TEST_SECRET', 'none'))") == "none");
   const int open_file = ::open("/etc/hostname", O_RDONLY);
   std::string open_ones = said(
