@@ -53,7 +53,7 @@ Tape<T>& Var<T>::tape() const {
 
 template <class T>
 Tape<T>::Tape(const Pass<T>& pass, std::span<T> memory)
-    : pass_(pass), arena_(std::as_writable_bytes(memory)), slot_(detail::acquire_tape_slot(this)) {}
+    : start_(pass), pass_(pass), arena_(std::as_writable_bytes(memory)), slot_(detail::acquire_tape_slot(this)) {}
 
 template <class T>
 Tape<T>::~Tape() {
@@ -110,7 +110,7 @@ void Tape<T>::divide_rows(const Segments& segments) {
 
 template <class T>
 void Tape<T>::clear(const Pass<T>& pass) {
-  pass_ = pass;
+  pass_ = start_ = pass;
   nodes_.clear();
   backward_steps_.clear();
   free_buffers_.clear();

@@ -79,6 +79,7 @@ RateTest test_rates(const Experiment& experiment, const RateRange& range) {
 }
 
 std::optional<RateAdvice> advice(const std::vector<RatePoint>& points) {
+  if (points.empty()) return std::nullopt;
   const auto lower = [](const RatePoint& a, const RatePoint& b) { return a.smoothed < b.smoothed; };
   const auto least = std::min_element(points.begin(), points.end(), lower);
   // Over a few steps the slope reflects the batches, not the rate.

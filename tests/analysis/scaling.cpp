@@ -245,9 +245,11 @@ BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
   BOOST_TEST(rows[3].back() == "needs at least 5 MB; --max-memory is 2");
 }
 
+// malloc keeps what smaller sizes have freed, or not, which can double the resident memory of the largest. Over a range
+// of 64 this changes an exponent by at most ln 2 / ln 64 = 0.17; measured are 0.97 to 1.02.
 BOOST_FIXTURE_TEST_CASE(memory_of_a_linear_mechanism_is_below_its_bound, Runs,
                         *boost::unit_test::precondition(without_sanitizer)) {
-  const Finished linear = heed_with(command({"sima", "--tokens", "8192,16384,32768", "--memory-below", "1.15"}));
+  const Finished linear = heed_with(command({"sima", "--tokens", "8192,65536,524288", "--memory-below", "1.2"}));
   BOOST_TEST(linear.status == 0, linear.err);
 }
 

@@ -469,6 +469,23 @@ BOOST_AUTO_TEST_CASE(a_cleared_tape_completes_no_gradients) {
 }
 
 // Memory belongs to the next operation of its pass.
+// What divide_rows() and count_images_from() set belongs to one pass: the sequences lie in its memory.
+BOOST_AUTO_TEST_CASE(a_cleared_tape_repeats_the_pass_as_it_was_given) {
+  Tape<double> tape({.training = true, .random = RandomStream(3), .examples = {.first = 5}});
+  for (int pass = 0; pass < 2; ++pass) {
+    BOOST_TEST(tape.training());
+    BOOST_TEST(tape.pass().examples.first == 5);
+    BOOST_TEST(!tape.pass().examples.segments);
+    BOOST_TEST(tape.pass().random.uniform(0, 0, 1) == RandomStream(3).uniform(0, 0, 1));
+    const std::array<Index, 3> starts{0, 1, 4};
+    tape.divide_rows({.starts = starts});
+    tape.count_images_from(7, RandomStream(4));
+    BOOST_TEST(tape.pass().examples.first == 7);
+    BOOST_TEST(tape.pass().examples.segments->starts.size() == 3u);
+    tape.clear();
+  }
+}
+
 BOOST_AUTO_TEST_CASE(saved_memory_is_that_of_the_next_operation) {
   std::vector<TraceEntry> trace;
   Tape<double> tape(Pass<double>{.observers = {.trace = &trace}});

@@ -52,6 +52,7 @@ BOOST_AUTO_TEST_CASE(a_test_ends_at_four_times_the_minimum) {
 // A minimum at step 20 is 0.775 below the mean of the first ten losses. Scatter in 28 of the first 50 steps counts: its
 // root mean square is 2.2, and the bound 1.8. Later scatter does not.
 BOOST_AUTO_TEST_CASE(the_scatter_of_the_first_half_counts_after_the_minimum) {
+  BOOST_TEST(!advice({}));
   BOOST_TEST(!advice(scattered(20, 22, 50)));
   BOOST_TEST(advice(scattered(20, 50, 100)).has_value());
 }

@@ -150,8 +150,8 @@ class Tape {
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Starts another pass in the same memory. Invalidates existing handles.
-  void clear() { clear(pass_); }
+  /// Starts another pass in the same memory, without an argument the same pass again. Invalidates existing handles.
+  void clear() { clear(start_); }
   void clear(const Pass<T>& pass);
 
   /// Starts a training step in a manual loop: clears the tape and discards the previous step's gradients. backward()
@@ -370,6 +370,7 @@ class Tape {
   /// Adds a step and returns memory for the closure that `run` calls.
   void* push_step(Var<T> result, const char* operation, decltype(BackwardStep::run) run, std::size_t closure_bytes);
 
+  Pass<T> start_;  ///< the pass as it was given: without what divide_rows() and count_images_from() set since
   Pass<T> pass_;
   std::unique_ptr<Tape> inner_;
   Arena arena_;

@@ -21,6 +21,7 @@ constexpr const char* of_runs =
     "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
     "  environment.json   version and commit, date, compiler, CPU, BLAS, threads; whether subnormal numbers are kept\n"
     "  init.json          for a run started from given weights: their file, its CRC-32, and the source of each tensor\n"
+    "  data.json          classes, files and checksums of the data, their preparation, and what was left out\n"
     "  plugins.json       for mechanisms from plugins: the plugins' files\n"
     "  cost.json          operations and energy of the model, by layer\n"
     "  metrics.csv        a row for each epoch, and each step with train.log_steps:\n"
@@ -38,6 +39,7 @@ constexpr const char* of_status =
     "  1    a check has failed: a gradient, a bound, a comparison\n"
     "  2    bad input, described in one line on stderr; or output that could not be written\n"
     "  3    training diverged: a loss or weight is not finite\n"
+    "  4    a claim is undecided (heed verdict)\n"
     "  130  interrupted; the run is saved, and heed train --resume continues it (a second interrupt, more than\n"
     "       two seconds later, ends it at once with the state of the last checkpoint)\n";
 

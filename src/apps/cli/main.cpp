@@ -170,7 +170,7 @@ heed::Ending run_to_end(int argc, char** argv) {
     // A failure to write output is an error.
     const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
     cli::print_warnings();
-    if (arrived || (status != cli::ok && status != cli::check_failed)) return {status};
+    if (arrived || status == cli::bad_input || status == cli::interrupted) return {status};
     return {cli::bad_input, "standard output cannot be written"};
   } catch (const OtherFailed&) {
     return {};

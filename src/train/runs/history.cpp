@@ -67,6 +67,7 @@ RunFigures read_figures(const RunPaths& paths, Index batch) {
   figures.train_loss = history.epochs.back().loss;
   figures.epochs = static_cast<double>(history.epochs.size());
   std::vector<double> seconds;
+  Index steps_before = 0;
   for (const EpochRecord& epoch : history.epochs) {
     // On ties, best.safetensors has the weights of the first best epoch.
     if (epoch.validation_accuracy &&
@@ -74,7 +75,8 @@ RunFigures read_figures(const RunPaths& paths, Index batch) {
       figures.validation_accuracy = epoch.validation_accuracy;
       figures.validation_loss = epoch.validation_loss;
     }
-    const double images = static_cast<double>(epoch.step / epoch.epoch) * static_cast<double>(batch);
+    const double images = static_cast<double>(epoch.step - steps_before) * static_cast<double>(batch);
+    steps_before = epoch.step;
     // In a hand-edited file, a rate may be too small for its reciprocal.
     const double took = images / epoch.images_per_s.value_or(0);
     if (std::isfinite(took)) seconds.push_back(took);

@@ -45,7 +45,12 @@ std::vector<std::string> tokens_of(const std::string& text, bool python) {
       tokens.push_back("\"");
     } else if (is_word(static_cast<unsigned char>(c))) {
       const std::size_t begin = i;
-      while (i < text.size() && is_word(static_cast<unsigned char>(text[i]))) ++i;
+      const bool number = std::isdigit(static_cast<unsigned char>(c));
+      const auto part = [&](std::size_t at) {
+        return at < text.size() && is_word(static_cast<unsigned char>(text[at]));
+      };
+      // C++ separates digits by ': 1'000.
+      while (part(i) || (number && !python && i < text.size() && text[i] == '\'' && part(i + 1))) ++i;
       tokens.push_back(text.substr(begin, i - begin));
     } else {
       ++i;

@@ -22,20 +22,24 @@ void append_utf8(std::string& text, unsigned code) {
   }
 }
 
-/// Converts UTF-16 to UTF-8; `high` is the index of the more significant byte in a unit, 1 for little-endian.
+/// Converts UTF-16 to UTF-8; `high` is the index of the more significant byte in a unit, 1 for little-endian. Half a
+/// surrogate pair becomes U+FFFD.
 std::string from_utf16(const std::string& bytes, std::size_t high) {
   std::string text;
-  unsigned lead = 0;
+  unsigned lead = 0;  // the first half of a pair whose second half is expected, or 0
+  constexpr unsigned replacement = 0xfffd;
   for (std::size_t i = 0; i + 1 < bytes.size(); i += 2) {
     const auto byte = [&](std::size_t at) { return static_cast<unsigned>(static_cast<unsigned char>(bytes[i + at])); };
     const unsigned unit = byte(high) << 8 | byte(1 - high);
-    if (unit >= 0xd800 && unit < 0xdc00) {
-      lead = unit;
-    } else {
-      const bool second = unit >= 0xdc00 && unit < 0xe000;
-      append_utf8(text, second ? 0x10000 + ((lead & 0x3ff) << 10) + (unit & 0x3ff) : unit);
-    }
+    const bool first = unit >= 0xd800 && unit < 0xdc00, second = unit >= 0xdc00 && unit < 0xe000;
+    if (lead != 0 && !second) append_utf8(text, replacement);
+    if (second)
+      append_utf8(text, lead != 0 ? 0x10000 + ((lead & 0x3ff) << 10) + (unit & 0x3ff) : replacement);
+    else if (!first)
+      append_utf8(text, unit);
+    lead = first ? unit : 0;
   }
+  if (lead != 0) append_utf8(text, replacement);
   return text;
 }
 

@@ -1,6 +1,7 @@
 // heed scaling: growth of the time and memory of attention mechanisms with the number of tokens.
 #include "src/apps/cli/shared/children.h"
 #include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/output_file.h"
 #include "src/apps/cli/shared/table.h"
 
 #include "heed/analysis/resident_memory.h"

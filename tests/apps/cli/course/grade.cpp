@@ -216,6 +216,11 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
   std::string wide = "\xff\xfe";
   for (const char c : "# \xe9\n" + right) wide += {c, '\0'};
   hand_in("utf16", "double.py", wide);
+  // A pair of surrogates in the bytes' other order, then a second half, a first half and a last one without its
+  // partner.
+  std::string halves = std::string("\xfe\xff\0#\xd8\x34\xdd\x1e\xdd\x1e\xd8\x34", 12);
+  for (const char c : "\n" + right) halves += {'\0', c};
+  hand_in("halves", "double.py", halves + "\xd8\x34");
   hand_in("latin1", "double.py", "# caf\xe9\n" + right);
   hand_in("capital", "Double.py", right);
   hand_in("again", "double (1).py", right);
@@ -388,7 +393,7 @@ BOOST_FIXTURE_TEST_CASE(a_gradebook, Classroom) {
   check_contains(read_file(directory / "out/marks.gradebook.csv"),
                  {"student,double,total,of,late_days\nJane Doe,2,2,2,"});
   check_contains(read_file(directory / "out/marks.summary.txt"),
-                 {"double: 3 of 3 handed in, 1.3 of 2", "missed by 1: twice"});
+                 {"double: 3 of 3 graded, 1.3 of 2", "missed by 1: twice"});
   check_contains(feedback("roejohn", "feedback.txt"), {"roejohn: 0 of 2 marks", "wrong  twice", "days late"});
   // Regrades one student and preserves the others' marks.
   grade({"--student", "roejohn"});

@@ -115,10 +115,10 @@ BOOST_FIXTURE_TEST_CASE(marks_and_days_of_a_class_by_hand, Class) {
   BOOST_TEST(text("marks.roster.csv") ==
              "Student,ID,beta (7),alpha (6)\n    Points Possible,,3,2.5\nann,1,3,2.5\nbob,2,3,0.5\ncid,3,0,9\n"
              "zoe,4,5,6\n");
-  BOOST_TEST(text("marks.summary.txt") == "alpha: 3 of 5 handed in, 1.0 of 2.5 marks on average\n" +
+  BOOST_TEST(text("marks.summary.txt") == "alpha: 3 of 5 graded, 1.0 of 2.5 marks on average\n" +
                                               histogram({1, 0, 1, 0, 0, 0, 0, 0, 0, 1}) +
                                               "  missed by 2: twice\n  missed by 1: half\n\n"
-                                              "beta: 4 of 5 handed in, 1.5 of 3 marks on average\n" +
+                                              "beta: 4 of 5 graded, 1.5 of 3 marks on average\n" +
                                               histogram({2, 0, 0, 0, 0, 0, 0, 0, 0, 2}) + "  missed by 2: thrice\n\n");
   BOOST_TEST(text("marks.feedback/bob/feedback.txt") ==
              "bob: 3.5 of 5.5 marks\n\n----\n\nalpha: Twice\n0.5 of 2.5 marks\n\nwrong  twice: 0 of 2\n"
@@ -379,7 +379,7 @@ BOOST_FIXTURE_TEST_CASE(labs_that_are_asked_for, Class) {
   BOOST_TEST(text("marks.gradebook.csv") ==
              "student,alpha,gamma,total,of,late_days\nann,2.5,,2.5,3.5,1\nbob,0.5,,0.5,3.5,2\ncid,,,0,3.5,0\n"
              "dan,0,,0,3.5,2\neve,,,0,3.5,0\n");
-  check_contains(text("marks.summary.txt"), {"gamma: 0 of 5 handed in, 0.0 of 1 marks on average\n"});
+  check_contains(text("marks.summary.txt"), {"gamma: 0 of 5 graded, 0.0 of 1 marks on average\n"});
   check_contains(text("marks.csv"), {"\nann,gamma,0,1,missing,,\n"});
 }
 

@@ -55,6 +55,17 @@ BOOST_AUTO_TEST_CASE(results_that_do_not_arrive_are_an_error) {
   for (const std::string command :
        {"list", "cost models/vit-micro.toml", "cost models/vit-micro.toml --json", "lab check scaling"})
     check_refused(run_command(heed_itself + " " + command + " >/dev/full"), said);
+  // Neither does a verdict, whatever it is: a better b holds, b better a does not, and a better c is undecided.
+  const TemporaryDirectory directory;
+  const std::string table = directory / "claims.csv";
+  write_file(table,
+             "claim,arm,seed,value\no,a,1,0.91\no,a,2,0.92\no,a,3,0.93\no,b,1,0.1\no,b,2,0.11\no,b,3,0.12\n"
+             "o,c,1,0.8\no,c,2,0.9\no,c,3,1\n");
+  for (const auto& [arms, status] : {std::pair("a b", 0), {"b a", 1}, {"a c", 4}}) {
+    const std::string command = heed_itself + " verdict '" + table + "' --better " + arms;
+    BOOST_TEST(run_command(command).status == status, arms);
+    check_refused(run_command(command + " >/dev/full"), said);
+  }
 }
 
 // A checkpoint of this model takes more than the allowed 20 KiB; metrics.csv and config.toml take less.
