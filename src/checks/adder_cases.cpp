@@ -91,7 +91,7 @@ void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias)
 /// function, S0 and H0 the true scores and H at the checked point. There these scores equal S0; they vary as H.
 void add_attention(CheckCases& cases, bool identity) {
   const Index images = 2, heads = 3, tokens = 5, d = 4;
-  static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // cases are returned by value
+  static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // outlives the cases that refer to it
   const Mechanism& adder = *kept->emplace_back(
       make_mechanism("adder", {{"score_grad", "hardtanh"}, {"identity", identity ? "true" : "false"}}));
 

@@ -16,7 +16,7 @@ std::string name_of(const Value& value, const ParameterList* parameters) {
   return parameters ? (*parameters)[static_cast<ParameterId>(value.id)].name : fmt::format("parameter {}", value.id);
 }
 
-/// Formats, for example, "24 mul, 16 add", or "0".
+/// Formats the counts that are not zero, "24 mul, 16 add"; "0" if all are zero.
 std::string counts_text(const Counts& counts) {
   std::string text;
   for (const CountKind& kind : count_kinds)

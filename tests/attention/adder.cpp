@@ -25,7 +25,7 @@ Tensors given(Index channels, const std::vector<double>& q, const std::vector<do
 
 BOOST_AUTO_TEST_SUITE(adder_attention)
 
-// One channel, two tokens at distance ln 3 sqrt(d_a): each token attends to itself with weight 3/4.
+// One channel, two tokens at distance sqrt(d_a) ln 3: each token attends to itself with weight 3/4.
 BOOST_AUTO_TEST_CASE(values_by_hand) {
   const double scale = 1 / std::sqrt(2 * (1 - 2 / std::acos(-1.0))), gap = std::log(3.0) / scale;
   const Tensors x = given(1, {0, gap}, {0, gap}, {4, 8}, {1, 0});

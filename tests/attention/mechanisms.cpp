@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The check of adder attention's surrogate gradient defines the function of which it is the derivative.
+/// Check of adder attention's surrogate gradient, which defines the function whose derivative it is.
 const std::string own_check = "src/checks/adder_cases.cpp";
 
 /// Mechanisms with an attention map: all but AFT, whose weights differ between channels.

@@ -67,7 +67,7 @@ Tensor<double> by_definition(const Tensors& x, bool causal) {
   return out;
 }
 
-// More than one block of queries (map_blocks.h), and values of a different width. Up to 20 tokens the map is saved.
+// One or two blocks of queries (map_blocks.h), and values of a different width. Up to 20 tokens the map is saved.
 BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
   for (const char* causal : {"false", "true"})
     for (const Index N : {1, 5, 20, 21, 95, 96, 150}) {

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(short_calls_are_timed_in_groups) {
   BOOST_TEST(times.best() < least * group);
 }
 
-// Each call is agreed on beforehand: another process may have to go on although this one has enough.
+// The processes agree on each call beforehand: another one may need more calls although this one has enough.
 BOOST_AUTO_TEST_CASE(processes_continue_together) {
   const auto timed = [](std::size_t least) {
     std::vector<bool> wishes;

@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// Returns the rows per block for `queries` rows: blocks of equal size, of 48 to 80 rows, or a single block of up to
-/// 95. (65 tokens are a single block, since every block packs all keys and values first.)
+/// Returns the number of rows per block for `queries` rows: `queries` if at most 95, otherwise 48 to 80 (the last block
+/// may be smaller). Each block packs all keys and values, so 65 rows are not split.
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
   return std::max<Index>((queries + blocks - 1) / blocks, 1);

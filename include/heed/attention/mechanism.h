@@ -104,7 +104,7 @@ struct AttentionInput {
   AttentionShape shape;
   Heads<const T> q, k, v;
   std::span<const View<const T>> parameters{};  ///< the mechanism's, in declaration order
-  AttentionMemory<const T> prepared{};          ///< computed from them (capabilities/preparation.h)
+  AttentionMemory<const T> prepared{};          ///< computed from `parameters` (capabilities/preparation.h)
   Products products = Products::exact;          ///< precision of products of queries, keys and values
 };
 

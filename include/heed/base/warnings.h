@@ -1,4 +1,4 @@
-// Warnings for the user about input that is ignored or not used as written; and the progress of long work.
+// Warnings for the user about input that is ignored or not used as written; and the progress of reading many files.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@ void warn(const std::string& line);
 /// Returns the warnings since the last call.
 std::vector<std::string> take_warnings();
 
-/// Callback for the progress of long work before a command's first output: f(what, done, all).
+/// Callback for the progress of reading many files before a command's first output: f(what, done, all).
 using ProgressShown = std::function<void(const char* what, long done, long all)>;
 
 /// Sets the callback.
 void show_progress(ProgressShown f);
 
-/// Progress of long work, reported to the callback. Several threads may advance it.
+/// Progress of reading many files, reported to the callback. advance() may be called by several threads.
 class ReadingProgress {
  public:
   ReadingProgress(const char* what, long all) : what_(what), all_(all) {}

@@ -82,7 +82,7 @@ struct CheckRow {
   Diagnosis diagnosis{};
   Tensor<double> all_got{}, all_expected{};
 
-  /// Compares element i, and takes it for the worst if its relative error is the largest so far.
+  /// Compares element i, and records it as the worst if its relative error is the largest so far.
   void compare(Index i, double got_here, double expected_here);
 };
 

@@ -53,7 +53,7 @@ Tensor<float> patch_weights(View<const float> map, PatchGrid grid, std::optional
 /// `prefix` are before the grid. The grid may be coarser, with the same proportions. Throws Error like patch_weights().
 Tensor<float> token_weights(View<const float> numbers, PatchGrid grid, Index prefix);
 
-/// Returns the mean over the first axis, [1, rows, columns] of [heads, rows, columns].
+/// Returns the mean of weights [heads, rows, columns] over the heads, [1, rows, columns].
 Tensor<float> mean_of_heads(View<const float> weights);
 
 /// Returns a copy of matrices [heads, rows, columns]. Throws Error for non-finite elements.

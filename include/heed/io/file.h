@@ -29,7 +29,7 @@ bool make_directory(const std::string& path);
 /// Returns true if both paths lead to the same file, which need not exist.
 bool same_file(const std::string& a, const std::string& b);
 
-/// Returns a path to the same file that stays right if "x/.." is removed from it: the canonical path if x is a link
+/// Returns a path to the same file that stays valid if "x/.." is removed from it: the canonical path if x is a link
 /// elsewhere, otherwise `path`.
 std::string with_plain_parents(const std::string& path);
 
@@ -98,7 +98,7 @@ class AtomicFiles {
  public:
   void write(const std::string& path, std::string_view content);
 
-  /// Replaces the files in the order of writing.
+  /// Replaces the files in the order they were written.
   void commit();
 
  private:

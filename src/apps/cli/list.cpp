@@ -166,7 +166,7 @@ void add_list(Command program) {
                  "of size tokens x tokens; NAME:OPTION=VALUE...",
                  {.excludes = "NAME"});
   command.option("--style", &styled,
-                 "list the colour, marker and dashes of lines with these names in a chart, one per line; repeatable",
+                 "list the colour, marker and dashes of chart lines with these labels, a row for each; repeatable",
                  {.value = "LINE", .excludes = "NAME"});
   command.action([] {
     if (!styled.empty()) return list_styles(styled);

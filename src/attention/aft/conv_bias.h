@@ -28,8 +28,8 @@ struct AftConvBias {
 
   static constexpr double epsilon = 1e-5;
 
-  /// Memory of the biases, a row for each head: the normalised w, n, and its divisor; w'; z; the biases used (w' unless
-  /// `gumbel`). A gradient consists only of the row of the biases used.
+  /// Memory of the biases, a row for each head: `normal` is the normalised w, `deviation` its divisor, `plain` w',
+  /// `sample` z, `used` the biases used (`plain` without `gumbel`). In a gradient, only `used` has values.
   template <class T>
   struct Memory {
     Matrix<T> normal, deviation, plain, sample, used;

@@ -176,7 +176,7 @@ class AftFull : public MechanismBase<AftFull>,
     cost.backward_contractions +=
         kernels::exp_sums_backward_contractions(pairs, z.D) + kernels::exp_sums_at_key_contractions(others.keys(), z.D);
     cost.left_out = {.add = -(pairs + others.keys()) * z.D, .exp = gated};  // denominators; the gate
-    cost.bounded = window() > 0 || options_.causal;                         // running sums
+    cost.bounded = window() > 0 || options_.causal;                         // running sums need fewer contractions
     cost.attention_exp = cost.forward.exp - gated;
     return cost;
   }

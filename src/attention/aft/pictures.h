@@ -61,7 +61,8 @@ struct AftPictures {
   }
 
  private:
-  /// Returns the number of channel groups, at most 8 and a divisor of the channels; or the number of heads.
+  /// Returns the number of heads or, for a single head, of channel groups: the largest divisor of the channel count, up
+  /// to 8.
   Index parts() const {
     if (k.count > 1 || k.first.columns == 1) return k.count;
     Index groups = std::min<Index>(k.first.columns, 8);

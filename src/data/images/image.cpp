@@ -84,7 +84,8 @@ static stbi_uc* load_first_frame(const std::vector<stbi_uc>& bytes, int& width, 
   const bool found = stbi__gif_load_next(&context, &gif, &components, 4, nullptr) == gif.out && gif.out != nullptr;
   const bool complete = gif.start_x < gif.max_x && gif.start_y < gif.max_y && gif.cur_y >= gif.max_y;
   if (found && !complete) stbi__err("the data of its first frame are incomplete", "");
-  // stb_image fills the canvas around the frame with the background colour, red and blue exchanged; browsers leave it.
+  // stb_image fills the canvas around the frame with the background colour, red and blue swapped; in browsers it is
+  // transparent.
   for (int i = 0; found && i < gif.w * gif.h; ++i)
     if (gif.history[i] == 0) gif.out[4 * i + 3] = 0;
   std::free(gif.background);
@@ -116,7 +117,7 @@ constexpr Index max_parts = 10'000, max_scans = 100;
 /// Returns the limit of pixels in all scans. It grows with the file: photographs are large files, attacks can be small.
 Index max_scanned_pixels(Index bytes) { return (Index{1} << 29) + 256 * bytes; }
 
-/// Returns true for the variant of PNG in apps built with Xcode, of which stb_image would exchange red and blue.
+/// Returns true for Xcode's variant of PNG, in which stb_image would swap red and blue.
 bool is_cgbi(const std::vector<std::uint8_t>& bytes) { return data::begins_with(bytes, 12, "CgBI"); }
 
 /// Parses the size in a header; channels are 0 if `bytes` do not begin with a complete header.

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns true if a directory of this name is the split's, in upper or lower case.
+/// Returns true if `name` is one of the usual names of the split's directory, in upper or lower case.
 bool is_part_name(const std::string& name, Split split) {
   static const std::vector<std::string> names_of[] = {
       {"train", "training"}, {"val", "valid", "validation", "dev"}, {"test", "testing"}};

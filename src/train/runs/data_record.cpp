@@ -77,7 +77,7 @@ void add_change(std::string& text, const char* what, const std::vector<std::stri
   text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", names.size(), what, first_names(names, 3));
 }
 
-/// Returns the training and validation files, each by its checksum.
+/// Returns the names of the training and validation files, by checksum.
 std::map<std::string, std::string> learned_files(const DataRecord& record) {
   const std::set<std::string> test(record.recorded.test.begin(), record.recorded.test.end());
   std::map<std::string, std::string> files;

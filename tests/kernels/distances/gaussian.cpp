@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(rows_with_themselves) {
   BOOST_TEST(largest_difference(dx, expected) < 1e-9);
 }
 
-// Sizes around a block of rows.
+// Numbers of rows below, at and above the size of a block, 64.
 BOOST_AUTO_TEST_CASE(products_in_blocks_are_products_with_the_whole_matrix) {
   for (const Index n : {1, 5, 63, 64, 65, 130}) {
     const Index d = 3, e = 2;

@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(one_landmark_stalls_the_undamped_start) {
   BOOST_TEST(std::abs(invert({2, 20, NewtonStart::damped}, pair)[0] - 1) < 1e-5);
 }
 
-// I - a A A has column sums far above 1.01 for n = 0 unless A is near I: 3 rows of a matrix with sums 2 and 1.5.
+// A has row sums 2, 1.5 and 1.5. After n halvings a = 0.5 / 2^n; the norm of I - a A A is at most 1.01 from n = 5 on.
 BOOST_AUTO_TEST_CASE(backtracking_halves_until_the_residual_is_small) {
   const std::vector<double> A{1, 0.5, 0.5, 0.5, 1, 0, 0.5, 0, 1};
   std::vector<double> scratch(9);
@@ -162,8 +162,8 @@ BOOST_AUTO_TEST_CASE(backtracking_halves_until_the_residual_is_small) {
   BOOST_TEST(at(NewtonStart::plain).norm == 2);
   BOOST_TEST(at(NewtonStart::plain).row == 0);
   BOOST_TEST(at(NewtonStart::damped).value == 1.8 / 4);
-  // A A = [1.5 1 1; 1 1.25 0.25; 1 0.25 1.25]: first column |1 - 1.5 a| + 2 a, at least 1.25 a + ... above 1.01 for
-  // a = 1/2 (1.25), 1/4 (1.125), 1/8 (1.0625), 1/16 (1.03125), 1/32 (1.015625), and 1.0078125 for a = 1/64.
+  // A A = [1.5 1 1; 1 1.25 0.25; 1 0.25 1.25]: the first column of I - a A A has the sum |1 - 1.5 a| + 2 a, which
+  // is 1.25 for a = 1/2, 1.125 for 1/4, 1.0625 for 1/8, 1.03125 for 1/16, 1.015625 for 1/32, and 1.0078125 for 1/64.
   BOOST_TEST(at(NewtonStart::backtrack).value == 1.0 / 64);
 }
 

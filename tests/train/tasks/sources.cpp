@@ -338,7 +338,7 @@ BOOST_AUTO_TEST_CASE(windows_of_a_text) {
 }
 
 // Windows of 20 bytes and the one after them, or of 20 after a start token, begin at each of the 41 bytes from which
-// they fit; without shuffling they lie side by side. All bytes differ, so different windows have different logits.
+// they fit; without shuffling they are adjacent. All bytes differ, so different windows have different logits.
 BOOST_AUTO_TEST_CASE(windows_begin_anywhere_in_a_text) {
   const TaskData data;
   std::string text;

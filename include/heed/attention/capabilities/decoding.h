@@ -17,7 +17,7 @@ struct AttentionDecoding {
   T* scratch = nullptr;
 };
 
-/// Arguments of decode() in float or double; decoding is never counted.
+/// Arguments of decode() in float or double; Counted does not decode.
 using AnyDecoding = std::variant<AttentionDecoding<float>, AttentionDecoding<double>>;
 
 /// Sizes of the state after a number of tokens, and of scratch memory for the next token.

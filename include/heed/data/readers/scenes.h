@@ -1,4 +1,4 @@
-// Scenes of several small grey images with a class for each patch: a dense task built from MNIST-like images.
+// Scenes of several small grey images with a class for each patch: a dense prediction task from MNIST-like images.
 #pragma once
 
 #include "heed/base/random.h"

@@ -181,7 +181,7 @@ void require_one_arm_each(const std::vector<Part>& parts, const std::vector<Comp
     }
 }
 
-/// Reads the values of the runs. In directories, only seeds that all compared arms have count.
+/// Reads the values of the runs. From directories, uses only the seeds that all compared arms have.
 ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts) {
   ClaimValues values{fmt::format("{}", fmt::join(a.given, " ")), a.less, a.test_images};
   if (a.table()) {

@@ -229,7 +229,7 @@ int serve_command() {
 void add_check(Command lab) {
   static CheckOptions options;
   Command command = lab.command("check", "Check a lab's file: what is right, what is wrong");
-  command.option("LAB", &options.lab, "a lab by name, or its directory", {.required = true});
+  command.option("LAB", &options.lab, "name of a lab, or its directory", {.required = true});
   command.option("--file", &options.file, "the file to check; default: the one in the lab's directory",
                  {.value = "FILE"});
   command.option("--student", &options.student, "identity of the student, for a personal lab", {.value = "ID"});
@@ -248,7 +248,7 @@ void add_lab(Command program) {
   {
     static std::string name, student, output = ".";
     Command command = lab.command("new", "Create the directory of a lab, or of a personal lab for a student");
-    command.option("LAB", &name, "a lab by name", {.required = true});
+    command.option("LAB", &name, "name of a lab", {.required = true});
     command.option("--student", &student, "the identity that a personal lab is derived from", {.value = "ID"});
     command.option("-o,--output", &output, "the directory to create it in; default: .", {.value = "DIR"});
     command.action([] { return new_command(name, student, output); });
@@ -264,7 +264,7 @@ void add_lab(Command program) {
     static std::string name;
     static Index number = 1;
     Command command = lab.command("hint", "Print a hint for a lab; later hints are more detailed");
-    command.option("LAB", &name, "a lab by name, or its directory", {.required = true});
+    command.option("LAB", &name, "name of a lab, or its directory", {.required = true});
     command.option("N", &number, "number of the hint; default: 1", {.range = {{1, 100}}});
     command.action([] { return hint_command(name, number); });
   }
@@ -272,7 +272,7 @@ void add_lab(Command program) {
     static std::string name, point, answer;
     static Index digits = 3;
     Command command = lab.command("hash", "Print the hash of an answer, for lab.toml");
-    command.option("LAB", &name, "a lab by name", {.required = true});
+    command.option("LAB", &name, "name of a lab", {.required = true});
     command.option("POINT", &point, "the name of the point", {.required = true});
     command.option("ANSWER", &answer, "a word, or a number", {.required = true});
     command.option("--digits", &digits, "significant digits of a number; default: 3",

@@ -169,7 +169,7 @@ int maps_command(MapsArguments& a) {
   require_own_file({"-o", output}, {{"IMAGE", a.file}});
   TrainedModel trained(a, a.sets);
   require_writable({"-o", output}, ".png");
-  // Images of one name in several directories have the same default name, as do other maps of one image.
+  // The default output is the same file for images of one name in several directories, and for all maps of an image.
   if (a.output.empty() && std::filesystem::exists(output))
     warn(fmt::format("{}: the existing picture is replaced; -o FILE.png chooses another name", output));
   AttentionSheet sheet = sheet_of(a, trained);

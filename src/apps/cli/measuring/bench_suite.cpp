@@ -93,7 +93,7 @@ int bench_suite(const BenchArguments& a) {
   SuiteResult result = run_suite(a, baseline);
   for (const std::string& warning : narrow) warn(result, warning);
   for (const std::string& warning : baseline.warnings(result)) warn(result, warning);
-  // At least one thread of heed was busy all the time.
+  // heed keeps at least one thread busy, so less CPU time than elapsed time means that other programs ran.
   const double busy = processor_seconds() / bench::seconds_since(start);
   if (busy < 0.9)
     warn(result, fmt::format("other programs used at least {:.2f} s of each second, so the measured rates are too low",

@@ -27,7 +27,7 @@ void require_parameters(const std::string& file, const Experiment& x, const std:
             spec.shape);
   }
   for (const auto& [name, shape] : shapes)
-    require(list.find(name) >= 0, "{}: {} is not a tensor of a model of {} blocks", file, in_quotes(name),
+    require(list.find(name) >= 0, "{}: {} is not a tensor of a model with {} blocks", file, in_quotes(name),
             x.model.depth);
 }
 

@@ -285,11 +285,11 @@ const Probe linear_probe{
     .traces = true,
     .sets = "kind=mul, or kind=adder and its input_grad, weight_grad, weight_scale; repeatable",
     .contract =
-        "IN   x [N,I], weight [O,I], bias [O], and grad_out [N,O] if gradients are wanted\n"
+        "IN   x [N,I], weight [O,I], bias [O], and grad_out [N,O] for gradients\n"
         "OUT  out [N,O]; with grad_out also grad.x, grad.weight, grad.bias\n"
-        "--set kind=mul (default): out = x weight^T + bias. kind=adder: minus the l1 distances of rows of x and "
-        "weight, plus bias; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full, weight_scale=none|adaptive say "
-        "how it is differentiated (`heed help experiment`).\n\n"
+        "--set kind=mul (default): out = x weight^T + bias. kind=adder: out = bias minus the l1 distances "
+        "between rows of x and weight; input_grad=sign|hardtanh, weight_grad=sign|hardtanh|full and "
+        "weight_scale=none|adaptive choose its gradients (`heed help experiment`).\n\n"
         "  heed probe linear --set kind=adder in.safetensors out.safetensors",
     .run = {probe_linear<float>, probe_linear<double>},
 };

@@ -88,7 +88,7 @@ enum class Probed { tensors, mechanism, model };
 template <class T>
 using ProbeFunction = void (*)(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results);
 
-/// A probe.
+/// A subcommand of `heed probe`: its help, its options, and the function that computes its results.
 struct Probe {
   const char *name, *summary;
   Probed probed = Probed::tensors;

@@ -119,8 +119,8 @@ const Probe dino_head_probe{
     .summary = "out and gradients of the head used in self-supervision",
     .contract =
         "IN   x [B,D], mlp.0.weight [h,D], mlp.0.bias [h], mlp.2.weight [h,h], mlp.2.bias [h], mlp.4.weight [b,h],\n"
-        "     mlp.4.bias [b], last_layer.weight_v [K,b], optionally last_layer.weight_g [K,1]; grad_out [B,K] if\n"
-        "     gradients are wanted\n"
+        "     mlp.4.bias [b], last_layer.weight_v [K,b], optionally last_layer.weight_g [K,1]; grad_out [B,K]\n"
+        "     for gradients\n"
         "OUT  out [B,K]; with grad_out also grad.x and grad.NAME of each tensor\n"
         "Three layers with GELU between them, division by the length, and a layer whose row k is g v / |v|, g = 1 "
         "without weight_g.",

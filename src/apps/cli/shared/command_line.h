@@ -27,9 +27,9 @@ struct Range {
   double least, most;
 };
 
-/// Constraints on an option's value beyond its type, and its name in the help.
+/// Constraints on an option's value beyond its type, and the value's placeholder in the help.
 struct OptionRules {
-  const char* value = nullptr;  ///< "FILE" in --init FILE; by default the type
+  const char* value = nullptr;  ///< placeholder in the help, "FILE" in --init FILE; null: the type
   bool required = false;
   bool empty = false;                  ///< "" is a text, not a missing value
   bool positive = false;               ///< any number above 0

@@ -23,7 +23,7 @@ constexpr Preset presets[] = {
 }  // namespace
 
 void add_preset(Command command, std::string& preset) {
-  command.option("--preset", &preset, "preprocessing of published models: mean, deviation, bicubic crop",
+  command.option("--preset", &preset, "preprocessing of published models: mean, standard deviation, bicubic crop",
                  {.one_of = {"imagenet", "inception", "clip"}});
 }
 

@@ -20,8 +20,8 @@ constexpr std::string_view gradient_of = "gradient ";
 /// Maximum relative error of an output: different orders of the same sums differ far less.
 constexpr double output_tolerance = 1e-6;
 
-/// Maximum error of a gradient, relative to the tensor's largest element: in double and in Counted, and in float.
-/// Analytic derivatives are correct up to rounding; finite differences are not.
+/// Maximum error of a gradient relative to the tensor's largest element: in double and in Counted, and in float. The
+/// rounding errors of analytic derivatives are smaller, the errors of finite differences larger.
 constexpr double double_precision = 1e-11, float_precision = 2e-5;
 
 /// Problem of a process that sends anything but answers.

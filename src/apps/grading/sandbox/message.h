@@ -14,8 +14,8 @@ struct MessageError : Error {
   using Error::Error;
 };
 
-/// A sequence of values, read in the order of writing. Since the sender is not trusted, reading throws MessageError for
-/// invalid bytes.
+/// A sequence of values, read in the order they were written. Since the sender is not trusted, reading throws
+/// MessageError for invalid bytes.
 class Message {
  public:
   Message() = default;

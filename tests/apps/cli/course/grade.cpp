@@ -269,7 +269,7 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
                         "broken/answer.zip: it cannot be unpacked", "double.py: the student is unknown"});
   check_contains(run.err,
                  {"heed: not recognised: lost/homework.py", "not recognised: notebooks, 1: no notebooks/solutions"});
-  // Names that differ in capitalisation belong to the same student.
+  // Names that differ only in case belong to the same student.
   hand_in("s1234", "double.py", wrong);
   grade();
   BOOST_TEST(rows.count("s1234") == 0u);

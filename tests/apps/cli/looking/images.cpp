@@ -164,7 +164,7 @@ BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
   BOOST_TEST(output_of({"maps", run, "--index", "7"}) == run + "/test-7-maps.png\n");
   BOOST_TEST(output_of({"maps", run, file}) == run + "/seven-maps.png\n");
   check_refusal({"maps", run, file, "--index", "7"}, {"expected IMAGE or --index"});
-  // An image of the same name in another directory has the same default name.
+  // The default output for an image of the same name in another directory is the same file.
   const std::string other = *this / "other/seven.png", sheet = run + "/seven-maps.png";
   write_image(other, pattern({1, 8, 8}, 3));
   const std::string before = read_file(sheet);

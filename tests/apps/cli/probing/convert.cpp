@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(tensors_that_are_no_model_are_refused) {
       },
       "'blocks.1.mlp.fc2.weight' would have shape [7, 3]; expected [64, 10]");
   refused([&](TheirFile& file) { file.add("vit.encoder.layer.9.norm1.weight", {64}, 1); },
-          "'blocks.9.norm1.weight' is not a tensor of a model of 2 blocks");
+          "'blocks.9.norm1.weight' is not a tensor of a model with 2 blocks");
   refused([&](TheirFile& file) { file.add("vit.encoder.layer.1\n.norm1.weight", {64}, 1); },
           "'blocks.1\\x0a.norm1.weight' is not a tensor");
   refused(

@@ -106,7 +106,6 @@ BOOST_AUTO_TEST_CASE(a_stopped_run_says_where_it_was_and_goes_on) {
   BOOST_TEST(printed.find("epoch 1/4") == std::string::npos);
 }
 
-// Without learning, the first epoch remains the best.
 // An epoch has seven steps. The warm-up of rsqrt scales all rates.
 BOOST_AUTO_TEST_CASE(a_warm_up_of_all_steps_leaves_the_schedule_without_effect) {
   const auto warned = [&](const std::string& steps, const std::string& schedule, const std::string& least) {
@@ -124,6 +123,7 @@ BOOST_AUTO_TEST_CASE(a_warm_up_of_all_steps_leaves_the_schedule_without_effect) 
   BOOST_TEST(warned("9", "rsqrt", "0") == "");
 }
 
+// With a learning rate of 0, the first epoch remains the best.
 BOOST_AUTO_TEST_CASE(patience_ends_a_run) {
   for (const Index patience : {1, 2}) {
     directory = *this / fmt::format("run{}", patience);
