@@ -16,44 +16,46 @@ constexpr Index margin = 28, gap = 14, label_gap = 14, least_text_width = 330;
 
 /// Layout in pixels.
 struct Layout {
-  Index cell;                     ///< side of a map
+  Index cell_height, cell_width;  ///< size of a map
   Index heads, images;            ///< number of map columns and of image columns before them
   Index left, right, top;         ///< position of the maps
   Index header_text, text_width;  ///< start and width of the header's text
   std::vector<std::string> title;
   std::vector<Index> rows;  ///< top of each row's maps, and the end of the last row
-  Index column(Index head) const { return left + (images + head) * (cell + gap); }
+  Index column(Index head) const { return left + (images + head) * (cell_width + gap); }
 };
 
-/// Returns the side of a map in pixels. A small image is enlarged by an integer factor, so that all its pixels have the
-/// same size.
-Index cell_side(Index image) {
+/// Sets the size of a map to that of the image, scaled to a width of 150 to 256 pixels: the text below a map needs 150.
+/// A small image is enlarged by an integer factor, so that all its pixels have the same size.
+void set_cell(Layout& at, ImageSize image) {
   constexpr Index least = 150, most = 256;
-  return image > most ? most : image * ((least + image - 1) / image);
+  const Index factor = (least + image.width - 1) / image.width;
+  at.cell_width = image.width > most ? most : image.width * factor;
+  at.cell_height = image.width > most ? std::max<Index>(image.height * most / image.width, 1) : image.height * factor;
 }
 
 Layout lay_out(const AttentionSheet& sheet) {
   Layout at{};
   at.images = sheet.image.pixels.empty() ? 1 : 0;
-  at.cell = cell_side(at.images ? sheet.rows.front().image.size.width : sheet.image.size.width);
+  set_cell(at, at.images ? sheet.rows.front().image.size : sheet.image.size);
   Index labels = 0;
   for (const SheetRow& row : sheet.rows) {
     if (row.weights.size() > 0) at.heads = std::max(at.heads, row.weights.shape()[0]);
     for (const std::string& line : row.label) labels = std::max(labels, text_width(line));
   }
   at.left = margin + labels + label_gap;
-  at.header_text = at.left + (at.images ? 0 : at.cell + 2 * gap);
+  at.header_text = at.left + (at.images ? 0 : at.cell_width + 2 * gap);
   at.right = std::max(at.column(at.heads) - gap, at.header_text + least_text_width);
   at.text_width = at.right - at.header_text;
   at.title = wrap_text(sheet.title, at.text_width);
   // Height of the title, the subtitle, the scale, its numbers and their meaning.
   const Index text_lines = static_cast<Index>(at.title.size()) + (sheet.subtitle.empty() ? 0 : 1) + 3;
   const Index text_height = text_lines * line_height + gap;
-  at.top = margin + (at.images ? text_height : std::max(at.cell, text_height)) + 2 * gap + line_height;
+  at.top = margin + (at.images ? text_height : std::max(at.cell_height, text_height)) + 2 * gap + line_height;
   Index y = at.top;
   for (const SheetRow& row : sheet.rows) {
     at.rows.push_back(y);
-    y += row.weights.size() > 0 || at.images ? at.cell + line_height + gap : 2 * line_height + gap;
+    y += row.weights.size() > 0 || at.images ? at.cell_height + line_height + gap : 2 * line_height + gap;
   }
   at.rows.push_back(y);
   return at;
@@ -84,12 +86,13 @@ class Drawing {
  private:
   /// Draws an image without a map.
   void picture(Index y, const Image& shown) {
-    const Image image = convert(shown, {3, at_.cell, at_.cell});
+    const Image image = convert(shown, {3, at_.cell_height, at_.cell_width});
     const std::uint8_t* const pixels = image.pixels.data();
     const Index count = image.size.pixels();
     for (Index i = 0; i < count; ++i)
-      canvas_.set(y + i / at_.cell, at_.left + i % at_.cell, {pixels[i], pixels[count + i], pixels[2 * count + i]});
-    canvas_.frame(y - 1, at_.left - 1, at_.cell + 2, at_.cell + 2, 1, pale_ink);
+      canvas_.set(y + i / at_.cell_width, at_.left + i % at_.cell_width,
+                  {pixels[i], pixels[count + i], pixels[2 * count + i]});
+    canvas_.frame(y - 1, at_.left - 1, at_.cell_height + 2, at_.cell_width + 2, 1, pale_ink);
     mark_query(y, at_.left);
   }
 
@@ -129,7 +132,7 @@ class Drawing {
 
   void row(const SheetRow& row, Index y) {
     const bool has_map = row.weights.size() > 0;
-    const Index middle = y + (has_map || at_.images ? at_.cell / 2 : line_height);
+    const Index middle = y + (has_map || at_.images ? at_.cell_height / 2 : line_height);
     Index line_top = middle - line_height;
     for (const std::string& line : row.label) {
       const bool first = &line == &row.label.front();
@@ -141,7 +144,7 @@ class Drawing {
       centred(middle - capital_height / 2, at_.column(0), "no " + sheet_.kind, pale_ink);
       return;
     }
-    const Image grey = convert(at_.images ? row.image : sheet_.image, {1, at_.cell, at_.cell});
+    const Image grey = convert(at_.images ? row.image : sheet_.image, {1, at_.cell_height, at_.cell_width});
     const Index heads = row.weights.shape()[0], rows = row.weights.shape()[1], columns = row.weights.shape()[2];
     for (Index h = 0; h < heads; ++h) {
       const Matrix weights(row.weights.data() + h * rows * columns, rows, columns);
@@ -153,27 +156,28 @@ class Drawing {
   /// Draws a map over an image's brightness or, without one, in full colours.
   void map(Index y, Index x, Matrix<const float> weights, const Image* grey) {
     const float largest = largest_magnitude(weights.data, weights.rows * weights.columns);
-    for (Index row = 0; row < at_.cell; ++row)
-      for (Index column = 0; column < at_.cell; ++column) {
-        const float weight = weights(row * weights.rows / at_.cell, column * weights.columns / at_.cell);
+    for (Index row = 0; row < at_.cell_height; ++row)
+      for (Index column = 0; column < at_.cell_width; ++column) {
+        const float weight = weights(row * weights.rows / at_.cell_height, column * weights.columns / at_.cell_width);
         const double share = largest > 0 ? static_cast<double>(weight / largest) : 0;
-        const auto pixel = static_cast<std::size_t>(row * at_.cell + column);
+        const auto pixel = static_cast<std::size_t>(row * at_.cell_width + column);
         canvas_.set(y + row, x + column, over_grey(colour(share), grey ? grey->pixels[pixel] : brightest));
       }
     mark_negative(y, x, weights, largest);
-    centred(y + at_.cell + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
+    centred(y + at_.cell_height + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
   }
 
   /// Draws a dash on each weight below a tenth of -`largest`, if there is room: the sign is visible without colours.
   void mark_negative(Index y, Index x, Matrix<const float> weights, float largest) {
     constexpr Index least = 10;
-    const Index height = at_.cell / weights.rows, width = at_.cell / weights.columns;
+    const Index height = at_.cell_height / weights.rows, width = at_.cell_width / weights.columns;
     if (std::min(height, width) < least) return;
     for (Index row = 0; row < weights.rows; ++row)
       for (Index column = 0; column < weights.columns; ++column) {
         const float weight = weights(row, column);
         if (weight >= -largest / 10) continue;
-        const Index top = row * at_.cell / weights.rows + height / 2, left = column * at_.cell / weights.columns;
+        const Index top = row * at_.cell_height / weights.rows + height / 2,
+                    left = column * at_.cell_width / weights.columns;
         canvas_.fill(y + top - 1, x + left + width / 3, 2, width / 3, weight < -largest / 2 ? paper : ink);
       }
   }
@@ -182,8 +186,9 @@ class Drawing {
   void mark_query(Index y, Index x) {
     if (!sheet_.query) return;
     const PatchGrid grid = sheet_.grid;
-    const Index top = sheet_.query->row * at_.cell / grid.rows, left = sheet_.query->column * at_.cell / grid.columns;
-    const Index height = at_.cell / grid.rows, width = at_.cell / grid.columns;
+    const Index top = sheet_.query->row * at_.cell_height / grid.rows,
+                left = sheet_.query->column * at_.cell_width / grid.columns;
+    const Index height = at_.cell_height / grid.rows, width = at_.cell_width / grid.columns;
     canvas_.frame(y + top - 1, x + left - 1, height + 2, width + 2, 1, {0, 0, 0});
     canvas_.frame(y + top, x + left, height, width, 2, paper);
   }
@@ -191,7 +196,7 @@ class Drawing {
   Colour colour(double share) const { return signed_ ? diverging_colour(share) : sequential_colour(share); }
 
   void centred(Index y, Index x, const std::string& text, Colour colour) {
-    canvas_.text(y, x + (at_.cell - text_width(text)) / 2, text, colour);
+    canvas_.text(y, x + (at_.cell_width - text_width(text)) / 2, text, colour);
   }
 
   void right_aligned(Index y, const std::string& text, Colour colour) {

@@ -459,16 +459,30 @@ BOOST_AUTO_TEST_CASE(colours_of_a_scale) {
   BOOST_TEST(weight_colours(5, false)[1] == "3b528b");
 }
 
-// Small images are enlarged by a whole number to 150 pixels or more; large ones are reduced to 256.
-BOOST_AUTO_TEST_CASE(the_side_of_a_map_follows_from_the_image) {
-  for (const auto& [image, side] :
-       {std::pair(4, 152), {7, 154}, {28, 168}, {100, 200}, {150, 150}, {200, 200}, {256, 256}, {300, 256}}) {
+// Images narrower than 150 pixels are enlarged by a whole number; those wider than 256 are reduced. Proportions stay.
+BOOST_AUTO_TEST_CASE(the_size_of_a_map_follows_from_the_image) {
+  struct Size {
+    Index height, width;
+  };
+  for (const auto& [image, map] : {std::pair(Size{4, 4}, Size{152, 152}),
+                                   {{7, 7}, {154, 154}},
+                                   {{28, 28}, {168, 168}},
+                                   {{100, 100}, {200, 200}},
+                                   {{150, 150}, {150, 150}},
+                                   {{200, 200}, {200, 200}},
+                                   {{256, 256}, {256, 256}},
+                                   {{300, 300}, {256, 256}},
+                                   {{32, 64}, {96, 192}},
+                                   {{64, 32}, {320, 160}},
+                                   {{200, 400}, {128, 256}}}) {
     AttentionSheet sheet = small_sheet();
-    sheet.image = Image{{1, image, image}, std::vector<std::uint8_t>(static_cast<std::size_t>(image * image))};
+    sheet.image = Image{{1, image.height, image.width},
+                        std::vector<std::uint8_t>(static_cast<std::size_t>(image.height * image.width))};
     const Index height = draw_attention(sheet).size.height;
-    BOOST_TEST(draw_attention(sheet).size.width == 28 + text_width("softmax") + 14 + side + 28 + 330 + 28, image);
+    BOOST_TEST(draw_attention(sheet).size.width == 28 + text_width("softmax") + 14 + map.width + 28 + 330 + 28,
+               image.width);
     sheet.rows.push_back(sheet.rows[0]);
-    BOOST_TEST(draw_attention(sheet).size.height == height + side + 24 + 14, image);
+    BOOST_TEST(draw_attention(sheet).size.height == height + map.height + 24 + 14, image.width);
   }
 }
 

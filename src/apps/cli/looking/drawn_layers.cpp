@@ -159,9 +159,9 @@ Tensor<float> DrawnLayers::weights_of(PictureAxes axes, View<const float> number
 std::string DrawnLayers::title_of(const PictureInfo& info) const {
   if (info.axes != PictureAxes::pairs) return info.meaning;
   if (!choice_.query.empty()) return fmt::format("{} of patch {} to each patch", info.meaning, choice_.query);
-  if (!have_token_.contains(true)) return info.meaning + " to each patch, mean over all queries";
+  if (!have_token_.contains(true)) return info.meaning + " to each patch, mean over all patches";
   const std::string title = fmt::format("{} of {} to each patch", info.meaning, choice_.token_name);
-  return have_token_.contains(false) ? title + "; for stages without one, mean over all queries" : title;
+  return have_token_.contains(false) ? title + "; for stages without one, mean over all patches" : title;
 }
 
 void DrawnLayers::finish() {

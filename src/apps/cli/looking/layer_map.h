@@ -34,7 +34,7 @@ class LayerMap {
   PatchGrid grid() const { return grid_; }
 
   /// Returns the weights of all patches for the query whose patch contains the centre of `query`, a patch of `grid`;
-  /// without `query`, those of the class token, or the mean over all queries if there is none. Maps over channels are
+  /// without `query`, those of the class token, or the mean over all patches if there is none. Maps over channels are
   /// returned whole; a layer without maps has no weights. Throws Error if a weight is not finite.
   Tensor<float> weights(std::optional<Patch> query, PatchGrid grid) const;
 

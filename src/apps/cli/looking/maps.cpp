@@ -188,7 +188,7 @@ constexpr const char* maps_help =
     "Draws the attention maps of each block (rows) and head (columns) over an image; the rows of several images "
     "follow one another. --block and --head select blocks and heads, --mean-heads draws the mean over the heads.\n\n"
     "A map shows how much each patch contributes to the class token, or, in a model that classifies the mean of "
-    "all tokens, to the mean over all queries; with --query, to that patch; with --token, to a distillation token "
+    "all tokens, to the mean over all patches; with --query, to that patch; with --token, to a distillation token "
     "or a register. The weights of tokens before the patches are left out, so a map need not sum to 1. Each map "
     "has a separate scale from 0 to its largest weight, which is printed below it. If any weight is negative, "
     "all scales run from minus to plus the map's largest magnitude. The image is drawn at the model's input "

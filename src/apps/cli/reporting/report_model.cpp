@@ -96,7 +96,7 @@ PatchGrid choice_of(PatchGrid grid) {
 }
 
 /// Returns {"grid": [rows, columns], "class_token", "blocks": [{"mechanism", "heads", "rows", "columns", "channels",
-/// "weights", "largest"}]}. The first query is the class token, or the mean over all queries; then the patches of the
+/// "weights", "largest"}]}. The first query is the class token, or the mean over all patches; then the patches of the
 /// grid, row by row. A block without a map has only "mechanism". Adds the weights' size to `bytes`.
 Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   const Tensor<float> input = normalised(study.trained, {image});

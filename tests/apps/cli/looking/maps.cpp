@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_that_are_asked_for) {
     bool mean = false, rollout = false;
   };
   const std::string to_class = "Attention of the class token to each patch",
-                    to_mean = "Attention to each patch, mean over all queries";
+                    to_mean = "Attention to each patch, mean over all patches";
   const std::vector<Case> cases[]{
       {{"", to_class},
        {"--block 2", to_class, {}, {2}},

@@ -54,8 +54,7 @@ class Looking {
     const svg = makeSvg("svg", {viewBox: `0 0 ${this.columns} ${this.rows}`, preserveAspectRatio: "none", tabindex: 0, role: "application",
       "aria-label": "Patches of the image; arrow keys choose one, Escape none",
       onclick: (event) => this.click(event), onkeydown: (event) => this.key(event)}, lines, this.marks);
-    const height = Math.min(336, 224 * this.rows / this.columns);
-    return make("div", {class: "query", style: `height: ${height}px`}, make("img", {src: this.image, alt: ""}), this.choosable ? svg : null);
+    return make("div", {class: "query"}, make("img", {src: this.image, alt: ""}), this.choosable ? svg : null);
   }
 
   click(event) {
@@ -97,7 +96,7 @@ class Looking {
     return make("td", {}, box, largest);
   }
 
-  /** Shows the weights of a query patch, counted row by row; -1: the class token, or the mean over all queries. */
+  /** Shows the weights of a query patch, counted row by row; -1: the class token, or the mean over all patches. */
   look(query) {
     this.query = query;
     const row = Math.floor(query / this.columns), column = query % this.columns;
