@@ -73,7 +73,7 @@ struct Side {
   [[maybe_unused]] void* sanitizer = nullptr;
 };
 
-/// Switches from `from` to `to`; returns when `from` is resumed, which with `last` is never.
+/// Switches from `from` to `to`; returns when `from` is resumed, or never if `last` is true.
 void switch_sides(Side& from, Side& to, [[maybe_unused]] bool last = false) {
 #ifdef __SANITIZE_ADDRESS__
   __sanitizer_start_switch_fiber(last ? nullptr : &from.sanitizer, to.bottom, to.size);

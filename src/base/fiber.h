@@ -11,18 +11,19 @@ class Fiber {
  public:
   /// Throws Error if there is no memory for a stack.
   Fiber();
-  /// The function must have ended or not have started.
+  /// The function must have ended or never have started.
   ~Fiber();
   Fiber(const Fiber&) = delete;
 
   /// Sets the function that the next resume() starts; the previous one must have ended.
   void prepare(std::function<void()> function);
 
-  /// Runs the function until it pauses or ends; one thread at a time. The function must catch its exceptions.
+  /// Runs the function until it pauses or ends. Only one thread at a time may call this. The function must catch its
+  /// exceptions.
   void resume();
   bool ended() const;
 
-  /// Called by the function itself: returns when it is resumed.
+  /// Pauses the function that calls it; returns when the function is resumed.
   void pause();
 
  private:

@@ -13,12 +13,12 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
 
-/// ln 2 and pi / 2 in parts. All but the last part have few enough bits that their products with the integers below are
-/// exact.
+/// ln 2 and pi / 2, each as a sum of parts. All but the last part have few enough bits that their products with the
+/// integers n below are exact.
 constexpr double ln2_high = 0x1.62e42feep-1, ln2_low = 0x1.a39ef35793c76p-33;
 constexpr double half_pi_1 = 0x1.921fb544p+0, half_pi_2 = 0x1.0b4611a6p-34, half_pi_3 = 0x1.3198a2e037073p-69;
 
-/// Adding this constant to x rounds x to the nearest integer, which the low bits of the sum hold.
+/// Adding this constant to x and subtracting it again rounds x to the nearest integer.
 constexpr double rounder = 0x1.8p52;
 
 /// Returns c0 + c1 x + c2 x^2 + ...
@@ -30,7 +30,7 @@ double polynomial(double x, double c0, Coefficients... rest) {
     return c0 + x * polynomial(x, rest...);
 }
 
-/// A sum of two doubles; the second is below the rounding error of the first.
+/// A number as the sum of two doubles; the second is below the rounding error of the first.
 struct Two {
   double high, low;
 };
@@ -38,14 +38,14 @@ struct Two {
 /// Returns exp(x.high + x.low), computed as 2^n times the series of exp r, where n is the integer nearest to x / ln 2
 /// and |r| <= (ln 2) / 2.
 double exp_of(Two x) {
-  if (!(x.high < 709.8)) return x.high < 710 || x.high > 0 ? infinity : x.high;  // or NaN
+  if (!(x.high < 709.8)) return x.high < 710 || x.high > 0 ? infinity : x.high;  // the last case is NaN
   if (x.high < -745.2) return 0;
   const double shifted = x.high * 1.4426950408889634 + rounder, n = shifted - rounder;
   const double r = (x.high - n * ln2_high) - (n * ln2_low - x.low);
   // 1 / k! for k = 2 to 13: the remainder is below 5e-18.
   const double series = polynomial(r, 1. / 2, 1. / 6, 1. / 24, 1. / 120, 1. / 720, 1. / 5040, 1. / 40320, 1. / 362880,
                                    1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800);
-  // 2^n in two factors, since n may be outside the range of exponents.
+  // Multiplies by 2^n in two factors, since n may be outside the range of exponents.
   const auto power_of_2 = [](std::int64_t k) { return std::bit_cast<double>((k + 1023) << 52); };
   const auto whole = static_cast<std::int64_t>(n), half = whole / 2;
   return (1 + (r + r * r * series)) * power_of_2(half) * power_of_2(whole - half);
@@ -72,7 +72,7 @@ double artanh_rest(double z) {
   return z * polynomial(z, 2. / 3, 2. / 5, 2. / 7, 2. / 9, 2. / 11, 2. / 13, 2. / 15, 2. / 17, 2. / 19, 2. / 21);
 }
 
-/// Returns log x, 0 < x < infinity, with f / (2 + f) in double-double and a relative error below 2^-56.
+/// Returns log x for 0 < x < infinity with a relative error below 2^-56; f / (2 + f) is computed in double-double.
 Two long_log(double x) {
   const auto [exponent, f] = parts_of(x);
   const double sum = 2 + f, sum_low = f - (sum - 2);

@@ -88,7 +88,7 @@ struct OpenPieces {
 };
 thread_local OpenPieces* counted_pieces = nullptr;
 
-/// Throws Error: the system refuses thread `index` of a team of `count`.
+/// Throws Error, which reports that the system refuses to start thread `index` of a team of `count`.
 [[noreturn]] void refuse(int index, int count, const std::string& reason) {
   fail("threads: the system cannot start thread {} of {} ({}): too little memory, or too many processes", index, count,
        reason);
@@ -157,7 +157,7 @@ class Team {
   }
 
  private:
-  /// Returns a loop that no thread uses, null if there is none.
+  /// Returns a loop that no thread uses, or null if there is none.
   Loop* reserve() {
     for (std::size_t i = 0; i < loops_.size(); ++i) {
       Loop& loop = loops_[(static_cast<std::size_t>(own_index) + i) % loops_.size()];
@@ -214,9 +214,10 @@ class Team {
     for (int alive = alive_; alive != 0; alive = alive_) wait_for_change(alive_, alive);
   }
 
-  // OpenMP starts the threads and binds them to cores according to OMP_PROC_BIND and OMP_PLACES. Its team has one more
-  // thread than needed, corresponding to the program's own thread, which sleeps. In a browser exactly count - 1 threads
-  // are ready, and others start only after the program returns, so no thread may be started on trial.
+  // OpenMP starts the threads and binds them to cores according to OMP_PROC_BIND and OMP_PLACES. Its team has one
+  // thread more than the helpers: thread 0, which sleeps, since its index belongs to the program's own thread. In a
+  // browser exactly count - 1 threads are ready, and others start only after the program returns, so no thread may be
+  // started on trial there.
   void start(int count) {
     const int generation = generation_;
 #ifdef HEED_STD_THREADS

@@ -8,8 +8,8 @@ namespace {
 
 double dot(Index n, const double* a, const double* b) { return std::inner_product(a, a + n, b, 0.0); }
 
-/// Subtracts from `row` its projections onto `count` orthonormal rows of n elements and normalises it. Two passes,
-/// since the first leaves rounding errors along the other rows if the remainder is small.
+/// Subtracts from `row` its projections onto `count` orthonormal rows of n elements and normalises it. Makes two
+/// passes, since the first leaves rounding errors along the other rows if the remainder is small.
 void orthonormalise(Index count, Index n, const double* rows, double* row) {
   for (int pass = 0; pass < 2; ++pass) {
     for (Index r = 0; r < count; ++r) {

@@ -41,7 +41,8 @@ struct LoopClock {
 };
 inline LoopClock loop_clock;
 
-/// Maximum spins of a thread before it sleeps: up to 100 microseconds, since other programs need the cores, too.
+/// Maximum number of spins before a thread sleeps. They take up to 100 microseconds: other programs need the cores,
+/// too.
 inline constexpr int most_spins = 5000;
 
 inline void pause_briefly() {
@@ -65,7 +66,7 @@ void wait_for_change(const std::atomic<V>& value, V old) {
 /// The exception of the lowest-numbered piece that threw.
 class FirstError {
  public:
-  /// Called in the handler of a piece's exception.
+  /// Stores the exception being handled, which `piece` threw, unless a piece with a lower number has thrown.
   void keep(Index piece) {
     const std::lock_guard lock(mutex_);
     if (error_ && piece_ < piece) return;
@@ -92,8 +93,8 @@ class Pieces {
 
   bool any() const { return count_ > few ? next_ < count_ : left_ != 0; }
 
-  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. If pieces are few, each thread begins at
-  /// a different fixed piece, so that a piece mostly runs on the core that has its operands from an earlier loop.
+  /// Returns a piece for thread `index` of `threads`, or -1 if none is left. If pieces are few, each thread begins at a
+  /// different fixed piece, so that a piece mostly runs on the core whose cache has its operands from an earlier loop.
   Index take(int index, int threads) {
     if (count_ > few) {
       const Index piece = next_++;
@@ -116,9 +117,9 @@ class Pieces {
   std::atomic<std::uint64_t> left_ = 0;
 };
 
-/// A loop shared by threads. The thread that opens it takes pieces until none is left, and so does every helper, a
-/// thread that joins. A helper is counted before it checks if the loop is open; so once a closed loop's helpers have
-/// left, no thread accesses it.
+/// A loop shared by threads. The thread that opens the loop and its helpers, the threads that join it, take pieces
+/// until none is left. A helper is counted before it checks that the loop is open, so once the helpers of a closed loop
+/// have left, no thread accesses it.
 struct alignas(64) Loop {
   std::atomic<bool> reserved = false, open = false;
   std::atomic<int> helpers = 0;
@@ -153,7 +154,7 @@ struct alignas(64) Loop {
     if (!mark.nested) loop_clock.add(loop_clock.busy, start);
   }
 
-  /// Closes the loop after its last piece has ended.
+  /// Closes the loop, waits until its helpers have left, and returns its error, or null if there is none.
   std::exception_ptr close() {
     open = false;
     const LoopClock::Time start = loop_clock.now();

@@ -59,7 +59,7 @@ std::size_t distance(std::string_view word, std::string_view candidate) {
 }  // namespace
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  // Long input is not a misspelling, and time and memory of the distance are proportional to its length.
+  // Long input is not a misspelling, and the time and memory for the distance are proportional to its length.
   if (word.empty() || word.size() > 80) return "";
   std::string lower(word);
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));

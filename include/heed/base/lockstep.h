@@ -11,8 +11,9 @@ namespace heed {
 
 class Fiber;
 
-/// Runs parts of a computation with barriers: no part continues until all have arrived. Between barriers the parts are
-/// items of a parallel_for. Each part has its own stack; a single part never waits and is an ordinary call.
+/// Runs parts of a computation with barriers: at a barrier, no part continues until all have arrived. Between barriers,
+/// the parts run as the pieces of a parallel_for. Each part has its own stack; a single part never waits and is an
+/// ordinary call.
 class Lockstep {
  public:
   /// Allocates stacks for at most `most` parts. `most` >= 2 requires has_stacks(). Throws Error if there is no memory
@@ -25,8 +26,8 @@ class Lockstep {
   static bool has_stacks();
 
   /// Calls work(part) for each of `parts` parts. When all have called wait(), calls between(), and all continue. All
-  /// parts must make the same number of calls of wait(). If a part or between() throws, the other parts end in their
-  /// wait(), and the exception of the lowest-numbered part is rethrown.
+  /// parts must call wait() the same number of times. If parts or between() throw, the wait() of each other part ends
+  /// that part by an exception; then the error of between(), or of the lowest-numbered part that threw, is rethrown.
   template <class Work, class Between>
   void run(Index parts, const Work& work, const Between& between) {
     run({parts, &work, [](const void* f, Index part) { (*static_cast<const Work*>(f))(part); }, &between,
@@ -38,7 +39,7 @@ class Lockstep {
   void wait(Index part);
 
  private:
-  /// The arguments of run(), with functions as addresses, to avoid allocation.
+  /// The arguments of run(). Functions are stored as addresses, which avoids allocation.
   struct Call {
     Index parts = 0;
     const void* work = nullptr;

@@ -8,8 +8,8 @@
 
 namespace heed::math {
 
-/// Returns e^x. Relative error at most 2 u. Results are finite up to x = 709.78, subnormal below 2.2e-308, and 0 below
-/// x = -745.13.
+/// Returns e^x. Relative error at most 2 u. Results are finite for x up to 709.78 and 0 for x below -745.13; those
+/// below 2.2e-308 are subnormal.
 double exp(double x);
 
 /// Returns the natural logarithm. Relative error at most 2 u.

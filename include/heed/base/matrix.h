@@ -18,8 +18,9 @@ struct Matrix {
   Matrix(T* data, Index rows, Index columns) : Matrix(data, rows, columns, columns) {}
   Matrix(T* data, Index rows, Index columns, Index stride) : data(data), rows(rows), columns(columns), stride(stride) {}
 
-  /// Copies field by field, so that matrices are passed by address. With a trivial copy they would be passed on the
-  /// stack: a wide load of fields that were just stored individually, which stalls (about 10 ns per call).
+  /// Copies field by field. This makes the copy constructor non-trivial, so a matrix is passed to functions by its
+  /// address. Trivial copies would be passed on the stack, by a wide load of fields that were just stored individually,
+  /// which stalls (about 10 ns per call).
   Matrix(const Matrix& other) : Matrix(other.data, other.rows, other.columns, other.stride) {}
   Matrix& operator=(const Matrix&) = default;
 

@@ -1,6 +1,6 @@
-// Threads for computation; no other file starts them (the data pipeline uses oneTBB's, see data/loader.h). Results
-// do not depend on the number of threads: where the division of work affects them, it depends on the size only. Loops
-// nest: threads without a piece of an outer loop take pieces of the inner loops.
+// Threads for computation; no other file starts them (the data pipeline uses threads of oneTBB, see data/loader.h).
+// Results do not depend on the number of threads: if the division of the work affects a result, the division depends on
+// sizes only. Loops nest: threads without a piece of an outer loop take pieces of the inner loops.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -24,7 +24,7 @@ int worker();
 
 /// Times of loops since start_loop_times(), in seconds. While a loop is open, each thread runs a piece or waits.
 struct LoopTimes {
-  double open = 0;  ///< time in which loops were open, counted once for nested loops
+  double open = 0;  ///< time in which loops were open; nested loops add nothing
   double busy = 0;  ///< time in pieces, summed over threads
   Index loops = 0;  ///< number of loops opened, without nested loops
 };
@@ -32,7 +32,7 @@ struct LoopTimes {
 /// Resets the times to zero and starts measuring.
 void start_loop_times();
 
-/// Returns the times since then.
+/// Returns the times since start_loop_times().
 LoopTimes loop_times();
 
 /// Calls f() on the calling thread alone. Returns the fraction of its time in which at least `least` pieces were open,
@@ -55,8 +55,8 @@ void parallel_for(Index pieces, const F& f) {
 }
 
 /// Divides [0, size) into at most 64 ranges of at least `grain` elements and calls f(begin, end) for each on all
-/// threads; with no other thread, calls it for a single range, which avoids repeated preparation in f. The result for
-/// an element must therefore not depend on its range; sums over ranges need parallel_for.
+/// threads. If no other thread is available, calls f once for the whole range, which avoids repeated preparation in f.
+/// The result for an element must therefore not depend on its range; sums over ranges need parallel_for.
 template <class F>
 void parallel_ranges(Index size, Index grain, const F& f) {
   const Index pieces = detail::alone() ? 1 : std::clamp<Index>(size / std::max<Index>(grain, 1), 1, 64);

@@ -67,7 +67,7 @@ struct ParameterSpec {
   bool trainable = true;  ///< false for a buffer, which is stored with the weights but has no gradient
   bool prepared = false;  ///< computed from others once per step (tape/preparation.h); not trainable, not in files
   Multiplied multiplied = Multiplied::no;
-  bool running = false;              ///< a buffer that training passes update
+  bool running = false;              ///< a buffer updated by training passes
   bool nonnegative = false;          ///< a variance: a negative value in a file is an error
   bool training_only = false;        ///< belongs to a head used in training only; not in weight files
   std::vector<Index> scaled_rows{};  ///< sizes of row groups, each with an adaptive gradient scale
@@ -107,7 +107,7 @@ class ParameterList {
   /// Returns the number of trainable elements.
   Index trainable_elements() const;
 
-  /// Add a computation of prepared tensors, and return all of them.
+  /// Add a computation of prepared tensors, and return all such computations.
   void prepare_by(std::shared_ptr<const Preparation> preparation) { preparations_.push_back(std::move(preparation)); }
   const std::vector<std::shared_ptr<const Preparation>>& preparations() const { return preparations_; }
 

@@ -1,4 +1,4 @@
-// Escapes of control characters in external text, such as file names, for a terminal.
+// Escaping of control characters in external text, such as file names, for output to a terminal.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Counter-based random numbers: a value depends only on (seed, stream, index), not on previous draws. Every
-// thread computes the same bits, also after a resume.
+// Counter-based random numbers: a value depends only on (seed, stream, index), not on previous draws. So every thread,
+// and every resumed run, computes the same bits.
 #pragma once
 
 #include "heed/base/math.h"

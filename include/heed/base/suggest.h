@@ -1,4 +1,4 @@
-// Words of messages: counts, quoted user input, suggestions.
+// Parts of messages: counts, quoted user input, suggestions.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,19 @@
 
 namespace heed {
 
-/// Returns the candidate nearest to `word`, or "" if none is near: by edit distance (a swap of two neighbours counts
-/// once), by initials (learning_rate, lr) or by containment (decay, weight_decay). The first of equally near candidates
-/// wins.
+/// Returns the candidate nearest to `word`, or "" if none is near. Candidates are near by edit distance (a swap of two
+/// neighbours counts once), by initials (learning_rate, lr) or by containment (decay, weight_decay). The first of
+/// equally near candidates wins.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// Returns the end of an error message about the unknown `word`: "; did you mean 'cosine'?" or, if no candidate is
 /// near, "; expected one of cosine, constant".
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
-/// Returns `text` in single quotes on one line: control characters escaped, truncated after 80 bytes.
+/// Returns `text` in single quotes on one line, truncated after 80 bytes and with control characters escaped.
 std::string in_quotes(std::string_view text);
 
-/// Returns a count of what `one` names: "1 step", "2 steps".
+/// Returns a count with its noun, whose singular is `one`: "1 step", "2 steps".
 std::string counted(std::int64_t count, std::string_view one);
 
 /// Returns the names in quotes: "'a', 'b', 'c', 'd' and 3 more".

@@ -1,4 +1,4 @@
-// Warnings for the user about input that is ignored or not used as written; and the progress of reading many files.
+// Warnings for the user about input that is ignored or not used as written, and the progress of reading many files.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@ std::vector<std::string> take_warnings();
 /// Callback for the progress of reading many files before a command's first output: f(what, done, all).
 using ProgressShown = std::function<void(const char* what, long done, long all)>;
 
-/// Sets the callback.
+/// Sets the callback for progress.
 void show_progress(ProgressShown f);
 
 /// Progress of reading many files, reported to the callback. advance() may be called by several threads.

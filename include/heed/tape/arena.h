@@ -14,7 +14,7 @@ class Arena {
  public:
   Arena() = default;
 
-  /// `first` is memory of the caller, used before any other; it must outlive the arena.
+  /// `first` is memory owned by the caller, which is used before any other and must outlive the arena.
   explicit Arena(std::span<std::byte> first) : first_(first) {
     const std::size_t past = reinterpret_cast<std::uintptr_t>(first.data()) % alignment;
     first_ = first.subspan(std::min(first.size(), past == 0 ? 0 : alignment - past));
@@ -37,7 +37,7 @@ class Arena {
     return result;
   }
 
-  /// Releases all memory for the next pass. Replaces several blocks by one for the largest pass so far.
+  /// Releases all memory for the next pass. Replaces several blocks by one that is as large as the largest pass so far.
   void clear() {
     largest_ = largest();
     if (blocks_.size() > 1) {

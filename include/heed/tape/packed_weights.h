@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// A weight W [out, in] packed for x W^T, and for dy W if gradients are computed. W of a convolution is in the order of
-/// windows [O, K K C]; if the convolution is centred, `backward` is packed for the windows of dy.
+/// A weight W [out, in] packed for x W^T, and for dy W if gradients are computed. The W of a convolution is in the
+/// order of its windows, [O, K K C]; if the convolution is centred, `backward` is packed for the windows of dy.
 struct LinearWeight {
   kernels::PackedWeight forward, backward;
 
@@ -20,8 +20,8 @@ struct LinearWeight {
   const kernels::PackedWeight* for_gradients() const { return backward.data() ? &backward : nullptr; }
 };
 
-/// Packed copies of the weights that are `multiplied`, from the last pack(). Empty for double and in builds without
-/// SIMD, which do not use them.
+/// Packed copies, made by the last pack(), of the weights whose `multiplied` is not `no`. Empty for double and in
+/// builds without SIMD, which do not use them.
 template <class T>
 class PackedWeights {
  public:

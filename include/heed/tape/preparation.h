@@ -14,7 +14,7 @@ struct PreparationPass {
   Parameters<T>* parameters;
   Gradients<T>* gradients = nullptr;  ///< null in the forward pass
   bool training = false;
-  RandomStream random{};  ///< the step's
+  RandomStream random{};  ///< random stream of the step
 };
 
 /// Computation of prepared tensors, forward and backward.

@@ -53,7 +53,7 @@ void release_tape_slot(TapeSlot* slot);
 
 }  // namespace detail
 
-/// Handle of a value on a tape. Its use after the tape was cleared or destroyed throws Error.
+/// Handle of a value on a tape. Using it after the tape was cleared or destroyed throws Error.
 template <class T>
 class Var {
  public:
@@ -71,7 +71,7 @@ class Var {
   const T* data() const { return tape().node(*this).value; }
   View<const T> value() const { return {data(), shape()}; }
 
-  /// Returns the value as a matrix whose rows are the last axis.
+  /// Returns the value as a matrix: the last axis gives the columns, all others together the rows.
   Matrix<const T> matrix() const { return {data(), shape().rows(), shape().row_size()}; }
 
  private:
@@ -92,11 +92,11 @@ struct DecodingStep {
 
 /// Execution mode of a pass.
 struct Execution {
-  bool recompute = false;               ///< blocks save only their input and run forward once more in a backward pass
-  bool recomputing = false;             ///< this pass repeats another: running statistics are up to date
+  bool recompute = false;               ///< blocks save only their input and run forward again in the backward pass
+  bool recomputing = false;             ///< this pass repeats another, which has updated the running statistics
   bool deterministic = false;           ///< nothing is random, even in training
-  bool dry_run = false;                 ///< shapes and costs only, with all gradients; nothing is computed
-  Products products = Products::exact;  ///< products of linear layers, patches, and mechanisms that support them
+  bool dry_run = false;                 ///< records shapes and costs, as if all gradients were wanted; computes nothing
+  Products products = Products::exact;  ///< products in linear layers, patch embeddings and mechanisms that support it
 };
 
 /// The examples of a pass: their position in the batch and their division into sequences.
@@ -105,14 +105,14 @@ struct PassExamples {
   Index first = 0;                      ///< index of the first example in the batch; see Tape::count_images_from
   WholeBatch<T>* batch = nullptr;       ///< the whole batch, if its examples depend on each other
   const Segments* segments = nullptr;   ///< sequences of different lengths; see Tape::divide_rows
-  DecodingStep<T>* decoding = nullptr;  ///< the single token of the pass, if it is decoded
+  DecodingStep<T>* decoding = nullptr;  ///< the token of the pass in incremental decoding, otherwise null
 };
 
 /// Observers of a pass.
 template <class T>
 struct Observers {
   std::vector<TraceEntry>* trace = nullptr;  ///< collects the recorded operations
-  bool trace_fused = false;                  ///< traces fused operations, as in an untraced pass
+  bool trace_fused = false;                  ///< lets the traced pass fuse operations as an untraced one does
   Profile* profile = nullptr;                ///< collects the time of operations
   TensorObserver<T>* tensors = nullptr;      ///< receives all results and gradients
 };
@@ -126,7 +126,7 @@ struct Pass {
   Gradients<T>* gradients = nullptr;
   bool prepared = false;  ///< the prepared tensors are up to date (tape/preparation.h)
   bool training = false;  ///< dropout is active; batch statistics are used and updated
-  RandomStream random{};  ///< random stream of the step, for dropout and similar
+  RandomStream random{};  ///< random stream of the step, for dropout and similar operations
 
   Execution execution{};
   PassExamples<T> examples{};
@@ -139,23 +139,24 @@ struct Operation {
   Cost cost;
 };
 
-/// Record of the operations of one pass, which computes their values and runs the backward pass: reverse-mode automatic
+/// Record of the operations of one pass. Computes their values and runs the backward pass: reverse-mode automatic
 /// differentiation. Values and memory last until the next clear() or begin().
 template <class T>
 class Tape {
  public:
-  /// `memory` is memory of the caller, used before any other; it must outlive the tape.
+  /// `memory` is owned by the caller; it is used before any other memory and must outlive the tape.
   explicit Tape(const Pass<T>& pass = {}, std::span<T> memory = {});
   ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  /// Starts another pass in the same memory, without an argument the same pass again. Invalidates existing handles.
+  /// Starts another pass in the same memory; without an argument, repeats the last pass that was given. Invalidates
+  /// existing handles.
   void clear() { clear(start_); }
   void clear(const Pass<T>& pass);
 
   /// Starts a training step in a manual loop: clears the tape and discards the previous step's gradients. backward()
-  /// then completes the gradients of all weights, with 0 for those that the loss does not depend on.
+  /// then completes the gradients of all weights, with 0 for weights that the loss does not depend on.
   void begin(Parameters<T>& weights, Gradients<T>& gradients);
 
   /// Starts a pass without gradients.
@@ -210,14 +211,16 @@ class Tape {
   template <class F>
   Var<T> recompute(Var<T> x, const F& f);
 
-  /// Returns the tape of recomputed parts.
+  /// Returns the inner tape, on which recomputed parts run.
   Tape& inner();
 
-  /// Runs the backward pass, once per pass, from the gradient d(loss)/dy = `cotangent`; 1 for a scalar loss.
+  /// Runs the backward pass from y with d(loss)/dy = `cotangent`, or from a scalar loss with gradient 1. May be called
+  /// once per pass.
   void backward(Var<T> y, View<const T> cotangent);
   void backward(Var<T> loss);
 
-  /// The two halves of backward(): set the gradient of y to the cotangent; run the recorded backward functions.
+  /// The two halves of backward(): start_backward() sets the gradient of y to the cotangent, finish_backward() runs the
+  /// recorded backward functions.
   void start_backward(Var<T> y, View<const T> cotangent);
   void finish_backward();
 
@@ -227,11 +230,11 @@ class Tape {
   /// Returns the size in bytes of the memory of the tape and its inner tape, for values, saved memory and gradients.
   Index reserved() const { return arena_.reserved() + (inner_ ? inner_->reserved() : 0); }
 
-  /// Divides the rows of the following tensors [1, rows, D] into sequences of different lengths.
+  /// Divides the rows of all tensors [1, rows, D] computed after this call into sequences of different lengths.
   void divide_rows(const Segments& segments);
 
-  /// Sets the index of the first image of the following tensors [B, ...] and the stream of their random numbers, for
-  /// example for several views of each image.
+  /// Sets the index of the first image, and the stream of random numbers, for tensors [B, ...] computed after this
+  /// call, for example for several views of each image.
   void count_images_from(Index first_image, const RandomStream& random) {
     pass_.examples.first = first_image;
     pass_.random = random;
@@ -307,7 +310,7 @@ class Tape {
     /// Returns the destination as a matrix.
     Matrix<T> matrix(Index rows, Index columns) const { return {data, rows, columns}; }
   };
-  /// Returns the destination for the gradient of `x`. The caller must write to it before the next call.
+  /// Returns the destination for the gradient of `x`. The caller must write to it before the next call of target().
   Target target(Var<T> x);
 
   /// Returns true if the gradient of `x` is required.
@@ -340,7 +343,7 @@ class Tape {
   };
   /// A recorded backward function.
   struct BackwardStep {
-    std::uint32_t result, index;  ///< its node; index among the results of the pass
+    std::uint32_t result, index;  ///< the result's node, and its index among the results of the pass
     void (*run)(const void* closure, const Adjoint<T>& dy);
     const void* closure;
     const char* operation;  ///< null for a recomputed part, whose operations are timed and observed individually
@@ -370,7 +373,7 @@ class Tape {
   /// Adds a step and returns memory for the closure that `run` calls.
   void* push_step(Var<T> result, const char* operation, decltype(BackwardStep::run) run, std::size_t closure_bytes);
 
-  Pass<T> start_;  ///< the pass as it was given: without what divide_rows() and count_images_from() set since
+  Pass<T> start_;  ///< the pass as given, without the changes by divide_rows() and count_images_from()
   Pass<T> pass_;
   std::unique_ptr<Tape> inner_;
   Arena arena_;
@@ -378,7 +381,7 @@ class Tape {
   std::vector<BackwardStep> backward_steps_;
   std::vector<FreeBuffer> free_buffers_;
   bool backward_done_ = false;
-  bool completes_ = false;     ///< backward() completes the gradients of the pass
+  bool completes_ = false;     ///< true if backward() completes the gradients of the pass
   Index saved_ = 0;            ///< elements allocated by memory() since the last recorded operation
   std::uint32_t results_ = 0;  ///< number of results so far, including those of recomputed parts
   const std::string* layer_ = nullptr;
@@ -392,7 +395,7 @@ class Adjoint {
   const T* data() const { return tape_->nodes_[index_].gradient; }
   Index size() const { return tape_->nodes_[index_].shape.elements(); }
 
-  /// Returns the gradient as a matrix whose rows are the last axis.
+  /// Returns the gradient as a matrix: the last axis gives the columns, all others together the rows.
   Matrix<const T> matrix() const {
     const Shape& shape = tape_->nodes_[index_].shape;
     return {data(), shape.rows(), shape.row_size()};

@@ -37,8 +37,8 @@ class TensorObserver {
 };
 
 /// Unique names of the results of a pass: "blocks.0.norm1/layer_norm", and "blocks.0/add#2" for the second of this
-/// name. If every tensor's name is requested, a result, its gradient and its recomputation have the same name. The
-/// first result of a pass restarts the numbering.
+/// name. of() must be called for every observed tensor, in order; a result, its gradient and its recomputation then
+/// have the same name. The first result of a pass restarts the numbering.
 class ResultNames {
  public:
   template <class T>

@@ -15,7 +15,7 @@ namespace heed {
 
 /// A recorded operation.
 struct TraceEntry {
-  /// An operand or result. A tensor has the same id in the whole trace; parameters have separate ids.
+  /// An operand or result. A tensor has the same id in the whole trace; ids of parameters are numbered separately.
   struct Value {
     Index id = 0;
     bool parameter = false;
