@@ -13,7 +13,7 @@ namespace {
 /// Number of partial sums of the gradients of a mechanism's parameters, computed in parallel.
 constexpr Index attention_pieces = 8;
 
-/// A mechanism's passes over a batch. `shared` are the tensors common to all images: the prepared tensor, or the
+/// A mechanism's passes over a batch. `shared` holds the tensors common to all images: the prepared tensor, or the
 /// parameters if nothing is prepared.
 template <class T>
 struct AttentionWork {
@@ -108,8 +108,8 @@ struct AttentionWork {
   }
 
  private:
-  /// Returns the gradients of q, k and v, and sets their common update. Operands in one tensor share one gradient, to
-  /// which each is added if they overlap; an unwanted gradient is written to unused memory.
+  /// Returns the gradients of q, k and v, and sets their common update. Operands in the same tensor share its gradient;
+  /// if they overlap, their gradients are accumulated. An unwanted gradient is written to memory that is not read.
   std::array<T*, 3> operand_gradients(Tape<T>& tape, Update& update) const {
     const auto& qkv = of.qkv;
     std::array<typename Tape<T>::Target, 3> targets;
@@ -129,7 +129,8 @@ struct AttentionWork {
     return {targets[0].data, targets[1].data, targets[2].data};
   }
 
-  /// Returns the target of the only shared tensor, if its gradient is to be assigned one partial sum; otherwise none.
+  /// Returns the target of the only shared tensor if a single partial sum, its whole gradient, can be written there;
+  /// otherwise none.
   typename Tape<T>::Target only_share(Tape<T>& tape) const {
     if (shared.size() != 1 || pieces() != 1) return {};
     const auto target = tape.target(shared[0]);
@@ -172,7 +173,7 @@ struct AttentionSum {
   Index saved = 0;
 };
 
-/// Sets the sizes of the work. Checks the shapes of the images if they differ.
+/// Sets the memory sizes and the number of calls per image. Checks the shapes of the images if they differ.
 template <class T>
 AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
   const Mechanism& mechanism = *work.mechanism;
@@ -205,7 +206,7 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
   return sum;
 }
 
-/// Records the operation for both forms below.
+/// Records the operation for both overloads of attention().
 template <class T>
 Var<T> run_attention(const Mechanism& mechanism, AttentionWork<T> work, const Shape& out, MechanismTensors<T> given) {
   const auto& qkv = work.of.qkv;

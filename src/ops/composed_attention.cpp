@@ -86,7 +86,7 @@ std::vector<TraceEntry> trace_of(const Mechanism& mechanism, const AttentionShap
   return trace;
 }
 
-/// Returns the elements of tape memory for a tensor, including padding to the alignment.
+/// Returns the number of elements of tape memory that a tensor takes, including padding to the alignment.
 Index aligned(Index elements) { return elements + static_cast<Index>(alignment / sizeof(float)); }
 
 }  // namespace

@@ -37,8 +37,8 @@ struct Strips {
   Index per_image = (windows.out_height() + rows - 1) / rows;
 
   struct Strip {
-    Index image, begin, end;  ///< rows of windows
-    Index first, places;      ///< windows of the strip, numbered over all images
+    Index image, begin, end;  ///< the image, and its rows of windows [begin, end)
+    Index first, places;      ///< first window, numbered over all images, and number of windows
   };
   Strip operator[](Index i) const {
     const Index image = i / per_image, begin = i % per_image * rows, end = std::min(begin + rows, windows.out_height());
@@ -70,7 +70,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
   if (!w.centred()) {
     if (tape.wanted(x)) cost.backward += images * kernels::scatter_windows_counts(w);
     cost.joins = 0;             // dx is accumulated in place
-  } else if (tape.wanted(x)) {  // sums over taps and outputs
+  } else if (tape.wanted(x)) {  // each element of dx is one sum over taps and outputs
     cost.backward += Counts{.add = images * places * w.channels * (w.kernel * w.kernel - 1)};
   }
 
@@ -97,7 +97,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
         bias_backward(tape, bias, mdy);
         if (const auto dw = tape.target(weight)) {
           const typename Tape<T>::Scratch scratch(tape, outputs * taps);
-          // The product reads its left operand in place and copies the right one: the windows are on the left.
+          // The product reads its left operand in place and copies the right one, so the windows are on the left.
           const Matrix<T> dW(scratch.data(), taps, outputs);
           sum_over_row_ranges(tape, strips.count(), work, outputs * taps, Update::assign, dW.data,
                               [=](Index begin, Index end, Update update, T* share) {
@@ -113,7 +113,7 @@ Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid) {
         }
         const auto dx = tape.target(x);
         if (!dx) return;
-        // [O, taps], or the reversed weights [C, taps of dy].
+        // The weight [O, taps] or, for centred windows, the reversed weight [C, taps of dy].
         const kernels::PackedWeight* const packed_backward = packed ? packed->for_gradients() : nullptr;
         const typename Tape<T>::Scratch scratch(tape, packed_backward ? 0 : outputs * taps);
         if (w.centred()) {

@@ -6,14 +6,14 @@ namespace heed {
 
 namespace {
 
-/// Elements [begin, end) of a tensor, and the position in the random stream of their first group.
+/// Elements [begin, end) of a tensor, and the position of their first group in the random stream.
 struct DropRange {
   Index begin, end, draw;
 };
 
 /// Calls f(range) for ranges that cover x. Group g of an image draws at position (image * groups per image + g), with
 /// images numbered in the whole batch: results do not depend on the division into microbatches. A group is `group`
-/// elements, or an image if 0; each sequence reserves as many positions as the longest.
+/// elements, or a whole image if `group` is 0; each sequence reserves as many positions as the longest.
 template <class T, class F>
 void for_drop_ranges(Var<T> x, Index first_image, Index group, const F& f) {
   const Pass<T>& pass = x.tape().pass();
@@ -29,8 +29,8 @@ void for_drop_ranges(Var<T> x, Index first_image, Index group, const F& f) {
     f(DropRange{i * image, (i + 1) * image, (first_image + i) * (group == 0 ? 1 : image / group)});
 }
 
-/// Multiplies groups of `group` neighbouring elements, or whole images if 0, by 0 with probability `rate`, otherwise by
-/// 1 / (1 - rate).
+/// Multiplies groups of `group` neighbouring elements, or whole images if `group` is 0, by 0 with probability `rate`,
+/// otherwise by 1 / (1 - rate).
 template <class T>
 Var<T> drop(const char* name, Var<T> x, double rate, std::uint64_t place, Index group) {
   Tape<T>& tape = tape_of(name, x);

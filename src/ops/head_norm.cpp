@@ -30,7 +30,7 @@ Var<T> head_norm(Var<T> x, const AttentionLayout& layout, const std::type_identi
     cost.backward += kernels::layer_norm_backward_counts(parts, w) + kernels::layer_norm_parameter_counts(parts, w);
     statistics[i] = {tape.memory(2 * parts), parts, 2};
   }
-  // Return the parts of q (i = 0) or k (i = 1) in a row, and their statistics in row r.
+  // Return the parts of q (i = 0) or k (i = 1) in a row, and the statistics of these parts of row r.
   const auto parts_of = [=](auto* row, std::size_t i) { return Matrix(row + first[i], heads[i], width[i]); };
   const auto statistics_of = [=](Index r, std::size_t i) { return statistics[i].middle_rows(r * heads[i], heads[i]); };
   return tape.record(

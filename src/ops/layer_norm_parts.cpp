@@ -55,7 +55,7 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, Var<T> resi
       },
       [=, &tape](const Adjoint<T>& dy) {
         const Matrix<const T> mx = x.matrix(), mdy = dy.matrix();
-        const Matrix<T> sums(tape.memory(2 * n), 2, n);  // dgamma of all parts, dbeta
+        const Matrix<T> sums(tape.memory(2 * n), 2, n);  // rows: dgamma, dbeta of all parts
         sum_over_row_ranges(
             tape, rows, 2 * n, 2 * n, Update::assign, sums.data, [=](Index begin, Index end, Update update, T* share) {
               const auto range = [=](auto m) { return m.middle_rows(begin, end - begin); };

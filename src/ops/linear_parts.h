@@ -1,5 +1,4 @@
-// Sizes, cost and products shared by the operations that map the last axis: linear, alone or after a row function,
-// adder_linear, patch_embedding.
+// Sizes, cost and products shared by linear (alone or after a row function), adder_linear, conv2d and patch_embedding.
 #pragma once
 
 #include "heed/kernels/products/gemm_bf16.h"
@@ -8,7 +7,7 @@
 
 namespace heed {
 
-/// Sizes of y [..., out] for x [..., in], weight [out, in], and bias [out] and residual [..., out] or none.
+/// Sizes of y [..., out] for x [..., in], weight [out, in], and an optional bias [out] and residual [..., out].
 struct LinearSizes {
   Index rows, in, out;
   Shape y;
@@ -25,11 +24,12 @@ void bias_backward(Tape<T>& tape, Var<T> bias, Matrix<const T> dy);
 /// Returns the cost of a linear layer over `rows` rows; without `input_gradient`, dx is not computed.
 Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false, bool input_gradient = true);
 
-/// The weight B [in, out] of products A B, packed or not. It is not read if there is a packed copy of it.
+/// The weight B [in, out] of products A B, packed or not. If there is a packed copy, B is read only by add() with an
+/// addend but no bias.
 template <class T>
 struct WeightOperand {
   kernels::Gemm gemm;
-  const kernels::PackedWeight* packed;  ///< a copy of B, or null
+  const kernels::PackedWeight* packed;  ///< packed copy of B, or null
   Operand<T> b;
 
   /// Computes C = bias + addend + columns [column, column + C.columns) of A B; bias and addend are optional.

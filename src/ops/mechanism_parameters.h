@@ -24,8 +24,8 @@ std::span<const Var<T>> copied_handles(Tape<T>& tape, std::span<const Var<T>> ha
   return copies;
 }
 
-/// Returns the gradients of these tensors, ready for accumulation: zeroed if not yet written, unused memory if no
-/// gradient is wanted.
+/// Returns the gradients of these tensors, ready for accumulation: they are zeroed if not yet written. An unwanted
+/// gradient is in memory that is not read.
 template <class T>
 std::span<const View<T>> gradients_to_add_to(Tape<T>& tape, std::span<const Var<T>> tensors) {
   const auto gradients = tape.template list<View<T>>(tensors.size());

@@ -13,14 +13,14 @@
 //                                 adds these rows' contribution to the gradients of the parameters
 //   give_sums(tape, sums)         adds the sums over all rows to the parameters' gradients
 //   forward_counts(rows), backward_counts(rows), recompute_counts(rows), sums_counts(rows)
-//                                 their counts; `recompute` is added to backward
+//                                 counts of forward(), backward() without fx, fx in backward(), add_sums()
 #pragma once
 
 #include "linear_parts.h"
 
 namespace heed {
 
-/// Computes y = f(x): x and y [..., n]. The backward pass uses x and the values f saved.
+/// Computes y = f(x): x and y [..., n]. The backward pass uses x and the values that f saved.
 template <class T, class F>
 Var<T> rows_of(const F& f, Var<T> x) {
   Tape<T>& tape = tape_of(f.name, x, f.parameters[0], f.parameters[1]);
@@ -53,11 +53,13 @@ Var<T> rows_of(const F& f, Var<T> x) {
 /// Computes y = f(x) W^T + b + r: x [..., I], W [O, I], bias b [O] and residual r [..., O] optional, y [..., O].
 ///
 /// Equals linear(rows_of(f, x), W, b, r), but f(x) is neither saved nor stored as a whole in the forward pass: the
-/// product reads a few rows of it at a time from the cache. With da = dy W, also a few rows at a time,
+/// product reads a few rows of it at a time from the cache. With da = dy W, the gradient of f(x), also computed for a
+/// few rows at a time,
 ///
 ///   dx += (df/dx)^T da,  dW += dy^T f(x),  db += sum over rows of dy,  dr += dy,
 ///
-/// where f(x) is recomputed together with dx, and stored as a whole, since dW sums over all rows.
+/// where f(x) is recomputed together with dx and, unlike in the forward pass, stored as a whole, since dW sums over all
+/// rows.
 template <class T, class F>
 Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias, Var<T> residual) {
   Tape<T>& tape = tape_of(f.linear_name, x, f.parameters[0], f.parameters[1], weight, bias, residual);
@@ -71,7 +73,7 @@ Var<T> linear_of(const F& f, Var<T> x, Var<T> weight, Var<T> bias, Var<T> residu
   if (needs_sums) cost.backward += f.sums_counts(rows);
 
   const Index at_once = std::clamp<Index>(rows, 1, rows_in_cache(in));
-  // Calls g(first, count) for a few rows at a time; once if there are no rows, so that sums become zero.
+  // Calls g(first, count) for a few rows at a time. Calls g once even if there are no rows, so that sums are zeroed.
   const auto for_some_rows = [=](const auto& g) {
     for (Index first = 0; first == 0 || first < rows; first += at_once) g(first, std::min(at_once, rows - first));
   };

@@ -13,13 +13,13 @@ Var<T> gelu(Var<T> x);
 template <class T>
 Var<T> relu(Var<T> x);
 
-/// Computes y = x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)), s the logistic function of x
+/// Computes y = x / (1 + exp(-x)). dx += dy s (1 + x (1 - s)) with s the logistic function of x
 /// (kernels/elements/activation.h).
 template <class T>
 Var<T> silu(Var<T> x);
 
-/// Computes approximations of gelu: y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) and y = x / (1 + exp(-1.702
-/// x)).
+/// Compute approximations of gelu: y = x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) in gelu_tanh(), and
+/// y = x / (1 + exp(-1.702 x)) in quick_gelu().
 template <class T>
 Var<T> gelu_tanh(Var<T> x);
 template <class T>

@@ -9,7 +9,7 @@
 namespace heed {
 
 /// Surrogate gradients. The exact derivative, sign, is independent of the distance between W and x: AdderNet did not
-/// train well with it, and transformers lose up to 1.4 points (Shu et al., Table 3; experiments/claims.md).
+/// train well with it, and transformers lose up to 1.4 points of accuracy (Shu et al., Table 3; experiments/claims.md).
 /// weight_scale is applied by the training step (adaptive_scale below).
 struct AdderLinearOptions {
   enum class WeightScale { none, adaptive };

@@ -10,8 +10,10 @@
 
 namespace heed {
 
-/// Location of each image's heads in a tensor: the first head of image 0 is at `offset`, [rows, columns] with `stride`.
-/// With segments, the images are sequences of different lengths, and `rows` is their sum.
+/// Location of each image's heads in a tensor. The first head of image 0 is a matrix [rows, columns] at `offset`, whose
+/// rows are `stride` apart. The `count` heads of an image are `distance` elements apart, and the images are
+/// `image_distance` apart. With segments, the images are sequences of different lengths, and `rows` is the sum of the
+/// lengths.
 struct HeadsPlace {
   Index offset = 0, image_distance = 0, count = 0, distance = 0, rows = 0, columns = 0, stride = 0;
   const Segments* segments = nullptr;
@@ -43,7 +45,8 @@ struct AttentionOperands {
     return segments() ? layout.among(segments()->length(image), common) : layout.among(queries(), keys(), common);
   }
 
-  /// Returns `common` with the token count of the first image and the batch's value of `whole`.
+  /// Returns `common` with the token counts of the first image, and `whole` false if any sequence of the batch is
+  /// shorter than `longest`.
   AttentionShape first_shape(const AttentionLayout& layout, AttentionShape common) const {
     common.whole = true;
     for (Index image = 0; image < (segments() ? images() : 1) && common.sequence(); ++image)
@@ -63,13 +66,14 @@ template <class T>
 AttentionOperands<T> packed_operands(Var<T> x, const AttentionLayout& layout);
 
 /// Returns the operands in the outputs of three projections: q [B, N, heads * query width], k [B, M, key heads * key
-/// width], v [B, M, key heads * value width]. The axis of a single token may be omitted. Unused operands are empty.
+/// width], v [B, M, key heads * value width]. An operand with a single token may lack the token axis. Unused operands
+/// are empty.
 template <class T>
 AttentionOperands<T> operands_apart(Var<T> q, Var<T> k, Var<T> v, const AttentionLayout& layout);
 
 /// Computes out [B, N, heads * value width] from the outputs of projections. `shape` gives the grid; its other sizes
-/// are filled in. The mechanism and the noise must outlive the pass. `prepared` is the result of prepare(), which is
-/// called if it is omitted.
+/// are taken from the operands. The mechanism and the noise must outlive the pass. `prepared` is the result of
+/// prepare(), which is called if it is omitted.
 template <class T>
 Var<T> attention(const Mechanism& mechanism, const AttentionOperands<T>& of, const AttentionLayout& layout,
                  AttentionShape shape, std::span<const Var<T>> parameters = {}, ViewFor<T> noise = {},

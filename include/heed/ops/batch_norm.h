@@ -18,8 +18,8 @@ struct BatchNormOptions {
 /// running statistics are used. A pass over a microbatch uses the statistics of the whole batch if the pass has
 /// examples.batch ("synchronised batch norm", PyTorch's SyncBatchNorm), otherwise those of the microbatch.
 ///
-/// Training, with xn = (x - mean) scale, g = gamma dy, means over the group:
-///   dx = scale (g - mean(g) - xn mean(g xn)); evaluation: dx = scale g.
+/// In training, with xn = (x - mean) scale, g = gamma dy and means over the group:
+///   dx = scale (g - mean(g) - xn mean(g xn)); in evaluation, dx = scale g.
 ///   dgamma = sum dy xn,  dbeta = sum dy.
 template <class T>
 Var<T> batch_norm(Var<T> x, Var<T> gamma, Var<T> beta, View<T> running_mean, View<T> running_variance,

@@ -14,7 +14,7 @@ template <class T>
 struct ComposedInput {
   AttentionShape shape;
   Var<T> q, k, v;                        ///< [H, N, d], [H', M, d'], [H', M, e]; absent if not used
-  std::span<const Var<T>> parameters{};  ///< the mechanism's, in declaration order
+  std::span<const Var<T>> parameters{};  ///< those of the mechanism, in declaration order
 };
 
 /// Interface to a mechanism's composed form; see composition_of().
@@ -51,8 +51,8 @@ class WithComposition : public CompositionCapability {
   }
 };
 
-/// Names an intermediate result of a composed form. `heed gradcheck` compares it with the step of this name in the
-/// hand-written form (attention/steps.h): x [H, rows, columns], and its gradient as d + name.
+/// Returns x [H, rows, columns], an intermediate result of a composed form, and names it. `heed gradcheck` compares x,
+/// and its gradient under d + name, with the steps of these names in the hand-written form (attention/steps.h).
 template <class T>
 Var<T> step(const char* name, Var<T> x);
 
@@ -65,7 +65,7 @@ Index composed_memory(const Mechanism& mechanism, const AttentionShape& shape);
 /// Returns the cost of a composed mechanism, from its operations. The backward pass repeats the forward pass.
 Cost composed_cost(const Mechanism& mechanism, const AttentionShape& shape);
 
-/// Run the passes of a composed mechanism on a separate tape in `memory`, composed_memory() elements. The map is the
+/// Run the passes of a composed mechanism on a separate tape, in `memory` of composed_memory() elements. The map is the
 /// output for v = I. Throws Error if the output is not linear in v or mixes channels, and so has no map; such a
 /// mechanism overrides maps() to return null.
 template <class T>
@@ -84,8 +84,8 @@ void composed_map(const Mechanism& mechanism, const AttentionInput<T>& in, const
 ///
 /// and options(visit) and variants() if it has options. compose() also runs with shapes only, so it must not read
 /// values, and tensors that it puts on the tape must outlive the backward pass: create constants with
-/// Tape::constant(shape, rule). Dropout has no effect in it. Slower than hand-written passes: every intermediate result
-/// is stored, and the backward pass repeats the forward pass.
+/// Tape::constant(shape, rule). Dropout has no effect in it. It is slower than hand-written passes: every intermediate
+/// result is stored, and the backward pass repeats the forward pass.
 template <class Derived>
 class ComposedMechanism : public MechanismBase<Derived>, public WithMap<Derived>, public WithComposition<Derived> {
  public:

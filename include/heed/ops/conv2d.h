@@ -23,11 +23,13 @@ struct ConvGrid {
   }
 };
 
-/// Computes y[b, (y, x), o] = bias[o] + sum over c, i, j of weight[o,c,i,j] x[b, (stride y + i - padding, stride x + j
-/// - padding), c]: x [B, h w, C], weight [O, C, K, K], bias [O] optional, y [B, h' w', O], pixels in row-major order.
+/// Computes y[b, (y, x), o] = bias[o] + sum over c, i, j of weight[o,c,i,j] x[b, (stride y + i - padding,
+/// stride x + j - padding), c]: x [B, h w, C], weight [O, C, K, K], bias [O] optional, y [B, h' w', O], pixels in
+/// row-major order.
 ///
-/// With the windows as the rows of X, a strip of rows at a time: Y = X W^T + b, hence dW += dY^T X, dX = dY W, and dx
-/// sums dX over the windows that contain a pixel. X is never stored as a whole; the backward pass recomputes it.
+/// The windows are the rows of X, of which a strip is gathered at a time: Y = X W^T + b, hence dW += dY^T X and
+/// dX = dY W; the dx of a pixel is the sum of dX over the windows that contain it. X is never stored as a whole; the
+/// backward pass recomputes it.
 template <class T>
 Var<T> conv2d(Var<T> x, Var<T> weight, Var<T> bias, const ConvGrid& grid);
 

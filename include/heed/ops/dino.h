@@ -1,5 +1,5 @@
-// Operations for self-supervision by a teacher (DINO): rows of unit length, and the loss. arXiv:2104.14294v2, Section
-// 3.1.
+// Operations for self-supervision by a teacher (DINO): normalisation and concatenation of rows, and the loss.
+// arXiv:2104.14294v2, Section 3.1.
 #pragma once
 
 #include "heed/tape/tape.h"
@@ -19,9 +19,9 @@ Var<T> join_rows(Var<T> a, Var<T> b);
 ///
 ///   loss = -1 / divisor sum of q_i . log p_j,   p = softmax(logits / temperature),
 ///
-/// a scalar. logits [V B, K]: rows 2 b and 2 b + 1 are views 0 and 1 of image b; its other V - 2 views begin at row 2 B
-/// + (V - 2) b. q [B, 2, K] belongs to the caller and must outlive the pass; its rows sum to one, hence
-/// -q_i . log p_j = log sum exp(x_j) - q_i . x_j with x = logits / temperature, and for a view with n pairs
+/// a scalar. logits [V B, K]: rows 2 b and 2 b + 1 are views 0 and 1 of image b; its other V - 2 views begin at row
+/// 2 B + (V - 2) b. q [B, 2, K] belongs to the caller and must outlive the pass; its rows sum to one, hence -q_i . log
+/// p_j = log sum exp(x_j) - q_i . x_j with x = logits / temperature, and for a view with n pairs
 ///
 ///   dlogits_j = (n p_j - sum of its q_i) dloss / (divisor temperature).
 template <class T>

@@ -12,7 +12,7 @@ template <class T>
 Var<T> layer_norm(Var<T> x, Var<T> gamma, Var<T> beta, double eps = 1e-6);
 
 /// Computes y = layer_norm(x) W^T + b + r: x [..., I], W [O, I], bias b [O] and residual r [..., O] optional, y [...,
-/// O]. Equals linear(layer_norm(x), W, b, r), but does not save the norm: the backward pass recomputes it.
+/// O]. Equals linear(layer_norm(x), W, b, r), but does not save layer_norm(x): the backward pass recomputes it.
 template <class T>
 Var<T> layer_norm_linear(Var<T> x, Var<T> gamma, Var<T> beta, Var<T> weight, Var<T> bias = {}, Var<T> residual = {},
                          double eps = 1e-6);

@@ -11,20 +11,21 @@
 
 namespace heed {
 
-/// Records the preparation of a mechanism: [memory(shape).prepared], for attention(). Requires
-/// memory(shape).prepared > 0. The mechanism and the noise must outlive the pass.
+/// Records the preparation of a mechanism and returns the prepared tensor [memory(shape).prepared], an operand of
+/// attention(). Requires memory(shape).prepared > 0. The mechanism and the noise must outlive the pass.
 template <class T>
 Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::span<const Var<T>> parameters,
                ViewFor<T> noise = {});
 
-/// The prepared tensor of a layer, NAME.prepared in the model's parameter list.
+/// The prepared tensor of layer NAME, called NAME.prepared in the model's parameter list.
 class PreparedAttention final : public Preparation {
  public:
   /// Adds the tensor to the list. `parameters` are those of the mechanism.
   PreparedAttention(ParameterList& list, const std::string& layer, std::shared_ptr<const Mechanism> mechanism,
                     const AttentionShape& shape, std::vector<ParameterId> parameters);
 
-  /// Returns the tensor on the tape: the step's if it exists, otherwise the result of a recorded preparation.
+  /// Returns the tensor on the tape: the one prepared once per step if there is one, otherwise the result of a recorded
+  /// preparation.
   template <class T>
   Var<T> on(Tape<T>& tape, std::span<const Var<T>> parameters) const;
 

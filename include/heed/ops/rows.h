@@ -33,7 +33,7 @@ T* thread_memory(Index count) {
   return buffer.data();
 }
 
-/// Calls f(begin, end) for ranges of rows, of about `row_work` elementary operations per row.
+/// Calls f(begin, end) for ranges of rows; a row takes about `row_work` elementary operations.
 template <class F>
 void for_row_ranges(Index rows, Index row_work, const F& f) {
   parallel_ranges(rows, row_grain / std::max<Index>(row_work, 1), f);

@@ -1,5 +1,5 @@
-// Elementwise operations of one operand, and of two with broadcasting. They differ only in the function of an element
-// and its derivatives.
+// Elementwise operations of one operand, and of two with broadcasting. An operation is given by the function of an
+// element and its derivatives.
 #pragma once
 
 #include "strided.h"

@@ -74,7 +74,8 @@ Var<T> product(Factor<T> a, Factor<T> b) {
   add_gradient(b.x, product_counts(k, n, m), k * n);
   cost.backward += repeated_counts(tape, a.x, b.x);
 
-  /// Calls f(y's matrix, a's, b's, first for a, first for b) for each product, in order or (`apart`) on all threads.
+  /// Calls f(offset in y, offset in a, offset in b, first use of a's matrix, first use of b's matrix) for each product:
+  /// on all threads if `apart`, otherwise in order.
   const auto for_products = [=](bool apart, const auto& f) {
     const auto each = [&](const auto& run) {
       for (Index j = 0; j < run.count; ++j)
@@ -95,7 +96,7 @@ Var<T> product(Factor<T> a, Factor<T> b) {
       },
       [=, &tape](const Adjoint<T>& dy) {
         const T* const pdy = dy.data();
-        // Without products a gradient is zero.
+        // If there are no products, the gradients are zero.
         const auto clear_unused = [&](const typename Tape<T>::Target& d, Index size) {
           if (count == 0 && d.update == Update::assign) std::fill_n(d.data, size, T(0));
         };

@@ -13,7 +13,7 @@ namespace {
 /// The reduction of a shape over axes.
 struct Reduction {
   Shape kept, result;   ///< kept: reduced axes have size 1; result: the shape of y
-  StridedLoop<2> loop;  ///< x, y
+  StridedLoop<2> loop;  ///< over x and y
 
   Reduction(const char* operation, const Shape& x, const Axes& axes, bool keep_axes)
       : Reduction(x, reduced_axes(operation, x, axes), keep_axes) {}

@@ -32,7 +32,7 @@ Var<T> neg(Var<T> x);
 template <class T>
 Var<T> scale(Var<T> x, double factor);
 
-/// Operators for add, sub, mul, div and neg; with a number as one operand, the number is a scalar without a gradient.
+/// Operators for add, sub, mul, div and neg. A number as an operand is a scalar without a gradient.
 template <class T>
 Var<T> operator+(Var<T> a, Var<T> b) {
   return add(a, b);

@@ -39,7 +39,7 @@ template <class T>
 Var<T> maximum(Var<T> a, Var<T> b);
 
 /// Computes y = a where the condition is not 0, and b elsewhere, with broadcasting of all three. da += dy and db += dy
-/// at their elements; the condition has no gradient. For a mask, pass tape.constant(mask.view()).
+/// at the elements taken from each; the condition has no gradient. For a mask, pass tape.constant(mask.view()).
 template <class T>
 Var<T> where(Var<T> condition, Var<T> a, Var<T> b);
 

@@ -1,5 +1,5 @@
-// Losses for regression and for classification by labels. ops/cross_entropy.h has targets that are distributions, with
-// label smoothing.
+// Losses for regression and for classification by labels. For targets that are distributions, and for label smoothing,
+// see ops/cross_entropy.h.
 #pragma once
 
 #include "heed/tape/tape.h"

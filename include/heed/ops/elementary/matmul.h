@@ -21,7 +21,7 @@ TransposedVar<T> transposed(Var<T> x) {
 /// Computes y = a b for each pair of matrices: a [..., m, k], b [..., k, n], y [..., m, n]. Either may be
 /// transposed(x). The leading axes are broadcast by NumPy's rules.
 ///
-///   da += dy b^T,  db += a^T dy, summed over the products in which a matrix was repeated
+///   da += dy b^T,  db += a^T dy, summed over all products that use a broadcast matrix
 template <class T>
 Var<T> matmul(Var<T> a, Var<T> b);
 template <class T>

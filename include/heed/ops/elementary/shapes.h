@@ -23,11 +23,11 @@ Var<T> transpose(Var<T> x, const Axes& axes);
 template <class T>
 Var<T> swap_axes(Var<T> x, int axis, int other);
 
-/// Returns the indices begin <= i < end of an axis. dx += dy there.
+/// Returns the elements with indices begin <= i < end on an axis. dx += dy at these elements.
 template <class T>
 Var<T> slice(Var<T> x, int axis, Index begin, Index end);
 
-/// Returns tensors concatenated along an axis; their other sizes must be equal. Each one's gradient is a slice of dy.
+/// Returns tensors concatenated along an axis; their other sizes must be equal. The gradient of each is a slice of dy.
 template <class T>
 Var<T> join(std::span<const Var<T>> parts, int axis);
 template <class T>
