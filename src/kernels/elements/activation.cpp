@@ -1,4 +1,4 @@
-// gelu and its derivative from functions of t = |x| alone, because Phi(-t) = 1 - Phi(t):
+// Computes gelu and its derivative from functions of t = |x| alone, because Phi(-t) = 1 - Phi(t):
 //   gelu(x)  = max(x, 0) - h(t),                        h(t) = t (1 - Phi(t));
 //   gelu'(x) = 1 - h'(t) for x > 0, h'(t) otherwise,    h'(t) = 1 - Phi(t) - t exp(-t^2 / 2) / sqrt(2 pi).
 // h and h' are piecewise polynomials.
@@ -23,7 +23,7 @@ struct Parts {
 };
 
 /// The pieces of a piecewise function of t: piece `n` has its centre at n / per_unit, and r = per_unit t - n is in
-/// [-1/2, 1/2]. The last piece, t > 14.5 / per_unit = 5.5, is zero; h and h' are 1e-7 and -6e-7 there.
+/// [-1/2, 1/2]. The last piece, t > 14.5 / per_unit = 5.5, is zero; at its start, h and h' are 1e-7 and -6e-7.
 class Pieces {
  public:
   static constexpr double per_unit = 14.5 / 5.5;
@@ -50,7 +50,8 @@ class Pieces {
   Vector end_ = constant(5.6f), per_unit_ = constant(per_unit), rounder_ = constant(0x1.8p23f);
 };
 
-/// Sixteen floats. table[lanes] looks up the element whose index is in the low four bits of each lane.
+/// A table of sixteen floats. table[lanes] looks up, for each lane, the element whose index is in the low four bits of
+/// the lane.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
 class Table {
  public:
@@ -90,7 +91,8 @@ class Table {
 
 /// A piecewise approximation: in each piece, the polynomial of degree 5 through the function at the Chebyshev points,
 /// shifted to be exact at the centre, so that h(0) = 0. The error is at most 2.9e-8 for h and 6e-8 for h'. For each
-/// power, a table has the coefficients of the 16 pieces; the low bits of the piece number select each lane's.
+/// power, a table has the coefficients of the 16 pieces; the low bits of the piece number select the coefficient of
+/// each lane.
 class Piecewise {
  public:
   static constexpr int terms = 6;
@@ -133,7 +135,7 @@ class Piecewise {
 
 double density(double t) { return density_at_zero * math::exp(-t * t / 2); }
 
-/// Returns 1 - Phi(t) = 1/2 - density(t) (t + t^3 / 3 + t^5 / (3 * 5) + ...), to 1e-15 for |t| <= 6.
+/// Returns 1 - Phi(t) = 1/2 - density(t) (t + t^3 / 3 + t^5 / (3 * 5) + ...), with an error of 1e-15 for |t| <= 6.
 double upper_tail(double t) {
   double term = t, sum = 0;
   for (int k = 3; std::abs(term) > 1e-20; term *= t * t / k, k += 2) sum += term;

@@ -13,7 +13,7 @@ using namespace simd;
 
 namespace {
 
-/// Weights for a vector of channels, and the bias, the initial value of their sums.
+/// Weights of a vector of channels, and its bias, with which the sums start.
 class Filter {
  public:
   /// Reads the taps in reverse order if `flipped`. `bias` may be nullptr.
@@ -37,7 +37,7 @@ class Filter {
   Index step_;
 };
 
-/// Computes y[channels] for the window at column ox of a window row whose taps `rows` are inside the image.
+/// Computes y[channels] for the window at column ox of a window row. `rows` are the tap rows inside the image.
 template <class Lanes>
 HWY_INLINE void any_window(const Windows& w, const Windows::Range& rows, Index ox, Lanes use, Matrix<const float> x,
                            const Filter& filter, Update update, float* y) {
@@ -153,7 +153,7 @@ HWY_INLINE void weight_gradient_3(const Windows& w, Lanes use, Matrix<const floa
     for_each_run(width, whole, [&](auto count, auto inside, Index ox) HWY_ATTR {
       Vector d[count];
       for (int n = 0; n < count; ++n) d[n] = use.load(dy[oy * width + ox + n]);
-      // Separate from `sums`, so that the next windows do not depend on these sums.
+      // Separate from `sums`, so that the multiply-adds of the next windows do not wait for these.
       Vector of_these[9];
       for (Vector& sum : of_these) sum = hn::Zero(tag);
       WindowsOf3{w, rows, ox, x}.for_each_tap<count, stride, inside>(
@@ -191,7 +191,7 @@ void weight_gradient_of_taps(const Windows& w, Matrix<const float> x, Matrix<con
   }
 }
 
-/// Adds the gradient of x window by window.
+/// Computes the gradient of x, window by window.
 void gradient_of_windows(const Windows& w, Matrix<const float> dy, Matrix<const float> W, Update update,
                          Matrix<float> dx) {
   if (update == Update::assign) fill(dx, 0.0F);

@@ -1,6 +1,6 @@
 // If the exponents are close together, all cells share one scale. exp is then computed once per term and once per
-// window position, and the rest is weighted sums over windows and running sums outside them. A few vectors of channels
-// pass through the whole grid at a time, four cells at a time.
+// window position, and the rest is weighted sums over windows and running sums outside them. The whole grid is
+// processed for a few vectors of channels at a time, in steps of four cells.
 #include "heed/kernels/grids/neighbourhood.h"
 
 #ifndef HEED_NO_SIMD
@@ -30,7 +30,7 @@ struct OneLane {
   void store(Vector v, float* to) const { *to = hn::GetLane(v); }
 };
 
-/// Computes the sums of `count` vectors of channels. The rows of `memory` have `channels` elements.
+/// Computation of the sums for `count` vectors of channels. The rows of `memory` have `channels` elements.
 template <int count, class Lanes>
 class Block {
  public:
@@ -81,7 +81,7 @@ class Block {
     return row(memory_.weighted, y * (g_.width + 2 * Memory::margin) + Memory::margin + x);
   }
 
-  /// Computes the weighted terms, and the sums above and below each row.
+  /// Computes the weighted terms, and the running sums of the rows from the top and from the bottom.
   void weigh(Matrix<const float> value) const {
     const Vectors zero = all(0);
     Vectors total = zero;

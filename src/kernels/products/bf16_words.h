@@ -1,7 +1,8 @@
 // Pairs of bfloat16 packed into words.
 //
-// An instruction multiplies pairs of bfloat16 and adds both products to a float. So two neighbours along k are packed
-// into a word as wide as a float. A product of words takes half as many steps and uses the tiles of pair_sums.h.
+// The instruction VDPBF16PS multiplies two pairs of bfloat16 and adds both products to a float. So two neighbours along
+// k are packed into a word as wide as a float. A product of words takes half as many steps and uses the tiles of
+// pair_sums.h.
 #pragma once
 
 #include "pair_sums.h"

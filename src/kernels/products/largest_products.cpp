@@ -31,7 +31,8 @@ struct Largest {
   }
 };
 
-/// Inserts the values that are large enough; values[0] has index `first`. Compares sixteen at a time, as most are not.
+/// Inserts the values that are large enough; values[0] has index `first`. Compares sixteen at a time, since most are
+/// too small.
 template <class T>
 void scan(const T* values, Index count, Index first, Largest<T> largest) {
   constexpr Index step = 16;

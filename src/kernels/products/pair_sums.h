@@ -15,7 +15,7 @@
 // takes 28 registers.
 //
 // Each element of C is a chain of additions in the order of k, restarted at multiples of `block`, with the sums of the
-// blocks added in order. It depends on neither m, n nor the element's position in a tile.
+// blocks added in order. The element does not depend on m, on n or on its position in a tile.
 #pragma once
 
 #include "panels.h"
@@ -37,16 +37,16 @@ constexpr int tile_rows(Index vectors) {
 /// cache of 1 MB; a tile reads 256 bytes of it in the 12 to 24 cycles of a step, less than the L2 bandwidth.
 inline constexpr Index block = 256;
 
-/// Maximum rows of C for which an untransposed B of whole vectors is read in place, since few tiles would share a
-/// panel.
+/// Maximum number of rows of C for which an untransposed B of whole vectors is read in place, since few tiles would
+/// share a panel.
 inline constexpr Index in_place_rows = 96;
 
-/// Minimum panels that are copied together, so that they share blocks of rows of a large A (sum_large).
+/// Minimum number of panels that are copied together, so that they share blocks of rows of a large A (sum_large).
 inline constexpr Index many_panels = 8;
 
 /// Number of elements above which A is large. Every panel reads all of A; an element is used in 2 x 64 operations per
-/// panel with 32 registers, in 2 x 16 with 16. The L3 bandwidth suffices for an A of 4 MB in the first case, of 512 KB
-/// in the second.
+/// panel with 32 registers, in 2 x 16 with 16. The L3 bandwidth suffices for an A of 4 MB in the first case, and for
+/// one of 512 KB in the second.
 inline constexpr Index large = Index{1} << (registers == 32 ? 20 : 17);
 
 /// Elements of A per block of rows: 128 KB, a quarter of an L2 cache of 512 KB.
@@ -112,15 +112,15 @@ void tile(const TileWork& w) {
     }
   }
 
-  // The functions below take addresses. They use a copy, so that the sums above stay in registers even if the compiler
-  // (Clang) does not inline these functions.
+  // The functions below take the addresses of the sums. They use a copy, so that the sums above stay in registers even
+  // if the compiler (Clang) does not inline these functions.
   Vector results[rows][vectors];
 #pragma GCC unroll 16
   for (int i = 0; i < rows; ++i)
 #pragma GCC unroll 16
     for (int v = 0; v < vectors; ++v) results[i][v] = sums[i][v];
 
-  // put(lanes, sum, row, address in C, index in the row)
+  // Calls put(lanes, sum, row, address in C, index in the row) for each vector of the tile.
   const auto write_all = [&](const auto& put) {
     const auto write_rows = [&, c_stride = w.c.stride](auto use) {
       float* c = w.c.data;
@@ -184,7 +184,8 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
   const Index highest = height > 0 ? height : tile_rows<AddTerm>(vectors), row_tiles = (m + highest - 1) / highest;
   for (Index first = 0; first < k; first += block) {
     const Index steps = std::min(block, k - first);
-    // Constructed in place: a copy would wait for its stores, for a twentieth of the time of a 50 x 50 x 16 product.
+    // Constructed in place: a copy would wait for the stores to the original, which takes a twentieth of the time of a
+    // 50 x 50 x 16 product.
     TileWork work{a.middle_columns(first, steps), b_rows(first, steps), term_update(first, update), c, start};
     // NOLINTNEXTLINE(bugprone-branch-clone): they differ if this product starts its sums.
     const auto& of_width = (first == 0 ? tiles<AddTerm, starts> : tiles<AddTerm, false>)[vectors - 1];
@@ -196,8 +197,9 @@ HWY_INLINE void sum_panel(const Operand<float>& a, const F& b_rows, Update updat
   }
 }
 
-/// Computes sum_pairs() for a B [k, columns] packed by pack_all(). C [m, n] is its columns [begin, begin + n); `begin`
-/// must be a multiple of `lanes`. `start` is for C. With `height`, A is the slivers of one block of rows.
+/// Computes sum_pairs() for a B [k, columns] packed by pack_all(). C [m, n] is the columns [begin, begin + n) of the
+/// result; `begin` must be a multiple of `lanes`. `start` has the addends of C. With `height`, A is the slivers of one
+/// block of rows.
 template <class AddTerm, bool starts>
 void sum_packed(const Operand<float>& a, const float* packed, Index columns, Index begin, Update update,
                 const Matrix<float>& c, const Start& start, Index height = 0) {
@@ -219,7 +221,8 @@ void sum_packed(const Operand<float>& a, const float* packed, Index columns, Ind
   }
 }
 
-/// Memory for the copies of sum_large(). Thread-local memory is on the thread's stack, so all types of terms share it.
+/// Memory for the copies of sum_large(). Thread-local memory takes space of the thread's stack, so all types of terms
+/// share one instance.
 struct LargeCopies {
   static constexpr Index width = 512;
   alignas(alignment) float a[cached + most_rows * block], b[block * width];

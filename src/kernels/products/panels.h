@@ -10,7 +10,8 @@ namespace heed::kernels::simd {
 /// Maximum vectors of B per tile; pair_sums.h gives the reason.
 inline constexpr int tile_vectors = registers == 32 ? 4 : 2;
 
-/// Loads four elements of each of the rows `stride` apart into the four-lane blocks of a vector, the first row lowest.
+/// Loads four elements from each of several rows, which are `stride` apart, into the four-lane blocks of a vector, the
+/// first row into the lowest.
 template <class D>
 hn::Vec<D> load_blocks(D d, const float* from, Index stride) {
   if constexpr (hn::MaxLanes(D{}) == 4) {
@@ -108,7 +109,7 @@ Operand<float> copy_slivers(const Operand<float>& a, float* to) {
   const Index count = (a.rows + height - 1) / height;
   for (Index t = 0; t < count; ++t, to += height * a.columns) {
     const Index first = a.rows * t / count, rows = a.rows * (t + 1) / count - first;
-    // With a constant count, one or two loads copy a step; nearly all tiles have `height` rows.
+    // With a constant number of rows, one or two loads copy a step; nearly all tiles have `height` rows.
     const auto copy = [&, from = a.data + first](auto number) {
       for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, Index{number}, to + l * height);
     };

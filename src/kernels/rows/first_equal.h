@@ -5,8 +5,8 @@
 
 namespace heed::kernels::simd {
 
-/// Returns the first index of n >= 1 elements, n <= 2^24, whose product with `factor` equals `value`, or n - 1 if there
-/// is none. Branch-free, since branches would be unpredictable.
+/// Returns the index of the first of n elements, 1 <= n <= 2^24, whose product with `factor` equals `value`, or n - 1
+/// if there is none. Branch-free, since branches would be unpredictable.
 inline Index first_equal(Index n, const float* row, Vector factor, float value) {
   const Vector wanted = set(value), last = set(static_cast<float>(n - 1));
   Vector first = last;

@@ -6,13 +6,15 @@
 
 #include <vector>
 
-/// From LAPACK, which OpenBLAS contains. Matrices are column-major; the last argument is the length of the first.
+/// From LAPACK, which OpenBLAS contains. Matrices are column-major; the last argument is the length of the string
+/// `uplo`.
 extern "C" void dposv_(const char* uplo, const blasint* n, const blasint* nrhs, double* a, const blasint* lda,
                        double* b, const blasint* ldb, blasint* info, std::size_t);
 
 namespace heed::kernels {
 
-// The lower triangle of A is the upper one of its transpose; B is transposed explicitly.
+// LAPACK reads the row-major A as its transpose, so the lower triangle of A is passed as the upper one; B is transposed
+// explicitly.
 bool solve_positive(Matrix<double> A, Matrix<double> B) {
   prepare_call();
   std::vector<double> columns(static_cast<std::size_t>(B.size()));

@@ -6,15 +6,15 @@
 
 #include <vector>
 
-/// From LAPACK, which OpenBLAS contains. Matrices are column-major; the last two arguments are the lengths of the first
-/// two.
+/// From LAPACK, which OpenBLAS contains. Matrices are column-major; the last two arguments are the lengths of the
+/// strings `jobu` and `jobvt`.
 extern "C" void dgesvd_(const char* jobu, const char* jobvt, const blasint* m, const blasint* n, double* a,
                         const blasint* lda, double* s, double* u, const blasint* ldu, double* vt, const blasint* ldvt,
                         double* work, const blasint* lwork, blasint* info, std::size_t, std::size_t);
 
 namespace heed::kernels {
 
-// The transpose of A has the same singular values.
+// LAPACK reads the row-major A as its transpose, which has the same singular values.
 void singular_values(Matrix<double> A, double* values) {
   prepare_call();
   constexpr Index work_columns = 64;  // dgesvd needs at least 5; more allow larger blocks

@@ -99,7 +99,7 @@ float exp_of_row(Matrix<const float> x, Index first, Index last, Matrix<float> e
   Vector largest = set(from[0]);
   for_each_vector(last - first,
                   [&](Index s, auto use) { largest = use.otherwise(hn::Max(largest, use.load(from + s)), largest); });
-  // Avoids simd::maximum(), an intrinsic that GCC 12 warns about outside of loops.
+  // Avoids simd::maximum(), whose intrinsic GCC 12 warns about outside of loops.
   HWY_ALIGN float of_lanes[lanes];
   hn::Store(largest, tag, of_lanes);
   const float greatest = *std::max_element(of_lanes, of_lanes + lanes);

@@ -20,8 +20,8 @@ inline namespace reference {
 /// Computes out[i,j] = sum_c (x[i,c] - y[j,c])^2 for the rows of x [m, d] and y [n, d]. x and y may be the same rows;
 /// out must not overlap them. The sum is over squared differences: the expanded form |x|^2 + |y|^2 - 2 x.y cancels for
 /// rows close to each other or far from the origin, and may be negative. Equal rows thus have distance 0, out is
-/// exactly symmetric if x = y, and the relative error is at most (d + 2) eps for all rows. Finite if every |x[i,c] -
-/// y[j,c]| < sqrt(largest T / d).
+/// exactly symmetric if x = y, and the relative error is at most (d + 2) eps for all rows. The result is finite if
+/// every |x[i,c] - y[j,c]| < sqrt(largest T / d).
 template <class T>
 void squared_distances(MatrixFor<T> x, MatrixFor<T> y, Matrix<T> out) {
   for (Index i = 0; i < out.rows; ++i)
@@ -85,8 +85,8 @@ inline Counts gaussian_counts(Index pairs, Index d) {
   return squared_distance_counts(pairs, d) + Counts{.mul = pairs, .exp = pairs};
 }
 
-/// Adds the gradient of gaussian(x, x) to dx. Each row is both an x and a y, so dx accumulates the gradient for dG +
-/// dG^T. Overwrites dG. The diagonal of dG contributes nothing, since the distance of a row to itself is constant.
+/// Adds the gradient of gaussian(x, x) to dx. Each row is both an x and a y, so dx accumulates the gradient for
+/// dG + dG^T. Overwrites dG. The diagonal of dG contributes nothing, since the distance of a row to itself is constant.
 template <class T>
 void gaussian_gram_backward(const GaussianMatrix<std::type_identity_t<T>>& of, Matrix<std::type_identity_t<T>> dG,
                             Matrix<T> dx) {
@@ -128,7 +128,7 @@ struct GaussianRows {
 };
 
 /// A block of rows [first, first + count) of G, up to the diagonal: columns [0, first + count). By symmetry, the part
-/// left of the diagonal block is also columns [first, first + count) of the rows above.
+/// left of the diagonal block, transposed, is also columns [first, first + count) of the rows above.
 struct GaussianBlock {
   Index first, count;
 
@@ -150,7 +150,7 @@ struct GaussianBlock {
   Matrix<T> rows(Matrix<T> memory) const {
     return memory.top_rows(count).middle_columns(0, first + count);
   }
-  /// Returns the columns left of the diagonal block, and those in it.
+  /// Return the columns left of the diagonal block, and those in it.
   template <class T>
   Matrix<T> left(Matrix<T> rows) const {
     return rows.middle_columns(0, first);
@@ -186,7 +186,7 @@ void gaussian_block_product(const GaussianBlock& b, Matrix<T> G, MatrixFor<T> v,
   if (b.first > 0) gemm(transposed(b.left(G)), b.own(v), Update::accumulate, b.before(y));
 }
 
-/// Computes out = G v, in blocks of rows. Nothing may overlap.
+/// Computes out = G v, in blocks of rows. Operands and results must not overlap.
 template <class T>
 void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix<T> out) {
   of.each_block([&](const GaussianBlock& b) {
@@ -197,8 +197,8 @@ void gaussian_product(const GaussianProduct<std::type_identity_t<T>>& of, Matrix
 }
 
 /// Computes dv (+)= G^T dout = G dout, and dx (+)= the gradient through dG = dout v^T. dv may be empty. As in
-/// gaussian_gram_backward(), the gradient of a row uses dG + dG^T; the transpose is a second product, three times
-/// faster than a second sum over differences.
+/// gaussian_gram_backward(), the gradient of a row uses dG + dG^T; dG^T is computed as a second product, which is three
+/// times faster than a second sum over differences.
 template <class T>
 void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& of, MatrixFor<T> dout, Update update_v,
                                Matrix<std::type_identity_t<T>> dv, Update update_x, Matrix<T> dx) {
@@ -215,9 +215,9 @@ void gaussian_product_backward(const GaussianProduct<std::type_identity_t<T>>& o
   });
 }
 
-/// Returns the cost with dx and dv assigned or, if `added`, that of a second product with the same G, which accumulates
-/// into dx and has no dv. Each product computes G, but the contractions count G and its gradient only for the first,
-/// and all pairs of rows, not only those of the computed blocks.
+/// Returns the cost of both passes with dx and dv assigned or, if `added`, that of a second product with the same G,
+/// which accumulates into dx and has no dv. Each product computes G, but the contractions include G and its gradient
+/// for the first product only. They count all pairs of rows, not only those of the computed blocks.
 inline Cost gaussian_product_cost(Index n, Index d, Index e, bool added) {
   // Pairs of rows of the same block, and of a block and the rows before it.
   const Index most = GaussianRows<float>::most, last = n % most, diagonal = (n - last) * most + last * last;

@@ -71,8 +71,8 @@ inline constexpr float far = 8;
 inline namespace reference {
 
 /// Computes s[r,c] = -sum_i |x[r,i] - w[c,i]| for x [rows, width], w [columns, width] and s [rows, columns], width >=
-/// 1. s must not overlap x or w. Finite if the distance is finite. Relative error: at most width eps, as all terms have
-/// the same sign.
+/// 1. s must not overlap x or w. The result is finite if the distance is. Relative error: at most width eps, as all
+/// terms have the same sign.
 template <class T>
 void negative_l1(MatrixFor<T> x, MatrixFor<T> w, Matrix<T> s) {
   using std::abs;
@@ -107,7 +107,7 @@ inline Counts negative_l1_counts(Index pairs, Index width) {
   return {.add = pairs * (2 * width - 1), .cmp = pairs * width};
 }
 
-/// Contractions, as counted in papers: a difference and a sum for each of `terms` = pairs * width terms.
+/// Returns the contractions, as counted in papers: a difference and a sum for each of `terms` = pairs * width terms.
 inline Counts negative_l1_contractions(Index terms) { return {.add = 2 * terms}; }
 
 /// Computes the gradient of s = negative_l1(x, w) with respect to x, given g = d(loss)/ds:
@@ -119,8 +119,8 @@ inline Counts negative_l1_contractions(Index terms) { return {.add = 2 * terms};
 /// for infinite x or w, but their distance is not.
 ///
 /// Fast float: error at most (terms + 3) eps relative to sum |g| and the previous value. `full` is linear in w - x and
-/// is computed as a matrix product and a correction, sum_t g w - x sum_t g: its error is relative to sum |g| (|w| +
-/// |x|), so precision is lost if x and w share an offset much larger than their difference.
+/// is computed as a matrix product and a correction, sum_t g w - x sum_t g: its error is relative to sum
+/// |g| (|w| + |x|), so precision is lost if x and w share an offset much larger than their difference.
 template <class T>
 void negative_l1_gradient(DistanceGradient gradient, MatrixFor<T> x, MatrixFor<T> w, OperandFor<T> g, Update update,
                           Matrix<T> dx) {
@@ -148,8 +148,8 @@ inline Counts negative_l1_gradient_counts(DistanceGradient gradient, Index rows,
   HEED_ASSERT(false);
 }
 
-/// Contractions, as counted in papers: a difference, a product and a sum for each of `terms` = rows * terms * width
-/// terms.
+/// Returns the contractions, as counted in papers: a difference, a product and a sum for each of
+/// `terms` = rows * terms * width terms.
 inline Counts negative_l1_gradient_contractions(DistanceGradient gradient, Index terms) {
   return {.mul = gradient == DistanceGradient::sign ? 0 : terms, .add = 2 * terms};
 }

@@ -92,7 +92,7 @@ struct Silu {
   static constexpr Counts p_counts{}, slope_counts{};
 };
 
-/// The quick approximation of gelu: p = 1.702 x. Hendrycks, Gimpel, arXiv:1606.08415, Section 2.
+/// The quick approximation of gelu: p(x) = 1.702 x. Hendrycks, Gimpel, arXiv:1606.08415, Section 2.
 struct QuickGelu {
   template <class T>
   static T p(T x) {

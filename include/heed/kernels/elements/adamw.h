@@ -43,7 +43,7 @@ void adamw(const AdamWStep& step, Index n, T* w, const T* gradient, T* m, T* v) 
 void adamw(const AdamWStep& step, Index n, float* w, const float* gradient, float* m, float* v);
 #endif
 
-/// Returns the counts for n weights: g, m, v, the denominator, w.
+/// Returns the counts for n weights: those of g, m, v, the denominator and w.
 inline Counts adamw_counts(Index n) {
   return n * (Counts{.mul = 1} + Counts{.mul = 2, .add = 1} + Counts{.mul = 3, .add = 1} +
               Counts{.add = 1, .div = 1, .sqrt = 1} + Counts{.mul = 2, .add = 1, .div = 1});

@@ -33,8 +33,8 @@ void gate_forward(MatrixFor<T> q, MatrixFor<T> y, Matrix<T> out) {
 }
 
 /// Computes dy = sigma(q) dout and dq (+)= sigma'(q) y dout = dy y (1 - sigma(q)). dy may be dout. If y is a single
-/// shared row, so is dy, which then sums the gradients of all rows. Fast float: dy has the error of gate_forward(), and
-/// dq three times as much relative to |dy y|.
+/// shared row, so is dy, which then sums the gradients of all rows. Fast float: dy has the error of gate_forward(); the
+/// error of dq, relative to |dy y|, is at most three times as large.
 template <class T>
 void gate_backward(MatrixFor<T> q, MatrixFor<T> y, MatrixFor<T> dout, Update update, Matrix<T> dq, Matrix<T> dy) {
   for (Index r = 0; r < dq.rows; ++r)

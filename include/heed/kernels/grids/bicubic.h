@@ -58,8 +58,8 @@ struct LinearTaps {
   }
 };
 
-/// The cells of `from` along one axis that cell i of `to` depends on, and their weights, which sum to 1, with
-/// antialiasing, as in PyTorch's interpolate: a = -1/2, and a support that grows with from / to.
+/// Taps with antialiasing as in PyTorch's interpolate: a = -1/2, and a support that grows with from / to. The cells of
+/// `from` along one axis that cell i of `to` depends on, from `first` on, and their weights, which sum to 1.
 struct AntialiasedTaps {
   Index first;
   std::vector<double> weights;

@@ -25,7 +25,7 @@ void for_each_place(const Windows& w, const F& f) {
 
 inline namespace reference {
 
-/// Computes y[p,c] (+)= bias[c] + sum over taps of W[tap,c] x[position of the tap,c], zero in the padding. x
+/// Computes y[p,c] (+)= bias[c] + sum over taps of W[tap,c] x[position of the tap,c], where x is zero in the padding. x
 /// [height * width, C], W [kernel * kernel, C], bias [C] or nullptr, y [windows, C]. y must not overlap anything.
 /// Error: at most kernel^2 eps relative to sum |W||x|.
 template <class T>
@@ -39,7 +39,8 @@ void depthwise(const Windows& w, MatrixFor<T> x, MatrixFor<T> W, const std::type
   });
 }
 
-/// Computes the whole gradient with respect to x: dx[position of the tap,c] (+)= W[tap,c] dy[p,c].
+/// Computes the gradient with respect to x, summed over all windows and taps: dx[position of the tap,c] (+)= W[tap,c]
+/// dy[p,c].
 template <class T>
 void depthwise_backward(const Windows& w, MatrixFor<T> dy, MatrixFor<T> W, Update update, Matrix<T> dx) {
   if (update == Update::assign) fill(dx, T(0));

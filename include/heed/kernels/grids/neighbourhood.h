@@ -1,5 +1,5 @@
-// Exponential sums over all cells of a grid, with biases for the cells near each cell that depend on their relative
-// positions: a convolution with global reach.
+// Exponential sums over all cells of a grid, in which cells near each other have a bias that depends on their relative
+// position: a convolution with global reach.
 #pragma once
 
 #include "heed/kernels/sums/exp_sums.h"
@@ -29,7 +29,7 @@ struct Neighbourhood {
 
 namespace detail {
 
-/// One term exp(x) (mass, value[n]); mass nullptr means one.
+/// A term exp(x) (mass, value[n]) of a sum; if `mass` is nullptr, the mass is 1.
 template <class T>
 struct Part {
   T x;
@@ -282,8 +282,8 @@ inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool ha
   return counts;
 }
 
-/// Contractions, as counted in papers: n products (n + 1 with a mass) and n + 1 sums for each pair of a cell and a cell
-/// of its window, and, if any cell has an outside, for each cell's outside.
+/// Returns the contractions, as counted in papers: n products (n + 1 with a mass) and n + 1 sums for each pair of a
+/// cell and a cell of its window, and, if any cell has an outside, as many for the outside of each cell.
 inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index terms = pairs.inside + (pairs.outside > 0 ? g.cells() : 0);

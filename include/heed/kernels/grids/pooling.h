@@ -43,9 +43,9 @@ struct Cells {
   }
 };
 
-/// Computes out[cell] = the mean of the cell's tokens. x [height * width, d], out [cells, d]; no overlap. Cells with
-/// the same number of equal tokens have exactly equal means. Error: at most (tokens of the cell) eps times the largest
-/// magnitude.
+/// Computes out[cell] = the mean of the cell's tokens. x [height * width, d] and out [cells, d] must not overlap. Cells
+/// with equally many and equal tokens have exactly equal means. Error: at most (tokens of the cell) eps times the
+/// largest magnitude.
 template <class T>
 void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
   const Index d = out.columns;
@@ -69,7 +69,8 @@ inline Counts pool_cells_counts(const Cells& cells, Index d) {
   return {.add = (cells.members() - cells.count()) * d, .div = cells.count() * d};
 }
 
-/// Computes dx[token] += dout[cell] / (tokens of the cell) for each cell with the token. Divides dout in place.
+/// Computes dx[token] += dout[cell] / (tokens of the cell) for each cell that contains the token. Divides dout in
+/// place.
 template <class T>
 void pool_cells_backward(const Cells& cells, Matrix<std::type_identity_t<T>> dout, Matrix<T> dx) {
   const Index d = dx.columns;

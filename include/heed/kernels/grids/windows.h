@@ -61,7 +61,7 @@ void for_each_tap(const Windows& w, const F& f) {
 
 /// Calls f(window, tap row i, position, columns) for each window of the window rows [begin, end) and each of its tap
 /// rows. The taps [columns.begin, columns.end) of the row read the image from `position`; position is -1 if the whole
-/// row is padding. Windows are numbered from 0.
+/// row is padding. Windows are numbered from 0 at row `begin`.
 template <class F>
 void for_each_run(const Windows& w, Index begin, Index end, const F& f) {
   Index place = 0;

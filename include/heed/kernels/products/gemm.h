@@ -1,4 +1,4 @@
-// Matrix product. Highway computes it in float, OpenBLAS in double, plain loops otherwise.
+// Matrix product. Computed with Highway in float, with OpenBLAS in double, and by plain loops otherwise.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -62,7 +62,7 @@ Update assign_addends(const std::type_identity_t<T>* bias, const MatrixFor<T>& a
 }  // namespace detail
 
 /// Computes C = bias + addend + A B, with bias[j] added to column j and a matrix `addend` [m, n]. Either may be empty;
-/// C must not overlap them. Otherwise as gemm(), including the bits in float if m or n is split.
+/// C must not overlap them. Otherwise as gemm(): in float, splitting m or n into blocks changes no bit.
 template <class T>
 void addmm(const OperandFor<T>& a, const OperandFor<T>& b, const std::type_identity_t<T>* bias,
            const MatrixFor<T>& addend, const Matrix<T>& c) {

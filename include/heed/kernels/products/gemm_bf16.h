@@ -23,7 +23,7 @@ float round_to_bf16(float x);
 /// Returns the reason why this build cannot multiply in bfloat16, as a clause; nullptr if it can.
 const char* bf16_obstacle();
 
-/// Compute as gemm() and addmm(), with A and B rounded to bfloat16 and sums in float. Each product of normal values is
+/// Compute gemm() and addmm() with A and B rounded to bfloat16 and sums in float. Each product of normal values is
 /// within 2^-7 |a||b| of the exact one.
 void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c);
 void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,

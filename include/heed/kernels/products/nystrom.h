@@ -46,7 +46,7 @@ void nystrom_product_backward(const NystromProduct<T>& of, MatrixFor<T> dout,
   if (dv) gemm(transposed(of.P), dZ, update_v, dv);
 }
 
-/// Returns the cost with all gradients assigned or, if `added`, with dP and dX accumulated and no dv.
+/// Returns the cost of both passes with all gradients assigned or, if `added`, with dP and dX accumulated and no dv.
 inline Cost nystrom_product_cost(Index m, Index n, Index e, bool added) {
   const Counts tall = product_contractions(m, n, e), square = product_contractions(m, m, e);
   Cost cost;

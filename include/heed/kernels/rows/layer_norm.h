@@ -1,7 +1,8 @@
 // Layer normalisation of rows. Ba, Kiros, Hinton, "Layer normalization", arXiv:1607.06450.
 //
-// Matrices are [rows, n], gamma and beta [n]. For each row, xn = (x - mean) scale with scale = 1 / sqrt(variance + eps)
-// and the variance (divisor n) of the centred values. statistics [rows, 2] holds mean and scale of each row.
+// Matrices are [rows, n], gamma and beta [n]. For each row, xn = (x - mean) scale with
+// scale = 1 / sqrt(variance + eps). The variance has divisor n and is computed from the centred values. statistics
+// [rows, 2] holds mean and scale of each row.
 #pragma once
 
 #include "heed/base/matrix.h"
@@ -22,9 +23,9 @@ struct RowNorm {
 inline namespace reference {
 
 /// Computes y = gamma xn + beta + residual, and writes the statistics. residual may be empty; y may be x or residual.
-/// Centred values have the rounding error of the mean. Fast float, with u = 2^-24: error of y at most (n + 8) u
-/// (1 + |xn|) (1 + max |x| scale) |gamma| and, for the additions, 4 u (|beta| + |residual|); of the mean (n + 8) u max
-/// |x|; of scale, relative, (n + 8) u (1 + max |x| scale).
+/// Centred values have the rounding error of the mean. Fast float, with u = 2^-24: error of y at most
+/// (n + 8) u (1 + |xn|) (1 + max |x| scale) |gamma| and, for the additions, 4 u (|beta| + |residual|); error of the
+/// mean at most (n + 8) u max |x|; relative error of scale at most (n + 8) u (1 + max |x| scale).
 template <class T>
 void layer_norm_forward(const RowNorm<std::type_identity_t<T>>& norm, MatrixFor<T> x, MatrixFor<T> residual,
                         Matrix<T> y, Matrix<std::type_identity_t<T>> statistics) {

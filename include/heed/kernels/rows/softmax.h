@@ -65,11 +65,12 @@ void attention_softmax(const ScoreRows& rule, Matrix<T> s, Matrix<std::type_iden
 }
 
 /// Computes the softmax of rows whose keys are processed in parts (Milakov and Gimelshein, "Online normalizer
-/// calculation for softmax", 2018, arXiv:1805.02867, Algorithm 3). Replaces each row of a part by exp(scale s - m) with
-/// the row maximum m so far. sums [rows, 2], contiguous, holds m and the sum of these exps, and is updated; if m grows,
-/// the sum and the row of out [rows, e], which holds the products with earlier parts, are multiplied by exp(old m - m).
-/// In the first part (Update::assign) every row must have a visible key; it sets sums, not out. divide_by_sums()
-/// follows the last part. Fast float: the relative error of attention_softmax(), plus 3e-7 per part.
+/// calculation for softmax", 2018, arXiv:1805.02867, Algorithm 3). Replaces each row of a part by exp(scale s - m),
+/// where m is the row's maximum so far. sums [rows, 2], contiguous, holds m and the sum of these exps, and is updated;
+/// if m grows, the sum and the row of out [rows, e], which holds the products with earlier parts, are multiplied by
+/// exp(old m - m). In the first part (Update::assign) every row must have a visible key; this part assigns sums and
+/// does not read or write out. divide_by_sums() follows the last part. Fast float: the relative error of
+/// attention_softmax(), plus 3e-7 per part.
 template <class T>
 void attention_softmax_part(const ScoreRows& rule, Matrix<T> s, Update update, Matrix<std::type_identity_t<T>> sums,
                             Matrix<std::type_identity_t<T>> out) {

@@ -158,7 +158,7 @@ HWY_INLINE Four fold([[maybe_unused]] D d, hn::Vec<D> v, const F& f) {
 }
 
 /// The sum of a row, in sixteen partial sums: element i is added to partial sum i mod 16. Then partial sums i and i + 8
-/// are added, i and i + 4, and so on. The bits of the result therefore do not depend on the number of lanes.
+/// are added, then i and i + 4, and so on. The bits of the result therefore do not depend on the number of lanes.
 class RowSum {
  public:
   static constexpr int vectors = static_cast<int>(16 / lanes);  ///< vectors that hold the partial sums
@@ -280,7 +280,7 @@ class Exp {
   Vector rounder = constant(0x1.8p23f + 127.0f), log2_e = constant(1.44269504f), ln_2 = constant(0.693147180f);
   Vector one = constant(1.0f), c2 = constant(exp_polynomial::c2), c3 = constant(exp_polynomial::c3);
   Vector c4 = constant(exp_polynomial::c4), c5 = constant(exp_polynomial::c5), c6 = constant(exp_polynomial::c6);
-  // For x < lowest the result is less than half the smallest subnormal with AVX-512; otherwise 2^n is subnormal.
+  // For x < lowest, the result is less than half the smallest subnormal (AVX-512), or 2^n is subnormal (other targets).
   Vector lowest = constant(HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? -104.0f : -87.68f);
 };
 

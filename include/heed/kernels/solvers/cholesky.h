@@ -10,8 +10,8 @@ namespace heed::kernels {
 
 inline namespace reference {
 
-/// Replaces B [n, c] by A^-1 B for a symmetric A [n, n]; reads and overwrites its lower triangle and diagonal. Returns
-/// false, with B unspecified, if A is not positive definite in this number type.
+/// Replaces B [n, c] by A^-1 B for a symmetric A [n, n]. Reads and overwrites the lower triangle and the diagonal of A.
+/// Returns false, with B unspecified, if A is not positive definite in this number type.
 ///
 /// Cholesky decomposition: A = L L^T with L lower triangular, row by row
 ///   L[i, j] = (A[i, j] - sum over l < j of L[i, l] L[j, l]) / L[j, j],   L[i, i] = sqrt(A[i, i] - sum of L[i, l]^2),

@@ -4,7 +4,7 @@
 //   X_0 = a A,   X_{i+1} = 2 X_i - X_i A X_i.
 // X_i is a polynomial in A, so each eigenvalue l of A gives a sequence x_i, and 1 - l x_{i+1} = (1 - l x_i)^2: the
 // residual is squared in each step, starting from 1 - a l^2. It converges to 0 if 0 < a l^2 < 2, slowly if a l^2 is
-// small: about log2(1 / (a l^2)) steps, and a few more. If l = 0, x stays 0, as in a pseudo-inverse; but rounding
+// small: after about log2(1 / (a l^2)) steps and a few more. If l = 0, x stays 0, as in a pseudo-inverse; but rounding
 // errors in that null space double in each step.
 #pragma once
 
@@ -110,9 +110,10 @@ inline Counts newton_factor_counts(const NewtonInverse& s) {
 
 /// Computes one step: U = X A and, unless `next` is empty, next = 2 X - U X.
 ///
-/// Both are symmetric except for rounding errors. Still, neither may be computed as one half and mirrored. The rounding
-/// error of U, about eps |X|, becomes eps |X|^2 in U X, in directions that the next steps correct. Mirroring half of U
-/// X spreads it to all directions. Mirroring half of U multiplies the error of X by the condition of A in every step.
+/// U and U X are symmetric except for rounding errors. Still, neither may be computed as one half and mirrored. The
+/// rounding error of U, about eps |X|, becomes eps |X|^2 in U X, in directions that the next steps correct. Mirroring
+/// half of U X spreads it to all directions. Mirroring half of U multiplies the error of X by the condition number of A
+/// in every step.
 template <class T>
 void newton_step(MatrixFor<T> A, MatrixFor<T> X, Matrix<T> U, Matrix<std::type_identity_t<T>> next) {
   gemm(X, A, U);
@@ -139,8 +140,8 @@ void newton_inverse(const NewtonInverse& s, MatrixFor<T> A, const NewtonScratch<
 inline namespace reference {
 
 /// Runs the backward pass of all steps, whose iterates and products are in `scratch`. Replaces dX = d(loss)/d(last
-/// iterate) by d(loss)/dX_0, and writes minus the gradient of A, without the part through X_0, to dA. With D =
-/// d(loss)/dX_{i+1}, U = X_i A, B = D X_i^T,
+/// iterate) by d(loss)/dX_0, and writes minus the gradient of A, without the part through X_0, to dA. With
+/// D = d(loss)/dX_{i+1}, U = X_i A, B = D X_i^T,
 ///   X_{i+1} = 2 X_i - U X_i   gives   dU = -B,  and  dX_i = 2 D - U^T D - B A^T,  dA -= X_i^T B.
 /// Only the symmetric parts of dA and of d(loss)/dX_0 are specified, since A is symmetric. They depend only on the
 /// symmetric part of D, which fast float uses instead of D: then U^T D is the transpose of B A = D U, which saves one

@@ -5,9 +5,9 @@
 //
 //   Z_0 = A^T / (|A|_1 |A|_inf),     Z_{k+1} = Z_k (13 I - W (15 I - W (7 I - W))) / 4,  W = A Z_k.
 //
-// Z_k is A^T times a polynomial in A A^T. An eigenvalue w of W has the residual r = 1 - w; the next residual is r^3
-// (3 + r) / 4. A small w grows by 13/4 in each step. It starts near 1 / K^2 for a condition K of A, so this takes about
-// 2 ln K / ln (13/4) = 1.2 log2 K steps; then r converges cubically.
+// Z_k is A^T times a polynomial in A A^T. An eigenvalue w of W has the residual r = 1 - w; the next residual is
+// r^3 (3 + r) / 4. A small w grows by a factor of 13/4 in each step. It starts near 1 / K^2 for a condition number K of
+// A, so this takes about 2 ln K / ln (13/4) = 1.2 log2 K steps; then r converges cubically.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -172,7 +172,7 @@ inline Cost softmax_inverse_cost(const SoftmaxInverse& s) {
                      steps * (8 * product + 2 * scaled + Counts{.add = 5 * n});
   cost.forward_contractions = 4 * steps * product_contractions(m, m, m);
   cost.backward_contractions = 2 * cost.forward_contractions;  // recomputing the steps is not counted
-  cost.left_out = steps * Counts{.mul = n, .add = n};          // 7 W
+  cost.left_out = steps * Counts{.mul = n, .add = n};          // computing and subtracting 7 W
   return cost;
 }
 

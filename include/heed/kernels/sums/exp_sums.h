@@ -8,10 +8,11 @@
 //
 // All results are finite for finite x whose sums with the biases are finite. For a sum of positive terms the relative
 // error is a few eps per addition, whatever the range of x. A bias is rounded like the scale only if the scale is
-// coarse (is_coarse()). If x is NaN or infinite, mass and value are NaN; beside a finite x, -inf has weight zero.
+// coarse (is_coarse()). If an x is NaN or +inf, or all x are -inf, mass and value are NaN; beside a finite x, -inf has
+// weight zero.
 //
-// Outputs must not overlap inputs. The loops declare this to the compiler (ivdep), which would otherwise compare too
-// many pointers to prove it.
+// Outputs must not overlap inputs. The loops declare this to the compiler (ivdep), since a proof at run time would take
+// too many comparisons of pointers.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -74,9 +75,9 @@ struct WeightedMeans {
 };
 
 /// Returns an origin [n] for values and means in gradients, which depend only on their differences: the last of the
-/// means. If one key has nearly all the weight, it and the means are close to this origin, and sums over values and
-/// means do not cancel; what remains is the rounding error of a mean itself. Returns nullptr (zeros) for types that
-/// count, since textbooks use no origin.
+/// means. If one key has nearly all the weight, its value and the means are close to this origin, and sums over values
+/// and means do not cancel; what remains is the rounding error of a mean itself. Returns nullptr (zeros) for Counted,
+/// since textbook formulas have no origin.
 template <class T>
 const T* value_origin(Matrix<const T> means) {
   if constexpr (std::is_floating_point_v<T>) return means[means.rows - 1];
@@ -87,7 +88,7 @@ const T* value_origin(Matrix<const T> means) {
 template <class T>
 inline constexpr T coarse = 64 / std::numeric_limits<T>::epsilon();
 
-/// Returns true if |x| >= coarse or x is NaN; false for types that count.
+/// Returns true if |x| >= coarse or x is NaN; false for Counted.
 template <class T>
 [[gnu::always_inline]] inline bool is_coarse(T x) {
   if constexpr (std::is_floating_point_v<T>) return !(std::abs(x) < coarse<T>);
@@ -109,8 +110,8 @@ template <class T>
 inline namespace reference {
 
 /// Computes sums = sum over the keys of exp(k[s,c] + bias[s]) (1, v[s,c]) for at least one key, in two passes: maximum,
-/// then sum. bias [keys], or nullptr for zeros; sums: one row. Fast float: relative to mass and to the sum of e |v| the
-/// error is at most 4e-7 + 1.2e-7 keys, plus 1.2e-7 max |bias| with a bias.
+/// then sum. bias [keys], or nullptr for zeros; sums: one row. Fast float: error at most 4e-7 + 1.2e-7 keys, plus
+/// 1.2e-7 max |bias| with a bias, relative to mass and to the sum of e |v|.
 template <class T>
 void exp_sums_of(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* bias, ExpSums<T> sums) {
   const Index n = keys.k.columns;
@@ -139,7 +140,7 @@ inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
   return n * Counts{.mul = keys, .add = (biased ? 5 : 3) * keys - 2, .exp = keys, .cmp = keys - 1};
 }
 
-/// Contractions, as counted in papers: a product and a sum for each value, a sum for each mass.
+/// Returns the contractions, as counted in papers: a product and a sum for each value, and a sum for each mass.
 inline Counts exp_sums_contractions(Index terms, Index n) { return terms * n * Counts{.mul = 1, .add = 2}; }
 
 /// Computes sums += added, one row each. `added` may itself be sums, or a key: scale = k, no mass, value = v.
@@ -219,7 +220,7 @@ void exp_sums_backward(KeysAndValuesFor<T> keys, const std::type_identity_t<T>* 
   }
 }
 
-/// Counts, and contractions as counted in papers, for `keys` keys with n channels.
+/// Return the counts, and the contractions as counted in papers, for `keys` keys with n channels.
 inline Counts exp_sums_backward_counts(Index keys, Index n, Update update) {
   return keys * n * Counts{.mul = 2, .add = update == Update::assign ? 4 : 6, .exp = 1};
 }
@@ -246,7 +247,7 @@ inline Counts exp_of_row_counts(Index columns) { return {.add = columns, .exp = 
 /// Computes f[s] = (e, e (v[s] - origin)) for e = exp(k[s] - max k), with the maximum over the keys of each column,
 /// which is written to `maximum` [n]. f [keys, 2 n]; at least one key; origin [n], or nullptr for zeros. Fast float:
 /// error at most 3e-7 + 6.5e-8 |k - max k| relative to e and to e |v - origin|, or 6e-38 if these underflow. f is NaN
-/// where a key is; the maximum of that column is then that of any of its other keys.
+/// where a key is; the maximum, and so the rest of that column, is then unspecified.
 template <class T>
 void exp_of_columns(KeysAndValuesFor<T> keys, T* maximum, Matrix<T> f,
                     const std::type_identity_t<T>* origin = nullptr) {

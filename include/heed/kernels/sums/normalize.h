@@ -34,8 +34,8 @@ inline constexpr Index channels_at_once = 64;
 /// Computes y[r,c] = x[r,c] / max(norm_c, least), with the norm norm_c of column c of x, and writes norm_c to norms
 /// [columns].
 ///
-/// x and y [rows, columns], rows >= 1. y may be x. Finite for finite x, in float for norms up to 3e38. Relative error:
-/// at most 2 eps in float, rows eps in double.
+/// x and y [rows, columns], rows >= 1. y may be x. The result is finite for finite x; in float, for norms up to 3e38.
+/// Relative error: at most 2 eps in float, rows eps in double.
 template <class T>
 void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type_identity_t<T>* norms,
                         double least = least_norm) {
@@ -62,8 +62,8 @@ void normalize_channels(ChannelNorm norm, MatrixFor<T> x, Matrix<T> y, std::type
   }
 }
 
-/// Returns the counts: for each column, absolute values, or squares and a root; their sum; the comparison with `least`;
-/// the quotients.
+/// Returns the counts. Per column: absolute values (l1), or squares and a root (l2); their sum; the comparison with
+/// `least`; the quotients.
 inline Counts normalize_channels_counts(ChannelNorm norm, Index rows, Index columns) {
   const Counts of_norm = norm == ChannelNorm::l1 ? Counts{.cmp = rows} : Counts{.mul = rows, .sqrt = 1};
   return columns * (of_norm + sum_counts(rows) + Counts{.div = rows, .cmp = 1});
