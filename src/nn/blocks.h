@@ -20,10 +20,11 @@ struct BlocksSetting {
 std::vector<Block> make_blocks(ParameterList& list, const ModelConfig& model, const AttentionConfig& attention,
                                const BlocksSetting& setting);
 
-/// Returns true if this mechanism has causal = true.
+/// Returns true if causal = true is set for this mechanism.
 bool is_causal(const AttentionConfig& attention, const std::string& mechanism);
 
-/// Returns the same attention, causal in every block. Throws Error if a mechanism has no causal form or causal = false.
+/// Returns the same attention, causal in every block. Throws Error if a mechanism has no causal form or is set to
+/// causal = false.
 AttentionConfig made_causal(AttentionConfig attention);
 
 }  // namespace heed

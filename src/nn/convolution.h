@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// Returns U(+-1 / sqrt(fan_in)), the initial value of convolutions and their biases.
+/// Returns U(+-1 / sqrt(fan_in)), the initial distribution of the weights and biases of convolutions.
 inline Initial convolution_initial(Index fan_in) {
   return Initial::uniform(1 / std::sqrt(static_cast<double>(fan_in)));
 }
@@ -66,7 +66,7 @@ class ConvLayer {
 /// NAME.running_mean (0) and NAME.running_var (1).
 class BatchNormLayer {
  public:
-  /// `group`: number of images normalised together; 0: all of a pass.
+  /// `group`: number of images normalised together; 0: all (BatchNormOptions).
   BatchNormLayer(ParameterList& list, std::string name, Index width, Index group)
       : name_(std::move(name)), options_{.group = group} {
     weight_ = list.add({name_ + ".weight", {width}, Initial::constant(1), false});

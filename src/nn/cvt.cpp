@@ -19,8 +19,8 @@ namespace {
 
 constexpr double eps = 1e-5;  // for the layer norms in blocks and embeddings
 
-/// Projection to q, k or v: a depth-wise convolution of the grid with batch norm, the class token unchanged in front,
-/// and a linear layer. Tensors NAME.conv_proj_X.conv.weight, NAME.conv_proj_X.bn.*, NAME.proj_X.*.
+/// Projection to q, k or v: a depth-wise convolution of the grid with batch norm, then a linear layer. The class token
+/// skips the convolution. Tensors NAME.conv_proj_X.conv.weight, NAME.conv_proj_X.bn.*, NAME.proj_X.*.
 class ConvProjection {
  public:
   ConvProjection(ParameterList& list, const std::string& name, char part, Index dim, Index width, Index stride,
@@ -30,7 +30,7 @@ class ConvProjection {
         bn_(list, fmt::format("{}.conv_proj_{}.bn", name, part), dim, bn_group),
         linear_(list, fmt::format("{}.proj_{}", name, part), dim, width) {}
 
-  /// Maps patches [B, side^2, D] and class_token [B, D], if given.
+  /// Maps patches [B, side^2, D], and class_token [B, D] if given, to tokens [B, N, width].
   template <class T>
   Var<T> operator()(Var<T> patches, Var<T> class_token, Index side) const {
     const Var<T> tokens = bn_(conv_(patches, side));
@@ -76,8 +76,9 @@ struct CvtStageSizes {
   }
 };
 
-/// out = proj(mechanism(q, k, v)), with a ConvProjection for each of q, k and v that the mechanism uses. Tensors NAME.*
-/// and those of the mechanism; with the respective options NAME.q_norm.*, NAME.k_norm.* and NAME.gate.*.
+/// out = proj(mechanism(q, k, v)), with a ConvProjection for each of q, k and v that the mechanism uses. Tensors of
+/// these projections, NAME.proj.* and those of the mechanism; with the respective options NAME.q_norm.*, NAME.k_norm.*
+/// and NAME.gate.*.
 class ConvAttention {
  public:
   ConvAttention(ParameterList& list, const std::string& name, const ModelConfig& config, const CvtStageSizes& sizes,

@@ -10,7 +10,7 @@ namespace heed {
 
 namespace {
 
-/// Computes W from v and g. With u = v / |v|, row by row,
+/// Computation of W from v and g, and its gradient. With u = v / |v|, row by row,
 ///
 ///   dg = dW . u,   dv = (dW' - u (u . dW')) / |v|,   dW' = g dW.
 class NormalisedWeight : public Preparation {
@@ -126,7 +126,7 @@ ModelInput<float> DinoModel::example() const {
   return example;
 }
 
-/// Adds `margin` times the products of the head's sizes, far above the head's operations.
+/// Adds, for the head, `margin` times the products of its sizes, far above its operations.
 double DinoModel::most_operations() const {
   const double h = static_cast<double>(config_.hidden), b = static_cast<double>(config_.bottleneck);
   const double head =

@@ -6,14 +6,14 @@
 
 namespace heed {
 
-/// Returns item i of a list with one item for each, or the single item for all.
+/// Returns item i of a list that has an item for each block or stage, or a single item for all.
 template <class List>
 const auto& item_of(const List& list, Index i) {
   return list[list.size() == 1 ? 0 : static_cast<std::size_t>(i)];
 }
 
-/// Throws Error for an option that no selected mechanism has; lists of options have `stages` items, numbered from
-/// `first_stage`.
+/// Throws Error for an unknown mechanism, for an option that no selected mechanism has, and for an option with a list
+/// of values that does not have `stages` items. Errors number the stages from `first_stage`.
 void check_options(const AttentionConfig& attention, Index stages = 0, Index first_stage = 0);
 
 /// Creates the mechanism of a block or stage. It takes the common options that it supports (from a list, the item of

@@ -106,7 +106,7 @@ Var<T> SequenceModel::embed(Tape<T>& tape, const std::vector<TokenRows>& rows) c
   return dropout(x, dropout_, 0xe3bed);
 }
 
-/// Computes the logits from the rows of the last block; normalises only pooled rows.
+/// Computes the logits from the rows of the last block; normalises only the rows that pooling reads.
 template <class T>
 Var<T> SequenceModel::classify(Var<T> x) const {
   const typename Tape<T>::Scope scope(x.tape(), pool_name_);

@@ -60,7 +60,7 @@ class StagedModel : public BatchNormModel<Derived> {
   std::optional<ImageHead> head_;
 };
 
-/// Calls f(), which creates a stage of a model, and adds the stage and its grid to its errors.
+/// Calls f(), which creates a stage of a model, and adds the stage and its grid to the errors that f throws.
 template <class F>
 auto in_stage(Index stage, Index side, const F& f) {
   try {

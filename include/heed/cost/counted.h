@@ -18,13 +18,13 @@ class Counted {
   /// Returns the operations counted on this thread; assign {} to reset.
   static Counts& tally();
 
-  /// Returns the contractions among them, by the papers' convention: a product added to a sum is 1 mul and 1 add, a
-  /// squared difference 1 mul and 2 add, an absolute difference 2 add. A sum's first term counts as added.
+  /// Returns the contractions among these operations, by the papers' convention: a product added to a sum is 1 mul and
+  /// 1 add, a squared difference 1 mul and 2 add, an absolute difference 2 add. A sum's first term counts as added.
   static Counts& contractions();
 
   /// Returns true for a product that has not been added to a sum.
   bool is_product() const { return origin_ == Origin::product; }
-  /// Counts a product as a sum of one term.
+  /// Counts a term, such as a product, as a sum of one term.
   friend Counted as_sum(Counted x);
 
   explicit operator double() const { return value_; }
@@ -64,7 +64,7 @@ class Counted {
   Origin origin_ = Origin::number;
 };
 
-/// Returns x, the result of a sum. If a Counted x is a single product, counts it as a contraction.
+/// Returns x, the result of a sum. If x is a Counted that is a single term, counts it as a contraction.
 template <class T>
 T as_sum(T x) {
   return x;

@@ -15,7 +15,7 @@ struct Counts {
   Index exp = 0;
   Index log = 0;
   Index erf = 0;
-  Index other = 0;  ///< other transcendentals: tanh, sin, cos
+  Index other = 0;  ///< other functions: tanh, pow
   Index cmp = 0;    ///< maximum, minimum, absolute value, sign, clamp: one per comparison
 
   friend bool operator==(const Counts&, const Counts&) = default;

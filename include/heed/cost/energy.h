@@ -35,7 +35,7 @@ const EnergyTable& default_energy_table();
 /// Returns the energy of the counted operations in pJ.
 double energy_pj(const EnergyTable& table, const Counts& counts);
 
-/// The kinds of operations, by their names in tables and JSON.
+/// A kind of operations: its name in tables and JSON, and its count.
 struct CountKind {
   const char* name;
   Index Counts::*member;

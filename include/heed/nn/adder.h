@@ -3,7 +3,7 @@
 // later layers could not distinguish them.
 //
 // Differs: adder layers have biases (the paper's Eq. 4 has none). The paper's code is not public; norms after the
-// output projection and after the feed-forward layers follow from its "the output values of each layer".
+// output projection and after the feed-forward layers follow from its phrase "the output values of each layer".
 #pragma once
 
 #include "heed/config/experiment.h"
@@ -35,8 +35,8 @@ struct ProjectionPart {
   Index width = 0;
 };
 
-/// y = norm(adder_linear(x)), part by part. Tensors: NAME.weight [out, in], N(0, 1); optionally NAME.bias [out], zero;
-/// for each part its norm's weight, one, and bias, zero.
+/// y = norm(adder_linear(x)), part by part. Tensors, with initial values: NAME.weight [out, in], N(0, 1); optionally
+/// NAME.bias [out], 0; and the weight, 1, and bias, 0, of the norm of each part.
 class AdderLayer {
  public:
   AdderLayer(ParameterList& list, std::string name, Index in, std::vector<ProjectionPart> parts,

@@ -26,7 +26,7 @@ struct AttentionLayerOptions {
   bool gate_silu = false;  ///< act is silu; otherwise the identity
   bool qkv_bias = true;    ///< the qkv projection has a bias
   std::optional<AdderLinearOptions> adder{};  ///< qkv and proj are adder layers
-  std::string as_images{};                    ///< the mechanism's tensor [heads] to declare as [heads, 1, 1]
+  std::string as_images{};                    ///< name of the mechanism parameter [heads] to declare as [heads, 1, 1]
 };
 
 /// Throws Error if the mechanism has no queries and keys to normalise.

@@ -18,7 +18,7 @@ namespace heed {
 /// Feed-forward layer: fc2(act(fc1(x))). Tensors NAME.fc1.*, NAME.fc2.*, with adder layers also fc1_ln, fc2_ln.
 class FeedForward {
  public:
-  /// `act` is a name of ActivationLayer.
+  /// `act` is one of the names in ActivationLayer.
   FeedForward(ParameterList& list, const std::string& name, Index dim, Index hidden, std::string act,
               const std::optional<AdderLinearOptions>& adder = {})
       : act_(name + ".act", std::move(act)),
@@ -67,7 +67,7 @@ inline ParameterId add_layer_scale(ParameterList& list, const std::string& name,
   return list.add({name, {dim}, Initial::constant(initial), false});
 }
 
-/// Dropout and stochastic depth of the branches: x + path(drop(branch)).
+/// Dropout and stochastic depth of the branches: x + stochastic_depth(dropout(branch)).
 struct Chance {
   double dropout = 0, drop_path = 0;
   std::uint64_t place = 0;
@@ -115,7 +115,7 @@ class PreNormBlock {
   }
 
   /// Maps x [B, N, D] to [B, N, D], or to [B, D] if only the first token's output is needed. `visit`, if given,
-  /// receives the attention layer.
+  /// receives the inputs of the attention layer.
   template <class T>
   Var<T> operator()(Var<T> x, Tokens tokens = Tokens::all, const AttentionVisitor<T>* visit = nullptr) const {
     const typename Tape<T>::Scope scope(x.tape(), name_);

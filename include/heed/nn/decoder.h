@@ -16,7 +16,8 @@ const SequenceModel& language_model(const Model& model);
 template <class T>
 class Decoder {
  public:
-  /// `parameters` must outlive the decoder, unchanged. Throws Error unless the model is a sequence model of task "lm".
+  /// `parameters` must outlive the decoder and must not change. Throws Error unless the model is a sequence model of
+  /// task "lm".
   Decoder(const Model& model, Parameters<T>& parameters);
 
   /// Returns the model's configuration.
@@ -66,7 +67,7 @@ class Writer {
   /// Appends a given token.
   void append(int token) { tokens_.push_back(token); }
 
-  /// Processes the appended tokens, but of many only those that the last state depends on.
+  /// Processes the appended tokens. If they exceed the context, skips those that the final state does not depend on.
   void read();
 
   /// Draws the next token and appends it.

@@ -43,9 +43,9 @@ class DinoHead {
 inline constexpr const char* dino_prefix = "dino.";
 
 /// A backbone with the head. The backbone's tensors have its own names, the head's the prefix "dino.". Takes two large
-/// views of each image, [B, 2, C, H, W], and any number L of small ones, [B, L, C, h, w], all views of a size in one
-/// pass. Logits are [2 B + L B, out_dim]: rows of the large views image by image, then those of the small views.
-/// Features are the backbone's, of images [B, C, H, W].
+/// views of each image, [B, 2, C, H, W], and any number L of small ones, [B, L, C, h, w], all views of the same size in
+/// one pass. Logits are [2 B + L B, out_dim]: rows of the large views image by image, then those of the small views.
+/// Features are those of the backbone, for images [B, C, H, W].
 class DinoModel : public ModelBase<DinoModel> {
  public:
   /// Throws Error if small views need other tensors than large ones, except for position embeddings.

@@ -11,10 +11,11 @@
 
 namespace heed {
 
-/// Classifier: logits = head(y), where y is, by `pool`, the class token of norm(x) or its mean over patches; with
-/// output = "tokens", head(norm(x)) of each patch. Tensors norm.*, head.*. With pool_norm = "after" the norm,
-/// fc_norm.*, applies to the pooled vector. A second class token has its own classifier, head_dist.*; logits are the
-/// mean of both. A model without a classifier has no head and returns its features as logits.
+/// Classifier: logits = head(y), where `pool` selects y: the class token of norm(x), or the mean of norm(x) over
+/// patches. With output = "tokens", logits are head(norm(x)) of each patch. Tensors norm.*, head.*. With
+/// pool_norm = "after", the norm, fc_norm.*, applies to the pooled vector. A second class token has its own classifier,
+/// head_dist.*; logits are the mean of both. A model without a classifier has no head and returns its features as
+/// logits.
 class ImageHead {
  public:
   ImageHead(ParameterList& list, const ModelConfig& config, Index dim, double eps = LayerNormLayer::usual_eps)

@@ -11,7 +11,7 @@
 namespace heed {
 
 /// Returns true if a pass may fuse operations and skip tokens without effect on the results. Counting and tracing
-/// passes may not, since the papers count every operation separately, unless the fused pass itself is traced.
+/// passes may not, since the papers count every operation separately, unless Observers::trace_fused is set.
 template <class T>
 bool takes_shortcuts(const Tape<T>& tape) {
   const Pass<T>& pass = tape.pass();
@@ -25,7 +25,7 @@ Var<T> parameter_or_none(Tape<T>& tape, ParameterId id) {
   return id < 0 ? Var<T>{} : tape.parameter(id);
 }
 
-/// Layer norm over the last axis. Tensors NAME.weight, one, and NAME.bias, zero.
+/// Layer norm over the last axis. Tensors NAME.weight, initially one, and NAME.bias, initially zero.
 class LayerNormLayer {
  public:
   LayerNormLayer(ParameterList& list, std::string name, Index width, double eps = usual_eps)
@@ -89,7 +89,7 @@ class ActivationLayer {
 };
 
 /// y = x W^T + b. Tensors NAME.weight [out, in], truncated normal with standard deviation 0.02, and optionally
-/// NAME.bias [out], zero.
+/// NAME.bias [out], initially zero.
 class LinearLayer {
  public:
   LinearLayer(ParameterList& list, std::string name, Index in, Index out, bool bias = true) : name_(std::move(name)) {

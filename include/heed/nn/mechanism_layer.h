@@ -19,7 +19,8 @@ class MechanismLayer {
     mechanism_->check(shape_);
   }
 
-  /// `as_images` names a parameter [heads] to declare as [heads, 1, 1]; empty for none.
+  /// Declares the mechanism's parameters and prepared tensor. `as_images` names a parameter [heads] to declare as
+  /// [heads, 1, 1]; empty for none.
   void declare(ParameterList& list, const std::string& as_images = {}) {
     for (ParameterSpec& spec : mechanism_->parameters(shape_)) {
       if (spec.name == as_images) spec.shape = {spec.shape[0], 1, 1};

@@ -38,8 +38,8 @@ struct ModelInput {
   }
 };
 
-/// A pass of a model, for its family's code. `visit`, if given, receives the attention layers. If `features` is not
-/// empty, the pass computes the features of the last features.size() blocks instead of logits.
+/// A pass of a model, for its family's code. `visit`, if given, receives the inputs of the attention layers. If
+/// `features` is not empty, the pass computes the features of the last features.size() blocks instead of logits.
 template <class T>
 struct ModelPass {
   Tape<T>& tape;
@@ -76,8 +76,8 @@ class Model {
   /// Returns an upper bound on the operations of a pass over one example, to reject models that overflow 64 bits.
   virtual double most_operations() const = 0;
 
-  /// Returns true if the results of examples depend on each other in a training step of `batch` (batch norm). Throws
-  /// Error if the model does not support such a batch.
+  /// Returns true if the results of examples depend on each other in a training step with a batch of this size (batch
+  /// norm). Throws Error if the model does not support such a batch.
   virtual bool examples_depend(Index) const { return false; }
 
   /// Computes logits [B, ...] of examples with the tensors of the tape's pass. `visit`, if given, receives each
@@ -90,16 +90,16 @@ class Model {
   /// Returns the number of blocks with features, and the features' width.
   virtual FeatureSizes feature_sizes() const { return {}; }
 
-  /// Returns the classifier's input features computed from the outputs of the last `features.size()` blocks, one or
-  /// more, in block order: the class token, or the mean of the tokens, after the model's final norm. Each is [B, D].
-  /// Throws Error if fewer blocks have features.
+  /// Computes `features`, the classifier's inputs for the outputs of the last `features.size()` blocks, one or more, in
+  /// block order: the class token, or the mean of the tokens, after the model's final norm. Each is [B, D]. Throws
+  /// Error if fewer blocks have features.
   template <class T>
   void features(Tape<T>& tape, const ModelInput<T>& examples, std::span<Var<T>> features) const {
     require_features(static_cast<Index>(features.size()));
     logits_of(ModelPass<T>{tape, examples, nullptr, features});
   }
 
-  /// Throws Error unless at least `blocks` last blocks have features.
+  /// Throws Error unless `blocks` is at least 1 and the last `blocks` blocks have features.
   void require_features(Index blocks) const;
 
   /// Returns the model's penalty in the training loss, a scalar or none; to be added once per step.
@@ -120,7 +120,7 @@ class Model {
   virtual OfNumber<Var> penalty_of(const OfNumber<TapePointer>& tape) const = 0;
 };
 
-/// Implements the virtual functions by templates of Derived, for all number types:
+/// Implementation of the virtual functions by templates of Derived, for all number types:
 ///
 ///   template <class T> Var<T> run_logits(const ModelPass<T>& pass) const;
 ///   template <class T> Var<T> run_penalty(Tape<T>& tape) const;              // optional

@@ -41,8 +41,8 @@ class SequenceModel : public ModelBase<SequenceModel> {
   /// Returns the state size after `inputs` inputs, for task = "lm".
   AttentionStateSize state_size(Index inputs) const;
 
-  /// Computes the logits [1, 1, V] for the next input of a sequence, in the pass's DecodingStep: a token, or -1 for the
-  /// start token. For float and double.
+  /// Computes the logits [1, 1, V] after the next input of a sequence, at the position of the pass's DecodingStep.
+  /// `token` is -1 for the start token. For float and double.
   template <class T>
   Var<T> next_logits(Tape<T>& tape, int token) const;
 

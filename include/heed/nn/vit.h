@@ -4,8 +4,8 @@
 //   z = z + attention(norm1(z));  z = z + mlp(norm2(z))      for each block
 //   logits = head(norm(z)[class token], or its mean over patches)
 //
-// Registers: Darcet et al., arXiv:2309.16588; distillation token: Touvron et al., arXiv:2012.12877; factors of the
-// branches, gamma: arXiv:2103.17239.
+// Registers: Darcet et al., arXiv:2309.16588; distillation token: Touvron et al., arXiv:2012.12877; factors gamma of
+// the branches: arXiv:2103.17239.
 //
 // Tensors have timm's names and layouts, so weights can be exchanged in both directions.
 #pragma once
@@ -17,7 +17,8 @@
 namespace heed {
 
 /// A configurable Vision Transformer. Maps images [B, C, H, W] to logits [B, classes], or to [B, patches, classes] with
-/// output = "tokens". If the pass's tensors belong to another image size, their position embedding is interpolated.
+/// output = "tokens". If the pass's tensors belong to another image size, their position embedding is interpolated
+/// (between square grids).
 class VisionTransformer : public ImageModel<VisionTransformer> {
  public:
   /// Throws Error for an invalid configuration: a patch that does not divide the image, an unknown mechanism, an option
