@@ -100,7 +100,7 @@ class Class {
     return names;
   }
 
-  /// Finds the labs of --lab, or all that were handed in.
+  /// Selects the labs of --lab; without it, all labs that were handed in.
   void find_labs() {
     const std::string place = options_.labs.empty() ? labs_place() : options_.labs;
     const std::vector<std::string> known = lab_names();
@@ -136,7 +136,7 @@ class Class {
     if (!has_landlock())
       std::cerr << "heed: this kernel has no Landlock: submissions can read other files, but not write them\n";
     if (!Confined({"/bin/true"}, {.directory = work_.path()}).is_recorded())
-      std::cerr << "heed: this kernel does not report refused system calls: the flags do not name them\n";
+      std::cerr << "heed: this kernel does not report refused system calls: the flags cannot name them\n";
     const bool compiled = std::ranges::any_of(
         labs_, [](const Lab& lab) { return lab.kind == LabKind::mechanism || lab.kind == LabKind::personal; });
     if (compiled) headers_ = std::make_unique<SharedHeaders>();
@@ -159,7 +159,7 @@ class Class {
     }
   }
 
-  /// Finds the students' rows in the roster. Names students without one on stderr.
+  /// Finds the students' rows in the roster. Prints the students without a row on stderr.
   void find_roster_rows() {
     if (roster_.empty()) return;
     std::vector<PlatformName> names;
@@ -253,19 +253,19 @@ void add_grade(Command program) {
   Command command = program.command("grade", "Grade a class's lab submissions");
   command.option("DIR", &options.directory, "submissions: DIR/STUDENT/LAB.h, or DIR/STUDENT/LAB/LAB.h",
                  {.required = true});
-  command.option("-o,--output", &options.output, "the table of marks; feedback lies beside it, in NAME.feedback",
+  command.option("-o,--output", &options.output, "the table of marks; feedback is written beside it, to NAME.feedback",
                  {.value = "FILE", .required = true});
   command.option("--lab", &options.only, "a lab to grade; repeatable; default: all labs with submissions",
                  {.value = "NAME", .one_each = true});
   command.option("--labs", &options.labs, "the directory of labs; default: notebooks/labs", {.value = "DIR"});
   command.option(
       "--roster", &options.roster,
-      "Moodle's or Canvas's gradebook as CSV, a source of identities; NAME.roster.csv is a copy with the marks",
+      "gradebook of Moodle or Canvas (CSV), from which identities are read; NAME.roster.csv is a copy with the marks",
       {.value = "FILE"});
-  command.option("--due", &options.due, "due dates, lines LAB,2026-11-30 18:00 (LAB may be *), for late days",
+  command.option("--due", &options.due, "due dates for counting late days, in lines LAB,2026-11-30 18:00; LAB may be *",
                  {.value = "FILE"});
   command.option("--student", &options.student, "regrade only this student", {.value = "NAME"});
-  command.option("--jobs", &options.jobs, "submissions graded side by side; default: the number of cores",
+  command.option("--jobs", &options.jobs, "submissions graded at the same time; default: the number of cores",
                  {.value = "N", .range = {{1, 256}}});
   command.option("--seed", &options.seed,
                  "random seed of the hidden inputs; default: the seed already used here, or a new one",

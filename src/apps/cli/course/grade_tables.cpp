@@ -69,7 +69,7 @@ class Writer {
   }
 
  private:
-  /// Flags suspicious words, calls and similar submissions; writes the page of pairs.
+  /// Flags suspicious words, system calls and similar submissions; writes the page of similar pairs.
   void find_flags() {
     std::string page;
     for (std::size_t i = 0; i < class_.labs.size(); ++i) {

@@ -19,12 +19,12 @@ struct Submission {
   std::string identity;  ///< personal labs are derived from it
   const LabGrader* grader = nullptr;
   std::string place;  ///< path of its feedback, without the extension
-  std::string mark;   ///< checksums of the lab and the file; if one changes, the file is graded again
+  std::string mark;   ///< version, seed, identity, and checksums of lab and file; if one changes, the file is regraded
 
   /// Returns the text of the file, or the reason why it cannot be read.
   std::string text() const;
 
-  /// Returns the stored result; none if the file or the lab has changed since.
+  /// Returns the stored result; none if `mark` has changed since.
   std::optional<Json> result() const;
 };
 

@@ -50,10 +50,10 @@ double possible(const ClassResults& results) {
   return sum;
 }
 
-/// Returns the seconds that a clock with this date and time shows since 1970, on days of 24 hours.
+/// Converts a local date and time to seconds since 1970, as if every day had 24 hours.
 std::time_t clock_seconds(std::tm local) { return timegm(&local); }
 
-/// Returns the time of a line LAB,DATE as clock_seconds(); the day's end if the date has no time.
+/// Returns the due time of a line LAB,DATE as clock_seconds(). A date without a time means the end of that day.
 std::time_t due_time(const std::vector<std::string>& line) {
   require(line.size() <= 2, "--due: the line of {} has {} fields; expected two, such as {},2026-11-30 18:00", line[0],
           line.size(), line[0]);
@@ -71,7 +71,7 @@ std::time_t due_time(const std::vector<std::string>& line) {
   return clock_seconds(date);
 }
 
-/// Returns the columns with these names that a roster has.
+/// Returns the indices of a roster's columns with these names; names that it lacks are omitted.
 std::vector<std::size_t> columns_of(const CsvRows& roster, std::span<const char* const> names) {
   std::vector<std::size_t> columns;
   for (const char* const name : names)
@@ -79,7 +79,7 @@ std::vector<std::size_t> columns_of(const CsvRows& roster, std::span<const char*
   return columns;
 }
 
-/// Finds students in a roster.
+/// Search for students in a roster.
 class RosterSearch {
  public:
   explicit RosterSearch(const CsvRows& roster)
@@ -96,15 +96,15 @@ class RosterSearch {
     if (!by_number.empty() && !by_name.empty()) {
       std::erase_if(rows, [&](std::size_t row) { return !by_name.contains(row); });
       if (rows.empty())
-        return {0, fmt::format("the name and the number {} have different rows", fmt::join(student.numbers, ", "))};
+        return {0, fmt::format("the name and the number {} match different rows", fmt::join(student.numbers, ", "))};
     }
-    return rows.size() == 1 ? RosterRow{*rows.begin()} : RosterRow{0, "not exactly one row"};
+    return rows.size() == 1 ? RosterRow{*rows.begin()} : RosterRow{0, "does not match exactly one row"};
   }
 
  private:
   using Row = std::vector<std::string>;
 
-  /// Returns the numbers of the rows, without the first, of which the predicate is true.
+  /// Returns the indices of the rows below the header for which the predicate is true.
   static std::set<std::size_t> rows_where(const CsvRows& rows, const auto& is_it) {
     std::set<std::size_t> found;
     for (std::size_t row = 1; row < rows.size(); ++row)
@@ -136,9 +136,9 @@ class RosterSearch {
   }
 
   const CsvRows& roster_;
-  CsvRows plain_;                            ///< letters_of() each cell
+  CsvRows plain_;                            ///< letters_of() of each cell
   std::vector<std::size_t> number_columns_;  ///< columns of the platform's numbers
-  std::vector<std::size_t> digit_columns_;   ///< columns in which names of digits alone are looked for
+  std::vector<std::size_t> digit_columns_;   ///< columns searched for names that consist of digits
 };
 
 void set(CsvRows& rows, std::size_t row, std::size_t column, const std::string& text) {

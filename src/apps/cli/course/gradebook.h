@@ -18,7 +18,7 @@ struct LabRow {
   std::optional<double> marks;                       ///< null if nothing was handed in, or it is not graded
   std::string feedback;                              ///< text for the student
   int late = 0;                                      ///< days after the due date, rounded up
-  std::vector<std::pair<std::string, bool>> points;  ///< name; true if it is right
+  std::vector<std::pair<std::string, bool>> points;  ///< name, and true if the point is right
 };
 
 struct ClassResults {
@@ -42,29 +42,30 @@ struct PlatformName {
   std::set<std::string> numbers;
 };
 
-/// A student's row in a roster; 0, and the reason, if there is none.
+/// A student's row in a roster, or 0 and the reason why there is none.
 struct RosterRow {
   std::size_t row = 0;
   std::string problem{};
 };
 
-/// Returns the rows of students in a roster, an export of Moodle's or Canvas's gradebook or any table with names: for
-/// each the only row that has a number in the column ID or Identifier, and the name, apart from case, spaces and
-/// punctuation, in any cell or two adjacent ones. If no row has a number, or none the name, the other decides. Names of
-/// digits alone are looked for in the first column and those of identities and numbers: other cells may hold marks. A
-/// row of several students is none of theirs.
+/// Returns each student's row in a roster, which is an export of Moodle's or Canvas's gradebook or any table with
+/// names. The row must be the only one with both one of the student's numbers, in the column ID or Identifier, and the
+/// name, in any cell or in two adjacent ones, apart from case, spaces and punctuation. If no row has the number, the
+/// name alone decides, and vice versa. A name that consists of digits is searched for only in the first column and in
+/// those of identities and numbers, since other cells may hold marks. A row that matches several students is assigned
+/// to none of them.
 std::vector<RosterRow> roster_rows(const CsvRows& roster, const std::vector<PlatformName>& students);
 
 /// Returns the identity of a row for personal labs: the first non-empty cell in the columns identity, username, ID
 /// number, SIS Login ID, SIS User ID. Empty if there is none.
 std::string identity_in(const CsvRows& roster, std::size_t row);
 
-/// Returns a row for each student, with a column for each lab, the total, and the late days.
+/// Returns a row for each student: the marks of each lab, their total, the possible total, and the late days.
 CsvRows gradebook(const ClassResults& results);
 
-/// Returns the roster with a column for each lab: Canvas's `LAB (123)` and its row of possible points, the column Grade
-/// of Moodle's grading worksheet if there is one lab, or else a new column. Other cells, and those without a mark, are
-/// unchanged.
+/// Returns the roster with the marks of each lab filled in: in Canvas's column `LAB (123)`, together with its row of
+/// possible points; in the column Grade of Moodle's grading worksheet, if there is only one lab; or else in a new
+/// column. Other cells, and those for which there is no mark, are unchanged.
 CsvRows filled_roster(const ClassResults& results, CsvRows roster);
 
 /// Returns all feedback for one student.
@@ -73,13 +74,13 @@ std::string feedback_for(const ClassResults& results, const ClassResults::Studen
 /// Returns, for each lab, the number of submissions, mean, histogram, and the points most often missed.
 std::string summary_of(const ClassResults& results);
 
-/// Throws Error for a line of `due` that is not of one of the labs or of `*`, or that has a wrong date or more fields,
-/// and for the second line of a lab.
+/// Throws Error if a line of `due` names neither one of the labs nor `*`, has an invalid date or further fields, or
+/// names a lab for the second time.
 void require_due(const CsvRows& due, const std::vector<std::string>& labs);
 
-/// Returns the days, rounded up, that `time` (seconds since 1970) is late by the local clock, whose days at the
-/// beginning and the end of summer time do not have 24 hours. `due` has lines `LAB,2026-11-30 18:00`; without a time,
-/// the day's end is meant, and LAB `*` means all other labs.
+/// Returns the number of days, rounded up, by which `time` (seconds since 1970) is late. Local dates and times are
+/// compared as if every day had 24 hours, whether or not summer time begins or ends in between. `due` has lines
+/// `LAB,2026-11-30 18:00`; a date without a time means the end of that day, and LAB `*` means all other labs.
 int late_days(const CsvRows& due, const std::string& lab, std::time_t time);
 
 }  // namespace heed::cli

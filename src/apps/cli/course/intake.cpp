@@ -25,9 +25,9 @@ constexpr Index largest_archive = Index{16} << 20;
 constexpr const char* ignored_names =
     R"((\.[\s\S]*|__MACOSX|__pycache__|Thumbs\.db|desktop\.ini|lab\.toml|judge\.py|calls\.py|student\.txt)?)";
 
-/// Python program that sends the number of an archive's files and the paths and contents of at most 300 of them, of 1
-/// MB, notebooks of 8 MB. Ignored names do not count. In zip files of Windows PowerShell 5, back slashes separate
-/// directories.
+/// Python program that sends the number of an archive's files, and the paths and contents of at most 300 of them. It
+/// reads at most 1 MB of a file, or 8 MB of a notebook, and one byte more, so that larger files are noticed. Files with
+/// ignored names are not counted. In zip files of Windows PowerShell 5, backslashes separate directories.
 constexpr const char* unpack_program = R"(
 import io, os, re, struct, sys, tarfile, zipfile
 def text(): return sys.stdin.buffer.read(*struct.unpack('<q', sys.stdin.buffer.read(8)))
@@ -60,14 +60,14 @@ bool is_ignored(const std::string& name) {
   return std::regex_match(name, ignored);
 }
 
-/// Returns an archive's name without its extensions; none for another file.
+/// Returns an archive's name without its extensions; none for other files.
 std::optional<std::string> archive_stem(const std::string& name) {
   static const std::regex archive("(.+?)\\.(zip|tar|tgz|tar\\.(gz|bz2|xz))", std::regex::icase);
   std::smatch match;
   return std::regex_match(name, match, archive) ? std::optional(match[1].str()) : std::nullopt;
 }
 
-/// Returns a file's name in lower case with hyphens, without what browsers, Canvas and copying add to it.
+/// Returns a file's name in lower case with hyphens, without the endings added by browsers, Canvas and copying.
 std::string plain_name_of(const std::string& stem) {
   static const std::regex added("( ?\\(\\d+\\)|[-_ ]\\d{1,2}| ?- ?copy|[-_ ]copy|[-_ ]final)+$");
   std::string name = std::regex_replace(lower(stem), added, "");
@@ -76,7 +76,7 @@ std::string plain_name_of(const std::string& stem) {
   return name;
 }
 
-/// A file as Canvas names it, such as doejane_LATE_12345_678910_sima.h: the number is the student's.
+/// A file as Canvas names it, such as doejane_LATE_12345_678910_sima.h; the first number is the student's.
 struct CanvasFile {
   std::string student, number, file;
 };
@@ -122,8 +122,8 @@ std::string Intake::student_called(const std::string& name, const std::string& n
   return at->second;
 }
 
-/// Names students with several Moodle numbers on stderr: Moodle numbers a student anew in each assignment, but they may
-/// also be namesakes'.
+/// Prints the students with several Moodle numbers on stderr. Moodle gives a student a new number in each assignment,
+/// but the numbers may also belong to different students with the same name.
 void Intake::name_moodle_numbers() const {
   std::string names;
   for (const auto& [student, numbers] : numbers_)
@@ -131,12 +131,12 @@ void Intake::name_moodle_numbers() const {
       names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", printable(student), fmt::join(numbers, ", "));
   if (!names.empty())
     std::cerr << fmt::format(
-        "heed: several Moodle numbers, taken for one student in several assignments: {}; rename a namesake's "
-        "directories\n",
+        "heed: students with several Moodle numbers, each taken for one person in several assignments: {}; rename the "
+        "directories of namesakes\n",
         names);
 }
 
-/// Takes an entry of the class's directory: a student's directory, or a file that names its student.
+/// Reads an entry of the class's directory: a student's directory, or a file whose name contains the student's.
 void Intake::take_root(const Path& entry) {
   static const std::regex moodle("(.+)_(\\d+)_assignsubmission_\\w+");
   const std::string name = entry.filename();
@@ -178,14 +178,14 @@ void Intake::walk(const std::string& student, const Path& directory, const Path&
         walk(student, entry, shown / name, depth + 1);
       else if (too_deep_.insert(student).second)
         not_recognised_.push_back(
-            {student, "", shown / name, "directories more than 8 deep are not read; submit the files in fewer"});
+            {student, "", shown / name, "directories nested more than 8 deep are not read; nest them less"});
     } else {
       take_file(student, entry, shown / name);
     }
   }
 }
 
-/// Returns the expected file with this name; null if there is none.
+/// Returns the expected file that a submitted file's name matches; null if there is none.
 const ExpectedFile* Intake::expected_of(const std::string& name) const {
   Path path(name);
   if (lower(path.extension()) == ".txt" && path.stem().has_extension()) path = path.stem();
@@ -257,10 +257,11 @@ void Intake::list_not_recognised(std::ostream& out, const char* begin) const {
   for (const NotRecognised& one : not_recognised_) out << begin << printable(one.file) << ": " << one.remedy << "\n";
   if (notebooks_ > 0)
     out << begin << "notebooks, " << notebooks_
-        << ": no notebooks/solutions/questions beside the labs; grade from a checkout of the repository\n";
+        << ": notebooks/solutions/questions is missing beside the labs; grade from a checkout of the repository\n";
 }
 
-/// Takes the candidate whose name is closest to the expected one; lists the others unless they have the same content.
+/// Chooses the candidate whose name is closest to the expected one, or none if candidates with different content are
+/// equally close. Lists the others, except those with the same content.
 void Intake::choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates) {
   std::ranges::stable_sort(candidates, {}, &Candidate::rank);
   const auto content = [](const Candidate& candidate) {

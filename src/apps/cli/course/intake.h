@@ -33,19 +33,20 @@ struct NotRecognised {
 ///   Canvas's files:    doejane_LATE_12345_678910_lab.h
 ///   STUDENT_lab.h and STUDENT.zip beside the folders
 ///
-/// Names that differ only in case belong to one student. Canvas's files of one name with different numbers belong to
-/// students NAME_NUMBER. Moodle's numbers differ between assignments, so its folders of one name belong to one student.
+/// Names that differ only in case belong to one student. If Canvas's files of one name have different numbers, each
+/// number counts as a separate student, NAME_NUMBER. Moodle's numbers differ between assignments, so all its folders of
+/// one name belong to one student.
 class Intake {
  public:
   Intake(const std::string& directory, std::vector<ExpectedFile> expected);
 
-  /// Returns the names, sorted.
+  /// Returns the students' names, sorted.
   const std::vector<std::string>& students() const { return students_; }
 
   /// Returns the student's numbers in Moodle or Canvas.
   std::set<std::string> numbers_of(const std::string& student) const;
 
-  /// Returns the file's path; empty if there is none.
+  /// Returns the path of a student's file for the lab or notebook `name`; empty if there is none.
   std::string file_of(const std::string& student, const std::string& name) const;
 
   const std::vector<NotRecognised>& not_recognised() const { return not_recognised_; }
@@ -79,7 +80,7 @@ class Intake {
   std::map<std::string, std::set<std::string>> canvas_numbers_;                      ///< by name in lower case
   std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
   std::map<std::string, std::map<std::string, std::string>> files_;
-  std::set<std::string> too_deep_;        ///< students with directories that are not read
+  std::set<std::string> too_deep_;        ///< students with directories that are too deep to be read
   std::map<std::string, int> unmatched_;  ///< number of files whose names match no lab, by student
   std::vector<NotRecognised> not_recognised_;
   int notebooks_ = 0;  ///< number of notebooks whose questions are unknown

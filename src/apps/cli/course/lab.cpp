@@ -204,7 +204,8 @@ int hash_command(const std::string& name, const std::string& point, const std::s
   return ok;
 }
 
-/// Loads a submission in this process and answers a question about it; reads the plugin's path and the question.
+/// Reads the path of a compiled submission and a question about it from standard input, loads the submission in this
+/// process, and answers the question.
 int serve_command() {
   Message message = read_message(0);
   const std::string plugin = message.text();

@@ -148,7 +148,7 @@ std::string text_of(const Lab& lab, const LabResult& result) {
   std::string text = fmt::format("{}: {}\n{:g} of {:g} marks\n", lab.name, lab.title, result.sum(lab), lab.marks());
   if (!result.problem.empty()) return text + fmt::format("\n{}\n", result.problem);
   const Json json = json_of(lab, result);
-  std::map<std::string, std::string> said;  // first point of each line; later points, as after a crash, refer to it
+  std::map<std::string, std::string> said;  // first point with each line; later ones, as after a crash, refer to it
   for (const Json& point : json.at("points").items()) {
     const bool right = point.at("marks").number() > 0;
     text += fmt::format("\n{}  {}: {:g} of {:g}\n", right ? "right" : "wrong", point.at("name").text(),
@@ -246,7 +246,8 @@ LabResult LabGrader::grade_answers(const std::string& source) const {
   return result;
 }
 
-/// Returns the text of the file handed out; empty if the lab has no reference, and all of heed may be used.
+/// Returns the text of the file handed out; empty if the lab has no reference, so that a submission may use all of
+/// heed.
 std::string LabGrader::handed_out(const std::string& student) const {
   if (lab_->kind == LabKind::personal)
     return stub_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write), personal_name);

@@ -1,4 +1,4 @@
-// Marks a submission of a lab, for `heed grade` and `heed lab check`.
+// Marking of a lab's submissions, for `heed grade` and `heed lab check`.
 #pragma once
 
 #include "submission.h"
@@ -41,15 +41,15 @@ std::string text_of(const Lab& lab, const LabResult& result);
 /// Grader of a lab's submissions; the constructor draws the hidden inputs and computes the right answers.
 class LabGrader {
  public:
-  /// `shared` may be null; it must outlive the object. Throws Error if the lab itself is wrong.
+  /// `shared` may be null; it must outlive the object. Throws Error if the lab itself is invalid.
   LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared);
 
   const Lab& lab() const { return *lab_; }
 
-  /// Returns the text of all that the marks depend on besides the submission, the student and the seed.
+  /// Returns the text of everything that the marks depend on, except the submission, the student and the seed.
   std::string material() const;
 
-  /// Grades an untrusted file. Throws SystemError if the grader itself cannot work.
+  /// Grades an untrusted file. Throws SystemError if the grader itself fails.
   LabResult grade(const std::string& file, const std::string& student) const;
 
  private:

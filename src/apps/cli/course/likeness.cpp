@@ -11,7 +11,7 @@ namespace heed::cli {
 
 namespace {
 
-/// Smallest fraction of common statements that is reported, and fewest tokens of a comparable submission.
+/// Minimum fraction of common statements for a pair to be reported, and minimum tokens of a submission to be compared.
 constexpr double least_alike = 0.9;
 constexpr std::size_t fewest_tokens = 40;
 
@@ -83,7 +83,7 @@ std::string canonical(std::vector<std::string> words) {
 }
 
 /// Counts the occurrences of each statement, with "n" for each name and "0" for each number. The parts of a loop's head
-/// are statements.
+/// count as statements.
 std::map<std::string, int> statements_of(const std::string& text, LabKind kind) {
   std::map<std::string, int> statements;
   std::vector<std::string> words;
@@ -117,7 +117,7 @@ std::map<std::string, int> common(const std::map<std::string, int>& a, const std
   return both;
 }
 
-/// Returns the words of a text by which code distinguishes number types, or reaches out of its process.
+/// Returns the words of a text by which code distinguishes number types, or reaches outside its process.
 std::set<std::string> suspicious_words_in(const std::string& text, bool python) {
   static const std::set<std::string> cpp_words{"is_same",
                                                "is_same_v",

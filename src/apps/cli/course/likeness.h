@@ -11,14 +11,14 @@ namespace heed::cli {
 /// Two submissions for a lab that are alike.
 struct SimilarPair {
   std::size_t first, second;
-  double alike;  ///< fraction of their statements in common, apart from names, numbers and order; 1: all
+  double alike;  ///< fraction of common statements, ignoring names, numbers and order; 1: all
 };
 
 /// Returns the pairs of similar submissions for a lab, the most alike first. Ignores statements of `stub`, the file
 /// handed out, and, in a class of six or more, statements that more than half of the submissions have.
 std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind);
 
-/// Returns the words of a submission, separated by commas, by which code distinguishes number types or reaches out of
+/// Returns, separated by commas, the words of a submission by which code distinguishes number types or reaches outside
 /// its process, except those in `stub`.
 std::string suspicious_words(const std::string& text, const std::string& stub, LabKind kind);
 

@@ -22,8 +22,8 @@ void append_utf8(std::string& text, unsigned code) {
   }
 }
 
-/// Converts UTF-16 to UTF-8; `high` is the index of the more significant byte in a unit, 1 for little-endian. Half a
-/// surrogate pair becomes U+FFFD.
+/// Converts UTF-16 to UTF-8; `high` is the index of the more significant byte in a unit, 1 for little-endian. An
+/// unpaired surrogate becomes U+FFFD.
 std::string from_utf16(const std::string& bytes, std::size_t high) {
   std::string text;
   unsigned lead = 0;  // the first half of a pair whose second half is expected, or 0

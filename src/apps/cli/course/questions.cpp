@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the text of a cell's source: a string, or a list of lines with their ends.
+/// Returns the text of a cell's source, which is a string or a list of lines that include their line breaks.
 std::string source_text(const Json& source) {
   return source.visit([](const auto& value) {
     using Value = std::decay_t<decltype(value)>;

@@ -39,8 +39,8 @@ std::string path_of(const std::string& program) {
        in_quotes(program));
 }
 
-/// Returns the compiler's command for submissions: at -O1, which takes half the time, without warnings, and without
-/// ccache, because submissions must not write to its cache.
+/// Returns the compiler's command for submissions: at -O1, which compiles in half the time of -O3, without warnings,
+/// and without ccache, because submissions must not write to its cache.
 std::vector<std::string> compiler_words(const std::string& include) {
   std::vector<std::string> words = plugin_words(include);
   if (fs::path(words[0]).filename() == "ccache" && words.size() > 1) words.erase(words.begin());
@@ -95,13 +95,15 @@ void copy_headers(const std::string& from, const std::set<std::string>& headers,
   }
 }
 
-/// Copies the formatting library, which heed's headers include, if it is in the same folder, as in the tar file.
+/// Copies the formatting library, which heed's headers include, if it is in the same folder, as in the tar file of
+/// `make package`.
 void copy_library(const std::string& from, const std::string& to) {
   const fs::path library = fs::path(from) / "fmt";
   if (fs::exists(library)) fs::copy(library, fs::path(to) / "fmt", fs::copy_options::recursive);
 }
 
-/// Throws Error if the compiler has read headers of heed outside the folders, such as those installed in /usr/include.
+/// Throws Error if the compiler has read headers of heed outside these folders, such as those installed in
+/// /usr/include.
 void require_folders(const std::string& dependencies, const std::vector<std::string>& folders) {
   for (const std::string& path : split(dependencies, ' ')) {
     const bool ours = std::ranges::any_of(folders, [&](const std::string& folder) { return path.starts_with(folder); });
@@ -120,7 +122,7 @@ std::string reason_without_place(const std::string& log) {
   return "it uses more than 3 GB of memory, or writes more than 64 MB";
 }
 
-/// Returns the last part of a symbol's name: "gemm" for heed::kernels::gemm<float>(...).
+/// Returns the last part of a symbol's name, "gemm" for heed::kernels::gemm<float>(...); empty if it is not heed's.
 std::string function_of(const std::string& symbol) {
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status),
@@ -192,11 +194,11 @@ void compile_submission(const std::string& header, const std::string& shown, con
     fail("{}: the compiler was stopped: {}", shown, error.what());
   }
   if (status != 0) {
-    // Removes the grader's paths from the message.
     const std::string log = read_file(place / "log");
     std::string error = first_error(log, header, shown);
     if (error.find(": the compiler fails: ") != std::string::npos)
       error = fmt::format("{}: the compiler was stopped: {}", shown, reason_without_place(log));
+    // Removes the grader's paths from the message.
     for (const std::string& path : {include + "/", place.path() + "/", shared ? shared->include() + "/" : all})
       for (std::size_t at = 0; (at = error.find(path)) != std::string::npos;) error.erase(at, path.size());
     const bool missing = error.find("No such file") != std::string::npos;

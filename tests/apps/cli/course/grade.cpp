@@ -380,7 +380,8 @@ BOOST_FIXTURE_TEST_CASE(a_gradebook, Classroom) {
   std::vector<std::string> more{"--roster", directory / "canvas.csv", "--due", directory / "due.csv"};
   grade(more);
   BOOST_TEST(run.status == 0, run.err);
-  check_contains(run.err, {"stranger: not exactly one row in", "Jane Doe: not exactly one row in"});
+  check_contains(run.err,
+                 {"stranger: does not match exactly one row in", "Jane Doe: does not match exactly one row in"});
   BOOST_TEST(read_file(directory / "out/marks.roster.csv") ==
              "Student,ID,SIS User ID,SIS Login ID,Section,double (901)\n    Points Possible,,,,,2\n\"Doe, Jane\",11,u1,"
              "jdoe,A,\n\"Roe, John\",12,u2,jroe,A,0\n");

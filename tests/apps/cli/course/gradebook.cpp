@@ -95,7 +95,7 @@ BOOST_FIXTURE_TEST_CASE(marks_and_days_of_a_class_by_hand, Class) {
   const Finished run = grade({"--due", directory / "due.csv", "--roster", directory / "roster.csv"});
   check_contains(run.out, {"marks.csv: 5 students, 7 submissions; feedback in "});
   check_contains(run.err, {"[1/7] ann alpha: 2.5 of 2.5 marks, ", "[3/7] bob alpha: 0.5 of 2.5 marks, ",
-                           "[7/7] eve beta: 0 of 3 marks\n", "heed: dan: not exactly one row"});
+                           "[7/7] eve beta: 0 of 3 marks\n", "heed: dan: does not match exactly one row"});
   BOOST_TEST(text("marks.csv") ==
              "student,lab,marks,of,state,points,flags\n"
              "ann,alpha,2.5,2.5,graded,twice 2/2; half 0.5/0.5,\n"
@@ -560,8 +560,8 @@ BOOST_FIXTURE_TEST_CASE(names_and_numbers_of_rosters, Class) {
   BOOST_TEST(filled("Ann Bo,,86,\nCid Lu,,85,\n", {}) == "Ann Bo,,86,3\nCid Lu,,85,0\n");
   const std::string exchanged = "Ann Bo,Participant 86,1,\nCid Lu,Participant 85,2,\n",
                     shared = "Ann Bo,Participant 86,1,\nX Y,Participant 1,2,\n";
-  BOOST_TEST(filled(exchanged, {"heed: Ann Bo: the name and the number 85 have different rows in ",
-                                "heed: Cid Lu: the name and the number 86 have different rows in "}) == exchanged);
+  BOOST_TEST(filled(exchanged, {"heed: Ann Bo: the name and the number 85 match different rows in ",
+                                "heed: Cid Lu: the name and the number 86 match different rows in "}) == exchanged);
   BOOST_TEST(filled(shared, {"heed: Ann Bo: its row is also another student's in ",
                              "heed: Cid Lu: its row is also another student's in "}) == shared);
 }
@@ -586,14 +586,14 @@ BOOST_FIXTURE_TEST_CASE(namesakes, Class) {
   hand_in("Ann Bo_85_assignsubmission_file/alpha.toml", "twice = 12\nhalf = 3\n");
   hand_in("Ann Bo_97_assignsubmission_file/beta.toml", "thrice = 18\n");
   const std::string numbers =
-      "heed: several Moodle numbers, taken for one student in several assignments: "
-      "Ann Bo (85, 97); rename a namesake's directories\n";
+      "heed: students with several Moodle numbers, each taken for one person in several assignments: "
+      "Ann Bo (85, 97); rename the directories of namesakes\n";
   write("roster.csv", "Name,Identifier\nX Y,Participant 85\nAnn Bo,Participant 97\n");
   check_contains(grade({"--roster", roster}).err, {numbers});
   BOOST_TEST(text("marks.roster.csv") ==
              "Name,Identifier,alpha,beta\nX Y,Participant 85,,\nAnn Bo,Participant 97,2.5,3\n");
   write("roster.csv", "Name,Identifier\nAnn Bo,Participant 85\nAnn Bo,Participant 97\n");
-  check_contains(grade({"--roster", roster}).err, {numbers, "heed: Ann Bo: not exactly one row in "});
+  check_contains(grade({"--roster", roster}).err, {numbers, "heed: Ann Bo: does not match exactly one row in "});
   BOOST_TEST(text("marks.roster.csv") ==
              "Name,Identifier,alpha,beta\nAnn Bo,Participant 85,,\nAnn Bo,Participant 97,,\n");
 }
@@ -614,8 +614,7 @@ BOOST_FIXTURE_TEST_CASE(files_of_other_names_and_places, Course) {
                                      "\ncid,alpha,1,1,graded,p 1/1,\n", "\ndan_lee,alpha,1,1,graded,p 1/1,\n",
                                      "\neve,alpha,1,1,graded,p 1/1,\n",
                                      "\nfay,alpha,0,1,missing,not recognised: fay/1/2/3/4/5/6/7/8/9,\n"});
-  check_contains(run.err,
-                 {"fay/1/2/3/4/5/6/7/8/9: directories more than 8 deep are not read; submit the files in fewer"});
+  check_contains(run.err, {"fay/1/2/3/4/5/6/7/8/9: directories nested more than 8 deep are not read; nest them less"});
   std::string listed;
   std::istringstream lines(run.err);
   for (std::string line; std::getline(lines, line);)
