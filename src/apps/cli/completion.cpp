@@ -11,7 +11,7 @@ namespace {
 
 std::string spaced(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
 
-/// Adds bash's cases: the words that may follow each command, and the values of its options.
+/// Adds cases of the bash script: the words that may follow each command, and the values of its options.
 void add_cases(const CommandOutline& command, const std::string& path, std::string& words, std::string& values) {
   std::vector<std::string> all, plain;
   for (const CommandOutline& one : command.commands) plain.push_back(one.name);
@@ -30,7 +30,7 @@ void add_cases(const CommandOutline& command, const std::string& path, std::stri
 constexpr const char* script = R"(# bash completion for heed, written by `heed completion bash`.
 _heed() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} at=$COMP_CWORD key= before command= options= words= i
-  # KEY=VALUE is three words, of which the last is completed, or two if nothing follows the "=".
+  # Bash splits KEY=VALUE into three words, or into two if nothing follows the "=". The last one is completed.
   if [[ $word == = ]]; then
     word= key=${{COMP_WORDS[at - 1]}}= at=$((at - 1))
   elif [[ ${{COMP_WORDS[at - 1]}} == = ]]; then

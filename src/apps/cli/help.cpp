@@ -21,14 +21,14 @@ constexpr const char* of_runs =
     "  config.toml        the configuration, every key with its meaning; heed train --resume reads it\n"
     "  environment.json   version and commit, date, compiler, CPU, BLAS, threads; whether subnormal numbers are kept\n"
     "  init.json          for a run started from given weights: their file, its CRC-32, and the source of each tensor\n"
-    "  data.json          classes, files and checksums of the data, their preparation, and what was left out\n"
+    "  data.json          path and classes of the data, checksums of its files, names of validation and test files\n"
     "  plugins.json       for mechanisms from plugins: the plugins' files\n"
     "  cost.json          operations and energy of the model, by layer\n"
     "  metrics.csv        a row for each epoch, and each step with train.log_steps:\n"
     "                     kind,epoch,step,loss,accuracy,lr,images_per_s; kind is step, train, valid or test\n"
     "  gradients.csv      norms of gradients before clipping, for the same steps and epochs\n"
     "  best.safetensors   the weights with the best validation accuracy, once an epoch is complete; eval, predict\n"
-    "                     and maps use them; until then they use last.safetensors\n"
+    "                     and maps use this file or, until it exists, last.safetensors\n"
     "  last.safetensors   the weights and all other state that --resume needs\n\n"
     "Output of other commands, such as the pictures of heed maps, is written there too, unless -o names another "
     "file.\n";
@@ -97,9 +97,9 @@ std::string of_experiments() {
          "overrides a key. A key without effect, such as optim.momentum with optim.name = \"adamw\", causes a\n"
          "warning. These are all keys, with their defaults; sizes of 0 have no default and must be given:\n\n" +
          usual + model_tables() +
-         "\nWith data sets of scenes and of sequences, which reject keys that do not apply:\n\n" + data_table(usual) +
-         "\nWith train.method = \"dino\":\n\n" + dino_table() + "\nKeys with a fixed set of values:\n\n" +
-         words_of_keys() +
+         "\nWith data sets of scenes or sequences, each of which rejects keys that do not apply to it:\n\n" +
+         data_table(usual) + "\nWith train.method = \"dino\":\n\n" + dino_table() +
+         "\nKeys with a fixed set of values:\n\n" + words_of_keys() +
          "\n`heed list` shows the mechanisms; their options are keys of [attention] or [attention.NAME].\n";
 }
 

@@ -119,8 +119,8 @@ int list_one(const std::string& name) {
   return ok;
 }
 
-/// Returns true if the mechanism has parameters for every pair of tokens: sixteen times as many for four times the
-/// tokens.
+/// Returns true if the mechanism has parameters for every pair of tokens, so that four times the tokens need sixteen
+/// times the parameters.
 bool learns_pairs(const Mechanism& mechanism) {
   const auto numbers = [&](Index side) {
     const AttentionLayout layout = mechanism.layout(/*dim=*/64, /*heads=*/4);
@@ -132,7 +132,8 @@ bool learns_pairs(const Mechanism& mechanism) {
   return numbers(64) > 8 * numbers(32);
 }
 
-/// Prints for scripts: label, growth with tokens, NAME:OPTION=VALUE..., separated by tabs.
+/// Prints a line for each setting, for scripts: label, growth of time with tokens, and NAME:OPTION=VALUE..., separated
+/// by tabs.
 int list_settings() {
   for (const MechanismEntry& entry : mechanisms())
     for (const MechanismSetting& setting : entry.settings()) {
@@ -144,7 +145,7 @@ int list_settings() {
   return ok;
 }
 
-/// Prints for scripts: colour, marker and dashes of a chart's line for each name, separated by tabs.
+/// Prints a line for each name, for scripts: colour, marker and dashes of its line in a chart, separated by tabs.
 int list_styles(const std::vector<std::string>& names) {
   for (const LineStyle& style : line_styles(names)) {
     const auto colour = static_cast<std::size_t>(style.colour), dashes = static_cast<std::size_t>(style.dashes);
@@ -162,11 +163,10 @@ void add_list(Command program) {
   Command command = program.command("list", "Show the attention mechanisms and their options");
   command.option("NAME", &name, "one mechanism, in full", {.offered = mechanism_names()});
   command.option("--settings", &settings,
-                 "list comparable settings, one per line: label; growth of time with tokens, or matrix for parameters "
-                 "of size tokens x tokens; NAME:OPTION=VALUE...",
+                 "list comparable settings, one per line: the label; how time grows with tokens, or matrix if there "
+                 "are parameters of size tokens x tokens; and NAME:OPTION=VALUE...",
                  {.excludes = "NAME"});
-  command.option("--style", &styled,
-                 "list the colour, marker and dashes of chart lines with these labels, a row for each; repeatable",
+  command.option("--style", &styled, "list the colour, marker and dashes of the chart line with this label; repeatable",
                  {.value = "LINE", .excludes = "NAME"});
   command.action([] {
     if (!styled.empty()) return list_styles(styled);

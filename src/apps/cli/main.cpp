@@ -94,7 +94,7 @@ std::map<std::string, std::string> parse_options(const std::vector<std::string>&
 }
 
 void add_threads(Command command, int& threads) {
-  command.option("--threads", &threads, "threads; default: OMP_NUM_THREADS, or all available cores",
+  command.option("--threads", &threads, "number of threads; default: OMP_NUM_THREADS, or all available cores",
                  {.value = "N", .range = {{1, max_threads}}});
 }
 
@@ -183,7 +183,7 @@ heed::Ending run_to_end(int argc, char** argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     return {cli::bad_input, fmt::format("{}: {}", error.path1().string(), error.code().message())};
   } catch (const std::exception& error) {
-    // The system refused a request, such as a long name or another thread.
+    // The system has refused a request, such as a name that is too long or one more thread.
     return {cli::bad_input, error.what()};
   }
 }
@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   // Set before OpenBLAS is loaded: heed calls it from its own threads (kernels/shared/blas.h), so it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   heed::set_installed_places(heed::cli::places_of_program());
-  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file-size limit is an error, like a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file-size limit is then an error, like a full disk
   const heed::Ending ending = heed::end_together(run_to_end(argc, argv));
   return ending.error.empty() ? ending.status : heed::cli::report_error(ending.error, ending.status);
 }

@@ -13,14 +13,14 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the figure of random predictions: 1 / n for n classes, log n for a loss, and 0 for the overlap of patches.
+/// Returns the figure of random predictions: 1 / n for n classes, log n for a loss, and 0 for the mean IoU of patches.
 double chance(const Experiment& x, const FigureName& figure) {
   const double answers = static_cast<double>(x.model.task == "lm" ? x.model.vocab : x.model.classes);
   if (!figure.share) return math::log(answers);
   return x.model.output == "tokens" ? 0 : 1 / answers;
 }
 
-/// Returns the cell of another seed, beside the arm's first one.
+/// Returns the cell that trains an arm with another seed, in a directory beside that of the arm's first run.
 Cell cell_of(const ComparedArm& arm, Index seed) {
   namespace fs = std::filesystem;
   const std::string& first = arm.runs.front().directory;
@@ -93,7 +93,7 @@ bool train_seeds(const std::vector<ComparedArm>& arms, const std::vector<Index>&
   known.insert(known.end(), cells.begin(), cells.end());
   mark_changed_data(known, /*now=*/true);
   for (const Cell& cell : known)
-    require(cell.state != CellState::changed, "{}: {}; restore the data, or repeat such runs by heed sweep --redo",
+    require(cell.state != CellState::changed, "{}: {}; restore the data, or repeat these runs with heed sweep --redo",
             cell.directory, cell.note);
   if (!run_cells(cells, jobs, threads)) return false;
   for (const Cell& cell : cells) require(cell.state != CellState::failed, "{}: failed: {}", cell.directory, cell.note);

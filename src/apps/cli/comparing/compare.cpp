@@ -121,7 +121,7 @@ void print_curves(const Arms& arms, const CurveName& curve) {
 void print_tests(const Arms& arms, const FigureName& figure, Index test_images) {
   if (arms.size() < 2) return;
   const double unit = figure.share ? 100 : 1;
-  const int decimals = std::max(figure.decimals, 1);  // means of counts, such as epochs, are no integers
+  const int decimals = std::max(figure.decimals, 1);  // means of counts, such as epochs, need not be integers
   Table table;
   table.text("arm").text("difference").text("95 %").text("p, Welch").text("p, paired");
   Index fewest = std::numeric_limits<Index>::max(), tests = 0;
@@ -255,18 +255,19 @@ int compare_command(const CompareArguments& a) {
 }
 
 constexpr const char* compare_help =
-    "Runs on the same data that differ only in the seed form one arm, wherever the data are; the other arms are "
-    "compared with the first. A directory that is not itself a run, such as that of heed sweep, stands for all runs "
-    "below it. The 95 % interval of a difference has the half-width t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance "
-    "of both arms; for accuracies with --test-images, s^2 is at least p (1 - p) / N, because few seeds often agree by "
-    "chance. Welch's test uses a separate variance for each arm; the paired test uses the seeds that both arms have.";
+    "Runs on the same data that differ only in the seed form one arm, wherever the data are stored; the other arms are "
+    "compared with the first arm. A directory that is not itself a run, such as that of heed sweep, stands for all "
+    "runs below it. The 95 % interval of a difference has the half-width t s sqrt(1/n_a + 1/n_b), where s^2 is the "
+    "pooled variance of both arms; for accuracies with --test-images, s^2 is at least p (1 - p) / N, because few seeds "
+    "often agree by chance. Welch's test uses a separate variance for each arm; the paired test uses the seeds that "
+    "both arms have.";
 
 }  // namespace
 
 void add_compare(Command program) {
   static CompareArguments a;
   Command command = program.command("compare", "Compare runs: settings that differ, figures, curves, significance");
-  command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
+  command.option("RUN", &a.runs, "run directories, or directories that contain runs", {.required = true});
   command.option("--to", &a.to, "reference arm of the comparison; default: the first", {.value = "ARM"});
   command.option("--figure", &a.figure, "figure to test; default: test_accuracy",
                  {.value = "FIGURE", .one_of = keys_of(figure_names)});

@@ -20,8 +20,8 @@ bool is_run(const fs::path& directory) {
   return fs::exists(paths.config()) && fs::exists(paths.metrics());
 }
 
-/// Adds the runs below a directory, without following links to other directories than runs. Throws Error for a
-/// directory that cannot be read.
+/// Adds the runs below a directory. Symbolic links are followed only to runs. Throws Error for a directory that cannot
+/// be read.
 void add_runs_below(const fs::path& directory, std::vector<std::string>& found) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end; entry.increment(error)) {
@@ -41,7 +41,7 @@ std::vector<std::string> runs_below(const std::string& directory) {
   return found;
 }
 
-/// Renames arms that have the same name, as in two sweeps, to the directory of their first run.
+/// Renames each arm that shares its name with another, as in two sweeps, to the directory of its first run.
 void name_apart(std::vector<ComparedArm>& arms) {
   std::map<std::string, int> count;
   for (const ComparedArm& arm : arms) ++count[arm.name];
@@ -56,10 +56,11 @@ void require_seeds_apart(const ComparedArm& arm) {
               arm.runs[j].directory, arm.runs[i].directory);
 }
 
-/// Returns data_text() of each arm, relative to the first with a record, or "-"; empty if all data are the same.
+/// Returns data_text() of each arm relative to the first arm with a record, and "-" for an arm without one. Empty if
+/// all recorded data are the same.
 std::vector<std::string> differing_data(const std::vector<ComparedArm>& arms) {
   std::set<std::string> hashes;
-  std::vector<const ComparedRun*> recorded;  // of each arm a run with a record, or null
+  std::vector<const ComparedRun*> recorded;  // for each arm, a run with a record, or null
   for (const ComparedArm& arm : arms) {
     const auto run = std::ranges::find_if(arm.runs, [](const ComparedRun& of) { return !of.data.empty(); });
     recorded.push_back(run == arm.runs.end() ? nullptr : &*run);
@@ -97,7 +98,7 @@ TableArm ComparedArm::table() const {
 }
 
 std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories) {
-  std::vector<std::pair<std::string, ComparedRun>> runs;  // with their settings
+  std::vector<std::pair<std::string, ComparedRun>> runs;  // each with its settings
   std::map<std::string, std::set<std::string>> recorded;  // hashes of the data, by settings
   std::set<std::string> seen;
   for (const std::string& given : directories)
@@ -112,7 +113,7 @@ std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories) 
       runs.emplace_back(settings, std::move(run));
     }
   std::vector<ComparedArm> arms;
-  std::map<std::pair<std::string, std::string>, std::size_t> places;  // by settings and data
+  std::map<std::pair<std::string, std::string>, std::size_t> places;  // indices of arms, by settings and data
   for (auto& [settings, run] : runs) {
     const std::set<std::string>& hashes = recorded[settings];
     const std::string& data = run.data.empty() && hashes.size() == 1 ? *hashes.begin() : run.data;

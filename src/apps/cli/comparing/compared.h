@@ -18,15 +18,15 @@ struct ComparedRun {
   Index seed() const { return experiment.train.seed; }
 };
 
-/// Runs that differ only in the seed, on the same data. Data without a record count as those of the other runs with the
-/// same settings, if these agree.
+/// Runs that differ only in the seed, on the same data. A run without a record of its data belongs to the other runs
+/// with the same settings, if all of these have the same data.
 struct ComparedArm {
   std::string name;  ///< own_name(), or the first run's directory if several arms have that name
   std::vector<ComparedRun> runs;
 
   TableArm table() const;
 
-  /// Returns the arm's name in the sweep; of a run outside a sweep, the last part of its directory.
+  /// Returns the arm's name in the sweep or, for a run outside a sweep, the last component of its directory's path.
   std::string own_name() const;
 };
 
@@ -36,8 +36,8 @@ std::vector<ComparedArm> find_arms(const std::vector<std::string>& directories);
 
 std::vector<TableArm> tables_of(const std::vector<ComparedArm>& arms);
 
-/// Returns the settings that differ between arms: for each key, the value in each arm, or "-" if an arm has none. The
-/// key "data" is for data_text(), relative to the first arm with a record of its data.
+/// Returns the settings that differ between arms: for each key, the value in each arm, or "-" if an arm has none. If
+/// the data differ, the key "data" holds data_text() relative to the first arm with a record of its data.
 std::map<std::string, std::vector<std::string>> differing_settings(const std::vector<ComparedArm>& arms);
 
 /// Returns arms_json() of the arms, with their differing settings.

@@ -49,7 +49,7 @@ int diff_command(const DiffArguments& of) {
 
 constexpr const char* diff_help =
     "A and B are runs, whose last checkpoints are compared, or safetensors files: checkpoints, results of heed probe, "
-    "or tensors dumped by another program. For two runs, settings, the data's files and metrics are compared, too.\n\n"
+    "or tensors dumped by another program. For two runs, their settings, data files and metrics are compared, too.\n\n"
     "Tensors are compared in the order of A's data, which is the order of computation in files written by heed; if "
     "only B is a trace of heed probe, in the order of B's data. The relative difference of two elements is |a - b| / "
     "max(|a|, |b|, 1e-3 of the tensor's largest element), in double; ulps are units in the last place of the coarser "

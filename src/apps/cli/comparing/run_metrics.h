@@ -9,7 +9,8 @@
 namespace heed::cli {
 
 /// Prints the differing settings and environments, and the first step at which the metrics differ. Returns a clause
-/// about this step, "the metrics differ from step 1 on; "; empty if they are equal.
+/// about the difference, such as "the metrics differ from step 1 on; ". Empty if the metrics are equal and end at the
+/// same step.
 std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b, double tolerance);
 
 }  // namespace heed::cli

@@ -21,7 +21,7 @@ struct TableRun {
   std::string note;     ///< reason why it is not finished, if known
   std::string hash;     ///< configuration_hash of its configuration
   std::string version;  ///< version of the program that ran it; empty before its first run
-  RunFigures figures;   ///< none unless it is finished
+  RunFigures figures;   ///< no values unless the run is finished
 };
 
 /// Runs on the same data that differ only in the seed.
@@ -41,7 +41,7 @@ std::string shown(const FigureName& figure, double value);
 
 /// The format of a table.
 struct TableFormat {
-  bool csv = false, json = false, markdown = false;  ///< at most one; none: text
+  bool csv = false, json = false, markdown = false;  ///< at most one is true; otherwise text
   bool runs = false;                                 ///< CSV has a line for each run instead of each arm
 };
 

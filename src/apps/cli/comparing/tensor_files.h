@@ -20,7 +20,7 @@ struct ComparedTensor {
 struct FilesDifference {
   std::vector<ComparedTensor> tensors;      ///< in order of computation
   std::vector<std::string> only_a, only_b;  ///< names in only one of the files
-  std::vector<std::string> other_shapes;    ///< "x [2, 3] and [3, 2]"
+  std::vector<std::string> other_shapes;    ///< tensors of two shapes: "x [2, 3] and [3, 2]"
 
   /// Returns true if all tensors are within the tolerance; `common` ignores tensors that only one file has, or whose
   /// shapes differ.
@@ -30,8 +30,9 @@ struct FilesDifference {
 /// Reads and compares all tensors of two files. Throws Error if they have no tensor in common.
 FilesDifference compare_files(const SafetensorsFile& a, const SafetensorsFile& b, double tolerance);
 
-/// Prints the first and the worst tensor, the kind of error of the first, and the tensor counts. Returns the
-/// closing sentence: "3 of 12 common tensors differ, first x at [0, 1]; --tolerance 1.0e-06 allows them".
+/// Prints the first and the worst difference, the kind of error of the first one beyond rounding, and counts of
+/// tensors. Returns the closing sentence: "3 of 12 common tensors differ, first x at [0, 1]; --tolerance 1.0e-06 allows
+/// them".
 std::string print_difference(std::ostream& out, const FilesDifference& found, const SafetensorsFile& a,
                              const SafetensorsFile& b, double tolerance);
 

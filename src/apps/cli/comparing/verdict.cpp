@@ -52,7 +52,7 @@ std::vector<double> numbers_for(std::vector<double> given, std::size_t count, co
   if (given.size() <= 1) given.resize(count, given.empty() ? 0 : given[0]);
   require(given.size() == count, "verdict: {} has {} numbers; expected one for all, or {}", option, given.size(),
           count);
-  std::ranges::replace(given, -0.0, 0.0);  // -0 is printed as 0
+  std::ranges::replace(given, -0.0, 0.0);  // so that -0 is printed as 0
   return given;
 }
 
@@ -165,7 +165,7 @@ std::string seeds_text(const std::vector<Index>& further, Index most) {
   return fmt::format("{} in each arm {}: {}\n", counted(std::ssize(further), "further seed"), condition, few(further));
 }
 
-/// Throws Error if a part names several arms, which then have their directories as names (find_arms()).
+/// Throws Error if a name in a part belongs to several arms. find_arms() has renamed such arms to their directories.
 void require_one_arm_each(const std::vector<Part>& parts, const std::vector<ComparedArm>& arms,
                           const std::string& source) {
   for (const Part& part : parts)
@@ -258,22 +258,23 @@ int verdict_command(const VerdictArguments& a) {
 }
 
 constexpr const char* verdict_help =
-    "RUNS are directories of runs, such as that of heed sweep: the arms are the sweep's, the values the --figure "
-    "of finished runs. Or RUNS is a CSV table with the columns claim, arm, seed and value: a test accuracy, 0 to "
-    "1, or bits, for each run. The optional column images gives the number of test images of an accuracy; "
-    "'diverged' in the optional column state marks a diverged run, which counts as random guessing. All arms have the "
-    "same seeds, three or more; in directories, seeds count if all compared arms have them.\n\n"
-    "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), s^2 the pooled variance of "
-    "the arms, for accuracies on n images at least p (1 - p) / n):\n"
+    "RUNS are directories of runs, such as that of heed sweep: the arms are those of the sweep, and the values are the "
+    "--figure of finished runs. Or RUNS is a CSV table with a row for each run and the columns claim, arm, seed and "
+    "value; a value is a test accuracy from 0 to 1, or a number of bits. The optional column images gives the number "
+    "of test images of an accuracy; 'diverged' in the optional column state marks a diverged run, which counts as "
+    "random guessing. All arms need the same three or more seeds; from directories, only the seeds that all compared "
+    "arms have are used.\n\n"
+    "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), where s^2 is the pooled variance of "
+    "the arms and, for accuracies on n images, at least p (1 - p) / n):\n"
     "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, otherwise undecided\n"
     "  on par within x  the same with -x\n"
     "  more by x        the same as better for (a - b) - (c - d), with s pooled over all four arms\n"
-    "Counts, residuals and ranks are not tested statistically: --below and --above require every value of an arm to "
-    "be below or above X, however many seeds it has. Options may be repeated: a claim of several parts holds if all "
-    "do, and does not hold if one does not.\n\n"
-    "--seeds N lists the further seeds for each arm, up to N seeds in all, that would decide an undecided claim "
-    "if means and deviations stayed the same; new runs may change them. --run trains these seeds as heed sweep "
-    "does, and judges by all runs.\n\n"
+    "Counts, residuals and ranks are not tested statistically: --below and --above require every value of an arm to be "
+    "below or above X, however many seeds it has. Options may be repeated: a claim of several parts holds if all do, "
+    "and does not hold if one does not.\n\n"
+    "--seeds N lists the further seeds for each arm, up to N seeds in all, that would decide an undecided claim if "
+    "means and deviations stayed the same; new runs may change them. --run trains these seeds as heed sweep does, and "
+    "judges by all runs.\n\n"
     "Exit status: 0 holds; 1 does not hold; 4 undecided; 2 bad input; 130 interrupted.";
 
 }  // namespace
@@ -295,13 +296,13 @@ void add_verdict(Command program) {
                  {.value = "X", .range = {{0, 1e9}}});
   command.option("--within", &a.within, "tolerated difference of --par; one for all, or one for each",
                  {.value = "X", .range = {{0, 1e9}}});
-  command.option("--less", &a.less, "less is better: bits, losses of a table");
+  command.option("--less", &a.less, "smaller values of a table are better, such as bits or losses");
   command.option("--test-images", &a.test_images, "number of test images per accuracy; overrides that of a table",
                  {.value = "N", .range = {{1, 1e9}}});
   command.option("--seeds", &a.seeds, "list the further seeds, up to N for each arm, that would decide the claim",
                  {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});
   command.option("--run", &a.run, "train these seeds, and judge by all runs", {.needs = "--seeds"});
-  command.option("--jobs", &a.jobs, "with --run: runs trained side by side, which share the threads; default: 1",
+  command.option("--jobs", &a.jobs, "with --run: runs trained at the same time, which share the threads; default: 1",
                  {.value = "N", .range = {{1, max_threads}}});
   add_threads(command, a.threads);
   command.option("--json", &a.json, "print JSON");

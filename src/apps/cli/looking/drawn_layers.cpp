@@ -87,7 +87,7 @@ void DrawnLayers::choose_heads(SheetRow& row, const PictureInfo& info) {
   row.weights = std::move(chosen);
 }
 
-/// Returns the names of the columns: "head 2", or "head / group 2" if the layers' columns differ.
+/// Returns the names of the columns: "head 2", or "head / group 2" if layers have different kinds of columns.
 std::vector<std::string> DrawnLayers::columns() const {
   if (choice_.rollout) return {"all heads"};
   if (choice_.mean_heads) return {fmt::format("mean of {}s", fmt::join(parts_, "s / "))};

@@ -13,16 +13,16 @@
 
 namespace heed::cli {
 
-/// Fills a sheet with a row for each chosen layer, image by image.
+/// Builder of a sheet with a row for each chosen layer of each image.
 class DrawnLayers {
  public:
   struct Choice {
     std::string show;   ///< "map", or the name of a picture; empty: the map, or the first picture if there is no map
-    std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; empty: `token`
+    std::string query;  ///< "ROW,COLUMN" of a patch, counted from 1; if empty, `token` is the query
     Index token = 0;    ///< index of a token before the patches; -1: the mean over the patches
     std::string token_name = "the class token";
     std::string token_option{};   ///< --token, as given
-    bool rollout = false;         ///< shows the product of the maps of all layers up to each
+    bool rollout = false;         ///< shows, for each layer, the product of the maps up to it
     std::vector<Index> blocks{};  ///< layers, counted from 1; empty: all
     std::vector<Index> heads{};   ///< counted from 1; empty: all
     bool mean_heads = false;      ///< shows the mean over heads
@@ -30,7 +30,7 @@ class DrawnLayers {
 
   DrawnLayers(Choice choice, AttentionSheet& sheet) : choice_(std::move(choice)), sheet_(sheet) {}
 
-  /// Starts the rows of another image, one of several in the sheet, labelled `name`.
+  /// Starts the rows of the next image of a sheet with several images; `name` labels them.
   void begin(Image image, std::vector<std::string> name);
 
   /// Draws the next layer's row for the current image. Throws Error if the choice does not fit the layer.
@@ -59,14 +59,14 @@ class DrawnLayers {
   Choice choice_;
   AttentionSheet& sheet_;
   SheetRow begun_;   ///< common part of the current image's rows
-  Index block_ = 0;  ///< index of the last layer, from 1
+  Index block_ = 0;  ///< index of the layer added last, from 1
   AttentionRollout rollout_;
-  std::set<bool> have_token_;               ///< has true if a layer has the token, false if one lacks it
+  std::set<bool> have_token_;               ///< contains true if a layer has the token, and false if a layer lacks it
   std::set<std::string> offered_;           ///< names that --show accepts
   std::optional<PictureInfo> named_after_;  ///< picture named in the title
-  bool draws_queries_ = false;              ///< a drawn picture depends on the query
+  bool draws_queries_ = false;              ///< true if a drawn picture depends on the query
   std::vector<std::string> parts_;          ///< meanings of the columns of drawn pictures: "head", "group"
-  Index most_parts_ = 0;                    ///< maximum per layer, unless heads are chosen
+  Index most_parts_ = 0;                    ///< maximum number of heads or groups of a layer
 };
 
 }  // namespace heed::cli

@@ -31,7 +31,7 @@ int eval_model(EvalArguments a) {
   require(trained.experiment.model.classifier,
           "{}: the model has no classifier; evaluate its features with --knn, --linear or --shots", a.weights);
   const Part part = part_of(a.split);
-  // The task's error would name a key, not the option.
+  // Checked here, because the task's error would name a key instead of the option.
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
     dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
@@ -47,7 +47,7 @@ int eval_model(EvalArguments a) {
   return ok;
 }
 
-/// The data and the evaluated images.
+/// Frozen features of a data set, and the part of it that is evaluated.
 struct Judged {
   const EvalArguments& arguments;
   FrozenFeatures frozen{arguments};
@@ -55,7 +55,7 @@ struct Judged {
   std::vector<std::string> names = frozen.set(part).class_names();
   Index classes = static_cast<Index>(names.size());
 
-  /// Returns the features of the evaluated images, as FrozenFeatures::of().
+  /// Returns the features of the evaluated images, as FrozenFeatures::of() does.
   Features<float> features(Index blocks) {
     if (part == Part::test) warn_of_copies(arguments, frozen.set(part).files());
     return frozen.of(part, blocks);
@@ -114,8 +114,8 @@ std::vector<Index> draw_shots(const Dataset& set, const std::vector<Index>& imag
 
 int eval_shots(const EvalArguments& a) {
   require(part_of(a.split) != Part::train,
-          "eval: --shots with --split train: the evaluated images would include those that it learns from; expected "
-          "test or validation");
+          "eval: --shots with --split train: the evaluated images would include those that the classifier learns from; "
+          "expected test or validation");
   Judged judged{a};
   const Features<float> test = judged.features(1);
   const std::vector<Index> images = judged.frozen.images(Part::train);
@@ -177,12 +177,12 @@ void add_eval(Command program) {
   command.option("--k", &a.neighbours, "--knn: neighbours; default: 20", {.value = "N", .range = {{1, 1e9}}});
   command.option("--temperature", &a.temperature, "--knn: temperature of the neighbours' weights; default: 0.07",
                  {.positive = true});
-  command.option("--lr", &a.lr, "--linear: first learning rate; default: 0.0005", {.positive = true});
+  command.option("--lr", &a.lr, "--linear: initial learning rate; default: 0.0005", {.positive = true});
   command.footer(
-      "Other images of --path without test/ are all evaluated; --knn, --linear and --shots divide them as for "
-      "training, with every fifth of a class to evaluate.\n\n"
+      "If --path names other images, in a directory without test/, all of them are evaluated. --knn, --linear and "
+      "--shots divide them as for training and evaluate every fifth image of each class.\n\n"
       "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is "
-      "interpolated bicubically. A model with other tensors that depend on the number of tokens is refused.\n\n"
+      "interpolated bicubically. A model with other tensors that depend on the number of tokens is rejected.\n\n"
       "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
       "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all if fewer; result of "
       "the last epoch\n"

@@ -36,13 +36,13 @@ void add_features(Command program) {
   static FeatureArguments a;
   Command command = program.command("features", "Write a model's features: the inputs of its classifier");
   add_frozen_options(command, a);
-  add_split_option(command, a.split, "the images");
-  command.option("-o,--output", &a.out, "safetensors to write", {.value = "FILE", .required = true});
+  add_split_option(command, a.split, "images whose features are written");
+  command.option("-o,--output", &a.out, "safetensors file to write", {.value = "FILE", .required = true});
   command.footer(
       "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, without "
-      "augmentation. Features are the classifier's input: the class token or the mean of all tokens after the "
-      "final norm. A directory without test/ is divided as for training: test images are every fifth of a class. "
-      "With --blocks N features are those of the outputs of the last N blocks, first to last, N D values.");
+      "augmentation. Features are the classifier's input: the class token or the mean of all tokens after the final "
+      "norm. A directory without test/ is divided as for training: test images are every fifth of a class. With "
+      "--blocks N, an image has N D features, those of the outputs of the last N blocks in order.");
   command.action([] { return features_command(a); });
 }
 

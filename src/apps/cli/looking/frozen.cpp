@@ -30,7 +30,7 @@ Part part_of(const std::string& split) {
 
 std::vector<std::string> all_sets(const FrozenArguments& a) {
   std::vector<std::string> sets;
-  // The run's path, and its division and limit of training images, belong to its own data set.
+  // The run's path, validation split and limit of training images apply only to its own data set.
   if (!a.data.empty()) {
     sets = {"data.name=" + toml_text(a.data), "data.path=''", "data.limit=0"};
     DataConfig data;

@@ -18,7 +18,7 @@ struct FrozenArguments : ModelChoice {
 /// Adds the options of FrozenArguments.
 void add_frozen_options(Command command, FrozenArguments& arguments);
 
-/// Adds --split. part_of() returns the part of its value.
+/// Adds --split. part_of() converts its value to a part.
 void add_split_option(Command command, std::string& split, const std::string& meaning);
 Part part_of(const std::string& split);
 
@@ -31,12 +31,13 @@ class FrozenFeatures {
 
   const DataConfig& data() const { return trained_.experiment.data; }
 
-  /// Returns the split that contains a part, or the part's images. Throws Error if there are none.
+  /// set() returns the split that contains a part, images() the indices of the part's images. Both throw Error if there
+  /// are none.
   const Dataset& set(Part part);
   std::vector<Index> images(Part part);
 
-  /// Returns features of some images of a part: of the last `blocks` blocks unless the arguments set another number,
-  /// and at most as many as the model has.
+  /// Returns the features of these images of a part, from the last `blocks` blocks, or from as many as the arguments
+  /// set; at most from all blocks of the model.
   Features<float> of(Part part, std::vector<Index> images, Index blocks);
   Features<float> of(Part part, Index blocks) { return of(part, images(part), blocks); }
 

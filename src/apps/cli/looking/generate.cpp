@@ -32,7 +32,7 @@ struct GenerateArguments : ModelChoice {
   bool stats = false;
 };
 
-/// Measures the time of processing prompts and of generating tokens.
+/// Timer of prompt processing and token generation.
 class Stopwatch {
  public:
   /// Processes a prompt except for its last token, which is processed with the first generated token.

@@ -13,8 +13,8 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the common background of the run's images: recorded or, without a record, that of the test images if
-/// available.
+/// Returns the common background of the run's images, as recorded or, without a record, of its test images; none if
+/// these are not available.
 std::optional<int> background_of(const TrainedModel& trained) {
   if (trained.run.empty()) return std::nullopt;
   if (const std::optional<DataRecord> record = read_data_record(RunPaths(trained.run))) return record->background;
@@ -109,10 +109,10 @@ Image ImageReader::loaded(const std::string& file, bool invert) const {
   return invert ? inverted(std::move(image)) : image;
 }
 
-/// Without transparency, the image loaded with the other background is the inverted one.
 bool ImageReader::is_hidden(const std::string& file, const Image& image) const {
   const int behind = background_.value_or(white);
   if (!is_level(image, behind)) return false;
+  // Without transparent pixels in the file, this is the inverse of `image`.
   const Image other = loaded(file, !invert_);
   return inverted(other).pixels != image.pixels && !is_level(other, behind);
 }

@@ -25,12 +25,12 @@ struct ImageChoice {
 };
 void add_image_choice(Command command, ImageChoice& choice);
 
-/// Returns the choice, by default the run's own data set.
+/// Returns the choice or, if it names no data set, a choice of the run's own data.
 DataChoice data_of_run(const DataChoice& choice, const TrainedModel& trained);
 
 Split split_of(const DataChoice& choice);
 
-/// Opens the data set. Throws Error if the run's own data are no images with one label each. `path_key` is passed to
+/// Opens the data set. Throws Error if the run's own data are not images with one label each. `path_key` is passed to
 /// open_dataset(); if it is empty, errors name no options.
 std::unique_ptr<Dataset> open_data(const DataChoice& choice, const std::string& path_key = "--path");
 
@@ -46,21 +46,22 @@ std::string name_of(const DataChoice& choice, Index index);
 /// Returns, for example, "7", or "2 (Pullover)" if the classes have names.
 std::string label_of(const Dataset& data, Index index);
 
-/// Reads images for a trained model, at its size and with its channels.
+/// Reader of images for a trained model; the images get the model's size and channels.
 class ImageReader {
  public:
   /// `invert`: true to invert the brightness of images.
   ImageReader(const TrainedModel& trained, bool invert);
 
   /// Reads a file; transparent pixels show the common background of the training images, white if there is none. Warns
-  /// on stderr if the image's background differs from theirs, or hides a drawing on transparency.
+  /// on stderr if the image's background differs from that of the training images, or if the visible pixels are hardly
+  /// distinguishable from the background shown through transparent ones.
   Image from_file(const std::string& file) const;
 
   /// Reads an image of a data set.
   Image from_data(const Dataset& data, const DataChoice& choice, Index index) const;
 
  private:
-  /// Loads a file and, if `invert`, inverts it; transparent pixels then show the background.
+  /// Loads a file and, if `invert`, inverts it; transparent pixels of the result show the background.
   Image loaded(const std::string& file, bool invert) const;
 
   /// Returns true if the image is invisible on the background and visible when inverted.

@@ -57,7 +57,7 @@ std::string output_of(const MapsArguments& a) {
   return fmt::format("{}{}-maps.png", a.run.empty() ? "" : a.run + "/", image);
 }
 
-/// Returns the names of the tokens before the patches, for --token and in words.
+/// Returns the tokens before the patches, each with its name for --token and its name in words.
 std::vector<std::pair<std::string, std::string>> tokens_of(const ModelConfig& model) {
   std::vector<std::pair<std::string, std::string>> tokens;
   if (model.has_class_token()) tokens.emplace_back("cls", "the class token");
@@ -148,7 +148,7 @@ std::string short_name(const std::string& source, bool is_run) {
   return (is_run ? path.filename() : path.stem()).string();
 }
 
-/// Returns the lines of the title that name the two models: by file or, if these have one name, by path.
+/// Returns the lines of the title that name the two models: by file name, or by path if the names are equal.
 std::string both_named(const MapsArguments& a) {
   const bool runs = a.model.empty();
   const std::string first = short_name(a.source(), runs), second = short_name(a.beside, runs);
@@ -169,7 +169,7 @@ int maps_command(MapsArguments& a) {
   require_own_file({"-o", output}, {{"IMAGE", a.file}});
   TrainedModel trained(a, a.sets);
   require_writable({"-o", output}, ".png");
-  // The default output is the same file for images of one name in several directories, and for all maps of an image.
+  // The default name is the same for images of one name in several directories, and for all kinds of maps of an image.
   if (a.output.empty() && std::filesystem::exists(output))
     warn(fmt::format("{}: the existing picture is replaced; -o FILE.png chooses another name", output));
   AttentionSheet sheet = sheet_of(a, trained);
@@ -209,8 +209,8 @@ void add_maps(Command program) {
   command.option("RUN", &a.run, "run directory; not with --model");
   command.option("IMAGE", &a.file, "image file");
   add_image_choice(command, a);
-  command.option("-o,--output", &a.output,
-                 "default: IMAGE-maps.png in the run directory, without the directory of IMAGE", {.value = "FILE.png"});
+  command.option("-o,--output", &a.output, "default: RUN/NAME-maps.png for an IMAGE called NAME.png",
+                 {.value = "FILE.png"});
   command.option("--block", &a.drawn.blocks, "only these blocks, counted from 1", {.value = "N,...", .commas = true});
   command.option("--head", &a.drawn.heads, "only these heads, counted from 1", {.value = "N,...", .commas = true});
   command.option("--mean-heads", &a.drawn.mean_heads, "show the mean over the heads", {.excludes = "--head"});
@@ -222,7 +222,8 @@ void add_maps(Command program) {
                  {.value = "NAME"});
   command.option("--rollout", &a.drawn.rollout, "show attention rollout: the product of the maps up to each block",
                  {.excludes = "--show"});
-  command.option("--beside", &a.beside, "a second run, or with --model a second file of weights, beside the first",
+  command.option("--beside", &a.beside,
+                 "a second run to draw beside the first or, with --model, a second file of weights",
                  {.value = "RUN|FILE"});
   add_model_choice(command, a);
   command.footer(maps_help);

@@ -162,7 +162,7 @@ void add_predict(Command program) {
   command.option("RUN", &a.run, "run directory; not with --model");
   command.option("IMAGE", &a.files, "image files, or directories of them");
   add_image_choice(command, a);
-  command.option("-o,--output", &a.out, "for a dense model: the picture to write", {.value = "FILE.png"});
+  command.option("-o,--output", &a.out, "picture to write, for a model that classifies patches", {.value = "FILE.png"});
   command.option("--top", &a.top, "number of classes to show; default: 3", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a);
   command.footer(

@@ -43,8 +43,8 @@ void add_bench(Command program) {
                  {.one_of = {"train", "infer", "write"}});
   add_threads(command, a.threads);
   command.option("--seconds", &a.seconds,
-                 "how long to measure; default 8. Without MODEL: for each model, default 1; "
-                 "limits, kernels and the models of --only times take a tenth of this",
+                 "duration of the measurement; default 8. Without MODEL: duration for each model, default 1; limits, "
+                 "kernels and times are measured for a tenth of this",
                  {.range = {{0.001, 86'400}}});
   command.option("--profile", &a.profile, "print the time of training steps by operation");
   command.option("--scaling", &a.scaling,
@@ -59,7 +59,7 @@ void add_bench(Command program) {
   command.option("--match", &a.match, "without MODEL: kernels and models whose name contains this", {.value = "TEXT"});
   command.option("--compare", &a.compare,
                  "compare the results with an earlier --json; or the kernels with an earlier --shares, with a warning "
-                 "for each whose share fell by more than a tenth",
+                 "for each kernel whose share fell by more than a tenth",
                  {.value = "OLD.json"});
   command.option(
       "--shares", &a.shares,

@@ -34,7 +34,7 @@ std::vector<Measurement> measurements_in(const Json& result) {
   return measurements;
 }
 
-/// Factor of the recorded fraction below which a kernel counts as slower.
+/// Fraction of a kernel's recorded share below which the kernel counts as slower.
 constexpr double kept_share = 0.9;
 
 }  // namespace

@@ -26,10 +26,10 @@ struct BenchArguments {
 /// Measures one model, in this process.
 int bench_model(const BenchArguments& a);
 
-/// Measures the scaling of training with threads and processes, each in separate processes.
+/// Measures the scaling of training with threads and processes; starts separate processes for each measurement.
 int bench_scaling(const BenchArguments& a);
 
-/// Runs a program, `words`, and returns its output. Throws Error with its message if it fails.
+/// Runs the command line `words` and returns its output. Throws Error, naming the command line, if it fails.
 std::string output_of(std::vector<std::string> words);
 
 /// Measures the host, the kernels and the standard models.
@@ -73,7 +73,7 @@ Json suite_json(const SuiteResult& result);
 /// least.
 double share_of(const bench::KernelResult& kernel);
 
-/// Returns the fractions of the kernels and the CPU, to be stored in a file.
+/// Returns share_of() each kernel, and the CPU, as the content of a file for --compare.
 Json shares_json(const SuiteResult& result);
 
 /// The file of --compare: an earlier result of `heed bench --json`, for the suite or a model, or of `heed bench
@@ -83,7 +83,7 @@ class Baseline {
   /// Reads the file unless `path` is empty. Throws Error, naming it, for any other content.
   explicit Baseline(std::string path);
 
-  /// Prints a result as one JSON object; besides the measurements, "compare" has [{"name", "unit", "old", "new",
+  /// Prints a result as one JSON object. If there is an old result, "compare" has [{"name", "unit", "old", "new",
   /// "ratio", "change"}]. The change is "faster" or "slower" if spreads do not overlap, otherwise "".
   void print_json(Json result) const;
 

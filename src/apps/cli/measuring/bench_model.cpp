@@ -44,13 +44,13 @@ struct Measured {
   Profile profile{};
   Index profiled = 0;
   Example example{};
-  double update_seconds = 0;  ///< time of a training step's update, which every process does completely
+  double update_seconds = 0;  ///< time of a training step's update, which processes do not share
   bench::Times exchange{};    ///< time to exchange a gradient between processes
   Index gradient_bytes = 0;
   Index sums_over_batch = 0;  ///< batch-norm sums per step
-  LoopTimes loops{};          ///< for a training step, like the two below
+  LoopTimes loops{};          ///< per training step, like the next two
   double step_seconds = 0;    ///< mean, including the first steps
-  double divisible = 0;       ///< fraction of a step that 32 threads can share
+  double divisible = 0;       ///< fraction of a step that can be divided among 32 threads
 };
 
 /// Calls f up to ten times, or until `seconds` have passed. Returns the number of calls.

@@ -59,8 +59,9 @@ ForwardWork forward_work(const std::string& file, const std::vector<std::string>
   return work;
 }
 
-/// Returns every setting of every mechanism that the model of a file supports. Those without a class token pool by the
-/// mean; those with distances are listed a second time, with distances in the linear layers too.
+/// Returns every setting of every mechanism that the model of a file supports. Settings that do not support a class
+/// token use mean pooling; the others, if they compute distances, are listed a second time, with distances in the
+/// linear layers too.
 std::vector<Variant> variants(const std::string& file) {
   std::vector<Variant> list;
   for (const MechanismEntry& entry : mechanisms())
@@ -80,8 +81,8 @@ std::vector<Variant> variants(const std::string& file) {
   return list;
 }
 
-/// Returns the ideal seconds on all threads. A training step has three products per product of the forward pass; per
-/// distance, also a clamped gradient (for the input) and a product (for the weight).
+/// Returns the ideal seconds on all threads. A training step has three products for each product of the forward pass
+/// and, for each distance, also a clamped gradient (for the input) and a product (for the weight).
 double ideal_seconds(const ForwardWork& work, bool training, const bench::Limits& limits) {
   using bench::Resource;
   const double products = (training ? 3 : 1) * work.products + (training ? work.distances : 0);
@@ -123,7 +124,7 @@ std::vector<ModelCase> model_cases() {
     Index batch;
     bool each_mechanism = false;  // true: all mechanisms; false: the file's own
     std::vector<const char*> modes = {"train", "infer"};
-    const char* file = nullptr;  // file to which `sets` apply; null: the model's name
+    const char* file = nullptr;  // name of the file to which `sets` apply; null: `name`
     std::vector<std::string> sets = {};
   };
   std::vector<ModelCase> cases;

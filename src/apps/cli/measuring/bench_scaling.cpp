@@ -50,14 +50,15 @@ struct Network {
 constexpr Network networks[] = {{"1 Gbit/s", 1e9, 50e-6}, {"10 Gbit/s", 1e10, 20e-6}, {"100 Gbit/s", 1e11, 3e-6}};
 
 /// Returns the milliseconds of the exchanges in a step. Each process sends 2 n (1 - 1/P) bytes in 2 log2 P sequential
-/// messages. On each of log2 P levels, losses and the decision to continue are two messages of a few bytes, and each of
-/// the norms' `sums` over the batch is one.
+/// messages. Each of log2 P levels also has messages of a few bytes: two for the losses and the decision to continue,
+/// and one for each of the `sums` over the batch by norms.
 double exchange_ms(const Network& network, Index bytes, Index sums, int processes) {
   const double levels = std::log2(processes), messages = static_cast<double>(4 + sums) * levels;
   return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
 }
 
-/// Work of a step in one process: the lanes, which processes share, and the update, which each of them does completely.
+/// Work of a step in one process: the lanes, which several processes divide among them, and the update, which each of
+/// them computes completely.
 struct Work {
   double lanes_ms, update_ms;
   int threads;  ///< threads that process a lane each; 1 if all work on the same lane
@@ -74,7 +75,7 @@ struct Work {
     lanes_ms = alone.step_ms() - update_ms;
   }
 
-  /// Returns the number of rounds in which one process's threads process a lane each.
+  /// Returns the number of rounds that a process needs for its lanes; in a round, each thread processes one lane.
   double rounds(int processes) const { return std::ceil(std::ceil(double(lanes) / processes) / threads); }
 
   /// Returns the examples per second of `processes` processes with `exchange_ms` of exchanges per step.
@@ -218,7 +219,7 @@ int bench_scaling(const BenchArguments& given) {
     std::cout << "several processes: this build has no MPI; build with make MPI=1\n";
   else
     print_processes(one, by_processes, Work(one, streamed, lanes.count, batch));
-  // Predictions assume on each host the number of threads that was fastest here.
+  // Predictions assume that each host runs the number of threads that was fastest here.
   const Setup& fastest = *std::ranges::max_element(by_threads, {}, &Setup::rate);
   print_predicted(Work(fastest, streamed, lanes.count, batch), fastest.threads, fastest.unit());
   return ok;

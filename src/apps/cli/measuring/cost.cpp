@@ -113,8 +113,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
       "activations              {}B kept for the backward pass of a batch of {}\nenergy                   {}\n",
       dominating(rows, table, total.counts), grouped(model.parameters), grouped(attention_exponentials(model)),
       si(static_cast<double>(model.kept * table.number_bytes * query.batch)), query.batch, energy_note(table, kinds));
-  if (!table.memory.empty())
-    std::cout << "memory                   not part of energy: that of moving the bytes, if all of them came from";
+  if (!table.memory.empty()) std::cout << "memory                   not included in the energy: moving all bytes from";
   for (const EnergyFigure& memory : table.memory)
     std::cout << fmt::format(" {} ({} pJ/B)", printable(memory.of), memory.pj);
   if (!table.memory.empty()) std::cout << "\n";
@@ -192,7 +191,7 @@ void add_cost(Command program) {
   Command command = program.command("cost", "Count a model's operations, memory and energy per example");
   command.option("MODEL", &a.model, "model or experiment file (TOML)");
   add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
-  command.option("--batch", &a.batch, "images per pass over the weights; default 1, or train.batch with --time",
+  command.option("--batch", &a.batch, "examples per pass over the weights; default 1, or train.batch with --time",
                  {.range = {{1, 1'000'000}}});
   command.option("--convention", &a.convention, "contractions: products and weighted sums, as in papers; or all",
                  {.one_of = {"contractions", "all"}});

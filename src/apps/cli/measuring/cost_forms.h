@@ -23,7 +23,7 @@ CostQuery query_of(const CostArguments& a);
 /// Describes the arguments' pass in words.
 std::string pass_words(const CostArguments& a);
 
-/// Returns the kinds of operations that occur in the rows; always mul and add.
+/// Returns mul, add, and the other kinds of operations that occur in the rows.
 std::vector<CountKind> kinds_of(const std::vector<CostRow>& rows);
 
 /// Returns the energies of these kinds, as a line below a table.
@@ -48,14 +48,16 @@ int time_command(const CostArguments& a);
 void require_one_resolution(const ModelConfig& model);
 
 /// Sizes of --scale: for "tokens=49..4096" the patch counts of square grids, for "dim" multiples of the number of
-/// heads; each about a sixth larger than the previous. Throws Error if there are none.
+/// heads. Each is at least a sixth larger than the previous one, except for the last.
 struct Scale {
   bool tokens = false;
   std::vector<Index> sizes;
 };
+
+/// Parses --scale. Throws Error if there is no such size.
 Scale scale_of(const std::string& text, const ModelConfig& model);
 
-/// Returns the model at one size: with a larger image, or with all widths in proportion.
+/// Returns the model at one size: with another image size, or with all widths scaled in proportion.
 ModelConfig scaled(ModelConfig model, const Scale& scale, Index size);
 
 }  // namespace heed::cli

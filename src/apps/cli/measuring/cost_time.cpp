@@ -123,7 +123,7 @@ void print_prediction(const bench::TimeModel& model, const std::string& name, co
   std::cout << "\nrest: the loss, sums of gradients, the update, distributing work to threads\n";
 }
 
-/// A model with this number of patches, and its predicted rates.
+/// Predicted rates of a model with this number of patches.
 struct AtTokens {
   Index tokens;
   double step, pass;  ///< examples per second
@@ -184,7 +184,7 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < growing.size(); ++i)
     for (std::size_t j = 0; j < growing.size(); ++j) {
-      // Considers each pair once: the model that is faster at many tokens overtakes the other.
+      // Considers each pair once: the model that trains faster at the largest size overtakes the other.
       const bool overtakes = i != j && growing[j].back().step > growing[i].back().step;
       if (!overtakes) continue;
       const std::string training = overtaking(growing[i], growing[j], &AtTokens::step);

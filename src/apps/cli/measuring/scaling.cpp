@@ -168,7 +168,7 @@ void print(const ScalingArguments& a, const MeasuredMechanism& one) {
   for (const auto& [tokens, why] : one.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }
 
-/// Returns true if all exponents are below their bounds, and prints the others on stderr; a bound of 0 is none.
+/// Returns true if all exponents are below their bounds; prints those that are not on stderr. A bound of 0 means none.
 bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   bool all = true;
   const auto check = [&](const char* pass, const char* what, const std::optional<double>& exponent, double bound) {
@@ -186,7 +186,8 @@ bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   return all;
 }
 
-/// Throws Error unless the mechanism supports all sizes, and unless bounds on exponents have two sizes to fit.
+/// Throws Error if the mechanism does not support a size, or if exponents are bounded but fewer than two sizes can be
+/// fitted.
 void require_sizes(const ScalingArguments& a, const MeasuredMechanism& one) {
   const Mechanism& mechanism = *one.mechanism;
   for (const Index tokens : a.tokens) mechanism.check(scaling_shape(mechanism, a.dim, a.heads, tokens));
@@ -210,7 +211,7 @@ int measure_and_print(const ScalingArguments& a, MeasuredMechanism& one, Json::L
   return within_bounds(a, one) ? ok : check_failed;
 }
 
-/// Measures in a child process: here, memory used by one mechanism would stay resident for the next.
+/// Measures in a child process. In this process, memory used by one mechanism would stay resident for the next.
 int measure_apart(const ScalingArguments& a, MeasuredMechanism& one, Json::List& rows) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
   require(file != nullptr, "scaling: cannot create a temporary file: {}", std::strerror(errno));
@@ -269,15 +270,14 @@ int scaling_command(const ScalingArguments& a) {
 
 constexpr const char* scaling_help =
     "Measures attention alone, without projections, on random inputs: the forward pass as in inference, and the "
-    "backward pass after a recorded forward pass. Times are medians of processor time. Memory is the sum of the "
-    "tape at the end of the pass, the mechanism's scratch memory, its parameters and their gradients; resident "
-    "is the growth of the process's peak resident memory since the start, including operands. Exponents b of a "
-    "N^b are fitted by least squares of logarithms; the exit status is 1 if one is not below --time-below or "
-    "--memory-below. Sizes that would take more than --max-memory are skipped, and marked in the file's column "
-    "`skipped`. Several mechanisms are written to one file, each measured in a separate process, whose first use "
-    "of the program's code adds some 2 MB of resident memory. --draw writes a page of three charts, a line for "
-    "each mechanism: the time of each pass and the memory of both. experiments/tools/plot_scaling.py draws the "
-    "file.";
+    "backward pass after a recorded forward pass. Times are medians of processor time. Memory is the sum of the tape "
+    "at the end of the pass, the mechanism's scratch memory, its parameters and their gradients; resident is the "
+    "growth of the process's peak resident memory since the start, including operands. Exponents b of a N^b are fitted "
+    "by least squares of logarithms; the exit status is 1 if one is not below --time-below or --memory-below. Sizes "
+    "that would take more than --max-memory are skipped, and marked in the file's column `skipped`. Several mechanisms "
+    "are written to one file, each measured in a separate process, whose first use of the program's code adds some 2 "
+    "MB of resident memory. --draw writes a page of three charts with a line for each mechanism: the time of each "
+    "pass, and the memory of both. experiments/tools/plot_scaling.py draws the file.";
 
 }  // namespace
 
@@ -292,12 +292,13 @@ void add_scaling(Command program) {
       "--settings` has one for each",
       {.required = true, .offered = mechanism_names()});
   add_sets(command, a.sets, "set an option of all these mechanisms; repeatable");
-  command.option("--tokens", &a.tokens, "sizes, ascending; default: 64,128,256 and so on to 16384",
+  command.option("--tokens", &a.tokens, "numbers of tokens, ascending; default: 64,128,256 and so on to 16384",
                  {.value = "N,...", .range = sizes, .commas = true});
-  command.option("--dim", &a.dim, "channels of all heads; default: 64", {.range = {{1, 65'536}}});
+  command.option("--dim", &a.dim, "channels, over all heads; default: 64", {.range = {{1, 65'536}}});
   command.option("--heads", &a.heads, "default: 4", {.range = {{1, 65'536}}});
   command.option("--seconds", &a.seconds, "seconds per pass and size; default: 0.2", {.range = {{0, 86'400}}});
-  command.option("--max-memory", &a.max_megabytes, "default: 2048", {.value = "MB", .range = sizes});
+  command.option("--max-memory", &a.max_megabytes, "skip sizes that need more memory; default: 2048",
+                 {.value = "MB", .range = sizes});
   command.option("--fit-from", &a.fit_from, "fit exponents to sizes of at least N tokens; default: all sizes",
                  {.value = "N", .range = sizes});
   command.option("--time-below", &a.time_below, "upper bound of the fitted exponents of time", {.positive = true});

@@ -334,7 +334,7 @@ BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
   check_refusal({"eval", run, "--shots", "19"}, {"class '", "training images; --shots 19"});
   check_refusal({"eval", run, "--knn", "--split", "train"}, {"its own nearest neighbour"});
   check_refusal({"eval", run, "--k", "5"}, {"--k requires --knn"});
-  check_refusal({"eval", run, "--shots", "5", "--split", "train"}, {"those that it learns from"});
+  check_refusal({"eval", run, "--shots", "5", "--split", "train"}, {"those that the classifier learns from"});
   check_refusal({"eval", run, "--knn", "--lr", "3"}, {"--lr requires --linear"});
   // The defaults, too.
   check_refusal({"eval", run, "--k", "20"}, {"--k requires --knn"});
