@@ -1,4 +1,4 @@
-// Compiler flags and headers' checksum of this build, from a file that make rewrites if they change.
+// Compiler flags of this build and the checksum of its headers, from a file that make rewrites if they change.
 #include "plugin_compile.h"
 
 #include "heed/io/file.h"

@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the plugin being loaded, for the message of terminate(): exceptions cannot leave dlopen.
+/// Returns the name of the plugin being loaded, for the message of say_and_exit(): exceptions cannot leave dlopen.
 std::string& loading() {
   static std::string file;
   return file;
@@ -67,7 +67,7 @@ std::string text_of(const char (&text)[size]) {
   return {text, strnlen(text, size)};
 }
 
-/// Returns the text truncated as in this program's record.
+/// Returns the text truncated to the size of the record's field.
 template <std::size_t size>
 std::string cut(const char (&)[size], const std::string& text) {
   return text.substr(0, size - 1);
@@ -145,7 +145,8 @@ std::vector<std::string>& loaded() {
 std::vector<std::string> load_plugin(const std::string& file, const std::string& name) {
   const std::string path = absolute(file);
   if (std::ranges::find(loaded(), path) != loaded().end()) return {};
-  // Lazy at first: a plugin for another heed may need functions that this one lacks; the record gives a better error.
+  // Symbols are resolved lazily at first: a plugin for another heed may need functions that this one lacks, and the
+  // check of the record gives a better error.
   const PluginRecord& record = record_of(open_library(path, name, RTLD_LAZY), name);
   open_library(path, name, RTLD_NOW);
   const std::string sum = checksum(read_file(path));

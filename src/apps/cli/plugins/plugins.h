@@ -8,7 +8,7 @@ namespace heed::cli {
 
 /// Loads a plugin, called `name` in errors, and adds its mechanisms to the list. Returns their names, none if it is
 /// already loaded. Throws Error, naming it, if it is not a plugin, was built for another heed, has a mechanism whose
-/// name is taken, or throws.
+/// name is taken, or throws an exception.
 std::vector<std::string> load_plugin(const std::string& file, const std::string& name);
 
 /// Loads the plugins in HEED_PLUGINS, separated by colons, then these. Adds them to HEED_PLUGINS for child processes.

@@ -1,4 +1,4 @@
-// heed convert: conversion of weights with other programs' names.
+// heed convert: conversion of weights that have other programs' names.
 #include "src/apps/cli/shared/commands.h"
 
 #include "heed/base/printable.h"
@@ -47,7 +47,8 @@ std::string model_table(const std::string& file, const std::map<std::string, Sha
   return comments + text.substr(0, text.find("\n[data]"));
 }
 
-/// Writes a converted file and, beside it, the table of its model: both or none. Throws Error if another table exists.
+/// Writes a converted file and, beside it, the table of its model: both or none. Throws Error if a different table
+/// exists.
 int convert_with_table(const std::string& kind, const std::string& in, const std::string& out, Index heads) {
   const std::string model = std::filesystem::path(out).replace_extension(".toml");
   require(model != out, "{}: expected a name that does not end in .toml, the ending of the model file", out);
@@ -94,7 +95,7 @@ void add_convert(Command program) {
   command.option("--heads", &heads, "hf-...: the number of heads; default: heads of 64 channels",
                  {.range = {{1, 1024}}});
   command.footer(
-      "timm's XCiT and ViT and the CvT of its authors already have heed's names. Older files of XCiT (pos_embeder, "
+      "timm's XCiT and ViT, and CvT by its authors, already have heed's names. Older files of XCiT (pos_embeder, "
       "cls_attn_blocks.*.attn.qkv) and SOFT's blocks (att.mha.*) are renamed, and split or joined where q, k and v "
       "are laid out differently. Tensors with other names are copied. Prefixes that wrappers add to all names "
       "(module., model., _orig_mod. and so on) are removed.\n\n"

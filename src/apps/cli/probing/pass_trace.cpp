@@ -16,7 +16,7 @@ std::string step_name(const std::string& operation, const std::string& step) {
          (count == std::string::npos ? "" : operation.substr(count));
 }
 
-/// Returns true if the operation is the whole layer: there are no other operations, inner layers or a residual.
+/// Returns true if the operation is the whole layer, which then has no other operation, no inner layer and no residual.
 bool is_whole_layer(const TraceEntry& entry, const std::vector<TraceEntry>& all) {
   const auto of_layer = std::ranges::count_if(all, [&](const TraceEntry& other) {
     return other.layer == entry.layer || other.layer.starts_with(entry.layer + ".");
@@ -86,7 +86,7 @@ void PassTrace<T>::add_map(View<const T> values) {
 template <class T>
 void PassTrace<T>::write(const std::string& path, const std::string& step) {
   if (backward_) add_steps();                 // without a backward pass, later steps come from computing the map
-  std::map<std::string, std::string> layers;  // by the names of their only operations
+  std::map<std::string, std::string> layers;  // by the name of their only operation
   for (const TraceEntry& entry : operations_)
     if (is_whole_layer(entry, operations_) && std::ranges::count(gradients_, entry.layer, &Entry::name) == 0)
       layers[fmt::format("{}/{}", entry.layer, entry.operation)] = entry.layer;

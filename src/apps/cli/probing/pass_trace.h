@@ -13,7 +13,7 @@ namespace heed::cli {
 /// Metadata key of a trace, whose tensors are in the order of computation.
 inline constexpr const char* trace_key = "heed.trace";
 
-/// Collects the tensors of a pass on the thread that created it, in the order of computation: results as NAME.out,
+/// Collector of a pass's tensors on the thread that created it, in the order of computation: results as NAME.out,
 /// gradients as NAME.grad. An operation has its layer's name if it is the layer's only one, so that the tensor equals
 /// the output of PyTorch's module of this name; otherwise "layer/operation". Steps within a mechanism
 /// (attention/steps.h) are "layer/S".

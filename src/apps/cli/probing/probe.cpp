@@ -38,8 +38,8 @@ void read_grid(const std::string& text, Index tokens, AttentionShape& shape) {
   shape.class_token = tokens == height * width + 1;
 }
 
-/// Options of a mechanism, and two of the probe: `mode`, train or eval, and `cls`, whether there is a class token in
-/// front, optional with a grid.
+/// Options of a mechanism, and two of the probe: `mode` is train or eval; `cls` says whether the first token is a class
+/// token; without `cls`, the grid determines this.
 struct ProbeOptions {
   OptionValues values;
   bool training = false;
@@ -78,8 +78,8 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
     fail("{}: {}", in.path(), error.what());
   }
 
-  // The layout determines the operands: always v, q with any number of tokens, k with v's tokens and the layout's or
-  // q's channels.
+  // The layout determines the operands: always v; q, if any, with any number of tokens; k, if any, with as many tokens
+  // as v and the channels of the layout or of q.
   const Tensor<T> v = in.take<T>("v", 4);
   const Shape& vs = v.shape();
   Tensor<T> q, k;
@@ -322,7 +322,8 @@ const Probe decode_probe{
         "IN   tokens [B,T] (I64), 0 to vocab - 1, T up to context\n"
         "OUT  logits [B,T,vocab], in the number type of the weights: row t follows input t\n"
         "Input t is token t, or, with start = true, the start token and then token t - 1: the last token is not used. "
-        "Inputs are processed one at a time, from the state that the previous ones left, as in `heed generate`.\n\n"
+        "Inputs are processed one at a time, starting from the state after the previous ones, as in `heed "
+        "generate`.\n\n"
         "  heed probe decode models/text-micro.toml --weights w.safetensors IN OUT",
     .check = [](const ProbeArguments& a) { language_model(*make_model(load_experiment(a.model, a.sets))); },
     .run = {probe_decode<float>, probe_decode<double>},

@@ -10,11 +10,12 @@ namespace {
 
 constexpr const char* probe_contract =
     "IN and OUT are safetensors files. F64 tensors are computed in double, F32 tensors by the float code of training.\n"
-    "If IN has not exactly the listed tensors, finite and of these shapes, an error names one and OUT is not written.\n"
+    "If a listed tensor is missing from IN, is not finite or has another shape, or if IN has an unlisted tensor, an "
+    "error names it and OUT is not written.\n"
     "`heed probe attention --help`, `linear --help` and so on list tensors, shapes and options.\n\n"
     "--trace FILE writes every operation's result, NAME.out, and gradient, NAME.grad, in the order of computation, for "
-    "`heed diff`. NAME is the layer's, as in the weights' names and in PyTorch, if the operation is the whole layer: "
-    "blocks.0.norm1. Others are layer/operation: blocks.0.attn/softmax, and blocks.0.attn.proj/linear with the "
+    "`heed diff`. If the operation is the whole layer, NAME is the layer's, as in the weights' names and in PyTorch: "
+    "blocks.0.norm1. Otherwise it is layer/operation: blocks.0.attn/softmax, and blocks.0.attn.proj/linear with the "
     "residual. With F64, mechanisms add their steps: blocks.0.attn/S. The gradients of inputs and weights come last.";
 
 /// Returns true if the probe computes in double: if the tensors of IN are F64, or if IN has only integers and the
@@ -62,8 +63,8 @@ void add(Command program, const Probe& probe, ProbeArguments& a) {
   }
   if (probe.sets) add_sets(command, a.sets, probe.sets);
   if (probe.probed == Probed::mechanism) command.option("--grid", &a.grid, "the tokens' image grid", {.value = "HxW"});
-  command.option("IN", &a.in, "safetensors with the inputs, F32 or F64", {.required = true});
-  command.option("OUT", &a.out, "safetensors to write the results to", {.required = true});
+  command.option("IN", &a.in, "safetensors file with the inputs, F32 or F64", {.required = true});
+  command.option("OUT", &a.out, "safetensors file to write the results to", {.required = true});
   if (probe.traces)
     command.option("--trace", &a.trace, "also write the result and gradient of every operation", {.value = "FILE"});
   add_threads(command, a.threads);

@@ -9,7 +9,8 @@ namespace heed::cli {
 
 namespace {
 
-/// Maps rows between the probe's order, view by view, and dino_loss()'s: calls f(row of [V, B, K], row of logits).
+/// Maps rows between the probe's order, view by view, and that of dino_loss(): calls f(row of [V, B, K], row of
+/// logits).
 template <class F>
 void for_rows(Index views, Index images, const F& f) {
   for (Index v = 0; v < views; ++v)
@@ -108,9 +109,10 @@ const Probe dino_probe{
     .contract =
         "IN   student [V,B,K], the two large views first; teacher [2,B,K]; center [K]\n"
         "OUT  loss, center (after the step), grad.student [V,B,K]\n"
-        "The mean over the teacher's views i, the student's views j other than i, and the batch, of -q_i log p_j with\n"
-        "q = softmax((teacher - center) / teacher_temp), through which no gradient goes, and p = softmax(student /\n"
-        "student_temp). Then center = center_momentum center + (1 - center_momentum) mean(teacher).",
+        "loss is the mean of -q_i log p_j over the teacher's views i, the student's views j other than i, and the "
+        "batch, with q = softmax((teacher - center) / teacher_temp), through which no gradient flows, and "
+        "p = softmax(student / student_temp). Then center = center_momentum center + (1 - center_momentum) "
+        "mean(teacher).",
     .run = {probe_dino<float>, probe_dino<double>},
 };
 
@@ -122,8 +124,8 @@ const Probe dino_head_probe{
         "     mlp.4.bias [b], last_layer.weight_v [K,b], optionally last_layer.weight_g [K,1]; grad_out [B,K]\n"
         "     for gradients\n"
         "OUT  out [B,K]; with grad_out also grad.x and grad.NAME of each tensor\n"
-        "Three layers with GELU between them, division by the length, and a layer whose row k is g v / |v|, g = 1 "
-        "without weight_g.",
+        "Three layers with GELU between them, division by the L2 norm, and a layer whose row k is g v / |v|; without "
+        "weight_g, g is 1.",
     .run = {probe_dino_head<float>, probe_dino_head<double>},
 };
 

@@ -74,7 +74,7 @@ void add_report(Command program) {
   static ReportArguments a;
   Command command =
       program.command("report", "Write one page about runs: curves, mistakes, attention, cost, provenance");
-  command.option("RUN", &a.runs, "run directories, or directories of them", {.required = true});
+  command.option("RUN", &a.runs, "run directories, or directories that contain runs", {.required = true});
   command.option("-o,--output", &a.output, "default: report.html in the first directory", {.value = "FILE.html"});
   command.option("--no-images", &a.no_images, "omit the parts that need the test images and the models");
   add_threads(command, a.threads);

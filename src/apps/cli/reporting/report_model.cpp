@@ -21,7 +21,7 @@ constexpr std::size_t mistakes_with_maps = 4, first_with_maps = 4;
 constexpr std::size_t most_map_bytes = 4 << 20;
 constexpr Index most_queries = 400;
 
-/// Returns the encoding of RFC 4648.
+/// Encodes bytes as base64 (RFC 4648).
 std::string base64(std::string_view bytes) {
   constexpr const char* digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
@@ -66,7 +66,7 @@ Json answer_json(const Study& study, const Answer& answer) {
                        {"of_label", answer.of_label}});
 }
 
-/// Weights as bytes by query and head, scaled to 127 for the largest magnitude of the query's map.
+/// Weights as bytes by query and head, scaled so that each map's largest magnitude is 127.
 class PackedMaps {
  public:
   void add(const Tensor<float>& weights) {
@@ -131,7 +131,7 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   return json;
 }
 
-/// Returns maps of the leading images, as many as the size limit allows: a list of {answer_json..., "maps"}.
+/// Returns maps of the first images, as many as the size limit allows: a list of {answer_json..., "maps"}.
 Json mapped_images(const Study& study, const std::vector<Answer>& answers) {
   Json list = Json::list();
   std::size_t bytes = 0;

@@ -9,8 +9,8 @@ namespace heed::cli {
 /// numbers are null. Throws Error for a run's file that heed train cannot have written.
 Json runs_json(const std::vector<ComparedArm>& arms);
 
-/// Returns {"contractions", "all"}: the run's cost.json, with the index of each layer's block, -1 outside of blocks.
-/// Null if the run has no cost.json.
+/// Returns {"contractions", "all"}: the run's cost.json, in which each layer also has the index of its block, or -1
+/// outside of blocks. Null if the run has no cost.json.
 Json cost_of_run(const RunPaths& paths);
 
 /// Runs the test images through the run's model and returns {"images", "accuracy", "loss", "classes", "confusion",

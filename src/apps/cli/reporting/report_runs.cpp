@@ -12,7 +12,7 @@ namespace heed::cli {
 
 namespace {
 
-/// A curve over epochs: those of heed compare, and three more.
+/// A curve over epochs, with its title. A report has the curves of heed compare and three more.
 struct ReportCurve {
   CurveName curve;
   const char* title;
@@ -58,8 +58,9 @@ Json curves_json(const std::vector<ComparedArm>& arms) {
   return curves;
 }
 
-/// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps, with
-/// the smallest K for at most 400 points; "epoch" is where they end. Null without logged steps or a complete epoch.
+/// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps each,
+/// with the smallest K for at most 400 points; "epoch" is the position of the last of the K steps, in epochs. Null
+/// without logged steps or a complete epoch.
 Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;
@@ -90,7 +91,7 @@ Json from_file(const std::string& path, const Take& take) {
   return std::filesystem::exists(path) ? take_json(path, take) : Json();
 }
 
-/// Returns the run's init.json, with tensors replaced by their number for each status.
+/// Returns the run's init.json, with the tensors replaced by the number of tensors of each status.
 Json init_of_run(const RunPaths& paths) {
   return from_file(paths.init(), [](Json init) {
     std::map<std::string, Index> count;

@@ -18,7 +18,7 @@ namespace heed::cli {
 namespace {
 
 /// Puts the child into its own process group, so that only the parent passes on Ctrl-C; requests SIGTERM when the
-/// parent dies, and checks that it has not already died.
+/// parent dies, and ends the child if the parent has already died.
 void part_from(pid_t parent, const sigset_t& signals) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -26,7 +26,7 @@ void part_from(pid_t parent, const sigset_t& signals) {
   sigprocmask(SIG_SETMASK, &signals, nullptr);
 }
 
-/// Prepares a child between fork and exec; takes no locks, since another thread may hold them.
+/// Turns a forked child into a new run of this program. Takes no locks before exec, since another thread may hold them.
 [[noreturn]] void become(char** arguments, int log, pid_t parent, const sigset_t& signals) {
   part_from(parent, signals);
   const int nothing = open("/dev/null", O_RDONLY);
@@ -62,7 +62,7 @@ pid_t Children::start(const std::vector<std::string>& arguments, const std::stri
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  // Neither follows a link nor waits for a pipe's other end.
+  // Opens the log without following a link, and without waiting for the other end of a pipe.
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   require(file >= 0, "{}: cannot open: {}", log, std::strerror(errno));
   const pid_t parent = getpid(), process = fork();

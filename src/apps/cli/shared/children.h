@@ -1,4 +1,4 @@
-// Child processes: runs and copies of this program in parallel.
+// Child processes, which run this program or a function of it in parallel.
 #pragma once
 
 #include <sys/types.h>

@@ -17,7 +17,8 @@ namespace heed::cli {
 
 namespace {
 
-/// Adds an option for a list, whose items may be in one word. CLI11's own delimiter would drop empty items.
+/// Adds an option for a list whose items may be in one word, separated by commas. CLI11's own delimiter would drop
+/// empty items.
 template <class Item>
 CLI::Option* add_with_commas(CLI::App* app, const std::string& name, std::vector<Item>& list,
                              const std::string& meaning) {
@@ -49,7 +50,7 @@ CLI::Option* add(CLI::App* app, const std::string& name, Destination into, const
       into);
 }
 
-/// Returns the check of a word; for a list with commas, of each item.
+/// Returns the check of a word or, for a list with commas, of each of its items.
 CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
   if (!rules.commas) return one;
   const auto each = [one](const std::string& word) {
@@ -61,8 +62,8 @@ CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
   return {each, one.get_description()};
 }
 
-/// Returns the reason why a text is not a number that the rules allow. CLI11 alone reads 010 as 8, empty text as 0, too
-/// large integers as the maximum, and accepts nan in every range.
+/// Returns the reason why a text is not a number that the rules allow; empty if it is. CLI11 alone reads 010 as 8,
+/// empty text as 0, too large integers as the maximum, and accepts nan in every range.
 template <class T>
 std::string refusal_of(const std::string& text, const OptionRules& rules) {
   T value{};
@@ -78,7 +79,7 @@ std::string refusal_of(const std::string& text, const OptionRules& rules) {
   return whole && allowed ? "" : fmt::format("{}; expected {}", in_quotes(text), expected);
 }
 
-/// Checks a number by the rules, which the help describes in CLI11's words.
+/// Adds a check of a number to an option. The help describes the rules in CLI11's words.
 template <class T>
 void check_number(CLI::Option* option, const OptionRules& rules) {
   std::string words = rules.positive ? CLI::PositiveNumber.get_description() : "";
@@ -168,11 +169,11 @@ void Command::option(const std::string& name, Destination into, const std::strin
     };
     option->check(CLI::Validator(refusal, ""));
   }
-  // Separated by spaces, so that a long list can be wrapped.
+  // The help separates the values by spaces, so that a long list can be wrapped.
   if (!rules.one_of.empty())
     option->check(
         check_of(rules, CLI::IsMember(rules.one_of).description(fmt::format("{{{}}}", fmt::join(rules.one_of, ", ")))));
-  // Otherwise a list takes the words after its first value.
+  // Otherwise the option would also take the words after its value.
   if (rules.one_each) option->type_size(1)->allow_extra_args(false);
   if (rules.excludes)
     for (const std::string& other : split(rules.excludes, ',')) option->excludes(app_->get_option(other));

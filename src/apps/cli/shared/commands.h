@@ -22,11 +22,11 @@ AddCommand add_train, add_sweep, add_compare, add_diff, add_verdict, add_report,
 void add_help(Command program, const CommandLine& line);
 void add_completion(Command program, const CommandLine& line);
 
-/// Name by which the program was called, for hints that can be pasted.
+/// Returns the name by which the program was called, for hints that can be pasted.
 std::string& program_name();
 
-/// Prints the warnings so far (base/warnings.h) on stderr: before training, or after another command succeeds. Errors
-/// are printed as a single line without them.
+/// Prints the warnings so far (base/warnings.h) on stderr. Called before training, and after other commands unless they
+/// throw Error, which is printed as a single line without warnings.
 void print_warnings();
 
 /// Prints an error as one line on stderr, escaping names and paths; returns `status`.
@@ -46,7 +46,8 @@ std::vector<std::string> mechanism_names();
 /// Returns the values of --set OPTION=VALUE by name; a value may be in quotes.
 std::map<std::string, std::string> parse_options(const std::vector<std::string>& sets);
 
-/// Adds --threads N; 0 means all cores or, with several processes, this one's part of its host's cores.
+/// Adds --threads N. use_threads() sets the number of threads; 0 stands for the option's default or, with several
+/// processes, for this process's share of its host's cores.
 void add_threads(Command command, int& threads);
 Place use_threads(int threads);
 

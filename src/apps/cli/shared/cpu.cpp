@@ -1,4 +1,5 @@
-// Ends the program with an error line if the CPU lacks instructions that it was compiled for (ARCH in the Makefile).
+// Ends the program with an error line if the CPU lacks instructions that the program was compiled for (ARCH in the
+// Makefile).
 #include <unistd.h>
 
 #include <cstdio>

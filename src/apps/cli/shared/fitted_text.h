@@ -10,8 +10,8 @@ namespace heed::cli {
 /// as a comment. Words stay whole.
 std::string fitted(const std::string& text);
 
-/// Returns `text` with the lines of each paragraph joined: lines with the same indentation as the previous one and
-/// without columns.
+/// Returns `text` with the lines of each paragraph joined. A line continues the previous one if it has the same
+/// indentation and no columns.
 std::string joined(const std::string& text);
 
 }  // namespace heed::cli

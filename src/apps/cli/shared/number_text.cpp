@@ -54,7 +54,7 @@ std::string joules(double pj) {
 
 std::string grouped(double value) {
   std::string text = std::to_string(std::lround(value));
-  const long first = text.front() == '-' ? 1 : 0;  // the place of the first digit
+  const long first = text.front() == '-' ? 1 : 0;  // index of the first digit
   for (long place = static_cast<long>(text.size()) - 3; place > first; place -= 3)
     text.insert(static_cast<std::size_t>(place), 1, ',');
   return text;

@@ -12,7 +12,8 @@ using NumberFormat = std::function<std::string(double)>;
 /// Returns a format with a fixed number of decimals and a unit: fixed(1, " %") writes "12.5 %".
 NumberFormat fixed(int decimals, std::string unit = "");
 
-/// Formats a number with its sign and a fixed number of decimals: "-0.50"; what is rounded to 0 is "+0.00".
+/// Formats a number with its sign and a fixed number of decimals: "-0.50"; a value that is rounded to 0 becomes
+/// "+0.00".
 std::string with_sign(double value, int decimals);
 
 /// Returns a format with a number of significant digits, like %g: "0.001235", "1.2e-07".

@@ -1,5 +1,5 @@
 // OpenBLAS functions that heed calls; the first call loads the library. If it were linked, every command would start
-// its threads before main, and hang if there is no memory for their buffers, as under `ulimit -v`.
+// the library's threads before main, and would hang if there is no memory for their buffers, as under `ulimit -v`.
 #ifndef HEED_NO_BLAS
 
 #include "heed/base/error.h"

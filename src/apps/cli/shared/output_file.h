@@ -6,7 +6,8 @@
 
 namespace heed::cli {
 
-/// A file of a command, with the argument or option that names it: "IN", "--weights". No path: not given.
+/// A file of a command, with the argument or option that names it: "IN", "--weights". An empty path means that it is
+/// not given.
 struct CommandFile {
   std::string argument, path;
 };

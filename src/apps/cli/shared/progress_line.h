@@ -13,8 +13,8 @@ Index terminal_columns();
 /// Formats seconds as m:ss or h:mm:ss.
 std::string duration(double seconds);
 
-/// Returns "epoch 2/8 ████░░░░ 41/859  loss 0.6312  accuracy 78.20 %  0:51 left  4321 images/s", cut to the columns
-/// except the last, since some terminals wrap after it.
+/// Returns "epoch 2/8 ████░░░░ 41/859  loss 0.6312  accuracy 78.20 %  0:51 left  4321 images/s", shortened to one
+/// column less than given, since some terminals wrap after the last column.
 std::string progress_line(const StepReport& step, const TrainPlan& plan, Index epochs, double seconds_left,
                           Index columns);
 

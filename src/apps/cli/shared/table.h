@@ -37,7 +37,7 @@ class Table {
 
   bool empty() const { return rows_.empty(); }
 
-  /// Prints aligned columns, the first to the left, the others to the right.
+  /// Prints the columns, the first aligned to the left, the others to the right.
   void print(std::ostream& out) const;
   void print_markdown(std::ostream& out) const;
 

@@ -60,7 +60,7 @@ void warn_of_normalisation(const std::string& source, const char* remedy) {
   warn(fmt::format("{}: gives no data.mean, so images are normalised as MNIST's; {}", source, remedy));
 }
 
-/// Returns the experiment inferred from the weights' tensors, for images in colour by default with ImageNet's preset.
+/// Returns the experiment inferred from the weights' tensors. For images in colour, the default preset is ImageNet's.
 Experiment load_tensors(const std::string& weights, const std::string& preset, const std::vector<std::string>& given) {
   const ModelOfTensors found = automatic_model(weights, given);
   const bool grey = found.model.channels == 1;
@@ -92,7 +92,7 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
     warn_of_normalisation(choice.model, "--preset selects published models' values");
   if (!choice.model.empty() && x.model.family == "vit")
     x.model.classifier = open_weights(choice.weights).file.contains("head.weight");
-  // A run of heed 0.2.0 does not say which files are its own.
+  // A run of heed 0.2.0 does not record which files are its own.
   x.data.recorded.whole =
       choice.whole && (choice.run.empty() || !x.data.recorded.test.empty() ||
                        (x.data.recorded.files.empty() && std::filesystem::exists(RunPaths(choice.run).data())));
@@ -109,8 +109,8 @@ std::unique_ptr<Model> make_judged(const Experiment& x) {
   return x.self_supervised() ? make_backbone(x) : make_model(x);
 }
 
-/// Returns true if `model` is the run's model for images of another size. Throws Error if a tensor, except positions,
-/// depends on the run's size.
+/// Returns true if `model` is the run's model for images of another size. Throws Error if the size of a tensor other
+/// than the position embedding depends on the run's image size.
 bool is_resized(const std::string& run, const Model& model) {
   const std::unique_ptr<Model> trained = make_judged(load(run, {}));
   const Shape before = trained->example().images.shape(), now = model.example().images.shape();
@@ -196,7 +196,7 @@ void add_run_choice(Command command, ModelChoice& choice) {
 void add_model_choice(Command command, ModelChoice& choice) {
   add_run_choice(command, choice);
   command.option("--model", &choice.model,
-                 "without RUN: the model of --weights, a TOML file, or auto: derived from the tensors",
+                 "instead of RUN: the model of --weights, as a TOML file, or auto to derive it from the tensors",
                  {.value = "FILE|auto", .needs = "--weights"});
   command.option("--names", &choice.names, "class names, one per line", {.value = "FILE"});
 }

@@ -18,7 +18,7 @@ struct ModelChoice {
   std::string model{};   ///< instead of a run: a model file, or "auto" for the model inferred from the weights' tensors
   std::string preset{};  ///< preset of the image preprocessing
   std::string names{};   ///< file of class names
-  bool whole = false;    ///< a tree without test/ is all for testing, unless it has the run's data
+  bool whole = false;    ///< all of a tree without test/ is for testing, unless it holds the run's own data
   std::vector<std::string> sets{};
   int threads = 0;
 
@@ -33,7 +33,7 @@ struct ModelChoice {
 /// model.heads.
 ModelOfTensors automatic_model(const std::string& weights, const std::vector<std::string>& sets);
 
-/// Configuration and best weights of a run. Evaluation uses float, whatever the type in training.
+/// Configuration and best weights of a run. Evaluation uses float, whatever number type was used in training.
 struct TrainedModel {
   /// Without `choice.weights`, loads best.safetensors of the run, or last.safetensors before the first complete epoch.
   /// If `sets` change model.image, the position embedding is interpolated; throws Error if another tensor depends on
@@ -51,7 +51,7 @@ struct TrainedModel {
 /// Returns "data.name = 'text' has sequences of tokens" for data without one label per image; otherwise empty.
 std::string without_labelled_images(const DataConfig& data);
 
-/// Warns if recorded files `names` of the run's data have changed.
+/// Warns if any of the recorded files `names` of the run's data has changed.
 void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names);
 
 /// Warns if these files with test examples are copies of training or validation files of the run.
@@ -63,7 +63,7 @@ void move_run_to(ModelChoice& choice, std::vector<std::string>& images);
 /// Adds the options of every command that uses a trained model, except RUN.
 void add_run_choice(Command command, ModelChoice& choice);
 
-/// Adds the options of add_run_choice(), --model, with which --weights replaces RUN, and --names.
+/// Adds the options of add_run_choice(), --names, and --model, with which --weights replaces RUN.
 void add_model_choice(Command command, ModelChoice& choice);
 
 /// Runs the first `most` test examples of the run's data, or all if there are fewer, through the model and calls
@@ -74,7 +74,7 @@ Index visit_test_examples(TrainedModel& trained, Index most,
 /// Returns the model's input size.
 ImageSize model_input(const TrainedModel& trained);
 
-/// Returns images of that size, normalised like the training data: [B, C, H, W].
+/// Returns images of the model's input size, normalised like the training data: [B, C, H, W].
 Tensor<float> normalised(const TrainedModel& trained, const std::vector<Image>& images);
 
 }  // namespace heed::cli

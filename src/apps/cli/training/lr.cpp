@@ -74,10 +74,10 @@ int lr_command(const LrArguments& a) {
   const Experiment experiment = load_experiment(a.file, a.sets);
   std::string output = a.output;
   if (output.empty()) {
-    const std::filesystem::path file(a.file);  // a run's configuration has the name of its directory
+    const std::filesystem::path file(a.file);  // a run's configuration is named after its directory
     const bool recorded = file.filename() == "config.toml" && file.has_parent_path();
     output = "runs/" + (recorded ? file.parent_path().filename() : file.stem()).string() + "-lr.svg";
-    std::error_code error;  // reported if the picture cannot be written
+    std::error_code error;  // reported below, if the picture cannot be written
     std::filesystem::create_directories("runs", error);
   }
   require_writable({"-o", output}, ".svg");
@@ -97,12 +97,12 @@ int lr_command(const LrArguments& a) {
 }
 
 constexpr const char* lr_help =
-    "Trains from the start with a learning rate that grows exponentially with the steps, in place of the schedule, "
-    "and stops when the smoothed loss exceeds four times its minimum or is not finite. The suggestion is the smaller "
-    "of two rates: the one at which the smoothed loss falls fastest with the logarithm of the rate, over a tenth of "
-    "the steps and after the first tenth, and a tenth of the rate at its minimum. If the loss falls by no more than "
-    "the scatter of the batches explains, there is no suggestion. It is a starting point, not the best rate: heed "
-    "sweep compares several. Writes the picture and no run.";
+    "Trains from the start with a learning rate that grows exponentially with the steps, in place of the schedule, and "
+    "stops when the smoothed loss exceeds four times its minimum or is not finite. The suggestion is the smaller of "
+    "two rates: the one at which the smoothed loss falls fastest with the logarithm of the rate, measured over a tenth "
+    "of the steps and after the first tenth, and a tenth of the rate at its minimum. If the loss falls by no more than "
+    "the scatter of the batches explains, there is no suggestion. The suggestion is a starting point, not the best "
+    "rate: heed sweep compares several rates. Writes the picture and no run.";
 
 }  // namespace
 
@@ -116,7 +116,7 @@ void add_lr(Command program) {
   add_sets(command, a.sets, "override a key of the experiment; repeatable", config_keys());
   add_threads(command, a.threads);
   command.option("--csv", &a.csv, "print every step as CSV");
-  command.option("-o,--output", &a.output, "picture; default: runs/NAME-lr.svg of the experiment",
+  command.option("-o,--output", &a.output, "picture; default: runs/NAME-lr.svg for FILE NAME.toml",
                  {.value = "FILE.svg"});
   command.footer(lr_help);
   command.action([] { return lr_command(a); });

@@ -102,7 +102,7 @@ int sweep_command(const SweepArguments& a) {
   require(!error, "{}: cannot be created: {}", out, error.message());
   // If this process is killed, its runs save themselves before the next sweep begins.
   const DirectoryLock lock(out, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
-  cells = find_cells(sweep, out);  // again, under the lock
+  cells = find_cells(sweep, out);  // read a second time, under the lock
   check_data();
   clear_way(cells, a.redo);
   if (a.niceness > 0) nice(a.niceness);
@@ -145,10 +145,10 @@ void add_sweep(Command program) {
   static SweepArguments a;
   Command command = program.command("sweep", "Train many experiments with several seeds, and print a table");
   command.option("FILE", &a.file, "the sweep", {.required = true});
-  command.option("--out", &a.out, "directory of the cells; default: runs/NAME of the file", {.value = "DIR"});
+  command.option("--out", &a.out, "directory of the cells; default: runs/NAME for FILE NAME.toml", {.value = "DIR"});
   command.option("--seeds", &a.seeds, "seeds 1 to N, instead of the file's",
                  {.value = "N", .range = {{1, static_cast<double>(most_cells)}}});
-  command.option("--jobs", &a.jobs, "cells trained side by side, which share the threads; default: 1",
+  command.option("--jobs", &a.jobs, "cells trained at the same time, which share the threads; default: 1",
                  {.value = "N", .range = {{1, max_threads}}});
   add_threads(command, a.threads);
   command.option("--nice", &a.niceness, "lower the priority by N", {.value = "N", .range = {{0, 19}}});

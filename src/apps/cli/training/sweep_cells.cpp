@@ -83,7 +83,7 @@ std::string obstacle(const Cell& cell, bool has_run) {
   return resumable ? "" : fmt::format("was started by heed {}; heed " HEED_VERSION " cannot resume it", before.version);
 }
 
-/// Returns true if the same files, classes and test files are recorded for two experiments on unchanged data.
+/// Returns true if two experiments on unchanged data record the same files, classes and test files.
 bool share_data(const Experiment& a, const Experiment& b) {
   const auto keys = [](const Experiment& x) {
     return std::tie(x.data.name, x.data.path, x.data.source, x.data.skip_bad, x.data.header, x.model.task);
@@ -91,7 +91,7 @@ bool share_data(const Experiment& a, const Experiment& b) {
   return keys(a) == keys(b);
 }
 
-/// Returns the present data of an experiment; none if they cannot be opened, which its training reports.
+/// Returns the present data of an experiment; none if they cannot be opened, an error that training reports.
 std::optional<DataRecord> present_data(const Experiment& experiment) {
   try {
     return describe_data_now(experiment);
@@ -100,7 +100,7 @@ std::optional<DataRecord> present_data(const Experiment& experiment) {
   }
 }
 
-/// mark_changed_data() for cells that share their data.
+/// Implements mark_changed_data() for cells that share their data.
 void mark_changed(const std::vector<Cell*>& cells, bool now) {
   std::vector<std::pair<Cell*, std::string>> runs;  // with the hashes of their data
   for (Cell* const cell : cells)

@@ -31,11 +31,11 @@ struct Cell {
 /// Returns the cells in `out`, with the states of their directories. Throws Error if two would share a directory.
 std::vector<Cell> find_cells(const std::vector<SweepCell>& sweep, const std::string& out);
 
-/// Updates the state from the directory. A cell that has failed before is open or begun.
+/// Updates the state from the directory. A cell whose training failed earlier becomes open or begun.
 void read_state(Cell& cell);
 
-/// Marks cells as changed whose run was started with other data than the first run on the same data, whatever its other
-/// settings, or, with `now`, than the present data, if these can be opened.
+/// Marks a cell as changed if its run was started with data that differ from those of the first run with the same data
+/// settings or, with `now`, from the present data, if these can be opened.
 void mark_changed_data(std::vector<Cell>& cells, bool now);
 
 /// Writes cell.toml, the input of heed train, and cell.json.
@@ -56,8 +56,8 @@ std::string arm_of(const std::string& directory);
 /// Returns how the run in a cell's directory diverged; empty if it has not, or if the directory is not a cell's.
 std::string divergence_of(const std::string& directory);
 
-/// Trains the open and begun cells, `jobs` at a time, sharing `threads`, each in a separate process. Reports each
-/// result on stderr. Returns false if interrupted; begun cells are then saved.
+/// Trains the open and begun cells, `jobs` at a time, each in a separate process; together they use `threads` threads.
+/// Reports each result on stderr. Returns false if interrupted; begun cells are then saved.
 bool run_cells(std::vector<Cell>& cells, int jobs, int threads);
 
 /// Groups the cells by arm, in order, for tables.

@@ -24,7 +24,7 @@ double share_done(const Cell& cell) {
          static_cast<double>(cell.experiment.train.epochs);
 }
 
-/// Returns the size of a cell's log, which earlier attempts may have begun.
+/// Returns the size of a cell's log, to which earlier attempts may have written.
 std::size_t log_size(const Cell& cell) {
   std::error_code missing;
   const std::uintmax_t size = std::filesystem::file_size(cell.log(), missing);
@@ -72,7 +72,7 @@ class Sweeper {
     Cell* cell;  ///< null: free
     pid_t process;
     int threads;
-    std::size_t log_start;  ///< of this run's output
+    std::size_t log_start;  ///< position of this run's output in the log
     bench::Clock::time_point start;
   };
 

@@ -51,8 +51,8 @@ std::atomic<bool> interrupt{false};
 std::atomic<std::time_t> interrupted_at{0};  ///< seconds of the monotonic clock; 0: not interrupted
 bool has_terminal = false;
 
-/// The first Ctrl-C stops the run after its step; a later one ends the program at once, except within two seconds: a
-/// terminal and a launcher may each send one.
+/// Handles Ctrl-C. The first one stops the run after its step; a later one ends the program at once, unless it comes
+/// within two seconds: a terminal and a launcher may each send one.
 extern "C" void on_interrupt(int signal) {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -87,7 +87,8 @@ std::string classes_text(const Experiment& x, const TrainPlan& plan) {
                                     plan.validation_classes.empty() ? "" : " + to validate");
 }
 
-/// Warns about a number of validation examples beside a set of them, and about classes without training examples.
+/// Warns about data.validation if the data have their own validation examples, and about classes without training
+/// examples.
 void warn_of_examples(const Experiment& x, const TrainPlan& plan) {
   const Index aside = x.data.validation;
   if (plan.own_validation && aside > 0 && aside != plan.validation_examples && aside != DataConfig{}.validation)
@@ -103,7 +104,7 @@ void warn_of_examples(const Experiment& x, const TrainPlan& plan) {
                    limited ? fmt::format("; data.limit={} takes the first", x.data.limit) : ""));
 }
 
-/// Warns about keys of a schedule that begins after a warm-up in steps, if this takes the whole training.
+/// Warns about keys of a schedule that begins after optim.warmup_steps, if the warm-up takes the whole training.
 void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
   const Index steps = x.train.epochs * plan.steps_per_epoch;
   if (x.optim.warmup_steps < steps || !x.optim.falls_to_min()) return;
@@ -122,7 +123,7 @@ void warn_of_left_out(const Experiment& x, const TrainPlan& plan) {
   if (left == 0 || drawn || (x.data.shuffle && 10 * left <= plan.train_examples)) return;
   const std::string part =
       fmt::format("{} of {} training {}s, an incomplete batch", left, plan.train_examples, plan.example);
-  warn(fmt::format("train.batch={}: {}; a small batch leaves out few", x.train.batch,
+  warn(fmt::format("train.batch={}: {}; a smaller batch leaves out fewer", x.train.batch,
                    x.data.shuffle ? "each epoch leaves out " + part
                                   : "training never uses the last " + part + ", since data.shuffle=false"));
 }
@@ -138,11 +139,11 @@ Index answers_of(const Experiment& x) {
   return x.self_supervised() ? x.dino.out_dim : x.model.task == "lm" ? x.model.vocab : x.model.classes;
 }
 
-/// A progress bar, redrawn in place on a terminal, and a line per epoch. (Not for several processes: the launcher would
-/// print each redrawing as a line.)
+/// A progress bar, redrawn in place on a terminal, and a line per epoch. Several processes have no bar, since the
+/// launcher would print each redrawing as a line.
 class TrainProgress : public TrainObserver {
  public:
-  /// `processes`: their description as a line, or empty.
+  /// `processes` is a line that describes them, or empty.
   TrainProgress(const Experiment& x, std::string processes)
       : x_(x),
         epochs_(x.train.epochs),
@@ -249,9 +250,9 @@ class TrainProgress : public TrainObserver {
   /// Prints the fraction of the CPU's peak that the run reached, and its energy.
   void summary() {
     if (last_.step == first_step_) return;
-    const std::string package = energy_->report();  // before the peak measurement
+    const std::string package = energy_->report();  // read before the peak measurement, which uses energy, too
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
-    // Takes at most a twentieth of the training's time.
+    // The peak measurement takes at most a twentieth of the training's time.
     const double operations = static_cast<double>(plan_.operations),
                  peak = peak_flops(std::clamp(seconds_ / 20, 0.02, 0.2));
     std::cout << fitted(
@@ -337,8 +338,8 @@ struct TrainArguments {
   bool resume = false, profile = false, check = false, changed_data = false;
 };
 
-/// Throws Error if memory is too small for the weights, their gradients and the optimiser's state, rather than after
-/// minutes of filling it.
+/// Throws Error if memory is too small for the weights, their gradients and the optimiser's state, so that training
+/// does not fail after minutes of filling it.
 void require_memory(const Experiment& experiment) {
   const Index weights = make_model(experiment)->parameters().trainable_elements();
   const double arrays = experiment.optim.name == "adamw" ? 4 : 3, number = experiment.train.dtype == "f64" ? 8 : 4;
@@ -349,7 +350,7 @@ void require_memory(const Experiment& experiment) {
           grouped(weights), needed / 1e9, available / 1e9);
 }
 
-/// Quotes text as a word for the shell; with control characters, for bash.
+/// Quotes text as a word for the shell; text with control characters is quoted for bash.
 std::string shell_word(const std::string& text) {
   const bool plain =
       text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
@@ -444,7 +445,8 @@ void print_remedies(const Experiment& x, const std::string& run, const TrainProg
   std::cout << fitted(text);
 }
 
-/// Prints commands that use the finished run, ready to paste. `measure`: words for the numbers of its evaluation.
+/// Prints commands that use the finished run, ready to paste. `measure` describes the numbers that its evaluation
+/// prints.
 void print_next(const Experiment& x, const std::string& run, const std::string& measure) {
   const std::string heed = program_name(), plot = find_installed("experiments/tools/plot_run.py");
   const bool writes = x.model.task == "lm", sequences = holds_sequences(x.data), patches = x.model.output == "tokens";

@@ -355,8 +355,8 @@ BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
   // Batches of 48 training images.
   const auto left_out = [](int batch, const std::string& count) {
     return fmt::format(
-        "heed: warning: train.batch={}: each epoch leaves out {} training images, an incomplete batch; a small batch "
-        "leaves out few\n",
+        "heed: warning: train.batch={}: each epoch leaves out {} training images, an incomplete batch; a smaller batch "
+        "leaves out fewer\n",
         batch, count);
   };
   BOOST_TEST(warnings({"train.batch=22"}) == "");
@@ -367,7 +367,7 @@ BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
   BOOST_TEST(
       warnings({"train.batch=22", "data.shuffle=false"}) ==
       "heed: warning: train.batch=22: training never uses the last 4 of 48 training images, an incomplete batch, "
-      "since data.shuffle=false; a small batch leaves out few\n");
+      "since data.shuffle=false; a smaller batch leaves out fewer\n");
   std::filesystem::copy_file(tree + "/train/lit/29.png", tree + "/test/dim/99.png");
   std::filesystem::copy_file(tree + "/val/dim/01.png", tree + "/test/dim/98.png");
   std::filesystem::copy_file(tree + "/test/dim/10.png", tree + "/test/lit/10 (1).png");

@@ -6,7 +6,7 @@ const cellColour = (share, right) => `rgba(var(--${right ? "hit" : "miss"}), ${s
 function confusionTable(model) {
   const rows = model.confusion.map((counts, of) => {
     const total = counts.reduce((sum, count) => sum + count, 0);
-    // Wrong predictions are few: the power 1/2 makes their colours visible.
+    // Wrong predictions are few: the square root makes their colours visible.
     const cells = counts.map((count, answer) => {
       const share = total === 0 ? 0 : count / total, right = of === answer;
       return make("td", {class: count === 0 ? "zero" : null, style: `background: ${cellColour(right ? share : Math.sqrt(share), right)}`,
@@ -36,7 +36,7 @@ function confusionDots(model) {
     });
   });
   return makeSvg("svg", {class: "dots", viewBox: `0 0 ${n} ${n}`, role: "img",
-    "aria-label": `Confusion matrix of ${n} classes: rows are what images show, columns what they were taken for`}, dots);
+    "aria-label": `Confusion matrix of ${n} classes: rows are true classes, columns are predicted classes`}, dots);
 }
 
 /** Returns the pairs of classes that are confused most often. */

@@ -6,14 +6,14 @@ function lineStyle(arm) {
   return {stroke: `var(--s${colour})`, "stroke-dasharray": dashes};
 }
 
-/** Creates an arm's marker, which distinguishes it in grey, too. */
+/** Creates an arm's marker, which distinguishes the arm even without colour. */
 function markerAt(arm, x, y) {
   const {stroke} = lineStyle(arm);
   return makeSvg("path", {class: "marker", transform: `translate(${x} ${y})`, d: report.styles[arm].marker, stroke,
     style: `fill: ${stroke}; stroke-width: 1.5`});
 }
 
-/** Returns the points of a list with a value for each epoch. */
+/** Returns the points of a curve from a list with a value for each epoch. */
 const byEpoch = (values) => values.map((value, i) => [i + 1, value]);
 
 /** Returns the lines of a curve: each arm's mean; thin lines for several runs and for logged steps. */

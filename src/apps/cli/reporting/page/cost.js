@@ -9,7 +9,7 @@ function sumOf(rows, name) {
   return sum;
 }
 
-/** Returns the layers in order; those of a block as their sum, with the layers themselves as `parts`. */
+/** Returns rows for layers and blocks in order; a block's row is the sum of its layers, which are its `parts`. */
 function costRows(layers) {
   const rows = [];
   for (const layer of layers) {
