@@ -48,7 +48,8 @@ bool all_finite(const Parameters<T>& parameters) {
   return std::all_of(parameters.data(), parameters.data() + parameters.size(), [](T w) { return std::isfinite(w); });
 }
 
-/// Throws Diverged. `what` describes the event, `saved` the existing weights, `lr` is the current learning rate.
+/// Throws Diverged. `what` describes the event, and `saved` the weights already saved; `lr` is the current learning
+/// rate.
 [[noreturn]] inline void fail_diverged(const std::string& what, const RunProgress& progress, const std::string& saved,
                                        double lr) {
   const std::string skipped = progress.skipped > 0

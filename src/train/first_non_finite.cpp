@@ -29,12 +29,13 @@ void check_gradients(NonFinite<T>& found, const Gradients<T>& gradients) {
 template <class T>
 std::string BatchGradient<T>::first_non_finite() {
   NonFinite<T> found;
-  // Running statistics are results of the step, checked with the others.
+  // Skips running statistics: they are results of the step, which checks them with its other results.
   check_tensors(found, "the tensor ", parameters_.list(), parameters_,
                 [](const ParameterSpec& spec) { return !spec.running; });
   const LaneRange own = share_.own(step_.lanes);
   if (found.where().empty()) found = lockstep_ ? first_in_lockstep(own) : first_in_lanes(own);
-  // In lockstep, the failure after the fewest finite tensors is first; otherwise lower ranks have earlier lanes.
+  // In lockstep, the first failure is the one after the fewest finite tensors; otherwise it is the lowest rank's, since
+  // lower ranks have earlier lanes.
   const std::vector<std::string> texts = ranks_.texts(found.where()),
                                  before = ranks_.texts(std::to_string(lockstep_ ? found.finite_before() : 0));
   std::string first = "a sum over the batch";

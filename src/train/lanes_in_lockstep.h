@@ -21,8 +21,8 @@ class LanesInLockstep {
     for (Index i = 0; i < most; ++i) lanes_.emplace_back(lockstep_, i);
   }
 
-  /// Calls f(lane, batch) for each lane of this process, at least one; `batch` is to be used by the lane's pass. Each
-  /// lane must be a single microbatch.
+  /// Calls f(lane, batch) for each lane of this process; the lane's pass must use `batch`. There must be at least one
+  /// lane, and each must be a single microbatch.
   template <class F>
   void run(const Lanes& lanes, LaneRange own, const F& f) {
     HEED_ASSERT(own.count() > 0 && lanes.undivided);

@@ -55,8 +55,8 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
 
 /// Returns true if the smoothed loss falls, from the mean of the first `span` losses to its minimum, by more than five
 /// standard errors of a smoothed loss, s sqrt((1 - keep) / (1 + keep)), where s is the root mean square of loss -
-/// smoothed loss in the first half of the test or, if later, up to the minimum. The factor is as large as five because
-/// the minimum is the smallest of many smoothed losses.
+/// smoothed loss in the first half of the test or, if the minimum is later, up to the minimum. The factor is as large
+/// as five because the minimum is the smallest of many smoothed losses.
 bool falls(const std::vector<RatePoint>& points, std::size_t least, std::size_t span) {
   const std::size_t count = std::max(least + 1, points.size() / 2);
   double start = 0, squares = 0;

@@ -35,7 +35,7 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
       recompute_(train.recompute),
       streams_(!share_.dependent && streams(memory, parameters.trainable_size(), share_.lanes(batch).count)),
       products_(products_of(train)),
-      // In lockstep all lanes are in memory at the same time.
+      // In lockstep all lanes run at once, each on its own tape.
       tapes_(std::min(share_.lanes(batch).count, share_.dependent ? batch : threads())) {
   // Float products are heed's own and need no buffers.
   if constexpr (std::is_same_v<T, double>) kernels::reserve_gemm_buffers(threads());
@@ -83,7 +83,7 @@ BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream&
     sum_per_lane(own);
   ranks_.sum(std::span(gradients().data(), static_cast<std::size_t>(gradients().size())));
 
-  // Functions of the gradient of the whole batch.
+  // Steps that need the gradient of the whole batch.
   prepare_backward(PreparationPass<T>{&parameters_, &gradients(), true, random});
   scale_adaptively(parameters_.list(), gradients());
 
@@ -179,7 +179,7 @@ void BatchGradient<T>::run_microbatch(const MicrobatchPass& microbatch) {
   const Var<T> logits = step_.batch->logits(model_, tape, examples);
   Var<T> loss = step_.batch->loss(logits, examples, step_.batch->terms());
   // The penalty is added to the first microbatch. The search for non-finite values compares the progress of lanes, so
-  // the penalty then has its own pass after the others.
+  // the penalty then has a separate pass after the microbatch's.
   const bool penalised = examples.first == 0, penalty_last = non_finite != nullptr;
   if (penalised && !penalty_last)
     if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);

@@ -40,7 +40,7 @@ class Run {
         gradient_(model, state_.parameters, x_.train.batch, x_.train, ranks_) {
     require(x_.train.patience == 0 || validation_,
             "[train] patience = {} needs validation examples; set [data] validation above 0", x_.train.patience);
-    // Each process has read the experiment and the data from its own disk.
+    // Each process has read the experiment and the data from its own disk, so they may differ.
     ranks_.require_same(fmt::format("{:016x} of the experiment, {} examples to train on, {} to validate, {} to test",
                                     std::hash<std::string>{}(config_toml(x_)), train_->examples(),
                                     validation_ ? validation_->examples() : 0, test_->examples()));
@@ -148,7 +148,7 @@ class Run {
                      lr_of(progress_.step - 1), report().images_per_s, clipping.norm});
   }
 
-  /// Restores the state before the step; its logged row has no loss.
+  /// Counts the step as skipped and restores the buffers saved before it. The step's logged row has no loss.
   void skip_step() {
     before_step_.restore(state_);
     progress_.begin_step();
@@ -291,7 +291,7 @@ class Run {
   BatchGradient<T> gradient_;
   SavedBuffers<T> before_step_;
   Clock::time_point epoch_start_;
-  Index epoch_start_batch_ = 0;  ///< batches of the epoch completed before this process continued it
+  Index epoch_start_batch_ = 0;  ///< batches of the current epoch completed before this process continued it
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// Thrown for a non-finite loss in training or evaluation.
+/// Thrown if the loss or the model's outputs are not finite, in training or evaluation.
 struct Diverged : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -29,13 +29,15 @@ struct EvaluationPartners {
   const AnswerVisitor<T>* visit = nullptr;       ///< called with this process's logits
 };
 
-/// Evaluates all examples of `source`, which must be opened for evaluation, on all processes. `counts` is the task's
-/// counts(). An interrupted evaluation covers fewer examples. Throws Diverged if the loss is not finite.
+/// Evaluates the model on all examples of `source`, which must be opened for evaluation, and divides them among all
+/// processes. `counts` is Task::counts(). An interrupted evaluation covers fewer examples. Throws Diverged if the loss
+/// is not finite.
 template <class T>
 Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T>& source, Index counts,
                     Index microbatch, const EvaluationPartners<T>& partners = {});
 
-/// Throws Diverged unless all of a model's outputs are finite; `kind` is their noun, for example "logit".
+/// Throws Diverged unless all of a model's outputs are finite; `kind` names one of them in the message, for example
+/// "logit".
 template <class T>
 void require_finite_answers(std::span<const T> answers, const char* kind);
 

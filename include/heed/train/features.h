@@ -37,7 +37,7 @@ Features<T> pixels_of(const ImageSelection& images);
 struct LinearRule {
   Index epochs = 100, batch = 128;
   double lr = 0.001 * 128 / 256;
-  std::uint64_t seed = 1;  ///< for initial weights and order
+  std::uint64_t seed = 1;  ///< determines the initial weights and the order of the examples
 };
 
 /// Trains on `teachers` and returns the logits [m, classes] of the rows of `test` [m, width] after the last epoch.
@@ -45,8 +45,8 @@ struct LinearRule {
 template <class T>
 Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Index classes, const LinearRule& rule);
 
-/// Evaluates scores [m, classes] that are not logits, like judge_logits() (train/tasks/classification.h); the loss is
-/// -1 per example.
+/// Evaluates class scores [m, classes] in the same way as judge_logits() (train/tasks/classification.h) evaluates
+/// logits. Scores have no cross entropy, so the loss is -1 per example.
 Evaluation judge_scores(const Tensor<double>& scores, const std::vector<int>& labels);
 
 }  // namespace heed

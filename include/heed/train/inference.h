@@ -19,7 +19,7 @@ class Inference {
   Inference(const Model& model, Parameters<T>& parameters, Index microbatch,
             Statistics statistics = Statistics::running);
 
-  /// Recomputes the prepared tensors. Must be called after each change of the weights.
+  /// Repacks the weights and recomputes the prepared tensors. Must be called after each change of the weights.
   void renew();
 
   /// Calls f(tape, microbatch) for each microbatch of the examples, with a cleared tape, on all threads.

@@ -1,6 +1,6 @@
 // Division of a batch for sums whose bits depend on neither threads nor processes. Examples form microbatches;
 // consecutive microbatches form a lane, whose gradients are added in order; lanes are added by a binary tree whose
-// shape depends on their number alone. A process computes the lanes of a subtree.
+// shape depends on the number of lanes alone. A process computes the lanes of a subtree.
 #pragma once
 
 #include "heed/base/tensor.h"
@@ -37,9 +37,9 @@ auto tree_sum(LaneRange lanes, const Leaf& leaf, const Add& add) -> decltype(lea
 
 /// The microbatches and lanes of a batch.
 struct Lanes {
-  Index examples = 0;      ///< examples of the batch
-  Index microbatch = 1;    ///< examples of a microbatch; the last one may be smaller
-  Index count = 1;         ///< lanes
+  Index examples = 0;      ///< number of examples in the batch
+  Index microbatch = 1;    ///< examples per microbatch; the last one may be smaller
+  Index count = 1;         ///< number of lanes
   bool undivided = false;  ///< each lane is a single microbatch; their sizes differ by at most one example
 
   Index microbatches() const { return undivided ? count : (examples + microbatch - 1) / microbatch; }
@@ -81,8 +81,8 @@ struct Lanes {
   }
 };
 
-/// Returns the lanes of a batch for a model with `weights` trainable elements: one per microbatch, at most sixteen, or
-/// eight for more than 2^22 weights, which limits the gradients of sixteen lanes to 0.25 GB.
+/// Returns the lanes of a batch for a model with `weights` trainable elements: one per microbatch, but at most sixteen,
+/// or at most eight for more than 2^22 weights. The gradients of sixteen lanes thus take at most 0.25 GB.
 inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undivided = false) {
   Lanes lanes{examples, microbatch};
   lanes.count = std::min<Index>(lanes.microbatches(), weights <= Index{1} << 22 ? 16 : 8);
@@ -91,11 +91,11 @@ inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undi
 }
 
 /// Returns true if lanes run sequentially: parallel lanes need a gradient each, and these would take more than 1 GB.
-/// The bits are the same.
+/// Both ways give the same bits.
 inline bool streams_lanes(Index weights, Index lanes) { return lanes * weights > Index{1} << 28; }
 
-/// Returns the number of gradients held at once by sequential lanes: the current one, and one on each level of the tree
-/// that waits for its neighbour.
+/// Returns the number of gradients held at once by sequential lanes: the current lane's, and on each level of the tree
+/// at most one that waits for its neighbour.
 inline Index sums_at_once(Index lanes) { return std::bit_width(static_cast<std::size_t>(lanes - 1)) + 1; }
 
 /// Slice of each batch for one process.

@@ -19,7 +19,8 @@ class NonFinite : public TensorObserver<T> {
   /// Returns the number of finite tensors checked before the first non-finite one.
   Index finite_before() const { return finite_before_; }
 
-  /// Checks a tensor unless one was found; describe() returns, e.g., "the result of softmax in blocks.0.attn".
+  /// Checks a tensor unless a non-finite one has been found; describe() returns, e.g., "the result of softmax in
+  /// blocks.0.attn".
   template <class Describe>
   void check(View<const T> values, const Describe& describe) {
     if (!where_.empty()) return;

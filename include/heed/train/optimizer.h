@@ -24,7 +24,7 @@ class Optimizer {
   Optimizer(const OptimConfig& config, const Parameters<T>& parameters);
 
   /// Updates the parameters by the gradients times `gradient_factor`. `frozen` tensors and their running means stay
-  /// unchanged; adamw's bias corrections count from a tensor's own first update.
+  /// unchanged; adamw's bias corrections count only the updates in which a tensor was not frozen.
   void step(Parameters<T>& parameters, const Gradients<T>& gradients, const Rates& rates, double gradient_factor = 1,
             const std::vector<ParameterId>& frozen = {});
 
@@ -52,11 +52,12 @@ class Optimizer {
 template <class T>
 void average_weights(Parameters<T>& average, const Parameters<T>& parameters, double decay);
 
-/// Updates an average of the weights, and copies untrained tensors, such as positions of landmarks.
+/// Updates the average with average_weights(), and copies the tensors that are not trained, such as positions of
+/// landmarks.
 template <class T>
 void update_average(Parameters<T>& average, const Parameters<T>& parameters, double decay);
 
-/// Norm of all gradients, and the factor of clipping: min(1, clip / (norm + 1e-6)), 1 for clip = 0.
+/// Norm of all gradients, and the clipping factor: min(1, clip / (norm + 1e-6)), 1 for clip = 0.
 struct Clipping {
   double norm, factor;
 };
@@ -70,13 +71,14 @@ Clipping clip_by_norm(const Gradients<T>& gradients, double clip);
 template <class T>
 Clipping clip_each(Gradients<T>& gradients, double clip);
 
-/// Clips each tensor's gradient separately if `each`, otherwise all together.
+/// Scales each tensor's gradient to a norm of at most `largest` if `each`; otherwise returns the factor that limits the
+/// norm of all gradients, without scaling them.
 template <class T>
 Clipping clip(Gradients<T>& gradients, double largest, bool each) {
   return each ? clip_each(gradients, largest) : clip_by_norm(gradients, largest);
 }
 
-/// Returns the learning rate of a step (from 0) of `total`, after a warm-up of w steps, with s = step + 1:
+/// Returns the learning rate of step `step` of `total`, counted from 0. The warm-up has w steps, and s = step + 1:
 ///
 ///   constant         lr
 ///   cosine, linear   lr s / w in the warm-up, then min_lr + (lr - min_lr) f((step - w) / (total - w))
@@ -87,7 +89,8 @@ double learning_rate(const OptimConfig& config, Index step, Index steps_per_epoc
 /// Returns b + (a - b) (1 + cos(pi step / total)) / 2, which runs from a to b.
 double cosine(double a, double b, Index step, Index total);
 
-/// Returns the learning rate and weight decay of a step: weight_decay, or the cosine from it to weight_decay_end.
+/// Returns the learning rate and the weight decay of a step. The decay is weight_decay or, with weight_decay_end, falls
+/// or rises to that value along a cosine.
 Rates rates_of(const OptimConfig& config, Index step, Index steps_per_epoch, Index total);
 
 }  // namespace heed

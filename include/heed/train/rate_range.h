@@ -17,7 +17,7 @@ struct RateRange {
   Index steps = 200;
 };
 
-/// A step: the loss of its batch before the update, and the smoothed loss,
+/// A step: its learning rate, the loss of its batch before the update, and the smoothed loss,
 ///   m_i = 0.95 m_{i-1} + 0.05 loss_i,   smoothed_i = m_i / (1 - 0.95^{i+1}).
 struct RatePoint {
   double lr, loss, smoothed;
@@ -32,15 +32,15 @@ struct RateTest {
 /// Trains an experiment at the rates of `range` and stops if the loss diverges. Writes no files.
 RateTest test_rates(const Experiment& experiment, const RateRange& range);
 
-/// Learning rate suggested by a test: the lesser of two rates. `steepest` is the rate where the smoothed loss falls
-/// fastest per logarithm of the rate, measured over a tenth of the test and after the first tenth; `least` is the rate
-/// where the smoothed loss is minimal, of which a tenth is taken.
+/// Learning rate suggested by a test: the lesser of `steepest` and a tenth of `least`. `steepest` is the rate where the
+/// smoothed loss falls fastest per logarithm of the rate, measured over a tenth of the test at a time and after its
+/// first tenth. `least` is the rate where the smoothed loss is minimal.
 struct RateAdvice {
   double steepest, least;  ///< rates
   double suggested() const { return std::min(steepest, least / 10); }
 };
 
-/// Returns the suggestion; none if the loss falls no more than the variation between batches explains.
+/// Returns the suggestion; none if the variation between batches could explain the fall of the loss.
 std::optional<RateAdvice> advice(const std::vector<RatePoint>& points);
 
 }  // namespace heed

@@ -37,9 +37,9 @@ template <class T>
 class BatchGradient {
  public:
   /// Allocates memory for batches of at most `batch` examples. Reads microbatch, recompute and dtype of `train`. The
-  /// processes divide a batch by its lanes. If examples depend on each other (batch norm), each lane is a single
-  /// microbatch, and all lanes run in lockstep. Throws Error if this build lacks required bfloat16 products or stacks
-  /// for lockstep, or if the processes cannot share such a batch.
+  /// lanes of a batch are divided among the processes. If examples depend on each other (batch norm), each lane is a
+  /// single microbatch, and all lanes run in lockstep. Throws Error if this build lacks the required bfloat16 products
+  /// or cannot run several lanes in lockstep, or if the processes cannot share such a batch.
   BatchGradient(const Model& model, Parameters<T>& parameters, Index batch, const TrainConfig& train,
                 Ranks& ranks = one_process(), LaneMemory memory = LaneMemory::by_size);
   ~BatchGradient();
@@ -87,7 +87,7 @@ class BatchGradient {
   void sum_per_lane(LaneRange lanes);
   void sum_streamed(LaneRange lanes);
   void run_lane(Index lane, Gradients<T>& gradients, Index tape = 0, NonFinite<T>* non_finite = nullptr);
-  /// Runs all lanes in parallel; `found`, if given, has an element for each.
+  /// Runs all lanes in parallel; `found`, if given, has one element per lane.
   void run_in_lockstep(LaneRange lanes, std::vector<NonFinite<T>>* found = nullptr);
   void run_microbatch(const MicrobatchPass& microbatch);
   NonFinite<T> first_in_lanes(LaneRange lanes);
@@ -105,7 +105,7 @@ class BatchGradient {
   Tapes<T> tapes_;
   TensorObserver<T>* observer_ = nullptr;
   Step step_;
-  std::vector<Score> scores_;  ///< by microbatch; the loss is its summand of the batch's mean
+  std::vector<Score> scores_;  ///< one per microbatch; its loss is the summand of the batch's mean
 };
 
 }  // namespace heed

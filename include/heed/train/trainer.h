@@ -20,21 +20,21 @@ struct TrainOptions {
   Profile* profile = nullptr;                    ///< receives the time of operations in training steps
   bool check = false;                            ///< run the first step only and write nothing; `run` may be empty
   Ranks* ranks = &one_process();                 ///< processes that share the training
-  TensorObserver<float>* tensors = nullptr;      ///< receives each step's first microbatch, in float runs
+  TensorObserver<float>* tensors = nullptr;  ///< receives the tensors of each step's first microbatch, in float runs
 };
 
 /// A run before its first step.
 struct TrainPlan {
   Index parameters = 0;
   std::string example;  ///< noun for an example: "image" or "sequence"
-  std::string measure;  ///< words for the numbers of an evaluation: "accuracy by class" or "bits per byte"
+  std::string measure;  ///< quantity that an evaluation reports: "accuracy by class" or "bits per byte"
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
-  bool own_validation = false;           ///< of a new run: the validation examples are not training examples set aside
+  bool own_validation = false;           ///< in a new run: the validation examples are not training examples set aside
   std::vector<std::string> class_names;  ///< class names of a classification
   std::vector<Index> train_classes, validation_classes, test_classes;  ///< numbers of examples of each class
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< start: 0, 0 unless resumed
-  Index operations = 0;       ///< multiplications and additions in products and sums, per example and training step
+  Index operations = 0;       ///< multiplications and additions in contractions, per example of a training step
   double energy_pj = 0;       ///< energy of these operations by the built-in table (cost/energy.h)
   std::string run;
   Index epochs_before = 0;  ///< planned epochs of the resumed run; 0 unless resumed
@@ -81,10 +81,10 @@ enum class Outcome { finished, stopped, interrupted, checked };
 
 /// Trains an experiment and fills the run directory. Throws Error for bad input, before anything is written, and
 /// Diverged for a non-finite loss. best.safetensors has the weights with the best validation accuracy, or the latest
-/// without validation. The test set is evaluated once, at the end. A check describes the data as a new run does, reads
-/// the first batch of each part, and runs one training step, which must leave finite weights. Several processes with
-/// the same arguments share the run: process 0 reads and writes the run directory and calls its observer; an interrupt
-/// of one stops all after the same step.
+/// without validation. The test set is evaluated once, at the end. A check (options.check) describes the data as a new
+/// run does, reads the first batch of each part, and runs one training step, after which the weights must be finite.
+/// Several processes with the same arguments share the run: process 0 reads and writes the run directory and calls its
+/// observer; an interrupt of any process stops all of them after the same step.
 Outcome train(const Experiment& experiment, const TrainOptions& options, TrainObserver& observer);
 
 /// Trains the caller's model and task, in float or double; [model], [attention] and [data] are only recorded.

@@ -40,8 +40,8 @@ std::optional<int> asked_for() {
   return count;
 }
 
-/// Returns how many of `all` cores the process is bound to. Uses OpenMP's count: with OMP_PROC_BIND, OpenMP binds the
-/// first thread to a single core.
+/// Returns how many of `all` cores the process is bound to. Uses OpenMP's count if possible, since with OMP_PROC_BIND
+/// OpenMP binds the first thread to a single core.
 int bound_cores(int all) {
 #if defined(_OPENMP)
   return std::min(all, omp_get_num_procs());

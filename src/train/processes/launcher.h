@@ -11,7 +11,7 @@
 
 namespace heed {
 
-/// Functions of processes.cpp.
+/// Functions of processes.cpp, as libheed-mpi.so exports them.
 struct ProcessFunctions {
   Ranks& (*started)();
   Ending (*end)(const Ending&);

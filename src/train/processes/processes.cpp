@@ -49,7 +49,7 @@ void require_one_program(Ranks& ranks) {
             hosts[0]);
 }
 
-/// Other processes on this host; the launcher watches other hosts.
+/// The run's other processes on this host. Those on other hosts are watched by the launcher.
 class Neighbours {
  public:
   explicit Neighbours(Ranks& ranks) : rank_(ranks.rank()) {
@@ -101,7 +101,7 @@ class MpiRanks : public Ranks, private Wire {
     MPI_Comm_dup(MPI_COMM_WORLD, &alarms_);
   }
 
-  /// Enables checks, while waiting, that the processes on this host are alive.
+  /// Makes every wait check that the other processes on this host are alive.
   void watch() { neighbours_.emplace(*this); }
 
   int count() const override { return count_; }
@@ -109,11 +109,11 @@ class MpiRanks : public Ranks, private Wire {
   void sum(std::span<float> numbers) override { exchange_.sum(numbers); }
   void sum(std::span<double> numbers) override {
     if (std::has_single_bit(static_cast<unsigned>(count_))) return exchange_.sum(numbers);
-    // This number of processes has no tree; an error reports it later.
+    // A number that is not a power of two has no tree; it is reported as an error later.
     MPI_Allreduce(MPI_IN_PLACE, numbers.data(), static_cast<int>(numbers.size()), MPI_DOUBLE, MPI_SUM, sums_);
   }
 
-  // Broadcasts by a tree: each process that has the bytes sends them to the process `step` after it.
+  // Broadcasts by a tree: each process that has the bytes sends them to the process `step` ranks after it.
   void share(std::span<std::byte> bytes) override {
     constexpr std::size_t part = std::size_t{1} << 30;  // message sizes are ints
     for (; bytes.size() > part; bytes = bytes.subspan(part)) share(bytes.first(part));
@@ -167,15 +167,15 @@ class MpiRanks : public Ranks, private Wire {
     under_way_.pop_front();
   }
 
-  /// Throws if waiting must stop.
+  /// Throws OtherFailed if another process has reported a failure; ends this process if another one has died.
   void look_around() {
     int raised = 0;
     MPI_Iprobe(MPI_ANY_SOURCE, 0, alarms_, &raised, MPI_STATUS_IGNORE);
     if (!raised) return neighbours_ ? neighbours_->require_alive() : void();
-    // The cause of another process's failure may also occur here; this process then reports it.
+    // The cause of the failure may also occur in this process, which then has half a second to report it itself.
     if (!alarm_) alarm_ = Clock::now();
     if (Clock::now() - *alarm_ < std::chrono::milliseconds(500)) return;
-    for (Exchange& exchange : under_way_) MPI_Cancel(&exchange.requests[0]);  // its memory is about to be released
+    for (Exchange& exchange : under_way_) MPI_Cancel(&exchange.requests[0]);  // its buffer is about to be released
     under_way_.clear();
     throw OtherFailed();
   }
@@ -188,8 +188,8 @@ class MpiRanks : public Ranks, private Wire {
   std::optional<Clock::time_point> alarm_;  ///< time when another process's failure was first seen
 };
 
-/// Tags of collective messages while working and while ending: a message abandoned by an interrupted process cannot
-/// match a later one.
+/// Separate communicators for work and for ending, so that a message abandoned by an interrupted process cannot match a
+/// later one.
 struct Exchanges {
   MpiRanks working, closing;
 };
@@ -231,7 +231,7 @@ Ending end_together(const Ending& own) {
     if (!everywhere && first > 0) all.error += fmt::format(" (process {} on {})", first, hosts[first]);
   }
   MPI_Finalize();
-  // A launcher terminates the other processes some time after one fails, so the others end first.
+  // A launcher terminates all processes soon after one ends with an error, so process 0, which reports it, ends last.
   if (!closing.writes()) return {};
   if (all.status != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   return all;
@@ -248,7 +248,8 @@ extern "C" const ProcessFunctions heed_processes{started_processes, end_together
 
 namespace {
 
-/// Returns the functions of a package's libheed-mpi.so (this file with MPI); null if it or MPI is not installed.
+/// Returns the functions of a package's libheed-mpi.so (this file, compiled with MPI); null if it or MPI is not
+/// installed.
 const ProcessFunctions* with_mpi() {
   static void* const library = dlopen("libheed-mpi.so", RTLD_NOW);
   return library != nullptr ? static_cast<const ProcessFunctions*>(dlsym(library, "heed_processes")) : nullptr;
@@ -265,8 +266,8 @@ Ranks& started_processes() {
   return one_process();
 }
 
-// The processes cannot communicate, so process 0 reports the error. The others must not fail earlier, or the launcher
-// would end process 0.
+// Without MPI the processes cannot communicate, so process 0 reports the error. The others must not fail earlier, or
+// the launcher would end process 0.
 Ending end_together(const Ending& own) {
   if (launched() > 1 && with_mpi()) return with_mpi()->end(own);
   return launched() <= 1 || told({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}, 0) == 0 ? own : Ending{};

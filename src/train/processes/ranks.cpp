@@ -13,7 +13,7 @@ bool Ranks::any(bool here) {
   return number > 0;
 }
 
-// For each element of the sums, only one process has a nonzero summand.
+// In each element, only one process has a nonzero summand, so the sums collect the exact values of all processes.
 std::vector<std::string> Ranks::texts(const std::string& own) {
   const auto self = static_cast<std::size_t>(rank());
   std::vector<double> sizes(static_cast<std::size_t>(count()));

@@ -29,7 +29,7 @@ class TreeExchange {
   /// Sums level by level: process r exchanges with r xor 1, then r xor 2, r xor 4; the two hold the sums of
   /// neighbouring subtrees. Short arrays are sent whole on each level: log2 P messages. For long arrays, each of the
   /// two adds one half and continues with that half only; afterwards the halves are exchanged in reverse order. For n
-  /// values each process sends 2 n (1 - 1/P). The additions, and so the bits, are the same.
+  /// values, each process sends 2 n (1 - 1/P) values. Both methods add in the same order, so the bits are the same.
   template <class T>
   void sum(std::span<T> numbers) {
     if (static_cast<Index>(numbers.size()) < few)
@@ -57,8 +57,8 @@ class TreeExchange {
     wire_.finish();
   }
 
-  /// Adds the partner's values to `own` and sends it `sent`, which is `own` for short arrays. A range is added while
-  /// the next one arrives. The left summand is the lower rank's.
+  /// Adds the partner's values to `own` and sends `sent` to the partner; for short arrays the two are the same span. A
+  /// range is added while the next one arrives. The left summand is the lower rank's.
   template <class T>
   void add(std::span<T> own, std::span<T> sent, int level) {
     const Index size = static_cast<Index>(std::max(own.size(), sent.size())), ranges = (size + range - 1) / range;

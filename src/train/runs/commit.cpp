@@ -1,4 +1,5 @@
-// Compiled with separate flags and recompiled when they change. Other files are the same for several ARCHs.
+// Compiled apart from other files, since its flags contain the commit and the ARCH: only this file is recompiled when
+// the commit changes, and other cold files can be shared by the ARCHs of a package.
 #include "heed/train/runs/commit.h"
 
 namespace heed {

@@ -28,7 +28,8 @@ std::string name_below(const fs::path& path, const std::string& file) {
   return below == "." ? path.filename().string() : below.string();
 }
 
-/// Returns the file with a name from name_below(). The data's path may be a prefix that does not exist itself.
+/// Returns the path of the file whose name name_below() returned. The data's path may be a prefix that does not exist
+/// itself.
 std::string file_named(const std::string& name, const fs::path& path) {
   return fs::is_regular_file(path) ? path.string() : (path / name).lexically_normal().string();
 }
@@ -56,8 +57,8 @@ fs::path place_of(const DataConfig& data) {
   return normal(images.empty() ? fs::path(data.path) : dataset_directory(images, data.path, Split::train));
 }
 
-/// Returns true if data of this kind are at `path`; if it is empty, in a default directory. Texts and folders have
-/// none.
+/// Returns true if this data set is at `path` or, for an empty path, in a default directory. Texts and folders have no
+/// default directory.
 bool are_at(const DataConfig& data, const std::string& path) {
   const std::string images = images_of(data);
   std::error_code error;
@@ -71,7 +72,7 @@ bool are_at(const DataConfig& data, const std::string& path) {
   return false;
 }
 
-/// Appends, for example, "2 added (a, b)", naming at most three; nothing if there are none.
+/// Appends, for example, "2 added (a, b)", with at most three names; appends nothing if there are no names.
 void add_change(std::string& text, const char* what, const std::vector<std::string>& names) {
   if (names.empty()) return;
   text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", names.size(), what, first_names(names, 3));
@@ -86,8 +87,9 @@ std::map<std::string, std::string> learned_files(const DataRecord& record) {
   return files;
 }
 
-/// Returns copied_test_files() of the test files of `tested`, for training and validation files of `trained`. Those
-/// that are missing, or have changed since, are compared by their recorded checksums alone.
+/// Returns the text of copied_test_files(): the test files of `tested` that are copies of `others`, the training and
+/// validation files of `trained` by checksum. Of these, files that are missing or have changed since are compared by
+/// their recorded checksums alone.
 std::string copies_text(const DataRecord& tested, const DataRecord& trained,
                         const std::map<std::string, std::string>& others) {
   const std::set<std::string> test(tested.recorded.test.begin(), tested.recorded.test.end());
@@ -256,7 +258,8 @@ void use_record(Experiment& experiment, const DataRecord& record) {
   const bool there = are_at(data, record.path);
   if (data.path.empty() && there) data.path = record.path;
   if (there || data.path.empty() || normal(data.path) != record.path || !are_at(data, "")) return;
-  // The path of a set among several is a prefix, which its files are not below; the default directory has another set.
+  // If several data sets share a directory, the path is a prefix of the names of one set's files, which are then beside
+  // it rather than below it. The default directory has another set in this case.
   const auto beside_path = [](const auto& file) { return file.first.starts_with(".."); };
   if (std::ranges::none_of(record.recorded.files, beside_path)) data.path.clear();
 }

@@ -77,7 +77,7 @@ RunFigures read_figures(const RunPaths& paths, Index batch) {
     }
     const double images = static_cast<double>(epoch.step - steps_before) * static_cast<double>(batch);
     steps_before = epoch.step;
-    // In a hand-edited file, a rate may be too small for its reciprocal.
+    // Infinite if the rate is missing or, in a hand-edited file, too small.
     const double took = images / epoch.images_per_s.value_or(0);
     if (std::isfinite(took)) seconds.push_back(took);
   }

@@ -67,10 +67,10 @@ void warn_of_other_classes(const InitialWeights& weights, const std::vector<std:
   if (!record || record->recorded.classes.size() != classes.size()) return;
   const auto [theirs, own] = std::ranges::mismatch(record->recorded.classes, classes);
   if (own == classes.end()) return;
-  warn(
-      fmt::format("{}: its classifier is that of other classes: label {} is {}, in these data {}; for a new one, add "
-                  "--set train.init=matching --set 'train.init_skip=[\"head*\"]'",
-                  weights.file, own - classes.begin(), in_quotes(*theirs), in_quotes(*own)));
+  warn(fmt::format(
+      "{}: its classifier was trained on other classes: label {} is {}, in these data {}; for a new classifier, "
+      "add --set train.init=matching --set 'train.init_skip=[\"head*\"]'",
+      weights.file, own - classes.begin(), in_quotes(*theirs), in_quotes(*own)));
 }
 
 std::string init_json(const InitialWeights& weights, const TrainConfig& train) {

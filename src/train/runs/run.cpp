@@ -48,7 +48,7 @@ void require_next(const std::string& path, const char* what, Index before, Index
 }  // namespace
 
 bool RunPaths::exists() const {
-  // Without a checkpoint there is at most the header of metrics.csv.
+  // Rows in metrics.csv prove that there was a checkpoint: before the first one, the file has at most its header.
   std::error_code none;
   const std::uintmax_t rows = std::filesystem::file_size(metrics(), none);
   return std::filesystem::exists(last()) || std::filesystem::exists(best()) ||
@@ -252,8 +252,8 @@ KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoF
   return kept;
 }
 
-/// Appends a row with these values; negative ones become empty fields. Called in a training step: the buffer is on the
-/// stack to avoid allocations.
+/// Appends a row with these values; negative ones become empty fields. Called in training steps, so the buffer is on
+/// the stack to avoid allocations.
 void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<double> values) {
   fmt::memory_buffer text;
   const auto out = std::back_inserter(text);
@@ -265,7 +265,8 @@ void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<dou
 
 }  // namespace
 
-/// The first logged step is arbitrary, since train.log_steps may change, but it is the same in both tables.
+/// Returns the rows to keep. The first logged step is arbitrary, since train.log_steps may change, but must be the same
+/// in both tables.
 MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
   const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
   const KeptRows gradients =

@@ -60,7 +60,7 @@ class RunFiles {
       warn(fmt::format("{}: {}", data_->path, copies));
   }
 
-  /// Creates the directory, or resumes the run in it: restores the state and drops rows of metrics after its
+  /// Creates the directory, or resumes the run in it: restores the state and drops the metrics rows written after the
   /// checkpoint.
   void open(const ModelCost& cost, Index batches, bool validated) {
     if (ranks_.writes()) {
@@ -123,7 +123,8 @@ class RunFiles {
   /// Returns the weights of --init; empty without it, and in processes other than 0.
   const std::optional<InitialWeights>& initial() const { return initial_; }
 
-  /// Returns true if the validation examples of a new run are a set of their own; false in processes other than 0.
+  /// Returns true if the validation examples of a new run are not training examples set aside; false in processes other
+  /// than 0.
   bool own_validation() const { return own_validation_; }
 
   /// Returns the planned number of epochs of the resumed run; 0 for a new run.
@@ -132,7 +133,8 @@ class RunFiles {
   /// Returns the number of steps completed before this process continued the run.
   Index first_step() const { return first_step_; }
 
-  /// Returns the completed steps minus those of as many epochs and batches of the current data; 0 unless it changed.
+  /// Returns the number of completed steps minus the number of steps in as many epochs and batches of the current data;
+  /// 0 unless the data have changed.
   Index recounted() const { return recounted_; }
 
   /// Returns a note on the saved weights for an error message: "; PATH has the weights after step N".
@@ -157,7 +159,7 @@ class RunFiles {
     if (progress.epoch > 0) check_best();
     return {progress.epoch, progress.step, before.train.log_steps, validated};
   }
-  /// Returns true if the data have changed since the start, now or in an earlier resumption.
+  /// Returns true if the data have changed since the run was started, before this or an earlier resumption.
   bool require_same_data() {
     const std::optional<DataRecord> began = read_data_record(paths_);
     if (!began) return false;
@@ -195,7 +197,7 @@ class RunFiles {
     if (initial_) files.write(paths_.init(), init_json(*initial_, x_.train));
     Experiment placed = x_;  // the run may be used from another directory
     if (!placed.data.path.empty()) placed.data.path = std::filesystem::absolute(placed.data.path).lexically_normal();
-    // Replaced last: changes by a resumed run become permanent only when nothing else can fail.
+    // config.toml is replaced last: settings changed by a resumed run become permanent only when nothing else can fail.
     files.write(paths_.config(), config_toml(placed));
     return files;
   }
@@ -210,7 +212,7 @@ class RunFiles {
   std::optional<InitialWeights> initial_;
   std::optional<DataRecord> data_;  ///< record to write: of a new run, or of one resumed with changed data
   bool is_new_ = false;             ///< this process created the run
-  bool own_validation_ = false;     ///< of a new run: validation examples are not training examples set aside
+  bool own_validation_ = false;     ///< in a new run: validation examples are not training examples set aside
   Index epochs_before_ = 0, first_step_ = 0;
   Index recounted_ = 0;
   Index saved_step_ = 0;  ///< step of the last checkpoint

@@ -117,7 +117,8 @@ std::string hardest_text(const std::vector<double>& counts, Index classes, const
   return text;
 }
 
-/// Returns the confusion table of up to twenty classes, or hardest_text() of more. Classes have number and name.
+/// Returns the confusion table for up to twenty classes, and hardest_text() for more. Classes are labelled with index
+/// and name.
 std::string confusion_text(const std::vector<double>& counts, Index classes, const char* examples,
                            std::vector<std::string> names) {
   constexpr Index most = 20;
@@ -232,14 +233,15 @@ std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training
   std::vector<Index> images = sets_.images(part);
   if (part == Part::validation && images.empty()) return nullptr;
   DataConfig data = data_;
-  // A different number of channels is an error.
+  // Images with another number of channels are not resized, so that they remain an error.
   if (any_size_ && data.resize == "none" && set.image_size().channels == input_.channels) data.resize = "squash";
   return std::make_unique<ImageSource<T>>(
       set, std::move(images), data, Loading{input_, train_.batch, static_cast<std::uint64_t>(train_.seed), training},
       training ? train_.label_smoothing : 0);
 }
 
-/// Returns the recorded names; without a record, those of the test data; if the data are missing, numbers.
+/// Returns the recorded names; without a record, the names in the test data; if the data are missing, the class
+/// indices.
 template <class T>
 std::vector<std::string> Classification<T>::class_names() {
   if (!data_.recorded.classes.empty()) return data_.recorded.classes;

@@ -1,12 +1,12 @@
 // Self-supervision by a teacher that is a slow average of the student. Caron et al., arXiv:2104.14294v2, Algorithm 1.
 //
 //   q_i = softmax((t_i - c) / teacher_temp)           t: the teacher's logits of two large views; no gradient
-//   loss = mean of -q_i . log p_j                     p: the student's, of all views j except i (ops/dino.h)
+//   loss = mean of -q_i . log p_j                     p: the student's softmax for all views j except i (ops/dino.h)
 //   c := center_momentum c + (1 - center_momentum) mean(t)
 //   clip each tensor's gradient, optimiser step
 //   teacher := l teacher + (1 - l) student            l rises from [dino] ema to 1
 //
-// The teacher has its own running statistics of batch norm, from its views.
+// The teacher has its own running statistics for batch norm, computed from its own views.
 #include "tasks.h"
 
 #include "neighbours.h"
@@ -30,7 +30,7 @@ namespace {
 template <class T>
 class Dino;
 
-/// Returns the number of pairs of a teacher's view and a different student's view per image.
+/// Returns the number of pairs per image of a view of the teacher and a different view of the student.
 Index pairs_of(Index views) { return 2 * (views - 1); }
 
 /// Views of images. before_step() computes the teacher's targets for two views of each.
@@ -240,7 +240,7 @@ class Dino : public Task<T> {
 
   Parameters<T>* teacher() override { return &teacher_; }
 
-  /// Returns q [B, 2, K] of the last targets.
+  /// Returns the last targets q, [B, 2, K].
   View<const T> answers() const { return teaching_.q.view(); }
 
  private:

@@ -1,4 +1,4 @@
-// Images, tokens and labels: the caller's, with checks, or random ones.
+// Images, tokens and labels: those given by the caller, which are checked, and random ones.
 #pragma once
 
 #include "heed/base/random.h"
@@ -8,7 +8,7 @@
 namespace heed {
 
 /// Returns the integer tensor `name`, [B, T] or [B], as ints. Elements for which `checked(b, t)` is true must be in
-/// low..high.
+/// low..high; all others become 0.
 template <class Checked>
 Tensor<int> take_integers(GivenTensors& tensors, const std::string& name, const Shape& shape, Index low, Index high,
                           const Checked& checked) {
@@ -30,7 +30,7 @@ inline Tensor<int> take_integers(GivenTensors& tensors, const std::string& name,
   return take_integers(tensors, name, shape, low, high, [](Index, Index) { return true; });
 }
 
-/// Returns the tensor 'images', [B, C, H, W], of `image`, [C, H, W].
+/// Returns the tensor 'images', [B, C, H, W], whose images must have the shape `image`, [C, H, W].
 template <class T>
 Tensor<T> take_images(GivenTensors& tensors, const Shape& image) {
   Tensor<T> images = tensors.take<T>("images", 4);

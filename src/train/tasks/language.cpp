@@ -78,8 +78,8 @@ class TrainingWindows : public TokenBatches<T> {
   RandomStream random_;
 };
 
-/// Windows of a text that together predict each byte once. Bytes after the end of a window have no target and, since
-/// attention is causal, do not affect the others.
+/// Windows of a text that together predict each byte once. Positions after the end of a shorter window have no target
+/// and, since attention is causal, do not affect earlier positions.
 template <class T>
 class EvaluationWindows : public TokenBatches<T> {
  public:

@@ -13,7 +13,8 @@ namespace heed {
 
 namespace {
 
-/// A batch of sequences [B, T] with their lengths [B], T the longest; a pair is two consecutive sequences.
+/// Sequences [B, T], padded to the longest, with their lengths [B]. A batch of pairs has two blocks, one for each side
+/// of the pairs.
 struct TokenBlock {
   Tensor<int> tokens, lengths;
 
@@ -187,7 +188,7 @@ class SequenceClassification : public Task<T> {
   std::vector<std::string> class_names() override { return names_.empty() ? numbered(classes_) : names_; }
 
  private:
-  /// Warns of the number of sequences longer than the context, in the first file or tree that has some.
+  /// Warns once if sequences are longer than the context, with their number in the first file or tree that has any.
   void warn_of_cut(const SequenceSet& set) {
     if (set.cut() == 0 || std::exchange(cut_, true)) return;
     warn(fmt::format("{} of {} sequences are longer than model.context = {} and are cut", set.cut(),

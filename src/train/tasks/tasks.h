@@ -5,9 +5,10 @@
 
 namespace heed {
 
-/// Patch classification on scenes (data/readers/scenes.h). The loss is the mean cross entropy over patches. The
-/// accuracy of an evaluation is the mean intersection over union of the classes that occur: the number of patches with
-/// this class as label and prediction, divided by those with it as label or prediction.
+/// Returns the task of patch classification on scenes (data/readers/scenes.h). The loss is the mean cross entropy over
+/// patches. The accuracy of an evaluation is the mean intersection over union of the classes that occur. For a class,
+/// this is the number of patches with the class as label and prediction, divided by the number with it as label or
+/// prediction.
 template <class T>
 std::unique_ptr<Task<T>> make_patch_classification(const Experiment& experiment, const Model& model);
 
@@ -15,15 +16,16 @@ std::unique_ptr<Task<T>> make_patch_classification(const Experiment& experiment,
 /// by label and prediction.
 std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes);
 
-/// Prediction of the next byte of a text, or of the next channel value of an image.
+/// Returns the task of predicting the next byte of a text or the next channel value of an image.
 template <class T>
 std::unique_ptr<Task<T>> make_language(const Experiment& experiment, const Model& model);
 
-/// Classification of sequences, or of pairs of sequences.
+/// Returns the task of classifying sequences or pairs of sequences.
 template <class T>
 std::unique_ptr<Task<T>> make_sequence_classification(const Experiment& experiment, const Model& model);
 
-/// Self-supervision by a teacher, for a model of nn/dino.h; for a plain backbone, open() throws Error.
+/// Returns the task of self-supervision by a teacher, for a model of nn/dino.h; for a plain backbone, its open() throws
+/// Error.
 template <class T>
 std::unique_ptr<Task<T>> make_dino(const Experiment& experiment, const Model& model);
 

@@ -137,10 +137,11 @@ BOOST_AUTO_TEST_CASE(a_classifier_of_other_classes_is_announced) {
   for (const auto& [run, init] : {std::pair(first, first), {other, other + "/last.safetensors"}}) {
     const std::vector<std::string> found = warnings(init);
     BOOST_REQUIRE(found.size() == 1u);
-    BOOST_TEST(found[0] == run +
-                               "/last.safetensors: its classifier is that of other classes: label 0 is '0', in these "
-                               "data 'T-shirt/top'; for a new one, add --set train.init=matching --set "
-                               "'train.init_skip=[\"head*\"]'");
+    BOOST_TEST(found[0] ==
+               run +
+                   "/last.safetensors: its classifier was trained on other classes: label 0 is '0', in these "
+                   "data 'T-shirt/top'; for a new classifier, add --set train.init=matching --set "
+                   "'train.init_skip=[\"head*\"]'");
   }
   BOOST_TEST(warnings(alone).empty());
   x.train.init = "matching", x.train.init_skip = {"head*"};

@@ -23,8 +23,8 @@ struct Ending {
   std::string error{};
 };
 
-/// Ends all processes; must be the last call in each of them. In process 0, returns the status and error of the first
-/// failed process, in the others success. Throws OtherFailed in processes that wait for a failed one.
+/// Ends all processes; must be the last call in each of them. Returns the status and error of the first failed process
+/// in process 0, and success in the others. A process that waits for a failed one throws OtherFailed from its wait.
 Ending end_together(const Ending& own);
 
 /// Cores [first, first + count) among those available on a host.
@@ -32,8 +32,8 @@ struct Cores {
   int first = 0, count = 0;
 };
 
-/// Returns the cores of process `place` of `processes` on a host: disjoint ranges, or one core if there are fewer cores
-/// than processes.
+/// Returns the cores of process `place` among `processes` on a host with `cores` cores. The ranges of different
+/// processes are disjoint; if there are fewer cores than processes, each range is one core.
 Cores part_of_cores(int place, int processes, int cores);
 
 /// Number of hosts, and number of cores of this process; 0 cores if none are assigned.
@@ -41,8 +41,8 @@ struct Place {
   int hosts = 1, cores = 0;
 };
 
-/// Divides the cores of each host among its processes and binds this process to its cores, unless `threads` exceeds
-/// their number (0: one thread per core) or there are more processes than cores.
+/// Divides the cores of each host among its processes and binds this process to its cores, unless it runs more
+/// `threads` (0: one per core) than it has cores, or the host has more processes than cores.
 Place place_processes(Ranks& ranks, int threads);
 
 /// Returns the words of a command that starts `processes` processes on this host, to precede the program's name; empty

@@ -20,7 +20,8 @@ class Ranks {
   virtual int count() const = 0;
   virtual int rank() const = 0;
 
-  /// Replaces values by their sums over all processes, the same bits in each: the upper levels of the tree over lanes.
+  /// Replaces values by their sums over all processes, which form the upper levels of the tree over lanes. All
+  /// processes get the same bits.
   virtual void sum(std::span<float> values) = 0;
   virtual void sum(std::span<double> values) = 0;
 
@@ -36,7 +37,7 @@ class Ranks {
   /// Returns the texts of all processes, by rank.
   std::vector<std::string> texts(const std::string& own);
 
-  /// Throws Error unless all processes have the same text.
+  /// Throws Error unless all processes pass the same text.
   void require_same(const std::string& own);
 };
 

@@ -75,8 +75,8 @@ void copy_plugins(AtomicFiles& files, const RunPaths& paths, const Experiment& e
 /// Throws Error if a mechanism of the run came from a plugin that is not loaded.
 void check_plugins(const RunPaths& paths);
 
-/// Returns a line naming a mechanism that has changed since the run began: its plugin was rebuilt, or it was a plugin
-/// and is built in, or the reverse. Empty if there is none.
+/// Returns a line naming a mechanism that has changed since the run began: its plugin was rebuilt, or it came from a
+/// plugin and is now built in, or the reverse. Empty if there is none.
 std::string changed_plugin(const RunPaths& paths, const Experiment& experiment);
 
 /// Returns the resolved configuration, with the version of heed.
@@ -90,7 +90,7 @@ std::string environment_line();
 
 /// A row of metrics.csv: kind,epoch,step,loss,accuracy,lr,images_per_s. `kind` is step, train, valid or test; numbers
 /// round-trip; negative ones are written as empty fields. Rows of kind step and train also have a row in gradients.csv:
-/// kind,epoch,step,gradient_norm, the norm before clipping, or its mean over the steps of an epoch.
+/// kind,epoch,step,gradient_norm. This is the norm before clipping; for kind train, its mean over the epoch's steps.
 struct MetricsRow {
   const char* kind;
   Index epoch = 0;

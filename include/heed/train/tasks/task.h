@@ -103,7 +103,7 @@ struct TaskTensor {
 
 /// Rules of the update in a step.
 struct UpdateRules {
-  bool clip_each = false;             ///< optim.clip limits each tensor's gradient instead of all together
+  bool clip_each = false;             ///< optim.clip limits the norm of each tensor's gradient, not of all gradients
   std::vector<ParameterId> frozen{};  ///< tensors that the optimiser skips
 };
 
@@ -130,7 +130,7 @@ class Task {
   /// Sets the accuracy of an evaluation from its counts, for tasks whose accuracy is not a mean over terms.
   virtual void conclude(Evaluation&) const {}
 
-  /// Returns a few words for the numbers of report(); call it after open().
+  /// Returns the name of the quantity that report() details; call it after open().
   virtual std::string measure() const { return "accuracy by class"; }
 
   /// Returns an evaluation as lines of text.
