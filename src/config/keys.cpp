@@ -11,7 +11,7 @@ bool is_one_of(std::string_view key, std::initializer_list<std::string_view> key
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-/// The valid keys depend on the task, so an unknown task is reported first.
+/// Returns true for a known task. An unknown task is reported before any key, since the valid keys depend on the task.
 bool has_task(const ModelConfig& model) { return is_one_of(model.task, {"lm", "classify", "pair"}); }
 
 bool has_key(const ModelConfig& model, std::string_view key) {

@@ -19,7 +19,7 @@
 namespace heed {
 namespace {
 
-/// A key of an experiment renamed since an earlier version of heed.
+/// A renamed key of an experiment, and the version of heed that renamed it.
 struct RenamedKey {
   std::string_view table, former, name, since;
 };
@@ -94,7 +94,7 @@ struct Document {
   Source source;
   toml::table table;
   bool may_hold_unused;                 // allows options of mechanisms that no block has
-  std::vector<std::string> mechanisms;  // mechanisms of the model by this and earlier documents
+  std::vector<std::string> mechanisms;  // the model's mechanisms after this document and all earlier ones
 };
 
 class Loader {
@@ -263,7 +263,7 @@ void Loader::fill_in(const std::string& path, bool recorded) {
   if (written.contains("data.augment")) return;
   std::vector<std::string>& augment = experiment.data.augment;
   if (holds_sequences(experiment.data) || experiment.data.name == "scenes") augment.clear();
-  // No changes to grey images: mirrored digits are not digits, and grey images have no colours.
+  // Grey images are not augmented: mirrored digits are not digits, and grey images have no colours.
   if (experiment.self_supervised() && experiment.model.channels == 1) augment.clear();
   if (experiment.self_supervised() && experiment.model.channels == 3)
     augment = {"flip", "jitter", "grey", "blur", "solarise"};
@@ -293,7 +293,7 @@ void Loader::read(const std::string& path, std::vector<std::string> chain, const
   add({source, &document});
 }
 
-/// Stands for the path of an experiment without a file, in errors.
+/// Path of an experiment without a file, as errors name it.
 constexpr std::string_view no_file = "--set";
 
 }  // namespace

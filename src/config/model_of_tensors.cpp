@@ -116,7 +116,7 @@ ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::str
 
 namespace {
 
-/// Calls f(key, text of a, text of b) for the keys that tensors determine.
+/// Calls f(key, value in a, value in b), with the values as texts, for the keys that tensors determine.
 template <class F>
 void for_fixed_keys(const ModelConfig& a, const ModelConfig& b, const F& f) {
   const auto sides = [](const Sides& s) {  // as an argument of --set: without a space

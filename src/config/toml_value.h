@@ -27,8 +27,8 @@ inline const char* found(const toml::node& node) {
   return node.is_table() ? "a table" : "a date or time";
 }
 
-/// Assigns the node's value to the member and returns true, if the types match. An integer is also a number; a single
-/// value is a list of one if the rule allows it.
+/// Assigns the node's value to the member and returns true if the types match. An integer also matches a floating-point
+/// member, and a single value matches a list if the rule allows it.
 inline bool assign(const toml::node& node, std::string& member) {
   if (const auto* value = node.as_string()) member = value->get();
   return node.is_string();
@@ -65,7 +65,7 @@ bool assign(const toml::node& node, std::vector<T>& member) {
   return true;
 }
 
-/// Assigns one number, or height and width.
+/// Assigns one side length, or a list of height and width.
 inline bool assign(const toml::node& node, Sides& member) {
   std::vector<Index> sides(1);
   if (!(node.is_array() ? assign(node, sides) && sides.size() == 2 : assign(node, sides[0]))) return false;

@@ -72,7 +72,7 @@ void check_member(std::string_view table, std::string_view key, const std::vecto
           values[i], rule);
 }
 
-/// Returns the grid side of a stage after windows of `kernel` on a grid of `before` a side.
+/// Returns the side of a stage's grid: the number of windows of side `kernel` along a grid of side `before`.
 Index checked_grid(Index stage, Index before, Index kernel, Index stride, Index padding) {
   require(before + 2 * padding >= kernel,
           "[model] stage {}: no window of {} x {} fits a grid of {} x {} with padding = {}; the stage has no tokens",

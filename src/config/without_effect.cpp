@@ -31,15 +31,15 @@ bool crops_middle(const Experiment& x) { return x.data.resize == "crop"; }
 
 bool warms_up(const Experiment& x) { return x.optim.schedule != "constant"; }
 
-/// Returns true unless a warm-up in epochs takes all the time of a schedule that begins after it. The length of an
-/// epoch is unknown here; `heed train` compares a warm-up in steps.
+/// Returns true unless a warm-up in epochs leaves no time for the schedule that begins after it. A warm-up in steps is
+/// checked by `heed train`, since the number of steps per epoch is unknown here.
 bool ends_warm_up(const Experiment& x) {
   return !x.optim.falls_to_min() || x.optim.warmup_steps > 0 ||
          x.optim.warmup_epochs < static_cast<double>(x.train.epochs);
 }
 
-/// Returns true if stochastic depth can skip a block. Its rate grows from 0 at the first block, for CvT in the last
-/// stage only; in XCiT all blocks have one rate.
+/// Returns true if stochastic depth can skip a block. The rate grows from 0 at the first block. CvT skips blocks of the
+/// last stage only; in XCiT all blocks have the same rate.
 bool skips_blocks(const Experiment& x) {
   const std::vector<Index>& depth = x.model.stages.depth;
   if (!x.model.is_staged()) return x.model.depth > 1 || x.model.family == "xcit";
@@ -105,7 +105,8 @@ const OptionValue* given(const Options& options, const std::string& name) {
   return found == options.end() ? nullptr : &found->second;
 }
 
-/// Returns the values of other options without which an option has no effect in a mechanism of the model; or empty.
+/// Returns the setting of another option that this option requires and that is missing, such as "norm = l2"; empty if
+/// the option has an effect in the mechanism.
 std::string need_of_option(const AttentionConfig& attention, const MechanismEntry& entry, const std::string& option) {
   const auto own = attention.per_mechanism.find(entry.name);
   const auto is_one_of = [&](const std::string& other, const std::vector<std::string>& texts) {
@@ -157,7 +158,7 @@ std::vector<KeyEffect> key_effects(const Loaded& loaded) {
     if (at != loaded.written.end() && now.contains(of.key) && now.at(of.key) != defaults.at(of.key))
       effects.push_back({of.key, of.met(x), line_of(at->second, of.key, now.at(of.key), of.need)});
   }
-  // Unknown mechanisms are reported when they are created.
+  // Unknown mechanisms are reported when the model is created.
   const auto known = [](const std::string& name) {
     for (const MechanismEntry& entry : mechanisms())
       if (name == entry.name) return true;

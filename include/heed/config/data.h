@@ -16,7 +16,7 @@ struct RecordedData {
   std::vector<std::string> validation{};       ///< names of the validation images; empty: determined by the seed
   std::vector<std::string> test{};             ///< names of the test files
   std::map<std::string, std::string> files{};  ///< checksums of all files, by path relative to the data's path
-  bool whole = false;  ///< a tree without directories of parts is all for testing, unless it has these test files
+  bool whole = false;  ///< a tree without train and test directories is all test data, unless it has files of `test`
 
   /// Returns the names of all files.
   std::vector<std::string> names() const {
@@ -73,9 +73,9 @@ void fields(Config& c, Visit&& visit) {
   visit("limit", c.limit, at_least(0),
         "train on the first n examples that are not for validation; text: use the file's first n bytes; 0: all");
   visit("mean", c.mean, anything(),
-        "mean of each channel, subtracted from pixels from 0 to 1; one value: for all channels");
+        "mean of each channel, subtracted from pixels in 0..1; one value: for all channels");
   visit("std", c.std, more_than(0),
-        "standard deviation of each channel, by which the difference is divided; one value: for all");
+        "standard deviation of each channel, which divides pixel - mean; one value: for all channels");
   visit("resize", c.resize, Rule{.choices = {"none", "squash", "crop"}, .if_true = "squash"},
         "resize images to the model's size and channels; crop: cut out the centre; true: squash");
   visit("crop_fraction", c.crop_fraction, Rule{.low = 0, .high = 1, .above_low = true},
@@ -84,25 +84,26 @@ void fields(Config& c, Visit&& visit) {
   visit("orientation", c.orientation, anything(), "folder: rotate images by their EXIF orientation");
   visit("skip_bad", c.skip_bad, anything(), "folder, documents: leave out files that cannot be read");
   visit("header", c.header, one_of({"auto", "yes", "no"}),
-        "documents in lines: leave out a first line with a label of its own; auto: refuse it");
+        "documents in lines: skip a first line whose label occurs nowhere else; auto: refuse it");
   visit("shuffle", c.shuffle, anything(), "a new random order in each epoch");
   visit("augment", c.augment,
         one_of(
             {"crop", "flip", "shift", "mixup", "cutmix", "erase", "randaugment", "jitter", "grey", "blur", "solarise"}),
-        "changes made to training images");
-  visit("crop_padding", c.crop_padding, between(0, 1000), "crop: pixels added on each side before cutting");
-  visit("mixup_alpha", c.mixup_alpha, more_than(0), "mixup: shares are sampled from Beta(alpha, alpha)");
-  visit("cutmix_alpha", c.cutmix_alpha, more_than(0), "cutmix: areas are sampled from Beta(alpha, alpha)");
+        "random changes to training images");
+  visit("crop_padding", c.crop_padding, between(0, 1000), "crop: pixels added on each side before cropping");
+  visit("mixup_alpha", c.mixup_alpha, more_than(0), "mixup: mixing weights are sampled from Beta(alpha, alpha)");
+  visit("cutmix_alpha", c.cutmix_alpha, more_than(0), "cutmix: area fractions are sampled from Beta(alpha, alpha)");
   visit("erase_probability", c.erase_probability, between(0, 1),
         "erase: probability of erasing a rectangle of an image");
   visit("randaugment_ops", c.randaugment_ops, between(0, 1000), "randaugment: changes per image");
   visit("randaugment_magnitude", c.randaugment_magnitude, between(0, 10), "randaugment: strength of each change");
-  visit("stride", c.stride, at_least(0), "text: stride of the windows of an evaluation; 0: context");
+  visit("stride", c.stride, at_least(0), "text: stride of the evaluation windows; 0: context");
   visit("windows", c.windows, at_least(0), "text: windows sampled per epoch; 0: the number that fit side by side");
-  visit("source", c.source, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100"}), "pixels, scenes: the images");
+  visit("source", c.source, one_of({"mnist", "fashion-mnist", "cifar10", "cifar100"}),
+        "pixels, scenes: the data set of the images");
   visit("side", c.side, at_least(0), "pixels: side length to resize images to; 0: unchanged");
-  visit("grey", c.grey, anything(), "pixels: one channel");
-  visit("levels", c.levels, between(2, 256), "pixels: values of a pixel");
+  visit("grey", c.grey, anything(), "pixels: convert images to one channel");
+  visit("levels", c.levels, between(2, 256), "pixels: number of values per channel");
 }
 
 /// Returns true if the data set consists of token sequences.

@@ -44,8 +44,8 @@ void fields(Config& c, Visit&& visit) {
   visit("norm_last_layer", c.norm_last_layer, anything(), "rows of the last layer's weight have length 1");
   visit("freeze_last_layer", c.freeze_last_layer, at_least(0), "epochs in which the last layer is not trained");
   visit("local_crops", c.local_crops, between(0, 100), "small views per image, in addition to two large ones");
-  visit("global_scale", c.global_scale, share, "a large view's share of the image's area, minimum and maximum");
-  visit("local_scale", c.local_scale, share, "a small view's share of the image's area, minimum and maximum");
+  visit("global_scale", c.global_scale, share, "fraction of the image's area in a large view, minimum and maximum");
+  visit("local_scale", c.local_scale, share, "fraction of the image's area in a small view, minimum and maximum");
   visit("local_size", c.local_size, one_or_more(), "side length of a small view");
   visit("student_temp", c.student_temp, temperature, "temperature of the softmax over the student's outputs");
   visit("teacher_temp", c.teacher_temp, temperature, "temperature of the softmax over the teacher's outputs");

@@ -1,4 +1,4 @@
-// Energy tables in TOML files. models/energy/ holds some; files of the same form can supply other figures.
+// Energy tables in TOML files. models/energy/ has some tables; other files in the same format can supply other figures.
 #pragma once
 
 #include "heed/cost/energy.h"

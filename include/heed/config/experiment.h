@@ -101,7 +101,7 @@ struct ModelConfig {
   bool pre_norm = false;
   double norm_eps = 1e-6;
   std::string output = "class";
-  bool classifier = true;  ///< not a key; true: logits are a classifier's, false: its input features
+  bool classifier = true;  ///< not a key; false: the model returns the classifier's input features as logits
   std::string head = "linear";
   std::string pair = "nli";
   bool pos_embed = true;
@@ -149,11 +149,11 @@ void fields(Config& c, Visit&& visit) {
   };
   constexpr unsigned one_size = vit | xcit | sequence;  // families with one size for all blocks
   auto& s = c.stages;
-  key(every_family, "family", c.family, anything(), "vit, xcit, cvt, soft-pyramid, or sequence: of tokens");
+  key(every_family, "family", c.family, anything(), "vit, xcit, cvt or soft-pyramid for images; sequence for tokens");
   key(sequence, "task", c.task, required_one_of({"lm", "classify", "pair"}),
-      "the next token, a label for a sequence, or for two sequences");
+      "predict the next token, the label of a sequence, or the label of a pair");
   key(sequence, "vocab", c.vocab, required_size(), "number of distinct tokens");
-  key(sequence, "context", c.context, required_size(), "tokens of the longest input");
+  key(sequence, "context", c.context, required_size(), "maximum length of an input, in tokens");
   key(sequence, "start", c.start, anything(), "a trained first input, so that the first token is predicted too");
   key(sequence, "tied", c.tied, anything(), "the head shares the token embedding's weight");
   key(of_images, "image", c.image, required_side(), "side length of the images, or [height, width]");
@@ -162,11 +162,11 @@ void fields(Config& c, Visit&& visit) {
       "side length of a patch, or [height, width]; each patch becomes a token");
   key(cvt, "patch", s.patch, required_sizes(), "side length of the windows that become tokens, for each stage");
   key(staged, "stride", s.stride, required_sizes(), "stride of the windows");
-  key(cvt, "padding", s.padding, required_sizes(0), "zeros on each side");
+  key(cvt, "padding", s.padding, required_sizes(0), "width of the zero padding on each side");
   key(one_size, "dim", c.dim, required_size(), "width of a token");
   key(staged, "dim", s.dim, required_sizes(), "width of a token");
-  key(one_size, "depth", c.depth, required_depth(), "blocks");
-  key(staged, "depth", s.depth, required_sizes(1, 1e4), "blocks");
+  key(one_size, "depth", c.depth, required_depth(), "number of blocks");
+  key(staged, "depth", s.depth, required_sizes(1, 1e4), "number of blocks");
   key(one_size, "heads", c.heads, required_size(), "attention heads per block");
   key(staged, "heads", s.heads, required_sizes(), "attention heads per block");
   key(one_size, "hidden", c.hidden, required_size(), "width of the feed-forward layer");
@@ -175,7 +175,8 @@ void fields(Config& c, Visit&& visit) {
   key(vit | staged, "pool", c.pool, one_of({"cls", "mean"}), "classify a class token, or the mean of all tokens");
   key(vit, "class_token", c.class_token, anything(), "a class token; default: true for pool = \"cls\"");
   key(vit, "registers", c.registers, between(0, 1e4), "learned tokens between the class token and the patches");
-  key(vit, "distilled", c.distilled, anything(), "a second class token with a classifier; logits are means of both");
+  key(vit, "distilled", c.distilled, anything(),
+      "a second class token with its own classifier; logits are the mean of both");
   key(vit, "embed_prefix", c.embed_prefix, anything(), "tokens before the patches have position embeddings");
   key(vit, "pool_norm", c.pool_norm, one_of({"before", "after"}), "position of the final norm relative to pooling");
   key(vit, "layer_scale", c.block_scale, at_least(0), "initial factors of each block's branches; 0: none");
@@ -198,7 +199,7 @@ void fields(Config& c, Visit&& visit) {
   key(xcit, "act", c.act, one_of(acts), "activation of the stem and of the blocks");
   key(staged, "act", s.act, per_block(acts), "activation of the feed-forward layer; or a list, one per stage");
   key(vit | sequence, "linear", c.linear, per_block({"mul", "adder"}),
-      "products or l1 distances; or a list, one per block");
+      "linear layers: products or l1 distances; or a list, one per block");
   key(vit | sequence, "ffn_act", c.ffn_act, one_of({"none", "gelu", "relu"}),
       "activation of an adder block's feed-forward layer");
   key(vit | sequence, "input_grad", c.input_grad, one_of({"sign", "hardtanh"}),
@@ -214,9 +215,10 @@ void fields(Config& c, Visit&& visit) {
   key(xcit, "lpi", c.lpi, anything(), "local patch interaction: depth-wise convolutions in each block");
   key(cvt, "kv_stride", s.kv_stride, {.low = 1, .high = 1e6, .per_block = true},
       "stride of the convolutions for keys and values; or a list, one per stage");
-  key(cvt, "qk_scale", c.qk_scale, one_of({"head", "width"}), "width: queries are divided by the root of the heads");
+  key(cvt, "qk_scale", c.qk_scale, one_of({"head", "width"}), "width: queries are divided by the square root of heads");
   key(soft_pyramid, "stem", c.stem, one_or_more(), "width of the first two convolutions");
-  key(xcit | staged, "bn_group", c.bn_group, at_least(0), "images per batch normalisation; 0: all of a step");
+  key(xcit | staged, "bn_group", c.bn_group, at_least(0),
+      "images that share batch-norm statistics; 0: all images of a step");
 }
 
 /// Lists the keys of [attention] that are not options.
@@ -256,9 +258,9 @@ void fields(Config& c, Visit&& visit) {
         "weight decay; not for biases, norms, cls_token, pos_embed, vectors");
   visit("weight_decay_end", c.weight_decay_end, at_least(-1), "final weight decay of a cosine schedule; -1: constant");
   visit("momentum", c.momentum, fraction(), "sgd: momentum factor");
-  visit("clip", c.clip, at_least(0), "maximum global norm of the gradient, with dino of each tensor's; 0: no limit");
+  visit("clip", c.clip, at_least(0), "maximum global norm of the gradient (with dino: norm per tensor); 0: no limit");
   visit("schedule", c.schedule, one_of({"cosine", "linear", "rsqrt", "constant"}),
-        "learning rate after the warm-up; rsqrt: lr min(1, s/w) / sqrt(max(s, w)) in step s of warm-up w");
+        "learning rate after the warm-up; rsqrt: lr min(1, s/w) / sqrt(max(s, w)) in step s with w warm-up steps");
   visit("warmup_epochs", c.warmup_epochs, at_least(0), "epochs of linear warm-up");
   visit("warmup_steps", c.warmup_steps, at_least(0),
         "steps of linear warm-up, in place of warmup_epochs if more than 0");
@@ -293,13 +295,13 @@ struct TrainConfig {
   bool operator==(const TrainConfig&) const = default;
 };
 
-/// Returns the images of a microbatch for batches of `batch`. The result depends on no other size, since it affects the
-/// bits of a training run.
+/// Returns the number of images per microbatch for batches of `batch` images. It depends on neither threads nor
+/// processes, since it affects the bits of a training run.
 constexpr Index microbatch_of(const TrainConfig& train, Index batch) {
   return train.microbatch > 0 ? train.microbatch : std::clamp<Index>((batch + 15) / 16, 1, 8);
 }
 
-/// Returns the images of a microbatch for batches of train.batch.
+/// Returns the number of images per microbatch for batches of train.batch images.
 constexpr Index microbatch_of(const TrainConfig& train) { return microbatch_of(train, train.batch); }
 
 /// Lists the keys of [train].
@@ -327,11 +329,12 @@ void fields(Config& c, Visit&& visit) {
   visit("log_steps", c.log_steps, anything(), "write a line of metrics per step");
   visit("init", c.init, one_of({"strict", "matching"}),
         "with --init: require all tensors to match, or load those that match");
-  visit("init_head", c.init_head, anything(), "with --init: a new classifier if the file's has other classes");
+  visit("init_head", c.init_head, anything(),
+        "with --init: a new classifier if the file's has another number of classes");
   visit("init_positions", c.init_positions, Rule{.choices = {"none", "plain", "antialias"}, .if_true = "plain"},
         "with --init: interpolate positions of another grid bicubically; true: plain");
   visit("init_skip", c.init_skip, anything(), "matching: tensors to leave out; * matches any text");
-  visit("init_parts", c.init_parts, one_of({"q", "k", "v"}), "matching: parts to load of the qkv layers");
+  visit("init_parts", c.init_parts, one_of({"q", "k", "v"}), "matching: parts of the qkv layers to load");
   visit("init_mechanism", c.init_mechanism, anything(), "matching: the mechanism of the file's qkv layers");
 }
 
@@ -350,7 +353,7 @@ struct Experiment {
   bool operator==(const Experiment&) const = default;
 };
 
-/// Use of a key by a family or task: `known` if it applies, `required` if it must be written.
+/// Use of a key by a family or task: `known` if it applies, `required` if it must be set.
 struct KeyUse {
   bool known = true, required = false;
 };

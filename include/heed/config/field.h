@@ -54,7 +54,7 @@ inline Rule required_sizes(double low = 1, double high = 1e6) {
   return {.low = low, .high = high, .required = true, .per_stage = true};
 }
 
-/// Allow, and require, one of the choices.
+/// Allow one of the choices; with required_one_of() the key has no default.
 inline Rule one_of(std::vector<std::string> choices) { return {.choices = std::move(choices)}; }
 
 inline Rule required_one_of(std::vector<std::string> choices) {

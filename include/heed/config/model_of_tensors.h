@@ -13,14 +13,15 @@ namespace heed {
 /// Keys of [model] determined by tensors with timm's names, and assumptions about undetermined keys.
 struct ModelOfTensors {
   ModelConfig model;
-  std::vector<std::string> assumed;  ///< "heads = 6 (64 channels a head)"
+  std::vector<std::string> assumed;  ///< such as "heads = 6 (64 channels per head)"
 };
 
-/// Returns the model of a file's tensors by their names and shapes, with `heads` heads; 0: inferred from the norms of
-/// the queries, or else 64 channels per head. Throws Error if they are not the tensors of a Vision Transformer.
+/// Infers the model of a file from the names and shapes of its tensors, with `heads` heads. If `heads` is 0, the width
+/// of a head is that of the query norm or, without qk_norm, 64 channels. Throws Error if the tensors are not those of a
+/// Vision Transformer.
 ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads = 0);
 
-/// Returns the model of tensors by their names and shapes, as above; errors begin with `file`.
+/// Infers the model in the same way from `shapes`, the shape of each tensor by name; errors begin with `file`.
 ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::string, Shape>& shapes, Index heads);
 
 /// Returns the value of the last override of model.heads that is a number; 0 if there is none.
