@@ -40,7 +40,7 @@ void MemoryDataset::read(Index image, Image& to) const {
 
 namespace {
 
-/// One kind of data set of open_dataset().
+/// A kind of data set that open_dataset() can open.
 struct Format {
   std::string name;
   bool (*has)(const data::Directory&, Split);

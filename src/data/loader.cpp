@@ -247,7 +247,7 @@ class Loader<T>::Pipeline {
     }
   }
 
-  /// One view of each image in the batch, resized to view[like].
+  /// Returns the shape of a batch of `count` views per image, each of the size of view `like`.
   Shape views_shape(Index count, Index like) const {
     const ImageSize size = views_->size(like);
     return {batch_, count, size.channels, size.height, size.width};

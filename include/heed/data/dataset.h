@@ -62,7 +62,7 @@ struct DataFacts {
   std::vector<std::string> classes{};     ///< names, in label order
   std::optional<int> background{};        ///< common_background() of the test images (images/background.h)
   std::vector<std::string> files{};       ///< paths of the files that were read
-  std::vector<std::string> validation{};  ///< files of the validation examples, if they are set aside and have files
+  std::vector<std::string> validation{};  ///< files of the validation examples set aside, if each example is a file
   std::vector<std::string> test{};        ///< files of the test examples
   bool sets_aside = true;                 ///< validation examples are set aside from the training examples
 };
@@ -96,7 +96,7 @@ class MemoryDataset : public Dataset {
 /// `data.path` is the directory. If it is empty, these are tried (not for folder): datasets/NAME, NAME beside the
 /// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. If `data.recorded.classes` is set, labels
 /// are indices into it. Throws Error naming the bad file, or the places searched and how to get the data; the message
-/// names the option that sets the path, `path_key`, empty if there is none.
+/// names `path_key`, the option that sets the path, unless it is empty.
 std::unique_ptr<Dataset> open_dataset(const DataConfig& data, Split split, const std::string& path_key = "data.path");
 std::unique_ptr<Dataset> open_dataset(const std::string& name, const std::string& path, Split split,
                                       const std::string& path_key = "data.path");

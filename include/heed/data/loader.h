@@ -28,8 +28,8 @@ Subsets split_validation(Index size, const DataConfig& config, std::uint64_t see
 std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, std::uint64_t seed);
 
 /// Returns the examples of a part, ascending, for data with one file per example. Uses the validation files that a run
-/// recorded, named relative to config.path, even if they were renamed; if there are none or not config.validation of
-/// them, draws new ones.
+/// recorded, named relative to config.path, even if they were renamed; if none are recorded, or not as many as
+/// config.validation, draws new ones.
 std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
                                      std::uint64_t seed);
 
@@ -69,7 +69,7 @@ struct Batch {
   Index size = 0;           ///< number of images; the tensors have room for a full batch
   Tensor<T> images;         ///< [B,C,H,W], the first `size` valid; with views, two views of each: [B,2,C,H,W]
   Tensor<T> crops;          ///< with views, the small views: [B,local_crops,C,local_size,local_size]
-  Tensor<T> targets;        ///< [B,classes]: 1 for the class; mixup and cutmix divide it between two
+  Tensor<T> targets;        ///< [B,classes]: one-hot; mixup and cutmix divide the 1 between two classes
   std::vector<int> labels;  ///< [B] classes of the images before mixing
 };
 

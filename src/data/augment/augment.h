@@ -34,7 +34,7 @@ void crop(Image& image, Index padding, Index top, Index left);
 void flip(Image& image);
 
 /// An operation of RandAugment. `strength` is from 0 (the image hardly changes) to 1; `sign`, 1 or -1, is the direction
-/// of operations that have two.
+/// of operations that have two directions.
 struct AugmentOperation {
   const char* name;
   void (*apply)(Image& image, double strength, double sign);
@@ -49,12 +49,12 @@ void randaugment(Image& image, Index ops, double magnitude, const RandomStream& 
 /// Applies the selected augmentations that work on bytes (crop, flip, randaugment), drawn from `stream`.
 void augment(Image& image, const Augmentations& which, const DataConfig& config, const RandomStream& stream);
 
-/// Applies random erasing (Zhong et al., 2017, arXiv:1708.04896v2): with `probability`, a rectangle of 2% to 33% of the
-/// area and an aspect of 0.3 to 1/0.3 is replaced by normal noise. Pixels are normalised [C,H,W].
+/// Applies random erasing (Zhong et al., 2017, arXiv:1708.04896v2): with `probability`, a rectangle with 2% to 33% of
+/// the area and an aspect ratio of 0.3 to 1/0.3 is replaced by normal noise. `image` holds normalised pixels [C,H,W].
 template <class T>
 void erase(View<T> image, double probability, const RandomStream& stream);
 
-/// Mixing of a batch's images: image i with image size-1-i.
+/// Mixing of a batch's images: image i is mixed with image size-1-i.
 struct Mix {
   double keep = 1;   ///< weight of an image's own target
   bool cut = false;  ///< cutmix: `box` comes from the partner; otherwise mixup: pixels are blended with weight `keep`

@@ -11,14 +11,14 @@ namespace heed {
 
 /// Draws a crop whose fraction of the area is uniform in scale[0]..scale[1] and whose aspect, width by height, is
 /// log-uniform in 3/4..4/3. After ten draws that exceed the image, returns the largest centred crop with an aspect in
-/// that range. (Szegedy et al., arXiv:1409.4842; torchvision's numbers.)
+/// that range. (Szegedy et al., arXiv:1409.4842; torchvision's constants.)
 Box draw_part(ImageSize size, const std::vector<double>& scale, const RandomStream& stream);
 
 /// Changes brightness, contrast, saturation and hue (data/images/colour.h), in random order: factors uniform in
-/// 0.6..1.4, 0.6..1.4 and 0.8..1.2, a hue turn uniform in -0.1..0.1.
+/// 0.6..1.4, 0.6..1.4 and 0.8..1.2, and a hue rotation uniform in -0.1..0.1 of the circle.
 void jitter(Image& image, const RandomStream& stream);
 
-/// The augmentations of views, by data.augment.
+/// The augmentations of views that data.augment selects.
 class ViewMaker {
  public:
   /// Views 0 and 1 have size `large`, the others dino.local_size.

@@ -1,4 +1,4 @@
-// Numbers and marks in the bytes of an image file.
+// Reading of integers and markers in the bytes of an image file.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline std::size_t number_at(std::span<const std::uint8_t> bytes, std::size_t at
   return value;
 }
 
-/// Returns true if `text` stands at offset `at`.
+/// Returns true if the bytes from offset `at` on begin with `text`.
 inline bool begins_with(std::span<const std::uint8_t> bytes, std::size_t at, std::string_view text) {
   return at <= bytes.size() && bytes.size() - at >= text.size() &&
          std::memcmp(bytes.data() + at, text.data(), text.size()) == 0;

@@ -63,7 +63,7 @@ void blur(Image& image, double sigma) {
   for (Index d = -reach; d <= reach; ++d)
     weights.push_back(static_cast<float>(math::exp(-static_cast<double>(d * d) / (2 * sigma * sigma)) / sum));
 
-  // Filters rows, padded with repeated edge pixels; then sums whole rows for the columns.
+  // Filters each row, padded with repeated edge pixels; then filters all columns together, by adding weighted rows.
   const auto [channels, height, width] = image.size;
   std::vector<float> wide(static_cast<std::size_t>(width + 2 * reach)),
       across(static_cast<std::size_t>(height * width)), row(static_cast<std::size_t>(width));

@@ -39,7 +39,7 @@ Image grey_of(const Image& image);
 /// Maps x to factor x.
 void change_brightness(Image& image, double factor);
 
-/// Maps x to mean + factor (x - mean), where mean is the grey image's.
+/// Maps x to mean + factor (x - mean), where mean is the mean of the grey image.
 void change_contrast(Image& image, double factor);
 
 /// Maps x to grey + factor (x - grey), pixel by pixel.

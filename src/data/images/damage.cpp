@@ -12,8 +12,8 @@ using Bytes = std::span<const std::uint8_t>;
 
 constexpr const char* ends_early = "the file ends early";
 
-/// A chunk is length, type, content, checksum of type and content; the last has the type IEND. Viewers ignore wrong
-/// checksums of other chunks, such as texts.
+/// A chunk consists of length, type, content, and the checksum of type and content; the last chunk has the type IEND.
+/// Only the checksums of header, palette and pixels are checked: viewers ignore wrong ones elsewhere, as in texts.
 std::string png_damage(Bytes bytes) {
   constexpr std::size_t signature = 8, around = 12;
   for (std::size_t at = signature; at < bytes.size();) {
@@ -30,7 +30,7 @@ std::string png_damage(Bytes bytes) {
   return {};
 }
 
-/// Rows are padded to four bytes, the last one perhaps not.
+/// Rows are padded to four bytes; the padding of the last row may be missing.
 std::string bmp_damage(Bytes bytes, const ImageSize& size) {
   const std::size_t header = number_at(bytes, 14, 4, true), bits = number_at(bytes, header == 12 ? 24 : 28, 2, true);
   const std::size_t row_bits = static_cast<std::size_t>(size.width) * bits;

@@ -5,9 +5,9 @@
 
 namespace heed::data {
 
-/// Returns the reason why a PNG, BMP or GIF file, whose header gives this size, is damaged; empty if it is not. The
-/// file ends within a chunk of a PNG, which stb_image allocates before it reads it, or within the rows of a BMP or the
-/// first frame of a GIF, where stb_image reads zeros; or the checksum of a PNG's header, palette or pixels is wrong.
+/// Returns the damage of a PNG, BMP or GIF file whose header gives this size; empty if there is none. A PNG is damaged
+/// if it ends within a chunk, which stb_image allocates before reading it, or if the checksum of its header, palette or
+/// pixels is wrong. A BMP or GIF is damaged if it ends within its rows or its first frame, where stb_image reads zeros.
 std::string damage(const std::vector<std::uint8_t>& bytes, const ImageSize& size);
 
 }  // namespace heed::data

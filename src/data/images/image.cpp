@@ -20,7 +20,7 @@
 
 namespace {
 
-/// Turns failed assertions of stb_image into errors: damaged files trigger some of them.
+/// Thrown by failed assertions of stb_image, some of which damaged files trigger.
 struct Inconsistent {};
 
 }  // namespace
@@ -102,8 +102,8 @@ static_assert(STBI_MAX_DIMENSIONS == max_image_side);
 
 namespace {
 
-/// Bytes of stb_image's memory per decoded pixel (four channels of 16 bits, packed and unpacked), and the maximum file
-/// length in bytes that fits its int.
+/// Memory of stb_image per decoded pixel (four channels of 16 bits, packed and unpacked), and the maximum length of a
+/// file, which must fit its int; both in bytes.
 constexpr Index bytes_per_pixel = 16, max_file_bytes = Index{1} << 30;
 
 std::vector<std::uint8_t> read_whole(const std::string& path) {
@@ -114,7 +114,8 @@ std::vector<std::uint8_t> read_whole(const std::string& path) {
 /// pixel.
 constexpr Index max_parts = 10'000, max_scans = 100;
 
-/// Returns the limit of pixels in all scans. It grows with the file: photographs are large files, attacks can be small.
+/// Returns the maximum number of pixels in all scans together. It grows with the file length: photographs are large
+/// files, attacks can be small.
 Index max_scanned_pixels(Index bytes) { return (Index{1} << 29) + 256 * bytes; }
 
 /// Returns true for Xcode's variant of PNG, in which stb_image would swap red and blue.
@@ -127,10 +128,10 @@ ImageSize parse_size(const std::vector<std::uint8_t>& bytes) {
   if (is_cgbi(bytes) || !demands.tables_fit || demands.parts > max_parts || demands.cmyk_without_mark ||
       stbi_info_from_memory(bytes.data(), static_cast<int>(bytes.size()), &width, &height, &components) == 0)
     return {};
-  return {components >= 3 ? 3 : 1, std::abs(Index{height}), width};  // rows of a BMP from the top: a negative height
+  return {components >= 3 ? 3 : 1, std::abs(Index{height}), width};  // negative height: a BMP's rows from the top
 }
 
-/// Returns the size in a PNG's, GIF's or JPEG's header, of which stb_image reports none above its limit.
+/// Returns the size in the header of a PNG, GIF or JPEG, even above stb_image's limit.
 ImageSize declared_size(const std::vector<std::uint8_t>& bytes) {
   const auto side = [&](std::size_t at, std::size_t count, bool little) {
     return static_cast<Index>(data::number_at(bytes, at, count, little));
@@ -141,9 +142,9 @@ ImageSize declared_size(const std::vector<std::uint8_t>& bytes) {
   return {3, demands.height, demands.width};
 }
 
-/// Returns true if the pixels may have opacities. A BMP without channel masks only fills a fourth byte.
+/// Returns true if the image may have an alpha channel. In a BMP without channel masks, the fourth byte is padding.
 bool may_have_alpha(const std::vector<std::uint8_t>& bytes) {
-  constexpr std::size_t masks = 3;  // a method of compression
+  constexpr std::size_t masks = 3;  // value of the compression field
   return data::begins_with(bytes, 0, "BM") ? data::number_at(bytes, 30, 4, true) == masks : bytes[0] != 0xff;
 }
 
@@ -152,7 +153,7 @@ std::uint8_t over(int pixel, int alpha, int background) {
   return static_cast<std::uint8_t>((pixel * alpha + background * (255 - alpha) + 127) / 255);
 }
 
-/// Returns the name of an unsupported format by its first bytes; nullptr for others.
+/// Returns the name of an unsupported format, recognised by its first bytes; nullptr for others.
 const char* other_format(const std::vector<std::uint8_t>& bytes) {
   struct Mark {
     std::size_t at;

@@ -17,7 +17,7 @@ bool is_bare(int marker) { return marker <= 0x01 || (marker >= 0xd0 && marker <=
 }  // namespace
 
 int next_jpeg_marker(std::span<const std::uint8_t> bytes, std::size_t& at) {
-  // A marker is the first byte other than 0xff after one or more of 0xff.
+  // A marker is the first byte other than 0xff after one or more bytes of 0xff.
   while (at + 1 < bytes.size()) {
     const int marker = bytes[at++] == 0xff ? bytes[at] : 0xff;
     if (marker == 0xff) continue;

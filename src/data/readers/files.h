@@ -22,7 +22,8 @@ inline constexpr const char* raising_read_limit = "HEED_READ_LIMIT in the enviro
 /// Returns the length of a regular file in bytes. Throws Error if there is none.
 Index file_length(const std::filesystem::path& path);
 
-/// Reads a regular file of at most `limit` bytes: read_limit() minus the bytes read before.
+/// Reads a regular file. Throws Error if it has more than `limit` bytes: read_limit() or, for a set in several files,
+/// what remains of it.
 std::vector<std::uint8_t> read_file(const std::filesystem::path& path, Index limit);
 
 /// Reads the first `count` bytes of a regular file, or all if it has fewer.

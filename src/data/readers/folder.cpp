@@ -12,7 +12,8 @@ namespace heed::data {
 
 namespace {
 
-/// Maximum bytes of pixels for decoding a tree when it is opened; larger trees are decoded image by image.
+/// Maximum number of pixel bytes for a tree to be decoded when it is opened; images of a larger tree are decoded each
+/// time they are read.
 constexpr Index memory_limit = Index{1} << 30;
 
 /// Background of transparent images.
@@ -86,7 +87,8 @@ class Folder : public Dataset {
     if (in_memory()) std::copy(image.pixels.begin(), image.pixels.end(), pixels_.begin() + offsets_[i]);
   }
 
-  /// Removes the unreadable images. Throws BadFiles unless `skip`.
+  /// Removes unreadable images, with a warning. Throws BadFiles instead unless `skip`, and if all images are
+  /// unreadable.
   void leave_out_bad(bool skip) {
     BadFiles bad{reasons_};
     std::erase(bad.reasons, "");

@@ -1,5 +1,5 @@
-// Annotations for ThreadSanitizer, for which the oneTBB library is not compiled: work items start after the fork and
-// end before the join.
+// Annotations that tell ThreadSanitizer that work items start after the fork and end before the join: the oneTBB
+// library is not compiled for it.
 #pragma once
 
 #ifdef __SANITIZE_THREAD__

@@ -94,8 +94,9 @@ constexpr const char *images_type = "idx3-ubyte", *labels_type = "idx1-ubyte", *
 
 using FilesByPrefix = std::map<std::string, Directory>;
 
-/// Returns the files with these names, plain ones before .gz and then the first by name, from the first directory that
-/// has any: the given one, or a subdirectory of it in which torchvision or EMNIST's archive places them.
+/// Returns one file with these names for each prefix, from the first directory that has any: the given one, or a
+/// subdirectory of it in which torchvision or EMNIST's archive places them. A plain file is preferred to a .gz, then
+/// the first by name.
 FilesByPrefix find_all(const std::string& set, const Directory& directory, const Names& names) {
   FilesByPrefix found;
   const auto order = [](const Directory& file) { return std::pair(file.extension() == ".gz", file); };

@@ -17,14 +17,14 @@ bool is_hidden(const std::string& name);
 /// Returns the sorted names of the entries of a directory.
 std::vector<std::string> names_in(const std::filesystem::path& directory);
 
-/// Returns true for a directory and a link to one. A link to itself is none; std::filesystem::is_directory() throws for
-/// it.
+/// Returns true for a directory or a link to one; false for a link to itself, for which std::filesystem::is_directory()
+/// throws.
 bool leads_to_directory(const std::filesystem::path& path);
 
 /// Returns the sorted names of the visible directories in a directory.
 std::vector<std::string> directories_in(const std::filesystem::path& directory);
 
-/// Throws Error if an entry is a broken link, which may be a class or a split on another disk.
+/// Throws Error if an entry is a broken link: its target may be a class or a split on a disk that is not mounted.
 void require_no_broken_links(const std::filesystem::path& directory);
 
 /// Returns the directory of a split in a tree, by any of its usual names; none if there is none.

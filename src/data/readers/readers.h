@@ -1,4 +1,4 @@
-// The readers behind open_dataset, one for each kind of files.
+// The readers behind open_dataset, one for each file format.
 #pragma once
 
 #include "heed/data/dataset.h"

@@ -1,4 +1,4 @@
-// The files of a run's record among those of today's data.
+// Search for the files that a run recorded among the present files of its data.
 #pragma once
 
 #include "heed/config/data.h"
@@ -9,8 +9,8 @@
 
 namespace heed::data {
 
-/// Returns the positions in `files` of the recorded files `names`, which are relative to `root`. They are recognised by
-/// their checksums, even if they were renamed; one with new content, by its name.
+/// Returns the positions in `files` of the recorded files `names`, which are relative to `root`. A file is recognised
+/// by its checksum, even if it was renamed; a file with new content is recognised by its name.
 std::set<Index> recorded_positions(const std::vector<std::string>& files, const std::vector<std::string>& names,
                                    const RecordedData& recorded, const std::string& root);
 

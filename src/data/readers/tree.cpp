@@ -63,13 +63,14 @@ struct Parts {
     if (classes_alone) train = root;
   }
 
-  /// Returns the directory of a split; for a test split without one, that of `train`.
+  /// Returns the directory of a split; for a test split without one, that of the training split.
   const std::optional<fs::path>& of(Split split) const {
     return split == Split::validation ? validation : split == Split::test && (test || !train) ? test : train;
   }
 };
 
-/// Returns the class directories of a split. Throws Error, which lists the content, if there are none.
+/// Returns the class directories of a split. Throws Error if there are none, with the number of examples directly in
+/// the directory.
 std::vector<std::string> classes_in(const fs::path& part, const TreeKind& kind) {
   require_no_broken_links(part);
   const std::vector<std::string> classes = directories_in(part);
@@ -93,8 +94,8 @@ std::vector<std::string> letters_of(const std::string& name) {
   return letters;
 }
 
-/// Returns true if two letters may be the same in composed and in decomposed form: one without ASCII or marks, one with
-/// marks.
+/// Returns true if two letters may be the same letter in composed and in decomposed form: one is a non-ASCII character
+/// without marks, the other has marks.
 bool differ_in_form(const std::string& a, const std::string& b) {
   const auto marked = [](const std::string& letter) {
     for (std::size_t i = 1; i < letter.size(); ++i)
@@ -116,7 +117,8 @@ void require_classes(const std::vector<std::string>& a, const fs::path& where_a,
 }
 
 /// Returns the classes of a tree: those of its training examples, or of `part` if there are none. The test examples
-/// must have the same classes, the validation examples no others.
+/// must have the same classes, the validation examples no others. Classes that violate this are an error or, if
+/// kind.common_classes, are left out with a warning.
 std::vector<std::string> classes_of(const Parts& parts, const fs::path& part, const TreeKind& kind,
                                     const fs::path& root) {
   const fs::path& first = parts.train.value_or(part);
@@ -175,7 +177,8 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
           part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
 }
 
-/// Returns true if one of these files has the content of a recorded test file. Other data may have the same names.
+/// Returns true if one of the `chosen` files has the content of a recorded test file. Names do not suffice: other data
+/// may have the same ones.
 bool has_recorded_test(const LabelledFiles& files, const std::set<Index>& chosen, const RecordedData& recorded) {
   std::set<std::string> checksums;
   for (const std::string& name : recorded.test)
@@ -184,8 +187,8 @@ bool has_recorded_test(const LabelledFiles& files, const std::set<Index>& chosen
       chosen, [&](Index i) { return checksums.contains(file_checksum(files.paths[static_cast<std::size_t>(i)])); });
 }
 
-/// Throws Error if the classes are parts by other names, such as training_set/ and test_set/: without examples of their
-/// own, and with the same directories.
+/// Throws Error if the classes are parts by other names, such as training_set/ and test_set/: they contain no examples
+/// themselves, but the same directories.
 void require_no_renamed_parts(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
   const auto names_training = [](const std::string& name) { return lower(name).find("train") != std::string::npos; };
   if (classes.size() < 2 || std::ranges::none_of(classes, names_training)) return;
@@ -201,8 +204,8 @@ void require_no_renamed_parts(const fs::path& part, const std::vector<std::strin
           part.string(), quoted_list(classes), quoted_list(common), kind.example);
 }
 
-/// Returns, for training and test examples in the same directories, which are test examples. Throws Error if a class
-/// cannot be divided.
+/// Divides training and test examples that are in the same directories: returns true for each test example. Throws
+/// Error if a class cannot be divided.
 std::vector<bool> test_examples(const fs::path& root, const LabelledFiles& files, const TreeKind& kind,
                                 const RecordedData& recorded) {
   std::vector<bool> test(files.paths.size());
@@ -318,7 +321,7 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
   if (parts.classes_alone) require_no_renamed_parts(*part, found, kind);
   LabelledFiles files{known.empty() ? found : known, {}, {}};
   const std::vector<int> labels = labels_among(files.classes, found, part->string());
-  std::vector<std::size_t> order(found.size());  // order of the labels
+  std::vector<std::size_t> order(found.size());  // indices of `found`, sorted by label
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::sort(order, {}, [&](std::size_t i) { return labels[i]; });
   LeftOut left_out(kind), beside(kind);
@@ -345,8 +348,8 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
       taken.paths.push_back(std::move(files.paths[i]));
       taken.labels.push_back(files.labels[i]);
     }
-  require(!taken.paths.empty(), "{}: has {}s for testing alone; expected others, or directories train/ and test/",
-          root.string(), kind.example);
+  require(!taken.paths.empty(), "{}: has test {}s only; expected training {}s as well, or directories train/ and test/",
+          root.string(), kind.example, kind.example);
   return taken;
 }
 

@@ -15,12 +15,12 @@ struct TreeKind {
   bool (*wanted)(const std::string& path);
   const char* example;                     ///< noun in messages
   const char* endings;                     ///< endings of the file names
-  const char* remedy;                      ///< for files with the endings `convertible`; may be empty
-  bool common_classes;                     ///< classes of only one split are ignored instead of an error
+  const char* remedy;                      ///< advice about files with the endings `convertible`; may be empty
+  bool common_classes;                     ///< true: classes of only one split are ignored; false: they are an error
   std::vector<std::string> convertible{};  ///< endings that `remedy` is for
 };
 
-/// Files of a split, by class and then by their paths below it.
+/// Files of a split, sorted by class and then by path below the class directory.
 struct LabelledFiles {
   std::vector<std::string> classes;
   std::vector<std::string> paths;
@@ -31,8 +31,9 @@ struct LabelledFiles {
 void warn_of_others(const std::filesystem::path& directory, const std::vector<std::string>& read, const TreeKind& kind);
 
 /// Lists the examples of a split. Without a test directory, the test examples are the recorded ones or, without any,
-/// every fifth training example of a class, or the last one of a class with fewer than five. Without recorded classes,
-/// these are the tree's, by name. Warns about ignored files. Throws Error.
+/// every fifth training example of a class, or the last one of a class with fewer than five. The classes are the
+/// recorded ones or, without any, those of the tree, by name. Warns about ignored files. Throws Error if the tree has
+/// no such split or another layout.
 LabelledFiles labelled_files(const std::filesystem::path& root, Split split, const TreeKind& kind,
                              const RecordedData& recorded);
 
@@ -42,8 +43,8 @@ std::vector<std::string> files_below(const std::filesystem::path& directory, con
 /// Returns the kind of image files.
 const TreeKind& image_kind();
 
-/// Returns the end of an error message about a class that is not among the known ones: if one of them differs only in
-/// the Unicode form of letters with accents, says so; otherwise empty.
+/// Returns the end of an error message about a class that is not among the known ones: a note if one of these differs
+/// only in the Unicode form of accented letters; otherwise empty.
 std::string unicode_form_note(const std::string& name, const std::vector<std::string>& known);
 
 /// Returns the index in `known`, the classes of a run, of each class of the data. Throws Error that lists both unless
@@ -51,7 +52,7 @@ std::string unicode_form_note(const std::string& name, const std::vector<std::st
 std::vector<int> labels_among(const std::vector<std::string>& known, const std::vector<std::string>& found,
                               const std::string& where);
 
-/// Unreadable files, or lines of a file, of a split.
+/// Unreadable files of a split, or unreadable lines of its file.
 struct BadFiles {
   std::vector<std::string> reasons;  ///< one message per listed file or line
   std::size_t unlisted = 0;          ///< number of further ones, whose reasons are not saved
@@ -61,15 +62,16 @@ struct BadFiles {
   /// Returns the reasons as one line.
   std::string list() const;
 
-  /// If `skip` and not all of `count` files are bad, warns that the bad ones are skipped; otherwise throws *this.
+  /// Does nothing if there are no bad files. If `skip` and not all of `count` files are bad, warns that the bad ones
+  /// are skipped; otherwise throws *this.
   void leave_out(std::size_t count, const TreeKind& kind, bool skip) const;
 };
 
 /// Throws Error that lists the bad files.
 [[noreturn]] void fail_for(const BadFiles& bad, const TreeKind& kind, bool skip);
 
-/// Returns open(split). If it throws BadFiles, opens the other splits too, that of validation if it is separate, and
-/// throws Error that lists all bad files.
+/// Returns open(split). If it throws BadFiles, opens the other splits too (validation only if it has separate files)
+/// and throws Error that lists all bad files.
 template <class Open>
 auto open_readable(Split split, bool has_validation, const TreeKind& kind, bool skip, const Open& open) {
   try {

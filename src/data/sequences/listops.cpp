@@ -168,7 +168,7 @@ void write_parts(const ListOpsSetting& setting, const std::string& directory) {
 
 /// Returns true for a single digit or a single operator with its arguments.
 bool is_expression(std::span<const int> tokens) {
-  std::vector<bool> open;  // unclosed operators, and whether each has an argument
+  std::vector<bool> open;  // for each unclosed operator, whether it has an argument
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     if (i > 0 && open.empty()) return false;  // already complete
     if (tokens[i] != end && !open.empty()) open.back() = true;

@@ -59,9 +59,9 @@ struct Line {
 
 const data::TreeKind line_kind{nullptr, "line", "", "", false};
 
-/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there are no lines, or if CR ends them.
-/// Lines for which f throws Error are bad: throws BadFiles with their number and the reasons for the first 20 or, with
-/// `skip` and unless all are bad, leaves them out with a warning.
+/// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there are no lines, or if they end with
+/// CR alone. Lines for which f throws Error are bad: throws BadFiles with their number and the reasons for the first 20
+/// or, with `skip` and unless all are bad, leaves them out with a warning.
 template <class F>
 void for_each_line(const fs::path& path, bool skip, const F& f) {
   const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
@@ -126,7 +126,7 @@ fs::path generated_directory_of(const DataConfig& data) {
 
 void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }
 
-/// Returns the word for the part in a file name.
+/// Returns the word that stands for the part in a file name.
 const char* choose(Part part, const char* train, const char* validation, const char* test) {
   return part == Part::train ? train : part == Part::validation ? validation : test;
 }

@@ -1,11 +1,11 @@
-// Data sets of sequences, selected in data/sequences/sequences.h.
+// Data sets of sequences, opened by open_sequences() (data/sequences/sequences.h).
 #pragma once
 
 #include "heed/data/sequences/sequences.h"
 
 namespace heed {
 
-/// Number of values of a byte: a text token or a pixel.
+/// Number of values of a byte, which holds a text token or a channel value.
 inline constexpr Index byte_values = 256;
 
 namespace data {
@@ -13,7 +13,7 @@ namespace data {
 std::shared_ptr<const SequenceSet> open_listops(const DataConfig& data, Index context, Part part);
 std::shared_ptr<const SequenceSet> open_pairs(const DataConfig& data, Index context, Part part);
 
-/// Labelled documents; validation examples are among the training examples unless documents_have_validation().
+/// Opens labelled documents. Unless documents_have_validation(), validation examples are among the training examples.
 std::shared_ptr<const SequenceSet> open_documents(const DataConfig& data, Index context, Part part);
 bool documents_have_validation(const DataConfig& data);
 

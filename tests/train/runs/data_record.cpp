@@ -430,7 +430,7 @@ BOOST_AUTO_TEST_CASE(test_images_without_a_directory_stay_the_same) {
   BOOST_TEST((names(Part::test) == Names{"a/4.png", "a/5.png", "b/4.png"}));
   BOOST_CHECK_EXCEPTION(names(Part::train), Error, [&](const Error& error) {
     return error.what() ==
-           data.path + ": has images for testing alone; expected others, or directories train/ and test/";
+           data.path + ": has test images only; expected training images as well, or directories train/ and test/";
   });
 }
 

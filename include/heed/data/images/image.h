@@ -27,18 +27,19 @@ struct Image {
   std::vector<std::uint8_t> pixels;
 };
 
-/// Maximum side and number of pixels of an image file. If $HEED_READ_LIMIT is set to a number of bytes, the maximum
-/// number of pixels is also a sixteenth of it.
+/// Maximum side and number of pixels of an image file. If $HEED_READ_LIMIT is set to a number of bytes, an image also
+/// has at most a sixteenth as many pixels.
 inline constexpr Index max_image_side = 16'384, max_image_pixels = 1 << 27;
 
-/// Returns the size of the image in a PNG, JPEG, BMP or GIF file, without decoding it or counting an alpha channel. If
-/// `oriented`, returns the size after rotation by the EXIF orientation. Throws Error for other files and for images
+/// Returns the size of the image in a PNG, JPEG, BMP or GIF file, without decoding it. An alpha channel is not counted.
+/// If `oriented`, returns the size after rotation by the EXIF orientation. Throws Error for other files and for images
 /// above the limits.
 ImageSize image_file_size(const std::string& path, bool oriented = true);
 
 /// Loads a PNG, JPEG or BMP file or the first frame of a GIF file; grey stays grey, palettes become RGB, 16 bits become
 /// 8. Transparent pixels are blended with the grey level `background`; the default is white, as in image viewers. If
-/// `oriented`, the image is turned upright. Throws Error.
+/// `oriented`, the image is turned upright by its EXIF orientation. Throws Error as image_file_size() does, and for
+/// damaged files.
 Image load_image(const std::string& path, std::uint8_t background = 255, bool oriented = true);
 
 /// Returns true if the name ends in .png, .jpg, .jpeg, .jfif, .jpe, .bmp or .gif, in either case.

@@ -12,7 +12,8 @@ namespace heed {
 template <class T>
 class Normaliser {
  public:
-  /// Throws Error if the length of config.mean or config.std is not `channels`, or if a config.std is not positive.
+  /// Throws Error unless config.mean and config.std have at most one value or one per channel, and unless all values of
+  /// config.std are positive. No value means a mean of 0 and a deviation of 1.
   Normaliser(const DataConfig& config, Index channels);
 
   /// Writes the image's pixels to `to`, [channels, height, width].

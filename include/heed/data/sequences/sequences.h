@@ -31,7 +31,7 @@ class SequenceSet {
   bool pairs() const { return pairs_; }
   Index vocabulary() const { return vocabulary_; }  ///< exclusive upper bound on the tokens
   Index fixed_length() const { return length_; }    ///< length of all sequences; 0: lengths differ
-  Index cut() const { return cut_; }                ///< number of sequences, the two of a pair apart, that were cut
+  Index cut() const { return cut_; }  ///< number of sequences cut to the context; the two of a pair count separately
   const std::vector<std::string>& class_names() const { return class_names_; }
   const std::vector<std::string>& files() const { return files_; }  ///< paths of the files that were read
 

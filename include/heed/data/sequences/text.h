@@ -21,7 +21,7 @@ bool bytes_are_characters(std::span<const std::uint8_t> text);
 std::span<const std::uint8_t> part_of(std::span<const std::uint8_t> text, Part part);
 
 /// A window of a text in an evaluation, with inputs x[first .. first + length). Its predictions from index `fresh` on
-/// are counted; the ones before are counted in earlier windows.
+/// are counted; those of lower index are counted in earlier windows.
 struct TextWindow {
   Index first = 0, length = 0, fresh = 0;
 };

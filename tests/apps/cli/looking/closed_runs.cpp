@@ -172,7 +172,7 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
   for (const char* name : names)
     for (int i = 0; i < 8; ++i) write_image(fmt::format("{}/{}/{}.png", other, name, i), level(7 + i));
   check_contains(output_of({"eval", run, "--path", other}), {"24 images"});
-  check_refusal({"eval", run, "--path", other, "--split", "train"}, {other + ": has images for testing alone; "});
+  check_refusal({"eval", run, "--path", other, "--split", "train"}, {other + ": has test images only; "});
   // Features, and images by index, may be of training or test images: every fifth of a class is for testing.
   check_contains(output_of({"features", run, "--path", other, "-o", directory / "x"}), {" 3 images, test\n"});
   check_contains(output_of({"features", run, "--path", other, "--split", "train", "--set", "data.validation=0", "-o",
