@@ -167,7 +167,8 @@ class Drawing {
     centred(y + at_.cell_height + 6, x, fmt::format("max {:.3g}", largest), pale_ink);
   }
 
-  /// Draws a dash on each weight below a tenth of -`largest`, if there is room: the sign is visible without colours.
+  /// Draws a dash on each weight below a tenth of -`largest`, if there is room, so that the sign is visible without
+  /// colours.
   void mark_negative(Index y, Index x, Matrix<const float> weights, float largest) {
     constexpr Index least = 10;
     const Index height = at_.cell_height / weights.rows, width = at_.cell_width / weights.columns;

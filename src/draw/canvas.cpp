@@ -26,7 +26,7 @@ bool glyph_pixel(char character, Index y, Index x) {
   return corner ? vertical : black(row, column);
 }
 
-/// Replaces each character beyond ASCII (not each byte) by a '?'.
+/// Removes UTF-8 continuation bytes, so that each character beyond ASCII is one byte, which is drawn as '?'.
 std::string ascii(std::string_view text) {
   std::string result;
   for (const char byte : text)

@@ -21,7 +21,7 @@ class Canvas {
   /// Returns the picture.
   const Image& image() const { return image_; }
 
-  /// Draws clipped to the picture.
+  /// Set a pixel, and fill a rectangle, clipped to the picture.
   void set(Index y, Index x, Colour colour);
   void fill(Index y, Index x, Index height, Index width, Colour colour);
 
@@ -44,7 +44,7 @@ Index text_width(std::string_view line);
 /// Splits the text at each '\n' and into lines of at most `width` pixels; longer words stay whole.
 std::vector<std::string> wrap_text(std::string_view text, Index width);
 
-/// Returns the text, or the longest prefix that with "..." fits `width` pixels.
+/// Returns the text if it fits `width` pixels, otherwise its longest prefix that fits with "...", followed by "...".
 std::string shorten_text(std::string_view text, Index width);
 
 }  // namespace heed

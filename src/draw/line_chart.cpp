@@ -35,7 +35,8 @@ struct Axis {
   }
 
   /// Returns round values: the powers of ten of a logarithmic axis, with their multiples by 2 and 5 if it has less than
-  /// two decades; about six multiples of 1, 2 or 5 times a power of ten if it is linear or has at most one of those.
+  /// two decades; about six multiples of 1, 2 or 5 times a power of ten if the axis is linear or has at most one of the
+  /// former.
   std::vector<double> ticks() const {
     std::vector<double> list;
     if (log) {

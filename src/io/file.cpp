@@ -89,7 +89,7 @@ bool make_directory(const std::string& path) {
 bool same_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   std::error_code none;
-  // Relative paths of missing files stay relative, so they are made absolute first.
+  // weakly_canonical() leaves relative paths of missing files relative, so paths are made absolute first.
   const auto place = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, none), none); };
   return fs::equivalent(a, b, none) || place(a) == place(b);
 }
@@ -147,8 +147,8 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
   create_temporary();
 }
 
-// Calls make(name) until it creates a new file. Existing entries of that name, perhaps links to other files, are left
-// alone.
+// Calls make() with one name after the other until it creates a new file. Existing entries of such names, perhaps links
+// to other files, are left alone.
 template <class Make>
 void AtomicFile::name_temporary(const Make& make) {
   constexpr int attempts = 1000;

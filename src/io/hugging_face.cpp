@@ -43,7 +43,7 @@ constexpr Renaming outside[] = {
     {"distillation_classifier.", "head_dist."},
 };
 
-/// Returns the renaming whose text `name` begins with; null if there is none.
+/// Returns the renaming whose `theirs` is the beginning of `name`; null if there is none.
 template <std::size_t count>
 const Renaming* renaming_of(const Renaming (&list)[count], std::string_view name) {
   for (const Renaming& renaming : list)
@@ -91,7 +91,7 @@ class Conversion {
     require(renaming != nullptr, "{}: tensor '{}' is unknown in Hugging Face's ViT, DeiT and DINOv2", file_.path(),
             name);
     std::string ours = before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
-    // Without a classifier, the distillation token is a register.
+    // Without a classifier of its own, the distillation token is a register.
     if (ours == "dist_token" && has("classifier.weight") && !has("distillation_classifier.weight")) ours = "reg_token";
     converter_.add_rows(ours, renaming->place, renaming->of, name);
   }

@@ -61,7 +61,7 @@ void match_parts(const ParameterSpec& spec, const MatchingRules& rules, Match& m
       match.taken.rows += part.rows;
     } else {
       left += fmt::format("{}{} ({})", left.empty() ? "" : ", ", part.name,
-                          from ? "not asked for" : "different number of rows in the file");
+                          from ? "excluded by train.init_parts" : "different number of rows in the file");
     }
     to += part.rows;
   }

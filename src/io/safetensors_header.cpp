@@ -38,7 +38,7 @@ const DTypeRow& row(DType dtype) {
 
 // Parses the header's JSON and passes on each member separately, without a tree of all members. Throws Error for
 // repeated keys within a member (the receiver checks the header's own keys) and for members deeper or larger than a
-// tensor's. Here and below, error texts are formatted only when needed: there may be a million tensors.
+// tensor's. Here and below, error texts are formatted only when needed: there may be most_tensors tensors.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   /// Receives a member; returns false if its name is repeated.

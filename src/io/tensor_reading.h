@@ -6,16 +6,17 @@
 
 namespace heed {
 
-/// Reads a tensor's finite elements; those of a buffer may be integers (for example, indices of landmarks).
+/// Reads a tensor. Throws Error unless its elements are finite and, for variances, not negative. A buffer may also be
+/// stored as integers (for example, indices of landmarks).
 template <class T>
 Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec);
 
 /// Returns true if `found` is the shape of the position embedding `wanted` on another square grid.
 bool positions_fit(const Shape& found, const ParameterSpec& wanted);
 
-/// Returns the position embedding interpolated to the grid of `wanted`, with unchanged rows before the grid: bicubic
-/// for a whole model, as in timm, bilinear for a stage, as in SOFT's code. With `antialias` the bicubic weights are
-/// those of PyTorch's interpolate with antialiasing.
+/// Returns the position embedding interpolated to the grid of `wanted`, with unchanged rows before the grid.
+/// Interpolation is bicubic for a whole model, as in timm, and bilinear for a stage, as in SOFT's code. With
+/// `antialias`, the bicubic weights are those of PyTorch's interpolate with antialiasing.
 template <class T>
 Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, bool antialias);
 

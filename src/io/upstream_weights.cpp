@@ -91,13 +91,13 @@ bool cover(const std::vector<std::string>& prefixes, const std::vector<std::stri
   });
 }
 
-/// Returns the only prefix of the names, empty if there is none.
+/// Returns the wrapper's prefix that all names except a classifier's share; empty if there is none.
 std::string wrapper_of(const std::vector<std::string>& names) {
   const std::vector<std::string> found = wrappers_of(names);
   return found.size() == 1 && cover(found, names) ? found.front() : "";
 }
 
-/// Returns the texts before 'pos_embed' in the names of a file without a tensor of that name.
+/// Returns the texts before 'pos_embed' in the names of a file that has no tensor 'pos_embed' itself.
 std::vector<std::string> unknown_prefixes(const SafetensorsFile& file) {
   constexpr std::string_view positions = "pos_embed";
   std::vector<std::string> prefixes;

@@ -14,13 +14,14 @@ namespace heed {
 
 using BeforeWriting = std::function<void(const std::map<std::string, Shape>&)>;
 
-/// A part of a name in another program and in heed. If several tensors are joined, this one is slice `place` of `of`.
+/// A part of a name in another program and in heed. If several tensors are joined, this one is slice `place` among `of`
+/// slices.
 struct Renaming {
   const char *theirs, *ours;
   int place = 0, of = 1;
 };
 
-/// Slice `place` of `of` of the rows of a joined tensor.
+/// Rows of a joined tensor: slice `place` among `of` slices.
 template <class T>
 struct Rows {
   std::string name, theirs;
@@ -33,7 +34,7 @@ class WeightConverter {
  public:
   explicit WeightConverter(const SafetensorsFile& file) : file_(file) {}
 
-  /// Adds the tensor `theirs` as slice `place` of `of` of the rows of the tensor `ours`.
+  /// Adds the tensor `theirs` as rows of the tensor `ours`: slice `place` among `of` slices.
   void add_rows(const std::string& ours, int place, int of, const std::string& theirs) {
     push({ours, theirs, place, of, read(theirs)});
   }
@@ -67,7 +68,7 @@ class WeightConverter {
     *positions = std::move(patches);
   }
 
-  /// Calls `before` with the shapes of the tensors and writes them.
+  /// Calls `before` with the shapes of the tensors, then writes the tensors.
   void write(
       const std::string& path, const BeforeWriting& before = [](const auto&) {}) {
     require(!parts_.empty(), "{}: has no tensors", file_.path());

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(parts_and_patterns_choose) {
   BOOST_TEST((tensor.status == Status::part));
   BOOST_TEST(tensor.rows == 16);
   BOOST_TEST(tensor.of == 48);
-  BOOST_TEST(tensor.reason == "without q (not asked for), k (not asked for)");
+  BOOST_TEST(tensor.reason == "without q (excluded by train.init_parts), k (excluded by train.init_parts)");
   const View<const float> from = given.in_source(qkv), to_rows = given.in_model(qkv), before = given.in_before(qkv);
   BOOST_TEST(std::equal(to_rows.begin(), to_rows.begin() + 32 * 16, before.begin()));
   BOOST_TEST(std::equal(to_rows.begin() + 32 * 16, to_rows.end(), from.begin() + 32 * 16));
@@ -240,7 +240,7 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
   BOOST_TEST(taken.tensors[0].rows == 3);
   BOOST_TEST(taken.tensors[0].of == 6);
   BOOST_TEST(taken.numbers == 6);
-  BOOST_TEST(taken.tensors[0].reason == "without k (not asked for)");
+  BOOST_TEST(taken.tensors[0].reason == "without k (excluded by train.init_parts)");
   parameters.initialise(1);
   const TakenTensor fewer = load_matching(SafetensorsFile(path), parameters,
                                           {.parts = {"v", "q"}, .file_parts = {{"v", 2}, {"q", 2}, {"k", 2}}})

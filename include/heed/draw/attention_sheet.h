@@ -59,8 +59,8 @@ Tensor<float> mean_of_heads(View<const float> weights);
 /// Returns a copy of matrices [heads, rows, columns]. Throws Error for non-finite elements.
 Tensor<float> matrix_weights(View<const float> matrices);
 
-/// Returns the colours of `steps` equally spaced weights, "rrggbb": from 0 to the largest weight or, `with_negative`,
-/// from minus to plus the largest magnitude.
+/// Returns the colours of `steps` equally spaced weights, "rrggbb": from 0 to the largest weight or, if
+/// `with_negative`, from minus to plus the largest magnitude.
 std::vector<std::string> weight_colours(std::size_t steps, bool with_negative);
 
 /// Draws a sheet. A map's colours range from 0 to its largest weight, printed below the map; if any weight of the sheet

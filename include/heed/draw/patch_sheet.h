@@ -14,9 +14,9 @@ struct PatchPicture {
   std::vector<int> predicted, truth;
 };
 
-/// Draws a row for each picture: the image, the image with the predicted classes, and with the true classes. The ten
-/// colours of classes 1 to 10 repeat for further classes. Each pixel is drawn `scale` pixels wide. If there is room,
-/// each patch shows the first letter of its class's name.
+/// Draws a row for each picture: the image, the image with the predicted classes, and the image with the true classes.
+/// The ten colours of classes 1 to 10 repeat for further classes. Each pixel is drawn `scale` pixels wide. If there is
+/// room, each patch shows the first letter of its class's name.
 Image patch_sheet(const std::vector<PatchPicture>& pictures, const std::vector<std::string>& names, Index patch,
                   Index scale);
 

@@ -17,8 +17,8 @@ std::string checksum(const std::string& bytes);
 std::string file_checksum(const std::string& path);
 
 /// Maps each file of `now` to its former name in `before`. Files are matched by name and content, then by content, then
-/// by name if no former file had the content. If several former names match a content, those in `first` are taken first,
-/// otherwise in alphabetical order. New files are not in the result.
+/// by name if no former file had the content. If several former names match a content, those in `first` are assigned
+/// before the others, each group in alphabetical order. New files are not in the result.
 std::map<std::string, std::string> former_names(const Checksums& before, const Checksums& now,
                                                 const std::vector<std::string>& first);
 

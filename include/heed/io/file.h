@@ -72,8 +72,8 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// A file written in its target's directory: without a name or, if the system has no unnamed files, under a new
-/// temporary name such as NAME.PID.part. commit() flushes it to the disk and gives it the target's name and
+/// A file written in its target's directory: without a name or, if the system does not support unnamed files, under a
+/// new temporary name such as NAME.PID.part. commit() flushes it to the disk and gives it the target's name and
 /// permissions; without commit() it is removed, and the target stays unchanged.
 class AtomicFile {
  public:

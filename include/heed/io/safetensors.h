@@ -75,7 +75,7 @@ class SafetensorsFile {
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
   /// Reads the whole file. Throws Error if its checksum does not match, or if another program has rewritten the header.
-  /// Files without metadata or from other programs have no checksum.
+  /// Files without metadata or from other programs have no checksum and are not checked.
   void check() const;
 
   /// Returns the CRC-32 of all bytes of the file, in eight hexadecimal digits, as other programs compute it.

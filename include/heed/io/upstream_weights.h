@@ -14,7 +14,7 @@ namespace heed {
 ///          attn.landmark.*; att.mha.attn.Qnorm_act.0.* -> attn.landmark_norm.*; att.mha.attn.conv.* -> attn.vconv.*;
 ///          att.mha.ff.* -> attn.proj.*; att.norm1.*, att.norm2.* -> norm1.*, norm2.*; att.ff1.*, att.ff2.* ->
 ///          mlp.fc1.*, mlp.fc2.*; in the last stage attn.q.*, attn.kv.* are joined into attn.qkv.*
-///   DINOv2 register_tokens is reg_token, and the class token's position is added to the class token; mask_token is
+///   DINOv2 register_tokens -> reg_token; the class token's position is added to the class token; mask_token is
 ///          omitted
 ///
 /// Omits the prefixes of wrappers (wrapper_prefix) and *.num_batches_tracked; other names are unchanged. Throws Error,

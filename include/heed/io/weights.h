@@ -27,7 +27,7 @@ struct TakenWeights {
   std::vector<TakenTensor> tensors;  ///< one per tensor of the model, in order
   std::vector<std::string> unused;   ///< tensors of the file that were not loaded, except training state
   Index numbers = 0;                 ///< number of loaded elements
-  std::string prefix{};              ///< removed from the file's names
+  std::string prefix{};              ///< prefix removed from the file's names
 };
 
 /// Allowed differences between a model and the one whose weights it loads.
@@ -41,8 +41,8 @@ struct WeightChanges {
 };
 
 /// Reads every tensor of the model, including buffers, from `file`. Throws Error, naming the tensor, if one is missing,
-/// surplus, misshapen or not finite, except as `changes` allows. Ignores *.num_batches_tracked, which other programs
-/// store with running statistics. Changes nothing if it throws.
+/// surplus, of another shape or not finite, except as `changes` allows. Ignores *.num_batches_tracked, which other
+/// programs store with running statistics. Changes nothing if it throws.
 template <class T>
 TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes = {});
 
