@@ -85,7 +85,9 @@ BOOST_AUTO_TEST_CASE(by_definition) {
     check("none", N, M, [](Index, Index) { return 1; });
     check("1d", N, M, along(std::max(N, M)));
   }
-  check("1d", 13, 13, along(13), {.grid_height = 3, .grid_width = 4, .class_token = true});
+  for (const Index before : {1, 3})  // tokens before the grid have a position in the sequence, too
+    check("1d", 12 + before, 12 + before, along(12 + before),
+          {.grid_height = 3, .grid_width = 4, .class_token = before});
   check("2d", 12, 12, on_grid(3, 4), {.grid_height = 3, .grid_width = 4});
   check("2d", 7, 7, on_grid(1, 7), {.grid_height = 1, .grid_width = 7});
 }

@@ -12,8 +12,9 @@ namespace {
 
 struct SoftCase {
   OptionValues options;
-  Index height, width;  ///< size of the grid
-  bool class_token = false, sequence = false;
+  Index height, width;    ///< size of the grid
+  Index class_token = 0;  ///< number of tokens before the grid: a class token, registers
+  bool sequence = false;
   Index longest = 0;  ///< of a sequence; 0: its own length
 
   std::string get(const char* name, const char* fallback) const {
@@ -46,7 +47,7 @@ SlowMatrix gaussian(const SlowMatrix& x, const SlowMatrix& y) {
   return G;
 }
 
-/// Returns the tokens of each landmark, counted without the class token.
+/// Returns the tokens of each landmark, counted from the first of the grid.
 std::vector<std::vector<Index>> cells_of(const SoftCase& c) {
   std::vector<std::vector<Index>> cells;
   const Index ratio = c.number("ratio", "0"), landmarks = c.number("landmarks", "0");
@@ -212,12 +213,12 @@ BOOST_AUTO_TEST_SUITE(soft_by_definition)
 
 BOOST_AUTO_TEST_CASE(every_option) {
   std::vector<SoftCase> cases;
-  const auto add = [&](const OptionValues& options, Index height, Index width, bool class_token = false) {
+  const auto add = [&](const OptionValues& options, Index height, Index width, Index class_token = 0) {
     cases.push_back({options, height, width, class_token});
     cases.back().options.try_emplace("iterations", "4");  // few, so that each matters
     if (options.contains("kernel")) cases.back().options.erase("iterations");
   };
-  for (const bool cls : {false, true}) {
+  for (const Index cls : {0, 1, 3}) {
     add({{"ratio", "2"}}, 4, 6, cls);
     add({{"ratio", "2"}, {"sampling", "conv"}}, 4, 6, cls);
     add({{"landmarks", "4"}}, 3, 5, cls);  // adaptive cells that overlap
