@@ -28,7 +28,7 @@ std::vector<std::string> compile(const std::string& header, const std::string& s
   write_file(unit, plugin_unit(header, mechanism_classes(header, shown)));
   words.insert(words.end(), {"-Wall", "-shared", "-o", object, unit});
   setenv("LC_ALL", "C", 1);
-  const int status = run_to_files(words, place / "out", log);
+  const int status = run_to_files(words, place / "out", log, "install a compiler, or name another in CXX");
   const std::string said = read_file(log);
   if (status != 0) {
     require(!said.empty(), "{}: the compiler {} exits with status {}", shown, in_quotes(words[0]), status);

@@ -67,7 +67,8 @@ std::vector<std::string> plugin_words(const std::string& include) {
   return words;
 }
 
-int run_to_files(std::vector<std::string> words, const std::string& output, const std::string& errors) {
+int run_to_files(std::vector<std::string> words, const std::string& output, const std::string& errors,
+                 const std::string& cure) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -79,8 +80,7 @@ int run_to_files(std::vector<std::string> words, const std::string& output, cons
   pid_t process = 0;
   const int failed = posix_spawnp(&process, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  require(failed == 0, "plugin: the compiler {} cannot be started: {}; install it, or name another in CXX",
-          in_quotes(words[0]), std::strerror(failed));
+  require(failed == 0, "{} cannot be started: {}; {}", in_quotes(words[0]), std::strerror(failed), cure);
   int status = 0;
   while (waitpid(process, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -30,7 +30,9 @@ std::string plugin_unit(const std::string& header, const std::vector<std::string
 std::vector<std::string> plugin_words(const std::string& include);
 
 /// Runs a program with its output and errors written to files. Returns its exit status, or 128 + N after signal N.
-int run_to_files(std::vector<std::string> words, const std::string& output, const std::string& errors);
+/// Throws Error, which ends in `cure`, if the program cannot be started.
+int run_to_files(std::vector<std::string> words, const std::string& output, const std::string& errors,
+                 const std::string& cure = "install it");
 
 /// Returns the compiler's first error in one line, `shown:LINE: message`. For an error in a header of heed or the
 /// compiler, LINE is the line of `header` that led there, if the compiler reports it.

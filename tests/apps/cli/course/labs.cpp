@@ -372,6 +372,10 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
   // An empty name would mean the current directory.
   BOOST_TEST(run_command(heed_program() + " lab bundle -o ''", directory.path()).status == 2);
+  const CommandResult without =
+      run_command("PATH=/none " + heed_program() + " lab bundle -o t.tar.gz", directory.path());
+  BOOST_TEST(without.status == 2);
+  BOOST_TEST(is_line_with(without.errors, "'tar' cannot be started: No such file or directory; install it"));
   std::set<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
     if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), directory / "out"));

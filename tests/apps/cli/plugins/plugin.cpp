@@ -387,7 +387,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_compiled) {
   // The header is not overwritten, also if its name is that of the default output.
   check_refusal({"plugin", header, "-o", header}, {"-o " + header + ": is also HEADER; expected another file"});
   check_refusal({"plugin", object}, {"-o " + object + ": is also HEADER; expected another file"});
-  check_refusal({"plugin", header}, {"no-compiler", "cannot be started"});
+  check_refusal({"plugin", header},
+                {"no-compiler", "cannot be started", "; install a compiler, or name another in CXX"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
