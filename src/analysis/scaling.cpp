@@ -83,7 +83,7 @@ class Subject {
   Tensor<float> noise_, x_, dout_;
 };
 
-/// Runs `prepare`, then `timed` on its result, each time on a new tape.
+/// Runs `prepare`, then `timed` on its result: once to measure memory, then repeatedly to measure times.
 template <class Prepare, class Timed>
 ScalingPass measure_pass(Index own_bytes, double seconds, Index resident, const Prepare& prepare, const Timed& timed) {
   ScalingPass pass;

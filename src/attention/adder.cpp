@@ -6,8 +6,8 @@
 //   A = softmax(S)                    row by row
 //   out = (A + I) v                                            [N, d]   (9), (20)
 //
-// d_a is the variance of the distance of two standard normal vectors (8); that of their inner product is d. The
-// identity compensates for A's low rank (Section 3.2.2).
+// d_a is the variance of the distance between two standard normal vectors (8); the variance of their inner product is
+// d. The identity compensates for A's low rank (Section 3.2.2).
 //
 // Time: 2 N M d additions for S, 2 N M d for A v, N M exps. As with softmax, the map is computed in blocks of queries,
 // and saved if it is small: memory is O(N).

@@ -9,11 +9,12 @@
 //             cos(a_i - a_j) cos(b_i - b_j)                    2d: a = pi/2 row / height, b = pi/2 column / width
 //
 // A cosine of a difference is a product of features, cos(s - t) = cos s cos t + sin s sin t, so that sums over keys are
-// the same for all queries (kernel_attention.h). The features of a token are n copies of relu(x), times 1 (n = 1), (cos
-// t, sin t) (n = 2) or (cos a cos b, cos a sin b, sin a cos b, sin a sin b) (n = 4). Time 2 (N + M) d e n; no exps.
+// the same for all queries (kernel_attention.h). The features of a token are n copies of relu(x), multiplied by 1
+// (n = 1), (cos t, sin t) (n = 2) or (cos a cos b, cos a sin b, sin a cos b, sin a sin b) (n = 4). Time
+// 2 (N + M) d e n; no exps.
 //
 // Differs from the authors' code, which clamps the denominator at 1e-6: here 1e-6 is added, as in linear attention.
-// Their indices begin at 1, here at 0, which is equivalent. A class token has no grid position, so 2d rejects it.
+// Their indices begin at 1, those here at 0, which is equivalent. A class token has no grid position, so 2d rejects it.
 #include "src/attention/shared/image_grid.h"
 #include "src/attention/shared/kernel_attention.h"
 

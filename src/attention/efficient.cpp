@@ -6,8 +6,8 @@
 //   out = qn (kn^T v)                                    [N, e]
 //
 // Each of the d channels is a map over all tokens, a row of kn^T, by which the values are averaged once for all
-// queries; a query mixes these averages with weights that sum to one, and so do the rows of qn kn^T. qn and kn are
-// features; their products are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exp per
+// queries. A query mixes these averages with weights that sum to one, so the rows of qn kn^T sum to one, too. qn and kn
+// are features; their products are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exp per
 // element of q and k.
 #include "src/attention/shared/kernel_attention.h"
 

@@ -11,7 +11,7 @@
 //
 //   positions=false    lambda_n = L for all n: time linear in the tokens
 //
-// Time 2 N M c e and 2 H N c e, M c exps; memory in addition to E: N c e.
+// Time 2 N M c e + 2 H N c e, M c exps; memory N c e, in addition to E.
 //
 // Differs from the paper: q and v are not batch-normalised, the intra-depth is 1, and E (in files `e`) has a row for
 // each pair of positions; the paper's E depends only on their offset.

@@ -8,7 +8,7 @@
 // A softmax with exp(q_i k_j) replaced by f(q_i) f(k_j): the sums over keys are the same for all queries. The products
 // of features are in kernel_attention.cpp, forward and backward. Time 2 (N + M) d e, and an exp per element of q and k.
 //
-// Differs from the paper: the 1e-6 is added, as in the authors' code.
+// Differs from the paper, which has no 1e-6: it is added as in the authors' code.
 #include "src/attention/shared/decoding.h"
 #include "src/attention/shared/kernel_attention.h"
 

@@ -160,8 +160,8 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
       return x.middle_columns(first, count);
     }
   };
-  /// Calls f(block, head). A block of e and f, and keys adjacent in memory, are processed for all heads in turn: with
-  /// 256 keys and length 64, the 64 KB of each stay in the cache.
+  /// Calls f(block, head). A block is processed for all heads in turn, since the heads of its keys are adjacent in
+  /// memory, and its columns of e and f, 64 KB each with 256 keys and length 64, stay in the cache.
   template <class F>
   static void for_each_key_block(const AttentionShape& shape, const F& f) {
     constexpr Index most = 256;
@@ -176,7 +176,7 @@ class Linformer : public MechanismBase<Linformer>, public WithMap<Linformer> {
   }
   static kernels::ScoreRows rows(const AttentionShape& shape) { return {score_scale(shape)}; }
 
-  /// Returns the columns of e, f, or their gradients, for the sequence's keys: the first ones if the sequence is
+  /// Returns the columns of e, f, or their gradients, for the sequence's keys: the first columns if the sequence is
   /// shorter than the longest.
   template <class T>
   static Matrix<T> of_keys(View<T> projection, const AttentionShape& shape) {

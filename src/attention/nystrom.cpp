@@ -7,18 +7,18 @@
 //   A = softmax(ql kl^T / sqrt(d))              [m, m]
 //   B = softmax(ql k^T / sqrt(d))               [m, M]
 //   Z close to A^+, the pseudo-inverse          [m, m]      by `iterations` steps                Eq. 11
-//   out = F Z B v                               [N, e]      from the right                       Eq. 13
+//   out = F Z B v                               [N, e]      products from the right              Eq. 13
 //
 // A step is Z <- Z (13 I - W (15 I - W (7 I - W))) / 4 with W = A Z, starting with A^T / (|A|_1 |A|_inf)
 // (kernels/solvers/softmax_inverse.h).
 //
-// landmarks=m: means of m segments of equal length, of all tokens in their order; min(m, N) segments of a sequence,
-// which may share tokens if their number does not divide its length. ratio: means of ratio x ratio cells of the image
-// grid, without the class token. Time 4 (N + M) m d and 8 m^3 per step; memory (N + M) m.
+// landmarks=m: means of m segments of equal length, which divide all tokens in order. A sequence has min(m, N)
+// segments, which may overlap if their number does not divide its length. ratio: means of ratio x ratio cells of the
+// image grid, without the class token. Time 4 (N + M) m d and 8 m^3 per step; memory (N + M) m.
 //
-// Differs from the authors' code, which by default scales the start by the largest column sum of the whole batch, so
-// that an image's result depends on the others; here, as in the paper, each matrix has its own. The code's depth-wise
-// convolution of v is not included.
+// Differs from the authors' code, which by default scales the initial Z by the largest column sum of the whole batch,
+// so that an image's result depends on the other images; here, as in the paper, each matrix is scaled by its own sums.
+// The code's depth-wise convolution of v is not included.
 #include "src/attention/shared/image_grid.h"
 
 #include "heed/attention/capabilities/map.h"
@@ -57,7 +57,7 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
   static std::vector<MechanismSetting> settings() { return {{"nystrom", {{"landmarks", "16"}}, true}}; }
 
   void check(const AttentionShape& s) const override {
-    constexpr Index most = 16'384;  // the matrix of their scores is inverted
+    constexpr Index most = 16'384;  // since the map between all pairs of landmarks is inverted
     require(iterations >= 0 && iterations <= 64, "[nystrom] iterations is {}; expected 0 to 64", iterations);
     require(landmarks >= 0, "[nystrom] landmarks is {}; expected 1 or more", landmarks);
     require(ratio >= 0, "[nystrom] ratio is {}; expected 1 or more", ratio);
@@ -207,7 +207,8 @@ class Nystrom : public MechanismBase<Nystrom>, public WithMap<Nystrom> {
   }
   kernels::SoftmaxInverse inverse(const AttentionShape& s) const { return {count(s), iterations}; }
 
-  /// Return the cells of `tokens` tokens whose means are landmarks, and the rows that the cells divide.
+  /// Return the cells, among `tokens` tokens, whose means are the landmarks, and the rows of x that are divided into
+  /// cells.
   kernels::Cells cells(const AttentionShape& s, Index tokens) const {
     if (landmarks > 0) return {1, tokens, 1, count(s)};
     return {s.grid_height, s.grid_width, s.grid_height / ratio, s.grid_width / ratio};

@@ -39,7 +39,7 @@ class PointwiseAttention : public MechanismBase<PointwiseAttention>,
   void options(Visitor& visit) {
     visit("phi", phi, {"relu", "relu2", "gelu", "softplus", "identity", "relu6", "sigmoid"},
           "activation of the scaled scores; relu2: the square of relu");
-    visit("alpha", alpha, "scores are divided by the number of keys to this power, 0 to 1");
+    visit("alpha", alpha, "activated scores are divided by the number of keys to this power, 0 to 1");
     visit("causal", causal, "a query sees the keys up to its own position only");
   }
 

@@ -9,9 +9,9 @@
 // With no function between the products, their order is free. (qn kn^T) v takes 2 N M d multiplications, which is less
 // if N < d; qn (kn^T v) takes (N + M) d^2 and no more memory than its operands. No exps.
 //
-// Differs from the paper, which divides by the norm: here, as in the authors' code, the divisor is max(norm, 1e-12), a
-// constant if clamped. Other norms, and none, are for the paper's ablation. There is no causal form: norms are over
-// all tokens.
+// Differs from the paper, which divides by the norm: here, as in the authors' code, the divisor is max(norm, 1e-12),
+// which passes no gradient to a smaller norm. norm=l2 and norm=none are for the paper's ablation. There is no causal
+// form: norms are over all tokens.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/capabilities/pictures.h"
 #include "heed/attention/map_blocks.h"
@@ -107,7 +107,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
   // k^T v first: undoing 4, dqn = dout S^T, dS = qn^T dout; undoing 3, dkn = v dS^T, dv = kn dS.
   // q k^T first: undoing 4, dA = dout v^T, dv = A^T dout; undoing 3, dqn = dA kn, dkn = dA^T qn.
   // Undoing 2 and 1, per channel: dx = (dxn - sign(x) <xn, dxn>) / |x|_1, or for l2 (dxn - xn <xn, dxn>) / |x|_2
-  // (kernels/sums/normalize.h). With norm=none gradients of qn and kn are those of q and k.
+  // (kernels/sums/normalize.h). With norm=none, the gradients of qn and kn are those of q and k.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {
@@ -157,7 +157,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
     }
   }
 
-  // Figures 3 and 4: a token with a long vector has a large weight in qn kn^T.
+  // As in the paper's Figures 3 and 4: a token with a long vector has a large weight in qn kn^T.
   std::vector<PictureInfo> picture_infos() const override {
     return {{"queries", "Importance of each query: its norm after channel normalisation", PictureAxes::tokens},
             {"keys", "Importance of each key: its norm after channel normalisation", PictureAxes::tokens}};

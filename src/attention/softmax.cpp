@@ -37,8 +37,8 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
     return lay_out_saved_softmax(shape, layout);
   }
 
-  // Scratch: a block of A, unless it is saved; in the backward pass one of dA and, if rows are split across blocks, D,
-  // an element per query.
+  // Scratch: a block of A, unless A is saved; in the backward pass also a block of dA and, if rows are split across
+  // blocks, D, with an element per query.
   template <class T>
   struct Scratch {
     Matrix<T> A, dA;
@@ -74,9 +74,9 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
       });
   }
 
-  // Computes out for long rows, split across blocks. With the maximum m of the row so far, step 2 computes E = exp(S /
-  // sqrt(d) - m) and step 3 adds E v to out, which is divided by the sum of E at the end (Dao et al., Section
-  // 3.1, Algorithm 1).
+  // Computes out for long rows, which are split across blocks. With m, the maximum of the row so far, step 2 computes
+  // the exps E = exp(S / sqrt(d) - m) and rescales out if m has grown; step 3 adds E v to out, which is divided by the
+  // sum of E at the end (Dao et al., Section 3.1, Algorithm 1).
   template <class T>
   void run_forward_by_keys(const MapBlocks<T>& blocks, const AttentionInput<T>& in, Heads<T> out,
                            const SavedSoftmax<T>& saved, const Scratch<T>& scratch) const {
@@ -98,8 +98,8 @@ class Softmax : public MechanismBase<Softmax>, public WithMap<Softmax>, public W
 
   // Undoing 3: dv = A^T dout, dA = dout v^T.
   // Undoing 2: a row p = softmax(s) has dp_i/ds_j = p_i (1 - p_i) if i = j, else -p_i p_j. With s = S / sqrt(d):
-  //            dS_ij = A_ij (dA_ij - D_i) / sqrt(d) with D_i = sum_l A_il dA_il. If a block has only a part of the
-  //            row, D_i = sum_l A_il v_l dout_i = out_i dout_i.
+  //            dS_ij = A_ij (dA_ij - D_i) / sqrt(d) with D_i = sum_l A_il dA_il. If a row is split across
+  //            blocks, D_i is computed as <out_i, dout_i>, which equals sum_l A_il <v_l, dout_i>.
   // Undoing 1: dq = dS k, dk = dS^T q.
   // Blocks run from the last to the first, because the last one sees all keys of the others and assigns dk, dv.
   template <class T>

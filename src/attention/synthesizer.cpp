@@ -1,6 +1,6 @@
 // Synthesizer. Tay, Bahri, Metzler, Juan, Zhao, Zheng, "Synthesizer: Rethinking Self-Attention in Transformer Models",
-// 2020, arXiv:2005.00743v3, Section 3: maps that do not compare tokens. There are no keys, and no queries either with
-// `random`.
+// 2020, arXiv:2005.00743v3, Section 3: maps that do not compare tokens. There are no keys and, with kind=random, no
+// queries.
 //
 //   kind=dense     Y = relu(q w1 + b1)          [N, d]      a row of scores from each query alone       Eq. 2 and 3
 //                  S = Y w2 + b2                [N, M]      trained w1 [d, d], b1 [d], w2 [d, M], b2 [M]
@@ -9,11 +9,12 @@
 //   A = softmax(S)     row by row
 //   out = A v          [N, e]
 //
-// Time 2 N d^2 + 4 N M d (dense), 2 N^2 e (random), N M exps; there is no 1 / sqrt(d). w2 or the logits fix the number
-// of tokens. Dense computes its map in blocks of queries and saves two values per row, as in softmax.cpp. The map of
-// `random` is the same for all images: it is prepared once per step, a tensor of N^2 elements per head like the logits;
-// a large one is computed in blocks, too. The map of a sequence below the maximum length is computed in blocks from the
-// first rows and columns of w2, b2 and the logits. If causal, a query sees keys up to its position.
+// Time 2 N d^2 + 4 N M d (dense) or 2 N^2 e (random), and N M exps; S is not scaled by 1 / sqrt(d). w2 or the logits
+// fix the number of tokens. Dense computes its map in blocks of queries and saves two values per row, as in
+// softmax.cpp. The map of `random` is the same for all images, so it is prepared once per step, a tensor of N^2
+// elements per head like the logits; only a map that exceeds most_prepared is computed in blocks for each image, too.
+// The map of a sequence below the maximum length is computed in blocks from the first rows and columns of w2, b2 and
+// the logits. If causal, a query sees the keys up to its position.
 //
 // Differs from the paper: w1 is applied to q, a projection of the tokens; the paper's first layer is applied to the
 // tokens themselves. All heads share w1, b1, w2 and b2.
@@ -103,7 +104,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
             layout.matrix(dense() ? s.queries : 0, s.width)};
   }
 
-  // A map can be larger than any cache, so each row is completed before the next.
+  // A whole map may not fit in the cache, so each row is completed before the next.
   template <class T>
   void run_prepare(const AttentionPreparation<T>& of, Heads<T> A) const {
     const kernels::ScoreRows rows = whole_rows(of.shape);
@@ -181,7 +182,7 @@ class Synthesizer : public MechanismBase<Synthesizer>,
         gemm(dout, transposed(v), dA);
         // 3. overwrites dA
         kernels::attention_softmax_backward(b.scores(1), A, dA);
-        // 2. or, if S is a part of the logits, their gradient
+        // 2. With kind=random, S is a part of the logits, to whose gradient dS is added.
         if (!dense()) {
           const Matrix<T> dlogits = part(b, of_head(to.parameters[0], h));
           for (Index i = 0; i < dS.rows; ++i) write_all(Update::accumulate, dS.columns, dS[i], dlogits[i]);

@@ -162,11 +162,11 @@ void add_operations(const Machine& machine, const Sample& sample, bool training,
   }
 }
 
-/// Weight of a weak pull (nonnegative.h) to the usual coefficients, so that neither of two nearly collinear amounts
-/// gets a coefficient of zero.
+/// Weight of a weak pull (nonnegative.h) towards the usual coefficients, so that neither of two nearly collinear
+/// amounts gets a coefficient of zero.
 constexpr double pull = 3e-3;
 
-/// Fits the coefficients of each kind, pulled to those of the wider kind, which precedes it in the order of names.
+/// Fits the coefficients of each kind, pulled towards those of the wider kind, which precedes it in the order of names.
 std::map<std::string, Coefficients> coefficients_of(const Fits& fits) {
   std::map<std::string, Coefficients> found;
   for (const auto& [kind, fit] : fits)
@@ -219,7 +219,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
           },
           still);
   }
-  // A kind that is missing from one of the passes gets the usual coefficients there.
+  // A kind that is missing from one of the passes gets the coefficients of the wider kind there.
   for (Fits* const fits : {&forward, &backward, &still})
     for (const Fits* const others : {&forward, &backward, &still})
       for (const auto& [kind, fit] : *others) (*fits)[kind];

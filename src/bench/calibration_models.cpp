@@ -33,7 +33,7 @@ Experiment xcit_of(Index image, Index channels, Index dim, Index heads, Index hi
   return x;
 }
 
-/// Three stages of widths w, 2 w and 3 w, with d channels in a head.
+/// Returns a model of three stages with widths w, 2 w and 3 w, and d channels per head.
 Experiment staged_of(const char* family, Index image, Index channels, Index w, Index d, Index last_depth) {
   Experiment x;
   x.model.family = family;
@@ -112,7 +112,7 @@ std::vector<Candidate> candidates() {
                                 staged_of(family, 48, 3, 32, 16, 1), staged_of(family, 40, 1, 48, 16, 3),
                                 staged_of(family, 34, 3, 24, 24, 1), staged_of(family, 46, 1, 16, 16, 2)})
       for (const Index images : {batch, 4 * batch}) list.push_back({family, x, images});
-  // Steps with shared microbatches, uneven microbatches, many microbatches, and many weights.
+  // Steps with microbatches shared by threads, with uneven or many microbatches, and with many weights.
   const Experiment micro = vit_of(28, 1, 4, 64, 4, 128, 4), tiny = vit_of(32, 3, 4, 192, 3, 768, 4);
   for (const Index images : {Index{1}, Index{4}, each, 3 * each, 5 * each, 8 * each, 16 * each})
     list.push_back({"vit", micro, images});

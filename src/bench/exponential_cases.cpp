@@ -1,4 +1,4 @@
-// Kernels with an exp per element, or a replacement for it, like gelu with AVX-512.
+// Kernels with an exp per element, or with a replacement for it, such as gelu's polynomial with AVX-512.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/elements/activation.h"

@@ -68,7 +68,8 @@ constexpr Expectation expectations[] = {
      "maxima and products occupy all execution units: any other instruction, such as a broadcast that the CPU does not "
      "fuse with the load of its operand, costs a cycle"},
     {"l1 scores", 0.8,
-     "exact for close rows: three instructions (difference, magnitude, sum) instead of two (maximum, sum); short rows"},
+     "three instructions (difference, magnitude, sum), which are exact for close rows, instead of two (maximum, sum); "
+     "short rows"},
     {"clamped gradient", 0.75, "without AVX-512, a clamp takes two instructions, and there are fewer registers"},
     {"softmax forward", 0.6,
      "a row has 4 or 5 vectors, the last nearly empty; its maximum and sum are reductions across lanes, for which the "

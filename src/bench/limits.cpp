@@ -169,7 +169,8 @@ Limit exp_limit(int workers, double seconds) {
 }
 
 /// Measures the bandwidth of a memory on a block of three quarters of a private cache, a quarter of a shared cache, or
-/// three times the largest cache; workers divide a shared memory's block. A block is divided into a stream's arrays.
+/// three times the largest cache; the workers divide the block of a shared memory among them. A block is divided into a
+/// stream's arrays.
 std::vector<Limit> bandwidths(Resource memory, int workers, double seconds) {
   const bool own = memory == Resource::l1_cache || memory == Resource::l2_cache;
   const double bytes = own                            ? 0.75 * cache_bytes(memory)

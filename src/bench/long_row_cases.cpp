@@ -27,7 +27,8 @@ QueriesAndKeys first_block() {
   return *first;
 }
 
-/// Returns "forward: block q k^T 40 %, ...", each part's share of the total time; empty if a part was not measured.
+/// Returns "softmax of 4096 tokens, forward: block q k^T 40 %, ...", the share of each part in the total time; empty if
+/// a part was not measured.
 template <std::size_t n>
 std::string shares(const char* pass, const char* const (&parts)[n], const std::vector<KernelResult>& results) {
   double total = 0;

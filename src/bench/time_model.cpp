@@ -78,7 +78,7 @@ bool shares_operations(const Workload& work, bool training, int threads) {
          loads_of(work, training).size() < static_cast<std::size_t>(threads);
 }
 
-/// Returns a mechanism's options that are a choice among names, as in "variant=local, normalize=true"; empty if stages
+/// Returns a mechanism's options that are a choice among names, as in " variant=local param=dense"; empty if stages
 /// differ.
 std::string variant_of(const AttentionConfig& attention, const std::string& mechanism) {
   std::string text;

@@ -62,7 +62,8 @@ Var<double> plain(Tape<double>& tape, const Shape& shape, const Fill& fill) {
 constexpr const char* names[] = {"sign", "hardtanh", "full"};
 
 /// Adds the case of y = -|x - W|_1 + b. With P_x and P_W from the functions above, the gradient of x is the derivative
-/// of P_x(x, W0), and that of W the derivative of P_W(x0, W); the sum P_x(x, W0) + P_W(x0, W) tests both.
+/// of P_x(x, W0), and that of W the derivative of P_W(x0, W), where x0 and W0 are the values at the checked point. The
+/// sum P_x(x, W0) + P_W(x0, W) tests both.
 void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias) {
   const Index rows = 6, in = 5, out = 7;
   std::vector<CheckInput> inputs{{"x", {2, 3, in}, -2, 2}, {"weight", {out, in}, -2, 2}};
@@ -87,8 +88,9 @@ void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias)
   cases.push_back(surrogate_case(name + ", each by the function it belongs to", inputs, f, in_its_place));
 }
 
-/// The gradient of attention with score_grad=hardtanh is that of attention on the scores S0 + H - H0: H from the Huber
-/// function, S0 and H0 the true scores and H at the checked point. There these scores equal S0; they vary as H.
+/// Adds the case of adder attention with score_grad=hardtanh, whose gradient is that of attention with scores
+/// S0 + H - H0. H is computed with the Huber function; S0 and H0 are the true scores and H at the checked point. There,
+/// the scores equal S0, and their derivative is that of H.
 void add_attention(CheckCases& cases, bool identity) {
   const Index images = 2, heads = 3, tokens = 5, d = 4;
   static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // outlives the cases that refer to it

@@ -27,8 +27,8 @@ void add_source(const std::filesystem::path& path, std::set<std::filesystem::pat
   }
 }
 
-/// Returns the comments of a source that begin with `//`, one per group of adjacent lines. Line ends are kept only
-/// after a sentence whose next line is not indented.
+/// Returns the comments of a source that begin with `//`, one per group of adjacent lines. A line end is kept only if
+/// the line ends a sentence and the next line is not indented.
 std::vector<std::string> comments(const std::string& source) {
   std::vector<std::string> all;
   std::istringstream in(source);
@@ -105,7 +105,7 @@ std::string source_with_includes(const std::filesystem::path& path) {
 
 std::vector<BackwardStep> backward_steps(const std::string& source, const std::string& tensor) {
   const std::vector<BackwardStep> all = all_steps(source);
-  std::string plain;  // escapes characters with a special meaning in patterns
+  std::string plain;  // special characters of patterns are replaced by ".", which matches any character
   for (const char c : tensor)
     plain += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? std::string(1, c) : ".";
   std::vector<BackwardStep> found = steps_with(all, "d" + plain);

@@ -171,13 +171,13 @@ void add_self_supervision(CheckCases& cases) {
   }
 }
 
-/// Returns a new mechanism that is never destroyed, since cases are returned by value.
+/// Returns a new mechanism that is never destroyed, since cases, which are returned by value, refer to it.
 const Mechanism& keep(const std::string& name, const OptionValues& options) {
   static auto* kept = new std::deque<std::unique_ptr<Mechanism>>;
   return *kept->emplace_back(make_mechanism(name, options));
 }
 
-/// Shapes in which mechanisms are checked. All sizes differ; in three shapes d and e differ too.
+/// Shapes in which mechanisms are checked. Most sizes in a shape differ; in three shapes d and e differ, too.
 const AttentionCaseShape check_shapes[] = {
     {"N > d", 2, 3, 8, 8, 12, 2, 4, false},      {"N < d", 1, 2, 4, 4, 14, 2, 2, false, 9},
     {"class token", 2, 2, 9, 9, 10, 2, 4, true}, {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
@@ -202,7 +202,7 @@ void add_penalty(CheckCases& cases, const std::string& label, const Mechanism& m
 
 void add_mechanisms(CheckCases& cases) {
   for (const MechanismEntry& entry : mechanisms()) {
-    bool packed = false;  // packed as in models; checked for one shape of one variant
+    bool packed = false;  // true after a case with packed operands, as in models: one shape of one variant suffices
     for (const OptionValues& options : entry.variants()) {
       std::string label = entry.name;
       for (const auto& [key, value] : options) label += ", " + key + "=" + value;

@@ -18,7 +18,8 @@ struct Monomial {
   std::vector<double> values{};  ///< for each set of sizes
 };
 
-/// Returns all candidate terms of a form, simplest first. Letters that always have the same size count as one: N.
+/// Returns all candidate terms of a form, simplest first. Letters whose sizes are always equal count as one, the first
+/// of them.
 std::vector<Monomial> monomials(std::span<const SizedNumber> numbers) {
   std::vector<Monomial> all{{"", 0, std::vector<double>(numbers.size(), 1.0)}};
   std::vector<std::vector<double>> seen;
@@ -82,11 +83,11 @@ std::string closed_form(std::span<const SizedNumber> numbers) {
   if (simplest) return term(factor, *simplest, true);
   if (distinct.size() < 3) return "";
   std::string best;
-  double least = 1e9;  // cost by degrees and factors
+  double least = 1e9;  // effort of `best`, from its degrees and factors
   for (std::size_t j = 0; j < all.size(); ++j)
     for (std::size_t i = 0; i < j; ++i) {
       const Monomial &a = all[i], &b = all[j];
-      // Solves c_a a + c_b b for the first set of sizes and one for which a and b are independent.
+      // Solves c_a a + c_b b = count for the first set of sizes and another for which a and b are independent.
       std::size_t other = 1;
       const auto determinant = [&] { return a.values[0] * b.values[other] - a.values[other] * b.values[0]; };
       while (other < samples.size() && determinant() == 0) ++other;

@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-/// Returns the multiply-adds of elements that are products, since each may be a sum of one term.
+/// Returns a multiply-add for each element that is a product, since it may be a sum of one term.
 Counts products_of(const View<const Counted>& x) {
   const Index products = std::count_if(x.begin(), x.end(), [](Counted y) { return y.is_product(); });
   return {.mul = products, .add = products};
@@ -57,7 +57,8 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   else if (const Counts more = papers + products_of(y.value()); stated.forward_contractions == more)
     papers = more;
   rows.push_back(row("forward_contractions", stated.forward_contractions, papers));
-  // Papers count neither recomputations in a backward pass nor its inner products. They count the first term of a sum.
+  // Papers count neither recomputations in a backward pass nor its inner products. They count an addition for the first
+  // term of a sum, too.
   const Counts all{.mul = backward.mul, .add = backward.add + backward.mul};
   rows.push_back(
       row("backward_contractions", stated.backward_contractions, at_most(stated.backward_contractions, all)));

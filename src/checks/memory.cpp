@@ -177,8 +177,9 @@ class MemoryCheck {
     return views;
   }
 
-  /// Checks that the pass accumulated into each gradient element that the result depends on. `finite()` returns whether
-  /// the result for the current tensors is finite; NaNs in some elements reveal the dependence.
+  /// Checks that the pass accumulated into the gradient of each parameter element that the result depends on. Elements
+  /// whose gradient was not written are set to NaN: `finite()`, which returns true if the result for the current
+  /// tensors is finite, reveals whether it depends on them.
   template <class Finite>
   void check_own(const char* pass, std::deque<WatchedMemory<T>>& own, const Finite& finite) {
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -219,8 +220,8 @@ class MemoryCheck {
     std::deque<WatchedMemory<T>> own;
   };
 
-  /// Returns the gradients: assigned, or added to `start`, random values. Gradients of shared tensors are always
-  /// accumulated, to 0 or to the signalling value. `again` fills unwritten memory with another number.
+  /// Returns the gradients: assigned, or added to random values drawn from `start`. Gradients of shared tensors are
+  /// always accumulated, to 0 or to the signalling value. `again` fills unwritten memory with another number.
   Gradients gradients(Update update, const RandomStream& start, bool again = false) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
                 {layout_.key_heads, s_.keys, layout_.key_width},
@@ -254,7 +255,7 @@ class MemoryCheck {
       g.prepared.each([&](const T* x) { overwritten += !std::isnan(*x); });
       if (overwritten > 0)
         fault("backward overwrites {} elements of the gradient of the prepared tensors", overwritten);
-      g.prepared.fill(T(1));  // not NaN, so that effects show in the other gradients
+      g.prepared.fill(T(1));  // a NaN would hide assignments to the gradients of parameters
     }
     m_.preparation()->prepare_backward(
         AttentionPreparationBackward<T>{preparation(prepared_), g.prepared.view(), views});
@@ -317,7 +318,7 @@ class MemoryCheck {
   bool prepares_;
   AttentionLayout layout_;
   WatchedHeads<T> q_, k_, v_, out_, dout_;
-  WatchedMemory<T> prepared_, saved_, saved_again_;  // saved_again_: from memory with another fill value
+  WatchedMemory<T> prepared_, saved_, saved_again_;  // saved_again_: computed in memory with another fill value
   std::vector<ParameterSpec> specs_;
   Tensor<T> noise_;
   std::deque<Tensor<T>> own_;

@@ -16,7 +16,7 @@ namespace heed {
 
 namespace {
 
-/// Returns a mechanism's source, if available: an installed program has none of heed's own.
+/// Returns a mechanism's source, empty if it is not found: an installed program lacks heed's own sources.
 std::string source_of(const std::string& mechanism) {
   const PluginOrigin* const plugin = plugin_of(mechanism);
   return source_with_includes(plugin ? plugin->source : find_installed(mechanism_page(mechanism)));
@@ -167,7 +167,7 @@ std::vector<BackwardStep> steps_of(const CheckRow& row) {
 std::string subject_of(const std::string& operation) { return operation.substr(0, operation.find(',')); }
 
 void print_findings(std::ostream& out, const CheckFindings& found, bool numbers) {
-  if (!found.faults.empty()) out << "Gradients and costs are checked after these faults are mended.\n";
+  if (!found.faults.empty()) out << "Gradients and costs are checked after these faults are fixed.\n";
   print_table(out, found.gradients);
   print_costs(out, found.costs);
   const std::vector<WrongGradient> wrong = wrong_gradients(found.gradients);

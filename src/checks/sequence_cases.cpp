@@ -1,4 +1,4 @@
-// First and last operations of token-sequence models, and operations on each sequence separately.
+// First and last operations of token-sequence models, and operations that treat each sequence separately.
 #include "cases.h"
 
 #include "heed/ops/dropout.h"

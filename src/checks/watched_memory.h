@@ -41,7 +41,7 @@ class Watched {
   Buffer<T> memory_;
 };
 
-// Elements of a guard region; not a multiple of a vector's length.
+// Lengths of guard regions in elements; they are not multiples of a vector's length.
 inline constexpr Index row_guard = 19;  // after each row of a head
 inline constexpr Index guard = 259;     // before, between and after parts of memory
 

@@ -114,8 +114,8 @@ class HashingObserver : public TrainObserver, public TensorObserver<float> {
     hashes_.add("test: accuracy", hash_of(evaluation.score.accuracy()));
   }
 
-  /// Adds the hashes of the last checkpoint: gradient norm, state (which determines the next weights) and weights,
-  /// after the first step each separately.
+  /// Adds the hashes of the last checkpoint: of the gradient norm, of the state (which determines the next weights),
+  /// and of all weights together or, after the first step, of each separately.
   void add_checkpoint(const std::string& when) {
     const SafetensorsFile file(run_ + "/last.safetensors");
     Hash state, weights;

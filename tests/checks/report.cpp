@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(faults_come_first_and_costs_are_named) {
                            .executed = {.add = executed},
                            .sizes = {{'N', 5}}});
   const std::string text = printed(found);
-  BOOST_TEST(text.starts_with("Gradients and costs are checked after these faults are mended.\n"));
+  BOOST_TEST(text.starts_with("Gradients and costs are checked after these faults are fixed.\n"));
   BOOST_TEST(
       text.find("1 of 4 stated costs equal the executed operations\n"
                 "\nop, 5: the cost of forward is wrong in add\n  stated 3, executed 5: 2 too few\n"

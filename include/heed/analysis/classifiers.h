@@ -55,13 +55,13 @@ struct RidgeRule {
   double bias = 100;  ///< value of the column appended to the features
 };
 
-/// Returns scores x W [m, classes] of the rows of `test` [m, width]. With mu and sd the mean and standard deviation
-/// (divisor n) of each feature over the n teachers, x is (x - mu) / (sd + 1e-5), with `bias` appended. Targets Y are 1
-/// for a teacher's class, -1 for the others;
+/// Returns scores x W [m, classes] of the rows of `test` [m, width]. With mu and sd, the mean and standard deviation
+/// (divisor n) of each feature over the n teachers, x is (f - mu) / (sd + 1e-5) for a row of features f, with `bias`
+/// appended; X are these rows of the teachers. Targets Y are 1 for a teacher's class, -1 for the others;
 ///
 ///   W = (X^T X + l2 I)^-1 X^T Y = X^T (X X^T + l2 I)^-1 Y.
 ///
-/// The smaller system is solved, in double. Throws Error if it has no solution, which is possible for l2 = 0.
+/// Solves the form with the smaller system, in double. Throws Error if the system is singular, as it may be for l2 = 0.
 template <class T>
 Tensor<double> ridge_scores(const Features<T>& teachers, const Tensor<T>& test, Index classes, const RidgeRule& rule);
 

@@ -37,8 +37,8 @@ struct Traffic {
   }
 };
 
-/// One operation on one image. Its backward cost is zero if no gradient passes, and includes an addition per element if
-/// its gradient is added to that of another use of the same tensor.
+/// One operation on one image. Its backward cost is zero if no gradient passes through it, and includes an addition per
+/// element if its gradient is added to that of another use of the same tensor.
 struct OperationCost {
   std::string layer;  ///< "blocks.0.attn.qkv"
   std::string operation;
@@ -58,14 +58,14 @@ struct ModelCost {
   Index kept = 0;                                  ///< elements saved by a training step until its backward pass
 };
 
-/// Throws Error if counts could overflow 64 bits.
+/// Returns the cost of a model. Throws Error if counts could overflow 64 bits.
 ModelCost cost_of(const Model& model);
 
 /// Returns the operations of one example's forward pass up to the logits, as recorded by the tape.
 std::vector<TraceEntry> trace_of(const Model& model, bool training);
 
-/// Returns the operations of one example as executed, which differ from the papers' counts: fused operations are one,
-/// and unused results and tensors prepared once per step are omitted.
+/// Returns the operations of one example as executed. They differ from those that papers count: fused operations are
+/// one operation, and unused results and tensors prepared once per step are omitted.
 std::vector<OperationCost> operations_as_run(const Model& model, bool training);
 
 /// Selection of counts: the convention of counting, the pass, the rows of the table, and the batch size.

@@ -1,16 +1,17 @@
 // Convergence of the Newton-Raphson inverse of a Gram matrix. Lu et al., "SOFT", arXiv:2110.11945v2, Section 4.4
 // and Figure 4.
 //
-// For A with eigenvalues l >= 0 and X_0 = a A (kernels/solvers/newton_inverse.h), the residual at l after k steps is
-// 1 - l x_k = (1 - a l^2)^(2^k), where x_k is the eigenvalue of X_k, so that
+// For A with eigenvalues l >= 0, the largest of which is l_1, and X_0 = a A (kernels/solvers/newton_inverse.h), the
+// residual at l after k steps is 1 - l x_k = (1 - a l^2)^(2^k), where x_k is the eigenvalue of X_k, so that
 //
 //   |A X_k A - A| / |A| = max_l  l/l_1 |1 - a l^2|^(2^k)      the paper's residual, in spectral norms
 //   |I - A X_k|         = max_l  |1 - a l^2|^(2^k)
 //
-// For a l^2 <= 1, this is at most exp(-a l^2 2^k), and l times that is largest at l = 1 / sqrt(2 a 2^k). Such l
-// contribute at most 1 / (l_1 sqrt(2 e a 2^k)) to the first, whatever the condition of A. With a = 1.8 / |A|^2 that is
-// 0.32 |A| / l_1 / 2^(k/2), below 0.001 from k = 17 + 2 log2(|A| / l_1) on; larger l contribute 0.8^(2^k), negligible
-// from k = 6 on. The second stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
+// If a l^2 <= 1, then |1 - a l^2|^(2^k) is at most exp(-a l^2 2^k). The product of l and this bound is largest at
+// l = 1 / sqrt(2 a 2^k), so these l contribute at most 1 / (l_1 sqrt(2 e a 2^k)) to the paper's residual, whatever the
+// condition number of A. With a = 1.8 / |A|^2 this is 0.32 |A| / l_1 / 2^(k/2), which is below 0.001 from
+// k = 17 + 2 log2(|A| / l_1) on. The l with a l^2 > 1 contribute at most 0.8^(2^k), negligible from k = 6 on.
+// |I - A X_k| stays near 1 until 2^k is about 1 / (a l^2) for the smallest l.
 #pragma once
 
 #include "heed/kernels/solvers/newton_inverse.h"

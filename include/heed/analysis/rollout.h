@@ -5,8 +5,8 @@
 //   B = A + I, each row divided by the sum of its magnitudes           I for the residual connection
 //   R = B of the last layer ... B of the first                         R_ij: weight of input token j in token i
 //
-// Rows of softmax's maps sum to 1, which gives the paper's B = (A + I) / 2. The magnitudes are for maps with negative
-// weights, whose rows may sum to 0.
+// Rows of softmax's maps sum to 1, which gives the paper's B = (A + I) / 2. Magnitudes are summed, since rows with
+// negative weights may sum to 0.
 #pragma once
 
 #include "heed/base/tensor.h"

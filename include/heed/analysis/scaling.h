@@ -1,5 +1,5 @@
 // Scaling of a mechanism's time and memory with the number of tokens: attention alone, without projections, on one
-// image, one thread and random values.
+// image of random values and one thread.
 #pragma once
 
 #include "heed/attention/mechanism.h"
@@ -42,9 +42,10 @@ AttentionShape scaling_shape(const Mechanism& mechanism, Index dim, Index heads,
 /// Returns a lower bound on the bytes that measure_scaling() allocates.
 double scaling_bytes(const Mechanism& mechanism, Index dim, Index heads, Index tokens);
 
-/// Runs each pass once to measure memory, then for about `seconds` of processor time and at least three times. Growth
-/// of resident memory is relative to `resident`, an earlier value of resident_bytes(); it is correct only if the
-/// mechanism has not been measured at a larger size before. Throws Error if the mechanism does not support the shape.
+/// Runs each pass once to measure memory, then repeatedly, for about `seconds` of processor time and at least three
+/// times. Growth of resident memory is relative to `resident`, an earlier value of resident_bytes(); it is correct only
+/// if the mechanism has not been measured at a larger size before. Throws Error if the mechanism does not support the
+/// shape.
 ScalingSize measure_scaling(const Mechanism& mechanism, Index dim, Index heads, Index tokens, double seconds,
                             Index resident);
 

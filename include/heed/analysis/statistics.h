@@ -18,10 +18,12 @@ struct Sample {
   std::optional<double> deviation() const;
 };
 
-/// Returns count, mean and sum of squared deviations of the values. Deviations that rounding explains count as 0.
+/// Returns count, mean and sum of squared deviations of the values. Deviations within the rounding error of the mean
+/// count as 0.
 Sample sample_of(std::span<const double> values);
 
-/// Returns the regularised incomplete beta function I_x(a, b), a and b positive, x from 0 to 1. Error about 1e-14.
+/// Returns the regularised incomplete beta function I_x(a, b) for positive a and b and x from 0 to 1. Error about
+/// 1e-14.
 double incomplete_beta(double a, double b, double x);
 
 /// Returns P(|T| >= |t|) for Student's t with `freedom` > 0 degrees of freedom.
@@ -55,15 +57,15 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
 /// Computes the sum of signs[i] * mean_i over samples with a common variance, as used for claims: signs 1, -1 for the
 /// difference of two, 1, -1, -1, 1 for a difference of differences.
 ///   s^2 = max(sum of squares / freedom, least_variance),  freedom = sum n_i - samples,  error = s sqrt(sum 1 / n_i)
-/// `least_variance` limits the effect of seeds that agree by coincidence: for accuracies on n images p (1 - p) / n, p
-/// their mean. None without degrees of freedom.
+/// `least_variance` limits the effect of seeds that agree by coincidence: for accuracies on n images it is
+/// p (1 - p) / n, where p is their mean. None without degrees of freedom.
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs, double least_variance);
 
 /// Extrapolates the pooled difference of samples of `count` values each to `seeds` values, with unchanged means and s.
 Difference with_seeds(const Difference& difference, Index count, Index seeds);
 
-/// Returns the variance p (1 - p) / images of an accuracy on `images` images, p the mean of the samples' means. Throws
-/// Error for a mean outside 0 to 1: a percentage would have a negative variance.
+/// Returns the variance p (1 - p) / images of an accuracy on `images` images, where p is the mean of the samples'
+/// means. Throws Error for a mean outside 0 to 1: a percentage would have a negative variance.
 double counting_variance(std::span<const Sample> samples, Index images);
 
 /// Verdict on a claim.
@@ -72,8 +74,8 @@ enum class Verdict { holds, does_not_hold, undecided };
 /// Returns "holds", "does not hold" or "undecided".
 const char* name_of(Verdict verdict);
 
-/// Returns the verdict on whether the true difference exceeds `bound`: holds if the whole interval does, does not hold
-/// if the whole interval is below. The bound is x for "better by x", -x for "on par within x".
+/// Returns the verdict on whether the true difference exceeds `bound`: holds if the whole 95 % confidence interval
+/// does, does not hold if the whole interval is below. The bound is x for "better by x", -x for "on par within x".
 Verdict exceeds(const Difference& difference, double bound);
 
 /// Returns the verdict on a claim with several parts: holds if all do, does not hold if one does not.

@@ -8,15 +8,15 @@
 
 namespace heed {
 
-/// Returns the number of rows per block for `queries` rows: `queries` if at most 95, otherwise 48 to 80 (the last block
-/// may be smaller). Each block packs all keys and values, so 65 rows are not split.
+/// Returns the number of query rows per block: all `queries` rows up to 95, otherwise 48 to 80 (the last block may be
+/// smaller). Each block packs all keys and values, so a few rows more than 64 are not worth a second block.
 inline Index map_block(Index queries) {
   const Index blocks = std::max<Index>((queries + 32) / 64, 1);
   return std::max<Index>((queries + blocks - 1) / blocks, 1);
 }
 
-/// Returns the row stride of a block, a multiple of a cache line: rows whose vectors straddle two lines take a quarter
-/// longer.
+/// Returns the row stride of a block of `columns` columns, rounded up to whole cache lines: rows whose vectors straddle
+/// two lines take a quarter longer.
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
 /// Returns true if the map is saved for the backward pass instead of recomputed: if it is no larger than q, k, v and
@@ -26,8 +26,9 @@ inline bool keeps_map(const AttentionShape& s) {
   return s.queries * s.keys <= (s.queries + s.keys) * (s.width + s.value_width);
 }
 
-/// Maximum keys per block when a row is split across blocks: k, v, their gradients and two blocks of 64 rows fill half
-/// of an L2 cache of 1 MB. A multiple of 64, the width of a product's tile.
+/// Returns the maximum number of keys per block. With longer rows, which are split across blocks, k, v, their gradients
+/// and two map blocks of 64 rows fill half of an L2 cache of 1 MB; the maximum is then a multiple of 64, the tile width
+/// of products.
 inline Index key_part(const AttentionShape& s) {
   const Index fit = (1 << 17) / (2 * (s.width + s.value_width + 64));
   return std::min(s.keys, std::max<Index>(fit / 64, 1) * 64);
@@ -36,7 +37,7 @@ inline Index key_part(const AttentionShape& s) {
 /// Returns the number of keys visible to any of the first `queries` queries; with `causal`, query i sees keys 0 to i.
 inline Index keys_seen(bool causal, Index keys, Index queries) { return causal ? std::min(keys, queries) : keys; }
 
-/// Queries [first, first + rows) and keys [first_key, first_key + seen). queries(m) and keys(m) are these rows of m.
+/// Queries [first, first + rows) and keys [first_key, first_key + seen). queries(m) and keys(m) return these rows of m.
 struct QueriesAndKeys {
   Index first, rows, first_key, seen;
 
@@ -53,7 +54,7 @@ struct QueriesAndKeys {
 /// A block of the map.
 struct MapBlock : QueriesAndKeys {
   bool causal;
-  bool last;            ///< has the last queries: of the blocks with these keys, it is the first and sees the most
+  bool last;            ///< has the last queries: visited first among the blocks with these keys, and sees the most
   Index next_rows = 0;  ///< rows of the next block, which ends at `first`; 0: none to prefetch
 
   /// Returns memory for this block of the map; its rows begin on cache lines.
@@ -77,7 +78,8 @@ struct MapBlock : QueriesAndKeys {
   /// Returns the scaling and masking of its rows: scores times `scale`, over the keys visible to each query.
   kernels::ScoreRows scores(double scale) const { return {scale, causal, first + 1 - first_key}; }
 
-  /// Return the updates for the gradients of its keys, and of its queries, that sum over all blocks.
+  /// Return the updates for the gradients of the block's keys, and of its queries. The first block that contributes to
+  /// a gradient uses `update`, later ones accumulate.
   Update update(Update update) const { return last ? update : Update::accumulate; }
   Update query_update(Update update) const { return first_key == 0 ? update : Update::accumulate; }
 };
@@ -94,7 +96,7 @@ template <class... M>
   (fetch(matrices.middle_rows(b.first - b.next_rows, b.next_rows)), ...);
 }
 
-/// Lay out memory for any block of at most `keys` keys, for MapBlock::map and for MapBlock::dense_map.
+/// Lay out memory for a block with up to `keys` keys, for MapBlock::map and for MapBlock::dense_map.
 template <class T>
 Matrix<T> lay_out_map_block(const AttentionShape& shape, Index keys, MemoryLayout<T>& layout) {
   return layout.matrix(map_block(shape.queries), keys, padded_row(keys));
@@ -124,10 +126,10 @@ SavedSoftmax<T> lay_out_saved_softmax(const AttentionShape& s, MemoryLayout<T>& 
   return {{all.top_rows(s.queries), s.heads, s.queries * all.stride}, {}};
 }
 
-/// The blocks of a map: blocks of queries with all keys, last to first; or blocks of keys in order, each with all
-/// blocks of queries (Dao, "FlashAttention-2", 2023, arXiv:2307.08691, Section 3.1), so that keys, values, their
-/// gradients and blocks stay in the L2 cache for all queries. For Counted, a block of queries is a single row, so that
-/// a causal row costs exactly its visible pairs.
+/// The blocks of a map. by_queries() visits blocks of queries with all keys, from the last to the first. by_keys()
+/// visits blocks of keys in order, each with all blocks of queries (Dao, "FlashAttention-2", 2023, arXiv:2307.08691,
+/// Section 3.1): the keys and values, their gradients and the map blocks stay in the L2 cache for all queries. With
+/// Counted, a block of queries is a single row, so that a causal row is counted with exactly its visible pairs.
 template <class T>
 class MapBlocks {
  public:
@@ -149,7 +151,8 @@ class MapBlocks {
   /// Returns true if by_keys() splits rows across blocks.
   bool splits_rows() const { return part_ < keys_; }
 
-  /// Packs an operand shared by the products of all blocks of queries with the keys of b, at the first such block.
+  /// Sets `operand`, which the products of all blocks of queries with the keys of b share; does nothing after the first
+  /// of these blocks.
   void share(kernels::SharedOperand<T>& operand, const MapBlock& b, const kernels::Gemm& gemm,
              const OperandFor<T>& values) const {
     if (b.last) operand.set(gemm.products, values, step_ < queries_);

@@ -60,17 +60,18 @@ struct AttentionShape {
   Sizes sizes() const { return {queries, keys, width, value_width}; }
 };
 
-/// The division of the qkv projection's output: q of `heads` heads, then k, then v of `key_heads`.
+/// The division of the qkv projection's output: q of `heads` heads, then k of `key_heads` heads, then v of as many.
 struct AttentionLayout {
   Index heads = 1;                                        ///< number of query and output heads
   Index query_width = 0, key_width = 0, value_width = 0;  ///< channels per head; 0: not used
   Index key_heads = heads;                                ///< number of key and value heads; query heads may share them
 
   Index total() const { return heads * query_width + key_heads * (key_width + value_width); }
-  /// Returns the channels per head of keys for queries with `width` channels, which may differ from query_width.
+  /// Returns the channels per head of keys if the queries have `width` channels instead of query_width: also `width` if
+  /// both widths are equal in this layout, otherwise key_width.
   Index key_channels(Index width) const { return key_width > 0 && key_width == query_width ? width : key_width; }
 
-  /// Returns `shape` with the sizes of attention between n tokens, or from n queries to m keys.
+  /// Returns `shape` with this layout's sizes for attention among n tokens, or from n queries to m keys.
   AttentionShape among(Index n, const AttentionShape& shape) const { return among(n, n, shape); }
   AttentionShape among(Index n, Index m, AttentionShape shape) const {
     shape.heads = heads;
@@ -134,7 +135,7 @@ struct AttentionBackward {
   AttentionGradient<T> gradient;
 };
 
-/// Sizes in elements: tensors prepared once per step; and per image, memory saved for backward(), and scratch memory.
+/// Memory sizes in elements: of the tensors prepared once per step and, per image, of saved and scratch memory.
 struct AttentionMemorySize {
   Index prepared = 0, saved = 0, scratch = 0;
 };
@@ -240,8 +241,8 @@ std::span<const MechanismEntry> mechanisms();
 /// Returns the entry `name`; throws Error with the nearest name if there is none.
 const MechanismEntry& find_mechanism(const std::string& name);
 
-/// Returns the accepted names: the mechanism's options, and `causal`, which a mechanism without causal form accepts as
-/// false only.
+/// Returns the names of the accepted options: the mechanism's own, and `causal`. A mechanism without a causal form
+/// accepts only causal=false.
 std::vector<std::string> option_names(const MechanismEntry& entry);
 
 /// Creates a mechanism by name, with options as text.

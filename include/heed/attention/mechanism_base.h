@@ -19,7 +19,7 @@ Heads<T> lay_out_heads(Index heads, Index rows, Index columns, MemoryLayout<T>& 
   return {all.top_rows(rows), heads, rows * columns};
 }
 
-/// Returns a tensor as a matrix whose rows are the indices of its first axis.
+/// Returns a tensor as a matrix with a row for each index of its first axis.
 template <class T>
 Matrix<T> as_matrix(View<T> x) {
   return {x.data(), x.shape()[0], x.shape().elements() / x.shape()[0]};
@@ -36,7 +36,7 @@ inline Index size_of(const std::map<std::string, Shape>& shapes, const std::stri
   return found->second[axis];
 }
 
-/// Converts an index or a count that is stored as an element of type T.
+/// Converts an index or a count, stored as an element of type T, to an Index.
 template <class T>
 Index as_index(T number) {
   return static_cast<Index>(static_cast<double>(number));

@@ -19,7 +19,7 @@ struct PluginOrigin {
 };
 
 /// Appends an entry to the list of mechanisms for the rest of the program. Invalidates all spans of the list and
-/// references to it, so call it before any other use. Throws Error if the name is taken.
+/// references into it, so call it before any other use of the list. Throws Error if the name is taken.
 void add_mechanism(const MechanismEntry& entry, const PluginOrigin& origin);
 
 /// Returns the origin of the mechanism `name`; null if it is built in or unknown.
@@ -29,8 +29,8 @@ const PluginOrigin* plugin_of(const std::string& name);
 using EntryMaker = MechanismEntry (*)();
 
 /// A plugin's description, the symbol `heed_plugin`: its build, which must match the program's, and its mechanisms. The
-/// layout is the same in all versions, so that an error about another version's plugin can name that version. Texts
-/// are zero-terminated, and truncated if too long.
+/// layout is the same in all versions, so that an error about another version's plugin can name that version. Strings
+/// are null-terminated, and truncated if too long.
 struct PluginRecord {
   char mark[16];        ///< plugin_mark, which ends with the version of the contract
   char version[16];     ///< heed's version

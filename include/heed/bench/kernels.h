@@ -58,7 +58,7 @@ struct KernelCase {
   std::string kernel;                                       ///< "gemm forward"
   std::string where;                                        ///< "vit-micro qkv"
   std::string size;                                         ///< "400 x 192 x 64"
-  std::vector<Work> work;                                   ///< the rate is that of the first entry; if empty, of bytes
+  std::vector<Work> work;                                   ///< the rate is that of the first entry; of bytes if empty
   std::function<std::function<void()>(Operands&)> prepare;  ///< allocates operands and returns the call
 
   std::string name() const { return kernel + ", " + where; }
@@ -124,11 +124,13 @@ std::vector<KernelCase> kernel_cases();
 /// Measures a kernel on one thread for about `seconds`.
 KernelResult measure(const KernelCase& kernel, const Limits& limits, double seconds);
 
-/// Returns one line, with the reason, for each kernel slower than expected even in its fastest tenth of calls. Expected
-/// are 80 % of the limit for l1 distances, 75 % for clamped gradients, 60 % for kernels with exps.
+/// Returns one line, with the reason, for each kernel slower than expected even in its fastest tenth of calls. The
+/// expectations are 80 % of the limit for l1 distances, 75 % for clamped gradients, 60 % for kernels with exps and for
+/// dense convolutions, 50 % for depth-wise convolutions.
 std::vector<std::string> shortfalls(const std::vector<KernelResult>& results);
 
-/// Returns the shares of the parts of a pass over a block of long rows, one line per pass; empty if any is missing.
+/// Returns the share of each part in the time of a pass over a block of long rows, one line per pass. Omits a pass if
+/// the result of any of its parts is missing.
 std::vector<std::string> long_row_shares(const std::vector<KernelResult>& results);
 
 }  // namespace heed::bench

@@ -126,8 +126,8 @@ class TimeModel {
   std::string no_watts;
 
   Machine machine;
-  /// Coefficients by kind, "" for unknown kinds: training forward, training backward, and inference, in which
-  /// operations save less and take other code paths.
+  /// Coefficients by kind, "" for unknown kinds: training forward, training backward, and inference, where operations
+  /// save less memory and take other code paths.
   std::map<std::string, Coefficients> forward, backward, still;
   Coefficients training, inference;  ///< indexed by step_amount
 };

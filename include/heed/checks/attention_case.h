@@ -15,14 +15,14 @@ struct AttentionCaseShape {
   Index images, heads, queries, keys, dim;
   Index grid_height, grid_width;
   bool class_token;
-  Index value_width = 0;  ///< e with separate operands, unless the mechanism needs e = d; 0: d
+  Index value_width = 0;  ///< e of separate operands, if the mechanism allows e != d; 0: e = d
 };
 
 /// Form of a mechanism's operands: separate tensors, or packed as the output of a qkv projection, for images or for
 /// sequences without a grid. The first sequence has the shape's length, the others are shorter.
 enum class CaseOperands { apart, packed, sequences };
 
-/// Returns the case of a mechanism, named `label`, in a shape; none if it does not support the shape. The mechanism
+/// Returns the case `label` of a mechanism in a shape; none if the mechanism does not support the shape. The mechanism
 /// must outlive the case. Its inputs are q, k and v, and the mechanism parameters by name.
 std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
                                         const AttentionCaseShape& shape, CaseOperands given = CaseOperands::apart);

@@ -10,7 +10,8 @@ namespace heed {
 /// The stated and the executed cost of a case, for one pass.
 struct CheckedCost {
   std::string operation, setting;
-  const char* pass = "";  ///< "forward", "backward"; of mechanisms also "forward_contractions", "attention_exp"
+  /// "forward" or "backward"; for mechanisms also "forward_contractions", "backward_contractions" and "attention_exp".
+  const char* pass = "";
   Counts stated, executed;
   std::vector<std::pair<char, Index>> sizes{};
   bool passed() const { return stated == executed; }
@@ -21,7 +22,7 @@ std::vector<CheckedCost> costcheck(const CheckCase& c);
 
 /// A count that differs from the stated one in all shapes of a setting.
 struct CostError {
-  std::string operation, setting, pass, count;  ///< operation: the case of `stated` and `executed`; count: "mul", ...
+  std::string operation, setting, pass, count;  ///< operation: the case with these two counts; count: "mul", ...
   Index stated = 0, executed = 0;
   std::string difference;  ///< executed - stated in N, M, d, as "2 H N d"; empty if no simple form fits
 };

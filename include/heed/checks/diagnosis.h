@@ -40,7 +40,7 @@ struct Diagnosis {
   std::vector<Index> worst;      ///< index of the largest relative error, by axis
   double got = 0, expected = 0;  ///< values at that element
   ErrorKind kind = ErrorKind::none;
-  std::string looks;  ///< the kind in words: "like 0.5 times what it should be; 1/2, or 1/sqrt(4 channels)"
+  std::string looks;  ///< the kind in words: "like 0.5 times what it should be; perhaps 1/2, or 1/sqrt(4 channels)"
   std::vector<std::string> factors;  ///< explanations of a factor, without sizes: "1/2", "1/sqrt(channels)"
   std::string right;                 ///< the correct part, if any: "for head 0; wrong for heads 1 and 2"
 };

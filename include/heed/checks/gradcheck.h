@@ -48,7 +48,8 @@ struct CheckCase {
   /// The name without the shape, and the sizes denoted by letters in equations: B images, H heads, N, M, d, e.
   std::string setting{};
   std::vector<std::pair<char, Index>> sizes{};
-  /// Operations executed but not stated, such as the sum of two gradients of a tensor; negative if more are stated.
+  /// Operations executed but not stated, such as the sum of two gradients of a tensor; negative if more are stated than
+  /// executed.
   Cost unstated{};
 };
 
@@ -95,7 +96,8 @@ struct CheckRow {
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 
 /// Check of one element of an input, changed by `change` to x: the derivative of <R, f> with respect to x, from the
-/// tape and from differences with step h, extrapolated as in gradcheck(); and <R, f> at x + each of `around`.
+/// tape and from differences with step h, extrapolated as in gradcheck(); and the values of <R, f> at x plus each of
+/// `around`.
 struct ElementCheck {
   double x = 0, analytic = 0, numeric = 0, step = 0;
   std::vector<double> values{};
@@ -131,8 +133,8 @@ struct ExpectedGradients {
 /// Computes the expected gradients.
 ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults* got = nullptr);
 
-/// Returns a bound on `noise` for any inputs, even if <R, f> cancels: eps sum |R f| / h. gradcheck's default seed does
-/// not need it.
+/// Returns a bound on `noise` for any inputs, even if the terms of <R, f> cancel: eps sum |R f| / h. It is not needed
+/// for gradcheck's default seed.
 double largest_noise(const CheckCase& c, std::uint64_t seed);
 
 /// Returns gradcheck's rows for any implementation's results with the case's inputs. The case gives the inputs' names

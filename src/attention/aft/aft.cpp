@@ -12,8 +12,8 @@
 //   conv     by relative position in a window on the grid, else 0    [N, d] per head  O(N size^2 D)    conv.cpp
 //            (Eq. 6, 8); k has one channel per head
 //
-// Memory is O(N D) beyond the parameters. This file has the options and the entry in the list of mechanisms: two
-// mechanisms under one name, selected by `variant`.
+// Memory is O(N D) beyond the parameters. This file has the checks of the options and the entry in the list of
+// mechanisms: two mechanisms under one name, between which `variant` selects.
 #include "options.h"
 
 #include "heed/attention/mechanism_base.h"

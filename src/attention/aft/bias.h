@@ -37,11 +37,12 @@ struct AftReach {
     return {first, last, masked ? 0 : first, masked || causal ? keys : last};
   }
 
-  /// Returns the number of distinct rows of sums: one if all queries see the same keys, all without a bias.
+  /// Returns the number of rows of sums: one, shared by all queries, if they see the same keys, all without a bias;
+  /// otherwise one per query.
   Index rows() const { return window == 0 && !causal ? 1 : queries; }
 
-  /// Returns the maximum queries per block. Every block first packs its keys for products, so larger blocks are faster
-  /// if their queries see nearly the same keys, as they always do in full.
+  /// Returns the maximum number of queries per block. Every block first packs its keys for products, so larger blocks
+  /// are faster if their queries see nearly the same keys, as they always do in full.
   Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
   /// Calls f(block) for blocks whose sizes differ by at most one. With Counted, a block is one query, so that the cost
   /// of a causal or local row is that of its pairs.
@@ -59,7 +60,7 @@ struct AftReach {
     }
   }
 
-  /// Returns the maximum keys per block.
+  /// Returns the maximum number of keys per block.
   Index band() const { return std::min(keys, block() + 2 * std::min(window, keys)); }
 
   /// Returns true if sums over biased keys are computed by matrix products. In a window below 4, more than nine tenths
@@ -71,8 +72,9 @@ struct AftReach {
   }
 };
 
-/// w, E and max_s w, with a row for each query, whose first column is the first key of its block; or their gradients:
-/// sums key by key add to dw, matrix products to dE; no result depends on max_s w. Only products use E and max_s w.
+/// w, E and max_s w, with a row for each query, whose first column is the first key of the query's block. Only matrix
+/// products use E and max_s w. The same struct holds gradients: sums key by key add to dw, matrix products to dE; max_s
+/// w has none, since no result depends on it.
 template <class T>
 struct AftBias {
   Matrix<T> w, E, max_w;
@@ -93,8 +95,9 @@ struct AftBiasMatrix {
   Index rank = 0;     ///< w = u p^T with u [N, rank], p [M, rank]; 0: w is a parameter
   bool whole = true;  ///< every example has the maximum number of tokens (AttentionShape)
 
-  /// Returns true if the bias is computed once per step: if it has no more elements than the values of sixteen images,
-  /// a number linear in the tokens. If w itself is a parameter, little would be gained.
+  /// Returns true if the bias is computed once per step. This requires that w is factored, since little would be gained
+  /// if w itself is a parameter, and that w and E have no more elements than the values of sixteen images, a number
+  /// linear in the tokens.
   bool prepared() const { return whole && rank > 0 && reach.window > 0 && reach.band() <= 8 * channels; }
 
   /// Lays out memory for `rows` queries.
@@ -128,7 +131,7 @@ struct AftBiasMatrix {
   }
 
   /// Returns memory for the gradient of a block's bias: a part of `all`, the gradient of the prepared bias, or
-  /// `memory`. If w is a parameter, dw is a part of its gradient.
+  /// `memory`. If w is a parameter, dw is the block's part of the parameter's gradient.
   template <class T>
   AftBias<T> gradient_at(const AftBlock& b, const AttentionGradient<T>& gradient, const AftBias<T>& all,
                          const AftBias<T>& memory) const {
@@ -190,7 +193,8 @@ struct AftBiasMatrix {
   static Matrix<T> matrix_of(const View<T>& tensor) {
     return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
   }
-  /// Returns the maximum queries per block of a preparation: all, if every block would begin with the first key.
+  /// Returns the maximum number of queries per block of a preparation: all, if every block would begin with the first
+  /// key.
   Index prepared_block() const { return reach.window >= reach.queries ? reach.queries : reach.block(); }
 
   template <class T>

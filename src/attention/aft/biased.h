@@ -7,9 +7,9 @@
 //   E = exp(w - max_s w) [n, M], 0 where t does not see s;   F = exp(k - max_s k) (1, v) [M, 2 D];
 //   exp(scale) (mass, value) = exp(max_s w + max_s k) E F    [n, 2 D],
 //
-// and the product itself shows whether they are (`furthest`, below). Otherwise, and with Counted, which counts the
-// textbook algorithm, the sum runs key by key with the maximum over the keys of its query. Neither needs an N x N x D
-// tensor: a block holds O(n M + M D) elements.
+// and the product itself shows whether the exponents are close (`furthest`, below). Otherwise, and with Counted, which
+// counts the textbook algorithm, the sum runs key by key with the maximum over the keys of its query. Neither needs an
+// N x N x D tensor: a block holds O(n M + M D) elements.
 #pragma once
 
 #include "heed/base/math.h"
@@ -26,8 +26,8 @@ struct AftBiased {
   template <class T>
   using Means = kernels::WeightedMeans<T>;
 
-  /// Scratch of a block: bias and gradient, unless they are prepared; F and its gradient; E F, and in the backward pass
-  /// the weights (-X y, X) of the queries; max_s k.
+  /// Scratch of a block: the bias and its gradient, unless they are prepared; F and its gradient; E F, or in the
+  /// backward pass the weights (-X y, X) of the queries; max_s k.
   template <class T>
   struct Scratch {
     AftBias<T> bias, dbias;
@@ -62,7 +62,8 @@ struct AftBiased {
     });
   }
 
-  /// Computes the gradients. `means` [N, D]. Keys outside the window of some query already have a gradient.
+  /// Computes the gradients of biased keys and of the bias. `means` [N, D]. Keys outside the window of some query
+  /// already have a gradient from the unbiased sums.
   //
   // With products and X = exp(max w + max k - scale) G [n, D]:
   //   (A, B) = E^T (X, X y) [M, 2 D],   dv = exp(k - max k) A,   dk = exp(k - max k) (v A - B),
@@ -73,8 +74,8 @@ struct AftBiased {
                 const Scratch<T>& m, const AttentionGradient<T>& gradient, const AftBias<T>& dprepared) const {
     const Keys<const T> keys{in.k[0], in.v[0]};
     AftBlock with_F{};
-    bool has_dF = false;  // dF has the gradients of earlier blocks with this F
-    Index touched = 0;    // earlier keys have a gradient from an earlier block
+    bool has_dF = false;  // dF holds gradients from earlier blocks with this F
+    Index touched = 0;    // keys before this one have a gradient from an earlier block
     const auto undo_F = [&] {
       if (has_dF) F_backward<T>({keys, with_F, touched, gradient}, kernels::value_origin(with_F.queries(means.y)), m);
       if (has_dF) touched = with_F.last_key();
@@ -98,8 +99,8 @@ struct AftBiased {
   }
 
  private:
-  // Bound on the exponents: products are used if the largest term of every sum is at least e^-30 of exp(max w + max k).
-  // The loss to underflow in float is then below 1e-38 e^30 = 1e-25 of the sum, and exponents are rounded to 30 eps.
+  // Bound on the exponents: products are used if every sum is at least e^-30 exp(max w + max k). A term that underflows
+  // in float is then below 1e-38 e^30 = 1e-25 of the sum, and exponents have rounding errors of up to 30 eps.
   static constexpr double furthest = 30;
 
   // ---- Sums by products ----
@@ -117,7 +118,7 @@ struct AftBiased {
     return origin;
   }
 
-  /// Computes the product E F. Returns false if the largest term of a sum is too small.
+  /// Computes the product E F. Returns false if a sum is too small.
   template <class T>
   bool multiply(const AftBias<const T>& bias, const AftBlock& b, const Scratch<T>& m) const {
     const Matrix<T> product = m.product.top_rows(b.rows);
@@ -125,7 +126,7 @@ struct AftBiased {
     return near(product);
   }
 
-  /// Returns true if the largest term of every sum of a block [n, 2 D] is large enough (`furthest`).
+  /// Returns true if all sums of exps in a block's product [n, 2 D] are large enough (`furthest`).
   template <class T>
   bool near(Matrix<T> product) const {
     const T least = T(math::exp(-furthest));
@@ -170,7 +171,7 @@ struct AftBiased {
   }
 
   /// Replaces the product by (-X y, X). Returns false if the exponents are too far apart. If exponents are coarse,
-  /// repeats the forward pass's test on the recomputed product: whether the largest term of every sum is large enough.
+  /// repeats the forward pass's test, that all sums are large enough, on the recomputed product.
   template <class T>
   bool weigh(const AftBias<const T>& bias, const AftBlock& b, const Means<T>& means, const T* origin,
              const Scratch<T>& m) const {
@@ -198,11 +199,11 @@ struct AftBiased {
   struct BlockKeys {
     const Keys<const T>& keys;
     const AftBlock& b;
-    Index touched;  ///< earlier keys already have a gradient
+    Index touched;  ///< keys before this one already have a gradient
     const AttentionGradient<T>& gradient;
   };
 
-  /// Adds dE += (-X y, X) F^T and writes (-B, A) (+)= E^T (-X y, X), for dF, with F = (f, f v).
+  /// Computes dE += (-X y, X) F^T and, stored in dF, (-B, A) (+)= E^T (-X y, X), where F = (f, f v).
   template <class T>
   static void products_backward(const AftBias<const T>& bias, const AftBlock& b, Update update, const Scratch<T>& m,
                                 Matrix<T> dE) {

@@ -8,10 +8,10 @@
 //          f = exp(w'[position of s relative to t]) in the window around t, 1 outside (0 with `masked`)
 //
 // Differs from the paper: Eq. 6 has K instead of exp(K) in the denominator, and sums (exp(w') - 1) over the window and
-// 1 over the whole image, which cancels where w' < 0; here the two parts are disjoint (kernels/grids/neighbourhood.h).
+// 1 over the whole image, which cancel where w' < 0; here the two parts are disjoint (kernels/grids/neighbourhood.h).
 // Eq. 8 has no epsilon.
 //
-// Sparser variants (Appendix) and w' itself: conv_bias.h.
+// Sparser variants (Appendix), and the computation of w', are in conv_bias.h.
 #include "conv_bias.h"
 #include "options.h"
 #include "pictures.h"
@@ -39,7 +39,8 @@ void divide_rows(Matrix<const T> from, Matrix<const T> mass, Matrix<T> to) {
 Counts divide_rows_counts(Index rows, Index n) { return rows * n * Counts{.div = 1}; }
 
 /// Returns exp(k + scale). One key's weight is at most the sum of all weights, so the result is at most 1, or exp(32)
-/// if all cells share one scale. Rounding errors of a coarse k could make exp overflow, so its exponent is at most 0.
+/// if all cells share one scale. With a coarse k, rounding errors could make exp overflow, so positive exponents are
+/// replaced by 0.
 template <class T>
 T weight(T k, T scale) {
   using kernels::exp;
@@ -157,7 +158,7 @@ class AftConv : public MechanismBase<AftConv>,
       const kernels::ExpSums<T> sums{saved.scale[h], mass, y};
       // 2. the sums of each query
       kernels::neighbourhood_sums(grid(in.shape), keys(in, h), bias.used[h], false, scratch.sums, sums);
-      // A few rows at a time stay in the cache from one step to the next.
+      // Processes a few rows at a time, which stay in the cache from one step to the next.
       constexpr Index at_once = 16;
       for (Index first = 0; first < y.rows; first += at_once) {
         const auto rows = [=](const auto& m) { return m.middle_rows(first, std::min(at_once, y.rows - first)); };
@@ -178,7 +179,7 @@ class AftConv : public MechanismBase<AftConv>,
   //     dx[t,s] = p <dy[t], v[s] - y[t]> = f e^(k[s] - scale[t]) <G[t], v[s] - y[t]>.
   //   With the sums over queries (B, A)[s] = sum_t f e^-scale[t] (b[t], G[t]), over the same window as seen from the
   //   key,
-  //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[position] = sum of dx over the pairs there,
+  //     dv[s] = e^k[s] A[s],   dk[s] = e^k[s] (<A[s], v[s]> - B[s]),   dw'[position] = sum of dx over its pairs,
   //   where y in b and v in dk are relative to the same origin.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const Saved<T>& saved,

@@ -1,8 +1,8 @@
 // Part of AFT (aft.cpp): the biases of conv, which depend only on the mechanism's parameters. Per head:
 //
 //   w' = gain (w - mean w) / sqrt(mean (w - mean w)^2 + 1e-5) + bias        Eq. 8; without `reparam` w' = w
-//   the biases used: w'; with `gumbel` w' z, z a sample softmax((w' + noise) / tau) in training and one-hot at the
-//   largest w' in evaluation
+//   the biases used: w'; with `gumbel` w' z, where z is a sample softmax((w' + noise) / tau) in training, and one-hot,
+//   at the largest w', in evaluation
 //
 // and the training loss term of `entropy`. The window around a query has P positions.
 #pragma once

@@ -1,7 +1,7 @@
-// Part of AFT (aft.cpp): full, local and simple, causal, token by token.
+// Part of AFT (aft.cpp): causal full, local and simple decode a sequence token by token.
 //
-// The state holds the keys and values of the last `window` tokens, whose bias w[t, s] is not a product of functions of
-// t and s, and sums of exp(k) and exp(k) v over earlier tokens, scaled by the largest key so far.
+// The state holds the keys and values of the last `window` tokens, since exp(w[t, s]) is not a product of functions of
+// t and s; and sums of exp(k) and exp(k) v over earlier tokens, scaled by the largest key so far.
 #pragma once
 
 #include "src/attention/shared/decoding.h"

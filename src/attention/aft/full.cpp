@@ -56,8 +56,8 @@ class AftFull : public MechanismBase<AftFull>,
     return w.prepared() ? w.memory(shape.queries, layout) : AftBias<T>{};
   }
 
-  // Saved: scale and mass of each query's sums, from which the weights are recomputed, and y, for dq and dk, which
-  // overwrites the value of the sums.
+  // Saved: scale and mass of each query's sums, from which the weights are recomputed; and y, for dq and dk, stored in
+  // place of the sums' value.
   template <class T>
   ExpSums<T> saved(const AttentionShape& shape, MemoryLayout<T>& layout) const {
     const Sizes z = sizes(shape);
@@ -109,10 +109,11 @@ class AftFull : public MechanismBase<AftFull>,
   // With p[t,s,c] = exp(k[s,c] + w[t,s]) / den[t,c], the weight of key s, and dy[t,c] = d(loss)/dy:
   // Undoing 4:  dy = sigma(q) dout,  dq = sigma'(q) y dout.
   // Undoing 3-1: y is a weighted mean, so dy[t,c]/dx[t,s,c] = p (v[s,c] - y[t,c]) for the exponent x = k + w, hence
-  //   dv[s,c] = sum_t p dy[t,c],   dk[s,c] = sum_t p dy[t,c] (v[s,c] - y[t,c]),   dw[t,s] = the same, summed over c.
-  // For keys without a bias p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c]: running sums over queries of exp(-scale) (dy
-  // / mass, y dy / mass) serve all keys, as running sums over keys serve the queries. There v and y are relative to an
-  // origin.
+  //   dv[s,c] = sum_t p dy[t,c],   dk[s,c] = sum_t p dy[t,c] (v[s,c] - y[t,c]),
+  //   dw[t,s] = sum_c p dy[t,c] (v[s,c] - y[t,c]).
+  // For keys without a bias, p = exp(k[s,c]) exp(-scale[t,c]) / mass[t,c], and running sums over queries of exp(-scale)
+  // (dy / mass, y dy / mass) serve all keys, as running sums over keys serve all queries. Here v and y are relative to
+  // an origin.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> douts, const ExpSums<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

@@ -1,5 +1,5 @@
 // Part of AFT (aft.cpp): pictures of its weights. They differ between channels, so AFT has no attention map. The
-// pictures are means over groups of channels, or over the heads of conv, whose keys have one channel each:
+// pictures are means over groups of channels; the keys of conv have one channel per head, so each head is a group:
 //
 //   weights   mean_c exp(k[s,c] + w[t,s]) / sum_s exp(k[s,c] + w[t,s])     relative weight of key s for query t
 //   keys      mean_c exp(k[s,c] - max_s k[s,c])                            shifting a channel has no effect
@@ -61,8 +61,8 @@ struct AftPictures {
   }
 
  private:
-  /// Returns the number of heads or, for a single head, of channel groups: the largest divisor of the channel count, up
-  /// to 8.
+  /// Returns the number of heads or, for a single head, of channel groups: the largest divisor of the channel count
+  /// that is at most 8.
   Index parts() const {
     if (k.count > 1 || k.first.columns == 1) return k.count;
     Index groups = std::min<Index>(k.first.columns, 8);

@@ -133,8 +133,8 @@ struct AftUnbiased {
     copy_row(from.scale, to.scale), copy_row(from.mass, to.mass), copy_row(from.value, to.value);
   }
 
-  /// Computes the gradients of keys after windows, by growing s: key s is after the windows of the queries t with
-  /// after(t) <= s, whose number grows with s.
+  /// Computes the gradients of keys after windows, in order of increasing s: key s is after the windows of the queries
+  /// t with after(t) <= s, whose number grows with s.
   template <class T>
   void sum_after_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
                           const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {
@@ -145,8 +145,8 @@ struct AftUnbiased {
     }
   }
 
-  /// Computes the gradients of keys before windows, by falling s: key s is before the windows of the queries t with
-  /// before(t) > s, whose number grows as s falls.
+  /// Computes the gradients of keys before windows, in order of decreasing s: key s is before the windows of the
+  /// queries t with before(t) > s, whose number grows as s falls.
   template <class T>
   void sum_before_backward(const AttentionInput<T>& in, const ExpSums<T>& queries, const T* origin,
                            const ExpSums<T>& running, const AttentionGradient<T>& gradient) const {

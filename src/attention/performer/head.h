@@ -11,8 +11,8 @@
 namespace heed {
 
 /// Saved: features of queries and exps of keys, unless they are recomputed; without `causal` the sums over all keys;
-/// for each query the index of its largest u, sigma and 1 / den; for each key c, and the index of its largest u if it
-/// exceeds those of all earlier keys, otherwise -1.
+/// for each query the index of its largest u, sigma and 1 / den; for each key c, and the index of its largest u if this
+/// u exceeds those of all earlier keys, otherwise -1.
 template <class T>
 struct PerformerSaved {
   Heads<T> phi, E;      ///< [N, m], [M, m]
@@ -35,17 +35,17 @@ struct PerformerHead {
   bool keeps_features() const { return phi.rows > 0; }
 };
 
-/// A block of queries from `first` on. The first `before` keys are in the sums; the pairs with `keys` keys from `first`
-/// on are computed directly. In the backward pass without `causal` the block's rows are its keys, and all queries are
-/// in the sums.
+/// A block of queries from `first` on. The first `before` keys are in the sums; the pairs with the `keys` keys from
+/// `first` on are computed directly. In the backward pass without `causal`, the rows of a block are keys, and all
+/// queries are in the sums.
 struct PerformerBlock {
   Index first, rows, before, keys;
-  bool growing;  ///< its keys are to be added to the sums, for later queries
+  bool growing;  ///< its keys are added to the sums afterwards, for later queries
   bool later;    ///< the sums over queries are not empty
 
   /// Returns the number of the block's keys visible to its row i.
   Index seen(Index i) const { return std::min(i + 1, keys); }
-  /// Returns the update for the term of the block's key j: assign for the first of all keys.
+  /// Returns the update for the contribution of the block's key j: assign for the first of all keys.
   Update after(Index j) const { return before + j > 0 ? Update::accumulate : Update::assign; }
   template <class T>
   Matrix<T> rows_of(Matrix<T> x) const {
@@ -66,8 +66,9 @@ struct PerformerBlocks {
   Index queries, keys;
   bool causal;
 
-  /// Returns the maximum rows per block. A row of a causal block of n rows has up to n pairs of m + e products each;
-  /// the sums take m e. With Counted, a causal block is one query, so that blocks do not change the cost of the sums.
+  /// Returns the maximum number of rows per block. In a causal block of n rows, a row has up to n pairs, of m + e
+  /// multiply-adds each; reading the sums takes m e. With Counted, a causal block is one query, so that blocks do not
+  /// change the cost of the sums.
   Index rows() const { return !causal ? 128 : std::is_same_v<T, Counted> ? 1 : 64; }
 
   /// Returns the number of blocks of keys.

@@ -6,20 +6,21 @@
 //   x' = x / d^(1/4),  u(x) = omega x'                      [m], omega [m, d] a buffer, drawn once
 //   phi(x; c)_j = exp(u(x)_j - |x'|^2 / 2 - c) + 1e-4       Lemma 1; its factor m^-1/2 cancels below
 //   W_ts = phi(q_t; a_t) . phi(k_s; c_t)                    never stored
-//   out_t = sum_s W_ts v_s / sum_s W_ts                     [N, e], den_t the sum below
+//   out_t = sum_s W_ts v_s / sum_s W_ts                     [N, e], den_t is the divisor
 //
 // Rows of omega are orthogonal in blocks of d, with the lengths of normal vectors (Section 2.4): base/parameters.h. a_t
 // is the largest u(q_t)_j. c_t is the largest u(k_s)_j of all keys; with `causal`, of the keys s <= t. Because of the
-// added 1e-4, a and c do not cancel, and are differentiated, through the first maximum.
+// added 1e-4, a and c do not cancel; so they are differentiated, through the first of the elements that attain the
+// maximum.
 //
 // Let E_sj = exp(u(k_s)_j - |k'_s|^2 / 2 - c_s) and sigma_t = sum_j phi(q_t)_j. Then, with the 1e-4 separated,
 //
 //   W_ts = exp(c_s - c_t) phi(q_t) . E_s + 1e-4 sigma_t
 //
 // where the exponent is never positive, since c is non-decreasing: nothing overflows; terms far below the largest key
-// so far may vanish. (Without `causal`, c_t is the c of the last key, and c_s the c of the last key of a block.) Sums
-// over s of E_s v_s^T, E_s and v_s (sums.h) take O(N m e). Causal sums grow by blocks of keys, and pairs of queries and
-// keys of the same block are computed directly.
+// so far may vanish. (Without `causal`, c_t is the c of the last key, and c_s that of the last key in the block of s.)
+// Sums over s of E_s v_s^T, E_s and v_s (sums.h) take O(N m e). Causal sums grow by blocks of keys, and pairs of
+// queries and keys of the same block are computed directly.
 //
 // Time 2 (N + M) m (d + e), memory O((N + M) m).
 #include "src/attention/shared/decoding.h"
@@ -136,11 +137,12 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
   //   D_ts = <G_t, v_s> + delta_t.
   // Undoing 3 and 2: dv_s = sum_t W_ts G_t; and with R_ts = exp(c_s - c_t),
   //   dphi_t = p_t + 1e-4 sum_s D_ts,   p_t = sum_s R_ts D_ts E_s,   dE_s = sum_t R_ts D_ts phi_t.
-  //   c_t scales all exps that t sees: dc_t = -<phi_t, p_t>. (The c_s in R and in E cancel.)
-  //   Scaling phi_t does not change out_t, so <phi_t, dphi_t> = 0 and dphi_t = p_t + dc_t / sigma_t. (The sum of
-  //   D_ts itself is mostly rounding error where attention is nearly uniform.)
-  // Undoing 1: du = e dphi for the exp e in phi, du = E dE; |x'|^2 / 2 and the largest u of a query get
-  //   -g, g = sum_j du_j; the u that attains c_t gets dc_t. dx = omega^T du / d^(1/4) - g x / d^(1/2).
+  //   c_t scales all exps that t sees: dc_t = -<phi_t, p_t>. (The gradients through c_s in R and in E cancel.)
+  //   Scaling phi_t does not change out_t, so <phi_t, dphi_t> = 0 and dphi_t = p_t + dc_t / sigma_t. This avoids
+  //   the sum of D_ts, which is mostly rounding error where attention is nearly uniform.
+  // Undoing 1: du = e dphi for queries, with the exp e in phi; du = E dE for keys. With g = sum_j du_j, the gradient of
+  //   |x'|^2 / 2 and of the largest u of a query is -g; that of the u that attains c_t is dc_t.
+  //   dx = omega^T du / d^(1/4) - g x / d^(1/2).
   // Blocks run first to last for sums over keys, dphi and pairs; then last to first for sums over queries.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts,
@@ -290,7 +292,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
     cost.forward_contractions = omega + products;
     // Recomputing features is not counted. A sum of features has one gradient, added to that of each key.
     cost.backward_contractions = omega + 2 * products + Counts{.add = -M * m};
-    // |x|^2; the 1e-4 terms of values and denominators; rescaled sums; sums of features.
+    // Left out: |x|^2; the 1e-4 terms of values and denominators; rescaled sums; sums of features.
     const Index rescaled = (blocks<float>(shape).of_keys() - 1) * m * e;
     cost.left_out = product_contractions((N + M) * d + N * (e + 1) + rescaled, 1, 1) + Counts{.add = -M * m};
     cost.bounded = causal;

@@ -76,19 +76,20 @@ struct PerformerSteps {
     return scratch.decays;
   }
 
-  /// Adds a block's queries to the sums over queries; not called if causal, so that all queries have one c.
+  /// Adds a block's queries to the sums over queries. Only called without `causal`, when all queries share one c.
   void sum_queries(const PerformerBlock& b) const {
     query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first}, term_update(b.first));
   }
-  /// Adds the block's keys to the sums over keys, rescaled from the c before the block to that of its last key.
+  /// Adds the block's keys to the sums over keys, which are first rescaled from the c of the key before the block to
+  /// that of the block's last key.
   void add_keys(const PerformerBlock& b) const {
     const bool others = b.before > 0;
     const T before = others ? decay(head.c[b.before - 1], head.c[b.first + b.keys - 1]) : T(1);
     sums.add({b.keys_of(head.E), b.keys_of(head.v), nullptr, nullptr, key_decays(b)}, others, before, scratch.values,
              scratch.weights);
   }
-  /// Adds the block's queries to the sums over later queries, rescaled from the c of the block's last query to the c of
-  /// the last key before the block.
+  /// Adds the block's queries to the sums over later queries, which are first rescaled from the c of the block's last
+  /// query to the c of the last key before the block.
   void add_queries(const PerformerBlock& b) const {
     const T before = b.later ? decay(head.c[b.before - 1], c_of(b.first + b.rows - 1)) : T(1);
     query_sums.add({phi(b), G(b), delta(b), head.sigma + b.first, query_decays(b)}, b.later, before, scratch.values,
@@ -164,7 +165,7 @@ struct PerformerSteps {
 
   Index kept_from(const PerformerBlock& b) const { return causal() ? b.first : 0; }
 
-  /// Adds the keys from `first` on to the sums and rescales the sums to their c; not called if causal.
+  /// Rescales the sums to the c of the keys from `first` on, and adds these keys. Only called without `causal`.
   void sum_keys(Index first, Matrix<T> E) const {
     if (first > 0) sums.scale(decay(head.c[first - 1], head.c[first]));
     sums.add({E, head.v.middle_rows(first, E.rows)}, term_update(first));
@@ -179,9 +180,9 @@ struct PerformerSteps {
   }
 };
 
-/// Adds the costs of steps 2 and 3 and their backward passes. Causal costs are per query: each except the first reads
-/// the sums; each with a key at its position computes that pair, and adds the key to the sums for the next query.
-/// Without `causal`, each of the `blocks` of keys except the first rescales the sums over earlier keys.
+/// Adds the costs of steps 2 and 3 and their backward passes. Causal costs are per query: each query except the first
+/// reads the sums; each query with a key at its position computes that pair, and adds the key to the sums for the next
+/// query. Without `causal`, each of the `blocks` of keys except the first rescales the sums over earlier keys.
 inline void add_performer_sums_counts(const AttentionShape& shape, Index m, bool causal, Index blocks, Cost& cost) {
   const auto [N, M, d, e] = shape.sizes();
   const auto keys = [=, e = e](Index rows) { return PerformerRowsCost{rows, m, e, false}; };

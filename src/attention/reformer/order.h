@@ -1,5 +1,5 @@
 // Part of Reformer (reformer.cpp): tokens in the order of their buckets. Indices and buckets are integers, stored in
-// the number type of all other memory; float is exact up to 2^24.
+// the number type of all other memory; float represents them exactly up to 2^24.
 #pragma once
 
 #include "heed/attention/mechanism_base.h"
@@ -7,7 +7,7 @@
 namespace heed {
 
 /// Sorts the tokens by bucket, stably: order[p] = the p-th token. buckets and order [N]; starts [bucket_count] is
-/// scratch memory. A counting sort: values of type T are neither compared nor added.
+/// scratch memory. A counting sort: values of type T are neither compared nor added, so Counted counts nothing.
 template <class T>
 void sort_by_bucket(Index tokens, const T* buckets, Index bucket_count, T* starts, T* order) {
   const auto number = [](Index i) { return T(static_cast<double>(i)); };

@@ -7,7 +7,7 @@
 //   k = q / |q|                                     [N, d], token by token
 //   u = q rotations[r],  bucket = arg max [u, -u]   rotations [rounds, d, buckets / 2] a buffer, drawn once
 //   order: tokens by bucket, stably sorted
-//   S_ij = q_i . k_j / sqrt(d),  S_ii = -5e4        [chunk, 2 chunk] per chunk; its own weight is 0 unless alone
+//   S_ij = q_i . k_j / sqrt(d),  S_ii = -5e4        [chunk, 2 chunk] per chunk; A_ii = 0 unless i is alone
 //   A = softmax(S),  L_i = log sum_j exp(S_ij)      row by row
 //   O = A v                                         [N, e] per round
 //   out_i = sum_r w_ri O_ri                         w_i = softmax over rounds of L_i

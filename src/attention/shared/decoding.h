@@ -40,7 +40,7 @@ inline AttentionStateSize row_state_size(const AttentionShape& s, Index tokens) 
   return {.state = s.heads * tokens * (s.width + s.value_width), .scratch = s.longest};
 }
 
-/// Sums over the tokens so far, of the features f [m] of their keys and of their values v [e]:
+/// Sums over the tokens so far, where f [m] are the features of a token's key and v [e] is its value:
 ///   P = sum f v^T  [m, e],   p = sum f  [m]
 class StateSums {
  public:

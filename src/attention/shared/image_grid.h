@@ -17,7 +17,7 @@ inline void require_image_grid(const AttentionShape& s, const char* owner, std::
           s.grid_height, s.grid_width);
 }
 
-/// Throws Error as require_image_grid() does, and if there are tokens before the patches.
+/// Throws Error in the same cases as require_image_grid(), and if there are tokens before the patches.
 inline void require_image_grid_alone(const AttentionShape& s, const char* owner, std::string_view setting,
                                      const char* instead) {
   require_image_grid(s, owner, setting, instead);

@@ -24,13 +24,13 @@ struct KernelHead {
   Matrix<T> f = saved.f[h], g = saved.g[h], S = saved.S[h], z = saved.z[h], r = saved.r[h];
   Matrix<T> dS = scratch.dS[h], dz = scratch.dz[h];
 
-  /// Computes out of a block's queries.
+  /// Computes a block's rows of out.
   void forward(const KernelBlock& b, Matrix<T> outs) const {
     // 1. features of the block's keys; in the last block also of keys that no query sees, whose gradient is zero
     const Index made = of.causal ? std::min(b.first, of.M) : b.first_key;
     const Index end = of.causal && b.first + b.rows == of.N ? of.M : b.first_key + b.seen + b.later;
     if (end > made) make_keys(made, end - made);
-    // 2. S and z: the block's keys
+    // 2. the block's keys, added to S and z
     add_keys(b);
     if (b.rows == 0) return;
     // 3. y_i = f_i S, D_i = f_i z
@@ -55,7 +55,7 @@ struct KernelHead {
 
   // Undoing 5: dy_i = dout_i / D_i,  dD_i = -<dout_i, out_i> / D_i.
   // Undoing 2 and 3, for the keys: with dS = sum_i f_i dy_i^T and dz = sum_i dD_i f_i over the queries that see j,
-  //            dg_j = dS v_j + dz,  dv_j = g_j dS. Causal, these sums run from the last block to the first.
+  //            dg_j = dS v_j + dz,  dv_j = g_j dS. If causal, these sums run from the last block to the first.
   // Undoing 3, for the queries: df_i = S dy_i + dD_i z.
   // Undoing 4: dP_ij = <dy_i, v_j> + dD_i for j <= i;
   //            df_i += sum_j dP_ij g_j,  dg_j += sum_i dP_ij f_i,  dv_j += sum_i P_ij dy_i.
@@ -79,8 +79,8 @@ struct KernelHead {
     if (!of.causal) features.undo(Features::keys, b.first_key, b.keys(k), gb, dg, update, b.keys(dk));
   }
 
-  /// If causal, recomputes S and z up to this block and computes the gradients that need them. Called from the first
-  /// block to the last.
+  /// Only if causal: recomputes S and z up to this block and computes the gradients that need them. Called from the
+  /// first block to the last.
   void backward_again(const KernelBlock& b, Matrix<const T> dout, Update update, Matrix<T> dq, Matrix<T> dv) const {
     add_keys(b);
     const Matrix<T> fb = b.queries(f);
@@ -257,7 +257,7 @@ HEED_FOR_EACH_NUMBER(INSTANTIATE)
 Cost KernelAttention::cost(const Counts& queries, const Counts& keys) const {
   const Index seen = causal ? std::min(N, M) : M;
   Cost cost;
-  // Forward: 1.; 2. S; 3. y. Backward: dS, dg, dv; df; features recomputed, unless saved.
+  // Forward: 1. features; 2. S; 3. y. Backward: dS, dg, dv; df; features recomputed, unless saved.
   cost.forward = queries + keys + product_counts(p, e, seen) + product_counts(N, e, p);
   cost.backward =
       product_counts(p, e, N) + product_counts(seen, p, e) + product_counts(seen, e, p) + product_counts(N, p, e);
@@ -268,7 +268,7 @@ Cost KernelAttention::cost(const Counts& queries, const Counts& keys) const {
   cost.attention_exp = queries.exp + keys.exp;
   if (causal) cost.backward += product_counts(p, e, seen);  // S recomputed; contractions count it once
   if (!normalised) return cost;
-  // Forward: 2. z; 3. D; 5. out. Backward: 5. dy and dD; dz, its contributions to dg and df.
+  // Forward: 2. z; 3. D; 5. out. Backward: 5. dy and dD; dz, and its contributions to dg and df.
   const Counts z = kernels::column_sums_counts(seen, p), of_keys{.add = seen * p};
   cost.forward += z + kernels::row_dots_counts(N, p) + N * Counts{.mul = e, .add = 1, .div = 1};
   cost.backward += kernels::row_dots_counts(N, e) + N * Counts{.mul = e + 1} + product_counts(1, p, N) + of_keys +

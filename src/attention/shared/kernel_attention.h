@@ -1,4 +1,4 @@
-// Kernel attention: maps that are products of features, f_i of query i and g_j of key j.
+// Kernel attention: the map is a product of features, f_i of query i and g_j of key j.
 //
 //   S = sum_j g_j v_j^T            [p, e]
 //   z = sum_j g_j                  [p]
@@ -14,8 +14,8 @@
 //
 //   P_ij = f_i g_j for j <= i, 0 beyond:      y_i = f_i S + sum_j P_ij v_j,     D_i = f_i z + sum_j P_ij + eps.
 //
-// A block of one query has no such keys and gives the running sums of the textbook, which Counted counts. Since the
-// causal backward pass runs through the blocks twice, the features are saved, and heads run sequentially.
+// A block of one query has no such keys and gives the running sums of the textbook, which are what Counted counts.
+// Since the causal backward pass runs through the blocks twice, the features are saved, and heads run sequentially.
 #pragma once
 
 #include "heed/attention/capabilities/map.h"
@@ -29,7 +29,8 @@ class KernelFeatures {
  public:
   enum Side { queries, keys };
 
-  /// Computes data shared by all blocks, before the first block of forward or map; saved for the backward pass.
+  /// Computes data that all blocks share and that the backward pass uses, too. Called before the first block of forward
+  /// or map.
   virtual void start() const {}
 
   virtual void make(Side side, Index first, Matrix<const T> x, Matrix<T> features) const = 0;
@@ -50,7 +51,7 @@ struct KernelSaved {
 };
 
 /// Scratch: features of a block, and their gradients; gradients of y = f S and of D; P and its gradient; gradients of S
-/// and z of each head. If causal, the gradients of the features of all keys, of all y and of all D.
+/// and z of each head. If causal, dg is for all keys, dy and dD are for all queries.
 template <class T>
 struct KernelScratch {
   Matrix<T> f, g, df, dg, dy, dD, P, dP;
@@ -62,7 +63,7 @@ struct KernelAttention {
   Index heads, N, M, p, e;
   bool normalised = true, causal = false;
   double eps = 0;
-  bool keys_together = false;  ///< a key's features depend on all keys: a single block, whose features are saved
+  bool keys_together = false;  ///< a key's features depend on all keys: one block of keys, whose features are saved
 
   template <class T>
   KernelSaved<T> saved(MemoryLayout<T>& layout) const {
@@ -104,14 +105,15 @@ struct KernelAttention {
   bool keeps_queries() const { return causal; }
   bool keeps_keys() const { return causal || keys_together; }
 
-  /// Return the maximum queries, or keys, per block. If causal, the product within a block of 64 queries takes about as
-  /// long as those with S; otherwise 256 rows of 64 features are 64 KB, and a few such matrices fit in an L2 cache.
+  /// Return the maximum number of queries, or of keys, per block. If causal, the product within a block of 64 queries
+  /// takes about as long as those with S; otherwise 256 rows of 64 features are 64 KB, and a few such matrices fit in
+  /// an L2 cache.
   Index block_queries() const { return causal ? 64 : 256; }
   Index block_keys() const { return keys_together ? M : 256; }
 };
 
 /// Base of the kernel attention mechanisms. Derived defines, in addition to its options and cost:
-///   kernel(shape)                    its sizes
+///   kernel(shape)                     its sizes
 ///   features(shape, layout)           its features, which may lay out memory that is saved for the backward pass
 template <class Derived>
 class KernelMechanism : public MechanismBase<Derived>, public WithMap<Derived> {

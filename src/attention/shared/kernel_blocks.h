@@ -41,7 +41,7 @@ struct KernelBlocks {
  private:
   static Index parts(Index whole, Index part) { return (whole + part - 1) / part; }
   Index key_blocks() const { return parts(of.M, of.block_keys()); }
-  /// Returns the maximum queries per causal block; with Counted, one.
+  /// Returns the maximum number of queries per causal block; with Counted, one.
   Index causal_queries() const { return std::is_same_v<T, Counted> ? 1 : of.block_queries(); }
 };
 

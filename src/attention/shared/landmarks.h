@@ -19,7 +19,7 @@ struct LandmarkOptions {
           "landmarks are cell means, outputs of a convolution, random tokens or the first tokens");
     visit("ratio", ratio, "side of a cell (pool, conv)");
     visit("landmarks", landmarks,
-          "number of landmarks (random, first; pool, instead of ratio: a square number of adaptive cells)");
+          "number of landmarks (random, first; pool without ratio: adaptive cells, a square number)");
     visit("dims", dims, "2: cells of the image grid; 1: cells of consecutive tokens (pool with ratio; sequences)");
   }
 
@@ -52,7 +52,7 @@ struct LandmarkOptions {
     require((ratio > 0) != (landmarks != 0),
             "[{}] ratio is {}, landmarks is {}; set exactly one of them, such as attention.landmarks=49", owner, ratio,
             landmarks);
-    constexpr Index most = 16'384;  // the matrix of their distances is inverted
+    constexpr Index most = 16'384;  // since a matrix of all pairs of landmarks is inverted
     const Index count = landmarks != 0 ? landmarks : tokens / ratio / (dims == 1 ? 1 : ratio);
     require(count <= most, "[{}] there are {} landmarks; expected at most {}", owner, count, most);
     if (shape.sequence()) {

@@ -22,7 +22,7 @@ void divide_rows(Matrix<T> y, T* D) {
   }
 }
 
-/// Computes dy_i = dout_i / D_i, dD_i = -<dout_i, out_i> / D_i. `reciprocals` has 1 / D.
+/// Computes dy_i = dout_i / D_i, dD_i = -<dout_i, out_i> / D_i. `reciprocals` holds 1 / D.
 template <class T>
 void divide_rows_backward(Matrix<const T> out, const T* reciprocals, Matrix<const T> dout, Matrix<T> dy, T* dD) {
   kernels::row_dots(dout, out, dD);

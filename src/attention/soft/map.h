@@ -108,7 +108,8 @@ struct SoftMap {
     for (Index i = 0; i < L.size(); ++i) L.data[i] = root * L.data[i];
   }
 
-  /// Replaces dL by the gradient of activate(), and adds to the gradients of gamma and beta.
+  /// Runs the backward pass of activate(): replaces dL by the gradient of its input, and adds to the gradients of gamma
+  /// and beta.
   void activate_backward(const SoftTensors<T>& d) const {
     if (!s.activates) return;
     const Matrix<T> S = saved.S[h], dL = scratch.dL, sums = scratch.norm_sums;

@@ -7,9 +7,9 @@
 //   A = G(L, L) + ridge I       [m, m]           Eq. 8
 //   P = G(L, q)                 [m, N]           Eq. 8
 //   X = Newton-Raphson(A)       [m, m]           Eq. 10, Algorithm 2: about A^+
-//   out = P^T X P v             [N, d]           Eq. 7 and 9; from the right, so that S = P^T X P is never stored
+//   out = P^T X P v             [N, d]           Eq. 7 and 9; products from the right, S = P^T X P is never stored
 //
-//   kernel=exact       S = G(q, q), for which training did not converge; time O(N^2 d), in blocks of rows
+//   kernel=exact       S = G(q, q), with which the paper's training did not converge; time O(N^2 d), in blocks of rows
 //   normalize=map      S becomes D^-1/2 S D^-1/2, D the row sums of S, at least 1e-6
 //   normalize=inverse  X becomes E^-1/2 X E^-1/2, E the row sums of A (the authors' later code)
 //
@@ -21,7 +21,7 @@
 // (inverse_grad=implicit). Their code has two additions to the paper:
 //
 //   landmark_act  L becomes d^(1/4) gelu(norm(L / d^(1/4))), with a norm over d
-//   vconv=k       out += a depth-wise convolution k x k of v on the grid, one filter per head; not on a class token
+//   vconv=k       out += a depth-wise k x k convolution of v on the grid, without a class token; one filter per head
 //
 // Steps 1 to 3, which compute L, A, P and X, and products with S are in map.h.
 #include "src/attention/shared/landmarks.h"
@@ -195,7 +195,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
   //   dP += dZ v^T, dv = P^T dZ. With normalize=map, r = D^-1/2, out = r (S w), w = r v: dw = S^T (r dout), dv = r dw,
   //   dD from kernels/rows/row_sums.h, and the gradients of D = S 1 are like those of out.
   // Undoing 3, 2 and 1: map.h.
-  // Undoing 5: vconv.h; normalize=map needs out without it.
+  // Undoing 5: vconv.h; normalize=map needs out without the convolution.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T> outs, Heads<const T> douts, const SoftSaved<T>& saved,
                     const Scratch<T>& all, const AttentionGradient<T>& gradient) const {

@@ -15,7 +15,7 @@ struct VconvTensors {
 template <class T>
 struct VconvScratch;
 
-/// out += v convolved with a filter that all channels of a head share, on the grid after `skip` tokens.
+/// The convolution out += v * filter, with a filter that all channels of a head share, on the grid after `skip` tokens.
 struct Vconv {
   Index kernel;  ///< 0: none
   Index skip;

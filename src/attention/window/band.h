@@ -29,7 +29,7 @@ Matrix<T> block_of(const WindowBlock& b, Matrix<T> memory) {
 struct WindowRun {
   Index row, rows, column, columns, shift;
 
-  /// Returns their keys' part of a map.
+  /// Returns the part of a block's map in which these rows see keys.
   template <class T>
   Matrix<T> of(Matrix<T> map) const {
     return {map[row] + column, rows, columns, map.stride + shift};
@@ -48,21 +48,22 @@ struct WindowMaps {
   Matrix<T> A, dA;
 };
 
-/// Sizes of a sequence. `window` is from 1 to the longer of N and M, and each query sees a key.
+/// Sizes of a sequence. `window` is from 1 to the larger of N and M, and each query sees at least one key.
 struct WindowBand {
   Index N, M, window;
   double scale;
 
-  /// The range [first(t), last(t)) of keys that query t sees.
+  /// Return the bounds of the range [first(t), last(t)) of keys that query t sees.
   Index first(Index t) const { return std::max<Index>(t - window + 1, 0); }
   Index last(Index t) const { return std::min(t + window, M); }
 
-  /// Return a block's maximum rows and keys. Products of few rows are slow; with many rows, most of a product is
-  /// outside a narrow band.
+  /// Return the maximum number of rows, and of keys, of a block. Products of few rows are slow; with many rows, most of
+  /// a product is outside a narrow band.
   Index most_rows() const { return std::clamp<Index>(window, 16, 64); }
   Index most_keys() const { return std::min(M, most_rows() + 2 * (window - 1)); }
 
-  /// Calls f(block) for all blocks, first to last. With Counted, a block is one query: only its own pairs count.
+  /// Calls f(block) for all blocks, first to last. With Counted, a block is one query, so that only visible pairs are
+  /// counted.
   template <class T, class F>
   void for_each_block(const F& f) const {
     const Index step = std::is_same_v<T, Counted> ? 1 : most_rows();
@@ -147,14 +148,14 @@ struct WindowBand {
     fill(dx.v.middle_rows(seen, M - seen), T(0));
   }
 
-  /// Adds the sequence's pairs of a query and a visible key.
+  /// Adds the numbers of the sequence's queries, visible keys and pairs of both to those of `map`.
   void add_pairs(MapPairs& map) const {
     for (Index t = 0; t < N; ++t) map.pairs += last(t) - first(t);
     map.queries += N, map.seen += last(N - 1);
   }
 
  private:
-  /// Computes weights^T rows for the keys of a block, accumulated for keys that earlier blocks see.
+  /// Writes weights^T rows to the gradient of a block's keys, accumulating for keys that earlier blocks see.
   template <class T>
   static void to_keys(const kernels::Gemm& gemm, const WindowBlock& b, Matrix<T> weights, Matrix<const T> rows,
                       Update update, Matrix<T> gradient) {

@@ -71,7 +71,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
     return lay_out_heads(s.heads, s.queries, 2, layout);
   }
 
-  // Scratch: blocks of A and dA; with dims=2 q, k, v and out or dout of a cell, and gradients.
+  // Scratch: blocks of A and dA; with dims=2 also q, k and v of a cell, their gradients, and its out or dout.
   template <class T>
   struct Scratch {
     WindowMaps<T> maps;
@@ -188,7 +188,7 @@ class Window : public MechanismBase<Window>, public WithMap<Window> {
       return (top + place / (right - left)) * grid_width + left + place % (right - left);
     }
 
-    /// Returns the cell's rows of a matrix in the order of cells.
+    /// Returns the cell's rows of a matrix whose rows are in the order of cells.
     template <class T>
     Matrix<T> of(Matrix<T> m) const {
       return m.middle_rows(before, count());

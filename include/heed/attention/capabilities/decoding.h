@@ -5,8 +5,8 @@
 
 namespace heed {
 
-/// Arguments of decode(): q, k and v have one row, that of token `position`; `state` and `sums` are the state after the
-/// tokens before it. `in.shape.whole` is false: nothing is prepared.
+/// Arguments of decode(): q, k and v have one row, that of token `position`; `state` and `sums` hold the state after
+/// the preceding tokens. `in.shape.whole` is false: nothing is prepared.
 template <class T>
 struct AttentionDecoding {
   AttentionInput<T> in;
@@ -38,7 +38,7 @@ class DecodingCapability {
  public:
   virtual ~DecodingCapability() = default;
 
-  /// Returns the size of the state after `tokens` tokens. It grows with `tokens`: allocate for the longest.
+  /// Returns the size of the state after `tokens` tokens. It grows with `tokens`: allocate it for the longest sequence.
   virtual AttentionStateSize state_size(const AttentionShape& shape, Index tokens) const = 0;
 
   /// Computes row `position` of forward()'s out, up to rounding, and adds the token to the state. Requires causal=true.
