@@ -1,7 +1,7 @@
 // SimA. Koohpayegani, Pirsiavash, "SimA: Simple Softmax-free Attention for Vision Transformers", 2022,
 // arXiv:2206.08898v2, Section 2.2 (whose equations have no numbers).
 //
-// Softmax makes tokens compete; here, dividing each channel of q and of k by its norm over the tokens does:
+// Softmax makes tokens compete; here, dividing each channel of q and of k by its norm over the tokens has this effect:
 //
 //   qn = q / |q|_1,  kn = k / |k|_1      [N, d], [M, d], channel by channel over the tokens of one head
 //   out = qn kn^T v                      [N, e]

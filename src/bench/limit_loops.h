@@ -11,9 +11,9 @@ extern const Index terms_per_step;
 
 void multiply_add(Index steps);      ///< sum + x w
 void l1_by_maxima(Index steps);      ///< sum - 2 max(x, w)
-void clamp_difference(Index steps);  ///< sum + g clamp(w - x, -1, 1), the difference as a fused step
+void clamp_difference(Index steps);  ///< sum + g clamp(w - x, -1, 1), with a fused difference
 void clamp_by_turns(Index steps);    ///< as above, with every other difference fused
-void clamp_shifted(Index steps);     ///< as above, as g (min(max(w, x - 1), x + 1) - x)
+void clamp_shifted(Index steps);     ///< sum + g clamp(x - w, -1, 1), as g (min(max(x, w - 1), w + 1) - w)
 
 /// Computes y = exp(x) for n elements.
 void exp_of(Index n, const float* x, float* y);

@@ -87,7 +87,7 @@ Times time_workers(int workers, double seconds, const F& f) {
   return times;
 }
 
-/// Returns the limit: the rate for an `amount` per worker and call.
+/// Returns the limit that follows from `times`, if each worker processes `amount` per call.
 Limit limit_of(Resource of, int workers, double amount, const Times& times, const std::string& variant,
                std::string how) {
   const double total = amount * static_cast<double>(workers) / 1e9;

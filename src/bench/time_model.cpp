@@ -59,7 +59,7 @@ double longest(const std::vector<double>& loads, int threads) {
   return *std::max_element(busy.begin(), busy.end());
 }
 
-/// Returns the examples of each unit of work for a thread: a lane in training, a microbatch in inference.
+/// Returns the number of examples in each unit of work for a thread: a lane in training, a microbatch in inference.
 std::vector<double> loads_of(const Workload& work, bool training) {
   if (!training) {
     const std::vector<Index> sizes = microbatch_sizes(work, false);

@@ -1,4 +1,4 @@
-// Every operation and mechanism, in shapes whose sizes all differ, to detect swapped indices.
+// Every operation and mechanism, in shapes with different sizes along most axes, to detect swapped indices.
 #include "cases.h"
 
 #include "heed/attention/mechanism.h"
@@ -177,7 +177,7 @@ const Mechanism& keep(const std::string& name, const OptionValues& options) {
   return *kept->emplace_back(make_mechanism(name, options));
 }
 
-/// Shapes in which mechanisms are checked. Most sizes in a shape differ; in three shapes d and e differ, too.
+/// Shapes in which mechanisms are checked. In three of them, d and e differ.
 const AttentionCaseShape check_shapes[] = {
     {"N > d", 2, 3, 8, 8, 12, 2, 4, false},      {"N < d", 1, 2, 4, 4, 14, 2, 2, false, 9},
     {"class token", 2, 2, 9, 9, 10, 2, 4, true}, {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},

@@ -12,8 +12,8 @@ namespace heed {
 
 namespace {
 
-/// Shapes of two operands, equal or broadcast in every possible way: along leading, middle and last axes, both ways at
-/// once, and a scalar.
+/// Shapes of two operands: equal, broadcast along leading, middle or last axes, in one operand or in both at once, and
+/// with a scalar.
 struct Pair {
   Shape a, b;
 };

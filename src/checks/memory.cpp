@@ -131,7 +131,7 @@ class MemoryCheck {
     check_same("prepare", "out", out_, prepared_again);
   }
 
-  /// Returns the output for the current tensors, with `prepared` as memory of prepared tensors.
+  /// Returns the output for the current tensors, with `prepared` as the memory of the prepared tensors.
   WatchedHeads<T> out_of(WatchedMemory<T>& prepared) {
     WatchedMemory<T> saved("saved", guards_.saved), scratch("scratch", guards_.scratch);
     WatchedHeads<T> out(s_.heads, s_.queries, s_.value_width);

@@ -38,7 +38,7 @@ void require_accuracies(const ClaimArm& arm, const std::string& path);
 /// Maximum magnitude of a value: squares of larger ones could overflow.
 inline constexpr double largest_claim_number = 1e100;
 
-/// Parses a finite number; "-0" gives 0. Returns none for other text and beyond largest_claim_number.
+/// Parses a finite number; "-0" gives 0. Returns none for other text and for magnitudes above largest_claim_number.
 std::optional<double> claim_number(const std::string& text);
 
 }  // namespace heed

@@ -21,7 +21,7 @@ std::string counted(Convention convention);
 /// weight; or both, as in a training step. Loss and optimiser are not counted.
 enum class CostPass { forward, backward, step };
 
-/// Subject of a row in a cost table: a layer by timm's name, a block, or a kind of operation.
+/// Subject of a row in a cost table: a layer, named as in timm, a block, or a kind of operation.
 enum class CostGroup { layer, block, kind };
 
 /// Elements that an operation transfers to and from memory, if it reads each operand and weight once, writes its result
@@ -52,7 +52,7 @@ struct OperationCost {
 /// All operations of a model on one image, in execution order. The cost of a batch is proportional to the number of
 /// images n, plus n - 1 additions per weight to sum the gradients.
 struct ModelCost {
-  std::string example;                             ///< noun for an example, the unit of the cost
+  std::string example;                             ///< noun for an example, such as "image"; costs are per example
   std::vector<OperationCost> inference, training;  ///< training includes dropout, if the experiment has it
   Index parameters = 0;                            ///< trainable elements
   Index kept = 0;                                  ///< elements saved by a training step until its backward pass

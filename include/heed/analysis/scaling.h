@@ -1,5 +1,5 @@
-// Scaling of a mechanism's time and memory with the number of tokens: attention alone, without projections, on one
-// image of random values and one thread.
+// Scaling of a mechanism's time and memory with the number of tokens: attention alone, without projections, for one
+// image of random values, on one thread.
 #pragma once
 
 #include "heed/attention/mechanism.h"

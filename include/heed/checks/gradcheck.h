@@ -146,8 +146,8 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
 template <class T>
 std::vector<Tensor<T>> draw_inputs(const CheckCase& c, std::uint64_t seed);
 
-/// Returns the cases of every operation and of every mechanism with its options, in shapes whose sizes all differ.
-/// `heed gradcheck`, the cost checks and the float checks use this list.
+/// Returns the cases of every operation and of every mechanism with its options, in shapes with different sizes along
+/// most axes. `heed gradcheck`, the cost checks and the float checks use this list.
 std::vector<CheckCase> all_check_cases();
 
 }  // namespace heed

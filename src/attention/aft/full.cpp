@@ -150,7 +150,7 @@ class AftFull : public MechanismBase<AftFull>,
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();
     const AftUnbiased others = unbiased(z);
-    // Keys with a bias for every query.
+    // Number of keys with a bias for every query, whose gradients are assigned.
     const Index fresh = window() > 0 ? std::max<Index>(z.M - others.keys_before() - others.keys_after(), 0) : 0;
     const Index gated = options_.query ? z.N * z.D : 0;
 
@@ -244,7 +244,7 @@ class AftFull : public MechanismBase<AftFull>,
     AftReach reach;
     bool whole;
 
-    /// Expands a matrix with a row per row of sums to a matrix with a row per query.
+    /// Returns m, which has a row per row of sums, as a matrix with a row per query: a single row is repeated.
     template <class T>
     Matrix<T> of_queries(Matrix<T> m) const {
       return {m.data, N, m.columns, rows == 1 ? 0 : m.stride};
