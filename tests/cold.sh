@@ -1,8 +1,8 @@
 #!/bin/sh
-# A package compiles cold files once for AVX2 and AVX-512 (mk/package.mk), so they must not depend on either: no
-# vector kernels, whose inline functions differ, and no macro of AVX-512.
+# Checks that cold files do not depend on the architecture, since a package compiles them once for both AVX2 and AVX-512
+# (mk/package.mk): they may include no vector kernels, whose inline functions differ, and use no macro of AVX-512.
 #
-#   sh tests/cold.sh BUILD OBJECT...      OBJECT: those that are compiled once
+#   sh tests/cold.sh BUILD OBJECT...      OBJECT: an object file that is compiled once
 set -eu
 
 cd "$(dirname "$0")/.."

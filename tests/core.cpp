@@ -1,4 +1,4 @@
-// A program of the core alone (CORE in the Makefile): it constructs a model without a file and trains it on four
+// A program linked from the core alone (CORE in the Makefile): constructs a model without a file and trains it on four
 // images.
 #include "heed/nn/vit.h"
 #include "heed/ops/cross_entropy.h"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# The core constructs and trains models without an operating system: a program of its objects alone learns, and none
-# of them was compiled with a header of POSIX, of files, or of another library. Two files may use the system, since
-# both work without it: src/base/memory.cpp for huge pages, src/base/fiber.cpp for stacks and for switching between
-# them.
+# Checks that the core can construct and train models without an operating system: a program linked from the core's
+# objects alone trains a model, and no object includes a header of POSIX, of the standard library for files, or of
+# another library. Two sources may use the system, since both also work without it: src/base/memory.cpp for huge pages,
+# and src/base/fiber.cpp for stacks and for switching between them.
 #
-#   sh tests/core.sh BUILD OBJECT...      BUILD: the directory of the build; OBJECT: those of the core
+#   sh tests/core.sh BUILD OBJECT...      BUILD: the directory of the build; OBJECT: an object file of the core
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -22,11 +22,11 @@ case $flags in *-DHEED_NO_BLAS*) libraries="$libraries|/cblas\.h" ;; esac
 case $flags in *-DHEED_NO_SIMD*) libraries="$libraries|/hwy/" ;; esac
 case $flags in *-DHEED_NO_THREADS*) libraries="$libraries|/omp\.h" ;; esac
 
-# Dependency lists of the objects, by the compiler.
+# The files that the objects depend on, as listed by the compiler.
 files=$(for object in "$@"; do tr -s ' \\' '\n' <"${object%.o}.d"; done | sed 's/:$//' | sort -u)
 foreign=$(echo "$files" | grep -E "$libraries") && die "the core was compiled with $foreign"
 
-# The standard library's own headers include some of these, so heed's text is searched.
+# The standard library's headers include some of these themselves, so only heed's sources are searched.
 system='#include <((unistd|fcntl|dirent|spawn|dlfcn|pthread|poll|signal|setjmp|ucontext|(sys|linux)/[a-z_]*)\.h|filesystem|fstream)>'
 own=$(echo "$files" | grep -E '^(include/heed|src)/' | grep -vxE 'src/base/(memory|fiber)\.cpp')
 # shellcheck disable=SC2086

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Coverage of include and src by a build with --coverage: the total, and the files with the most lines not run.
+# Reports the coverage of include/ and src/ in a build with --coverage: the total, and the 20 files with the most lines
+# not run.
 #
-#   sh tests/coverage.sh BUILD PERCENT      fails below this percentage
+#   sh tests/coverage.sh BUILD PERCENT      fails if less than PERCENT % of the lines were run
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -1,4 +1,5 @@
-// Documents: their links and file names exist.
+// Checks the documentation: links and named files exist, quoted code is in the examples, and tables and diagrams are
+// complete.
 #include "heed/attention/mechanism.h"
 #include "heed/config/sweep.h"
 #include "heed/io/file.h"
@@ -102,7 +103,7 @@ BOOST_AUTO_TEST_CASE(links_lead_somewhere) {
   BOOST_TEST(links > 20);
 }
 
-// A file whose text is a block of a page, with its name in the first line, need not exist.
+// A named file need not exist if a block of code on the page has its text, with the name in the first line.
 BOOST_AUTO_TEST_CASE(files_that_are_named_are_there) {
   static const std::regex file("\\b((?:include|src|tests|docs|models|experiments|datasets)/[\\w/.-]*\\.\\w+)");
   int files = 0;

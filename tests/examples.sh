@@ -1,7 +1,7 @@
 #!/bin/sh
-# Compiles and runs examples/. The first comment of each states its output after "Prints": each line must be printed,
-# X standing for a number that varies, and no other lines unless the comment has a line "...". probe.py runs only if
-# NumPy is installed, compare_pytorch.py only if PyTorch is.
+# Compiles and runs examples/. The first comment of each example states its output after "Prints": the example must
+# print each of these lines, in which X stands for a number that varies, and may print other lines only if the comment
+# has a line "...". probe.py runs only if NumPy is installed, compare_pytorch.py only if PyTorch is.
 #
 #   CXX=... FLAGS='...' LIBS='...' sh tests/examples.sh BUILD      BUILD: the directory of libheed.a
 set -eu
@@ -17,8 +17,8 @@ die() {
   exit 1
 }
 
-# Calls that must compile without a warning: targets of a non-const tensor, attention without a shape, parameters by
-# member names.
+# Calls that must compile without a warning: targets from a non-const tensor, attention without a shape, a parameter
+# described by designated initialisers.
 cat >"$place/calls.cpp" <<'END'
 #include <heed/heed.h>
 using namespace heed;
@@ -37,14 +37,15 @@ int main() {
 }
 END
 
-# CXX, FLAGS and LIBS may be several words. Compiled without optimisation, since the library does the computing.
+# CXX, FLAGS and LIBS may be several words. The examples are compiled without optimisation, since the library does the
+# computing.
 export CXX FLAGS LIBS build place
 # shellcheck disable=SC2016
 printf '%s\n' examples/*.cpp "$place/calls.cpp" | xargs -P "$(nproc)" -I{} sh -c '
   ${CXX:-g++} $FLAGS -Iinclude -O0 -Wall -Wextra -Wpedantic -Werror -o "$place/$(basename {} .cpp)" {} \
     "$build/libheed.a" $LIBS' || die "an example does not compile"
 
-# Prints the expected output of an example from its comment.
+# stated FILE: prints the output that the example's comment states.
 stated() {
   sed -n '\|^// .*[Pp]rints.*:$|,\|^#include|s|^//   ||p' "$1" | tr -s ' ' | sed 's/^ *//'
 }
@@ -80,7 +81,8 @@ if /usr/bin/python3 -c 'import numpy' 2>/dev/null; then
   HEED=$build/heed /usr/bin/python3 examples/probe.py >"$place/output" || die "probe.py fails"
   [ "$(grep -Ecx '(out|map) +differs by [-0-9.e+]+' "$place/output")" = 2 ] || die "probe.py: $(cat "$place/output")"
 fi
-# compare ERROR STATUS LINE: checks heed diff on a PyTorch model with a planted error.
+# compare ERROR STATUS LINE: runs heed diff on a PyTorch model with a planted error; it must end with STATUS and print a
+# line that matches LINE.
 compare() {
   status=0
   HEED=$build/heed /usr/bin/python3 examples/compare_pytorch.py "$1" >"$place/output" || status=$?

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Any two public headers can be included together: all of them compile as one file, in both orders. With
-# HEED_HEADERS=each every header is also compiled alone, which takes two minutes of one CPU; a header that another one
-# includes first is compiled there.
+# Checks that any two public headers can be included together: one file that includes all of them must compile, in
+# alphabetical and in reverse order. With HEED_HEADERS=each, every header is also compiled alone, which takes two
+# minutes of one CPU; a header that another header includes before all others is checked by compiling that one.
 #
 #   FLAGS='...' sh tests/headers.sh
 set -eu
 
 cd "$(dirname "$0")/../include"
-# CXX and the flags may be several words.
+# CXX and FLAGS may be several words.
 compile="${CXX:-g++} ${FLAGS:--std=c++20} -I. -Werror -x c++"
 for order in '' -r; do
   # shellcheck disable=SC2086
@@ -24,7 +24,7 @@ trap 'rm -rf "$work"' EXIT
 find heed -name '*.h' | LC_ALL=C sort >"$work/all"
 while read -r header; do sed -n '/^#include/{s/^#include "\(.*\)"/\1/p;q}' "$header"; done <"$work/all" |
   LC_ALL=C sort -u >"$work/begun_with"
-# Compiled instead of only parsed, so that ccache can store the result.
+# The headers are compiled, not only parsed, so that ccache can store the result.
 export compile work
 # shellcheck disable=SC2016
 LC_ALL=C comm -23 "$work/all" "$work/begun_with" | xargs -P "$(nproc)" -I{} sh -c '

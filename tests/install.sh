@@ -32,7 +32,7 @@ usr/bin/heed list >list || die "the installed program fails"
 grep -q '^softmax' list || die "the installed program lists no softmax: $(cat list)"
 usr/bin/heed plugin hydra.h >/dev/null || die "the installed program cannot compile a plugin"
 usr/bin/heed list --plugin hydra.so | grep -q '^hydra' || die "the installed program does not list its plugin's mechanism"
-# A build of plain loops cannot measure models, and says so.
+# A build of plain loops cannot measure models, and must print an error that says so.
 if usr/bin/heed bench --only models --match 'vit-micro sima infer' --seconds 0.001 >speed 2>refusal; then
   grep -q '^vit-micro sima infer' speed || die "heed bench measured no model: $(cat speed)"
 else
@@ -41,7 +41,7 @@ fi
 for model in usr/share/heed/models/*.toml; do
   [ -s "$model" ] || die "no models are installed"
 done
-# The installed program trains, from any directory, and on the user's images.
+# From any directory, the installed program finds its models and experiments, and trains.
 usr/bin/heed cost models/vit-micro.toml >cost || die "the installed program does not find its models"
 usr/bin/heed train experiments/images.toml --check >/dev/null 2>refusal && die "training without images succeeds"
 grep -q 'data.path' refusal || die "the installed program does not find its experiments: $(cat refusal)"
@@ -53,7 +53,7 @@ if [ -d /usr/share/datasets/fashion-mnist ]; then
   grep -q '^test accuracy' trained || die "the installed program prints no test accuracy: $(cat trained)"
   usr/bin/heed predict run usr/share/heed/experiments/pictures/sneaker.png >/dev/null || die "heed predict fails"
 fi
-# The students' course has no links to files outside.
+# No notebook of the students' course links to a file outside of it.
 usr/bin/heed lab bundle -o course >/dev/null || die "heed lab bundle fails"
 for link in $(grep -oh '](\.\./[^)#]*' course/notebooks/*.ipynb | cut -c6-); do
   [ -s "course/$link" ] || die "notebooks link to $link, which is not in the bundle"

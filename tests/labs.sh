@@ -1,6 +1,7 @@
 #!/bin/sh
-# Checks every lab of the course: its solution gets full marks and no flag, its stub no marks. Every question of a
-# notebook is answered. The students' files contain no solution. Committed notebooks have output of all cells in order.
+# Checks the course. The solution of every lab gets full marks and no flag, and its stub no marks. Every question of a
+# notebook has a model answer. The students' files contain no solution. Committed notebooks have the output of all
+# cells.
 #
 #   sh tests/labs.sh BUILD      BUILD: the directory of the complete build
 set -eu
@@ -19,7 +20,7 @@ die() {
 count=0
 for lab in notebooks/labs/*/; do
   name=$(basename "$lab")
-  # Personal labs have neither: their mechanisms depend on the student's identity.
+  # Personal labs have neither a stub nor a solution: their mechanisms depend on the student's identity.
   if grep -q '^kind = "personal"' "$lab/lab.toml"; then continue; fi
   stub=$(find "$lab" -name "$name.*")
   solution=notebooks/solutions/$name/$(basename "$stub")

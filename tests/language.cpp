@@ -16,7 +16,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A phrasing, and the words to use. Only lines that contain `hint` are searched: regular expressions are slow.
+/// A forbidden phrasing, and the words to use instead. Only lines that contain `hint` are searched, since regular
+/// expressions are slow.
 struct Phrasing {
   const char *hint, *pattern, *instead;
 };
@@ -53,7 +54,7 @@ std::vector<fs::path> texts() {
   for (const char* folder : {"src", "include", "tests", "docs", "examples", "experiments", "models", "mk", "notebooks"})
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
       const std::string path = entry.path().generic_string();
-      // Recorded by other versions: the browser page's models, and runs of notebooks and experiments.
+      // These were recorded by other versions: the browser page's models, and runs of notebooks and experiments.
       const bool recorded = path.starts_with("src/apps/web/trained/") || path.starts_with("notebooks/runs/") ||
                             path.starts_with("experiments/runs/");
       if (entry.is_regular_file() && is_text(entry.path()) && !recorded && path != "tests/language.cpp")
@@ -62,7 +63,7 @@ std::vector<fs::path> texts() {
   return list;
 }
 
-/// Returns "file:line: the phrasing; what to use" for each phrasing of a text, without exceptions.
+/// Returns "file:line: the phrasing; what to use" for each forbidden phrasing in a text, except the listed exceptions.
 std::vector<std::string> faults(const std::string& file, const std::string& text) {
   struct Compiled {
     Phrasing phrasing;

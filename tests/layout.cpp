@@ -1,6 +1,6 @@
-// Checks that the source layout matches docs/architecture.md: a folder for each layer, the same in include/heed, src
-// and tests; includes only of lower layers; private headers in src; a limited number of files per folder; operations in
-// sources named like their headers. The same checks must find faults planted in a small tree.
+// Checks that the source layout matches docs/architecture.md: a layer's folder has the same name in include/heed, src
+// and tests; files include only headers of lower layers; private headers are in src; a folder has a limited number of
+// files; operations are in sources named like their headers. The same checks must find faults planted in a small tree.
 #include "heed/io/file.h"
 #include "support/temporary.h"
 
@@ -72,7 +72,7 @@ class Layout {
     return std::find(layers_.begin(), layers_.end(), name) != layers_.end();
   }
 
-  /// Returns the position in the list; the list's length for an unknown layer.
+  /// Returns the layer's position in the list, or the list's length for an unknown layer.
   std::ptrdiff_t height(const std::string& layer) const {
     return std::find(layers_.begin(), layers_.end(), layer) - layers_.begin();
   }
@@ -100,8 +100,8 @@ class Layout {
                        [&](const std::string& layer) { return layer.starts_with(folder + "/"); });
   }
 
-  /// Reports folders of no layer, and files outside all layers. In tests any file may be outside; elsewhere only the
-  /// named ones.
+  /// Reports folders that are neither layers nor in `more`, and files outside all layers. In tests any file may be
+  /// outside; elsewhere only those in `loose`.
   void check_folders(const std::string& top, const std::set<std::string>& more, const std::set<std::string>& loose,
                      const std::string& prefix = "") {
     const fs::path folder = root_ / top / prefix;
@@ -129,7 +129,7 @@ class Layout {
         fault(folder, std::to_string(count) + " sources; a folder has at most " + std::to_string(folder_limit));
   }
 
-  /// Reports folders of a layer's tests that exist neither in its sources nor in its headers.
+  /// Reports folders of a layer's tests that exist neither in src nor in include/heed.
   void check_mirror() {
     if (!fs::exists(root_ / "tests")) return;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root_ / "tests")) {
@@ -165,8 +165,8 @@ class Layout {
       fault(where, from + " includes '" + header + "' of " + (to.empty() ? "no layer" : to + ", a later layer"));
   }
 
-  /// Checks an include of a header outside include/heed: by its name from the same folder, otherwise by its path from
-  /// the root.
+  /// Checks an include of a header outside include/heed, which must be by its name within the same folder and by its
+  /// path from the root elsewhere.
   void check_private(const std::string& path, const std::string& where, const std::string& header) {
     const bool in_tests = path.starts_with("tests/"), by_path = header.starts_with("src/");
     if (in_tests && !by_path) return;
@@ -410,7 +410,7 @@ BOOST_FIXTURE_TEST_CASE(headers_of_one_use_and_of_none, Tree) {
              "src/tape/tape.cpp: includes include/heed/tape/lost.h, which does not exist\n");
 }
 
-// The C library's functions would make results depend on it and on the CPU (heed/base/math.h).
+// With the C library's functions, results would depend on its version and on the CPU (heed/base/math.h).
 BOOST_AUTO_TEST_CASE(the_source_calls_no_function_of_the_c_library_instead) {
   const std::map<std::string, std::string> exceptions = {
       {"src/draw/line_chart.cpp", "ticks of an axis"},

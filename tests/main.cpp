@@ -6,7 +6,7 @@
 
 namespace {
 
-/// Scripts that need heed run the program built with these tests.
+/// Sets HEED, so that scripts run the program built with these tests.
 struct ProgramOfScripts {
   ProgramOfScripts() {
     const std::filesystem::path tests = std::filesystem::read_symlink("/proc/self/exe");

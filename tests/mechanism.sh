@@ -1,6 +1,7 @@
 #!/bin/sh
-# Builds the mechanism of docs/adding-a-mechanism.md as a plugin, then adds it to a copy of the source by the page's
-# instructions: one file, its line in the list, one test file. Gradient check, cost check and program must find it.
+# Builds the mechanism of docs/adding-a-mechanism.md as a plugin, then adds it to a copy of the source as the page
+# instructs: one source file, its line in the list, and one test file. The program must list it, and it must pass the
+# gradient check and the tests of costs.
 #
 #   sh tests/mechanism.sh BUILD      BUILD: the directory of the complete build
 set -eu
@@ -25,7 +26,7 @@ extract() {
 
 # The build is copied with its modification times, so that make compiles only the new files and the list.
 mkdir "$place/notebooks"
-cp -a notebooks/solutions "$place/notebooks"  # tests include one
+cp -a notebooks/solutions "$place/notebooks"  # a test includes one
 cp -a Makefile mk include src tests examples "$build" "$place"
 extract hydra.h
 extract tests/attention/hydra.cpp

@@ -1,6 +1,6 @@
-# Draws faults: lines of the given source files, in an order determined by the seed, each changed in one place.
-# Prints the file, line number and changed line of each, separated by tabs. Comments, messages and declarations are
-# excluded; members with a comment count as declarations.
+# Draws faults: lines of the given source files, each changed in one place, in an order determined by the seed. Prints
+# the file, line number and changed line of each, separated by tabs. Comments, messages and declarations are excluded; a
+# line with a ///< comment counts as a declaration.
 #
 #   awk -v seed=1 -f tests/mutants.awk FILE...
 
@@ -10,7 +10,8 @@ function draw(n) {
   return 1 + int(state / 2147483647 * n)
 }
 
-# Returns the code of a line up to a comment or a text: a text is followed by message arguments.
+# Returns the part of a line before the first comment or string literal: a literal is usually followed by the arguments
+# of a message.
 function code_of(text,    i, c) {
   for (i = 1; i <= length(text); ++i) {
     c = substr(text, i, 1)
@@ -31,7 +32,7 @@ function swap(a, b) { replace(a, b); replace(b, a) }
 
 function is_word(c) { return c ~ /[A-Za-z0-9_]/ }
 
-# Does the same for whole words where a name is used; after a type it is declared.
+# Does the same as replace() for whole words only, and not for a name after a type, which is being declared.
 function replace_word(what, by,    at, place, before_it) {
   for (place = 1; (at = index(substr(code, place), what)) > 0; place += at - 1 + length(what)) {
     before_it = substr(code, 1, place + at - 2)
@@ -55,7 +56,7 @@ function end_of_argument(open, commas,    i, depth, c) {
   return 0
 }
 
-# Drops a call that forms a whole value: its first argument remains.
+# Replaces a call that is a whole assigned or returned value by the call's first argument.
 function leave_out_calls(    open, close_at, comma) {
   if (!match(code, /(= |return )[A-Za-z_][A-Za-z0-9_]*\(/)) return
   open = RSTART + RLENGTH - 1
@@ -66,7 +67,7 @@ function leave_out_calls(    open, close_at, comma) {
   add(RSTART, close_at - RSTART + 1, substr(code, open + 1, comma - open - 1))
 }
 
-# Drops a link of a chain that derives a random stream: two uses draw the same numbers.
+# Drops one derive() from a chain that derives a random stream, so that two uses draw the same numbers.
 function share_streams(    start, at, close_at) {
   for (start = 1; (at = index(substr(code, start), ".derive(")) > 0; start += at + 7) {
     close_at = end_of_argument(start + at + 6, 0)
@@ -74,7 +75,8 @@ function share_streams(    start, at, close_at) {
   }
 }
 
-# Drops a simple addend or factor, such as the offset of a batch or a scale. Exchanges two simple arguments.
+# Drops a simple operand, such as the offset of a batch or a scale. Swaps the first two arguments of a call if both are
+# simple.
 function leave_out_operands(    rest, at, text) {
   for (at = 1; match(substr(code, at), / [-+*\/] [A-Za-z_][A-Za-z0-9_]*[^A-Za-z0-9_.(>:[]/); at += RSTART)
     add(at + RSTART - 1, RLENGTH - 1, "")

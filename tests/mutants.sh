@@ -1,12 +1,12 @@
 #!/bin/sh
-# Measures how many faults the suite detects. Plants one at a time in a copy of the source, rebuilds, and runs the
-# tests up to the first that fails: the layer's, then all others, the quickest first. A fault that no test detects
-# survives; 95 of 100 must not.
+# Measures how many faults the suite detects. Plants one fault at a time in a copy of the source, rebuilds, and runs
+# test suites until one fails: first those of the fault's layer, then all others, both from the quickest to the slowest.
+# A fault that no test detects survives; at most 5 of 100 may.
 #
-#   sh tests/mutants.sh [COUNT [SEED]]      from 100 and 1; results in build/mutants/results, a line per fault
+#   sh tests/mutants.sh [COUNT [SEED]]      default: 100 1; writes a line per fault to build/mutants/results
 #
-# Skips faults that do not compile, that are in a header of more than WIDEST objects, or that are listed in
-# tests/mutants.txt, which change nothing detectable. Continues an existing file of results.
+# Skips faults that do not compile, faults in a header that more than WIDEST objects include, and those listed in
+# tests/mutants.txt, which no test could detect. Continues an existing file of results.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -27,12 +27,13 @@ die() {
 
 build() { "${MAKE:-make}" -C "$tree" --no-print-directory CXX="${CXX:-g++}" all build/tests/run >"$place/build.log" 2>&1; }
 
-# Runs the suites whose names are on standard input, the quickest first. Each may take three times the processor seconds
-# that all of them normally take, plus 30; on a busy machine these last up to ten times as long.
+# Runs the suites whose names are on standard input, the quickest first. A suite may use three times the CPU seconds
+# that all of them together normally take, plus 30. All of them may last ten times as long, since the machine may be
+# busy.
 run_tests() {
   awk 'NR == FNR { times[$1] = $2; next } { print times[$1] + 0, $1 }' "$place/times" - | sort -n >"$place/now"
   seconds=$(awk '{ sum += $1 } END { print int(3e-6 * sum) + 30 }' "$place/now")
-  # A fault may fill memory or disk; its files are removed with its directory.
+  # A fault may fill memory or disk, so memory is limited, and temporary files are in a directory that is removed.
   mkdir -p "$scratch"
   passed=true
   (cd "$tree" && SUITES=$(cut -d' ' -f2 "$place/now") TMPDIR=$scratch prlimit --as=16000000000: --cpu="$seconds": \
@@ -42,7 +43,7 @@ run_tests() {
   $passed
 }
 
-# Prints the suites of a layer's tests, or of all layers for '*', a line each.
+# suites_of LAYER: prints the suites of a layer's tests, or of all layers for '*', one per line.
 suites_of() {
   # shellcheck disable=SC2086
   (cd "$tree/tests" && find $1 -mindepth 1 -name '*.cpp' -exec sed -n 's/^BOOST_[A-Z_]*TEST_SUITE(\([a-z0-9_]*\).*/\1/p' {} +) |
@@ -56,7 +57,7 @@ scratch=$memory/heed-mutants.$$
 trap 'rm -rf -- "$scratch"' EXIT
 trap 'exit 130' INT TERM HUP
 
-# The build is copied with its times, so that make compiles little.
+# The build is copied with its modification times, so that make recompiles little.
 for part in $(git ls-files | cut -d/ -f1 | sort -u); do
   rm -rf -- "${tree:?}/$part"
   cp -a "$part" "$tree"
@@ -81,7 +82,7 @@ while [ "$done" -lt "$count" ] && IFS=$tab read -r file number changed; do
   original=$(sed -n "${number}p" "$tree/$file")
   fault="$file:$number$tab$original$tab$changed"
   grep -qF "$fault" "$results" && continue
-  # Equivalent faults are identified by their text, since lines move.
+  # Equivalent faults are identified by their text, since line numbers change.
   grep -qxF -- "$file$tab$original$tab$changed" "$tree/tests/mutants.txt" && continue
   case $file in *.h) [ "$(grep -rlF --include='*.d' "$file" "$tree/build" | wc -l)" -le "$WIDEST" ] || continue ;; esac
 
@@ -103,7 +104,7 @@ while [ "$done" -lt "$count" ] && IFS=$tab read -r file number changed; do
     done=$((done + 1))
     printf '%s\t%s\n' "$verdict" "$fault" | tee -a "$results"
   fi
-  # Updates the time, so that make recompiles it.
+  # Writing the file updates its modification time, so that make recompiles it.
   cat "$place/original" >"$tree/$file"
 done <"$place/drawn"
 

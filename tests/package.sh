@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs the package in a fresh Debian 12, trains, tests, grades and removes it there; runs the tar file there and
-# in a system without heed's libraries. Requires root, debootstrap, and a Debian mirror (HEED_DEBIAN_MIRROR).
+# Installs the package in a fresh Debian 12, trains, tests and grades with it, and removes it. Then runs the program of
+# the tar file there, and in a system without the libraries that heed uses. Requires root, debootstrap, and a Debian
+# mirror (HEED_DEBIAN_MIRROR).
 #
 #   sh tests/package.sh PACKED VERSION      PACKED: the directory of `make package`
 set -eu
@@ -27,14 +28,14 @@ die() {
   exit 1
 }
 
-# in_system SYSTEM COMMAND...: runs a command in a system, in its /root.
+# in_system SYSTEM COMMAND...: runs a command in /root of the system in the directory SYSTEM.
 in_system() {
   system=$1
   shift
   env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
     ${tunables:+GLIBC_TUNABLES=$tunables} chroot "$system" sh -c 'cd /root && "$@"' sh "$@" >"$place/log" 2>&1
 }
-# in_full COMMAND...
+# in_full COMMAND...: runs a command in the full system.
 in_full() { in_system "$full" "$@"; }
 printed() { grep -q -e "$1" "$place/log"; }
 
@@ -51,7 +52,7 @@ began=$(date +%s)
 in_full apt-get -q install -y --no-install-recommends "./heed_${version}_amd64.deb" || die "the package cannot be installed"
 installed=$(date +%s)
 short='--set train.epochs=1 --set data.limit=2048'
-# The first library is the loader's default.
+# The builds of the library that this CPU can run; the loader selects the first one by default.
 libraries=x86-64-v3
 ! grep -qw avx512vl /proc/cpuinfo || libraries='x86-64-v4 x86-64-v3'
 for library in $libraries; do

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Files of a folder that are compiled together define no private name twice, not even as an overload, which a call in
-# the other file could select: the compiler reports equal definitions only. An alias may be repeated verbatim.
+# Checks that the files of a folder that are compiled together define no private name twice. The compiler reports only
+# equal definitions; overloads are forbidden too, since a call in another file could select them. An alias may be
+# repeated verbatim.
 #
-#   sh tests/private_names.sh BUILD FILE...      FILE: those compiled together with others of their folder
+#   sh tests/private_names.sh BUILD FILE...      FILE: a source compiled together with others of its folder
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -12,7 +13,7 @@ awk '
   /^namespace \{/ { unnamed = 1; next }
   /^\} *\/\/ namespace$/ { unnamed = 0; next }
   unnamed || /^static / {
-    # clang-format starts each definition of a namespace in the first column.
+    # clang-format starts each definition in a namespace in the first column.
     text = $0
     name = ""
     sub(/^template <.*> /, "", text)

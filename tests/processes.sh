@@ -1,6 +1,7 @@
 #!/bin/sh
-# Trains by mpirun in 1, 2, 4 and 8 processes, and compares their files with those of one. The argument is the folder of
-# a build with MPI=1. HEED_KILLS: number of kills; HEED_KILL_SEED: their times.
+# Trains with mpirun in 2, 4 and 8 processes, and compares the files that they write with those of a single process. The
+# argument is the folder of a build with MPI=1. HEED_KILLS: number of runs in which a process is killed; HEED_KILL_SEED:
+# seed of the process and the time.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -17,8 +18,8 @@ clean() {
 trap clean EXIT
 trap 'exit 130' INT TERM HUP
 
-# Settings for hosts with fewer cores than processes, and for containers; the seconds that mpirun waits before and after
-# asking processes to end.
+# The first settings allow root, as in containers, and more processes than cores. The last is the number of seconds that
+# mpirun waits before and after it asks processes to end.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_odls_base_sigkill_timeout=3
 
@@ -38,12 +39,12 @@ train() {
   fi
 }
 
-# Prints the rows of metrics.csv without images per second.
+# rows RUN: prints the rows of metrics.csv without the last column, the images per second.
 rows() {
   cut -d, -f1-6 "$1/metrics.csv"
 }
 
-# same RUN OTHER: checks that both have the same files.
+# same RUN OTHER: checks that both runs wrote the same files.
 same() {
   for file in last.safetensors best.safetensors gradients.csv; do
     cmp -s "$place/$1/$file" "$place/$2/$file" || die "$file of $2 differs from that of $1"
@@ -52,8 +53,8 @@ same() {
   rows "$place/$2" | cmp -s - "$place/rows" || die "metrics.csv of $2 differs from that of $1"
 }
 
-# Writes the first images of Fashion-MNIST as MNIST's files, with a header of two numbers for labels, four for images.
-# first COUNT BYTES-OF-ONE BYTES-OF-HEADER FILE
+# first COUNT BYTES-OF-ONE BYTES-OF-HEADER FILE: writes the first COUNT images or labels of a file of Fashion-MNIST as a
+# file of MNIST, whose header has four numbers for images and two for labels.
 first() {
   zcat "/usr/share/datasets/fashion-mnist/$4.gz" >"$place/all"
   head -c 4 "$place/all" >"$place/data/$4"
@@ -71,7 +72,8 @@ small="--set data.name=mnist --set data.path=$place/data --set data.validation=9
   --set train.batch=64 --set train.microbatch=8 --set train.log_steps=true --set train.dropout=0.1 --set train.ema=0.9"
 micro="--set model.depth=1 --set model.dim=32 --set model.hidden=32 --set model.heads=2"
 
-# compare NAME COUNTS EXPERIMENT SETTINGS...: compares runs of COUNTS processes, and one that changes them twice.
+# compare NAME COUNTS EXPERIMENT SETTINGS...: compares runs in COUNTS processes, and a run whose number of processes
+# changes twice, with a run in one process.
 compare() {
   name=$1 counts=$2
   shift 2
@@ -88,7 +90,7 @@ compare() {
   echo "  $name: the files of 1 and of $counts processes are the same"
 }
 
-# hosts RUN ARGUMENTS...: trains in two processes on separate hosts: connected network namespaces.
+# hosts RUN ARGUMENTS...: trains in two processes on separate hosts, which are connected network namespaces.
 hosts() {
   run=$place/$1 number=1
   shift
@@ -116,7 +118,7 @@ end
     "$heed" train --run "$run" "$@" >"$place/out" 2>"$place/err"
 }
 
-# The words of settings are separate arguments.
+# The variables of settings are not quoted, since each word is an argument.
 # shellcheck disable=SC2086
 {
   mnist=experiments/fashion-mnist.toml
@@ -151,7 +153,7 @@ end
   [ "$(wc -l <"$place/err")" = 1 ] || die "the error for an existing run has several lines: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" list >"$place/out" 2>"$place/err" && die "list runs twice"
   [ "$(wc -l <"$place/err")" = 1 ] || die "the error of list in two processes has several lines: $(cat "$place/err")"
-  # The results of all processes are printed once, whichever is first.
+  # Processes report a divergence once, and the same one as a single process, whichever of them detects it first.
   for count in 1 2 4; do
     train $count diverged experiments/cvt-mnist.toml $small --set optim.lr=1e12 && die "training with a large rate succeeds"
     rm -r "$place/diverged"
@@ -173,10 +175,10 @@ same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" eval "$place/softmax" >"$place/out" 2>&1 || die "eval: $(cat "$place/out")"
   "$heed" eval "$place/softmax" | cmp -s - "$place/out" || die "two processes print another evaluation than one"
 
-  # Ctrl-C to mpirun, a signal to one process, and a process killed at any time.
+  # Ctrl-C to mpirun, a signal to one process, and a process killed at a random time.
   long="$mnist $small $micro --set train.epochs=200 --set train.checkpoint_steps=2"
   train 1 whole $long || die "$(cat "$place/err")"
-  # begin PROCESSES RUN ARGUMENTS...: starts in the background and waits for steps
+  # begin PROCESSES RUN ARGUMENTS...: starts training in the background and waits for the first steps.
   begin() {
     processes=$1 run=$place/$2
     shift 2
@@ -190,7 +192,8 @@ same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
   children() {
     cat "/proc/$mpirun/task/$mpirun/children"
   }
-  # after_signal RUN PROCESSES STATUS: checks that all stopped after the same step and saved; resumes in PROCESSES.
+  # after_signal RUN PROCESSES STATUS: checks that mpirun ended with STATUS and that the run was saved; resumes it in
+  # PROCESSES, after which it must equal the run without an interruption.
   after_signal() {
     status=0
     wait $mpirun || status=$?
@@ -201,7 +204,7 @@ same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
   }
   begin 2 signalled $long
   kill -INT $mpirun
-  after_signal signalled 4 1 # the status is mpirun's own
+  after_signal signalled 4 1 # mpirun's own status
   begin 4 told $long
   kill -TERM "$(children | cut -d ' ' -f 4)"
   after_signal told 1 130
@@ -215,7 +218,7 @@ same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
     sleep "$(awk "BEGIN { print $number / 2147483648 }")"
     all=$(children)
     victim=$(echo "$all" | cut -d ' ' -f $((number / 65536 % 4 + 1)))
-    kill -KILL "$victim" || continue # all were done
+    kill -KILL "$victim" || continue # the run had already ended
     killed=$(date +%s)
     wait $mpirun && die "a killed run exits with status 0"
     [ $(($(date +%s) - killed)) -le 10 ] || die "the others took $(($(date +%s) - killed)) s to end"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Sums stay in registers during summation (the tiles of pair_sums.h, sums_over_rows.h): the compiled code stores no
-# vector on the stack, or one or two before a loop. Results are the same, but sums stored in every step take twice as
-# long. Recognises x86 instructions from AVX on.
+# Checks that sums stay in registers during summation (the tiles of pair_sums.h, sums_over_rows.h): the compiled code of
+# a function stores at most two vectors on the stack, as it may do before a loop. Sums that are stored in every step
+# have the same results, but take twice as long. Recognises x86 instructions from AVX on.
 #
 #   sh tests/registers.sh BUILD           BUILD: the directory of the build, which has fast kernels
 set -eu

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
-"""Open a report in headless Chromium, click and type in it, and look at what it shows: make report-test.
+"""Open a report in headless Chromium, click and type in it, and check what it shows. Run by make report-test.
 
-Usage: report_browser.py HEED RUN... [--pictures DIR]. Writes a report of the runs with HEED and checks it. --pictures
-keeps screenshots. Where no Chromium is installed, it says so and checks nothing.
+Usage: report_browser.py HEED RUN... [--pictures DIR]. Writes a report of the runs with the program HEED and checks it.
+--pictures saves screenshots. If no Chromium is installed, prints so and checks nothing.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 
 
 class Browser:
-    """Chromium's debugging protocol over a pipe: messages in JSON, each ended by a zero byte."""
+    """Chromium's debugging protocol over a pipe: messages in JSON, each terminated by a zero byte."""
 
     def __init__(self, program, profile):
         to_browser, self.out = os.pipe()
@@ -88,7 +88,7 @@ class Browser:
         self.settle()
 
     def mouse(self, selector, x=0.5, y=0.5, click=True):
-        """Clicks at a position given as shares of an element's width and height."""
+        """Clicks at a position given as fractions of an element's width and height."""
         box = self.evaluate(f"(() => {{ const e = document.querySelector({json.dumps(selector)}); e.scrollIntoView({{block: 'center',"
                             " behavior: 'instant'}); const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; })()")
         at = {"x": box[0] + x * box[2], "y": box[1] + y * box[3]}
@@ -140,7 +140,7 @@ def look_at(browser, report):
     for arm in data["arms"]:
         check(arm["arm"] in text(browser, "#figures"), f"the figures have no '{arm['arm']}'")
 
-    # A curve's values, by pointer and by keys.
+    # A curve's values appear under the pointer, and by arrow keys.
     chart = "[data-key=loss]"
     loss = [arm["mean"] for arm in data["curves"][[c["key"] for c in data["curves"]].index("loss")]["arms"]][0]
     browser.mouse(f"{chart} svg", 0.99, click=False)
@@ -167,7 +167,7 @@ def look_at(browser, report):
     broken = browser.evaluate("[...document.images].filter(i => !i.complete || i.naturalWidth === 0).length")
     check(broken == 0, f"{broken} images do not load")
 
-    # Maps: a click on the last patch selects it and changes every map; so do arrow keys and Escape.
+    # Maps: a click on the last patch selects it and changes every map. Arrow keys move the selection; Escape resets it.
     maps = model["maps"][0]["maps"]
     rows, columns = maps["grid"]
     drawn = "[...document.querySelectorAll('.map canvas')].map(c => c.toDataURL())"
@@ -184,7 +184,7 @@ def look_at(browser, report):
     check("row 1, column 1." in text(browser, ".looking"), "a click on a map does not choose its patch")
     browser.mouse(".thumbs button:nth-child(2)")
     check(f"Test image {model['maps'][1]['index']}," in text(browser, ".looking"), "another image cannot be chosen")
-    # The values: each row of softmax's map sums to one minus the class token's weight.
+    # The patches' weights in a row of softmax's map sum to one minus the class token's weight.
     weight = browser.evaluate("(() => { const l = new Looking(report.models[0]), b = l.blocks[0], n = b.rows * b.columns;"
                               " let s = 0; for (let k = 0; k < n; ++k) s += b.bytes[k] / 127 * b.largest[0]; return s; })()")
     if maps["blocks"][0]["mechanism"] == "softmax":
@@ -222,7 +222,7 @@ def look_at(browser, report):
     for odd in ("undefined", "NaN", "null", "Infinity", "[object"):
         check(odd not in browser.evaluate("document.body.innerText"), f"the page says '{odd}'")
 
-    # All clickable elements are reachable by Tab, and nothing is wider than a phone.
+    # All clickable elements are reachable by Tab, and the page is not wider than a phone.
     browser.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
     reached = set()
     for _ in range(80):
@@ -243,7 +243,7 @@ def look_at(browser, report):
                            " - c.viewBox.baseVal.height / c.viewBox.baseVal.width) < 0.05)"), "charts lose their shape on paper")
     browser.media()
 
-    # No requests and no errors.
+    # The page makes no requests and causes no errors.
     for event in browser.events:
         if event["method"] == "Network.requestWillBeSent":
             address = event["params"]["request"]["url"]

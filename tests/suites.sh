@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs the test suites, each in a process, as many at a time as there are CPUs. Prints the output of those that fail or
-# print messages, and the number of passed test cases.
+# Runs the test suites, each in its own process, as many at a time as there are CPUs. Prints the errors and messages of
+# the suites, and the number of passed test cases.
 #
 #   sh tests/suites.sh BUILD [OPTION...]      BUILD: the directory of the build; OPTION: for the test program
 #
-# SUITES, names separated by spaces: only these, in this order, up to the first that fails.
+# If SUITES is set to names separated by spaces, runs only these, in this order, until one fails.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -18,7 +18,7 @@ trap 'exit 130' INT TERM HUP
 # xargs runs no further command after one that exits with 255.
 failure=${SUITES:+255}
 export tests logs failure
-# $1: processes at a time, the rest: options. Suites are read from standard input.
+# run PROCESSES OPTION...: runs the suites named on standard input, PROCESSES at a time.
 run() {
   processes=$1
   shift
@@ -30,7 +30,8 @@ run() {
     [ ! -e "$logs/$suite.failed" ] || exit "${failure:-0}"' sh {} "$@"
 }
 "$tests" --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p' >"$logs/all"
-# First: the longest suites, since one that starts last leaves CPUs idle. A build may lack some of them (WITHOUT).
+# The longest suites start first: a long one that starts last would leave CPUs idle. A build may lack some of them
+# (WITHOUT).
 first='transcripts selftest claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
 if [ -n "${SUITES:-}" ]; then
@@ -38,13 +39,13 @@ if [ -n "${SUITES:-}" ]; then
 else
   printf '%s\n' $first | awk 'NR == FNR { all[$0]; next } $0 in all' "$logs/all" - | awk '!seen[$0]++' - "$logs/all"
 fi >"$logs/order"
-# Alone: cli_memory gives programs with little memory a minute, memory counts calls of newly started threads. In all
-# others, waiting threads yield the CPU to other suites.
+# Two suites run alone: cli_memory, whose programs with little memory must end within a minute, and memory, which counts
+# calls by newly started threads. In all others, waiting threads yield the CPU to other suites.
 alone='cli_memory|memory'
 { grep -vxE "$alone" "$logs/order" | OMP_WAIT_POLICY=passive run "$(nproc)" "$@" &&
   grep -xE "$alone" "$logs/order" | run 1 "$@"; } || status=1
 
-# Each suite prints its cases out of all: "17 test cases out of 1068 passed".
+# Each suite prints the number of its cases and of all cases: "17 test cases out of 1068 passed".
 cat "$logs"/* | awk '/ test cases? out of / { all = $6; if ($7 == "passed") passed += $1 }
   END { print "  " passed + 0 " test cases out of " all + 0 " passed"; exit passed + 0 != all + 0 && ENVIRON["SUITES"] == "" }' || status=1
 for failed in "$logs"/*.failed; do

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the commands of docs/tutorials.md in order, with one epoch of training on few images instead of MNIST and
-# photographs. Files that the page shows are taken from it.
+# photographs. Files whose text the page shows are written from it.
 #
 #   sh tests/tutorials.sh BUILD      BUILD: the directory of heed
 set -eu
@@ -31,9 +31,9 @@ block toml 'arms.softmax' >mine.toml
 block cpp 'squared.h' >squared.h
 for file in mine.toml squared.h; do [ -s "$file" ] || die "the page lacks $file"; done
 
-# MNIST in its format: images of the bytes of the program, labels 0 to 9 in turn.
+# A stand-in for MNIST, in its format: the images are bytes of the program, the labels 0 to 9 in turn.
 mkdir -p data/mnist
-# idx FILE COUNT BYTES: BYTES is the count in two bytes
+# idx FILE COUNT BYTES: writes COUNT images and labels; BYTES is COUNT as two bytes in printf's notation.
 idx() {
   {
     printf '%b' "\0000\0000\0010\0003\0000\0000$3\0000\0000\0000\0034\0000\0000\0000\0034"

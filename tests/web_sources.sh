@@ -1,6 +1,7 @@
 #!/bin/sh
-# Files of the browser's engine (src/apps/web/web.mk) use no algorithm of std::ranges: emscripten's C++ library lacks
-# them, and only `make web` would notice. `std::find_if(x.begin(), x.end(), ...)` is in both libraries.
+# Checks that the sources of the browser's engine (src/apps/web/web.mk) use no algorithm of std::ranges: emscripten's
+# C++ library lacks these algorithms, and only `make web` would fail. Algorithms on iterators, such as
+# `std::find_if(x.begin(), x.end(), ...)`, are in both libraries.
 #
 #   sh tests/web_sources.sh BUILD FILE...      FILE: the engine's sources
 set -eu
