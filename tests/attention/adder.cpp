@@ -114,9 +114,9 @@ BOOST_AUTO_TEST_CASE(hardtanh_is_sign_beyond_one_and_the_difference_within) {
   BOOST_TEST(dq("hardtanh", near)[0] == 0.25 * dq("sign", near)[0], boost::test_tools::tolerance(1e-12));
 }
 
-// Scores of 1e4 and 1e6: softmax subtracts the maximum, so nothing overflows; a row then attends to its nearest key. A
-// scaled score of 2 size has a rounding error up to 6e-8 of itself before the maximum is subtracted, which changes the
-// weights of two nearly tied keys by as much; values and cotangents multiply that by up to 4.
+// Tokens at distances of 1e4 and 1e6: softmax subtracts the largest score, so nothing overflows, and a row attends to
+// its nearest key. A score of 2 * size has a rounding error of up to 6e-8 of itself before the maximum is subtracted.
+// The weights of two nearly tied keys change by as much, and values and cotangents multiply this by up to 4.
 BOOST_AUTO_TEST_CASE(far_apart_tokens) {
   for (const double size : {1e4, 1e6}) {
     const Tensors x = given(2, {-size, size, 0.5, 2}, {size, size, -size, -size}, {1, 2, 3, 4}, {1, -1, 2, 0.5});
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(far_apart_tokens) {
   }
 }
 
-// All distances are zero: a uniform map, and zero gradients of q and k.
+// All distances are zero, so the softmax is uniform, and the gradients of q and k are zero.
 BOOST_AUTO_TEST_CASE(identical_tokens) {
   const Tensors r = run_mechanism<double>("adder", {}, given(1, {7, 7, 7}, {7, 7, 7}, {1, 2, 6}, {1, 2, 3}));
   for (Index i = 0; i < 9; ++i) BOOST_TEST(r.at("map")[i] == 1.0 / 3 + (i % 4 == 0));

@@ -1,5 +1,5 @@
-// Costs that execution cannot confirm, since it bounds them only: the contractions of backward passes, and those of
-// AFT's windows. tests/checks/cases.cpp compares all other costs with the operations that run.
+// Costs that execution cannot confirm, since the executed operations only bound them: the contractions of backward
+// passes, and those of AFT's windows. tests/checks/cases.cpp compares all other costs with the operations that run.
 #include "heed/attention/capabilities/preparation.h"
 
 #include <boost/test/unit_test.hpp>
@@ -53,8 +53,8 @@ BOOST_AUTO_TEST_CASE(two_gradients_of_each_product) {
   check("window", {{"window", "1"}, {"dims", "2"}}, square());
 }
 
-// Besides S and y, whose products have two gradients each, keys are summed, and queries multiplied by the sum: the
-// backward pass adds the sum's gradient to each key, and multiplies twice.
+// The products that give S and y have two gradients each. The keys are also summed, and the queries multiplied by this
+// sum: the backward pass adds the sum's gradient to each key, and its product has two gradients.
 BOOST_AUTO_TEST_CASE(gradients_of_kernel_sums) {
   const auto expected = [](Index queries, Index keys, Index p, Index width) {
     return H * (products(2 * (queries + keys) * p * width) + products(2 * queries * p) + Counts{.add = keys * p});
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_kernel_sums) {
   BOOST_TEST((cost_of("cosformer", {{"reweight", "2d"}}, square()).backward_contractions == expected(N, N, 4 * d, d)));
 }
 
-// As above, and features are a product with omega, which has no gradient.
+// As above; also, features are a product with omega, which gets no gradient.
 BOOST_AUTO_TEST_CASE(gradients_of_random_features) {
   constexpr Index m = 7;
   const Counts omega = products((N + M) * m * d), sums = products((N + M) * m * e), divisors = products(N * m),
@@ -80,7 +80,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_random_features) {
   }
 }
 
-// Each channel of a pair of tokens adds a difference to the gradient of q and one to that of k; hardtanh multiplies.
+// For each channel of a pair of tokens, the backward pass adds one difference to the gradient of q and one to that of
+// k; hardtanh also multiplies each.
 BOOST_AUTO_TEST_CASE(gradients_of_distances) {
   const Index pairs = H * N * N;
   for (const char* score_grad : {"sign", "hardtanh"}) {
@@ -99,9 +100,10 @@ BOOST_AUTO_TEST_CASE(gradients_of_chunks) {
   BOOST_TEST((cost.backward_contractions == H * products(2 * attention)));
 }
 
-// Rows of 5 and 3 tokens in windows of 3 and 5: 13 and 9 pairs. With outside=zero, a query whose window does not have
-// all tokens adds the sum of the others as one more term. A term has a product per channel and a sum per channel and
-// for the mass; backward also a product for the mass; gradients of biases sum a product per channel for each pair.
+// Rows of 5 and 3 tokens in windows of 3 and 5: 13 and 9 pairs. With outside=zero, a query whose window lacks some
+// tokens adds the sum over these tokens as one more term. A term takes a product and an addition per channel, and an
+// addition for the mass; in the backward pass, also a product for the mass. The gradient of a bias takes a product and
+// an addition per channel for each pair, and one more addition.
 BOOST_AUTO_TEST_CASE(windows_of_aft) {
   constexpr Index channels = 3;
   const auto check = [](const char* dims, const char* size, const char* outside, Index height, Index width, Index pairs,
@@ -142,7 +144,8 @@ BOOST_AUTO_TEST_CASE(factors_of_a_bias) {
     }
 }
 
-// Numerator and denominator for each pair in a window, and for each key that any query sees outside its window.
+// Numerators and denominators are counted for each pair in a window, and for each key that any query sees outside its
+// window.
 BOOST_AUTO_TEST_CASE(keys_outside_causal_and_masked_windows) {
   const auto check = [](OptionValues options, Index pairs, Index keys) {
     constexpr Index channels = 6;

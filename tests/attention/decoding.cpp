@@ -1,5 +1,5 @@
-// Decoding, token by token, in memory of the stated size: rows of the full pass, with values of a different width than
-// keys. tests/train/tasks/sequence_models.cpp compares decoding with full passes in models.
+// Decoding token by token, in memory of the stated size, gives the rows of the full pass. Values have a different width
+// than keys. tests/train/tasks/sequence_models.cpp compares decoding with full passes in models.
 #include "heed/attention/capabilities/decoding.h"
 
 #include "support/mechanism.h"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr Index longest = 6;
 
-/// Memory of a given size, without values, followed by a guard.
+/// Memory of a given size, filled with NaN and followed by a guard region.
 class GuardedMemory {
  public:
   explicit GuardedMemory(Index size)

@@ -1,5 +1,6 @@
-// The list is the only connection to mechanisms: no file except a mechanism's own refers to one by name, so a new one
-// is complete. Also what each mechanism declares: parameters, traits, capabilities, needs of options, sizes of heads.
+// The list is the only connection to mechanisms: no file except a mechanism's own refers to it by name, so a new
+// mechanism needs no other change. Also checks the declarations of each mechanism: parameters, traits, capabilities,
+// options that need others, and sizes of heads.
 #include "heed/attention/capabilities/decoding.h"
 #include "heed/attention/capabilities/inverse.h"
 #include "heed/attention/capabilities/map.h"
@@ -23,7 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Check of adder attention's surrogate gradient, which defines the function whose derivative it is.
+/// The exception: the check of adder attention's surrogate gradient, which defines the function whose derivative the
+/// surrogate is.
 const std::string own_check = "src/checks/adder_cases.cpp";
 
 /// Mechanisms with an attention map: all but AFT, whose weights differ between channels.
@@ -111,7 +113,8 @@ BOOST_AUTO_TEST_CASE(parameters_with_their_initial_values) {
                    {{"w", {3, 5}, Initial::normal(1)}});
 }
 
-// Reformer has as many buckets as chunks, rounded down to an even number, but at least two; half of them have columns.
+// Reformer has as many buckets as chunks, rounded down to an even number, but at least two. The rotations have one
+// column for every two buckets.
 BOOST_AUTO_TEST_CASE(rotations_for_half_of_the_buckets) {
   for (const auto& [queries, chunk, columns] :
        {std::tuple<Index, const char*, Index>{12, "4", 1}, {28, "4", 3}, {32, "4", 4}, {6, "6", 1}})
@@ -122,7 +125,7 @@ BOOST_AUTO_TEST_CASE(rotations_for_half_of_the_buckets) {
                    {{"rotations", {1, 5, 3}, Initial::normal(1), false, false}});
 }
 
-// The order of SOFT's parameters, with all additions and without landmarks.
+// The order of SOFT's parameters, with all optional parts, and without landmarks.
 BOOST_AUTO_TEST_CASE(parameters_of_landmarks) {
   const AttentionShape shape{.heads = 3, .queries = 7, .keys = 7, .width = 4, .value_width = 4, .class_token = 1};
   const ParameterSpec weight{"landmark.weight", {4, 4, 2, 2}, Initial::uniform(0.25)},
@@ -137,7 +140,7 @@ BOOST_AUTO_TEST_CASE(parameters_of_landmarks) {
   check_parameters("soft", {{"ratio", "2"}}, shape, {});
 }
 
-// A given option prevails over the shape of a tensor.
+// A given option takes precedence over the shape of a tensor.
 BOOST_AUTO_TEST_CASE(sizes_are_read_from_tensors) {
   BOOST_TEST(first_shape("performer", {}, {{"omega", Shape{7, 4}}}) == "[7, 4]");
   BOOST_TEST(first_shape("performer", {{"features", "5"}}, {{"omega", Shape{7, 4}}}) == "[5, 4]");
@@ -150,7 +153,7 @@ BOOST_AUTO_TEST_CASE(sizes_are_read_from_tensors) {
   BOOST_TEST(first_shape("aft", {}, {{"u", Shape{12, 3}}}) == "[12, 3]");
   BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 5, 5}}}) == "[2, 5, 5]");
   BOOST_TEST(first_shape("aft", {{"variant", "conv"}, {"dims", "1"}}, {{"w", Shape{2, 7}}}) == "[2, 7]");
-  BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 7}}}) == "[2, 3, 3]");  // of another dims
+  BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 7}}}) == "[2, 3, 3]");  // not for dims=2
   const std::map<std::string, Shape> filters{{"vconv.weight", Shape{2, 1, 5, 5}}};
   BOOST_TEST(first_shape("soft", {{"kernel", "exact"}}, filters) == "[2, 1, 5, 5]");
   BOOST_TEST(first_shape("soft", {{"kernel", "exact"}, {"vconv", "3"}}, filters) == "[2, 1, 3, 3]");
@@ -163,7 +166,7 @@ BOOST_AUTO_TEST_CASE(sizes_are_read_from_tensors) {
   BOOST_TEST(error_of([] {
                first_shape("lambda", {}, {{"k", Shape{2, 1, 9}}});
              }) == "tensor 'k' has shape [2, 1, 9]; expected [B, 1, M, key_dim]");
-  BOOST_TEST(first_shape("lambda", {}, {{"k", Shape{2, 1, 9, 3}}}) == "[12, 12, 4]");  // of q
+  BOOST_TEST(first_shape("lambda", {}, {{"k", Shape{2, 1, 9, 3}}}) == "[12, 12, 4]");  // e has the width of q
   const auto lambda = make_mechanism("lambda", {});
   lambda->read_sizes({{"k", Shape{2, 1, 9, 3}}});
   BOOST_TEST(lambda->layout(8, 2).key_width == 3);
@@ -267,7 +270,7 @@ BOOST_AUTO_TEST_CASE(options_that_need_others) {
     if (name != std::string("soft")) BOOST_TEST(find_mechanism(name).needs().empty(), name);
 }
 
-// Defaults; sizes that a model must set have none.
+// The defaults of all options; a size that a model must set has none.
 BOOST_AUTO_TEST_CASE(defaults_of_options) {
   const auto defaults = [](const char* name) {
     std::string all;
@@ -346,7 +349,7 @@ BOOST_AUTO_TEST_CASE(names_of_options_include_causal_once) {
   BOOST_TEST(names("performer") == (Names{"features", "causal"}), boost::test_tools::per_element());
 }
 
-// 12 channels in 3 heads: channels of q, k and v per head, heads of q, and of k and v.
+// For 12 channels in 3 heads: the channels of q, k and v per head, the number of heads of q, and that of k and v.
 BOOST_AUTO_TEST_CASE(layouts_of_projections) {
   const auto layout = [](const char* name, const OptionValues& options) {
     const AttentionLayout of = make_mechanism(name, options)->layout(12, 3);
@@ -377,7 +380,7 @@ BOOST_AUTO_TEST_CASE(layouts_of_projections) {
   BOOST_TEST(values.among(8, {.longest = 8}).full_length());
 }
 
-// A plugin's mechanism must not have the name of another; the list remains as it was.
+// A plugin's mechanism must not have the name of another one; the list is not changed.
 BOOST_AUTO_TEST_CASE(mechanism_names_are_unique) {
   const MechanismEntry softmax = find_mechanism("softmax");
   const std::size_t count = mechanisms().size();

@@ -69,7 +69,7 @@ MapDefinition definition(const Members& of_q, const Members& of_k, Index iterati
   };
 }
 
-/// Returns segments of equal length, which count divides.
+/// Returns `count` segments of equal length; count divides the number of tokens.
 Members segments(Index tokens, Index count) {
   Members all(static_cast<std::size_t>(count));
   for (Index t = 0; t < tokens; ++t) all[static_cast<std::size_t>(t / (tokens / count))].push_back(t);
@@ -87,8 +87,8 @@ Tensors operands(Index N, Index M) {
 
 BOOST_AUTO_TEST_SUITE(nystrom)
 
-// One landmark, the mean of all: A and F are ones. w = 1 is a fixed point, so Z = 1. q = k = (ln 3, -ln 3) has mean
-// 0, so that B = (1/2, 1/2), and out = mean of v.
+// One landmark, the mean of all: A and F are ones. Z = 1 is a fixed point of the iteration. q = k = (ln 3, -ln 3) has
+// mean 0, so that B = (1/2, 1/2), and out = mean of v.
 BOOST_AUTO_TEST_CASE(one_landmark_by_hand) {
   const double ln3 = std::log(3.0);
   for (const char* iterations : {"0", "1", "6"}) {
@@ -131,7 +131,8 @@ BOOST_AUTO_TEST_CASE(by_definition_with_cells) {
   }
 }
 
-// Segments of a sequence whose length the landmarks do not divide share tokens; a short one has a landmark per token.
+// If the number of landmarks does not divide a sequence's length, neighbouring segments share tokens. A sequence with
+// fewer tokens than landmarks has a landmark per token.
 BOOST_AUTO_TEST_CASE(sequences_by_definition) {
   const std::pair<Index, Members> sequences[] = {{7, {{0, 1, 2}, {2, 3, 4}, {4, 5, 6}}},
                                                  {8, {{0, 1, 2}, {2, 3, 4, 5}, {5, 6, 7}}},

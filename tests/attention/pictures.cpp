@@ -209,9 +209,9 @@ BOOST_AUTO_TEST_CASE(weights_of_aft_for_fewer_keys) {
   check_near(of_factors.at("picture.biases"), {ln2, 0, 0, 0, ln3, 0}, 1e-6);
 }
 
-// 18 channels are six groups of three, since eight or seven groups would not be equal. The second of two keys is c + 1
-// times the first in channel c: the first is 1 / (c + 1) of the largest, and has 1 / (c + 2) of the weight. All three
-// queries see the same.
+// 18 channels form six groups of three, since eight or seven groups would not be of equal size. In channel c, exp of
+// the second key is c + 1 times that of the first: the first is 1 / (c + 1) of the largest, and has 1 / (c + 2) of the
+// weight. The weights are the same for all three queries.
 BOOST_AUTO_TEST_CASE(groups_of_channels_of_aft) {
   constexpr Index channels = 18, queries = 3;
   std::vector<double> k(2 * channels);
@@ -232,8 +232,8 @@ BOOST_AUTO_TEST_CASE(groups_of_channels_of_aft) {
   check_near(results.at("picture.weights"), weights, 1e-6);
 }
 
-// Each head has its own keys, (0, ln 2) and (ln 3, 0), and biases, here of a key's position relative to the query: ln 5
-// on the left in head 0, ln 7 on the right in head 1. The pictures are of the last image.
+// Each head has its own keys, (0, ln 2) and (ln 3, 0), and its own biases, one for each position of a key relative to
+// the query: ln 5 on the left in head 0, ln 7 on the right in head 1. The pictures are of the last image.
 BOOST_AUTO_TEST_CASE(heads_of_conv_aft) {
   Tensors x{{"q", random_tensor({2, 2, 2, 1}, 1)}, {"v", random_tensor({2, 2, 2, 1}, 2)}};
   x["k"] = Tensor<double>(Shape{2, 2, 2, 1}, {9, 8, 7, 6, 0, std::log(2.0), std::log(3.0), 0});
@@ -254,8 +254,8 @@ BOOST_AUTO_TEST_CASE(biases_of_conv_aft) {
   for (Index i = 0; i < biases.size(); ++i) BOOST_TEST(biases[i] == x.at("w")[i]);
 }
 
-// Channels of q: (3, 1) / 4 and (0, 4) / 4, so that its tokens are (3/4, 0) and (1/4, 1); k is q with its tokens
-// swapped.
+// The normalised channels of q are (3, 1) / 4 and (0, 4) / 4, so that its tokens are (3/4, 0) and (1/4, 1). k is q with
+// its tokens swapped.
 BOOST_AUTO_TEST_CASE(importance_in_sima) {
   const Tensors x{
       {"q", tokens(2, 2, {3, 0, 1, 4})}, {"k", tokens(2, 2, {1, 4, 3, 0})}, {"v", tokens(2, 2, {1, 2, 3, 4})}};
@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(importance_in_sima) {
   check_near(results.at("picture.keys"), {second, 0.75}, 1e-6);
 }
 
-// Two heads of two queries and three keys, with one channel; the norm is that of the option.
+// Two heads of two queries and three keys, with one channel; the option selects the norm.
 BOOST_AUTO_TEST_CASE(importance_by_head_and_norm) {
   Tensors x{{"v", random_tensor({1, 2, 3, 1}, 1)}};
   x["q"] = Tensor<double>(Shape{1, 2, 2, 1}, {3, 1, -1, 1});
@@ -283,8 +283,9 @@ BOOST_AUTO_TEST_CASE(importance_by_head_and_norm) {
   check("l2", {3 / ten, 1 / ten, half, half}, {1 / six, 1 / six, 2 / six, 0, half, half});
 }
 
-// Two heads of one channel, in which the similarity of x and y is exp(-(x - y)^2 / 2). The first two of three tokens,
-// and no class token, are landmarks. A ridge belongs to the inverted matrix, not to the similarities.
+// Two heads of one channel, in which the similarity of x and y is exp(-(x - y)^2 / 2). The landmarks are the first two
+// of the three tokens that follow the class token. The ridge is added to the inverted matrix only, not to the
+// similarities.
 BOOST_AUTO_TEST_CASE(landmarks_of_each_head) {
   Tensors x{{"v", random_tensor({1, 2, 4, 1}, 1)}};
   x["q"] = Tensor<double>(Shape{1, 2, 4, 1}, {9, 0, 2, 5, 1, 1, 1, 4});

@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   }
 }
 
-// A zero channel stays zero and its gradient is dxn / 1e-12: large but finite, and equal in float.
+// A zero channel stays zero, and its gradient is dxn / 1e-12: large but finite, and the same in float and double.
 BOOST_AUTO_TEST_CASE(a_channel_of_zeros) {
   const std::vector<double> q{0, 1, 0, -2, 0, 0.5}, k{0.5, 0, -1, 0, 2, 0}, v{1, 2, 3, 4, 5, 6};
   for (const char* norm : {"l1", "l2"})

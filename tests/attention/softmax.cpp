@@ -103,8 +103,8 @@ BOOST_AUTO_TEST_CASE(gradients_over_blocks_of_queries) {
     }
 }
 
-// Rows of more than 832 keys of this width are split across blocks (map_blocks.h). Scores grow with the key, so that
-// each block finds a larger maximum.
+// Rows of more than 832 keys of this width are split across blocks (map_blocks.h). Scores grow with the position of the
+// key, so that each block has a larger maximum.
 BOOST_AUTO_TEST_CASE(split_rows_by_definition) {
   for (const char* causal : {"false", "true"}) {
     const Index N = 1700;
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(split_rows_by_definition) {
   }
 }
 
-// Rows split across blocks, with more keys than queries and, causal, with fewer and more.
+// Rows split across blocks, with more keys than queries; causal rows also with fewer.
 BOOST_AUTO_TEST_CASE(split_rows_of_other_numbers_of_queries) {
   const MapDefinition definition = [](const DefinitionHead& x) {
     SlowMatrix scores(x.N(), x.M());
@@ -163,8 +163,9 @@ Tensor<double> widened(const Tensor<double>& x, Index channels, double factor = 
   return wide;
 }
 
-// With enough channels, the backward pass splits the keys, with a saved map and with a recomputed one. Results are
-// those of the nonzero channels alone, for which the backward pass processes all keys at once.
+// With enough channels, the backward pass splits the keys into parts, whether the map is saved or recomputed. Added
+// zero channels cause this, so results are those of the other channels alone, for which the backward pass processes all
+// keys at once.
 BOOST_AUTO_TEST_CASE(parts_of_keys) {
   const Index d = 2;
   for (const auto& [N, channels] : {std::pair<Index, Index>{150, 700}, {700, 16}})
@@ -189,8 +190,8 @@ BOOST_AUTO_TEST_CASE(parts_of_keys) {
       }
 }
 
-// Gradients have the same bits for a saved and a recomputed map. Only the wide values cause it to be saved: zero
-// channels change nothing else.
+// Gradients have the same bits for a saved and a recomputed map. The map is saved only if zero channels widen the
+// values, which changes nothing else.
 BOOST_AUTO_TEST_CASE(a_kept_map_is_the_one_that_is_made_again) {
   const Index N = 150, wide = 150;
   for (const char* causal : {"false", "true"}) {

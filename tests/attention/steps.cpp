@@ -1,4 +1,5 @@
-// Observers of intermediate results: the innermost one of the thread sees them, and softmax reports whole maps.
+// Observers of intermediate results: steps are reported to the innermost observer of the thread, and softmax reports
+// whole maps.
 #include "heed/attention/steps.h"
 
 #include "heed/base/with_threads.h"
@@ -13,7 +14,7 @@ using namespace heed;
 
 namespace {
 
-/// Reports of one observer, such as "S1" for step S of head 1, and the values of each.
+/// Reports to one observer: names, such as "S1" for step S of head 1, and the values of each.
 struct Reports {
   std::vector<std::string> names;
   std::map<std::string, Tensor<double>> values;

@@ -48,9 +48,10 @@ MapDefinition random(bool causal) {
 
 BOOST_AUTO_TEST_SUITE(synthesizer)
 
-// Y = relu(2 q - 1) = (1, 0) for q = (1, 0), S = Y (ln 2, 0) + (0, ln 3): the rows of A are those of (2, 3) and (1, 3),
-// v = (5, 10): out = (8, 35/4). dS = A (v - out) = (-6/5, 6/5), (-15/16, 15/16). db2 is their sum, dw2 the first, dY =
-// dS w2 = -6/5 ln 2, 0 in the second row. dq = 2 dY, dw1 = q dY, db1 = dY.
+// Y = relu(2 q - 1) = (1, 0) for q = (1, 0), S = Y (ln 2, 0) + (0, ln 3): the rows of A are proportional to (2, 3) and
+// (1, 3), v = (5, 10): out = (8, 35/4). dS = A (v - out) = (-6/5, 6/5), (-15/16, 15/16). db2 is the sum of these rows
+// and dw2 the first one; dY = dS w2 is -6/5 ln 2 in the first row, and 0 in the second. Then
+// dq = 2 dY, dw1 = q dY, db1 = dY.
 BOOST_AUTO_TEST_CASE(dense_by_hand) {
   const double ln2 = std::log(2.0), ln3 = std::log(3.0), dY = -1.2 * ln2;
   Tensors x{{"q", tokens(2, 1, {1, 0})}, {"v", tokens(2, 1, {5, 10})}};
@@ -69,7 +70,7 @@ BOOST_AUTO_TEST_CASE(dense_by_hand) {
   check_near(r.at("db1"), {dY});
 }
 
-// The rows of A are those of (1, 3) and (1, 1); with causal=true, the first is (1, 0).
+// The rows of A are proportional to (1, 3) and (1, 1); with causal=true, the first is (1, 0).
 BOOST_AUTO_TEST_CASE(random_by_hand) {
   Tensors x{{"v", tokens(2, 1, {4, 8})}};
   x["logits"] = Tensor<double>(Shape{1, 2, 2}, {0, std::log(3.0), 7, 7});
@@ -110,8 +111,8 @@ BOOST_AUTO_TEST_CASE(by_definition) {
   }
 }
 
-// A sequence shorter than the longest uses the first rows and columns of w2, b2 and the logits. If another one is
-// shorter, a sequence of the full length does not use a prepared map either.
+// A sequence shorter than the longest uses the first rows and columns of w2, b2 and the logits. If any sequence of a
+// batch is shorter, one of the full length does not use a prepared map either.
 BOOST_AUTO_TEST_CASE(shorter_sequences_by_definition) {
   constexpr Index longest = 11;
   for (const char* causal : {"false", "true"})

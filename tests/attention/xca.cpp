@@ -20,7 +20,7 @@ Tensors operands(const std::vector<double>& q, const std::vector<double>& k, con
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// A = softmax(tau qn^T kn), out = v A^T.
+/// Computes A = softmax(tau qn^T kn) and out = v A^T.
 DefinedHead definition(const DefinitionHead& x) {
   const Index N = x.N(), d = x.d();
   const double tau = x.x.at("temperature")[x.head];

@@ -41,7 +41,7 @@ std::vector<double> drawn(const Initial& initial, Index n, const RandomStream& s
 
 using Drop = Var<double> (*)(Var<double>, double, std::uint64_t);
 
-/// Returns the results of dropping for n images of a single element, 1.
+/// Returns the results of `drop` for n images of a single element, 1.
 std::vector<double> kept(Drop drop, double rate, std::uint64_t place, std::uint64_t step, Index n) {
   Tensor<double> ones(Shape{n, 1});
   std::fill(ones.begin(), ones.end(), 1.0);
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(initial_values_have_their_distributions) {
   }
 }
 
-// Means and variances of each tensor of a model, by its layer's declaration.
+// Each tensor of a model has the mean and the variance that its layer declares.
 BOOST_AUTO_TEST_CASE(tensors_of_a_model_start_as_declared) {
   ModelConfig config = Workshop(10, 10).experiment().model;
   config.dim = 64, config.hidden = 128, config.depth = 3, config.heads = 4;
@@ -93,7 +93,7 @@ BOOST_AUTO_TEST_CASE(tensors_of_a_model_start_as_declared) {
   BOOST_TEST(random >= 3 * 4 + 1);
 }
 
-// Every element is equally frequent at every position.
+// All 120 orders of five numbers are equally frequent.
 BOOST_AUTO_TEST_CASE(distinct_numbers_come_in_every_order) {
   std::vector<double> places(5 * 5), orders(120);
   for (std::uint64_t seed = 0; seed < 24'000; ++seed) {
@@ -113,8 +113,8 @@ BOOST_AUTO_TEST_CASE(distinct_numbers_come_in_every_order) {
   check_z(z_of_equal_cells(orders), "orders");
 }
 
-// Kept elements are 1 / (1 - rate), so that their mean is 1. Neighbours, places and steps are independent: two elements
-// are kept together as often as two independent ones.
+// Kept elements are 1 / (1 - rate), so that the mean of all is 1. Neighbours, places and steps are independent: two
+// elements are kept together as often as two independent ones.
 BOOST_AUTO_TEST_CASE(dropping_keeps_the_mean_and_is_independent) {
   constexpr Index n = 100'000;
   for (const Drop drop : {Drop(dropout<double>), Drop(stochastic_depth<double>)})

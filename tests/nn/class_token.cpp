@@ -12,7 +12,7 @@ struct PassResult {
   std::vector<double> logits, gradients;
 };
 
-/// Runs a training pass over two images. With a trace it computes all tokens, as costs count them.
+/// Runs a training pass over two images. A pass with a trace computes all tokens, since costs count them.
 PassResult pass_over(const Experiment& x, bool all_tokens) {
   const VisionTransformer model(x.model, x.attention);
   Parameters<double> parameters(model.parameters());

@@ -39,8 +39,8 @@ ModelConfig small_language_model(bool start) {
 
 BOOST_AUTO_TEST_SUITE(nn_decoder)
 
-// For every number of candidates, with distinct and with tied logits, in both types: u just inside of each token's
-// interval selects it.
+// A number u just inside a token's interval selects this token: for every number of candidates, with distinct and with
+// tied logits, in float and in double.
 BOOST_AUTO_TEST_CASE(tokens_by_their_probabilities) {
   for (const std::vector<double>& logits : {std::vector<double>{0.5, -1, 2, 1.5, -3, 0}, {1, 2, 0, 2, 1, 1}, {4}})
     for (const double temperature : {0.5, 1.0, 2.0})
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(one_candidate_is_greedy) {
     BOOST_TEST(draw_token(std::span<const double>(logits), {7, 1}, u) == 1);
     BOOST_TEST(draw_token(std::span<const double>(logits), {0, 3}, u) == 1);
   }
-  // A sum that rounding leaves below u selects the last candidate, not the last token.
+  // If rounding leaves the sum of all probabilities below u, the last candidate is selected, not the last token.
   BOOST_TEST(draw_token(std::span<const double>(logits), {1, 2}, 1.0) == 2);
 }
 
@@ -94,8 +94,8 @@ BOOST_AUTO_TEST_CASE(state_grows_with_each_input_and_ends_at_the_context) {
   }
 }
 
-// Linear attention saves d x d sums of phi(k) v and d of phi(k) per head, here 2 x 2 and 2 of each of two heads in two
-// blocks, in double in every number type.
+// Per head, linear attention saves d x d sums of phi(k) v and d sums of phi(k): here 2 x 2 and 2, for each of two heads
+// in two blocks. They are double for every number type.
 BOOST_AUTO_TEST_CASE(sums_of_a_state_are_double) {
   AttentionConfig attention;
   attention.mechanism = {"linear"};

@@ -1,4 +1,4 @@
-// The head of self-supervision by its definition, row by row.
+// The DINO head compared with its definition, row by row.
 #include "heed/nn/dino.h"
 #include "heed/tape/preparation.h"
 

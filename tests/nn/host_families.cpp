@@ -123,8 +123,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_whole_models_agree_with_central_differences) {
   }
 }
 
-// Scores are divided by the square root of the whole width instead of a head's. Without this, queries divided by the
-// square root of the number of heads give the same result.
+// With qk_scale=width, scores are divided by the square root of the whole width instead of a head's width. Dividing the
+// queries by the square root of the number of heads gives the same result without this key.
 BOOST_AUTO_TEST_CASE(queries_are_scaled_by_the_width_where_asked) {
   SmallTraining wide(small_experiment("cvt", {"model.qk_scale=width"})), plain(small_experiment("cvt"));
   for (ParameterId id = 0; id < plain.parameters.list().size(); ++id) {
@@ -159,8 +159,9 @@ BOOST_AUTO_TEST_CASE(neither_threads_nor_recomputation_show) {
   }
 }
 
-// Statistics are those of the step, or of a group, wherever lanes begin: lanes of several images differ in length. The
-// remaining differences are rounding: sums over images in another order, through two dozen layers.
+// Batch statistics are those of the step, or of a group, wherever lanes begin; lanes of several images differ in
+// length. The remaining differences are rounding: sums over images are added in another order, through two dozen
+// layers.
 BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
   for (const std::string family : {"xcit", "cvt", "soft"})
     for (const auto& [batch, group] : {std::pair{11, 0}, {10, 5}, {9, 3}, {6, 2}}) {
@@ -180,7 +181,7 @@ BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
     }
 }
 
-// A batch smaller than the largest has the same lanes as if it were the only one.
+// The lanes of a batch do not depend on the size of the largest batch.
 BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
   const Experiment x = small_experiment("xcit");
   std::vector<std::vector<double>> gradients;
@@ -195,8 +196,8 @@ BOOST_AUTO_TEST_CASE(a_smaller_batch_takes_no_more_lanes) {
   BOOST_TEST((gradients[2] == gradients[0]));
 }
 
-// Each norm has two sums forward and one backward, and two more if its block is recomputed. All norms of one model are
-// in its blocks; the other has norms before them, too.
+// Each norm has two sums forward and one backward, and two more if its block is recomputed. All norms of CvT are in its
+// blocks; XCiT has norms in its stem, too.
 BOOST_AUTO_TEST_CASE(sums_over_the_batch_are_counted) {
   const auto sums = [](const Experiment& x, bool recompute) {
     SmallTraining t(x);
@@ -270,7 +271,8 @@ BOOST_AUTO_TEST_CASE(what_decays) {
     BOOST_TEST(decays(*xcit, name), name);
 }
 
-// Positions are stored by row and by column: a model of large images is rejected for its cost before allocating them.
+// The code of positions is stored for rows and for columns, not for all positions, so a model of large images can be
+// constructed, and rejected for its cost, with little memory.
 BOOST_AUTO_TEST_CASE(positions_of_large_images_take_no_memory_before_they_are_used) {
   const auto taken = [] { return mallinfo2().uordblks + mallinfo2().hblkhd; };
   const std::size_t before = taken();

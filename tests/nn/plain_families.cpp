@@ -15,7 +15,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Compares results, sums of some dozens of terms of order 1 to 100 through a dozen layers.
+/// Compares results, which are sums of some dozens of terms of order 1 to 100 through a dozen layers.
 void check_plain(const PlainHost::Rows& expected, const double* got, const std::string& label) {
   for (const PlainHost::Row& row : expected)
     for (const double value : row) {
@@ -53,7 +53,7 @@ const Sets around_attention[] = {{"model.qk_norm=true"},
                                  {"model.gate=true", "model.qk_norm=true"}};
 const char* const acts[] = {"relu", "gelu_tanh", "quick_gelu"};
 
-/// Checks a family with its own keys and the common ones, softmax in every block or stage.
+/// Checks a family with its own keys and the common ones, with softmax in every block or stage.
 void check_family(const std::string& family, std::span<const Sets> own) {
   std::vector<Sets> keys(own.begin(), own.end());
   keys.insert(keys.end(), std::begin(around_attention), std::end(around_attention));
@@ -73,7 +73,7 @@ Experiment plain_sequence(const char* task) {
   return x;
 }
 
-/// Compares the logits of sequences in a batch, of several lengths or, for a language model, of equal ones.
+/// Compares the logits of sequences in a batch, of several lengths or, for a language model, of equal lengths.
 void check_sequences(const Experiment& x, const std::string& label) {
   const auto model = make_model(x);
   const bool lm = x.model.task == "lm", pairs = x.model.task == "pair";
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(soft_pyramid_by_definition) {
   check_family("soft", keys);
 }
 
-// Keys that tests/nn/vit_keys.cpp leaves out: those of layers around attention, and of adder layers.
+// Keys that tests/nn/vit_keys.cpp does not cover: those of layers around attention, and of adder layers.
 BOOST_AUTO_TEST_CASE(vit_by_definition) {
   const auto check = [](const Sets& sets) {
     Sets all{"model.channels=2", "model.classes=3", "model.image=6", "model.patch=2",

@@ -1,4 +1,4 @@
-// The host families and sequence models by their definitions, from plain layers.
+// The host families and sequence models by their definitions, composed of plain layers.
 #pragma once
 
 #include "plain_layers.h"
@@ -86,7 +86,7 @@ class PlainHost : public PlainLayers {
     return classified(x, 1e-6);
   }
 
-  /// Returns the projected code of sines and cosines of the row and the column.
+  /// Returns the code of each position, sines and cosines of the row and the column, after its projection.
   Rows fourier_positions(Index side) const {
     Rows code;
     for (Index n = 0; n < side * side; ++n) {

@@ -1,4 +1,4 @@
-// The layers of all host families by plain loops in double.
+// The layers of all host families as plain loops in double.
 #pragma once
 
 #include "heed/base/parameters.h"
@@ -76,7 +76,7 @@ class PlainLayers {
     for (Row& row : x) row = norm_of(row, 0, row.size(), name, eps);
     return x;
   }
-  /// Normalises elements first to first + width of a row.
+  /// Normalises elements [first, first + width) of a row.
   Row norm_of(Row row, std::size_t first, std::size_t width, const std::string& name, double eps) const {
     double mean = 0, variance = 0;
     for (std::size_t d = first; d < first + width; ++d) mean += row[d] / static_cast<double>(width);
@@ -180,7 +180,8 @@ class PlainLayers {
     return sum(x, mlp(norm(x, name + ".norm2", eps), name + ".mlp", f));
   }
 
-  /// Convolves grids of `side` x `side`, and sets the side of the result. Depth-wise if a filter has one channel.
+  /// Convolves grids of `side` x `side`, and sets `side` to that of the result. The convolution is depth-wise if a
+  /// filter has one channel.
   Batch conv(const Batch& x, const std::string& name, Index& side, Index stride, Index padding) const {
     const Shape& shape = shape_of(name + ".weight");
     const Index k = shape[2], in = shape[1], out_side = (side + 2 * padding - k) / stride + 1;

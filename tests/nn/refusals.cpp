@@ -35,7 +35,7 @@ std::string error_on(const Model& model, const ModelInput<double>& examples, boo
 
 BOOST_AUTO_TEST_SUITE(nn_refusals)
 
-// A sequence ends within its row, and within the context.
+// A sequence must end within its row, and within the context.
 BOOST_AUTO_TEST_CASE(sequences_of_other_lengths) {
   const SequenceModel model = nine_tokens("classify");
   const Tensor<int> long_rows(Shape{2, 12}), short_rows(Shape{2, 4});
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(norms_of_queries_that_do_not_exist) {
   BOOST_TEST(error_of([&] { make_model(x); }).find("qk_norm = true is not defined for aft") != std::string::npos);
 }
 
-// The first of two blocks has the tensors of a model with one, which computes the class token alone.
+// The first of two blocks has the features of a model with a single block, which computes only the class token.
 BOOST_AUTO_TEST_CASE(features_of_class_attention) {
   const Tensor<double> images = SmallTraining(small_experiment("xcit"), 3).images;
   const auto features = [&](Index blocks) {

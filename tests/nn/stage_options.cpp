@@ -1,4 +1,5 @@
-// Options of mechanisms by block or stage: lists, and tables of a mechanism, which override those of all.
+// Options of mechanisms by block or stage: lists, and tables of a mechanism, which override the options of all
+// mechanisms.
 #include "src/nn/mechanism_choice.h"
 
 #include "support/families.h"

@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(logits_are_timms) {
 }
 
 // With the tensors of a model for images of twice the side, positions of patches are interpolated from 4 x 4 to 2 x 2;
-// those of the tokens in front of them stay as they are.
+// those of the tokens before the patches do not change.
 BOOST_AUTO_TEST_CASE(positions_of_larger_images) {
   const Change changes[] = {[](ModelConfig&) {}, [](ModelConfig& m) { m.registers = 3; },
                             [](ModelConfig& m) { m.registers = 2, m.embed_prefix = false; },
@@ -273,8 +273,8 @@ BOOST_AUTO_TEST_CASE(positions_of_larger_images) {
   }
 }
 
-// Features are the classifier's input. With two classifiers they are the mean of both inputs, so logits of equal
-// classifiers follow from them as those of a single one.
+// Features are the classifier's input. With two classifiers they are the mean of both inputs, so if the classifiers are
+// equal, the logits follow from the features as with a single one.
 BOOST_AUTO_TEST_CASE(features_are_what_the_classifier_reads) {
   for (const Keys& keys : all_keys) {
     ModelConfig m = tiny_vit();
@@ -372,7 +372,8 @@ BOOST_AUTO_TEST_CASE(tensors_and_their_initial_values) {
   BOOST_TEST((both[both.find("head_dist.weight")].decay && !both[both.find("head_dist.bias")].decay));
 }
 
-// Parameters by timm's count; DINOv2's include a classifier of 1000 classes, which timm's lack: 385,000.
+// Numbers of parameters as counted by timm, plus 385,000 for DINOv2's classifier of 1000 classes, which timm's models
+// lack.
 BOOST_AUTO_TEST_CASE(published_models_have_timms_parameters) {
   for (const auto& [name, parameters] :
        {std::pair("deit3-small", 22'059'496), std::pair("deit-tiny-distilled", 5'910'800),

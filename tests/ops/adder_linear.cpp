@@ -1,4 +1,4 @@
-// Adder linear layers: hand-calculated values, scaling, errors. Gradients and costs: src/checks/adder_cases.cpp.
+// Adder linear layers: hand-calculated values, scaling, errors. src/checks/adder_cases.cpp checks gradients and costs.
 #include "heed/ops/adder_linear.h"
 
 #include <boost/test/unit_test.hpp>

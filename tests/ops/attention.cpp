@@ -33,7 +33,7 @@ Tensor<double> head_of(const Tensor<double>& x, Index head) {
   return one;
 }
 
-/// Checks that results and gradients of all heads have the same bits as each head alone.
+/// Checks that results and gradients of all heads have the same bits as those of each head alone.
 template <class T>
 void check_heads(const std::string& name, const OptionValues& options, Index side, Index channels) {
   const bool keys = make_mechanism(name, options)->layout(3 * channels, 3).key_width > 0;
@@ -74,7 +74,7 @@ bool has_images(const std::string& name) {
          name == "dv" || name == "map";
 }
 
-/// Returns images [first, first + count) of operands or results, and with `others` the tensors without images.
+/// Returns images [first, first + count) of operands or results and, with `others`, the tensors that have no images.
 Tensors images_of(const Tensors& all, Index first, Index count, bool others) {
   Tensors some;
   for (const auto& [name, tensor] : all) {
@@ -113,8 +113,8 @@ BOOST_AUTO_TEST_CASE(independent_heads_are_computed_alone_or_together) {
   BOOST_TEST(checked >= 20);
 }
 
-// The gradient of a tensor that is q, k and v is the sum of theirs: the same as of three copies of the tensor. The sums
-// are rounded in another order.
+// The gradient of a tensor that is q, k and v at once is the sum of the gradients of three copies, up to the order of
+// rounding.
 BOOST_AUTO_TEST_CASE(one_tensor_as_several_operands) {
   int checked = 0;
   for_each_variant(2, 4, [&](const Mechanism& mechanism, const OptionValues&, const AttentionShape& shape) {
@@ -147,8 +147,8 @@ BOOST_AUTO_TEST_CASE(one_tensor_as_several_operands) {
   BOOST_TEST(checked >= 30);
 }
 
-// The results of nine images, more than are summed separately, are those of the first four and of the other five;
-// gradients of parameters are the sums.
+// Nine images, more than there are separate sums, have the results of the first four and of the other five; gradients
+// of parameters are the sums of both.
 BOOST_AUTO_TEST_CASE(images_of_a_batch_do_not_depend_on_each_other) {
   int checked = 0;
   for_each_variant(2, 4, [&](const Mechanism& mechanism, const OptionValues& options, const AttentionShape& shape) {
@@ -178,8 +178,9 @@ BOOST_AUTO_TEST_CASE(images_of_a_batch_do_not_depend_on_each_other) {
   BOOST_TEST(checked >= 30);
 }
 
-// A row of one tensor holds q of each head, then k, then v. In three tensors each holds its part of the row, and in
-// tensors by head each head its own. Results and gradients are the same but for rounding, amplified by inverses.
+// Operands may be in one tensor, whose rows hold q of each head, then k, then v; in three tensors, which have these
+// parts of the rows; or in tensors [images, heads, tokens, channels]. Results and gradients are the same up to
+// rounding, which inverses amplify.
 BOOST_AUTO_TEST_CASE(operands_in_one_tensor_in_three_and_by_head) {
   constexpr Index images = 2, tokens = 36;
   int checked = 0;
@@ -191,7 +192,8 @@ BOOST_AUTO_TEST_CASE(operands_in_one_tensor_in_three_and_by_head) {
     } catch (const Error&) {
       return;
     }
-    // Heads of q, k, v and the output, their width, their first column in one tensor, and that tensor's columns.
+    // For q, k, v and the output: the number of heads, their width, their first column in one tensor, and that tensor's
+    // columns.
     const std::array<Index, 4> heads{layout.heads, layout.key_heads, layout.key_heads, layout.heads},
         widths{layout.query_width, layout.key_width, layout.value_width, layout.value_width},
         first{0, heads[0] * widths[0], heads[0] * widths[0] + heads[1] * widths[1], 0},
@@ -261,7 +263,7 @@ BOOST_AUTO_TEST_CASE(operands_in_one_tensor_in_three_and_by_head) {
   BOOST_TEST(checked >= 30);
 }
 
-// The gradients of parameters are at most eight sums over images, which are added.
+// Gradients of parameters are computed as at most eight sums over images, which are then added.
 BOOST_AUTO_TEST_CASE(costs_of_more_images_than_sums) {
   int checked = 0;
   for (const MechanismEntry& entry : mechanisms())

@@ -1,4 +1,4 @@
-// Products in bfloat16: results and both gradients are products of rounded operands, with weights packed or not.
+// Products in bfloat16: results and both gradients are products of rounded operands, whether weights are packed or not.
 #include "heed/ops/conv2d.h"
 #include "heed/ops/linear.h"
 #include "heed/ops/patch_embedding.h"
@@ -19,7 +19,7 @@ namespace {
 /// Result and gradients of x and the weight, for a bilinear operation.
 using Bilinear = std::array<std::vector<double>, 3>;
 
-/// Returns numbers from N(0, 1), rounded to bfloat16 or not.
+/// Returns numbers from N(0, 1), rounded to bfloat16 if `rounded`.
 template <class T>
 Tensor<T> normal_tensor(const Shape& shape, std::uint64_t seed, bool rounded) {
   Tensor<T> x(shape);
@@ -67,7 +67,7 @@ double apart(const std::vector<double>& a, const std::vector<double>& b) {
 BOOST_AUTO_TEST_SUITE(ops_bf16)
 
 // Sums in float are within 1e-5 of those in double. Rounding, by up to 2^-9 of each operand, changes them by more than
-// 1e-4, so that a product of operands that are not rounded is seen.
+// 1e-4, so an operand that is not rounded is detected.
 BOOST_AUTO_TEST_CASE(products_of_rounded_operands) {
   if (kernels::bf16_obstacle()) {
     BOOST_TEST_MESSAGE("skipped: " << kernels::bf16_obstacle());

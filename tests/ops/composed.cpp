@@ -1,4 +1,4 @@
-// Composed forms that are wrong, each with its error, and one whose query heads share keys.
+// Errors of wrong composed forms, and a composed form whose query heads share keys.
 #include "heed/ops/composed_attention.h"
 
 #include "heed/attention/steps.h"
@@ -84,7 +84,8 @@ BOOST_AUTO_TEST_CASE(forms_that_give_no_output) {
              "[broken] compose() returns a value that depends on no operand");
 }
 
-// The square of v = 1/2 is 1/4, and of the identity the identity.
+// The map of a form is its output for v = I. For the square that is I again, but its output for v = 1/2 is 1/4, not
+// 1/2.
 BOOST_AUTO_TEST_CASE(forms_without_a_map) {
   Tensor<double> keys(Shape{2, 4, 5}), values(Shape{2, 4, 3}), map(Shape{2, 4, 4});
   std::fill(values.begin(), values.end(), 0.5);
@@ -103,7 +104,7 @@ BOOST_AUTO_TEST_CASE(forms_without_a_map) {
              "shape [2, 4, 4] has 32 elements, [2, 4, 3] has 24; they must match; let maps() return null");
 }
 
-// Query heads 0 and 1 use keys 0, heads 2 and 3 keys 1: in the map, gradients, costs and memory.
+// Query heads 0 and 1 use key head 0, and heads 2 and 3 key head 1: in the map, gradients, costs and memory.
 BOOST_AUTO_TEST_CASE(heads_that_share_keys) {
   const Neighbours mechanism;
   constexpr Index tokens = 6, width = 3;
@@ -133,7 +134,7 @@ BOOST_AUTO_TEST_CASE(heads_that_share_keys) {
       BOOST_TEST(std::abs(map[row * tokens + j] - weights[static_cast<std::size_t>(j)] / sum) < 1e-12,
                  row << ", " << j);
   }
-  // Two groups of 12 queries: 12 x 6 scores from 3 channels, and 3 channels from 6 values.
+  // Two groups of 12 queries: 12 x 6 scores from 3 channels each, and 12 x 3 outputs from 6 values each.
   const Cost cost = mechanism.cost(shape);
   constexpr Index terms = 2 * 2 * 12 * 6 * 3;
   BOOST_TEST((cost.forward_contractions == Counts{.mul = terms, .add = terms}));
@@ -149,7 +150,8 @@ BOOST_AUTO_TEST_CASE(heads_that_share_keys) {
   for (const std::string& fault : c.memory_faults()) BOOST_TEST(fault == "");
 }
 
-// Copies of the operands and of dout, both passes and the gradients fit the stated memory: the tape takes no other.
+// The stated memory suffices for copies of the operands and of dout, both passes and the gradients: the tape takes no
+// other.
 BOOST_AUTO_TEST_CASE(stated_memory_suffices) {
   const Neighbours mechanism;
   const AttentionShape shape = mechanism.layout(12, 4).among(40, {});
@@ -171,7 +173,7 @@ BOOST_AUTO_TEST_CASE(stated_memory_suffices) {
   BOOST_TEST(tape.reserved() == 0);
 }
 
-// Element (1, 2) of each head, of the result and then of its gradient.
+// The observer gets a matrix for each head, first of the result, then of its gradient; element (1, 2) is checked.
 BOOST_AUTO_TEST_CASE(steps_are_reported_by_head) {
   Tensor<double> x(Shape{2, 3, 4}), dy(Shape{2, 3, 4});
   for (Index i = 0; i < 24; ++i) x[i] = static_cast<double>(i), dy[i] = 10 * x[i];

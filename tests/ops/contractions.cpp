@@ -1,5 +1,5 @@
 // Costs of products in the papers' convention: a multiplication and an addition per term. tests/checks/cases.cpp counts
-// what runs, which says nothing about this convention.
+// the operations that run, which does not check this convention.
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/conv2d.h"
 #include "heed/ops/elementary/matmul.h"
@@ -16,7 +16,7 @@ using namespace heed;
 
 namespace {
 
-/// Returns the cost of an operation of x and w, whose gradients are wanted or not.
+/// Returns the cost of an operation on x and w; x has a gradient only if `want_x`.
 template <class Operation>
 Cost cost_of_two(const Shape& x, const Shape& w, bool want_x, const Operation& operation) {
   std::vector<TraceEntry> trace;

@@ -14,7 +14,7 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(head_norms)
 
-// Two heads of q with 3 channels; as many of k and v, with 5 and 4, or one that both share.
+// Two heads of q with 3 channels; two heads of k and v with 5 and 4 channels, or one that both heads of q share.
 BOOST_AUTO_TEST_CASE(each_head_is_normalised_by_itself) {
   for (const AttentionLayout& layout : {AttentionLayout{2, 3, 5, 4}, AttentionLayout{2, 3, 5, 4, 1}}) {
     const Index rows = 3, n = layout.total(), v_first = 6 + 5 * layout.key_heads;

@@ -1,4 +1,4 @@
-// The division of a linear or adder layer between threads does not change its bits, for any number type.
+// The division of a linear or adder layer between threads does not change the bits of its results, for any number type.
 #include "heed/ops/adder_linear.h"
 #include "heed/ops/linear.h"
 
@@ -9,7 +9,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns y, dx, dW and db of a single layer, whose products are then divided between threads.
+/// Returns y, dW, db and dx of a layer that runs alone, so that its products are divided between threads.
 template <class T>
 std::vector<T> results(Index rows, Products products) {
   constexpr Index in = 200, out = 330;
@@ -53,7 +53,8 @@ void check(Products products) {
   }
 }
 
-/// Returns y, dx, dW and db of an adder layer in float, whose rows and weights are then divided between threads.
+/// Returns y, dx, dW and db of an adder layer in float that runs alone, so that its rows and weights are divided
+/// between threads.
 std::vector<float> adder_results(const AdderLinearOptions& options) {
   constexpr Index rows = 1200, in = 40, out = 50;
   Tensor<float> x(Shape{rows, in}), weight(Shape{out, in}), bias(Shape{out}), dy(Shape{rows, out});

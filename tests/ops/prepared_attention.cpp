@@ -55,7 +55,7 @@ struct TwoLayers {
 
 BOOST_AUTO_TEST_SUITE(prepared_attention)
 
-// Logarithms of ratios of samples, times tau, are differences of two Gumbel numbers: they have the logistic
+// Logarithms of ratios of samples, times tau, are differences of two Gumbel variables, so they have the logistic
 // distribution.
 BOOST_FIXTURE_TEST_CASE(noise_is_gumbel, TwoLayers) {
   std::vector<double> differences;
@@ -73,8 +73,8 @@ BOOST_FIXTURE_TEST_CASE(noise_is_gumbel, TwoLayers) {
       differences, [](double x) { return 1 / (1 + std::exp(-x)); }, "differences of noise");
 }
 
-// Equal draws at a position would have equal signs of their difference from the next; independent ones, with
-// probability 1/2.
+// Equal noise would give equal signs of the differences between neighbouring positions; with independent noise, each
+// sign is equal with probability 1/2.
 BOOST_FIXTURE_TEST_CASE(layers_heads_and_steps_are_independent, TwoLayers) {
   const auto signs = [&](const char* layer, Index head, std::uint64_t step) {
     const std::vector<double> samples = biases(layer, head, step);
@@ -100,7 +100,7 @@ BOOST_FIXTURE_TEST_CASE(evaluation_has_no_noise, TwoLayers) {
     for (Index head = 0; head < heads; ++head) BOOST_TEST((biases(layer, head, 3, false) == expected));
 }
 
-// A tensor recorded on the tape equals that of the step.
+// A tensor prepared on the tape equals the one prepared for the step, from the same noise.
 BOOST_FIXTURE_TEST_CASE(the_tape_draws_what_a_step_draws, TwoLayers) {
   Parameters<double> parameters(list);
   parameters.initialise(1);
@@ -124,7 +124,7 @@ BOOST_FIXTURE_TEST_CASE(the_tape_draws_what_a_step_draws, TwoLayers) {
   }
 }
 
-// Noise is for training alone, unless nothing may be random.
+// Noise is drawn only in training passes that are not deterministic.
 BOOST_FIXTURE_TEST_CASE(the_tape_draws_nothing_where_nothing_is_random, TwoLayers) {
   Parameters<double> parameters(list);
   parameters.initialise(1);

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(norms_that_do_not_fit) {
   BOOST_TEST(parts({two, two, two, two}) == "4 parts; expected 1 to 3");
   BOOST_TEST(parts({two, three}, of({3, 5})) == "the residual has shape [3, 5]; expected [4, 5]");
 
-  // Two heads of three channels of q, and one of two of k and four of v.
+  // Two heads of q with three channels, and one head of k with two and of v with four.
   const AttentionLayout layout{2, 3, 2, 4, 1};
   const auto heads = [&](Index width, const NormPart<double>& q, const NormPart<double>& k) {
     return error_of([&] { head_norm(of({4, width}), layout, q, k); }, "[head_norm] ");
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(tokens_that_do_not_fit) {
              }) == "[interpolate_positions] x has shape [1, 11, 3]; expected [1, 10, D], a grid of 3 x 3");
 }
 
-// The position embedding must suffice for the longest sequence, here the first.
+// The position embedding must have a row for each token of the longest sequence, here the first.
 BOOST_AUTO_TEST_CASE(sequences_that_do_not_fit) {
   const TokenRows sequences[] = {{nullptr, 0, 4}, {nullptr, 4, 2}};
   const auto embedded = [&](const Shape& front, const Shape& position) {
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(losses_that_do_not_fit) {
   };
   BOOST_TEST(labelled({0, 4, 2}) == "no error");
   BOOST_TEST(labelled({0, 4}) == "logits have shape [3, 5], 2 labels are given; expected [B, C] and B labels");
-  BOOST_TEST(labelled({0, -1, 2}) == "label -1; expected 0 to 4");  // not a row to leave out, as in sequences
+  BOOST_TEST(labelled({0, -1, 2}) == "label -1; expected 0 to 4");  // unlike in sequences, -1 excludes no row
   const int label = 2;
   BOOST_TEST(error_of([&] {
                label_cross_entropy(of({1, 5}), &label, 0);

@@ -1,4 +1,4 @@
-// Sums over rows in parts.
+// Sums over rows, which are divided into parts, and operations on rows.
 #include "heed/ops/rows.h"
 
 #include "heed/base/random.h"
@@ -93,7 +93,7 @@ double difference(const List& a, Index first, const List& b) {
 
 BOOST_AUTO_TEST_SUITE(row_sums)
 
-// A sum over few rows is one part, over many rows several; either is assigned or added.
+// A sum over few rows has one part, one over many rows has several; either is assigned or added.
 BOOST_AUTO_TEST_CASE(are_assigned_or_added) {
   Tape<double> tape;
   for (const Index rows : {3, 100'000})
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(are_assigned_or_added) {
 }
 
 // 48,000 rows are divided between threads, and sums over them into parts; 6,000 rows have one part. A row's results do
-// not depend on other rows, and gradients of parameters are sums over rows, of which only the order differs.
+// not depend on other rows, and gradients of parameters are sums over rows, which differ only in their order.
 BOOST_AUTO_TEST_CASE(of_many_rows_are_the_sums_of_those_of_few) {
   constexpr Index rows = 48'000, some = 6'000;
   Tensor<double> x(Shape{rows, width}), dy(Shape{rows, width});

@@ -1,5 +1,5 @@
-// Values of operations by their definitions: tests/checks/cases.cpp compares gradients with differences of the same
-// forward pass, so that it accepts any smooth function.
+// Values of operations compared with their definitions. tests/checks/cases.cpp compares gradients with differences of
+// the same forward pass, so it would accept any smooth function.
 #include "heed/ops/activation.h"
 #include "heed/ops/cross_entropy.h"
 #include "heed/ops/dino.h"
@@ -75,7 +75,8 @@ BOOST_AUTO_TEST_CASE(functions) {
   }
 }
 
-// Targets t become (1 - smoothing) t + smoothing / C; the sum of -t log softmax is divided by the whole batch's images.
+// Targets t become (1 - smoothing) t + smoothing / C; the sum of -t log softmax is divided by the number of images in
+// the whole batch.
 BOOST_AUTO_TEST_CASE(cross_entropy_of_mixed_and_smoothed_targets) {
   constexpr Index rows = 5, classes = 4;
   const Tensor<double> logits = values_of({rows, classes}, 2, -4, 4);
@@ -140,9 +141,9 @@ BOOST_AUTO_TEST_CASE(squared_errors_are_averaged_over_all_elements) {
              1e-14);
 }
 
-// Prefix rows are unchanged. Cubic weights of a = -3/4 sum to 1, so equal rows stay equal; the same side changes
-// nothing; at twice the side, a cell is 1/4 off the old centres, where the weights of neighbours at distances 5/4, 1/4,
-// 3/4 and 7/4 are those of Keys's polynomials.
+// Prefix rows are unchanged, and so is a grid of the same side. At twice the side, each new centre is 1/4 away from an
+// old one: its neighbours at distances 5/4, 1/4, 3/4 and 7/4 have the weights of Keys's polynomials with a = -3/4,
+// which sum to 1.
 BOOST_AUTO_TEST_CASE(positions_of_another_grid) {
   constexpr Index skip = 2, side = 6, width = 3;
   const Tensor<double> x = values_of({1, skip + side * side, width}, 7);
@@ -161,7 +162,7 @@ BOOST_AUTO_TEST_CASE(positions_of_another_grid) {
   for (const Index row : {4, 5, 6, 7})
     for (const Index column : {4, 5, 7})
       for (Index d = 0; d < width; ++d) {
-        // Cell 2 j is at j - 1/4: j - 1 is 3/4 away, j 1/4. Cell 2 j + 1 is at j + 1/4.
+        // Cell 2 j is at j - 1/4, which is 3/4 away from j - 1 and 1/4 from j. Cell 2 j + 1 is at j + 1/4.
         double expected = 0;
         for (Index i = 0; i < 4; ++i)
           for (Index j = 0; j < 4; ++j) {
@@ -301,7 +302,7 @@ BOOST_AUTO_TEST_CASE(joined_and_stacked_tensors_keep_their_order) {
       }
 }
 
-// act(x) W^T + b + r in one operation, under its own name. Sums of five terms of order one in another order.
+// act(x) W^T + b + r in one operation, under its own name. Sums of five terms of order one are added in another order.
 BOOST_AUTO_TEST_CASE(activations_before_a_product) {
   using D = Var<double>;
   struct Pair {

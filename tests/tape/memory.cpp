@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_SUITE(tape_memory)
 // Two allocations fit the caller's memory, which begins off a cache line; the third is in a block of 64 KiB.
 BOOST_AUTO_TEST_CASE(memory_of_the_caller_comes_first) {
   alignas(alignment) std::byte memory[256];
-  Arena arena(std::span(memory + 1, 200));  // 137 bytes from the next line on
+  Arena arena(std::span(memory + 1, 200));  // 137 bytes from the next cache line on
   BOOST_TEST(arena.allocate_bytes(60) == memory + 64);
   BOOST_TEST(arena.allocate<std::int32_t>(16) == static_cast<void*>(memory + 128));
   const auto* const outside = static_cast<std::byte*>(arena.allocate_bytes(1));
@@ -35,7 +35,8 @@ BOOST_AUTO_TEST_CASE(memory_of_the_caller_comes_first) {
   BOOST_TEST(arena.reserved() == 1 << 16);
 }
 
-// Several blocks become one for the largest pass so far, whatever smaller passes follow.
+// After a pass in several blocks there is a single block, as large as the largest pass so far, even if smaller passes
+// follow.
 BOOST_AUTO_TEST_CASE(the_next_pass_has_one_block) {
   Arena arena;
   BOOST_TEST(arena.reserved() == 0);
@@ -82,7 +83,7 @@ BOOST_AUTO_TEST_CASE(capacity_is_reserved_at_once) {
   BOOST_TEST(after.buffers == capacity.buffers);
 }
 
-// Operations began hundreds of seconds ago; the test takes far less than 50.
+// Operations are given start times hundreds of seconds ago; the test takes far less than 50 s, so hundreds are exact.
 BOOST_AUTO_TEST_CASE(seconds_of_operations) {
   const std::string one = "one", two = "two";
   const auto rows_of_profile = [&](bool by_layer) {

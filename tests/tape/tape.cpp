@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(parameters_that_the_pass_does_not_have) {
 }
 
 // A loop with begin() uses the gradients of each step alone: from w = 4, steps of 1/4 against the gradient of w^2 halve
-// it exactly. With clear() instead, gradients of all steps add up: 8, then 8 + 4.
+// w exactly. With clear() instead, gradients of all steps add up: 8, then 8 + 4.
 BOOST_AUTO_TEST_CASE(a_step_begins_without_the_gradients_of_the_step_before) {
   ParameterList list;
   const ParameterId w = list.add({.name = "w", .initial = Initial::constant(4)});
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_a_batch_is_cut) {
   }
 }
 
-// Sequences of a batch in one tensor: 2, 3, 1 and 3 rows. No two of them draw alike.
+// Sequences of a batch in one tensor: 2, 3, 1 and 3 rows. Each draws its own random numbers.
 BOOST_AUTO_TEST_CASE(dropping_does_not_depend_on_how_sequences_are_cut) {
   constexpr Index width = 20, lengths[] = {2, 3, 1, 3};
   const Tensor<double> values = numbers({9, width});
@@ -468,8 +468,7 @@ BOOST_AUTO_TEST_CASE(a_cleared_tape_completes_no_gradients) {
   }
 }
 
-// Memory belongs to the next operation of its pass.
-// What divide_rows() and count_images_from() set belongs to one pass: the sequences lie in its memory.
+// The settings of divide_rows() and count_images_from() belong to a single pass, whose memory holds the sequences.
 BOOST_AUTO_TEST_CASE(a_cleared_tape_repeats_the_pass_as_it_was_given) {
   Tape<double> tape({.training = true, .random = RandomStream(3), .examples = {.first = 5}});
   for (int pass = 0; pass < 2; ++pass) {
@@ -486,6 +485,7 @@ BOOST_AUTO_TEST_CASE(a_cleared_tape_repeats_the_pass_as_it_was_given) {
   }
 }
 
+// Memory belongs to the next operation of its pass.
 BOOST_AUTO_TEST_CASE(saved_memory_is_that_of_the_next_operation) {
   std::vector<TraceEntry> trace;
   Tape<double> tape(Pass<double>{.observers = {.trace = &trace}});

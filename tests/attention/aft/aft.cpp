@@ -73,7 +73,8 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
   }
 }
 
-/// A factored bias with few channels is computed block by block for each image, with many once for all images.
+/// A factored bias is computed block by block for each image if there are few channels, and once for all images if
+/// there are many.
 BOOST_AUTO_TEST_CASE(factored_bias_is_the_product_of_its_factors) {
   const Index N = 67, rank = 3;
   const Tensor<double> u = random_tensor({N, rank}, 5), p = random_tensor({N, rank}, 6);
@@ -136,7 +137,8 @@ BOOST_AUTO_TEST_CASE(blocks_of_queries_share_their_keys) {
   }
 }
 
-/// heed's cost checks only use sizes at which a factored bias is prepared.
+/// Compares stated with executed costs at a size where a factored bias is computed for each image; the cost checks of
+/// all mechanisms use only sizes at which it is prepared.
 BOOST_AUTO_TEST_CASE(costs_where_the_bias_is_made_for_each_image) {
   const Index N = 17, D = 2;
   const AttentionShape shape{1, N, N, D, D, 0, 0, false};
@@ -246,8 +248,8 @@ BOOST_AUTO_TEST_CASE(adding_1000_to_all_keys_changes_nothing) {
     }
 }
 
-// Exponents range from suitable for products through just too widely spread to keys of which one has all the weight; so
-// do biases. An exponent of size `spread` has a rounding error of 6e-8 spread.
+// The spread of keys, or of biases, ranges from one that suits products, through one just too wide for them, to one
+// that gives a single key all the weight. An exponent of size `spread` has a rounding error of 6e-8 * spread.
 BOOST_AUTO_TEST_CASE(float_is_finite_and_near_double_in_all_ranges) {
   for (const Setting& s : settings)
     for (const double spread : {3.0, 20.0, 60.0, 500.0, 5000.0})

@@ -44,7 +44,8 @@ std::vector<double> reparameterised(const AftCase& c, const Tensors& x, Index he
   return w;
 }
 
-/// Returns the biases used: with `gumbel`, in evaluation only the largest, in training each times its sample.
+/// Returns the biases used. With `gumbel`, evaluation uses only the largest bias, and training multiplies each bias by
+/// its sample.
 std::vector<double> biases_used(const AftCase& c, const Tensors& x, Index head) {
   std::vector<double> w = reparameterised(c, x, head);
   if (!c.is("sparsity", "gumbel", "none")) return w;
@@ -62,7 +63,8 @@ std::vector<double> biases_used(const AftCase& c, const Tensors& x, Index head) 
   return w;
 }
 
-/// out = sigma(q) sum_s f e^k v / sum_s f e^k, channel by channel; f = 0 for keys that are left out.
+/// Returns the definition out = sigma(q) sum_s f e^k v / sum_s f e^k, channel by channel; f = 0 for keys that are
+/// excluded.
 HeadDefinition aft_definition(const AftCase& c) {
   return [c](const DefinitionHead& x) {
     const std::vector<double> near = c.conv() ? biases_used(c, x.x, x.head) : std::vector<double>{};
@@ -180,7 +182,7 @@ BOOST_AUTO_TEST_CASE(every_variant) {
   for (const AftCase& c : cases) check_definition("aft", c.options, aft_operands(c), aft_definition(c), c.grid(), 1e-4);
 }
 
-// Without an order of time, all queries see all keys, whatever their number. A factored bias for few keys of many
+// Without causal=true, all queries attend to all keys, whatever their number. A factored bias for few keys of many
 // channels is computed once per step, otherwise for each image.
 BOOST_AUTO_TEST_CASE(other_numbers_of_keys) {
   for (const OptionValues& options : {OptionValues{{"param", "dense"}}, {{"rank", "2"}}, {{"variant", "simple"}}})
@@ -192,8 +194,8 @@ BOOST_AUTO_TEST_CASE(other_numbers_of_keys) {
       }
 }
 
-// A sequence shorter than the longest uses the first rows, and columns, of w, u and p. If another one is shorter, a
-// sequence of the full length does not use a prepared bias either.
+// A sequence shorter than the longest uses the first rows, and columns, of w, u and p. If any sequence of a batch is
+// shorter, one of the full length does not use a prepared bias either.
 BOOST_AUTO_TEST_CASE(shorter_sequences) {
   for (const char* causal : {"true", "false"})
     for (const OptionValues& options : {OptionValues{{"param", "dense"}},

@@ -1,5 +1,5 @@
-// AFT with keys far from the origin or from each other, compared with the formula in long double, pair by pair, with
-// each query's own maximum.
+// AFT with keys far from the origin or from each other, compared with the formula, computed pair by pair in long double
+// relative to the maximum of each query.
 #include "support/mechanism.h"
 
 #include <boost/test/unit_test.hpp>
@@ -161,8 +161,8 @@ BOOST_AUTO_TEST_CASE(the_largest_of_huge_keys_has_all_the_weight) {
   for (const double huge : {1e15, 1e19, 1e307}) check_huge<double>(huge, 800, 1e-12);
 }
 
-// If a key has all the weight of every mean that contains it, its value equals these means, and its gradient is zero at
-// any distance from the origin: no sums are subtracted.
+// If a key has all the weight of every mean that contains it, its value equals these means, and its gradient is zero.
+// This holds for values far from the origin, too, since the gradient is not a difference of sums.
 BOOST_AUTO_TEST_CASE(one_key_with_all_the_weight_has_no_gradient) {
   for (const Setting& s : settings) {
     if (s.has("outside", "masked") || s.name.starts_with("full")) continue;
@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(one_key_with_all_the_weight_has_no_gradient) {
   }
 }
 
-// Equal huge keys: if all queries attend to all keys with their biases, the biases decide.
+// Equal huge keys: if every pair of a query and a key has a bias, the biases determine the weights.
 BOOST_AUTO_TEST_CASE(equal_huge_keys_are_told_apart_by_their_biases) {
   const Setting& full = settings[0];
   Tensors t = operands(full, 1, 5);
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(equal_huge_keys_are_told_apart_by_their_biases) {
   check_same(run<double>(full, t), result, 1e-12, "3e9");
 }
 
-// If not all pairs have biases, the biases are lost in the rounding of huge keys. Everything is finite.
+// If not all pairs have biases, the biases are lost in the rounding of huge keys. All results are finite nevertheless.
 BOOST_AUTO_TEST_CASE(equal_huge_keys_leave_everything_finite) {
   for (const Setting& s : settings)
     for (const double huge : {3e9, -3e9, 4294967040.0, 1e30}) {

@@ -21,7 +21,8 @@ struct Sizes {
 // Exponents are differences of values of a few hundred, which float represents to four decimals.
 constexpr double float_tolerance = 2e-4;
 
-/// Returns operands with keys of growing length, so that c grows in steps over all blocks.
+/// Returns operands. For growth > 1, keys become longer with their position, so that the stabiliser c grows in steps
+/// over all blocks.
 Tensors operands(const Sizes& s, double growth = 1) {
   Tensors x{{"q", random_tensor({s.images, 2, s.N, s.d}, 1, 2)},
             {"k", random_tensor({s.images, 2, s.M, s.d}, 2, 2)},
@@ -39,7 +40,7 @@ MapDefinition definition(bool causal) {
   return [causal](const DefinitionHead& x) {
     const Tensor<double>& omega = x.x.at("omega");
     const double root = std::pow(static_cast<double>(x.d()), 0.25);
-    // For each row: u_j = <omega_j, row> / root, and last h = |row|^2 / (2 root^2).
+    // For each row: u_j = <omega_j, row> / root and, in the last column, h = |row|^2 / (2 root^2).
     const auto projected = [&](Index rows, const auto& of) {
       SlowMatrix u(rows, omega.shape()[0] + 1);
       for (Index t = 0; t < rows; ++t)
@@ -85,7 +86,7 @@ BOOST_AUTO_TEST_CASE(by_definition) {
         check_definition("performer", options(causal), operands(s, growth), definition(causal), {}, float_tolerance);
 }
 
-// Large features are recomputed in the backward pass; those of one head take half as much and are saved.
+// Large features are recomputed in the backward pass; those of one head alone take half as much memory and are saved.
 BOOST_AUTO_TEST_CASE(features_that_are_not_kept) {
   const Tensors x = operands({60, 900, 3, 2, 600}, 4), both = run_mechanism<double>("performer", {}, x);
   for (Index head = 0; head < 2; ++head) {

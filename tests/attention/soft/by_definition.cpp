@@ -1,5 +1,5 @@
-// SOFT compared with its definition, for every option. The gradient of inverse_grad=implicit is that of the iteration
-// only once this has converged: soft.cpp compares the two.
+// SOFT compared with its definition, for every option. The gradient of inverse_grad=implicit equals that of the
+// iteration only once the iteration has converged: soft.cpp compares the two.
 #include "support/definition.h"
 
 #include <boost/test/unit_test.hpp>
@@ -89,7 +89,7 @@ SlowMatrix landmarks_of(const SoftCase& c, const DefinitionHead& x) {
     for (std::size_t t = 0; t < cell.size(); ++t)
       for (Index e = 0; e < d; ++e) {
         if (sampling == "pool") L(i, e) += row(cell[t], e) / static_cast<double>(cell.size());
-        for (Index from = 0; from < d && sampling == "conv"; ++from)  // a cell's tokens are in the order of a filter's
+        for (Index from = 0; from < d && sampling == "conv"; ++from)  // a cell's tokens are in a filter's order
           L(i, e) +=
               x.x.at("landmark.weight")[(e * d + from) * static_cast<Index>(cell.size()) + static_cast<Index>(t)] *
               row(cell[t], from);
@@ -140,7 +140,7 @@ SlowMatrix newton_inverse(const SoftCase& c, const SlowMatrix& A) {
   return X;
 }
 
-/// Returns D^-1/2 x D^-1/2 with the sums of the rows of `of`.
+/// Returns D^-1/2 x D^-1/2; D is diagonal and has the row sums of `of`, or `least` if they are smaller.
 SlowMatrix divided_by_roots(SlowMatrix x, const SlowMatrix& of, double least) {
   std::vector<double> roots;
   for (Index i = 0; i < of.rows; ++i) {
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(every_option) {
   std::vector<SoftCase> cases;
   const auto add = [&](const OptionValues& options, Index height, Index width, Index class_token = 0) {
     cases.push_back({options, height, width, class_token});
-    cases.back().options.try_emplace("iterations", "4");  // few, so that each matters
+    cases.back().options.try_emplace("iterations", "4");  // few, so that each affects the result
     if (options.contains("kernel")) cases.back().options.erase("iterations");
   };
   for (const Index cls : {0, 1, 3}) {
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(every_option) {
   }
   for (const char* normalize : {"none", "map", "inverse"}) {
     add({{"kernel", "exact"}, {"normalize", normalize == std::string("inverse") ? "none" : normalize}}, 3, 3);
-    for (const char* init : {"damped", "plain", "backtrack"})
+    for (const char* init : {"damped", "plain", "backtrack"})  // `backtrack` halves the factor six or seven times
       add({{"ratio", "2"}, {"normalize", normalize}, {"init", init}, {"ridge", "0.05"}}, 4, 4);
   }
   for (const char* normalize : {"none", "map"})  // 70 tokens: the kernel matrix is computed in two blocks
@@ -245,12 +245,11 @@ BOOST_AUTO_TEST_CASE(every_option) {
   for (auto c = cases.end() - 4; c != cases.end(); ++c) c->sequence = true;
   for (const OptionValues& options : {OptionValues{{"landmarks", "6"}, {"dims", "1"}},
                                       {{"landmarks", "6"}, {"sampling", "first"}},
-                                      {{"ratio", "6"}, {"dims", "1"}}})  // more than a shorter sequence has tokens
+                                      {{"ratio", "6"}, {"dims", "1"}}})  // 6 exceeds the 4 tokens
     for (const bool cls : {false, true}) {
       add(options, 1, 4, cls);
       cases.back().sequence = true, cases.back().longest = 9;
     }
-  // `backtrack` halves the factor six or seven times.
   for (const SoftCase& c : cases) {
     AttentionShape place{.class_token = c.class_token};
     if (c.sequence)

@@ -146,7 +146,8 @@ BOOST_AUTO_TEST_CASE(contractions_of_the_exact_kernel) {
   BOOST_TEST((map.backward_contractions == plain.backward_contractions + pairs * Counts{.mul = 1, .add = 1}));
 }
 
-// For distant tokens A = I: a token attends to itself if it is a landmark, else to nothing; even if squares overflow.
+// For distant tokens A = I: a token attends to itself if it is a landmark, otherwise to nothing, even if squared
+// distances overflow.
 BOOST_AUTO_TEST_CASE(tokens_far_apart) {
   for (const double distance : {1e3, 1e25}) {
     Tensor<double> q(Shape{1, 1, 8, 2}), v = random_tokens(8, 2, 1, 2);
@@ -291,7 +292,7 @@ BOOST_AUTO_TEST_CASE(what_is_refused_and_why) {
   BOOST_TEST(make_mechanism("soft", {})->layout(12, 3).key_width == 0);
 }
 
-// The convolution's side is odd, and its grid has all tokens but the class token.
+// The convolution's side must be odd, and its grid must have all tokens but the class token.
 BOOST_AUTO_TEST_CASE(convolutions_that_are_refused) {
   const auto said = [](const char* side, const AttentionShape& shape) {
     return refusal("soft", {{"kernel", "exact"}, {"vconv", side}}, shape);

@@ -51,7 +51,8 @@ Index pairs(const char* window, const char* dims, const char* shift, const Atten
 
 BOOST_AUTO_TEST_SUITE(window)
 
-// With equal scores a token averages the tokens it attends to: window=2, itself and its neighbours.
+// With equal scores, a token's output is the mean over the tokens it attends to: with window=2, itself and its
+// neighbours.
 BOOST_AUTO_TEST_CASE(neighbours_by_hand) {
   const Tensors x{
       {"q", tokens(4, 1, {0, 0, 0, 0})}, {"k", tokens(4, 1, {5, 6, 7, 8})}, {"v", tokens(4, 1, {6, 12, 0, 30})}};

@@ -104,7 +104,8 @@ BOOST_AUTO_TEST_CASE(gradients_agree_with_differences_and_are_added_when_asked) 
   for (std::size_t i = 0; i < dx.size(); ++i) BOOST_TEST(std::abs(twice[i] - 2 * dx[i]) < 1e-15);
 }
 
-// With the same rows on both sides, dx gets dg and its transpose, whatever is added to the diagonal of g.
+// If x and y are the same rows, dx gets the contributions of dg and of its transpose, whatever is added to the diagonal
+// of g.
 BOOST_AUTO_TEST_CASE(rows_with_themselves) {
   const Index n = 4, d = 3;
   auto x = numbers(n * d, "x"), dg = numbers(n * n, "dg");

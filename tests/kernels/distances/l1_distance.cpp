@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(corners) {
   }
 }
 
-// 3e38 - (-3e38) overflows float, and so does the distance; other results must not be lost.
+// Distances near the ends of float's range: 3e38 does not overflow, and 2e-38 is not lost.
 BOOST_AUTO_TEST_CASE(large_and_tiny_numbers) {
   const float x[] = {1e38f, -1e38f, 1e-38f}, w[] = {-1e38f, 0, -1e-38f};
   float s = 0, near = 0;

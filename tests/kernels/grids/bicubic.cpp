@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(constants_stay_and_a_single_cell_fills_the_grid) {
   }
 }
 
-// With a = -3/4 ramps are reproduced only half-way between two cells, where halving a grid samples it.
+// With a = -3/4, a ramp is reproduced only half-way between two cells, which is where a halved grid has its centres.
 BOOST_AUTO_TEST_CASE(a_halved_ramp_is_a_ramp_away_from_the_edges) {
   std::vector<double> x;
   for (Index i = 0; i < 10; ++i)
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(axes_and_channels_are_apart) {
   }
 }
 
-// From two cells to four: centres at -1/4, 1/4, 3/4 and 5/4 between the first and the second.
+// From two cells, at 0 and 1, to four, with centres at -1/4, 1/4, 3/4 and 5/4.
 BOOST_AUTO_TEST_CASE(bilinear_by_hand) {
   const std::vector<double> x{1, 5};
   std::vector<double> y(4);

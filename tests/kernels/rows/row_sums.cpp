@@ -1,4 +1,4 @@
-// Division by roots of row sums, also of sums below the least, which count as 1e-6 and have no gradient. Gradients of
+// Division by square roots of row sums. Sums below the minimum, 1e-6, count as 1e-6 and have no gradient. Gradients of
 // the other sums, and the scaled inverse, are checked with SOFT and in tests/kernels/solvers/newton_inverse.cpp.
 #include "heed/kernels/rows/row_sums.h"
 

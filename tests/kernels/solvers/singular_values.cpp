@@ -18,7 +18,7 @@ std::vector<double> random_matrix(Index rows, Index columns) {
 
 using Method = std::vector<double> (*)(Index, std::vector<double>);  // arguments: number of rows, elements
 
-/// Returns double's singular values, by LAPACK if available.
+/// Returns the singular values as computed for double, by LAPACK if available.
 std::vector<double> usual(Index rows, std::vector<double> a) {
   const Index columns = static_cast<Index>(a.size()) / rows;
   std::vector<double> values(std::min(rows, columns));

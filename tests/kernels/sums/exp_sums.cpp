@@ -41,7 +41,8 @@ kernels::ExpSums<const T> as_sum(const kernels::KeysAndValues<const T>& key) {
   return {key.k, {}, key.v};
 }
 
-/// Checks that two passes, key by key, and two joined halves agree, for keys of any spread and size.
+/// Checks sums over all keys at once, key by key, and over two halves that are then joined, for keys of any spread and
+/// size.
 template <class T>
 void check_orders(double spread, double offset, double tolerance) {
   const Index keys = 7, n = 3;
