@@ -32,7 +32,7 @@ struct ClaimTable {
 
 BOOST_FIXTURE_TEST_SUITE(claim_rows, ClaimTable)
 
-// Lines are those of the file, whose rows belong to two claims and are in no order; the last one has no newline.
+// Line numbers are those of the file, whose rows belong to two claims and are not sorted; its last line has no newline.
 BOOST_AUTO_TEST_CASE(rows_of_one_of_two_claims) {
   const std::string text =
       "claim,arm,seed,value,state,images\n"
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(numbers_of_images) {
                "3: images is '" + images + "'; expected the number of test images, 1 or more");
 }
 
-// With CR LF, the last column is read as any other.
+// If lines end with CR LF, the last column is read like any other.
 BOOST_AUTO_TEST_CASE(lines_that_end_with_cr_lf) {
   const std::string images = "claim,arm,seed,value,images\r\none,a,1,0.5,16\r\none,a,2,0.75,16\r\n";
   BOOST_TEST(read(images).at("a").images == 16);
@@ -95,7 +95,8 @@ BOOST_AUTO_TEST_CASE(lines_that_end_with_cr_lf) {
   BOOST_TEST(error_of([&] { read("claim,arm,seed,value\r\n"); }, path + ": ").starts_with("has no runs"));
 }
 
-// A column of another name is ignored, but not one that is written differently, or a second one.
+// Unknown columns are ignored, but a name that differs from a known one in case or white space, or that repeats one, is
+// an error.
 BOOST_AUTO_TEST_CASE(names_of_columns) {
   const auto named = [&](const std::string& more) {
     const std::string fields(static_cast<std::size_t>(std::ranges::count(more, ',')), ',');

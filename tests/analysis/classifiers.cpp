@@ -87,15 +87,15 @@ BOOST_AUTO_TEST_CASE(ridge_by_hand) {
   BOOST_TEST(std::abs(three[2] + 10 * 10 * 2 / (2 * 100 + 3.0)) < 1e-14);
 }
 
-// X (X^T X + l2 I)^-1 X^T Y of the training rows themselves, compared with gradient steps on the loss, column by
-// column: with more rows than columns and with fewer. At W the gradient X^T (X W - Y) + l2 W is 0.
+// The weights W = (X^T X + l2 I)^-1 X^T Y minimise the loss, with more training rows than columns and with fewer: the
+// gradient X^T (X W - Y) + l2 W is 0, column by column.
 BOOST_AUTO_TEST_CASE(ridge_is_a_minimum) {
   constexpr Index classes = 4;
   constexpr double l2 = 2, bias = 3;
   for (const Index n : {30, 7}) {
     const Index width = 11;
     const Features<double> teachers{random_rows(n, width, 3), random_labels(n, classes)};
-    // Reads W as scores: a test row mean + e (sd + 1e-5) becomes the standardised unit vector e.
+    // Reads W from scores: the test row mean + e (sd + 1e-5) is standardised to the unit vector e.
     std::vector<double> mean(width), sd(width);
     for (Index c = 0; c < width; ++c) {
       for (Index i = 0; i < n; ++i) mean[c] += teachers.values[i * width + c] / n;
@@ -154,8 +154,8 @@ BOOST_AUTO_TEST_CASE(ridge_without_a_solution) {
              }).starts_with("ridge regression with l2 = 1 and bias = inf; expected"));
 }
 
-// A row's scores do not depend on the others, of which there may be several blocks of 256: the orders of sums in a
-// product of one row and of many differ.
+// A row's scores do not depend on the other rows, even if there are several blocks of 256. They may differ by rounding,
+// since products of one row and of many add in different orders.
 BOOST_AUTO_TEST_CASE(scores_of_many_rows_are_those_of_each) {
   constexpr Index width = 5, count = 600, classes = 3;
   const Features<double> teachers{random_rows(40, width, 3), random_labels(40, classes)};

@@ -1,4 +1,4 @@
-// Cost of whole models: the dry run's statement compared with execution, and with formulas derived by hand.
+// Cost of whole models: the counts of the dry run, compared with execution and with formulas derived by hand.
 #include "heed/analysis/model_cost.h"
 
 #include "heed/cost/energy.h"
@@ -74,7 +74,7 @@ Executed execute(const Model& model, bool training = true) {
   return executed;
 }
 
-/// `batch_norm`: inference differs from the forward pass of training.
+/// Compares stated with executed costs. With `batch_norm`, inference differs from the forward pass of training.
 void check_model(const Model& model, const std::string& label, bool batch_norm = false) {
   const int before = threads();
   set_threads(1);  // tallies are per thread
@@ -264,8 +264,8 @@ BOOST_AUTO_TEST_CASE(traffic_and_memory_by_hand) {
   BOOST_TEST(moved("head", CostPass::forward, 2) == 2 + 6 + 4);
   // Its backward pass reads dy 4, x 2 and the weights, and writes dx 2 and the weights' gradients.
   BOOST_TEST(moved("head", CostPass::backward, 1) == 4 + 2 + 12 + 2 + 12);
-  // norm1's input is also the residual, so its gradient is added to one that exists: reads x, statistics and dy, and
-  // reads and writes dx.
+  // norm1's input is also the residual, so its gradient is added to an existing one: the backward pass reads x,
+  // statistics and dy, and reads and writes dx.
   BOOST_TEST(moved("blocks.0.norm1", CostPass::backward, 1) == 2 + 2 + 2 + 2 * 2 + 2 * 4);
   // The image's only pixel gets no gradient.
   BOOST_TEST(moved("patch_embed.proj", CostPass::backward, 1) == 2 + 1 + 1 + 2 * 4);
@@ -294,7 +294,7 @@ BOOST_AUTO_TEST_CASE(counts_beyond_64_bits_are_refused) {
   BOOST_CHECK_THROW(cost_of(VisionTransformer(m, attention_of("softmax", {}))), Error);
 }
 
-// Each trainable tensor belongs to one row, also if two layers share it: the head of a tied model is the embedding.
+// Each trainable tensor belongs to one row, even if two layers share it: the head of a tied model is the embedding.
 BOOST_AUTO_TEST_CASE(rows_of_every_family_add_up_to_the_parameters) {
   const std::pair<const char*, std::vector<std::string>> models[] = {{"vit", {}},
                                                                      {"xcit", {"model.depth=1"}},

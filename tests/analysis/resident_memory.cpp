@@ -12,7 +12,7 @@ using namespace heed::test;
 
 BOOST_AUTO_TEST_SUITE(resident_memory)
 
-// A block of 64 MB is returned to the system at once. The system's numbers may be late by some pages per thread.
+// A block of 64 MB is returned to the system at once. The system's numbers may lag by some pages per thread.
 BOOST_AUTO_TEST_CASE(a_block_is_counted_in_bytes_while_it_lasts, *boost::unit_test::precondition(without_sanitizer)) {
   constexpr Index MB = 1 << 20;
   const Index before = resident_bytes();

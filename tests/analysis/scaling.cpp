@@ -1,4 +1,4 @@
-// Linear growth of memory with the tokens in every mechanism; heed scaling from the command line.
+// Linear growth of memory with the number of tokens in every mechanism; heed scaling from the command line.
 #include "heed/analysis/resident_memory.h"
 #include "heed/analysis/scaling.h"
 
@@ -17,7 +17,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Options to measure for each mechanism.
+/// Options that are measured for a mechanism, besides those of its settings.
 const std::multimap<std::string, OptionValues> settings{
     {"sima", {}},
     {"sima", {{"order", "qk_first"}}},
@@ -50,7 +50,7 @@ std::vector<std::vector<std::string>> table(const std::string& path) {
   return rows;
 }
 
-/// Runs heed scaling at small sizes, with output to FILE.csv of a directory.
+/// Runs of heed scaling at small sizes, with output to `file` in a temporary directory.
 struct Runs {
   TemporaryDirectory directory;
   std::string file = directory / "scaling.csv";
@@ -78,8 +78,8 @@ Index parameters_at(const Mechanism& mechanism, Index tokens) {
 BOOST_AUTO_TEST_SUITE(scaling)
 
 // Twice the tokens take twice the memory, up to rounding of the tape's blocks. A single head's map would take 4 MB at
-// 1024 tokens, several times the rest. Mechanisms with parameters for every pair of tokens hold such a matrix by
-// definition.
+// 1024 tokens, several times the rest. Mechanisms with parameters for every pair of tokens are skipped, since they hold
+// such a matrix by definition.
 BOOST_AUTO_TEST_CASE(memory_is_linear_in_tokens) {
   int measured = 0;
   for (const MechanismEntry& entry : mechanisms()) {
@@ -115,8 +115,8 @@ BOOST_AUTO_TEST_CASE(quadratic_memory_is_seen) {
   BOOST_TEST(scaling_bytes(*mechanism, 8, 1, 512) <= static_cast<double>(size.backward.bytes) + 2 * 4 * 512 * 32);
 }
 
-// Values and gradients of x, out, prepared tensors and parameters; several parameters without prepared tensors have
-// sums of gradients, too.
+// The bound counts values and gradients of x, out, prepared tensors and parameters. Several parameters without prepared
+// tensors also have sums of gradients.
 BOOST_AUTO_TEST_CASE(a_lower_bound_counts_each_tensor) {
   struct Bounded {
     const char* name;
@@ -150,7 +150,7 @@ BOOST_AUTO_TEST_CASE(quantiles_are_those_of_all_runs) {
   BOOST_TEST(pass.quantile(1) == 10);
 }
 
-// The peak during a pass is about the present size, since the pass is small.
+// The peak during a pass is about the current size, since the pass is small.
 BOOST_AUTO_TEST_CASE(resident_growth_is_relative, *boost::unit_test::precondition(without_sanitizer)) {
   const auto mechanism = make_mechanism("softmax", {});
   const ScalingSize whole = measure_scaling(*mechanism, 8, 2, 16, 0, 0);
@@ -230,8 +230,7 @@ BOOST_FIXTURE_TEST_CASE(several_mechanisms_share_a_file_and_a_drawing, Runs) {
   check_contains(bounded.err, {"aft:param=dense: memory of the backward pass grows as N^1."});
 }
 
-// With matrices [N, N] of parameters memory grows quadratically; three of 512 x 512, with the rest, take more than 4
-// MB.
+// With matrices [N, N] of parameters, memory grows quadratically; three of 512 x 512 and the rest take more than 4 MB.
 BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
   const Finished run = heed_with(command(
       {"aft", "--set", "param=dense", "--tokens", "128,256,512", "--max-memory", "2", "--memory-below", "1.15"}));
@@ -245,8 +244,9 @@ BOOST_FIXTURE_TEST_CASE(bounds_and_sizes_left_out, Runs) {
   BOOST_TEST(rows[3].back() == "needs at least 5 MB; --max-memory is 2");
 }
 
-// malloc keeps what smaller sizes have freed, or not, which can double the resident memory of the largest. Over a range
-// of 64 this changes an exponent by at most ln 2 / ln 64 = 0.17; measured are 0.97 to 1.02.
+// malloc may or may not keep the memory that smaller sizes have freed, which can double the resident memory of the
+// largest. Over a range of 64 this changes an exponent by at most ln 2 / ln 64 = 0.17; measured exponents are 0.97 to
+// 1.02.
 BOOST_FIXTURE_TEST_CASE(memory_of_a_linear_mechanism_is_below_its_bound, Runs,
                         *boost::unit_test::precondition(without_sanitizer)) {
   const Finished linear = heed_with(command({"sima", "--tokens", "8192,65536,524288", "--memory-below", "1.2"}));
@@ -290,7 +290,7 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_measured, Runs) {
   refuse({"sima", "softmax", "--set", "order=qk_first"}, {"[softmax] has no option 'order'"});
   BOOST_TEST(std::filesystem::is_empty(directory / ""));
   check_refusal({"scaling", "softmax", "-o", directory / "none/x.csv"}, {"none/x.csv"});
-  const std::string same = directory / "same.csv";  // for both files
+  const std::string same = directory / "same.csv";  // for the table and the picture
   check_refusal({"scaling", "softmax", "-o", same, "--draw", same}, {"--draw " + same, "ends in .svg"});
 }
 

@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(of_a_diagonal_matrix) {
 }
 
 // The identity has equal singular values: 0.9 of 50 is 45. 1 1^T / N, equal attention to all, has rank 1; with the
-// identity, N - 1 values of 1 and one of 2: 2 + (r - 1) >= 0.9 (N + 1) from r = 45 on.
+// identity added, it has N - 1 values of 1 and one of 2: 2 + (r - 1) >= 0.9 (N + 1) from r = 45 on.
 BOOST_AUTO_TEST_CASE(the_identity_raises_the_equivalent_rank) {
   constexpr std::size_t n = 50;
   const std::vector<double> identity = diagonal(std::vector<double>(n, 1.0));
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(the_identity_raises_the_equivalent_rank) {
   BOOST_TEST(spectrum_of(even, n).rank == 45);
 }
 
-// min(rows, columns) values: here the lengths 5 and 1 of two orthogonal rows or columns.
+// There are min(rows, columns) singular values: here the lengths 5 and 1 of two orthogonal rows or columns.
 BOOST_AUTO_TEST_CASE(of_a_matrix_that_is_not_square) {
   const std::vector<double> wide{3, 0, 0, 4, 0, 0, 0, 0, 1, 0, 0, 0}, tall{3, 0, 4, 0, 0, 0, 0, 1, 0, 0, 0, 0};
   for (const Spectrum& s : {spectrum_of(wide, 2), spectrum_of(tall, 6)}) {

@@ -97,8 +97,8 @@ BOOST_AUTO_TEST_CASE(a_part_goes_on_on_another_thread) {
   BOOST_TEST((moved > 0 || threads() == 1));
 }
 
-// With more parts than threads, parts alternate; two that run at the same time have different indices. A loop inside a
-// part may be shared, and returns on the same index.
+// With more parts than threads, parts take turns; two that run at the same time have different worker indices. Threads
+// may share a loop inside a part, which then continues on the same thread and index.
 BOOST_AUTO_TEST_CASE(at_most_so_many_compute_as_there_are_threads) {
   const WithThreads with(3);
   Lockstep lockstep(8);

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(an_error_of_an_inner_loop_reaches_the_caller) {
   BOOST_CHECK_EXCEPTION(loops(), Error, [](const Error& error) { return error.what() == std::string("1 3"); });
 }
 
-// Whatever the number of threads, an error leaves no piece out.
+// An error in one piece does not keep the others from running, whatever the number of threads.
 BOOST_AUTO_TEST_CASE(all_pieces_run_in_spite_of_errors) {
   for (const int count : {1, 3}) {
     const WithThreads with(count);
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
 }
 
 #ifndef HEED_NO_THREADS
-// Loops that depend on the number of threads are divided as for that many, and only during the call.
+// Loops that depend on the number of threads are divided as for the given number, but only during the call.
 BOOST_AUTO_TEST_CASE(open_iterations_for_a_thread_count) {
   const WithThreads with(3);
   int inside = 0;
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(loops_are_measured) {
 }
 #endif
 
-// The reason is that of the current number.
+// The reason that is reported is that of the current number of threads.
 BOOST_AUTO_TEST_CASE(the_number_of_threads_has_a_reason) {
   const WithThreads before(2);
   set_threads(3, "three of them");
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(each_measurement_of_loops_is_its_own) {
 }
 #endif
 
-// CPU time of the idle program: spinning threads would use all of it.
+// The idle program uses almost no CPU time; spinning threads would use all of it.
 BOOST_AUTO_TEST_CASE(threads_sleep_if_there_is_nothing_to_do) {
   const WithThreads with(4);
   parallel_for(8, [](Index) {});

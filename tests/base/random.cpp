@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(numbers_are_not_correlated) {
   }
 }
 
-// Runs up and down in n numbers: their number is (2 n - 1) / 3 with variance (16 n - 29) / 90.
+// Runs up and down in n numbers: their expected number is (2 n - 1) / 3, with variance (16 n - 29) / 90.
 BOOST_AUTO_TEST_CASE(runs_are_as_long_as_they_should_be) {
   for (const Sequence& of : sequences) {
     const std::vector<double> u = uniforms(of, many);

@@ -1,4 +1,4 @@
-// Threads that flush subnormal numbers to zero. tests/apps/cli/commands.cpp checks that the program does.
+// Threads that flush subnormal numbers to zero. tests/apps/cli/commands.cpp checks that the program flushes them.
 #include "heed/base/subnormals.h"
 
 #include <boost/test/unit_test.hpp>

@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(distances_of_names) {
   BOOST_TEST(nearest("tempewxyz", {"temperate"}) == "");
   BOOST_TEST(nearest("abcd", {"abxy"}) == "abxy");
   BOOST_TEST(nearest("abcd", {"axyz"}) == "");
-  // Initials are one edit; parts of at least three letters, in either direction, two.
+  // Initials count as one edit; a part of at least three letters, in either direction, as two.
   BOOST_TEST(nearest("ds", {"data-sets"}) == "data-sets");
   BOOST_TEST(nearest("data_sets", {"ds"}) == "ds");
   BOOST_TEST(nearest("d", {"data"}) == "");

@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(work_follows_from_the_size) {
              boost::test_tools::per_element());
 }
 
-// y [rows, out] = x [rows, in] W^T; 8 images have 8 * 65 rows. A map has all rows of 65 or of 50 tokens at a time.
+// y [rows, out] = x [rows, in] W^T; 8 images have 8 * 65 rows. A map of 65 or 50 tokens is a single block.
 BOOST_AUTO_TEST_CASE(sizes_are_those_of_the_layers) {
   const std::vector<KernelCase> cases = kernel_cases();
   for (const auto& [name, size] : {std::pair("gemm forward, deit-tiny-p4 fc1", "520 x 768 x 192"),
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(operands_are_counted) {
   BOOST_TEST(o.read() == 4 * (10 + 30));
   BOOST_TEST(o.moved() == 4 * (10 + 20 + 2 * 30));
   BOOST_TEST(o.held() == 4 * (10 + 20 + 30 + 40));
-  const Matrix<float> gaps = o.in_out(3, 4, 5);  // gaps between rows move too
+  const Matrix<float> gaps = o.in_out(3, 4, 5);  // gaps between rows count too
   BOOST_TEST((gaps.rows == 3 && gaps.columns == 4 && gaps.stride == 5));
   BOOST_TEST(o.read() == 4 * (40 + 15));
   BOOST_TEST(o.held() == 4 * (100 + 15));
@@ -143,13 +143,13 @@ BOOST_AUTO_TEST_CASE(operands_are_counted) {
   BOOST_TEST(o.moved() == 4 * (55 + 2 + 50 + 15));
 }
 
-// Each operand is read or written once: elements read, and written, of vit-micro's kernels.
+// Each operand is read or written once. The numbers are the elements that kernels of vit-micro read and write.
 BOOST_AUTO_TEST_CASE(bytes_that_kernels_move) {
   const std::vector<KernelCase> cases = kernel_cases();
   constexpr double x = 400 * 64, y = 400 * 192, w = 192 * 64, map = 50 * 64, image = 50 * 64, n = 139'018;
   const std::vector<double> fc1 = numbers_in(case_named(cases, "gelu forward, vit-micro fc1").size);
   const double hidden = fc1.at(0) * fc1.at(1), grid = 28 * 28 * 64;
-  // Rows of a block of the map, whose length is a multiple of 16.
+  // Rows of a block of the map; their stride is a multiple of 16.
   const std::vector<double> of_block = numbers_in(case_named(cases, "block dS of A, softmax of 4096 tokens").size);
   const double rows = of_block.at(0), block = rows * 16 * std::ceil(of_block.at(1) / 16);
   struct Elements {

@@ -1,4 +1,4 @@
-// Counters of CPU packages, in a tree made for the test.
+// Energy counters of CPU packages, in a tree made for the test.
 #include "heed/bench/rapl.h"
 
 #include "heed/io/file.h"
@@ -85,15 +85,15 @@ BOOST_FIXTURE_TEST_CASE(packages_wrap_around_by_themselves, Powercap) {
   zone("intel-rapl:0", "package-0", "1000000"), zone("intel-rapl:1", "package-1", "5000000");
   set("intel-rapl:0", 900'000), set("intel-rapl:1", 4'900'000);
   PackageEnergy energy(root());
-  set("intel-rapl:0", 100'000), set("intel-rapl:1", 4'950'000);  // 0.2 J, beyond the range; 0.05 J
+  set("intel-rapl:0", 100'000), set("intel-rapl:1", 4'950'000);  // 0.2 J with a wrap-around; 0.05 J
   energy.update();
   BOOST_TEST(energy.joules() == 0.25);
-  set("intel-rapl:0", 150'000), set("intel-rapl:1", 50'000);  // 0.05 J; 0.1 J, beyond the range
+  set("intel-rapl:0", 150'000), set("intel-rapl:1", 50'000);  // 0.05 J; 0.1 J with a wrap-around
   energy.update();
   BOOST_TEST(energy.joules() == 0.4);
 }
 
-// The second interface is used if it is the only one. A counter of unknown range that decreases has lost its value.
+// The second interface is used if it is the only one. If a counter of unknown range decreases, the energy is unknown.
 BOOST_FIXTURE_TEST_CASE(a_counter_without_a_range_only_increases, Powercap) {
   zone("intel-rapl-mmio:0", "package-0", "");
   set("intel-rapl-mmio:0", 1'000'000);

@@ -17,7 +17,7 @@ using namespace heed::bench;
 
 namespace {
 
-/// Returns a machine with two threads of 100 GF/s each; everything else takes no time.
+/// Returns the model of a machine with two threads of 100 GF/s each; everything else takes no time.
 TimeModel made_up() {
   TimeModel model;
   model.machine.threads = 2;
@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
              closely);
 }
 
-// Each pass has its own coefficients; what is outside the operations is the rest. A batch of 24 is three microbatches
-// of 8, of which one of two threads has 16 images; a batch of 20 has 8, 8 and 4, and one thread 12.
+// Each pass has its own coefficients; time outside the operations is the rest. A batch of 24 is three microbatches of
+// 8, of which one of two threads has 16 images; a batch of 20 has 8, 8 and 4, and one thread 12.
 BOOST_AUTO_TEST_CASE(passes_have_their_own_coefficients) {
   TimeModel model = made_up();
   model.backward[""][amount::products] = 3, model.still[""][amount::products] = 5;
@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(json_there_and_back) {
   BOOST_TEST(error_of([&] { TimeModel{bench}; }) == "the limit 'exp' is missing");
 }
 
-// Four bytes for each saved number and example of the pass's own operations.
+// A microbatch takes four bytes for each example and each element that the pass's own operations save.
 BOOST_AUTO_TEST_CASE(bytes_of_a_microbatch) {
   Workload work(load_experiment("models/vit-micro.toml"), 8);
   work.inference.pop_back();
@@ -382,7 +382,8 @@ BOOST_AUTO_TEST_CASE(bytes_of_a_microbatch) {
   BOOST_TEST(microbatch_bytes(work, false, 3) == 12 * held(work.inference));
 }
 
-// Kinds of language models are causal; other trainings are refused by the key in question.
+// The kinds of a language model's operations are causal; for other kinds of training, the error names the key that
+// selects them.
 BOOST_AUTO_TEST_CASE(workloads_that_differ) {
   BOOST_TEST(Workload(load_experiment("models/text-micro.toml"), 8).variants.at("softmax") == " causal");
   const auto refusal = [](const auto& change) {

@@ -9,7 +9,7 @@ using namespace heed::bench;
 
 BOOST_AUTO_TEST_SUITE(bench_timing)
 
-// The median is the first value that is not below half of the others; deciles are those of ten parts.
+// Quantiles of n sorted times are those with the index n / 10, n / 2 and 9 n / 10.
 BOOST_AUTO_TEST_CASE(quantiles_of_times) {
   Times times;
   for (int i = 1; i <= 20; ++i) times.sorted.push_back(i);
@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(short_calls_are_timed_in_groups) {
   constexpr double least = 2e-6;
   int calls = 0, group = 0;
   Times times;
-  // A preempted call for warming up seems long: several attempts.
+  // A warm-up call that is preempted seems long, so there are several attempts.
   for (int attempt = 0; attempt < 5 && group < 2; ++attempt) {
     calls = 0;
     times = time_calls(0, 1e-4, [&] {

@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_what_runs) {
 // Many tokens are divided into blocks, and tensors too large to save are recomputed in the backward pass.
 BOOST_AUTO_TEST_CASE(stated_costs_of_many_tokens_are_what_runs) {
   int checked = 0;
-  // A grid only for mechanisms that need one. Performer sums over 128 keys at a time, others over fewer.
+  // The grid is only for mechanisms that need one. Performer sums over 128 keys at a time, others over fewer.
   const AttentionCaseShape rows{"140 queries, 135 keys", 1, 2, 140, 135, 4, 0, 0, false},
       grid{"grid of 12 x 12", 1, 2, 144, 144, 4, 12, 12, false};
   for (const MechanismEntry& entry : mechanisms())
@@ -52,7 +52,8 @@ BOOST_AUTO_TEST_CASE(stated_costs_of_many_tokens_are_what_runs) {
       if (!c) c = attention_case(entry.name, *mechanism, grid);
       if (!c) continue;
       ++checked;
-      // The papers' counts of SOFT's exact kernel have all pairs of tokens; half of those between blocks are computed.
+      // The papers count all pairs of tokens for SOFT's exact kernel; of the pairs between blocks, only half are
+      // computed.
       const auto kernel = options.find("kernel");
       const bool symmetric = kernel != options.end() && kernel->second == "exact";
       for (const CheckedCost& row : costcheck(*c))
@@ -89,7 +90,8 @@ BOOST_AUTO_TEST_CASE(every_operation_has_a_case) {
   }
   for (const TraceEntry& entry : trace) ran.insert(entry.operation);
   for (const MechanismEntry& entry : mechanisms()) BOOST_TEST(ran.contains(entry.name), entry.name << " has no case");
-  // The first two have the name of their mechanism, the third has no gradient, and the last returns its operand.
+  // The first two are recorded under the name of their mechanism, the third has no gradient, and the last returns its
+  // operand.
   const std::set<std::string> others{"attention", "prepare", "attention_step", "step"};
   const std::set<std::string> declared = declared_operations();
   BOOST_TEST(std::includes(declared.begin(), declared.end(), others.begin(), others.end()));
@@ -124,7 +126,8 @@ BOOST_AUTO_TEST_CASE(values_have_another_width_than_keys) {
   BOOST_TEST(differ == 3);
 }
 
-// Separate operands have the widths d and e, packed ones one width; sequences are 3 tokens shorter each.
+// Separate operands have the widths d and e, packed operands a single width. Each sequence is 3 tokens shorter than the
+// one before it.
 BOOST_AUTO_TEST_CASE(a_mechanism_as_a_case) {
   const auto softmax = make_mechanism("softmax", {});
   const auto case_of = [&](const AttentionCaseShape& shape, CaseOperands given = CaseOperands::apart) {

@@ -158,7 +158,7 @@ class Halved : public LikeReluByHand<Halved>, public WithComposition<Halved> {
   }
 };
 
-/// The hand-written form of ReluByHand, whose step A is reported once too often or not named in the composed form.
+/// ReluByHand with a fault: it reports step A once too often, or its composed form does not name it.
 class Misreported : public LikeReluByHand<Misreported>, public WithComposition<Misreported> {
  public:
   static constexpr const char *mechanism_name = "misreported", *summary = "", *complexity = "";

@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(two_exchanged_and_a_mean) {
   check_found(diagnosis_of(mean), ErrorKind::summed, "like the mean over all tokens, repeated for each of them");
 }
 
-// Lists are limited to five factors; indices are listed as ranges from three on.
+// Lists are limited to five factors; three or more successive indices are listed as a range.
 BOOST_AUTO_TEST_CASE(long_lists_are_short) {
   const auto scaled = [](const Numbers& e, Index i, const Place& at) {
     return (2.0 + static_cast<double>(at[0])) * e[i];
@@ -267,7 +267,8 @@ BOOST_AUTO_TEST_CASE(sides_of_several_diagonals) {
   BOOST_TEST(where([](Index row, Index column) { return row != column; }) == "");
 }
 
-// The axis with the largest correct fraction, not number; of equal ones the first. Three indices are a range.
+// The reported axis is the one with the largest correct fraction, not number, of indices; of equal ones, the first.
+// Three successive indices are a range.
 BOOST_AUTO_TEST_CASE(the_right_part_is_along_one_axis) {
   const auto right = [](const Shape& shape, const std::vector<std::string>& axes, auto wrong) {
     const Diagnosis d =

@@ -116,8 +116,9 @@ BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
   BOOST_TEST(!all_passed(overwrites));
 }
 
-// Errors slightly above each threshold fail, and those slightly below pass. The threshold is 1e-6 of the gradient, or
-// of a thousandth of the tensor's largest, or of 1e-6. Differences of linear functions are exact to about 1e-10.
+// Errors slightly above each threshold fail, and those slightly below pass. The threshold is 1e-6 of the largest of
+// three values: the gradient, a thousandth of the tensor's largest, and 1e-6. Differences of linear functions are exact
+// to about 1e-10.
 BOOST_AUTO_TEST_CASE(errors_near_the_thresholds) {
   const auto always = [](double value) { return [=](Index) { return value; }; };
   BOOST_TEST(all_passed(lines(always(1), always(0.8e-6))));
@@ -204,7 +205,7 @@ BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite) {
   BOOST_TEST(std::isinf(row.absolute));
 }
 
-// Element 5 is wrong by half, and element 0 by less, but only where it is added.
+// Element 5 is wrong by half in both passes; element 0 is wrong by less, and only where the gradient is added.
 BOOST_AUTO_TEST_CASE(the_worst_element_of_both_passes) {
   const CheckCase c = lines([](Index) { return 1.0; }, [](Index) { return 0.0; });
   CaseResults results = case_results(c, 1);

@@ -261,7 +261,7 @@ struct FaultySides : MechanismBase<FaultySides> {
   Cost cost(const AttentionShape&) const override { return {}; }
 };
 
-/// Returns the lines of six queries and four keys, without "[sides] backward ".
+/// Returns the reported lines for six queries and four keys, without "[sides] backward ".
 std::string faults_of(FaultySides::Fault fault, std::size_t of, bool in_float) {
   FaultySides mechanism;
   mechanism.fault = fault, mechanism.of = of, mechanism.in_float = in_float;

@@ -71,8 +71,9 @@ BOOST_AUTO_TEST_CASE(the_table_and_its_sums) {
       "0 of 0 stated costs equal the executed operations");
 }
 
-// Wrong gradients of a tensor with one pattern are shown once, by the case with the most elements and the explanations
-// that fit all; other patterns and tensors separately. Tensors that are right in all cases come last.
+// Wrong gradients of one tensor with the same pattern are shown once, with the case that has the most elements and the
+// explanations that fit all cases; other patterns and tensors are shown separately. Tensors that are right in all cases
+// come last.
 BOOST_AUTO_TEST_CASE(wrong_gradients_of_one_kind_are_one) {
   CheckRow larger = invented("op, b", "x", {0.5, 1, 1.5, 2, 2.5, 3});
   larger.elements = 8;

@@ -36,7 +36,7 @@ void check_multiple(const Cost& once, Index n, const Cost& found) {
 
 BOOST_AUTO_TEST_SUITE(counts)
 
-// Each field of three costs together, and of three times a cost, is three times the field.
+// Each field of the sum of three equal costs, and of three times a cost, is three times that of the cost.
 BOOST_AUTO_TEST_CASE(costs_are_added_and_multiplied_field_by_field) {
   Index next = 1;
   Cost cost;
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(terms_of_contractions_have_kinds) {
 }
 
 // A term may be subtracted, negated or the first of its sum, or be added to another term. Sums that begin with a number
-// other than 0, and terms that are not products, are no contractions.
+// other than 0, and terms that are not products, are not contractions.
 BOOST_AUTO_TEST_CASE(sums_that_are_contractions) {
   const Counted a = 5, b = 3, c = 4, d = 1;
   const auto counts_of = [](const auto& sum) {
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(sums_that_are_contractions) {
   BOOST_TEST(((a * b).is_product() && !(a + b).is_product() && !as_sum(a * b).is_product() && !a.is_product()));
 }
 
-// Each operation is counted once, as its kind, and gives its value.
+// Each operation is counted once, under its kind, and returns the right value.
 BOOST_AUTO_TEST_CASE(operations_are_counted_by_kind) {
   const Counted a = 3, b = 2, quarter = 0.25;
   const auto check = [](const char* what, const Counts& expected, double value, const auto& operation) {

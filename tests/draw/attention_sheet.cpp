@@ -33,7 +33,7 @@ Image ramp(ImageSize size, int first) {
   return image;
 }
 
-/// Returns true if a text of this colour, and no other pixel of it, is in its rectangle at (y, x).
+/// Returns true if the rectangle at (y, x) has the text in this colour, and no other pixel of the colour.
 bool has_text(const Image& image, Index y, Index x, const std::string& text, Colour colour) {
   const Index width = text_width(text);
   Canvas canvas(capital_height, width, white);
@@ -44,7 +44,7 @@ bool has_text(const Image& image, Index y, Index x, const std::string& text, Col
   return true;
 }
 
-/// Two blocks of two heads; the weights of patch p of head h are h + p.
+/// Returns a sheet of two blocks of two heads; the weight of patch p in head h is h + p.
 AttentionSheet small_sheet() {
   AttentionSheet sheet{"Attention", "file.png", ramp({1, 8, 8}, 0), {2, 2}, {}, {}};
   for (int i = 0; i < 2; ++i) {
@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(negative_weights_have_a_dash) {
     for (const auto& [y, x] : {std::pair<Index, Index>{37, 24}, {38, 50}, {36, 25}, {39, 49}})
       BOOST_TEST((pixel(image, top + y, left + x) == around), weight);
   };
-  weights[1] = -0.1F;  // the scale has negative numbers even if the first one is positive
+  weights[1] = -0.1F;  // makes the scale diverging even if weights[0] is positive
   check(-3, white);
   check(-1.4F, Colour{34, 34, 34});
   check(-0.2F, {});
@@ -381,7 +381,8 @@ BOOST_AUTO_TEST_CASE(numbers_and_names_stand_at_their_maps) {
   }
 }
 
-// A white frame of two pixels within a black one of one, in every map and in the image: patches of 76 x 76.
+// In every map and in the image, the query's patch of 76 x 76 has a white frame of two pixels within a black frame of
+// one.
 BOOST_AUTO_TEST_CASE(the_query_is_framed) {
   AttentionSheet sheet = small_sheet();
   sheet.image.pixels.assign(64, 100);
@@ -497,7 +498,7 @@ BOOST_AUTO_TEST_CASE(the_header_describes_the_scale) {
       if (two_lines) sheet.title += "\nof two blocks";
       if (negative) sheet.rows[1].weights[3] = -0.5F;
       const Image image = draw_attention(sheet);
-      // The text is as high as 5 lines and a gap, 134 pixels, or 158; the image has 152.
+      // The text takes 5 lines and a gap, 134 pixels, or 158 with another line; the image takes 152.
       BOOST_TEST(image.size.height == height + (two_lines ? 6 : 0));
       BOOST_TEST(has_text(image, 28, x, "Attention", ink));
       if (two_lines) BOOST_TEST(has_text(image, 52, x, "of two blocks", ink));
@@ -532,7 +533,7 @@ BOOST_AUTO_TEST_CASE(a_dash_is_on_its_weight) {
 }
 
 // A class token, a register and 2 x 3 patches: element (query, key) is 10 query + key, and 100 more in the second head.
-// Keys may be a coarser grid: 2 x 1 of 4 x 2.
+// Keys may be on a coarser grid: 2 x 1 for queries on 4 x 2.
 BOOST_AUTO_TEST_CASE(patches_of_a_grid_are_counted_row_by_row) {
   const auto drawn = [](Index queries, Index keys) {
     Tensor<float> map(Shape{2, queries, keys});
@@ -579,7 +580,7 @@ BOOST_AUTO_TEST_CASE(glyphs_are_those_of_their_characters) {
   BOOST_TEST(heed::draw::glyph_width('\t') == heed::draw::glyph_width('?'));
 }
 
-// Between two of viridis's 17 colours, 440154 and 48186a, the middle; 78 % of a colour over 22 % of a grey.
+// The middle between two of viridis's 17 colours, 440154 and 48186a; then 78 % of a colour over 22 % of a grey.
 BOOST_AUTO_TEST_CASE(colours_between_colours) {
   BOOST_TEST((sequential_colour(1 / 32.0) == Colour{0x46, 13, 0x5f}));
   BOOST_TEST((over_grey({255, 0, 100}, 100) == Colour{221, 22, 100}));
@@ -597,8 +598,8 @@ BOOST_AUTO_TEST_CASE(a_shortened_text_is_the_longest_that_fits) {
   }
 }
 
-// A row without weights is as high as two lines and a gap, and says so in the middle of the first column. Labels have
-// any number of lines, 24 pixels apart, the second 4 further down.
+// A row without weights is as high as two lines and a gap, and has a message in the middle of its first column. Labels
+// have any number of lines, 24 pixels apart, and 4 more between the first and the second.
 BOOST_AUTO_TEST_CASE(a_row_without_a_map_says_so) {
   constexpr Colour ink{34, 34, 34}, pale{120, 120, 120};
   AttentionSheet sheet = small_sheet();
@@ -630,7 +631,7 @@ BOOST_AUTO_TEST_CASE(rows_may_have_different_heads) {
   }
 }
 
-// A row with its own image but without a map has the image, and says so in the next column.
+// A row with its own image but without a map has the image, and a message in the next column.
 BOOST_AUTO_TEST_CASE(an_image_without_a_map) {
   AttentionSheet sheet = small_sheet();
   sheet.image = {};

@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(a_logarithmic_axis_of_less_than_two_decades_has_multiples) 
   BOOST_TEST(!has(picture, ">50<"));
 }
 
-// Ranges with none or one of 1, 2 and 5 times a power of ten; positions are logarithmic nevertheless.
+// Ranges that contain at most one of 1, 2 and 5 times a power of ten have other ticks; positions are still logarithmic.
 BOOST_AUTO_TEST_CASE(a_short_logarithmic_axis_has_ticks_too) {
   const auto labels = [](double low, double high) {
     const std::string picture = svg({"", "", "", true, {{"a", {{low, 0}, {high, 1}}}}, {}});
@@ -78,7 +78,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_breaks_the_line) {
   BOOST_TEST(!has(picture, "inf"));
 }
 
-// Every second one of 19 points has a marker, from the second on; the ninth and the last are between gaps.
+// Every second one of 19 points has a marker, from the second on. The ninth and the last, which are between gaps, have
+// one too.
 BOOST_AUTO_TEST_CASE(a_point_between_gaps_has_a_marker) {
   LineChart chart{"", "", "", false, {{"a", {}}}, {}};
   for (int i = 0; i <= 18; ++i) chart.lines[0].points.emplace_back(i, i == 7 || i == 9 || i == 17 ? NAN : i);
@@ -144,8 +145,8 @@ BOOST_AUTO_TEST_CASE(marks_beyond_the_lines_extend_the_axis) {
     BOOST_TEST(has(picture, std::string(at) + " y1=\"62.0\" x2=" + (at + 9) + " y2=\"362.0\" stroke=\"#222222\""));
 }
 
-// Room for the text of marks is towards the middle. The legend has columns of (640 - 20) / 4 pixels for short names;
-// its lines, 36 pixels long, begin below the chart's 362 pixels, 70 further down.
+// The text of a mark is on the side of the chart's middle. The legend has columns of (640 - 20) / 4 pixels for short
+// names; its lines, 36 pixels long, begin below the chart's 362 pixels, 70 further down.
 BOOST_AUTO_TEST_CASE(marks_and_legend_by_hand) {
   LineChart chart{"", "across", "up", false, {}, {{2, "left"}, {8, "right"}}};
   for (const char* name : {"a", "b", "c", "d", "e"}) chart.lines.push_back({name, {{0, 0}, {10, 1}}});
@@ -208,7 +209,7 @@ BOOST_AUTO_TEST_CASE(the_legend_has_room_for_the_longest_name) {
   }
 }
 
-// The chart's title, the y axis's below it, and a line and a label for each value: x from 0 to 10 in steps of 2, y from
+// The chart's title, the y axis's below it, and a line and a label for each tick: x from 0 to 10 in steps of 2, y from
 // 0 to 1 in steps of 0.2.
 BOOST_AUTO_TEST_CASE(titles_and_ticks_by_hand) {
   const std::string picture = svg({"top", "across", "up", false, {{"a", {{0, 0}, {10, 1}}}}, {}});

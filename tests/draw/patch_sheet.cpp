@@ -20,7 +20,7 @@ PatchPicture picture(std::uint8_t brightness, std::vector<int> predicted, std::v
 
 BOOST_AUTO_TEST_SUITE(draw_patches)
 
-// Three columns of 4 pixels, scaled by 3 and separated by 2; equal rows.
+// Three columns of 4 pixels, separated by 2, all scaled by 3; so are the rows.
 BOOST_AUTO_TEST_CASE(image_told_and_truth_stand_side_by_side) {
   const Image sheet =
       patch_sheet({picture(200, {1, 0, 2, 11}, {0, 1, 1, 2}), picture(90, {2, 2, 2, 2}, {1, 1, 1, 1})}, {}, 2, 3);
@@ -74,7 +74,8 @@ BOOST_AUTO_TEST_CASE(the_legend_names_colours) {
              "a blue, b orange, c green, d red, e violet, f brown, g pink, h grey, i olive, j cyan, k blue");
 }
 
-// Pictures of 4 x 6 pixels: two rows of three patches. Letters of the second picture are on the second picture.
+// Pictures of 4 x 6 pixels: two rows of three patches. The letters of the second picture are drawn on the second, not
+// on the first.
 BOOST_AUTO_TEST_CASE(pictures_may_be_wide) {
   const std::vector<std::string> names{"background", "zero", "one"};
   const PatchPicture plain{{{1, 4, 6}, std::vector<std::uint8_t>(24, 200)}, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}};

@@ -1,5 +1,5 @@
 // Every key of an experiment changes a run of the self-test, or is on a list of exceptions: no key can lose its effect
-// undetected. A key that cannot have an effect causes a warning.
+// undetected. A setting that changes a run causes no warning, unlike a key that cannot have an effect.
 #include "heed/base/warnings.h"
 #include "heed/config/experiment.h"
 #include "heed/io/file.h"
@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Settings of a self-test run, one of them new: a key with another value.
+/// A self-test run, and a key with another value than the run's.
 struct Effect {
   const char* run;
   const char* key;
@@ -123,7 +123,7 @@ const Effect effects[] = {
     {"dino", "dino.ema", "0.9"},
 };
 
-/// Keys of output, speed, memory, and data location. Microbatches only change rounding.
+/// Keys that affect only output, speed, memory or the location of data. Microbatches change only rounding.
 const std::set<std::string> without_numbers{"data.path", "train.microbatch", "train.recompute",
                                             "train.checkpoint_steps", "train.log_steps"};
 

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(the_runs_use_every_value_of_every_key) {
                                     "data.skip_bad=true",
                                     "data.header=yes",
                                     "data.header=no",   // files of cameras and other programs
-                                    "data.grey=true"};  // pixels of images in colour, as augment = "grey"
+                                    "data.grey=true"};  // for images in colour, like augment = "grey"
   // Data sets that differ from MNIST only in their files.
   for (const char* name : {"fashion-mnist", "cifar10", "cifar100"})
     left_out.insert({fmt::format("data.name={}", name), fmt::format("data.source={}", name)});

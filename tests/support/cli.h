@@ -19,12 +19,13 @@
 
 namespace heed::test {
 
-/// Returns build/heed for build/tests/run.
+/// Returns the path of the program built with these tests: build/heed for build/tests/run.
 inline std::string program() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "heed";
 }
 
-/// Removes AddressSanitizer's warning of changed stacks, printed although src/base/fiber.cpp announces them.
+/// Removes AddressSanitizer's warning about switched stacks, which it prints although src/base/fiber.cpp announces each
+/// switch.
 inline std::string without_warning_of_stacks(std::string text) {
   const std::size_t warning = text.find("WARNING: ASan doesn't fully support makecontext/swapcontext");
   if (warning == std::string::npos) return text;
@@ -64,7 +65,7 @@ class Program {
 
   void signal(int number) const { ::kill(process_, number); }
 
-  /// Returns its child process, or 0 if it has none.
+  /// Returns the program's child process, or 0 if it has none.
   pid_t child() const {
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
       const std::string name = entry.path().filename();
@@ -77,7 +78,7 @@ class Program {
     return 0;
   }
 
-  /// Returns its standard output so far.
+  /// Returns the program's standard output so far.
   std::string output() const { return read_file(directory_ / "out"); }
 
   Finished wait() {

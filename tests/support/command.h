@@ -19,7 +19,7 @@ struct CommandResult {
   std::string output, errors;
 };
 
-/// Runs a line of shell in `directory`.
+/// Runs a shell command line in `directory`.
 inline CommandResult run_command(const std::string& line, const std::string& directory = ".") {
   const TemporaryDirectory logs;
   const int status = std::system(("cd '" + directory + "' && (" + line + ") > '" + (logs / "output").string() +
@@ -28,7 +28,7 @@ inline CommandResult run_command(const std::string& line, const std::string& dir
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_file(logs / "output"), read_file(logs / "errors")};
 }
 
-/// Returns the program built with these tests, in quotes.
+/// Returns the path of the program built with these tests, in quotes.
 inline std::string heed_program() {
   const std::filesystem::path tests = std::filesystem::read_symlink("/proc/self/exe");
   return "'" + (tests.parent_path().parent_path() / "heed").string() + "'";

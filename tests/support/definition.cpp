@@ -64,11 +64,11 @@ double inner(const Tensor<double>& a, const Tensor<double>& b) {
 }
 
 struct Slope {
-  double value, rounding;  ///< rounding: bound on its rounding error
+  double value, rounding;  ///< the slope, and a bound on its rounding error
 };
 
-/// Returns the derivative of <dout, out> for a change of tensor `name` along `direction`: differences with two steps,
-/// whose second-order errors cancel.
+/// Returns the derivative of <dout, out> with respect to tensor `name` along `direction`, from differences with two
+/// steps, whose second-order errors cancel.
 Slope slope(const Tensors& x, const std::string& name, const Tensor<double>& direction,
             const HeadDefinition& definition) {
   const auto difference = [&](double step) {

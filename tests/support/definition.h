@@ -60,13 +60,13 @@ SlowMatrix slow_softmax(SlowMatrix m, const std::function<bool(Index, Index)>& s
 /// Returns the attention map, [N, M].
 using MapDefinition = std::function<SlowMatrix(const DefinitionHead&)>;
 
-/// The map, and the output if it is not the map times v.
+/// The map and the output, for mechanisms whose output is not the map times v.
 struct DefinedHead {
   SlowMatrix map, out;
 };
 using HeadDefinition = std::function<DefinedHead(const DefinitionHead&)>;
 
-/// Runs the mechanism on x, "q", "k", "v", its parameters and "dout", and checks
+/// Runs the mechanism on the tensors x ("q", "k", "v", its parameters and "dout"), and checks
 ///   - in double its map and its output, to 1e-12 of the largest element;
 ///   - in double the gradient of each tensor along two random directions, by differences of the definition, to 1e-7
 ///     plus their rounding errors;

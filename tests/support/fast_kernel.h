@@ -24,7 +24,7 @@ struct Array {
   enum class Range {
     all,       ///< N(0, 1)
     positive,  ///< |N(0, 1)|
-    limits,    ///< as `all`; at infinities the fast kernel gives the limit, the formula possibly not
+    limits,    ///< as `all`; at infinities the fast kernel returns the limit, but the formula may not
     finite     ///< as `all`, and must be finite
   };
   Index rows, columns;
@@ -98,8 +98,8 @@ class FloatHash {
 
 namespace detail {
 
-/// Values of a trial. With `tiny`, one in three is 1e-40 times as large, and one is 0 or -0. `number` replaces one
-/// element of one array.
+/// Values of a trial. With `tiny`, one value in three is scaled by 1e-40, and another is replaced by 0 or -0. `number`
+/// replaces one element of one array.
 struct Numbers {
   bool tiny = false;
   std::size_t array = 0;

@@ -28,7 +28,8 @@ std::vector<FastKernel> of_exponentials() {
                 const double scale = std::abs(call.results[3](0, c));
                 if (a == 3) return std::isnan(call.results[4](0, c)) ? unspecified : u * scale;
                 const double biases = largest_over(k.rows, [&](Index s) { return std::abs(bias(0, s)); });
-                // Rounding of both scales: to float, and to double, to which the sums are relative.
+                // The sums are relative to the scale, which is rounded to float in one version and to double in the
+                // other.
                 const double relative = 4e-7 + 2 * u * (static_cast<double>(k.rows) + biases + scale);
                 return relative * sum_over(k.rows, [&](Index s) {
                          return std::exp(k(s, c) + bias(0, s) - call.results[3](0, c)) *
@@ -132,7 +133,8 @@ std::vector<FastKernel> of_pairs() {
           [=](const Call& call, std::size_t, Index r, Index t) {
             return static_cast<double>(call.given[0].columns) * 2 * u * over_pair(call, r, t, product);
           }),
-      // One step, from X = A / 8. Compares D + D^T and dA + dA^T, whose halves are unspecified.
+      // One step, from X = A / 8. Compares D + D^T and dA + dA^T, since only the symmetric parts of D and dA are
+      // specified.
       fast_kernel(
           "undo_newton_steps",
           [](Index, Index n) {

@@ -30,7 +30,7 @@ struct Meeting {
   Index place, tap, from;
 };
 
-/// Returns all meetings grouped by one of the three: element [r] has those with value r < count.
+/// Returns all meetings grouped by one of their three members: element [r] has those in which it is r, for r < count.
 std::vector<std::vector<Meeting>> meetings(const Windows& w, Index Meeting::*by, Index count) {
   std::vector<std::vector<Meeting>> all(static_cast<std::size_t>(count));
   kernels::detail::for_each_place(w, [&](Index place, Index tap, Index from) {
@@ -129,7 +129,8 @@ void add_neighbourhood(std::vector<FastKernel>& list, const kernels::Neighbourho
 
 std::vector<FastKernel> fast_kernels_of_windows() {
   std::vector<FastKernel> list;
-  // Geometries without padding, with some and with much. Filters larger than the image have taps always outside.
+  // Geometries without padding, with some and with much. Filters larger than the image have taps that are always
+  // outside.
   for (const Geometry& g : {Geometry{3, 1, 1},
                             {3, 2, 1},
                             {3, 1, 0},

@@ -36,7 +36,7 @@ void write_transparent(const std::filesystem::path& path, Index side, const Byte
 /// Returns an image whose neighbouring pixels differ: element i is (first + 7 i) mod 256.
 Image pattern(ImageSize size, int first);
 
-/// Returns `count` such images, cycling through `classes` classes.
+/// Returns `count` images of pattern(), cycling through `classes` classes.
 MemoryDataset pattern_dataset(Index count, ImageSize size, int classes);
 
 /// Checks that f throws Error with all pieces in its one line.

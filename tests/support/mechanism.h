@@ -19,8 +19,9 @@ Tensor<double> tokens(Index count, Index channels, const std::vector<double>& va
 Tensor<double> random_tensor(const Shape& shape, std::uint64_t seed, double spread = 1);
 
 /// Runs a mechanism in T, float or double, on `given`: "q", "k" and "v" [B, H, N or M, channels], its parameters by
-/// name, and "dout", by default ones. Returns "out", "dq", "dk", "dv", "dNAME", and "map" if it has one; in float also
-/// "picture.NAME", of the last image. `place` gives grid and class token; `products` must be exact in double.
+/// name, and "dout", which is all ones by default. Returns "out", "dq", "dk", "dv", "dNAME", and "map" if it has one;
+/// in float also "picture.NAME", of the last image. `place` gives grid and class token; `products` must be exact in
+/// double.
 template <class T>
 Tensors run_mechanism(const std::string& name, const OptionValues& options, const Tensors& given,
                       const AttentionShape& place = {}, Products products = Products::exact);

@@ -11,8 +11,8 @@
 
 namespace heed::test {
 
-/// Tags tokens: logits[b, t] = W (E[token] + mean of E over the sequence's tokens) + c, and 0 + c after its end. The
-/// penalty is the sum of squares of c.
+/// Tags tokens: logits[b, t] = W (E[token] + mean of E over the sequence's tokens) + c, and c after the sequence's end.
+/// The penalty is the sum of squares of c.
 class Tagger : public ModelBase<Tagger> {
  public:
   Tagger(Index vocabulary, Index width, Index tags, Index length) : length_(length) {
@@ -87,7 +87,7 @@ class Tagger : public ModelBase<Tagger> {
   ParameterId embedding_, weight_, bias_;
 };
 
-/// Sequences with a tag for each token, -1 for none. Two views of each, the second for a teacher.
+/// Sequences with a tag for each token, -1 for none. Each sequence has two views, the second for a teacher.
 struct Sentences {
   Tensor<int> tokens, others, tags, lengths;
 

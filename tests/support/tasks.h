@@ -25,8 +25,8 @@ struct TaskCase {
   Epoch epoch = Epoch::shuffled;
 };
 
-/// Data of all tasks: 24 training examples in three batches of eight, 12 for validation, and 13 for testing; the number
-/// of scenes is fixed, in the thousands.
+/// Data of all tasks: 24 training examples in three batches of eight, 12 for validation, and 13 for testing. Scenes are
+/// an exception: their number is fixed, in the thousands.
 class TaskData {
  public:
   TaskData() {

@@ -55,7 +55,8 @@ class Workshop {
   std::string data() const { return directory_ / "data"; }
   std::string operator/(const std::string& name) const { return directory_ / name; }
 
-  /// Returns a transformer of 5 tokens; 132 images give 7 batches of 16 and 20 for validation.
+  /// Returns an experiment with a transformer of 5 tokens; 132 images give 7 batches of 16, and 20 images for
+  /// validation.
   Experiment experiment() const {
     Experiment x;
     x.model.image = 8;
@@ -134,7 +135,7 @@ inline Outcome run(const Experiment& x, const std::string& directory, bool resum
   return train(x, options, silent);
 }
 
-/// Runs until `steps` updates in total, then interrupts like Ctrl-C.
+/// Trains until `steps` updates in total, then interrupts like Ctrl-C.
 inline Outcome run_until(Index steps, const Experiment& x, const std::string& directory, bool resume = false) {
   std::atomic<bool> interrupt{false};
   AfterStep observer([&](const StepReport& report) { interrupt = report.step >= steps; });
