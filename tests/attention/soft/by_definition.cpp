@@ -47,7 +47,7 @@ SlowMatrix gaussian(const SlowMatrix& x, const SlowMatrix& y) {
   return G;
 }
 
-/// Returns the tokens of each landmark, counted from the first of the grid.
+/// Returns the tokens of each landmark, numbered from the first token of the grid.
 std::vector<std::vector<Index>> cells_of(const SoftCase& c) {
   std::vector<std::vector<Index>> cells;
   const Index ratio = c.number("ratio", "0"), landmarks = c.number("landmarks", "0");
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(every_option) {
   for (auto c = cases.end() - 4; c != cases.end(); ++c) c->sequence = true;
   for (const OptionValues& options : {OptionValues{{"landmarks", "6"}, {"dims", "1"}},
                                       {{"landmarks", "6"}, {"sampling", "first"}},
-                                      {{"ratio", "6"}, {"dims", "1"}}})  // 6 exceeds the 4 tokens
+                                      {{"ratio", "6"}, {"dims", "1"}}})  // 6 exceeds the number of tokens
     for (const bool cls : {false, true}) {
       add(options, 1, 4, cls);
       cases.back().sequence = true, cases.back().longest = 9;
