@@ -27,7 +27,7 @@ class Draw {
   }
   FeatureMap feature(std::initializer_list<Feature> features) {
     const Feature feature = one_of(features);
-    // Two digits, for easy copying: 0.51 to 1.10.
+    // Two decimals, which are easy to copy: 0.51 to 1.10.
     return {feature, static_cast<double>(51 + random_.below(next_++, 60)) / 100};
   }
 
@@ -45,7 +45,7 @@ std::string feature_text(const FeatureMap& map, const std::string& of) {
   return fmt::format(fmt::runtime(info_of(map.feature).text), fmt::arg("c", map.c), fmt::arg("x", of));
 }
 
-/// Mechanism of a definition, step by step as in the equations.
+/// Mechanism of a definition, computed step by step as in its equations.
 class Defined : public MechanismBase<Defined> {
  public:
   static constexpr const char* mechanism_name = "defined";
@@ -118,7 +118,7 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// Divides x[first + i step], i < count, by its length.
+  /// Divides the vector x[i step], i < count, by its length.
   template <class T>
   void normalise(T* x, Index count, Index step) const {
     using std::sqrt;
@@ -150,10 +150,11 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// Computes sum_m a(i, m) b(m, j); a and b are given by their strides.
+  /// Strides of a matrix: distances between its rows and between its columns.
   struct Steps {
     Index row, column;
   };
+  /// Returns the sums over m < inner of a(i, m) b(m, j), where a and b have the strides `as` and `bs`.
   template <class T>
   static Tensor<T> product(const Tensor<T>& a, Steps as, const Tensor<T>& b, Steps bs, Index rows, Index columns,
                            Index inner) {
@@ -246,7 +247,7 @@ Definition definition_of(const std::string& identity, PersonalTask task) {
   d.key_norm = draw.one_of({Norm::token, Norm::channel});
   if (scored) {
     d.score = draw.feature({Feature::sigmoid, Feature::softplus, Feature::square});
-    // F and G of length at most 1 keep the argument of the score moderate.
+    // F and G divided by their lengths keep the argument of the score moderate.
     if (d.query_norm == Norm::none) d.query_norm = Norm::token;
   }
   d.eps = draw.one_of({0.25, 0.5, 1.0, 2.0});

@@ -48,14 +48,14 @@ void require_composed(const std::string& identity);
 std::string plain_identity(std::string identity);
 
 /// Returns the definition derived from an identity; two identities rarely have the same one. Only its
-/// plain_identity() counts.
+/// plain_identity() matters.
 Definition definition_of(const std::string& identity, PersonalTask task);
 
 /// Returns the definition as text: equations, shapes and constants.
 std::string equations_of(const Definition& definition);
 
 /// Creates the mechanism: forward and, by dual numbers, backward in every number type. The cost of its forward pass is
-/// counted; the backward pass is taken to cost three times as much.
+/// counted; the backward pass is assumed to cost three times as much.
 std::unique_ptr<Mechanism> mechanism_of(const Definition& definition);
 
 /// Planted bugs of a header, one for each marked point.
@@ -63,10 +63,11 @@ struct PlantedBugs {
   int query = 0, key = 0, value = 0, forward_cost = 0, backward_cost = 0;  ///< 0: none; 1, 2, ...: index of the bug
 };
 
-/// Returns an identity's bugs, one of each sort.
+/// Returns an identity's bugs, one for each point.
 PlantedBugs bugs_of(const std::string& identity);
 
-/// Returns a header that computes the definition, as the mechanism `name`, with its backward pass, its cost and bugs.
+/// Returns a header that computes the definition, as the mechanism `name`, with its backward pass, its cost and the
+/// planted bugs.
 std::string header_of(const Definition& definition, const std::string& name, const PlantedBugs& bugs = {});
 
 /// Returns a header of the mechanism `name` with empty functions.

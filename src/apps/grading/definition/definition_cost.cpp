@@ -81,14 +81,14 @@ std::string cost_text(const Definition& d, const PlantedBugs& bugs) {
       line("    cost.backward += N * Counts{{.div = e}};");
     }
   }
-  line("    // Lengths and features; gates have already written a part of dq and dk");
+  line("    // Lengths and features; dq and dk are added to the gates' contributions, if any");
   line("    cost.backward += {} + N * d * ({}{});", norm_counts(d.query_norm, "N", false), slope_counts(d.query),
        query_gated ? " + Counts{.add = 1}" : "");
   line("    cost.backward += {} + M * d * ({}{});", norm_counts(d.key_norm, "M", false), slope_counts(d.key),
        key_gated ? " + Counts{.add = 1}" : "");
   line("    cost.forward_contractions = {};",
        pairs ? "product_contractions(N, M, d + e)" : "product_contractions(N + M, d, e)");
-  line("    cost.bounded = true;  // lengths and sums of rows are not counted");
+  line("    cost.bounded = true;  // contractions leave out lengths and row sums");
   line("    cost.backward_contractions = 2 * cost.forward_contractions;\n    return shape.heads * cost;\n  }}\n");
   return text;
 }

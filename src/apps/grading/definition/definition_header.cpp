@@ -12,8 +12,8 @@ namespace heed {
 
 namespace {
 
-/// Writer of one header. A line that depends on the definition is one call; `pick` selects the correct text or that of
-/// a bug.
+/// Writer of one header. Each line that depends on the definition is written by a call of its own; pick() selects the
+/// correct text or a bug's text.
 class Writer {
  public:
   Writer(const Definition& d, const std::string& name, const PlantedBugs& bugs)
@@ -33,8 +33,8 @@ class Writer {
   std::string stub() {
     begin();
     line(
-        "  // The backward pass reads saved memory; scratch memory lasts for one pass. Return a struct of parts from\n"
-        "  // layout.matrix(rows, columns) or lay_out_heads(heads, rows, columns, layout), as bug-hunt.h does.\n"
+        "  // The backward pass reads saved memory; scratch memory lasts for one pass. Return a struct of matrices\n"
+        "  // from layout.matrix(rows, columns) or lay_out_heads(heads, rows, columns, layout), as bug-hunt.h does.\n"
         "  template <class T>\n"
         "  NoMemory saved(const AttentionShape&, MemoryLayout<T>&) const {{\n"
         "    return {{}};\n  }}\n"
@@ -45,7 +45,8 @@ class Writer {
         "  template <class T>\n"
         "  void run_forward(const AttentionInput<T>&, Heads<T>, const NoMemory&, const NoMemory&) const {{\n"
         "    fail(\"not yet\");\n  }}\n\n"
-        "  // After `in` follow out and dout. gradcheck quotes a line `// Undoing 3: dq = ....` for each step.\n"
+        "  // The parameters after `in` are out and dout. Write a line `// Undoing 3: dq = ....` for each step:\n"
+        "  // gradcheck quotes it if a gradient is wrong.\n"
         "  template <class T>\n"
         "  void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, const NoMemory&,\n"
         "                    const NoMemory&, const AttentionGradient<T>&) const {{\n"
@@ -88,8 +89,8 @@ class Writer {
   void end() { line("}};\n\ntemplate MechanismEntry mechanism_entry<Personal>();\n\n}}  // namespace heed"); }
 
   void memory() {
-    plain(R"(  // Saved for each head: X and Y before and F and G after division by lengths; the lengths; W; then)");
-    plain(pairs_ ? R"(  // S, A and the sums of E; P.)" : R"(  // Z, the sums s and F s; P.)");
+    plain(R"(  // Saved for each head: the features X and Y; F and G, the same divided by lengths; the lengths; W;)");
+    plain(pairs_ ? R"(  // S, A and the sums of E; and P.)" : R"(  // Z, the sums s and F s; and P.)");
     plain(R"(  template <class T>
   struct Saved {
     Matrix<T> X, F, Y, G, W, S, A, Z, P;
@@ -210,7 +211,7 @@ class Writer {
     } else {
       line("  // Undoing P = U / t, U = F Z, t = F s or M: dU = dP / t, dt = -sum_c P_c dP_c / t.");
       line("  // Undoing U = F Z and t = F s: dF = dU Z^T + dt s^T, dZ = F^T dU, ds = F^T dt.");
-      line("  // Undoing Z = G^T W and s: dG_j = Z's part W dZ^T and ds, dW = G dZ.");
+      line("  // Undoing Z = G^T W and s: dG_j = (W dZ^T)_j + ds, dW = G dZ.");
     }
     line("  // Undoing W = v t: dv = dW t, and dk has a part dW v t'.");
     line("  // Undoing the lengths: dX = (dF - F <F, dF>) / length. Undoing the features: dq = dX X'(q).");

@@ -14,7 +14,7 @@ inline std::string pick(int bug, const std::string& right, const std::vector<std
   return bug == 0 ? right : wrong[static_cast<std::size_t>(bug - 1) % wrong.size()];
 }
 
-/// Returns the function cost().
+/// Returns the text of the header's function cost().
 std::string cost_text(const Definition& definition, const PlantedBugs& bugs);
 
 }  // namespace heed

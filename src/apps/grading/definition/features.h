@@ -1,4 +1,4 @@
-// Functions used in definitions.
+// The feature functions of definitions.
 #pragma once
 
 #include "heed/cost/counted.h"
@@ -8,8 +8,8 @@
 
 namespace heed {
 
-/// A feature as text, {c} and {x} for c and x; as C++, with y = c x, s = 1 / (1 + exp(-y)); and the costs of value and
-/// slope.
+/// A feature as text, in which {c} and {x} stand for c and x; its value and slope as C++, in which y = c x and
+/// s = 1 / (1 + exp(-y)); and the costs of both.
 struct FeatureInfo {
   const char* text;
   const char *value, *slope;  ///< slope: derivative with respect to x

@@ -1,4 +1,4 @@
-// Shapes and seeds for marking mechanisms, drawn at the start of a run.
+// Shapes and seeds for marking mechanisms, drawn at the start of a grading run.
 #include "src/apps/grading/marks/mechanism_marks.h"
 
 #include "heed/base/suggest.h"
@@ -47,7 +47,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
     HiddenCase hidden{drawn_shape(stream, kind), 0};
     const auto c = reference ? attention_case(reference->name(), *reference, hidden.shape) : std::nullopt;
     if (reference && !c) continue;
-    // Near a kink, differences do not approximate derivatives, so such inputs are redrawn.
+    // Near a kink, finite differences do not approximate derivatives, so such inputs are redrawn.
     for (Index again = 0; again < 20; ++again) {
       hidden.seed = stream.bits(100 + again);
       if (smooth || !c || !c->note.empty()) break;

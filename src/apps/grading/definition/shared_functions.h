@@ -1,4 +1,4 @@
-// Functions common to the headers of all definitions. EPS is replaced by a number.
+// Functions common to the headers of all definitions. EPS is replaced by the definition's eps.
 #pragma once
 
 namespace heed {

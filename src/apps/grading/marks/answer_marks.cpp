@@ -61,7 +61,7 @@ class Formula {
     }
   }
 
-  /// -a^b is -(a^b), and a^b^c is a^(b^c).
+  /// Parses a power: -a^b is -(a^b), and a^b^c is a^(b^c).
   double power() {
     if (++depth_ > 100) refuse("it is nested too deeply");
     const bool negative = take('-');
@@ -101,7 +101,7 @@ class Formula {
     if (name == "min" || name == "max") {
       if (!take(',')) refuse(name + " expects two numbers");
       const double b = in_parentheses();
-      if (std::isnan(a) || std::isnan(b)) return a + b;  // std::min may return the other
+      if (std::isnan(a) || std::isnan(b)) return a + b;  // std::min may ignore a NaN
       return name == "min" ? std::min(a, b) : std::max(a, b);
     }
     if (!take(')')) refuse("a ')' is missing");
@@ -134,14 +134,14 @@ std::string plain_word(const std::string& word) {
   return plain;
 }
 
-/// Returns x rounded to `digits` digits, or the next (1) or previous (-1) number with `digits` digits.
+/// Returns x rounded to `digits` digits; for `neighbour` 1 or -1, the next larger or smaller number of `digits` digits.
 std::string rounded(double x, Index digits, int neighbour) {
   if (x == 0) return "0";
   const double unit = std::pow(10.0, std::floor(std::log10(std::abs(x))) - static_cast<double>(digits - 1));
   const std::string text = fmt::format("{:.{}e}", std::round(x / unit) * unit, digits - 1);
   const std::size_t e = text.find('e');
-  if (neighbour == 0 || e == std::string::npos) return text;  // next to 0 or beyond the largest number: "nan" or "inf"
-  // The text counts, not x: 9.996 is 10.0 in three digits, between 9.99 and 10.1.
+  if (neighbour == 0 || e == std::string::npos) return text;  // "nan" or "inf" for the smallest and largest x
+  // The neighbours are those of the text, not of x: 9.996 is 10.0 in three digits, between 9.99 and 10.1.
   std::string figures = text.substr(0, e);
   std::erase(figures, '.');
   Index steps = std::stoll(figures) + neighbour, exponent = std::stoll(text.substr(e + 1)) - (digits - 1);

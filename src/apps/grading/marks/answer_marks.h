@@ -1,4 +1,4 @@
-// Marking of numbers and words.
+// Marking of answers that are numbers or words.
 #pragma once
 
 #include "heed/config/lab.h"
@@ -8,19 +8,19 @@
 
 namespace heed {
 
-/// Returns the value of a formula of numbers, names, + - * / ^, parentheses and sqrt exp log abs min max. Throws Error,
-/// which quotes it, if it is invalid or its value not finite.
+/// Returns the value of a formula of numbers, names, + - * / ^, parentheses and sqrt exp log abs min max. Throws an
+/// Error that quotes the formula if it is invalid or its value is not finite.
 double formula_value(const std::string& formula, const std::map<std::string, double>& values);
 
-/// Returns the number that a text consists of; none for another text.
+/// Returns the text's number if the whole text is one; otherwise none.
 std::optional<double> number_in(const std::string& text);
 
 /// Returns the hash of a point's answer, which lab.toml stores: words ignore case and spaces, numbers are rounded to
-/// `digits` digits, and inf, -inf and nan are words. It hides the answer from readers, but not from systematic
-/// guessing.
+/// `digits` significant digits, and inf, -inf and nan are words. It hides the answer from readers, but not from
+/// systematic guessing.
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits);
 
-/// Marks an answer, null if there is none. `values` are the lab's.
+/// Marks an answer; null: there is none. `values` are those that the lab's formulas name.
 Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* answer,
                  const std::map<std::string, double>& values);
 

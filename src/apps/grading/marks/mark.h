@@ -8,7 +8,7 @@ namespace heed {
 
 struct Mark {
   bool right = false;
-  std::vector<std::string> says{};  ///< errors, one sentence or line each, without the answer
+  std::vector<std::string> says{};  ///< errors, one sentence or line each, which do not reveal the answer
 };
 
 }  // namespace heed

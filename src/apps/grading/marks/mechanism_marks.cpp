@@ -17,17 +17,17 @@ namespace {
 
 constexpr std::string_view gradient_of = "gradient ";
 
-/// Maximum relative error of an output: different orders of the same sums differ far less.
+/// Maximum relative error of an output: sums in different orders differ far less.
 constexpr double output_tolerance = 1e-6;
 
 /// Maximum error of a gradient relative to the tensor's largest element: in double and in Counted, and in float. The
 /// rounding errors of analytic derivatives are smaller, the errors of finite differences larger.
 constexpr double double_precision = 1e-11, float_precision = 2e-5;
 
-/// Problem of a process that sends anything but answers.
+/// Problem reported for a process that sends anything but answers.
 constexpr const char* unreadable = "its results cannot be read; it must not write to file descriptor 3";
 
-/// Answers of a submission's process to one question, case by case until it ended.
+/// Answers of a submission's process to one question, one for each case until the process ended.
 struct Answers {
   std::vector<Message> of_cases;
   std::string problem;  ///< reason for missing answers
@@ -190,7 +190,7 @@ class Marker {
     std::vector<Tensor<double>> in_float, in_counted;
   };
 
-  /// Returns the gradients of an answer by the names of inputs; empty for missing tensors.
+  /// Returns an answer's gradients in the order of `inputs`; those of missing tensors are empty.
   static Gradients gradients_of(Message& answer, const std::vector<CheckInput>& inputs) {
     const std::vector<Tensor<double>> none(inputs.size());
     Gradients results{{none, none}, none, none};
@@ -221,7 +221,7 @@ class Marker {
     const auto input = std::ranges::find(c.inputs, tensor, &CheckInput::name);
     if (input == c.inputs.end()) return;  // only other shapes have this tensor
     const std::size_t k = static_cast<std::size_t>(input - c.inputs.begin());
-    // The reference's own gradients, common to the points of all tensors.
+    // The reference's own gradients, computed once for the points of all tensors.
     const auto [at, is_new] = expected_.try_emplace(i);
     if (is_new) at->second = case_results(c, seed).gradients;
     const ExpectedGradients expected{{at->second[k]}, largest_noise(c, seed)};
@@ -269,7 +269,7 @@ class Marker {
     return counts;
   }
 
-  /// Reads stated counts, which may be any numbers; limits them, so that differences do not overflow.
+  /// Reads stated counts, which may be any numbers, and clamps them, so that differences do not overflow.
   static Counts stated_in(Message& answer) {
     constexpr Index most = Index{1} << 60;
     Counts counts;
@@ -300,15 +300,15 @@ class Marker {
       if (task_.reference) compare_total(m, total(row.executed), c, task_.cases[i].shape, forward);
     });
     for (const CostError& e : cost_errors(rows)) {
-      say(mark, fmt::format("{} is stated as {}, executed are {}: {} too {}", e.count, e.stated, e.executed,
+      say(mark, fmt::format("{} is stated as {}, but {} are executed: {} too {}", e.count, e.stated, e.executed,
                             std::abs(e.executed - e.stated), e.executed > e.stated ? "few" : "many"));
       if (!e.difference.empty())
-        say(mark, fmt::format("of {}, executed - stated = {} in all shapes", e.count, e.difference));
+        say(mark, fmt::format("for {}, executed - stated = {} in all shapes", e.count, e.difference));
     }
     return mark;
   }
 
-  /// Marks too many operations as wrong, and too few, which indicate another computation.
+  /// Marks too many executed operations as wrong, and too few, which indicate a different computation.
   void compare_total(Mark& mark, Index executed, const CheckCase& c, const AttentionCaseShape& s, bool forward) const {
     const AttentionShape shape = shape_of(*task_.reference, s);
     const Cost cost = s.images * task_.reference->cost(shape) + preparation_cost(*task_.reference, shape);

@@ -9,13 +9,13 @@
 
 namespace heed {
 
-/// A shape and a seed of its inputs, unknown to submissions.
+/// A shape and the seed of its inputs, unknown to submissions.
 struct HiddenCase {
   AttentionCaseShape shape;
   std::uint64_t seed;
 };
 
-/// A question about a mechanism. Each has a separate process, so that a crash does not affect the other answers.
+/// A question about a mechanism. A separate process answers each, so that a crash does not affect the other answers.
 enum class Question : Index { memory, output, gradients, differences, costs };
 
 /// A lab whose solution is a mechanism.
@@ -27,11 +27,11 @@ struct MechanismTask {
   std::vector<HiddenCase> cases{};
 };
 
-/// Returns cases whose shapes the reference supports and whose inputs are not near its kinks (a `smooth` one has none);
-/// without a reference, all shapes.
+/// Returns cases whose shapes the reference supports and whose inputs are not near its kinks (a `smooth` reference
+/// has none); without a reference, cases of all shapes.
 std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, const RandomStream& random);
 
-/// Throws Error for an invalid point name in such a lab.
+/// Throws Error for an invalid name of a point in a lab of mechanisms.
 void check_mechanism_point(const std::string& name, bool has_reference);
 
 /// Thrown if nothing of a submission can be marked; contains the reason.
@@ -39,17 +39,17 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Starts the process that answers the message. First it reports what it has loaded: 1 and the names of mechanisms, or
-/// 0 and the reason.
+/// Starts a process that answers the question in the message. The process first reports whether the submission could
+/// be loaded: 1 and the names of its mechanisms, or 0 and the reason.
 using StartProcess = std::function<std::unique_ptr<Confined>(const Message&)>;
 
-/// Marks each point, with its errors. `source` is the submission's text, which describes the steps of the backward
-/// pass. Throws Refused.
+/// Marks each point, with its errors. `source` is the submission's text, whose comments describe the steps of the
+/// backward pass. Throws Refused.
 std::vector<Mark> mark_mechanism(const std::vector<std::string>& points, const MechanismTask& task,
                                  const std::string& source, const StartProcess& start);
 
-/// Answers a question, in the submission's process: writes one message for each case to file descriptor 3. Takes the
-/// mechanism from the list.
+/// Answers a question, in the submission's process: writes one message for each case to file descriptor 3. The
+/// mechanism is one of mechanisms().
 void answer_question(Message question);
 
 }  // namespace heed

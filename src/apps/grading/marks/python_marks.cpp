@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::size_t longest_source = 1 << 20, longest_result = 4 << 20;
 
-/// Start of both programs: take() reads a text, give() writes the message and ends the program.
+/// Start of both programs, which read texts, each preceded by its length, and write one message: 1 and the result, or 0
+/// and the error. take() reads a text; give() writes the message and ends the program.
 constexpr const char* exchange = R"(
 import json, os, struct, sys, types
 def take(file=sys.stdin.buffer):
@@ -24,11 +25,9 @@ def give(ok, text):
     os._exit(0)
 )";
 
-// Both programs read texts, each preceded by its length, and write one message: 1 and the result, or 0 and the error.
-// The code that they run can neither read nor write messages.
-
-/// Defines refused(source): returns a text's first access to its caller's frames, which hold the arguments of all
-/// calls, or to a module or function by which other code or composed names can access them; None if there is none.
+/// Defines refused(source), which returns the first forbidden name in a submission and its line, or None. Forbidden are
+/// names that access the caller's frames, which hold the arguments of all calls, and modules and functions that could
+/// access them indirectly, by running other code or by composing names.
 constexpr const char* frame_gate = R"(
 import ast, re
 BARRED = re.compile(r'(f|tb|gi|cr|ag|co)_[a-z]+$|_getframe|_current_frames|_current_exceptions|settrace|setprofile|'
@@ -56,7 +55,7 @@ def refused(source):
         elif isinstance(node, ast.Attribute):
             names = [node.attr] if BARRED.match(node.attr) or node.attr in MODULES - {'code', 'trace', 'types'} else []
             if node.attr in ('format', 'format_map') and not isinstance(node.value, ast.Constant):
-                names = [node.attr + ' of a text that is not written out']
+                names = [node.attr + ' of a text that is not a literal']
         elif isinstance(node, ast.Name):
             by_name = node.id in ('getattr', 'hasattr') and node not in checked
             names = [node.id] if by_name or node.id in CALLS or BARRED.match(node.id) else []
@@ -65,7 +64,7 @@ def refused(source):
         elif isinstance(node, ast.MatchClass):
             names = [name for name in node.kwd_attrs if BARRED.match(name)]
             if node.patterns and getattr(node.cls, 'id', '') not in BUILTIN:
-                names = ['a class pattern without names']
+                names = ['a class pattern with positional subpatterns']
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             names = re.findall(r'[{.](?:\w+[.])*?(__\w+__|tb_frame|f_back|f_locals)', node.value)
         elif isinstance(node, ast.Call) and getattr(node.func, 'id', '') in ('getattr', 'hasattr'):
@@ -79,8 +78,8 @@ def refused(source):
 /// Start of the message that contains the result of refused(), up to a colon.
 constexpr std::string_view uses = "it uses ";
 
-/// Program that calls the student's function for each of the arguments. Its inputs: point, arguments, the student's
-/// file, calls.py.
+/// Program that calls the student's function with each list of arguments. Its inputs, which it reads before
+/// it runs the student's code: point, arguments, the student's file, calls.py.
 constexpr const char* call_program = R"(
 def module(name, source):
     made = types.ModuleType(name)
@@ -155,7 +154,8 @@ except BaseException as error:
 give(1, answer)
 )";
 
-/// Returns a program's answer to its inputs. Throws Error with its message, or with how it ended.
+/// Returns a program's answer to its inputs. Throws Error with the program's error message, or with the reason why the
+/// program ended.
 std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds,
                     std::set<std::string>* refused = nullptr) {
   const PrivateDirectory place;

@@ -10,12 +10,12 @@ namespace heed {
 /// A Python lab with the arguments of one grading run.
 class PythonTask {
  public:
-  /// Reads judge.py and, if present, calls.py of the lab, and draws arguments with the former. Throws Error if one of
-  /// them is wrong.
+  /// Reads judge.py and, if present, calls.py of the lab, and draws arguments with judge.py. Throws Error if a file
+  /// cannot be read or judge.py fails.
   PythonTask(const Lab& lab, std::uint64_t seed, double seconds = 10);
 
-  /// Returns the marks of the file's text by point. Each point's function runs in a separate process; `refused`
-  /// receives its forbidden system calls.
+  /// Returns the marks of a submission's text, one for each point. Each point's function runs in a separate process;
+  /// `refused` receives forbidden system calls and accesses.
   std::vector<Mark> marks(const std::string& source, std::set<std::string>& refused) const;
 
  private:
@@ -25,7 +25,7 @@ class PythonTask {
   const Lab& lab_;
   double seconds_;
   std::string judge_, calls_;
-  std::vector<std::string> arguments_;  ///< by point: a JSON list of the arguments of its calls
+  std::vector<std::string> arguments_;  ///< for each point: a JSON list of the arguments of its calls
 };
 
 }  // namespace heed

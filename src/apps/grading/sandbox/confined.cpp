@@ -28,7 +28,7 @@ namespace {
 /// Sent instead of errno if the kernel refuses to confine the child.
 constexpr char cannot_confine = 0;
 
-/// Process killed by signals together with this one.
+/// The process that a signal kills together with this one.
 volatile pid_t last_started = -1;
 
 extern "C" void end_both(int signal) {
@@ -67,7 +67,7 @@ void set_limits(const Confinement& c) {
 #endif
 }
 
-/// Sends a file over a socket.
+/// Sends a file descriptor over a socket.
 bool send_file(int socket, int file) {
   char byte = '!';
   iovec data{&byte, 1};
@@ -81,7 +81,8 @@ bool send_file(int socket, int file) {
   return sendmsg(socket, &message, 0) == 1;
 }
 
-/// Receives one byte, and the file that send_file() sends with it. Returns 0 if the other side is closed first.
+/// Receives one byte, and the file descriptor that send_file() sends with it. Returns 0 if the other side is closed
+/// first.
 ssize_t receive_file(int socket, char& byte, int& file) {
   iovec data{&byte, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)]{};
@@ -118,7 +119,7 @@ ssize_t receive_file(int socket, char& byte, int& file) {
   step(chdir(start.directory) == 0);
   const int output = start.log ? open(start.log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
                                : open("/dev/null", O_WRONLY | O_CLOEXEC);
-  // Duplicated to numbers above the final ones.
+  // The descriptors are duplicated to numbers of at least 10, so that dup2() and dup3() below close none of them.
   const int requests = fcntl(start.requests, F_DUPFD, 10), answers = fcntl(start.answers, F_DUPFD, 10),
             failure = fcntl(start.failure, F_DUPFD, 10);
   step(output >= 0 && requests >= 0 && answers >= 0 && failure >= 0);
@@ -157,7 +158,7 @@ double busy_seconds(pid_t process) {
 
 struct Pipe {
   int read = -1, write = -1;
-  /// Creates a pipe, or a pair of sockets, which also transfers files.
+  /// Creates a pipe, or a pair of sockets, over which file descriptors can be sent.
   explicit Pipe(bool sockets = false) {
     int ends[2];
     if ((sockets ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) : pipe2(ends, O_CLOEXEC)) != 0)
@@ -174,7 +175,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "OMP_NUM_THREADS=1",
                                        "OPENBLAS_NUM_THREADS=1", "CCACHE_DISABLE=1"};
   for (const char* const name : {"TMPDIR=", "HOME="}) environment.push_back(name + confinement.directory);
-  // Selects among variants of libraries; the child must use the same ones as this process.
+  // The variable selects variants of library functions; the child must use the same ones as this process.
   if (const char* const tunables = std::getenv("GLIBC_TUNABLES"))
     environment.push_back(fmt::format("GLIBC_TUNABLES={}", tunables));
   std::vector<std::string> readable = confinement.readable;
@@ -198,7 +199,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
               failure.write,
               getpid()};
   start_ = std::chrono::steady_clock::now();
-  // A compiler waits only for a CPU and its own children, whose time is limited.
+  // A compiler gets 20 times as long: it waits only for a CPU and for its children, whose CPU time is limited.
   const double patience = confinement.programs ? 20 : 1;
   deadline_ = start_ + std::chrono::milliseconds(static_cast<Index>(1000 * patience * confinement.seconds));
   process_ = fork();
@@ -215,7 +216,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
     last_started = process_;
     handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
   }
-  if (confinement.programs) {  // the end of standard input
+  if (confinement.programs) {  // its standard input is empty
     close(requests_);
     requests_ = -1;
   }
@@ -322,7 +323,7 @@ Message Confined::receive(std::size_t most) {
 int Confined::reap() {
   await(handle_, POLLIN);
   int status = 0;
-  // Killed before the process is reaped, while its group id cannot be reused.
+  // The group is killed before the process is reaped, while its id cannot be reused.
   kill(-process_, SIGKILL);
   last_started = -1;
   while (waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// A process for untrusted code that can only compute.
+// A process in which untrusted code can only compute.
 #pragma once
 
 #include "message.h"
@@ -30,14 +30,14 @@ struct Confinement {
   std::set<std::string>* refused = nullptr;  ///< receives the kinds of forbidden calls; null: they are not recorded
 };
 
-/// A process in its own group, killed with all its children by the destructor. It runs with
+/// A process in its own group; the destructor kills it with all its children. It has
 ///
-///   limits of time, memory and files, without core dumps, without privileges, in its own environment;
-///   messages from this process on standard input, messages to it on file descriptor 3, and no other open file;
-///   its output discarded, or written to the file `log` of its directory if it may write;
+///   limits of time, memory and file sizes, environment variables of its own, no core dumps and no privileges;
+///   standard input for messages from this process, file descriptor 3 for messages to it, and no other open file
+///   except its standard output and error, which are discarded, or written to `log` in its directory if it may write;
 ///   a filter of system calls (seccomp): no signals to others, no sockets, no change of group, and, unless allowed, no
-///   processes or threads, no second program, and no changes to any file; forbidden calls are recorded; if the kernel
-///   has Landlock, access only to the system's programs and libraries, its directory, and `readable`.
+///   processes or threads, no second program, and no changes to any file; forbidden calls are recorded;
+///   access only to the system's programs and libraries, its directory, and `readable`, if the kernel has Landlock.
 ///
 /// Linux only. Throws SystemError if it cannot be started this way. The first of `words` is the program's path.
 class Confined {
@@ -50,7 +50,7 @@ class Confined {
   /// Returns true if the kernel reports forbidden calls.
   bool is_recorded() const { return recorded_; }
 
-  /// Sends a message, or bytes without their length. Throws Error if the process has ended or reads too slowly.
+  /// Sends a message with its length, or bytes alone. Throws Error if the process has ended or reads too slowly.
   void send(const Message& message);
   void send_bytes(std::string_view bytes);
 
@@ -64,7 +64,8 @@ class Confined {
  private:
   void read_some(char* bytes, std::size_t count);
   void await(int file, short events);
-  /// Answers a forbidden call if there is one. Returns false unless the file is ready.
+  /// Waits at most `milliseconds`, -1: without limit, for the file or for a forbidden call, which it answers. Returns
+  /// true if the file is ready.
   bool wait_for(int file, short events, Index milliseconds);
   void extend_deadline();
   [[noreturn]] void fail_ended();

@@ -17,7 +17,7 @@ namespace {
 /// Returns the kernel's version of Landlock; below 1: none.
 long version() { return syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION); }
 
-// Permission that older kernel headers do not define.
+// A permission that older kernel headers do not define.
 constexpr std::uint64_t to_truncate = 1u << 14;
 
 constexpr std::uint64_t to_read =

@@ -6,8 +6,8 @@
 
 namespace heed {
 
-/// Rules that allow reading files and starting programs in some places, and writing in others, and nothing else.
-/// Nonexistent paths are ignored.
+/// Rules that allow reading files and starting programs below the paths `readable` and `writable`, writing below
+/// `writable`, and nothing else. Nonexistent paths are ignored.
 class FileRules {
  public:
   FileRules(const std::vector<std::string>& readable, const std::vector<std::string>& writable);

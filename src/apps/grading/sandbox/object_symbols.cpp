@@ -50,7 +50,7 @@ std::vector<std::string> undefined_symbols(std::string_view object) {
       names.emplace_back(text.substr(0, text.find('\0')));
     }
   }
-  require(found, "object: has no symbols for a loader");
+  require(found, "object: has no dynamic symbols");
   return names;
 }
 

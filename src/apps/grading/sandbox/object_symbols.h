@@ -8,7 +8,7 @@
 namespace heed {
 
 /// Returns the linker names of functions and data that a shared object (ELF, 64 bits) uses but does not define. Throws
-/// Error for other bytes.
+/// Error if the bytes are not such an object.
 std::vector<std::string> undefined_symbols(std::string_view object);
 
 }  // namespace heed

@@ -47,7 +47,7 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   add({load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
        give(SECCOMP_RET_KILL_PROCESS), load_call()});
 #ifdef __x86_64__
-  // x32 has separate call numbers.
+  // The calls of the x32 ABI have other numbers, which the rules below do not cover.
   add({unless(BPF_JGE, 0x40000000, 1), give(SECCOMP_RET_KILL_PROCESS)});
 #endif
   deny("ptrace", {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_kcmp,
@@ -59,7 +59,7 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   // Objects that outlive the process.
   deny("shmget", {SYS_shmget, SYS_semget, SYS_msgget, SYS_mq_open, SYS_memfd_create});
   deny("keyctl", {SYS_add_key, SYS_request_key, SYS_keyctl});
-  // The host, privileges, and calls that execute others unfiltered.
+  // Calls that change the host or privileges, or that execute other calls unfiltered.
   deny("mount", {SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount, SYS_fsopen,
                  SYS_open_by_handle_at, SYS_quotactl, SYS_swapon, SYS_swapoff, SYS_fanotify_init});
   deny("bpf", {SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup});
@@ -67,7 +67,7 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   deny("settimeofday", {SYS_sethostname, SYS_settimeofday, SYS_clock_settime, SYS_clock_adjtime, SYS_adjtimex});
   deny("setuid", {SYS_setuid, SYS_setgid, SYS_setresuid, SYS_setresgid, SYS_setgroups, SYS_capset, SYS_personality});
   signals({SYS_kill, SYS_tgkill, SYS_rt_tgsigqueueinfo});
-  // The process may query and set its own limits: pid 0.
+  // The process may query and set its own limits, with pid 0.
   add({unless_is(SYS_prlimit64, 3), load_argument(0), unless_is(0, 1), give(SECCOMP_RET_ALLOW)});
   add({load_call()});
   deny("prlimit", {SYS_prlimit64});
@@ -117,7 +117,7 @@ void SyscallFilter::deny(const char* name, std::initializer_list<long> calls, in
   }
 }
 
-/// Denies opening a file for writing; `i` is the index of the call's flags.
+/// Denies opening a file for writing; `i` is the index of the call's argument `flags`.
 void SyscallFilter::writing(long call, std::size_t i) {
   constexpr std::uint32_t flags = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
   refusals_[call] = {"open for writing", EACCES};
@@ -152,7 +152,7 @@ bool SyscallFilter::install(int& listener) {
 }
 
 const char* SyscallFilter::answer(int listener) {
-  // The kernel's structures can be longer than the headers'; their additions must be zero.
+  // The kernel's structures can be longer than the headers'; the additional bytes must be zero.
   union {
     seccomp_notif call;
     char bytes[512];

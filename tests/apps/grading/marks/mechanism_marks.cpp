@@ -210,7 +210,8 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_the_executed_ones) {
     std::vector<Mark> both = marks({"cost forward", "cost backward"});
     BOOST_TEST(both[1 - pass].right);
     const Index mul = costs[pass].executed.mul;
-    BOOST_TEST(both[pass].says.at(0) == fmt::format("mul is stated as {}, executed are {}: 5 too many", mul + 5, mul));
+    BOOST_TEST(both[pass].says.at(0) ==
+               fmt::format("mul is stated as {}, but {} are executed: 5 too many", mul + 5, mul));
     costs[pass].stated = right, costs[pass].stated.add -= 2;
     both = marks({"cost forward", "cost backward"});
     BOOST_TEST(both[1 - pass].right);
@@ -231,8 +232,8 @@ BOOST_AUTO_TEST_CASE(stated_costs_may_be_any_numbers) {
       costs[pass].stated.mul = stated;
       return says(point);
     };
-    BOOST_TEST(says_of(-1) == fmt::format("mul is stated as -1, executed are {}: {} too few", mul, mul + 1));
-    BOOST_TEST(says_of(Index{1} << 41) == fmt::format("mul is stated as {}, executed are {}: {} too many",
+    BOOST_TEST(says_of(-1) == fmt::format("mul is stated as -1, but {} are executed: {} too few", mul, mul + 1));
+    BOOST_TEST(says_of(Index{1} << 41) == fmt::format("mul is stated as {}, but {} are executed: {} too many",
                                                       Index{1} << 41, mul, (Index{1} << 41) - mul));
     for (const Index stated : {large, -large - 1}) check_start(says_of(stated), "mul is stated as ");
     costs[pass] = right;

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(other_bytes) {
     BOOST_TEST(refusal(whole.substr(0, whole.size() - missing)) == "object: truncated");
   BOOST_TEST(refusal(std::string(200, 'x')) == "object: not a 64-bit ELF file");
   BOOST_TEST(refusal(object(SHT_DYNSYM, 14, ELFCLASS32)) == "object: not a 64-bit ELF file");
-  BOOST_TEST(refusal(object(SHT_SYMTAB)) == "object: has no symbols for a loader");
+  BOOST_TEST(refusal(object(SHT_SYMTAB)) == "object: has no dynamic symbols");
   BOOST_TEST(refusal(object(SHT_DYNSYM, 18)) == "no error");  // an empty name
   BOOST_TEST(refusal(object(SHT_DYNSYM, 19)) == "object: damaged");
 }
