@@ -1,4 +1,4 @@
-// Functions called by JavaScript. Memory belongs to the engine until the next request.
+// Functions called by JavaScript. Memory that they return belongs to the engine and is valid until the next request.
 #include "service.h"
 
 #include "heed/base/parallel.h"

@@ -29,8 +29,8 @@ class Member {
   /// Returns the class probabilities for an image of any size, equal to those of `heed predict` for the same pixels.
   std::vector<double> predict(const Image& image);
 
-  /// Replies with "probabilities", "seen", the bytes of the model's input, and "blocks": for each block {"layer",
-  /// "mechanism", "pictures"}, the first picture being the map if there is one. A picture is {"name", "meaning",
+  /// Replies with "probabilities"; with "seen", the bytes of the model's input; and with "blocks", a list of {"layer",
+  /// "mechanism", "pictures"}, in which the map is the first picture if there is one. A picture is {"name", "meaning",
   /// "axes", "part", "identity", "numbers"}; "identity" is true if the map includes the identity, as A + I does.
   void look(const Image& image, Reply& reply);
 

@@ -16,14 +16,14 @@ class Service {
   /// Answers {"ask": NAME, ...}; `bytes` are pixels if the request takes them. Throws Error for an unknown name, and
   /// for errors of the request:
   ///
-  ///   mechanisms                        the list, with options and settings; weight colours; thread count
-  ///   open config sets weights          opens a model: "model", its number, and Member's description
-  ///   begin config sets train test      the same, to be trained on the images in `bytes` (image_sets)
-  ///   close model
+  ///   mechanisms                        the mechanisms with their options and settings; weight colours; thread count
+  ///   open config sets weights          opens a model; replies with its description and its number, "model"
+  ///   begin config sets train test      the same, for training on the images in `bytes` (image_sets)
+  ///   close model                       closes a model
   ///   predict model height width channels       Member::predict of the bytes
   ///   look model height width channels          Member::look of the bytes
-  ///   step model steps                  a list of Training::step(), up to a failed one, with its error
-  ///   evaluate model; save model path
+  ///   step model steps                  "steps", results of Training::step(); "failed", the error that ended them
+  ///   evaluate model; save model path   Training::evaluate(); Member::save()
   ///   cost config sets convention pass  cost_json() of the model
   ///   cases mechanism; check mechanism case; element mechanism case input element change; surrogates (checks.h)
   Reply operator()(const Json& request, Bytes bytes);

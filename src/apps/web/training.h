@@ -19,8 +19,8 @@ struct ImageSets {
   std::unique_ptr<Dataset> train, test;
 };
 
-/// Parses grey images of one size: `trained` for training, then `tested` for testing: first all pixels, then all
-/// labels. Throws Error for another number of bytes.
+/// Parses grey images of one size, `trained` for training followed by `tested` for testing. The bytes are the pixels of
+/// all images, then their labels. Throws Error for another number of bytes.
 ImageSets image_sets(const std::string& name, Index classes, ImageSize size, Index trained, Index tested,
                      std::span<const std::uint8_t> bytes);
 
@@ -31,8 +31,9 @@ class Training {
 
   Member& member() { return *member_; }
 
-  /// Runs the next step and returns {"step", "epoch", "loss", "accuracy", "lr", "gradient"}: numbers from 1, results on
-  /// the batch before the update, and the gradient's norm. Throws Error for a non-finite loss or norm.
+  /// Runs the next step and returns {"step", "epoch", "loss", "accuracy", "lr", "gradient"}. Steps and epochs count
+  /// from 1; loss and accuracy are those of the batch before the update; "gradient" is the gradient's norm before
+  /// clipping. Throws Error for a non-finite loss or norm.
   Json step();
 
   /// Returns {"loss", "accuracy", "images"} on the test images.

@@ -1,7 +1,8 @@
 # heed in the browser (docs/web.md): `make web` builds build-web. Included by the Makefile.
 #
 # The engine is compiled once, for threads; it is linked twice, since a page whose server does not isolate it must run
-# without them. Debian's emscripten lacks zlib, OpenMP, oneTBB and OpenBLAS, and its C++ library parts of C++20.
+# without them. Debian's emscripten lacks zlib, OpenMP, oneTBB and OpenBLAS; its C++ library lacks parts of
+# C++20.
 WEB         ?=
 WEB_BUILD   := build-web
 WEB_CXX     ?= em++
@@ -28,7 +29,7 @@ WEB_LINK    := -O3 -msimd128 -fwasm-exceptions -sMODULARIZE -sEXPORT_NAME=heedEn
                -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=32MB -sMAXIMUM_MEMORY=1GB \
                -sEXPORTED_FUNCTIONS=_heed_bytes,_heed_ask,_heed_array,_heed_threads \
                -sEXPORTED_RUNTIME_METHODS=ccall,FS,HEAPU8,HEAPF32 --no-entry
-# emscripten's tools are programs for node, whose libraries are here on Debian.
+# emscripten's tools run under node; on Debian, node's libraries are in this directory.
 WEB_NODE    := NODE_PATH=/usr/share/nodejs
 WEB_OBJECTS := $(WEB_ENGINE:%.cpp=$(WEB_BUILD)/%.o)
 
@@ -45,9 +46,9 @@ $(WEB_BUILD)/flags: force
 	+@mkdir -p $(@D); echo '$(WEB_CXX) $(WEB_FLAGS)' >$@.new; $(update)
 -include $(WEB_OBJECTS:.o=.d)
 
-# Clang 14's output and the code that finds an exception's handler share a variable: an ordinary one for Clang, one per
-# thread in emscripten 3.1.6's library, so no handler is ever found. That code is recompiled with an ordinary one. Two
-# threads must not throw at the same time; microbatches of a pass do not throw.
+# Clang 14's output and the code that finds an exception's handler share a variable: a global one in Clang's output, a
+# thread-local one in emscripten 3.1.6's library, so no handler is ever found. The library's code is recompiled with a
+# global one. Then two threads must not throw at the same time; microbatches of a pass do not throw.
 WEB_UNWIND  := /usr/share/emscripten/system/lib/libunwind
 $(WEB_BUILD)/unwind.o: $(WEB_BUILD)/flags
 	$(call say,LD  $@)$(WEB_NODE) emcc -Oz -pthread -fwasm-exceptions -DNDEBUG -D__USING_WASM_EXCEPTIONS__ \
@@ -86,10 +87,10 @@ web-files: $(WEB_BUILD)/heed.js $(WEB_BUILD)/heed-threads.js $(WEB_FILES) $(WEB_
 web-run: web
 	python3 src/apps/web/page/serve.py $(WEB_BUILD)
 
-# Programs of npm, for tests and checks only. npm itself is not a Debian package everywhere.
+# npm packages, for tests and checks only. npm itself must be installed by hand: not every system has a package of it.
 WEB_TOOLS := $(WEB_BUILD)/tools
 $(WEB_TOOLS)/%:
-	@command -v npm >/dev/null || { echo 'make: there is no npm, which comes with node' >&2; exit 2; }
+	@command -v npm >/dev/null || { echo 'make: there is no npm; it comes with node' >&2; exit 2; }
 	npm install --silent --no-audit --no-fund --ignore-scripts --prefix $(WEB_TOOLS) $(WEB_NPM) && touch $@
 $(WEB_TOOLS)/test: private WEB_NPM := playwright-core@1 axe-core@4
 $(WEB_TOOLS)/check: private WEB_NPM := typescript@5 eslint@9 @eslint/js@9 prettier@3
@@ -111,7 +112,7 @@ web-check: $(WEB_TOOLS)/check
 	cd src/apps/web/page && node_modules/.bin/tsc -p . && node_modules/.bin/eslint . && \
 	  node_modules/.bin/prettier --config .prettierrc.json --check '*.js' '*.mjs' '../../../../tests/apps/web/*.mjs'; status=$$?; rm -f node_modules; exit $$status
 
-# Comparison of inference with onnxruntime-web's, and of training with the program's.
+# Compares inference with onnxruntime-web, and training with the native program.
 web-speed: web $(WEB_TOOLS)/speed
 	$(MAKE_ALL) all
 	NODE_PATH=$(WEB_TOOLS)/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs $(WEB_BUILD) $(BUILD)/heed

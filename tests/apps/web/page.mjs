@@ -90,7 +90,7 @@ async function ways(browser, base) {
     const page = await open(browser, `${base}#look?data=toString&image=1.5&patch=1000&left=unknown&picture=none`);
     await settle(page);
     const said = await page.locator(".image-side .note").first().textContent();
-    expect(said.startsWith("Test image 1:") && said.includes("what the class token takes"), said);
+    expect(said.startsWith("Test image 1:") && said.includes("attention of the class token"), said);
     await page.getByText("There is no model “unknown” here").waitFor();
     expect(!page.url().includes("patch="), page.url());
     await page.context().close();

@@ -138,7 +138,7 @@ export class CheckView {
     return this.#cases[Number(this.setting.value)].inputs[this.tensor.selectedIndex];
   }
 
-  /** Returns the indices of an element in its tensor: "head 1, token 3". */
+  /** Returns the indices of an element in its tensor, such as "head 1, token 3". */
   #place(element) {
     const { shape, axes } = this.#input();
     let rest = element;
@@ -178,7 +178,7 @@ export class CheckView {
         centre = (found.values.data.length - 1) / 2,
         value = found.values.data[centre];
       const points = [...found.offsets.data].map((offset, i) => [x + offset, found.values.data[i]]);
-      // Returns the points of a segment with this slope through the element.
+      // Returns the points of a line segment with this slope through the element's value.
       const along = (slope) =>
         points.filter((_, i) => Math.abs(i - centre) <= centre / 2).map(([a]) => [a, value + slope * (a - x)]);
       this.chart.set([

@@ -1,4 +1,4 @@
-// Selection of an image, drawn, chosen or opened, and of a patch of it.
+// Selection of an image, which is drawn, chosen or opened, and of a patch in it.
 import { dataSets, inverted, isBright, paintGrey, pictureOf } from "./images.js";
 import { markOf, patchAt, patchByKey } from "./maps.js";
 import { make, makeSvg } from "./make.js";
@@ -238,7 +238,7 @@ export class ImageChoice {
     const taken = answers.map((answer) => {
       const best = Math.max(...answer.look.probabilities);
       const by = answers.length > 1 ? ` by ${answer.name}` : "";
-      return `Taken${by} for ${answer.model.classes[answer.look.probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
+      return `Classified${by} as ${answer.model.classes[answer.look.probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
     });
     const hint = picture.file && isBright(picture) ? " These models expect bright on dark: try to invert it." : "";
     this.said.textContent = `${of}. ${taken.join(". ")}. Shown: ${name === "map" ? shown : name}.${hint}`;

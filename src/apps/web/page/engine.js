@@ -56,7 +56,7 @@ export class Engine {
     return this.#send({ ask: { ask: name, ...request }, bytes });
   }
 
-  /** Stores a file under a name for requests. */
+  /** Writes a file, which requests can then name by its path. */
   write(path, bytes) {
     return this.#send({ write: path, bytes });
   }

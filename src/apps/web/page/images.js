@@ -9,7 +9,7 @@ export const dataSets = { mnist: "digits", "fashion-mnist": "clothes" };
 /** Returns true if more of an image is bright than dark. @param {Picture} picture */
 export const isBright = ({ bytes }) => bytes.reduce((sum, byte) => sum + byte, 0) > 127.5 * bytes.length;
 
-/** Returns the elements after the header of an IDX file, and the sizes in it. */
+/** Returns the elements after the header of an IDX file, and the sizes in the header. */
 function idx(bytes) {
   const header = new DataView(bytes.buffer, bytes.byteOffset),
     axes = header.getUint8(3);
@@ -17,7 +17,7 @@ function idx(bytes) {
   return { sizes, elements: bytes.subarray(4 + 4 * axes) };
 }
 
-/** Bundled part of a data set: training images, then test images. */
+/** The bundled part of a data set: training images, followed by test images. */
 export class ImageSet {
   constructor(name, train, trainLabels, test, testLabels) {
     this.name = name;
@@ -66,7 +66,7 @@ export class ImageSet {
 /** Maximum side of a user's image; larger ones are reduced first. */
 const longest = 2048;
 
-/** Reads an image file, with transparency over black, the background of the training images. @returns {Promise<Picture>} */
+/** Reads an image file; transparent pixels become black, the training images' background. @returns {Promise<Picture>} */
 export async function pictureOf(file) {
   const bitmap = await createImageBitmap(file),
     share = Math.min(1, longest / Math.max(bitmap.width, bitmap.height));
@@ -89,7 +89,7 @@ export function inverted(picture) {
   return { ...picture, bytes: picture.bytes.map((byte) => 255 - byte) };
 }
 
-/** Draws grey bytes, row by row, into a canvas of as many pixels. */
+/** Draws grey bytes, row by row, into a canvas with a pixel for each byte. */
 export function paintGrey(canvas, bytes) {
   const context = canvas.getContext("2d"),
     image = context.createImageData(canvas.width, canvas.height);

@@ -2,7 +2,7 @@
 
 const store = "models";
 
-/** Opens the browser's store; null if there is none (a page from disk may have none). */
+/** Opens the browser's store; null if there is none, as for some pages opened from disk. */
 function database() {
   return new Promise((resolve) => {
     try {
@@ -16,7 +16,7 @@ function database() {
   });
 }
 
-/** Returns the store's result; null if the store is missing, damaged or full. */
+/** Returns the result of `use` on the store; null if the store is missing, damaged or full. */
 async function inStore(mode, use) {
   const base = await database();
   return new Promise((resolve) => {
@@ -34,7 +34,7 @@ async function inStore(mode, use) {
 /** A saved model. @typedef {{id: string, name: string, data: string, config: string,
     weights: Uint8Array, steps: number}} Kept */
 
-/** Returns the saved models, without entries that are invalid or of another page. @returns {Promise<Kept[]>} */
+/** Returns the saved models, except for invalid entries and entries of other pages. @returns {Promise<Kept[]>} */
 export async function keptModels() {
   const whole = ({ id, name, data, config, steps, weights }) =>
     [id, name, data, config].every((text) => typeof text === "string") &&

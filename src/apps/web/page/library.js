@@ -1,5 +1,5 @@
-// The models of the page: the bundled trained ones, untrained ones of every other mechanism of the engine, and the
-// user's own.
+// The models of the page: bundled trained models, untrained models with every other mechanism of the engine, and the
+// user's own models.
 import { asset, textAsset } from "./assets.js";
 import { make } from "./make.js";
 
@@ -39,8 +39,8 @@ export class Library {
   }
 
   /**
-   * Returns the initial configuration, the changes to it, and the weights, by name and data set. A mechanism without
-   * a trained arm uses softmax's configuration, with its first setting.
+   * Returns the configuration, the changes to it, and the trained arm of this name, for a data set. A mechanism without
+   * a trained arm uses softmax's configuration with the mechanism's first setting; its arm is null.
    */
   plan(data, name) {
     const arms = this.trained[data],
@@ -92,7 +92,7 @@ export class Library {
     if (model) await this.#engine.ask("close", { model: model.model });
   }
 
-  /** Returns the names for a data set: the arms of each mechanism in the engine's list, or the mechanism itself. */
+  /** Returns the models of a data set by mechanism: its trained arms or, if it has none, the mechanism itself. */
   groups(data) {
     return this.about.mechanisms.map(({ name, summary }) => {
       const arms = (this.trained[data] ?? []).filter((arm) => mechanismIn(arm.config) === name);
@@ -100,7 +100,7 @@ export class Library {
     });
   }
 
-  /** Returns the options of a <select>. */
+  /** Returns the models of a data set as the options of a <select>. */
   options(data, { own = true, accuracy = true } = {}) {
     const right = (share) => (share === null ? "not trained" : `${(100 * share).toFixed(1)} % right`);
     const text = (arm) => (accuracy ? `${arm.name} (${right(arm.accuracy)})` : arm.name);

@@ -43,7 +43,7 @@ function show(name, parts) {
   writeAddress(name, settings[name] ?? {});
 }
 
-/** Selects tabs by click, and by arrow keys as usual. */
+/** Adds the page's listeners: tabs, by click and arrow keys; the address; dropped files. */
 function listen(parts) {
   for (const [i, tab] of tabs.entries()) {
     tab.addEventListener("click", () => show(tab.dataset.view, parts));

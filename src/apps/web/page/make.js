@@ -1,4 +1,4 @@
-// Elements and number formats, for this page and `heed report`.
+// Functions that create elements and format numbers, for this page and `heed report`.
 
 export function fill(element, attributes, content) {
   for (const [name, value] of Object.entries(attributes)) {
@@ -9,7 +9,7 @@ export function fill(element, attributes, content) {
   return element;
 }
 
-/** make("td", {class: "text"}, "content", otherElement): null attributes are omitted; "onclick" adds a listener. */
+/** Creates an element: make("td", {class: "text"}, "content"). Omits null attributes; "onclick" adds a listener. */
 export function make(tag, attributes = {}, ...content) {
   return fill(document.createElement(tag), attributes, content);
 }
@@ -61,7 +61,7 @@ export function shown(value, share = false, decimals = null) {
   return String(Number(value.toPrecision(4)));
 }
 
-/** Formats three digits and an SI prefix before the unit, if any: "1.25 G", "64 B". */
+/** Formats a number with three digits, an SI prefix and the unit, if any: "1.25 G", "64 B". */
 export function si(value, unit = "") {
   const prefixes = ["", "k", "M", "G", "T", "P", "E"];
   let power = 0;

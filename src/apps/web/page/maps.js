@@ -5,8 +5,9 @@ import { rgbOf } from "./plot.js";
 
 /**
  * Returns the grids of numbers of a picture, one for each head or group of channels. Pictures of token pairs show the
- * query's weight for each patch: the query is a patch index or, with -1, the class token, or else the mean over the
- * patches. Keys before the patches are omitted. Matrices with a column for each token become a tile for each row.
+ * query's weight for each patch: `query` is the index of a patch, or -1 for the class token or, without one, the mean
+ * over the patches. Keys before the patches are omitted. A matrix with a column for each token becomes tiles, one for
+ * each row.
  */
 export function gridsOf(picture, model, query, identity) {
   const { shape, data } = picture.numbers,
@@ -69,7 +70,7 @@ export class MapsView {
   #names;
   #place = { query: -1, side: 1 };
 
-  /** `colours` are the engine's scales of colours; `choose(query)` is called when a patch is selected. */
+  /** `colours` are the engine's colour scales; `choose(query)` is called when a patch is selected. */
   constructor(colours, choose) {
     this.#colours = { sequential: rgbOf(colours.colours), diverging: rgbOf(colours.diverging_colours) };
     this.#choose = choose;
@@ -92,7 +93,7 @@ export class MapsView {
         block.pictures.find((one) => one.name === name) ?? (name === "map" ? block.pictures[0] : undefined);
       return { mechanism: block.mechanism, picture, grids: picture ? gridsOf(picture, model, query, identity) : [] };
     });
-    // Rebuilds the table only for other rows and columns, to preserve the focus and the scroll position.
+    // Rebuilds the table only if its rows or columns change, to preserve the focus and the scroll position.
     const form = JSON.stringify(
       blocks.map((block) => [
         block.mechanism,
@@ -226,7 +227,7 @@ export function patchAt(event, side) {
   return at((event.clientY - box.top) / box.height) * side + at((event.clientX - box.left) / box.width);
 }
 
-/** Returns the patch that a key selects from a patch, -1 for none; null for other keys. */
+/** Returns the patch that an arrow key selects from patch `query`; -1, no patch, for Escape; null for other keys. */
 export function patchByKey(key, { query, side }) {
   if (key === "Escape") return -1;
   const step = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key];
@@ -236,7 +237,7 @@ export function patchByKey(key, { query, side }) {
   return Math.min(column, row) >= 0 && Math.max(column, row) < side ? row * side + column : query;
 }
 
-/** Returns the marks of a patch. */
+/** Returns the rectangles that mark a patch. */
 export function markOf(query, side) {
   const place = { x: query % side, y: Math.floor(query / side), width: 1, height: 1 };
   return ["mark under", "mark"].map((name) => makeSvg("rect", { class: name, ...place }));

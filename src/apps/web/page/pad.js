@@ -35,7 +35,7 @@ export class Pad {
       make("span", { class: "hint", "aria-hidden": "true" }, "draw here"),
     );
     this.pen = null;
-    /** The drawing pointer; with two fingers the first. @type {number|null} */
+    /** Id of the drawing pointer, with two fingers that of the first; null: none is drawing. @type {number|null} */
     this.drawing = null;
     this.#paint();
   }
@@ -173,7 +173,7 @@ export class Pad {
     return { channels: 1, height: imageSide, width: imageSide, bytes };
   }
 
-  /** Returns the strokes, moved and scaled, as bytes: each pixel is the mean over 4 x 4 smaller ones. */
+  /** Returns the strokes, moved and scaled, as bytes: each pixel is the mean of 4 x 4 smaller ones. */
   #scaled(scale, x, y) {
     const fine = 4,
       canvas = new OffscreenCanvas(fine * imageSide, fine * imageSide);

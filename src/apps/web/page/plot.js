@@ -11,7 +11,8 @@ export function ticks(low, high, count) {
   return list;
 }
 
-/** Returns "M1 2L3 4" for points [x, y], interrupted at null y. A point between gaps is a dash of three pixels. */
+/** Returns an SVG path such as "M1 2L3 4" through points [x, y], interrupted at null y. A point between gaps is
+    drawn as a dash of three pixels. */
 export function pathOf(points, x, y) {
   let pen = "M",
     path = "";

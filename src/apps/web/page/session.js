@@ -37,7 +37,7 @@ export class Session {
     if (this.tests.length === 0 || this.steps.length - this.tests.at(-1).step >= testEvery) await this.test();
   }
 
-  /** Evaluates on the test images, unless done since the last step. */
+  /** Evaluates on the test images, unless this has been done since the last step. */
   async test() {
     const step = this.steps.length;
     if (this.tests.at(-1)?.step === step) return;

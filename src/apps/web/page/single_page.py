@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes DIRECTORY/heed.html, the page of a built DIRECTORY in one file: single_page.py DIRECTORY MODULE...
 
-Modules are concatenated in the order of their dependencies, without imports and exports: all their names are distinct.
+Modules are concatenated in the order of their dependencies, without imports and exports: their names are all distinct.
 Files are inlined in base64, uncompressed ones after gzip (src/apps/web/page/assets.js reads them).
 """
 import base64

@@ -17,7 +17,7 @@ const sliders = [
   { key: "batch", name: "batch", values: [8, 16, 32, 64], start: 2 },
 ];
 
-/** Maximum milliseconds of a request for several steps, and maximum steps; they bound the delay of the display. */
+/** Desired milliseconds of a request for several steps, and maximum number of steps; they bound the display's delay. */
 const patience = 120;
 const mostSteps = 25;
 /** Index of the test image whose maps are shown. */
@@ -30,7 +30,7 @@ export class TrainView {
   #library;
   #sets;
   #save;
-  /** The session, once its training has begun. @type {Promise<Session>|null} */
+  /** Promise of the session; null before training begins. @type {Promise<Session>|null} */
   #beginning = null;
   /** @type {Session|null} */
   #session = null;
@@ -90,7 +90,7 @@ export class TrainView {
     );
   }
 
-  /** Creates the controls beside the curves, or below them on a phone. */
+  /** Creates the parts below the controls, or below the curves on a phone. */
   #more() {
     this.command = make("code", { class: "command" });
     const details = make("details", {}, make("summary", {}, "As a command"), this.command);
@@ -273,7 +273,7 @@ export class TrainView {
   }
 }
 
-/** Returns running means over steps, m = 0.9 m + 0.1 x without initial bias: [step, mean]. */
+/** Returns [step, mean] for each step: running means m = 0.9 m + 0.1 x, corrected for the initial m = 0. */
 function smoothed(values) {
   let mean = 0;
   return values.map((value, i) => {
@@ -282,7 +282,7 @@ function smoothed(values) {
   });
 }
 
-/** Returns at most as many points as can be distinguished, including the last. */
+/** Returns at most 400 points, since more cannot be distinguished, including the last. */
 function thinned(points) {
   const every = Math.ceil(points.length / 400);
   return points.filter((_, i) => (points.length - 1 - i) % every === 0);

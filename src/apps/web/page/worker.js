@@ -10,7 +10,7 @@ async function start({ threads, wasm }) {
   engine._heed_threads(threads);
 }
 
-/** Replaces {"array": number, "shape"}, anywhere in an answer, by {shape, data}; collects their memory for transfer. */
+/** Replaces each {"array": number, "shape"} in an answer by {shape, data}; adds its buffer to `handed`. */
 function withArrays(value, handed) {
   if (Array.isArray(value)) return value.map((one) => withArrays(one, handed));
   if (value === null || typeof value !== "object") return value;
@@ -44,7 +44,7 @@ async function respond(message, handed) {
   return answer(message.ask, message.bytes, handed);
 }
 
-// Sequential: the memory of an answer belongs to the engine until the next request.
+// Requests are answered one by one, since the memory of an answer is valid only until the next request.
 let before = Promise.resolve();
 onmessage = ({ data: message }) => {
   before = before.then(async () => {

@@ -10,7 +10,7 @@ function confusionTable(model) {
     const cells = counts.map((count, answer) => {
       const share = total === 0 ? 0 : count / total, right = of === answer;
       return make("td", {class: count === 0 ? "zero" : null, style: `background: ${cellColour(right ? share : Math.sqrt(share), right)}`,
-        title: `${count} of ${total} images of ${model.classes[of]} taken for ${model.classes[answer]}`}, String(count));
+        title: `${count} of ${total} images of ${model.classes[of]} classified as ${model.classes[answer]}`}, String(count));
     });
     return make("tr", {}, make("th", {scope: "row"}, model.classes[of]), cells,
       make("td", {}, total === 0 ? "-" : `${(100 * counts[of] / total).toFixed(1)} %`));
@@ -32,7 +32,7 @@ function confusionDots(model) {
       if (count > 0)
         dots.push(makeSvg("rect", {x: answer, y: of, width: 1, height: 1,
           fill: cellColour(of === answer ? count / total : Math.sqrt(count / total), of === answer)},
-        makeSvg("title", {}, `${count} of ${total} images of ${model.classes[of]} taken for ${model.classes[answer]}`)));
+        makeSvg("title", {}, `${count} of ${total} images of ${model.classes[of]} classified as ${model.classes[answer]}`)));
     });
   });
   return makeSvg("svg", {class: "dots", viewBox: `0 0 ${n} ${n}`, role: "img",
@@ -44,8 +44,8 @@ function worstPairs(model) {
   const pairs = model.confusion.flatMap((counts, of) =>
     counts.map((count, answer) => ({of, answer, count})).filter((pair) => pair.of !== pair.answer && pair.count > 0));
   pairs.sort((a, b) => b.count - a.count);
-  if (pairs.length === 0) return make("p", {}, "No image was taken for another class.");
-  return table(["images of", "taken for", "number"], pairs.slice(0, 10).map((pair) =>
+  if (pairs.length === 0) return make("p", {}, "No image was classified as another class.");
+  return table(["images of", "classified as", "number"], pairs.slice(0, 10).map((pair) =>
     [model.classes[pair.of], model.classes[pair.answer], String(pair.count)]));
 }
 

@@ -16,7 +16,7 @@ function markerAt(arm, x, y) {
 /** Returns the points of a curve from a list with a value for each epoch. */
 const byEpoch = (values) => values.map((value, i) => [i + 1, value]);
 
-/** Returns the lines of a curve: each arm's mean; thin lines for several runs and for logged steps. */
+/** Returns the lines of a curve: each arm's mean, and thin lines for its runs, if several, and for logged steps. */
 function linesOf(curve, hidden) {
   const lines = [];
   curve.arms.forEach((arm, i) => {

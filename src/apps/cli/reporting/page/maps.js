@@ -1,5 +1,4 @@
-// Attention maps of a model: an image with a selected patch, and the attention weights of this query in each
-// block and head.
+// Attention maps of a model: an image with a selected patch, and that patch's attention weights in each block and head.
 
 function bytesOf(base64) {
   const text = atob(base64), bytes = new Int8Array(text.length);
@@ -37,7 +36,7 @@ class Looking {
     const {classes} = this.model;
     this.place.replaceChildren(make("div", {class: "looking"},
       make("div", {}, this.picture,
-        make("p", {class: "note"}, `Test image ${image.index}, ${classes[image.label]}; taken for ${classes[image.answer]} (${shown(image.share, true, 1)}).`),
+        make("p", {class: "note"}, `Test image ${image.index}, ${classes[image.label]}; classified as ${classes[image.answer]} (${shown(image.share, true, 1)}).`),
         this.back, this.said, this.scale()),
       this.grid));
     this.cells = [];

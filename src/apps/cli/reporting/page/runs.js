@@ -1,4 +1,4 @@
-// Results of runs: final figures, differing settings, curves.
+// Results of runs: final figures, settings that differ, and curves.
 
 /** Formats, for example, "98.47 % ± 0.12". */
 function meanText(figure, {mean, sd}) {
@@ -17,7 +17,7 @@ function figuresSection() {
   const rows = report.arms.map((arm, i) => [
     make("span", {}, swatch(i), " ", arm.arm), seeds(arm), ...figures.map((figure) => meanText(figure, arm[figure.key]))]);
   const notes = report.arms.flatMap((arm) => arm.runs.filter((run) => run.state !== "finished").map((run) =>
-    make("p", {class: "note"}, `${arm.arm}, seed ${run.seed}: ${run.state}; its curves are shown below; it has no figures yet.`)));
+    make("p", {class: "note"}, `${arm.arm}, seed ${run.seed}: ${run.state}; its curves are shown below, but it has no figures yet.`)));
   return section("Figures", table(["", "seeds finished", ...figures.map((figure) => figure.title)], rows),
     several ? make("p", {class: "note"}, "Mean over seeds ± standard deviation.") : null, notes);
 }
