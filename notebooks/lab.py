@@ -1,7 +1,7 @@
 """Common code of the notebooks: runs heed, draws, and checks labs. Requires matplotlib, and NumPy, its dependency.
 
-heed is the program built by `make` in this checkout, else the installed one; HEED is the path of another. With
-HEED_QUICK=1 notebooks compute less: enough for a test that they run, too little for meaningful results.
+heed is the program built by `make` in this checkout, or else the installed one; the variable HEED names another. With
+HEED_QUICK=1 notebooks compute less: enough to test that they run, too little for meaningful results.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ QUICK = os.environ.get("HEED_QUICK", "0") not in ("", "0")
 # datasets/fetch.sh downloads data into the checkout.
 os.environ.setdefault("HEED_DATA", str(HERE.parent / "datasets"))
 
-# Colours of lines, those of all heed's charts (include/heed/draw/line_style.h).
+# Colours of lines, the same as in all of heed's charts (include/heed/draw/line_style.h).
 COLOURS = ("#0072b2", "#d55e00", "#008a64", "#b0508a", "#2e9bd6", "#a87400", "#6b4fbb", "#6d6d6d")
 pyplot.rcParams.update({"figure.figsize": (7, 3.6), "font.size": 10, "axes.titlesize": 11, "axes.titlelocation": "left",
                         "axes.prop_cycle": pyplot.cycler(color=COLOURS), "axes.grid": True, "axes.axisbelow": True,
@@ -160,7 +160,7 @@ def table(header, *rows):
 
 
 def student(name):
-    """Loads the student's labs/NAME/NAME.py as a module, always from the file."""
+    """Loads the student's labs/NAME/NAME.py as a module, read from the file each time."""
     spec = importlib.util.spec_from_file_location(name.replace("-", "_"), Path("labs") / name / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

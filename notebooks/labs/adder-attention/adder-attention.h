@@ -35,7 +35,7 @@ class MyAdder : public MechanismBase<MyAdder> {
   }
 
   void check(const AttentionShape& shape) const override {
-    require(shape.queries == shape.keys, "[my_adder] {} queries and {} keys; the identity needs as many of both",
+    require(shape.queries == shape.keys, "[my_adder] {} queries and {} keys; the identity needs equal numbers",
             shape.queries, shape.keys);
   }
 

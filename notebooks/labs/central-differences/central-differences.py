@@ -9,12 +9,12 @@ EPSILON = sys.float_info.epsilon  # 2.2e-16
 
 
 def central_difference(f, x, i, h):
-    """(f(x + h e_i) - f(x - h e_i)) / 2h: approximates the derivative of the number f by x[i]. x is unchanged."""
+    """(f(x + h e_i) - f(x - h e_i)) / 2h: approximates f's derivative with respect to x[i]. Leaves x unchanged."""
     raise NotImplementedError("not yet")
 
 
 def gradient(f, x):
-    """The derivatives of f by each x[i], as a list; steps are cbrt(EPSILON) max(1, |x[i]|)."""
+    """The derivatives of f with respect to each x[i], as a list; steps are cbrt(EPSILON) max(1, |x[i]|)."""
     raise NotImplementedError("not yet")
 
 
@@ -27,7 +27,7 @@ def worst(got, expected):
 def gradcheck(f, backward, x, cotangent):
     """The indices i at which a hand-written backward pass is wrong, as a list in ascending order.
 
-    f(x) is a list, and backward(x, cotangent) should be the gradient by x of sum_j cotangent[j] f(x)[j]. An element is
-    wrong if its error, as in `worst`, exceeds 1e-6.
+    f(x) is a list, and backward(x, cotangent) should be the gradient of sum_j cotangent[j] f(x)[j] with respect to x.
+    An element is wrong if its error, as in `worst`, exceeds 1e-6.
     """
     raise NotImplementedError("not yet")

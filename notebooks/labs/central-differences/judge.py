@@ -23,11 +23,11 @@ def judge_central_difference(arguments, result):
     if not is_number(value):
         return "it does not return a finite number"
     if not intact:
-        return "x is not what it was before the call"
+        return "it changes x"
     if math.isclose(value, a + 2 * b * t + c * (3 * t * t + h * h), rel_tol=1e-9, abs_tol=1e-9):
         return None
     if math.isclose(value, a + b * (2 * t + h) + c * (3 * t * t + 3 * t * h + h * h), rel_tol=1e-9, abs_tol=1e-9):
-        return "this is a difference to one side only"
+        return "this is a one-sided difference"
     return f"for {a:.3g} x + {b:.3g} x^2 + {c:.3g} x^3 at x = {t:.3g} with h = {h:.3g} it gives {value:.6g}"
 
 
@@ -64,11 +64,11 @@ def judge_worst(arguments, result):
     least = 1e-3 * max(map(abs, expected))
     errors = [abs(g - e) / max(abs(e), least) for g, e in zip(got, expected)]
     if not isinstance(result, list) or len(result) != 2:
-        return "it does not return a pair: the place and the error"
+        return "it does not return a pair: the index and the error"
     if result[0] != errors.index(max(errors)):
-        return "it names another place"
+        return "it names another index"
     if not is_number(result[1]) or not math.isclose(result[1], max(errors), rel_tol=1e-9):
-        return "the place is right, the error is not"
+        return "the index is right, the error is not"
     return None
 
 
@@ -91,6 +91,6 @@ def judge_gradcheck(arguments, result):
     if result == wrong:
         return None
     if not wrong:
-        return "it calls a gradient wrong that is right everywhere"
+        return "it finds errors in a gradient that is right everywhere"
     named = len(result) if isinstance(result, list) else "no list"
     return f"a gradient of {len(x)} elements is {factor:g} times what it should be in {len(wrong)}; it names {named}"

@@ -55,8 +55,8 @@ def interval(a, b):
 
 
 def welch(a, b):
-    """The p-value of the difference of means: its probability, or that of a larger one, without a true difference. Each
-    arm has its own variance."""
+    """The p-value of the difference of means: the probability of one at least as large if there is no true difference.
+    Each arm has its own variance."""
     raise NotImplementedError("not yet")
 
 

@@ -32,7 +32,7 @@ def far(found, wanted, count):
 
 
 def judge_alarms(found):
-    """False alarms of a test at 5 % and at 50 %."""
+    """Returns an error if a test at 5 % or at 50 % has too few or too many false alarms, or None."""
     if not all(0 <= p <= 1 for p in found):
         return "a probability is not between 0 and 1"
     for level in (0.05, 0.5):
@@ -70,9 +70,9 @@ def judge_interval(arguments, result):
         return "expected a number for each pair of arms"
     *halves, four, two = result
     if not math.isclose(four**2 * 2, two**2 * 4, rel_tol=1e-9):  # with 3 and 1 degrees of freedom: 3 * 4/3 to 1 * 2
-        return "an arm of four seeds and one of two have other weights in the pooled variance"
+        return "the pooled variance gives an arm of four seeds and one of two the wrong weights"
     held = share(abs(mean(b) - mean(a) - 0.7) <= half for (a, b), half in zip(arguments[0], halves))
-    return f"{held:.1%} of the intervals hold the true difference; expected 95 %" if far(held, 0.95, PAIRS) else None
+    return f"{held:.1%} of the intervals contain the true difference; expected 95 %" if far(held, 0.95, PAIRS) else None
 
 
 def draw_welch(random):
@@ -85,7 +85,7 @@ def judge_welch(arguments, result):
         return "expected a number for each pair of arms"
     found = share(p < 0.05 for p in result[1::2])
     return judge_alarms(result[0::2]) or (
-        None if found > 0.9 else f"a difference four times the deviation is found in {found:.0%} of the cases only")
+        None if found > 0.9 else f"a difference four times the deviation is found in only {found:.0%} of the cases")
 
 
 def draw_paired(random):
@@ -97,7 +97,7 @@ def judge_paired(arguments, result):
     if not numbers(result):
         return "expected a number for each pair of arms"
     found = share(p < 0.05 for p in result[1::2])
-    missed = f"a difference that all seeds have in common is found in {found:.0%} of the cases only"
+    missed = f"a difference that all seeds have in common is found in only {found:.0%} of the cases"
     return judge_alarms(result[0::2]) or (None if found > 0.9 else missed)
 
 

@@ -95,7 +95,7 @@ def judge_residual(arguments, result):
     x = a * l
     for _ in range(steps):
         x = 2 * x - x * l * x
-    return None if abs(result - (1 - l * x)) < 1e-9 else f"the recursion gives something else after {steps} steps"
+    return None if abs(result - (1 - l * x)) < 1e-9 else f"the recursion gives another number after {steps} steps"
 
 
 def draw_steps(random):

@@ -37,5 +37,5 @@ def implicit(X, dX):
 
 
 def unrolled(A, a, steps, dX):
-    """dA from dX = d(loss)/dX_steps: the gradient of newton(A, a, steps), with a a constant."""
+    """dA from dX = d(loss)/dX_steps: the gradient of newton(A, a, steps), where a is a constant."""
     raise NotImplementedError("not yet")

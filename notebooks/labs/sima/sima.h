@@ -19,7 +19,7 @@ class MySima : public MechanismBase<MySima> {
   static std::vector<OptionValues> variants() { return {{}}; }
   MechanismTraits traits() const override { return {.cross = true}; }
 
-  // Saved: qn, kn and their norms for undoing 1. Add what else your backward pass needs.
+  // Saved: qn, kn and their norms for undoing 1. Add whatever else your backward pass needs.
   template <class T>
   struct Saved {
     Heads<T> qn, kn;            // [N, d], [M, d]
@@ -31,7 +31,7 @@ class MySima : public MechanismBase<MySima> {
             lay_out_heads(s.heads, 1, s.width, layout), lay_out_heads(s.heads, 1, s.width, layout)};
   }
 
-  // Scratch: gradients of qn and kn, for one head. Add what else you need.
+  // Scratch: gradients of qn and kn, for one head. Add whatever else you need.
   template <class T>
   struct Scratch {
     Matrix<T> dqn, dkn;

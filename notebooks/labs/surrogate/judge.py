@@ -37,7 +37,7 @@ def judge_hardtanh(arguments, result):
 
 
 def draw_huber(random):
-    """Points on both sides of 0, 1 and -1."""
+    """0, and three adjacent points: around 0, 1, -1 or a random number."""
     centre = random.choice((0, 1, -1, random.uniform(-3, 3)))
     return [[0, centre - 2 * H, centre, centre + 2 * H]]
 

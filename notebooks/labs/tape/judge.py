@@ -44,9 +44,9 @@ def judge_gradients(g, operands, names, got, there):
             alone = all(math.isclose(x, y, rel_tol=1e-6, abs_tol=1e-6)
                         for rows in zip(got[which], expected) for x, y in zip(*rows))
         except (TypeError, IndexError, KeyError):
-            return f"the gradient of {name} is no matrix of numbers"
+            return f"the gradient of {name} is not a matrix of numbers"
         if wrong and alone:
-            return f"the gradient of {name} is not added to what is there"
+            return f"the gradient of {name} is assigned, not added to the existing one"
         if wrong:
             said = looks((x - beside, y) for rows in zip(got[which], expected) for x, y in zip(*rows))
             return f"the gradient of {name} is wrong in {wrong} of {sum(shape)} elements{said}"

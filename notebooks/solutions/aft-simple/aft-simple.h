@@ -1,5 +1,5 @@
-// AFT-simple, by hand. Zhai et al., "An Attention Free Transformer", 2021, arXiv:2105.14103, Eq. 5. All is element by
-// element, with one head of all d channels:
+// AFT-simple, by hand. Zhai et al., "An Attention Free Transformer", 2021, arXiv:2105.14103, Eq. 5. Everything is
+// element-wise, with one head of all d channels:
 //
 //   y_c = sum_s exp(k_sc) v_sc / sum_s exp(k_sc)      [1, d], a sum over the tokens s
 //   out_tc = sigma(q_tc) y_c                          [N, d]
@@ -21,7 +21,7 @@ class MyAft : public MechanismBase<MyAft> {
   static std::vector<MechanismSetting> settings() { return {{.label = "my_aft", .linear = true}}; }
   AttentionLayout layout(Index dim, Index) const override { return {1, dim, dim, dim}; }
   void check(const AttentionShape& s) const override {
-    require(s.heads == 1, "[my_aft] {} heads; expected one, of all channels", s.heads);
+    require(s.heads == 1, "[my_aft] {} heads; expected one head of all channels", s.heads);
     require(s.width == s.value_width, "[my_aft] q has {} channels, v {}; they must match", s.width, s.value_width);
   }
 

@@ -9,7 +9,7 @@ EPSILON = sys.float_info.epsilon  # 2.2e-16
 
 
 def central_difference(f, x, i, h):
-    """(f(x + h e_i) - f(x - h e_i)) / 2h: approximates the derivative of the number f by x[i]. x is unchanged."""
+    """(f(x + h e_i) - f(x - h e_i)) / 2h: approximates f's derivative with respect to x[i]. Leaves x unchanged."""
     above, below = list(x), list(x)
     above[i] += h
     below[i] -= h
@@ -17,7 +17,7 @@ def central_difference(f, x, i, h):
 
 
 def gradient(f, x):
-    """The derivatives of f by each x[i], as a list; steps are cbrt(EPSILON) max(1, |x[i]|)."""
+    """The derivatives of f with respect to each x[i], as a list; steps are cbrt(EPSILON) max(1, |x[i]|)."""
     return [central_difference(f, x, i, EPSILON ** (1 / 3) * max(1, abs(x[i]))) for i in range(len(x))]
 
 
@@ -37,8 +37,8 @@ def worst(got, expected):
 def gradcheck(f, backward, x, cotangent):
     """The indices i at which a hand-written backward pass is wrong, as a list in ascending order.
 
-    f(x) is a list, and backward(x, cotangent) should be the gradient by x of sum_j cotangent[j] f(x)[j]. An element is
-    wrong if its error, as in `worst`, exceeds 1e-6.
+    f(x) is a list, and backward(x, cotangent) should be the gradient of sum_j cotangent[j] f(x)[j] with respect to x.
+    An element is wrong if its error, as in `worst`, exceeds 1e-6.
     """
     expected = gradient(lambda x: sum(c * y for c, y in zip(cotangent, f(x))), x)
     return [i for i, error in enumerate(errors(backward(x, cotangent), expected)) if error > 1e-6]

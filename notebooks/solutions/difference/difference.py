@@ -58,8 +58,8 @@ def interval(a, b):
 
 
 def welch(a, b):
-    """The p-value of the difference of means: its probability, or that of a larger one, without a true difference. Each
-    arm has its own variance."""
+    """The p-value of the difference of means: the probability of one at least as large if there is no true difference.
+    Each arm has its own variance."""
     of_a, of_b = deviation(a) ** 2 / len(a), deviation(b) ** 2 / len(b)
     freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
     return tail((mean(b) - mean(a)) / math.sqrt(of_a + of_b), freedom)

@@ -45,7 +45,7 @@ def implicit(X, dX):
 
 
 def unrolled(A, a, steps, dX):
-    """dA from dX = d(loss)/dX_steps: the gradient of newton(A, a, steps), with a a constant."""
+    """dA from dX = d(loss)/dX_steps: the gradient of newton(A, a, steps), where a is a constant."""
     iterates = [newton(A, a, k) for k in range(steps)]
     dA = combined(0, A, 0, A)
     for X in reversed(iterates):

@@ -27,7 +27,7 @@ class MySoft : public MechanismBase<MySoft> {
 
   template <class Visitor>
   void options(Visitor& visit) {
-    visit("landmarks", landmarks, "how many of the first tokens");
+    visit("landmarks", landmarks, "m, number of tokens that serve as landmarks");
     visit("iterations", iterations, "Newton-Raphson steps");
   }
   static std::vector<OptionValues> variants() { return {{}, {{"iterations", "2"}}, {{"iterations", "0"}}}; }

@@ -74,7 +74,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
   }
 
   // Undoing 3: dv = A^T dout, dA = dout v^T. A is recomputed, since only max(S, 0) is saved.
-  // Undoing 2: A = max(S, 0)^2 / M has the derivative 2 max(S, 0) / M by S, which is 0 where S is not positive, so
+  // Undoing 2: A = max(S, 0)^2 / M has the derivative 2 max(S, 0) / M, which is 0 where S is not positive, so
   //            dS = 2 max(S, 0) dA / M.
   // Undoing 1: dq = dS k / sqrt(d), dk = dS^T q / sqrt(d).
   template <class T>

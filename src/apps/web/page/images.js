@@ -66,7 +66,7 @@ export class ImageSet {
 /** Maximum side of a user's image; larger ones are reduced first. */
 const longest = 2048;
 
-/** Reads an image file; transparent pixels become black, as in the images' background. @returns {Promise<Picture>} */
+/** Reads an image file; transparent pixels become black, the bundled images' background. @returns {Promise<Picture>} */
 export async function pictureOf(file) {
   const bitmap = await createImageBitmap(file),
     share = Math.min(1, longest / Math.max(bitmap.width, bitmap.height));
