@@ -1,4 +1,4 @@
-// Attention alone: one head over three tokens, and the gradient by its queries. Prints:
+// Attention alone: one head over three tokens, and the gradient with respect to its queries. Prints:
 //
 //   out =
 //   [[[[0.8022, 0.5989],
@@ -20,8 +20,8 @@ int main() {
 
   Tape<float> tape;
   const Var<float> x = tape.input(q.view());
-  const auto softmax = make_mechanism("softmax", {});  // or any other of `heed list`
+  const auto softmax = make_mechanism("softmax", {});  // or any other name that `heed list` prints
   const Var<float> out = attention(*softmax, x, tape.constant(k.view()), tape.constant(v.view()), {});
-  tape.backward(out, v.view());  // from the loss sum_i <v_i, out_i>
+  tape.backward(out, v.view());  // dout = v: the loss is sum_i <v_i, out_i>
   std::cout << "out =\n" << out.value() << "\ndq =\n" << tape.gradient(x) << "\n";
 }

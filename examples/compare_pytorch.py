@@ -1,6 +1,7 @@
-"""A Vision Transformer in PyTorch, compared with heed's operation by operation (docs/comparing.md). Without an argument
-the two agree up to rounding. `axis`, `scale` or `gradient` inserts an error into the attention, and `heed diff` names
-the first affected tensor. HEED: path of the program, default heed. Requires PyTorch 1.13 or later.
+"""A Vision Transformer in PyTorch, compared with heed's operation by operation (docs/comparing.md). Without an
+argument, the two agree up to rounding. The argument `axis`, `scale` or `gradient` inserts an error into the attention,
+and `heed diff` names the first affected tensor. The environment variable HEED is the path of the program (default:
+heed). Requires PyTorch 1.13 or later.
 
     python3 compare_pytorch.py axis
 """
@@ -84,7 +85,7 @@ class Block(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """Uses timm's tensor names, like heed, also for the tensors recorded by watch()."""
+    """Uses timm's tensor names, as heed does, so that tensors recorded by watch() have heed's names."""
 
     def __init__(self, error, dim=64, depth=2, heads=4, hidden=128, patch=4, patches=49, classes=10):
         super().__init__()

@@ -1,4 +1,4 @@
-// Attention by cosines with a learned temperature: a composed mechanism with an option and a parameter.
+// Cosine attention with a learned temperature: a composed mechanism with an option and a parameter.
 //
 //   S = t q k^T / (|q| |k|)             [N, M], t learned for each head
 //   A = softmax(S)

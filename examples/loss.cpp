@@ -1,4 +1,4 @@
-// A value computed with elementary operations, and its gradient; docs/operations.md lists them. Prints:
+// A value computed with elementary operations, and its gradient; docs/operations.md lists the operations. Prints:
 //
 //   0.3565  shape []
 //   [   0.0367,    0.1411, 1.663e-06]  shape [3]

@@ -1,5 +1,5 @@
-// An operation of one's own: forward, backward and cost on the tape, checked by gradcheck and costcheck; explained in
-// docs/adding-an-operation.md. Prints (X: a number that varies):
+// An operation of your own: forward, backward and cost on the tape, checked by gradcheck and costcheck.
+// docs/adding-an-operation.md explains it. Prints (X: a number that varies):
 //
 //   magnitude of (3, 4): 5, da = 0.6, db = 0.8
 //   operation  tensor  elements  absolute  relative  index  got  expected

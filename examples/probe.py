@@ -1,5 +1,5 @@
-"""Softmax attention in NumPy, compared with heed's on the same tensors. HEED: path of the program, default heed. Prints
-(X: a number that varies):
+"""Softmax attention in NumPy, compared with heed's on the same tensors. The environment variable HEED is the path of
+the program (default: heed). Prints (X: a number that varies):
 
   out    differs by X
   map    differs by X
@@ -31,4 +31,4 @@ expected["out"] = expected["map"] @ given["v"]
 for name in ("out", "map"):
     difference = abs(found[name] - expected[name]).max()
     print(f"{name:6} differs by {difference:.1e}")
-    assert difference < 1e-14, "differences are roundings of sums of a few terms"
+    assert difference < 1e-14, "larger than the rounding error of sums of a few terms"

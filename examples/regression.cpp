@@ -1,5 +1,5 @@
-// A regression with elementary operations: slope and offset of a line through noisy points, by the mean squared error.
-// Prints (X: a number that varies):
+// A regression with elementary operations: fits the slope and offset of a line to noisy points by minimising the mean
+// squared error. Prints (X: a number that varies):
 //
 //   step 100  loss X
 //   step 200  loss X

@@ -1,5 +1,5 @@
-// The mechanism of two_forms.h in blocks: the map is never stored whole, and the function of the scores, its scale and
-// its derivative are heed's kernels. docs/adding-a-mechanism.md explains the changes.
+// The mechanism of two_forms.h, computed in blocks: the map is never stored whole, and heed's kernels scale the scores,
+// apply the ReLU and compute its derivative. docs/adding-a-mechanism.md explains the changes.
 //
 //   heed plugin relu_by_blocks.h && heed gradcheck relu_by_blocks --plugin relu_by_blocks.so
 #pragma once

@@ -1,8 +1,8 @@
-// A training loop by hand: a network of two layers learns Fashion-MNIST with tape, operations and optimiser alone.
+// A training loop by hand: a network of two layers learns Fashion-MNIST with only a tape, operations and an optimiser.
 //
 //   train_mnist [DATA [N]]      DATA: fashion-mnist (default) or mnist; N: number of training images, default all
 //
-// Prints the loss every 50 steps, then the accuracy on the test images, 86 % after 20 s (X: a number that varies):
+// Prints the loss every 50 steps, then the test accuracy, 86 % after 20 s of training (X: a number that varies):
 //
 //   step 50  loss X
 //   ...

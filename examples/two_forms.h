@@ -1,5 +1,5 @@
 // One mechanism in two forms: attention with ReLU / M in place of softmax (Wortsman et al., "Replacing softmax with
-// ReLU in Vision Transformers", 2023, arXiv:2309.08586), composed of operations, and written by hand.
+// ReLU in Vision Transformers", 2023, arXiv:2309.08586), once composed of operations and once written by hand.
 //
 //   S = q k^T / sqrt(d)                 [N, M]
 //   A = max(S, 0) / M
@@ -32,7 +32,7 @@ class ReluComposed : public ComposedMechanism<ReluComposed> {
   }
 };
 
-/// The same by hand: forward, backward, cost and map.
+/// The same mechanism by hand: forward, backward, cost and map.
 class ReluByHand : public MechanismBase<ReluByHand>, public WithMap<ReluByHand>, public WithComposition<ReluByHand> {
  public:
   static constexpr const char* mechanism_name = "relu_by_hand";
