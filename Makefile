@@ -2,15 +2,15 @@
 #
 #   make run         install missing packages, build, train a Vision Transformer on Fashion-MNIST
 #   make test        install missing packages, build, run the tests
-#   make test-thorough      also the tests that take long (docs/testing.md)
+#   make test-thorough      run the long tests, too (docs/testing.md)
 #   make             build/libheed.a and build/heed
 #   make deps        install missing packages (Debian)
-#   make bench       measure the machine's limits, kernels and two standard models
+#   make bench       measure the host's limits, kernels and two standard models
 #   make notebooks   run the course's notebooks and store their output; HEED_QUICK=1: short runs
 #   make fuzz SECONDS=60    fuzz the file readers with libFuzzer
 #   make coverage           measure the lines run by the tests
 #   make mutants            measure the planted faults detected by the tests
-#   make report-test        test the report in Chromium, if installed
+#   make report-test        test `heed report` in Chromium, if installed
 #   make web | make web-run         build heed for a browser in build-web | serve it on this machine (docs/web.md)
 #   make web-test | make web-check  compare the page in Chromium with the program | lint its JavaScript
 #   make arm64              compile for arm64 and run the tests under qemu
@@ -19,7 +19,7 @@
 #   make docs               build the reference of include/heed as HTML in build/docs/html
 #   make install PREFIX=/usr/local
 #   make package            build a Debian package and a tar file for x86-64 with AVX2, in build-package
-#   make package-test       test them in fresh systems: install, use, remove
+#   make package-test       test both in fresh systems: install, use, remove
 #   make format | make clean | make help
 #
 # Choices:
@@ -49,7 +49,7 @@ PROGRAM := $(filter src/apps/cli/%,$(SOURCES))
 LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
 WITHOUT :=
 TESTS   := $(filter-out tests/core.cpp tests/apps/web/ask.cpp $(WITHOUT),$(sort $(shell find tests -name '*.cpp')))
-# The core constructs and runs models without an operating system: no files, no POSIX, no zlib, oneTBB or decoders.
+# The core constructs and runs models without an operating system: it uses no files, POSIX, zlib, oneTBB or decoders.
 CORE    := $(filter $(addprefix src/,base/% cost/% kernels/% attention/% tape/% ops/% nn/%) src/config/keys.cpp \
              src/config/validate.cpp,$(SOURCES))
 
@@ -64,7 +64,7 @@ HOT   := $(filter src/kernels/% src/attention/% src/ops/% src/data/augment/%,$(S
 # Hot files and files in ALONE are compiled separately. The other files of a folder are included in one, unity.cpp, and
 # compiled together: each spends most of its compile time on headers that its neighbours also include. Two files of such
 # a folder must not define the same private name (tests/private_names.sh). ALONE has files with their own flags or
-# malloc, the core's part of config, and the tests of mechanisms, so that a new one is independent of the others.
+# malloc, the core's part of config, and the tests of mechanisms, so that adding one does not recompile the others.
 ALONE := $(HOT) $(patsubst %,src/%.cpp,config/keys config/validate train/runs/commit train/processes/processes \
            apps/cli/reporting/report_page apps/cli/shared/cpu apps/cli/plugins/plugin_build) \
          $(wildcard tests/*.cpp) $(filter tests/attention/%,$(TESTS)) tests/train/memory.cpp tests/apps/web/ask.cpp
@@ -100,8 +100,8 @@ $(BUILD)/heed: $(PROGRAM_OBJECTS) $(BUILD)/libheed.a
 	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS)) -Wl,--export-dynamic-symbol='_Z*4heed*'
 endif
 
-# The whole library is linked first, so that functions that tests also contain, inline ones or template instances, come
-# from the library: tests run the shipped code.
+# The whole library is linked first, so that inline functions and template instances that tests contain, too, come from
+# the library: tests run the shipped code.
 $(BUILD)/tests/run: $(TEST_OBJECTS) $(BUILD)/libheed.a
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
 	  $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
@@ -184,7 +184,7 @@ $(BUILD)/plugin_build.inc: force
 	  LC_ALL=C sort | xargs cat | gzip -1 | tail -c 8 | od -An -N4 -tx4 | tr -d ' ')" >$@.new; $(update)
 
 # Page of `heed report` as a C++ string: page.html with the lines "@include FILE" replaced by that file. Files shared
-# with the page of `make web` are modules there, so "export" is removed from the beginnings of their lines.
+# with the page of `make web` are JavaScript modules there, so "export" is removed where it begins a line.
 PAGE := $(wildcard src/apps/cli/reporting/page/*) $(patsubst %,src/apps/web/page/%,colours.css make.js plot.js)
 $(BUILD)/report_page.inc: $(PAGE)
 	@mkdir -p $(@D)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Downloads a data set and checks it against the published checksums; `fetch.sh --help` says how.
+# Downloads a data set and checks it against the published checksums; see `fetch.sh --help`.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -55,9 +55,9 @@ is_intact() {
   [ -f "$1" ] && [ "$(md5sum <"$1" | cut -c 1-32)" = "$2" ]
 }
 
-# decoded PATH: the path with its %20 and the like replaced by the bytes that they stand for
+# decoded PATH: prints the path with escapes such as %20 replaced by the bytes that they stand for.
 decoded() {
-  # printf of all shells knows octal numbers: %20 becomes \040.
+  # printf supports octal escapes in all shells: %20 becomes \040.
   printf '%b' "$(printf '%s' "$1" | awk '{
     gsub(/\\/, "\\0134")
     while (match($0, /%[0-9A-Fa-f][0-9A-Fa-f]/)) {
@@ -90,7 +90,7 @@ download() {
   esac
 }
 
-# make_scratch: a new private directory on the target's disk; a complete result is renamed to its place.
+# make_scratch: creates the private directory $scratch on the target's disk; complete results are renamed to the target.
 make_scratch() {
   scratch=$(mktemp -d -- "$target/fetching.XXXXXX") || die "$target: cannot write here"
   trap 'rm -rf -- "$scratch"; rmdir -- "$target" 2>/dev/null || true' EXIT
@@ -116,11 +116,11 @@ fetch() {
   changed=yes
 }
 
-# The file that unpack writes beside the members: their checksums, as unpacked.
+# File with the members' checksums, which unpack writes beside them.
 list=checksums.md5
 
-# unpack ARCHIVE: takes the known members out of it, nothing else, wherever the archive would put things. The
-# directory appears when it is complete.
+# unpack ARCHIVE: extracts only the known members, whatever other paths the archive has. The directory appears in the
+# target only when it is complete.
 unpack() {
   make_scratch
   mkdir -- "$scratch/$unpacked"
@@ -135,7 +135,7 @@ unpack() {
   remove_scratch
 }
 
-# is_unpacked: whether all members are there as they were unpacked.
+# is_unpacked: true if all members exist and have not changed since they were unpacked.
 is_unpacked() {
   [ -f "$target/$unpacked/$list" ] || return 1
   for member in $members; do

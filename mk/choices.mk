@@ -79,16 +79,16 @@ ifeq ($(MPI),1)
 else ifneq ($(MPI),)
   $(error MPI is '$(MPI)'; it must be 1 or not be set)
 endif
-# A shared library calls its own functions, not those of the same name in another.
+# A shared library calls its own functions, not those of the same name in another library.
 ifeq ($(SHARED),1)
   DEFINES += -fPIC -fno-semantic-interposition
 endif
 DEFINES += -DHEED_VERSION=\"$(VERSION)\" -DHEED_ARCH=\"$(ARCH)\"
 
 # GCC 12 reports a nonexistent overflow inside fmt: hence -Wno-stringop-overflow. GCC may use 1 GB before it collects
-# garbage, which takes 7 % of its time; the largest file needs half of that. With -Og alone, code moves 32 bytes at a
-# time and leaves the upper halves of vector registers dirty, which slows down every call of 128-bit library code: exp
-# takes 190 ns instead of 5. -fexpensive-optimizations clears them.
+# garbage, since collection takes 7 % of its time; the largest file needs half a gigabyte. With -Og alone, code moves 32
+# bytes at a time and leaves the upper halves of vector registers dirty, which slows down every call of 128-bit library
+# code: exp takes 190 ns instead of 5. -fexpensive-optimizations clears them.
 FLAGS := $(EXPORTED) -Wall -Wextra -Wpedantic -Wno-stringop-overflow --param ggc-min-heapsize=1000000 \
          -fexpensive-optimizations -Iinclude -I. $(DEFINES)
 

@@ -1,8 +1,8 @@
-# `make package`: a Debian package and a tar file, in build-package, for all x86-64 with AVX2.
+# `make package`: a Debian package and a tar file, in build-package, for every x86-64 CPU with AVX2.
 #
 # Library and program are combined in libheed.so, for x86-64-v3 and for x86-64-v4. `heed` is an empty program that
-# links to it; the loader takes the v4 one from glibc-hwcaps if the CPU has AVX-512. Otherwise the v3 one runs, which
-# first checks the CPU (src/apps/cli/shared/cpu.cpp).
+# links to it; the loader takes the v4 library from glibc-hwcaps if the CPU has AVX-512. Otherwise the v3 library runs,
+# which first checks the CPU (src/apps/cli/shared/cpu.cpp).
 .PHONY: package package-install package-test
 PACKED := build-package
 BASE   := x86-64-v3
@@ -26,12 +26,12 @@ $(BUILD)/libheed-mpi.so: src/train/processes/processes.cpp $(BUILD)/libheed.so
 	$(call say,LD  $@)$(CXX) $(FLAGS) -Og $(LAST) -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags) -shared -s -o $@ \
 	  -Wl,-soname,libheed-mpi.so,-Bsymbolic,--version-script=$(@D)/exported.map $^ -lfmt $(call open_mpi,--libs)
 
-# DT_RPATH, unlike DT_RUNPATH, also applies to libraries of libraries: those in the tar file, and those of OpenBLAS.
+# DT_RPATH, unlike DT_RUNPATH, also applies to libraries that other libraries need: those in the tar file, and OpenBLAS's.
 $(BUILD)/heed: $(BUILD)/libheed.so
 	$(call say,LD  $@)$(CXX) -s -o $@ -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/heed:$$ORIGIN' $<
 endif
 
-# Installs both libraries and everything of `make install` in DESTDIR and PREFIX.
+# Installs both libraries, and everything that `make install` installs, in DESTDIR and PREFIX.
 package-install: PACKAGES += libopenmpi-dev openmpi-bin
 package-install: deps
 	@[ "$$(uname -m)" = x86_64 ] || { echo 'make: packages can be built only on x86-64; use make install on other CPUs' >&2; exit 2; }

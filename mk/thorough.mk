@@ -33,7 +33,7 @@ mutants: deps
 	$(MAKE_ALL) all $(BUILD)/tests/run
 	+MAKE='$(MAKE)' CXX='$(CXX)' sh tests/mutants.sh
 
-# Tests the report in a browser, with two runs of a few seconds. REPORT_PICTURES keeps screenshots.
+# Tests the report in a browser, with two runs of a few seconds. REPORT_PICTURES names a directory for screenshots.
 .PHONY: report-test
 REPORT_RUNS := $(BUILD)/report-runs
 report-test: deps

@@ -12,8 +12,8 @@ compile_commands.json: $(BUILD)/plugin_build.inc $(BUILD)/report_page.inc force
 	$(foreach file,$(SOURCES) $(TESTS) tests/core.cpp tests/apps/web/ask.cpp,$(file >>$@.new,$(call database,$(file))$(comma)))
 	@sed -i '$$s/,$$/\n]/' $@.new; $(update)
 
-# Runs clang-tidy over src and include, one file per core; .clang-tidy lists the checks. Clang 14 lacks names of CPU
-# features that cpu.cpp queries.
+# Runs clang-tidy over src and include, one file per core; .clang-tidy lists the checks. cpu.cpp is excluded, since
+# Clang 14 lacks names of CPU features that it queries.
 tidy: PACKAGES += clang-tidy
 tidy: deps compile_commands.json
 	@printf '%s\n' $(filter-out src/apps/cli/shared/cpu.cpp,$(SOURCES)) | xargs -P "$$(nproc)" -n 1 clang-tidy -p . --quiet 2>/dev/null

@@ -71,7 +71,7 @@ if [ -z "$judging" ]; then
   trap 'exit 143' TERM
 fi
 
-# For awk, whose implementations read "inf" and "nan" differently: as numbers or as 0.
+# An awk function: true if x is a finite number. Implementations of awk read "inf" and "nan" as numbers or as 0.
 plain='function plain(x) { return x ~ /^[-+]?[0-9]+([.][0-9]*)?([eE][-+]?[0-9]+)?$/ }'
 
 # sweep FILE SETTING: trains the arms of FILE.toml in the directory of the setting, and sets $seeds to its seeds.
@@ -153,7 +153,7 @@ measure() {
   done
 }
 
-# take SETTING ARM...: measures the last epoch's test accuracy, or bits.
+# take SETTING ARM...: measures each arm's test accuracy, or bits, with the last epoch's weights.
 take() {
   setting=$1
   shift
@@ -167,7 +167,7 @@ take() {
   done
 }
 
-# fact NAME SEED VALUE [RUN [STATE]]: appends a number without a statistical test, such as a count.
+# fact NAME SEED VALUE [RUN [STATE]]: appends a number that is judged without a statistical test, such as a count.
 fact() {
   [ -z "$judging" ] || return 0
   if [ -z "$3" ]; then
@@ -188,7 +188,7 @@ best() {
   done | sort -g | case $sign in highest) tail -n 1 ;; lowest) head -n 1 ;; esac | cut -d' ' -f2
 }
 
-# known: the claim's rows, for `best`: new ones, or those of the judged table.
+# $known: the file with the claim's rows, for `best`: the new rows, or the judged table.
 if [ -n "$judging" ]; then known=$table; else known=$rows; fi
 
 # judge OPTION...: replaces the claim's rows in the table, and tests the claim.

@@ -1,4 +1,4 @@
-"""A step of self-supervision by a teacher in PyTorch: dino-micro.
+"""A training step of DINO (self-supervision by a teacher) in PyTorch: dino-micro.
 
 Each image has two large views of 32 x 32 and four small ones of 16 x 16. A step consists of the teacher's forward pass
 without gradients, the student's forward and backward passes, batched by view size, clipping of each tensor, AdamW, and the
@@ -55,7 +55,7 @@ class Dino(nn.Module):
 
 
 def loss_of(student, teacher, center, batch, student_temp=0.1, teacher_temp=0.04):
-    """Mean over the teacher's views i, the student's views j except i, and the batch, of -q_i . log p_j."""
+    """Returns the mean of -q_i . log p_j over the teacher's views i, the student's views j except i, and the batch."""
     q = torch.softmax((teacher - center) / teacher_temp, -1).chunk(2)
     log_p = torch.log_softmax(student / student_temp, -1).split(batch)
     pairs = [-(q[i] * log_p[j]).sum(-1).mean() for i in range(2) for j in range(len(log_p)) if i != j]

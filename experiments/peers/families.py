@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 
 def adamw(parameters, **settings):
-    """AdamW, fused if this version supports it on CPUs."""
+    """Returns AdamW, fused if this version of PyTorch supports it on CPUs."""
     parameters = list(parameters)
     settings = {"lr": 1e-3, "weight_decay": 0.05} | settings
     try:
@@ -59,7 +59,8 @@ def softmax_attention(q, k, v, scale):
 
 
 def attentions():
-    """Forms of softmax attention in this version, by name: the equation, and a single fused function."""
+    """Returns {name: fused} for the forms of softmax attention that this version of PyTorch has: written out as its
+    equation, or as a single fused function."""
     fused = {"fused attention": True} if hasattr(F, "scaled_dot_product_attention") else {}
     return {"": False, **fused}
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Attention mechanisms in PyTorch, each in its fast formulation: peers for `ratios`, timed by pytorch.py.
 
-The definitions are those of src/attention/NAME.cpp, the sizes those of heed's comparisons: AFT's biases of rank 128, windows
-of 8 or of 5 x 5, 49 landmarks of SOFT, 64 features, landmarks and projected tokens, 16 channels of lambda's keys, 2 rounds of
-hashing with chunks of 64. The number of tokens must be a multiple of 64, and a square for mechanisms on a grid.
+The definitions are those of src/attention/NAME.cpp, and the sizes are those of heed's comparisons: AFT's biases have
+rank 128; windows have 8 tokens or 5 x 5; SOFT has 49 landmarks; Performer has 64 features, Nystroemformer 64 landmarks
+and Linformer 64 projected tokens; lambda's keys have 16 channels; Reformer has 2 rounds with chunks of 64. The number
+of tokens must be a multiple of 64, and a square for mechanisms on a grid.
 """
 import math
 
@@ -43,7 +44,7 @@ def transpose(x):
 
 
 def normalised_product(f, g, v, eps):
-    """out_i = f_i S / (f_i z + eps), S = sum_j g_j v_j^T, z = sum_j g_j."""
+    """Returns out_i = f_i S / (f_i z + eps), with S = sum_j g_j v_j^T and z = sum_j g_j."""
     return (f @ (transpose(g) @ v)) / (f @ g.sum(-2).unsqueeze(-1) + eps)
 
 
@@ -55,7 +56,7 @@ class OfAllChannels(Peer):
 
 
 def squared_distances(x, y):
-    """By a product, as is usual in PyTorch, although small distances lose digits."""
+    """Computes the distances by a product, as is usual in PyTorch, although small distances lose digits."""
     return (x * x).sum(-1, keepdim=True) + (y * y).sum(-1).unsqueeze(-2) - 2 * x @ transpose(y)
 
 
@@ -358,7 +359,8 @@ class Reformer(Peer):
 
 
 def step(name, tokens, backward):
-    """Returns a function: forward pass without gradients, or backward pass, of one image with 192 channels in 3 heads."""
+    """Returns a function that runs the forward pass without gradients, or the backward pass, for one image with 192
+    channels in 3 heads."""
     H, d = 3, 64
     mechanism = PEERS[name](H, tokens, d)
     q, k, v, gradient = mechanism.operands(H, tokens, d)

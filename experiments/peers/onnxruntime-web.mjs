@@ -1,8 +1,8 @@
-// Times vit-micro in WebAssembly under node: heed's inference of single images compared with onnxruntime-web's WASM
-// backend with SIMD, one thread each; and heed's training compared with the native program on one thread: with one thread,
-// as in a page without cross-origin isolation, and with one per core, as in a page served with the headers of
-// `make web-run`. It writes heed's model as an ONNX file, so both compute the same model, and compares the logits first.
-// `make web-speed` installs the requirements and runs it.
+// Times vit-micro in WebAssembly under node. Inference of single images is compared with onnxruntime-web's WASM backend
+// with SIMD, one thread each. Training is compared with the native program on one thread: once with one thread, as in a
+// page without cross-origin isolation, and once with one thread per core, as in a page served with the headers of
+// `make web-run`. The script writes heed's model as an ONNX file, so that both compute the same model, and first checks
+// that their probabilities agree. `make web-speed` installs the requirements and runs it.
 //
 //     NODE_PATH=build-web/tools/node_modules node --no-experimental-fetch experiments/peers/onnxruntime-web.mjs build-web build/heed
 //
@@ -43,7 +43,7 @@ class Graph {
   initial = [];
   count = 0;
 
-  /** A tensor of numbers, float or integer. */
+  /** Adds a constant tensor of floats or integers; returns its name. */
   tensor(shape, data, name = `c${++this.count}`) {
     const type = data instanceof Float32Array ? 1 : 7;
     const dims = shape.map((size) => number(1, size));
@@ -55,7 +55,7 @@ class Graph {
     return this.tensor([list.length], new BigInt64Array(list.map(BigInt)));
   }
 
-  /** An operation; returns the names of its outputs. */
+  /** Adds an operation; returns the name of its output, or a list of names if it has several. */
   node(type, inputs, attributes = {}, outputs = 1) {
     const names = Array.from({ length: outputs }, () => `x${++this.count}`);
     const fields = Object.entries(attributes).map(([name, value]) => part(5, attribute(name, value)));
@@ -73,7 +73,7 @@ class Graph {
   }
 }
 
-/** The Vision Transformer with these weights, one image at a time. */
+/** Returns the ONNX file of the Vision Transformer with these weights, for one image at a time. */
 function vit(weights, { image, patch, dim, depth, heads, classes }) {
   const graph = new Graph();
   const weight = (name) => graph.tensor(weights[name].shape, weights[name].data, name);
@@ -109,7 +109,7 @@ function vit(weights, { image, patch, dim, depth, heads, classes }) {
 
 const root = resolve(import.meta.dirname, "../..");
 
-/** An engine, as the page's worker starts it; answers requests. */
+/** Starts an engine as the page's worker does. Returns functions that send it requests and read its files. */
 async function started(threads) {
   const engine = await require(join(site, threads > 1 ? "heed-threads.js" : "heed.js"))({ threads });
   engine._heed_threads(threads);
@@ -160,7 +160,7 @@ const sum = powers.reduce((a, b) => a + b);
 const apart = Math.max(...predict().map((share, i) => Math.abs(share - powers[i] / sum)));
 if (apart > 1e-4) throw new Error(`the models differ: probabilities by ${apart}`);
 
-/** Calls a second, for a while. */
+/** Returns the calls per second, measured for about `milliseconds`. */
 async function rate(call, milliseconds = 300) {
   const start = performance.now();
   let calls = 0;

@@ -103,7 +103,7 @@ def alone_settings(row):
 
 
 def settings_of(row, threads):
-    """The model (None for a mechanism), {setting: function for one run}, and the examples or tokens per run."""
+    """Returns the model (None for a mechanism), {setting: function for one run}, and the examples or tokens per run."""
     if row["kind"] == "sequences":
         return sequences_settings(row, threads)
     of_kind = {"vit": vit_settings, "families": families_settings, "dino": dino_settings, "alone": alone_settings}
@@ -111,7 +111,7 @@ def settings_of(row, threads):
 
 
 def median_seconds(step, seconds):
-    """Median time of a call, over calls for about `seconds`, and at least two."""
+    """Returns the median time of a call over `seconds`, but at least two calls."""
     times, start = [], time.perf_counter()
     while len(times) < 2 or time.perf_counter() - start < seconds:
         begin = time.perf_counter()

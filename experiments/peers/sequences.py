@@ -34,7 +34,7 @@ class Softmax(SoftmaxAttention):
         self.values = torch.zeros_like(self.keys)
 
     def next(self, x, t):
-        """The result for token t with input x [1, D]."""
+        """Returns the result for token t with input x [1, D]."""
         q, k, v = self.qkv(x).reshape(3, self.heads, 1, -1)
         self.keys[:, t:t + 1], self.values[:, t:t + 1] = k, v
         scores = q.shape[-1] ** -0.5 * q @ self.keys[:, :t + 1].transpose(-1, -2)
@@ -91,7 +91,7 @@ class Sequence(nn.Module):
         return self.head(x.mean(1) if self.classes else x)
 
     def next(self, token, t):
-        """Logits [1, V] after token t."""
+        """Returns the logits [1, V] after token t."""
         x = self.embedding.weight[token:token + 1] + self.position[0, t:t + 1]
         for block in self.blocks:
             x = block.next(x, t)

@@ -47,7 +47,7 @@ class AdderAttention(nn.Module):
 
 
 def make(name, adder=False, fused=False):
-    """The model with this name: logits of images [B, C, H, W]. `fused` as in families.attentions()."""
+    """Returns the model with this name, from images [B, C, H, W] to logits. `fused`: see families.attentions()."""
     channels, image, patch, width, depth, heads, hidden, classes = SIZES[name]
     backbone = Backbone(channels, image // patch, patch, width, depth, heads, hidden)
     if adder:
@@ -62,7 +62,7 @@ def make(name, adder=False, fused=False):
 
 
 def make_of_timm(name):
-    """The same model by timm. Throws ImportError if timm is not installed."""
+    """Returns timm's version of the same model. Raises ImportError if timm is not installed."""
     from timm.models.vision_transformer import VisionTransformer
     channels, image, patch, width, depth, heads, hidden, classes = SIZES[name]
     return VisionTransformer(img_size=image, patch_size=patch, in_chans=channels, num_classes=classes, embed_dim=width,

@@ -1,7 +1,7 @@
 # Common code of these scripts and of claims/. $experiments is the directory `experiments`.
 
 heed=$experiments/../build/heed
-[ -x "$heed" ] || heed=$experiments/../../../bin/heed  # these scripts are installed
+[ -x "$heed" ] || heed=$experiments/../../../bin/heed  # if these scripts are installed
 
 # train_arms FILE.toml OPTION...: runs heed sweep, which skips finished runs. A diverged run is a result: $some_diverged
 # is then 3, else 0. Any other failure ends the script with its status.

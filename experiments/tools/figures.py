@@ -79,12 +79,12 @@ def line_styles(names, program=None):
 
 
 def mark_some(count):
-    """Draws a marker at about ten of `count` points."""
+    """Returns the plot option that draws markers at about ten of `count` points."""
     return dict(markevery=(0, max(1, count // 10)))
 
 
 def legend_below(figure, handles, columns=1, title=None):
-    """Puts a legend below all panels of a figure, which become lower by its height. All handles have labels."""
+    """Puts a legend below all panels of a figure and reduces their height accordingly. All handles have labels."""
     breaks = sum(handle.get_label().count("\n") for handle in handles)
     height = (0.22 * math.ceil(len(handles) / columns) + 0.19 * breaks + (0.5 if title else 0.15)) / figure.get_figheight()
     figure.get_layout_engine().set(rect=(0, height, 1, 1 - height))

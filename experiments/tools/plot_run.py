@@ -34,7 +34,7 @@ class Run:
         return ends[0]["step"] / ends[0]["epoch"] if ends else None
 
     def points(self, kind, column, in_epochs):
-        """Returns the points. A mean over an epoch is drawn at its middle, other values at their steps."""
+        """Returns the points of a kind. A mean over an epoch is drawn at its middle, other values at their steps."""
         rows = self.rows[kind]
         unit = self.steps_per_epoch() if in_epochs else 1
         back = self.steps_per_epoch() / 2 if kind == "train" and rows else 0
@@ -52,7 +52,7 @@ def distinct_names(runs):
 
 
 def style(kind, line):
-    """Returns the style of the line of a kind's values; `line` is the run's or kind's from figures.line_styles."""
+    """Returns the line style for values of a kind; `line` is the style of the run or kind by figures.line_styles."""
     return {**line, **{
         "step": dict(marker="", alpha=0.3, linewidth=0.8, zorder=1),
         "train": dict(linestyle="--", zorder=2),
@@ -74,7 +74,8 @@ def draw_curves(axes, runs, lines, column, factor):
 
 
 def legend_entries(handle, runs, names, lines):
-    """Returns handles of each kind, and of each run if there are several; labels include test accuracies."""
+    """Returns legend handles for each kind of values, and for each run if there are several. Labels include test
+    accuracies."""
 
     def tested(run):
         return f"{100 * run.rows['test'][-1]['accuracy']:.2f} %" if run.rows["test"] else ""
@@ -100,7 +101,7 @@ def draw(runs, output):
 
     figure, (loss, accuracy) = pyplot.subplots(2, 1, figsize=(figures.WIDTH, 8), layout="constrained")
     names = distinct_names(runs)
-    # A run has one style; in the plot of a single run, each kind has one.
+    # If there are several runs, each run has one style; for a single run, each kind of values has one.
     if len(runs) > 1:
         lines = [dict.fromkeys(KINDS, line) for line in figures.line_styles(names)]
     else:
