@@ -26,7 +26,8 @@ $(BUILD)/libheed-mpi.so: src/train/processes/processes.cpp $(BUILD)/libheed.so
 	$(call say,LD  $@)$(CXX) $(FLAGS) -Og $(LAST) -DHEED_MPI -DOMPI_SKIP_MPICXX $(call open_mpi,--cflags) -shared -s -o $@ \
 	  -Wl,-soname,libheed-mpi.so,-Bsymbolic,--version-script=$(@D)/exported.map $^ -lfmt $(call open_mpi,--libs)
 
-# DT_RPATH, unlike DT_RUNPATH, also applies to libraries that other libraries need: those in the tar file, and OpenBLAS's.
+# DT_RPATH, unlike DT_RUNPATH, also applies to libraries that another library needs, such as those that OpenBLAS and the
+# libraries in the tar file need.
 $(BUILD)/heed: $(BUILD)/libheed.so
 	$(call say,LD  $@)$(CXX) -s -o $@ -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/heed:$$ORIGIN' $<
 endif
