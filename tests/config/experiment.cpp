@@ -337,7 +337,8 @@ BOOST_AUTO_TEST_CASE(keys_have_few_parts) {
   BOOST_TEST(error("a = " + std::string(200'000, '[')).starts_with(":10: not valid TOML: "));
 }
 
-// In each of these texts, the TOML library classifies a character beyond its range as a space; heed works around this.
+// In each of these texts, the TOML library checks whether a character beyond ASCII is a space, with undefined
+// behaviour; heed works around this.
 BOOST_AUTO_TEST_CASE(letters_beyond_ascii_stand_in_strings_and_comments_only) {
   const std::string beyond = "\xc3\xa9 \xe2\x80\x8b \xef\xbf\xbd \xf0\x9f\x98\x80";  // characters of 2, 3 and 4 bytes
   for (const std::string text : {"a = [2\xc3\xa9]", "a = [2 \xc3\xa9", "\xc3\xa9 = 1", "a = \xc3\xa9", "[\xc3\xa9]",
@@ -598,7 +599,7 @@ BOOST_AUTO_TEST_CASE(ranges_end_where_they_should) {
   }
 }
 
-// Defaults of the families are those of docs/families.md, of a teacher those of DINO's main_dino.py.
+// The families' defaults are those of docs/families.md, and a teacher's are those of DINO's main_dino.py.
 BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
   using Values = std::map<std::string, std::string>;
   const auto check = [](Experiment x, const std::string& table, const Values& expected) {
@@ -656,7 +657,7 @@ BOOST_AUTO_TEST_CASE(a_sequence_model_needs_the_keys_of_its_task) {
   BOOST_TEST(missing("") == "[model] lacks task");
 }
 
-// By default a sixteenth of the batch, rounded up, from 1 to 8.
+// By default, a microbatch is a sixteenth of the batch, rounded up, from 1 to 8.
 BOOST_AUTO_TEST_CASE(microbatches_are_a_sixteenth_of_a_batch) {
   TrainConfig train;
   for (const auto& [batch, expected] : {std::pair(1, 1), {16, 1}, {17, 2}, {32, 2}, {112, 7}, {113, 8}, {1000, 8}})

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(numbers_that_no_float_holds_are_refused) {
     BOOST_TEST(family_refusal("xcit-micro", {set}) == "");
 }
 
-// XCiT has one position per row of its grid.
+// XCiT needs the bound, too: it computes positions for each row of its grid.
 BOOST_AUTO_TEST_CASE(a_side_has_a_bound_in_each_family) {
   for (const char* model : {"vit-micro", "xcit-micro", "cvt-micro", "soft-micro"}) {
     check_refused(model, {"model.image=65536"}, {"[model] image = 65536; expected at least 1 and at most 65535"});

@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(each_family_and_task_has_its_keys) {
   BOOST_TEST(keys_of("sequence", "pair") == sorted_words(tokens + "classes pool head pair"));
 }
 
-// The table of [dino] belongs to its method.
+// The table [dino] is printed for train.method = "dino" only.
 BOOST_AUTO_TEST_CASE(a_teacher_has_a_table) {
   Experiment x;
   BOOST_TEST(keys_printed(x, "dino") == "");

@@ -95,8 +95,8 @@ BOOST_AUTO_TEST_CASE(what_tensors_leave_open_is_assumed) {
   BOOST_TEST(usual.model.classifier);
 }
 
-// Set on the model that does not fit, the keys give one whose tensors are the file's. Heads, eps and activations are
-// not in a file.
+// With the error's keys set, the model that did not fit has the tensors of the file. Heads, eps and activations are not
+// in a file.
 BOOST_AUTO_TEST_CASE(keys_of_an_error_fit_the_file) {
   const TemporaryDirectory directory;
   const std::string path = directory / "file.safetensors";

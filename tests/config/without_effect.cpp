@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(options_need_others) {
                       "attention.iterations=7", "attention.nystrom.ratio=2"}) == "");
 }
 
-// The recorded file of a run has every key.
+// The recorded file of a run has every key, so none is reported.
 BOOST_AUTO_TEST_CASE(a_recorded_file_is_taken_as_it_is) {
   const TemporaryDirectory directory;
   const std::string path = directory / "config.toml";
@@ -113,7 +113,8 @@ BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_one_arm) {
   BOOST_TEST(said_of_sweep("[\"adamw\"]") == 1u);
 }
 
-// A mechanism's own table overrides the options for all. A stage that needs an option suffices.
+// A mechanism's own table overrides the options shared by all mechanisms. An option has an effect if a single stage
+// uses it.
 BOOST_AUTO_TEST_CASE(options_need_those_of_their_mechanism_or_of_a_stage) {
   const auto soft = [](const char* all, const char* own, const char* iterations) {
     return said_of({"attention.mechanism=soft", fmt::format("attention.kernel={}", all),

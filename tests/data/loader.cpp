@@ -65,7 +65,7 @@ class Broken : public MemoryDataset {
   }
 };
 
-/// Counts the read images.
+/// A data set that counts how many images are read.
 class Counting : public MemoryDataset {
  public:
   Counting() : MemoryDataset(pattern_dataset(40, ::size, 3)) {}
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   BOOST_TEST(examples_of_files(files, Part::test, config, 1).size() == 6U);
   config.limit = 0;
   BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4, 5}));
-  // Another number of validation images than the run's is drawn by the seed.
+  // If the number of validation images is not the run's, they are drawn by the seed.
   DataConfig three = config;
   three.validation = 3;
   for (const Part part : {Part::train, Part::validation})
@@ -154,8 +154,8 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
       {"images: all 2 examples are the run's validation examples"});
 }
 
-// An image of the model's size is enlarged and cropped like any other: of a ramp 16 x, twice as wide, the middle
-// columns are at x = 0.75, 1.25, 1.75 and 2.25.
+// An image of the model's size is enlarged and cropped like any other. Here it is a ramp, 16 x, enlarged to twice its
+// width: the middle columns are at x = 0.75, 1.25, 1.75 and 2.25.
 BOOST_AUTO_TEST_CASE(images_of_the_models_size_are_cropped_too) {
   const ImageSize four{1, 4, 4};
   std::vector<std::uint8_t> ramp;
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(evaluation_keeps_order_and_partial_batch) {
   BOOST_TEST(last->size == 3);
   BOOST_TEST((last->images.shape() == Shape{4, 3, 8, 7}));
   BOOST_TEST((loader.next() == nullptr));
-  // Without augmentation, image 8 is unchanged.
+  // Evaluation ignores augmentation.
   DataConfig plain;
   plain.mean = everything().mean, plain.std = everything().std;
   Loader<float> bare(data, all_images(11), plain, {size, 4, 1, false});
@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(mixed_targets_sum_to_one) {
       }
   }
   BOOST_TEST(soft > 100);
-  BOOST_TEST(weights.size() > 10u);  // each of the 20 batches has a separate one
+  BOOST_TEST(weights.size() > 10u);  // each of the 20 batches draws its own weight
 }
 
 // All images are equal, so any difference comes from augmentation.
@@ -459,7 +459,7 @@ BOOST_AUTO_TEST_CASE(erasing_is_as_likely_as_asked_and_after_normalisation) {
       if (changed > 0) BOOST_REQUIRE(changed == size.channels * (bottom - top) * (right - left));
       erased += changed > 0;
     }
-    // All ten attempts at a rectangle almost never fail.
+    // It almost never happens that all ten attempts at a rectangle fail.
     BOOST_TEST(erased == (probability == 0 ? 0 : count));
     if (probability == 1) BOOST_TEST(noise.size() > 500u);  // each image has noise of its own
   }
@@ -588,8 +588,8 @@ BOOST_AUTO_TEST_CASE(the_error_of_the_first_image_is_thrown) {
                }) == "image 5");
 }
 
-// Crops are cut from an image at its original size: here it is whole, and its smaller views are resized once. A grey
-// image becomes one in colour.
+// Crops are cut from an image at its original size. Here each crop is the whole image, which is resized only once, to
+// the size of the view, and converted from grey to colour.
 BOOST_AUTO_TEST_CASE(views_are_cut_from_images_of_another_size) {
   const ImageSize stored{1, 20, 20}, large{3, 10, 10}, small{3, 4, 4};
   const MemoryDataset data = pattern_dataset(2, stored, 2);

@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Finishes runs at once, with the hashes of their configurations. Some diverge: those without a norm, a classifier
-/// that initialises a model of scenes, and a model initialised from softmax; some values are not numbers. Commands that
-/// only read files are passed to the program itself.
+/// A stand-in for heed that finishes runs at once, with the hashes of their configurations. Some diverge: those without
+/// a norm, a classifier that initialises a model of scenes, and a model initialised from softmax; some values are not
+/// numbers. Commands that only read files are passed to the program itself.
 constexpr const char* stand_in = R"sh(#!/bin/sh
 set -eu
 case $1 in
@@ -157,7 +157,8 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
   check_contains(table(), {"\nsoft-newton,residual,1,1,diverged,,", "\nsoft-newton,residual,2,1,diverged,,",
                            "\nsoft-newton,residual,3,0.003,finished,,", "\naft-local,simple,2,4,diverged,,",
                            "\naft-local,simple,3,2.03,finished,,"});
-  // A run of experiments/tools/transfer, with its evaluations, and one with a diverged initial model diverged too.
+  // Two more runs diverged: one of experiments/tools/transfer, with its evaluations, and one whose initial model had
+  // diverged.
   check_contains(table(), {"\naft-fine-tuning,from-softmax,3,0.1,diverged,10000,fedcba9876543210,0.0.1\n",
                            "\naft-fine-tuning,from-softmax:40,3,0.1,diverged,10000,",
                            "\naft-fine-tuning,from-softmax,2,0.602,finished,10000,",

@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_a_regular_file_is_refused_at_once) {
   }
 }
 
-// Missing files have paths, too; links are followed.
+// Paths of missing files are compared, too, and links are followed.
 BOOST_AUTO_TEST_CASE(paths_of_the_same_file) {
   const TemporaryDirectory directory;
   const std::string a = directory / "a", link = directory / "link", hard = directory / "hard";
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(paths_of_the_same_file) {
   for (const char* const other : {"b", "none", ""}) BOOST_TEST(!same_file(a, directory / other), other);
 }
 
-// "link/.." is the parent of the link's target, which normalised paths do not lead to.
+// "link/.." is the parent of the link's target; normalising the path would lead to another directory.
 BOOST_AUTO_TEST_CASE(paths_through_a_link_become_plain) {
   const TemporaryDirectory directory;
   fs::create_directories(directory / "away/real");
@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(errors_name_path_and_reason) {
   BOOST_TEST(error_of([&] { read_file(path); }, path) == ": cannot open: No such file or directory");
   BOOST_TEST(error_of([&] { InputFile{path}; }, path) == ": cannot open: No such file or directory");
   BOOST_TEST(error_of([&] { write_file(path, ""); }, path) == ": cannot write: No such file or directory");
-  // A temporary name is longer.
+  // The name of the temporary file is longer than allowed.
   const std::string longest = directory / std::string(255, 'a');
   BOOST_TEST(error_of([&] { AtomicFile{longest}; }, longest) == ": cannot write: File name too long");
   fs::create_directory(directory / "none");

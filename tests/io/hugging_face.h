@@ -91,7 +91,7 @@ class TheirFile {
   std::map<std::string, Tensor<float>> tensors_;
 };
 
-/// Adds noise to all parameters that a file has, also to norms and biases, so that no two tensors are equal.
+/// Adds noise to all parameters that a file has, including norms and biases, so that no two tensors are equal.
 inline void add_noise(Parameters<float>& parameters) {
   for (ParameterId id = 0; id < parameters.list().size(); ++id) {
     const ParameterSpec& spec = parameters.list()[id];

@@ -85,7 +85,7 @@ BOOST_AUTO_TEST_CASE(softmax_into_aft_takes_all_of_qkv) {
   BOOST_TEST(taken.unused.empty());
 }
 
-// SOFT has q and v; its q are also the keys.
+// SOFT has only q and v; its queries are also its keys.
 BOOST_AUTO_TEST_CASE(softmax_into_soft_takes_q_and_v) {
   Given given(with_mechanism("softmax"), with_mechanism("soft", {{"landmarks", "4"}}));
   const TakenWeights taken = given.take({});
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(parts_and_patterns_choose) {
   BOOST_TEST(taken.unused == (std::vector<std::string>{"cls_token", "pos_embed"}), boost::test_tools::per_element());
 }
 
-// A * matches any text, also none, at any position; other characters match themselves.
+// A * matches any text, even none, at any position; other characters match themselves.
 BOOST_AUTO_TEST_CASE(patterns_have_stars_anywhere) {
   struct Choice {
     const char* pattern;
@@ -231,7 +231,8 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
   writer.write(path);
   Parameters<float> parameters(list);
   parameters.initialise(1);
-  // The same shape, but not all parts: rows are taken from the file's v (row 0), q (1 and 2) and k (3 to 5).
+  // The shapes are the same, but not all parts are wanted: rows are taken from the file's v (row 0), q (1 and 2) and k
+  // (3 to 5).
   const TakenWeights taken = load_matching(SafetensorsFile(path), parameters,
                                            {.parts = {"v", "q"}, .file_parts = {{"v", 1}, {"q", 2}, {"k", 3}}});
   const std::vector<float> expected{2, 3, 4, 5, -1, -1, -1, -1, -1, -1, 0, 1};

@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(rows_are_on_the_disk_before_the_checkpoint_that_counts_them
     synced = false, ++checkpoints;
   }
   BOOST_TEST(checkpoints == 1 + 3 * 4);  // at the start; after 2, 4 and 6 steps of 7, and at the end of each epoch
-  BOOST_TEST(synced);                    // the test's row, last
+  BOOST_TEST(synced);                    // the test's row is synced last
 }
 
 BOOST_AUTO_TEST_SUITE_END()

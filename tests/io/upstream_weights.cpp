@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(older_xcit) {
   BOOST_TEST(file.read<float>("cls_attn_blocks.0.attn.v.bias")[1] == -5);
 }
 
-// Takes linear time: comparing all pairs of names took minutes.
+// The time is linear in the number of tensors: comparing all pairs of names would take minutes.
 BOOST_AUTO_TEST_CASE(very_many_tensors, *boost::unit_test::precondition(without_sanitizer)) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";

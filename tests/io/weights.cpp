@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(best_weights_are_the_model_alone) {
   BOOST_TEST((read_file(copy) == read_file(workshop / "run/best.safetensors")));
 }
 
-// A grid of 4 x 4 with values f(column) + 10 f(row), on a grid of 2 rows and 4 or 2 columns. Output i of 2 is at 2 i +
+// A grid of 4 x 4 with values f(column) + 10 f(row) is resized to 2 rows and 4 or 2 columns. Output i of 2 is at 2 i +
 // 1/2 between inputs 0 to 3. Its weights, mirrored for i = 1:
 //   bilinear (stages)         1/2, 1/2
 //   bicubic, a = -3/4         w(1/2) = 19/32 and w(3/2) = -3/32, of the first pixel and its repetition beyond the edge
@@ -352,7 +352,7 @@ BOOST_AUTO_TEST_CASE(positions_of_another_grid_by_hand) {
             for (Index x = 0; x < columns; ++x)
               for (Index d = 0; d < 2; ++d) {
                 const double across = columns == 4 ? f[static_cast<std::size_t>(x)] : shrunk(x);
-                // Weights that are not fractions of two are rounded, and multiply up to 1055.
+                // Weights whose denominator is not a power of two are rounded; they multiply values up to 1055.
                 BOOST_TEST(
                     std::abs(found[2 * (front + columns * y + x) + d] -
                              (across + 10 * shrunk(y) + 1000 * static_cast<double>(d))) < 1e-11,

@@ -78,7 +78,7 @@ struct Reports : TrainObserver {
   void test(const Evaluation& evaluation) override { tested = evaluation; }
 };
 
-/// Three batches of eight per epoch.
+/// A run of a scripted task, with three batches of eight per epoch.
 struct Play {
   Workshop workshop{10, 10};
   Tagger model{7, 4, 3, 5};
@@ -113,7 +113,7 @@ struct Play {
   }
 };
 
-/// Returns the average after each step.
+/// Returns the exponential moving average of the weights after each step.
 std::vector<std::vector<double>> averages(std::vector<double> now, const std::vector<std::vector<double>>& steps,
                                           double keep) {
   std::vector<std::vector<double>> all;
@@ -229,8 +229,8 @@ BOOST_AUTO_TEST_CASE(losses_and_right_answers_are_those_of_the_formulas) {
   }
 }
 
-// Each number of metrics.csv and gradients.csv: rows of epochs are means over their steps, and the rate is the last
-// step's. Sums of seven numbers in another order differ by about 1e-15.
+// Checks every number of metrics.csv and gradients.csv: an epoch's row has means over its steps, and the learning rate
+// of its last step. Sums of seven numbers in another order differ by about 1e-15.
 BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   for (const std::size_t rate : {5, 6}) BOOST_TEST(metrics[row][rate] == "");
 }
 
-// Ties go to the lower class: 3 is the fifth of the second row, the sixth of the third.
+// Ties go to the lower class: class 3 is the fifth in the second row, and the sixth in the third.
 BOOST_AUTO_TEST_CASE(five_classes_are_among_the_first_five) {
   const std::vector<double> logits{6, 5, 4, 3, 2, 1, 0,  //
                                    1, 2, 2, 1, 2, 1, 0,  //
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(five_classes_are_among_the_first_five) {
   BOOST_TEST(counts[confusion_count(7, 6, 6)] == 1);
 }
 
-// The best epoch is the first of several equal ones, also across an interruption.
+// The best epoch is the first of several equal ones, even across an interruption.
 BOOST_FIXTURE_TEST_CASE(the_best_epoch_is_the_first_with_the_largest_accuracy, Play) {
   script.right = {3, 7, 7, 5, 8, 2};
   ScriptedTask task(model, x.train.batch, script);
@@ -384,7 +384,8 @@ BOOST_FIXTURE_TEST_CASE(averaged_weights_are_judged_and_kept, Play) {
   BOOST_TEST(distance(tensors("run/last.safetensors", "heed.average."), average[8]) < 1e-15);
 }
 
-// The fifth step's loss is finite, its gradient is not. Its learning rate, in the message, is half-way up.
+// The fifth step's loss is finite, its gradient is not. The message has its learning rate, half of the full one during
+// warm-up.
 BOOST_FIXTURE_TEST_CASE(a_gradient_alone_may_diverge, Play) {
   script.endless_slope = [](Index batch) { return batch == 4; };
   x.optim.warmup_steps = 10;
@@ -495,7 +496,7 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
                                                         "8 of 12, epoch 2", "9 of 12, epoch 2", "10 of 12, epoch 2",
                                                         "11 of 12, epoch 2"}),
              boost::test_tools::per_element());
-  // The record has every change, with the steps before it.
+  // data.json records every change of the data, with the number of steps before it.
   write_file(file, "different");
   x.train.epochs = 4;
   PlacedTask third(model, 6, file);
@@ -512,7 +513,7 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
   BOOST_TEST(second.after == second.before, boost::test_tools::per_element());
 }
 
-// Passes of the validation take 200 ms, in two batches.
+// The validation takes 200 ms, with passes of 100 ms in two batches.
 BOOST_FIXTURE_TEST_CASE(the_time_of_an_epoch_has_no_validation, Play) {
   x.train.epochs = 1;
   script.watch = [](const Tape<double>&) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };

@@ -1,5 +1,5 @@
-// Branches of training only, in every family and task: a tiny rate has no effect; a real rate drops as often as it
-// should, independently of all others and of the division of the batch.
+// Dropout and stochastic depth in training, in every family and task: a tiny rate has no effect; with a real rate, each
+// layer drops as often as it should, independently of all others and of how the batch is divided.
 #include "support/training.h"
 #include "support/families.h"
 #include "support/statistics.h"
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(every_tensor_has_a_gradient) {
     cases.push_back({"with options", x, {}, 0});
   }
   for (ChanceCase& c : cases)
-    if (c.x.model.family == "cvt") c.x.model.pool = "mean";  // a class token needs no other queries
+    if (c.x.model.family == "cvt") c.x.model.pool = "mean";  // with a class token, other queries would be unused
   for (const ChanceCase& c : cases) {
     ChanceTraining training(c.x, 0, 0, 5);
     const std::vector<double> step = training.step(5);

@@ -95,8 +95,8 @@ BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
              "[model] this model has no features: it does not accept images");
 }
 
-// Features are in the order of the images, for any number of threads, with the two blocks of an image concatenated. The
-// images are more than the 256 that are read at a time, in another order than in the file.
+// Features are in the order of the images, for any number of threads, with the two blocks of an image concatenated.
+// There are more images than the 256 that are read at a time, in another order than in the file.
 BOOST_AUTO_TEST_CASE(of_a_data_set) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(non_finite_outputs_are_refused) {
   };
   BOOST_TEST(among(1) == "none");
   BOOST_TEST(among(3) == "the model's outputs are not finite: a feature is -inf");
-  const Features<double> teachers{Tensor<double>(Shape{2, 1}, {1e300, -1e300}), {0, 0}};  // one is wrong
+  const Features<double> teachers{Tensor<double>(Shape{2, 1}, {1e300, -1e300}), {0, 0}};  // one is misclassified
   const Tensor<double> one(Shape{1, 1}, {1});
   const LinearRule rule{.epochs = 2, .batch = 2, .lr = 1e10};
   const std::string learned = refusal([&] { linear_logits(teachers, one, 2, rule); });
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(a_linear_classifier_follows_its_formulas) {
         for (Index d = 0; d <= width; ++d) w[c][d] -= lr * (momentum[c][d] = 0.9 * momentum[c][d] + gradient[c][d]);
     }
   }
-  // Eight updates of numbers below 1.
+  // Rounding of eight updates of numbers below 1.
   for (Index d = 0; d <= width; ++d)
     for (Index c = 0; c < classes; ++c) {
       const double expected = (d < width ? w[c][d] : 0) + w[c][width];

@@ -60,7 +60,7 @@ class Steep : public ModelBase<Steep> {
   ParameterId penalised_;
 };
 
-/// Returns weights of 1e-200 and then 1e100.
+/// Returns weights of 1e-200 in w0, and of 1e100 in w1 and w2.
 Parameters<double> steep_weights(const Steep& model) {
   Parameters<double> parameters(model.parameters());
   parameters.initialise(1);
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(processes_agree_on_the_order) {
   }
 }
 
-// A non-finite penalty is still found.
+// A non-finite penalty is found.
 BOOST_AUTO_TEST_CASE(nor_is_it_overlooked) {
   const Steep model;
   Parameters<double> parameters(model.parameters());

@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(whole_lanes_are_even) {
   }
 }
 
-// Computed sequentially, this many sums of lanes and subtrees exist at once, and no more.
+// sums_at_once() is the largest number of sums of lanes and subtrees that exist at once in a sequential tree sum.
 BOOST_AUTO_TEST_CASE(a_logarithm_of_sums_is_enough) {
   for (Index lanes = 1; lanes <= 70; ++lanes) {
     Index now = 0, most = 0;

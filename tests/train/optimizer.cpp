@@ -12,7 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns a decayed matrix longer than one thread's range, an undecayed vector, and a buffer.
+/// Returns a matrix with weight decay, which is longer than one thread's range, a vector without, and a buffer.
 ParameterList list_of(Index rows) {
   ParameterList list;
   list.add({"weight", {rows, 7}, Initial::normal(0.5)});

@@ -63,8 +63,8 @@ struct Foreign {
 
 BOOST_AUTO_TEST_SUITE(train_seam)
 
-// The loss is a mean over the tags of the whole batch, whose microbatches have different numbers; the penalty counts
-// once. Central differences with steps of 1e-5 are accurate to 1e-10 times third derivatives, of order one here.
+// The loss is a mean over the tags of the whole batch, whose microbatches have different numbers of tags; the penalty
+// counts once. Central differences with steps of 1e-5 are accurate to 1e-10 times third derivatives, of order one here.
 BOOST_FIXTURE_TEST_CASE(gradients_of_a_foreign_batch, Foreign) {
   const TaggedBatch<double> batch(sentences, 0, 11);
   for (const Index microbatch : {1, 2, 11}) {
@@ -167,7 +167,7 @@ BOOST_FIXTURE_TEST_CASE(evaluations_that_fail, Foreign) {
   });
 }
 
-// Eleven sentences in batches of four: the signal comes in the first batch or, without passes, before it.
+// Eleven sentences in batches of four: the signal comes in the first batch or before any pass.
 BOOST_FIXTURE_TEST_CASE(an_interrupted_evaluation_has_fewer_terms, Foreign) {
   std::atomic<bool> interrupt{false};
   const AnswerVisitor<double> visit = [&](Index, View<const double>) { interrupt = true; };

@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(processes_make_no_difference_to_a_bit) {
       for (const int count : {2, 4}) {
         std::vector<Result11> results(static_cast<std::size_t>(count));
         in_processes(count, [&](Ranks& ranks) {
-          // Processes access neither examples nor prepared tensors of others.
+          // A process accesses neither examples nor prepared tensors of other processes.
           Batch11 own(x);
           BatchGradient<double> gradient(own.model, own.parameters, 11, {.microbatch = microbatch}, ranks, memory);
           const ExampleRange share = gradient.share()(11);

@@ -1,10 +1,11 @@
-// Transcripts: what commands print and write, read once and found right. Each case runs a file of tests/transcripts.
+// Transcripts of commands, with all that they print and write, which a person has read and found right. Each case runs
+// a file of tests/transcripts.
 //
-// "$ " begins a command for the shell, "> " continues it. Then follow its standard output, its standard error with "! "
-// before each line, and its exit status unless that is 0. "## " begins a title. The commands of a file share a
-// directory with data/, MNIST's files with images of 8 x 8 pixels; images/, a folder for each of three classes; and
-// vit.toml, a small model for data/. In the output, durations are replaced by T, as in "T s", and that directory by
-// DIR.
+// "$ " begins a command for the shell, "> " continues it. Its standard output follows, then its standard error with "!
+// " before each line, then its exit status unless that is 0. "## " begins a title. The commands of a file share a
+// directory with data/, files in MNIST's format with images of 8 x 8 pixels; images/, which has a folder for each of
+// three classes; and vit.toml, a small model for data/. In the output, durations are replaced by T, as in "T s", and
+// that directory by DIR.
 //
 //   HEED_WRITE_TRANSCRIPTS=1 build/tests/run --run_test=transcripts     writes what is printed now into the files
 #include "heed/train/runs/run.h"
@@ -46,7 +47,7 @@ boost::test_tools::assertion_result with_simd(boost::unit_test::test_unit_id) {
 #endif
 }
 
-/// Returns the text without what differs from run to run: durations, rates, the directory.
+/// Returns the text with durations, rates and the directory replaced, since these differ from run to run.
 std::string lasting(std::string text, const std::string& directory) {
   for (std::size_t at; (at = text.find(directory)) != std::string::npos;) text.replace(at, directory.size(), "DIR");
   static const std::regex duration("[0-9][0-9.]* (s|ms|µs|min|h|[a-z]+/s)(?![a-zA-Z])");
@@ -64,7 +65,7 @@ struct Place : Workshop {
     write_file(*this / "vit.toml", config_toml(x));
   }
 
-  /// Returns what the command prints, as it stands in a transcript.
+  /// Returns what the command prints, in the form of a transcript.
   std::string printed(const std::string& command) const {
     const std::string directory = std::filesystem::path(data()).parent_path();
     const CommandResult result = run_command(command, directory);

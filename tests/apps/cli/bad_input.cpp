@@ -35,7 +35,7 @@ struct Training : Workshop {
   }
 };
 
-/// Tensors for the probe, corrupted by `change`.
+/// Tensors for the probe; tests corrupt them and check that the probe refuses the file.
 struct Probe {
   TemporaryDirectory directory;
   std::string in = directory / "in.safetensors", out = directory / "out.safetensors";
@@ -259,7 +259,7 @@ BOOST_FIXTURE_TEST_CASE(probed_tensors, Probe) {
                 {in, "tensor 'q' has shape [1, 2, 5, 3]; aft has one head: expected [B, 1, tokens, D]"});
   check_refusal({"probe", "attention", "--mechanism", "lambda", in, out},
                 {in, "tensor 'v' has shape [1, 2, 5, 3]; expected [B, 1, M, D], since 'q' has 2 heads"});
-  // Sizes that only a tensor's shape determines.
+  // Only the shape of this tensor determines these sizes, so the error names them instead of giving numbers.
   for (const auto& [mechanism, tensor, expected] : {std::tuple("performer", "omega", "[features, d]"),
                                                     {"linformer", "e", "[length, M]"},
                                                     {"reformer", "rotations", "[rounds, d, buckets / 2]"}}) {

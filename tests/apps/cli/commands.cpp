@@ -42,7 +42,7 @@ void wait_for_step(const std::string& run, int step) {
   BOOST_ERROR("no step " << step << " within a minute");
 }
 
-/// A run long enough to be stopped in the middle of its only epoch: 240 steps of 16.
+/// A run long enough to be stopped in the middle of its only epoch: 240 steps of 16 images.
 struct LongRun : Workshop {
   LongRun() : Workshop(3850, 10) {
     Experiment x = experiment();
@@ -77,7 +77,8 @@ BOOST_AUTO_TEST_CASE(list_and_gradcheck) {
   check_contains(output_of({"gradcheck", "layer_norm", "add"}), {"layer_norm", "gamma", "add"});
 }
 
-// A name selects the cases of an operation with all options, or one case with its options, but no longer names.
+// A name selects all cases of an operation, or the one case that is named with its options. A mere beginning of a name
+// selects nothing.
 BOOST_AUTO_TEST_CASE(gradcheck_checks_the_named_cases) {
   using Names = std::set<std::string>;
   const auto checked = [](const Strings& names) {
@@ -108,8 +109,8 @@ BOOST_AUTO_TEST_CASE(profile_names_operations) {
                  {"mean of 1 step\n"});
 }
 
-// Longest operations come first, and their sum last, of which each row is a share. Times have three decimals, shares
-// one.
+// The longest operations come first and their sum last; each row has its share of the sum. Times have three decimals,
+// shares one.
 BOOST_AUTO_TEST_CASE(profile_is_sorted_and_summed) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment());
@@ -232,7 +233,7 @@ BOOST_AUTO_TEST_CASE(probe_without_gradients) {
   BOOST_TEST(SafetensorsFile(out).read<double>("out")[2] == 18);  // 5 + 6 + 7
 }
 
-// Keys and values of one head, and a map among channels.
+// Lambda's keys and values have a single head; XCA's map is among channels.
 BOOST_AUTO_TEST_CASE(probe_takes_what_a_mechanism_takes) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in", out = directory / "out";
@@ -299,7 +300,7 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
   check_same_run(whole, stopped);
 }
 
-// The reader of the output may end first.
+// The program that reads the output may exit first.
 BOOST_AUTO_TEST_CASE(a_run_does_not_end_with_the_reader_of_its_output) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "run";
@@ -324,7 +325,7 @@ BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {
   check_refusal({"train", "--run", directory, "--resume", "--set", "optim.lr=1"}, {"optim.lr = 0.001, not 1"});
 }
 
-// Uses Debian's package. 200 steps on 1,000 images in patches of 7 reached 52 %; guessing gives 10 %.
+// Uses Debian's package of Fashion-MNIST. 200 steps on 1,000 images in patches of 7 reached 52 %; guessing gives 10 %.
 BOOST_AUTO_TEST_CASE(fashion_mnist_end_to_end) {
   if (!std::filesystem::is_directory("/usr/share/datasets/fashion-mnist")) {
     BOOST_TEST_MESSAGE("skipped: Debian's dataset-fashion-mnist is not installed");

@@ -69,8 +69,8 @@ BOOST_AUTO_TEST_CASE(one_mechanism_in_full) {
   check_refusal({"list", "sotfmax"}, {"'sotfmax'; did you mean 'softmax'?"});
 }
 
-// A line for each setting: its label, its growth with the tokens, and its options in the form of heed scaling. Growth
-// is "matrix" with a parameter for each pair of tokens.
+// One line per setting: its label, its growth with the number of tokens, and its options as heed scaling accepts them.
+// The growth is "matrix" if there is a parameter for each pair of tokens.
 BOOST_AUTO_TEST_CASE(settings_for_scripts) {
   const std::string text = output_of({"list", "--settings"});
   check_contains(
@@ -109,8 +109,8 @@ BOOST_AUTO_TEST_CASE(help_fits_80_columns) {
   BOOST_TEST(begins(std::string(35, ' ') + "simple, conv)"));
 }
 
-// Lines of the page continue in column 7. A line has as many words as fit; its width is that of the terminal, from 40
-// to 100 columns.
+// A long line of the page continues below, indented by 7 columns. Each line holds as many words as fit in the
+// terminal's width, or in 40 or 100 columns if the terminal is narrower or wider.
 BOOST_AUTO_TEST_CASE(lines_are_filled) {
   const auto page = [](const std::string& columns) {
     const EnvironmentVariable width("COLUMNS", columns);
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(the_probes_contract) {
   check_contains(help({"probe", "decode", "--help"}), {"tokens [B,T]", "logits [B,T,vocab]"});
 }
 
-// Returns bash's completions of a line, whose last word is incomplete.
+// Bash completes the last, unfinished word of a line.
 BOOST_AUTO_TEST_CASE(bash_completes) {
   const TemporaryDirectory directory;
   write_file(directory / "completion", output_of({"completion", "bash"}));

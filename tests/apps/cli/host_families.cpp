@@ -13,7 +13,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// Returns --set arguments that reduce a family member's file to small models for a Workshop's images of 8 x 8.
+/// Returns --set arguments that shrink a family's model to one for a Workshop's images of 8 x 8 pixels.
 Strings sets_of(const std::string& family) {
   if (family == "xcit") return {"model.dim=8", "model.depth=1", "model.heads=2", "model.hidden=12"};
   return {"model.stride=[2,2,1]", "model.dim=[6,8,8]", "model.depth=[1,1,1]", "model.heads=[2,2,2]",
@@ -93,7 +93,7 @@ BOOST_FIXTURE_TEST_CASE(the_probe_moves_running_statistics_in_training_only, Sma
   writer.write(in);
   for (const std::string family : {"xcit", "cvt", "soft"}) {
     Strings sets{"train.dropout=0.5"};
-    if (family != "cvt") sets.emplace_back("train.drop_path=0.5");  // its last stage has a single block here
+    if (family != "cvt") sets.emplace_back("train.drop_path=0.5");  // CvT's last stage has a single block here
     const std::string path = file(family, sets);
     const auto model = make_model(load_experiment(path));
     Parameters<double> parameters(model->parameters());

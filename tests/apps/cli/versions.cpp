@@ -1,4 +1,4 @@
-// The version of heed that wrote a run, and behaviour of other versions.
+// The version of heed recorded in a run, and the handling of runs of other versions.
 #include "support/cli.h"
 
 #include "heed/io/safetensors.h"

@@ -70,7 +70,7 @@ async function same(name, request, bytes, tolerance, part = (result) => result) 
   return mine.answer;
 }
 
-/** Creates a file that both can read, under one path. */
+/** Creates a file that both engines can read, under the same path. */
 function file(name, bytes) {
   const path = join(work, name);
   writeFileSync(path, bytes);

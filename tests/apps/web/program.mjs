@@ -11,7 +11,7 @@ const env = { ...process.env, OMP_NUM_THREADS: "1" };
 /** Returns the output of a command of the program. */
 export const said = (...words) => execFileSync(heed, words, { encoding: "utf8", stdio: "pipe", cwd: site, env });
 
-/** Creates a run directory of one of the page's trained models. */
+/** Returns the run directory of one of the page's trained models. */
 export const runOf = (data, arm) => join(site, "trained", data, arm);
 
 /** Returns tensors by name, {dtype, shape, data}, as a safetensors file. */
@@ -26,7 +26,7 @@ function safetensors(tensors) {
   return Buffer.concat([length, text, ...Object.values(tensors).map(({ data }) => Buffer.from(data.buffer))]);
 }
 
-/** Returns a tensor of floats in such a file. */
+/** Returns a tensor of floats in a safetensors file. */
 function floats(path, name) {
   const file = readFileSync(path);
   const start = 8 + Number(file.readBigUInt64LE(0));

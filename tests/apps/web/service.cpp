@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(maps_are_those_of_the_blocks) {
   }
 }
 
-// Three equal channels give the grey image; so do its pixels enlarged to 2 x 2 each, at half the size.
+// An image of three equal channels gives the same answer as the grey image.
 BOOST_AUTO_TEST_CASE(images_of_other_forms_are_converted) {
   const Index model = open({});
   const std::vector<std::uint8_t> grey = image();
@@ -305,7 +305,8 @@ BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
       }
     const Json found = ask("evaluate", {{"model", model}}).json;
     BOOST_TEST(found.at("images").integer() == tested);
-    // The test row is of the best epoch or, without validation, the last. 1e-6 allows rounding in other microbatches.
+    // The test row is of the best epoch or, without validation, the last. 1e-6 allows for rounding in microbatches of
+    // other sizes.
     BOOST_TEST(std::abs(found.at("loss").number() - *history.test_loss) < 1e-6 * (1 + *history.test_loss));
     BOOST_TEST(found.at("accuracy").number() == *history.test_accuracy);
   }

@@ -47,8 +47,8 @@ async function oneStep(page) {
 }
 
 async function program(page, base) {
-  // Gradients of adder and SimA jump where a number changes sign: in deep models and at high rates, differences of
-  // WebAssembly's rounding grow.
+  // Gradients of adder and SimA jump where a number changes sign: in deep models and at high rates, the different
+  // rounding in WebAssembly has growing effects.
   for (const [mechanism, settings] of [
     ["softmax", ""],
     ["aft-full", ""],

@@ -19,11 +19,11 @@ BOOST_AUTO_TEST_CASE(flip_mirrors_rows) {
 
 BOOST_AUTO_TEST_CASE(crop_by_hand) {
   Image image{{1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
-  crop(image, 1, 0, 2);  // one row from above, one column from the right
+  crop(image, 1, 0, 2);  // one row of padding above, one column on the right
   BOOST_TEST(image.pixels == (Bytes{0, 0, 0, 2, 3, 0, 5, 6, 0}), boost::test_tools::per_element());
 }
 
-// Compares every position with direct reading of the padded image, also with a padding larger than the image.
+// Compares every position with direct reading of the padded image, even if the padding is larger than the image.
 BOOST_AUTO_TEST_CASE(crop_is_a_window_of_the_padded_image) {
   const ImageSize size{3, 4, 3};
   for (const Index padding : {0, 1, 2, 6})

@@ -33,7 +33,7 @@ int largest_difference(const Bytes& a, const Bytes& b) {
   return worst;
 }
 
-/// Hue in sixths, saturation and value, 0 to 1, by cases.
+/// Hue in sixths of a turn, and saturation and value from 0 to 1.
 struct Hsv {
   double h, s, v;
 };
@@ -60,7 +60,8 @@ std::array<double, 3> rgb_of(const Hsv& c) {
 
 BOOST_AUTO_TEST_SUITE(data_views)
 
-// Pillow's resize(..., BICUBIC) of the same image, which has no extremes, since Pillow rounds between rows and columns.
+// The expected pixels are from Pillow's resize(..., BICUBIC). The image has no extreme levels, since Pillow rounds
+// between rows and columns.
 BOOST_AUTO_TEST_CASE(bicubic_as_pillow) {
   Image image{{1, 5, 7}, {}};
   for (int r = 0; r < 5; ++r)

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(of_a_data_set) {
   BOOST_TEST(!common_background(with_edges({0, 5, 200, 0, 200})).has_value());
 }
 
-// Four fifths of all images agree, including those without a background.
+// At least four fifths of all images must agree; images without a background count among all.
 BOOST_AUTO_TEST_CASE(images_without_a_background_disagree) {
   BOOST_TEST(common_background(with_edges({0, 5, 10, 0}, 1)).value() == 5);
   BOOST_TEST(!common_background(with_edges({0, 5, 10, 0}, 2)).has_value());
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(images_without_a_background_disagree) {
   BOOST_TEST(!common_background(with_edges({}, 5)).has_value());
 }
 
-// Images are often sorted by class: those that are read are spread over the whole set.
+// Images are often sorted by class, so those that are read are spread over the whole set.
 BOOST_AUTO_TEST_CASE(images_of_the_whole_set_are_read) {
   Bytes levels(100, 0);
   levels.resize(500, 250);

@@ -11,8 +11,8 @@ BOOST_AUTO_TEST_CASE(the_same_size_changes_nothing) {
   BOOST_TEST(convert(image, image.size).pixels == image.pixels, boost::test_tools::per_element());
 }
 
-// Each output pixel of an enlargement by 2 is a quarter of a pixel from an input pixel: 3/4 of it and 1/4 of its other
-// neighbour; at the edge the neighbour is missing.
+// Each output pixel of an enlargement by 2 lies a quarter of a pixel from an input pixel: it is 3/4 of that pixel and
+// 1/4 of the next one on its side, which is missing at the edge.
 BOOST_AUTO_TEST_CASE(growing_interpolates) {
   const Image row{{1, 1, 3}, {0, 100, 200}};
   BOOST_TEST(convert(row, {1, 1, 6}).pixels == (Bytes{0, 25, 75, 125, 175, 200}), boost::test_tools::per_element());
@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(the_middle_is_cut_out) {
 }
 
 // Pillow 9.4: Image.resize((7, 9), BICUBIC or BILINEAR).crop((0, 2, 6, 8)) of a grey image of 12 x 9. Pillow rounds
-// between rows and columns: one level.
+// between rows and columns, which changes a pixel by at most one level.
 BOOST_AUTO_TEST_CASE(the_crop_is_pillows) {
   Image image{{1, 12, 9}, {}};
   for (int y = 0; y < 12; ++y)

@@ -12,7 +12,8 @@ Bytes exif(std::uint8_t orientation, bool little) {
   return {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, orientation, 0, 0, 0, 0, 0, 0};
 }
 
-/// Writes a PNG with the metadata after its header, whose chunk ends at byte 33, or before its end, of 12 bytes.
+/// Writes a PNG with the metadata in a chunk after the header, which ends at byte 33, or before the end chunk, which
+/// has 12 bytes.
 void write_oriented_png(const std::string& path, const Image& image, const Bytes& metadata, bool at_end = false) {
   write_image(path, image);
   Bytes bytes = read_bytes(path), chunk = {0, 0, 0, static_cast<std::uint8_t>(metadata.size()), 'e', 'X', 'I', 'f'};
@@ -105,7 +106,7 @@ BOOST_FIXTURE_TEST_CASE(jpegs_are_turned_as_well, OnePath) {
                     stored.pixels[static_cast<std::size_t>((7 - x) * 16 + y)]);
 }
 
-/// Checks that a file without one or more of its last bytes is refused, as far as `needed` bytes.
+/// Checks that the file's first `needed` bytes can be read as an image, and that anything shorter is refused.
 void check_every_length(const std::string& path, const Bytes& bytes, std::size_t needed) {
   for (std::size_t length = 1; length < needed; ++length) {
     write_file(path, Bytes(bytes.begin(), bytes.begin() + static_cast<Index>(length)));
@@ -168,7 +169,7 @@ BOOST_FIXTURE_TEST_CASE(the_canvas_around_a_frame_is_transparent, OnePath) {
   }
 }
 
-// stb_image takes the background for missing pixels. A broken copy ends in zeros, and a length of zero ends the data.
+// stb_image fills missing pixels with the background. A broken copy ends in zeros, and a length of zero ends the data.
 BOOST_FIXTURE_TEST_CASE(frames_of_a_gif_have_all_their_pixels, OnePath) {
   const auto check = [&](const Bytes& gif, bool complete) {
     write_file(path, gif);
@@ -287,7 +288,7 @@ BOOST_FIXTURE_TEST_CASE(other_formats_are_called_by_their_names, OnePath) {
        "a CMYK JPEG without Adobe's marker");
 }
 
-// A PNG in an app's bundle: a chunk before the header, and red and blue exchanged.
+// A PNG as Xcode writes it into an app: with a chunk before the header, and with red and blue exchanged.
 BOOST_FIXTURE_TEST_CASE(png_files_of_xcode_are_refused, OnePath) {
   write_image(path, pattern({3, 2, 2}, 0));
   Bytes bytes = read_bytes(path);
@@ -300,7 +301,8 @@ BOOST_FIXTURE_TEST_CASE(png_files_of_xcode_are_refused, OnePath) {
         {path + ": not a readable image: the content is a PNG for iPhones (CgBI)", "xcrun -sdk iphoneos pngcrush"});
 }
 
-// Editing programs write XMP, also in an APP1 segment, before or after EXIF; JFIF, comments and colour profiles, too.
+// Editing programs write XMP metadata, which is in an APP1 segment like EXIF, before or after it. There may also be
+// JFIF segments, comments and colour profiles.
 BOOST_FIXTURE_TEST_CASE(the_orientation_is_found_among_other_metadata, OnePath) {
   const std::string jpeg = directory / "x.jpg", exif_mark("Exif\0\0", 6),
                     xmp_mark("http://ns.adobe.com/xap/1.0/\0", 29);
@@ -337,7 +339,7 @@ BOOST_FIXTURE_TEST_CASE(the_orientation_is_found_among_other_metadata, OnePath) 
     }
 }
 
-// The last of fewer than five images of a class is for testing.
+// If a class has fewer than five images, its last one is for testing.
 BOOST_FIXTURE_TEST_CASE(folders_turn_their_images_unless_told_not_to, OnePath) {
   const Image stored{{1, 2, 3}, {1, 2, 3, 4, 5, 6}};
   write_oriented_png(directory / "cat/0.png", stored, exif(6, true));

@@ -14,7 +14,7 @@ namespace {
 
 void append(Bytes& bytes, const Bytes& more) { bytes.insert(bytes.end(), more.begin(), more.end()); }
 
-/// Returns length, type, content and checksum.
+/// Returns a chunk of a PNG: length, type, content and checksum.
 Bytes chunk(const std::string& type, const Bytes& content) {
   Bytes bytes = {0, 0, static_cast<std::uint8_t>(content.size() >> 8), static_cast<std::uint8_t>(content.size())};
   bytes.insert(bytes.end(), type.begin(), type.end());
@@ -34,7 +34,7 @@ Bytes packed(const Bytes& rows) {
   return bytes;
 }
 
-/// Returns a PNG of side x side pixels of 8 bits, with arbitrary `data` and `others`, chunks before them.
+/// Returns a PNG of side x side pixels of 8 bits, with arbitrary `data`, and with the chunks `others` before them.
 Bytes png_of(std::uint8_t side, bool interlaced, std::uint8_t colour, const Bytes& data, const Bytes& others = {}) {
   Bytes bytes = {137, 'P', 'N', 'G', 13, 10, 26, 10};
   append(bytes, chunk("IHDR", {0, 0, 0, side, 0, 0, 0, side, 8, colour, 0, 0, interlaced}));
@@ -61,7 +61,8 @@ Bytes progressive_jpeg(int side, int scans) {
   return bytes;
 }
 
-/// Returns the JPEG above with another height, which follows the quantisation table, the marker, length and precision.
+/// Returns a JPEG of progressive_jpeg() with another height, which is at byte 76: after the quantisation table and the
+/// frame's marker, length and precision.
 Bytes with_height(Bytes jpeg, int height) {
   jpeg[76] = static_cast<std::uint8_t>(height >> 8), jpeg[77] = static_cast<std::uint8_t>(height);
   return jpeg;
@@ -81,8 +82,8 @@ struct Written {
 
 BOOST_AUTO_TEST_SUITE(data_image)
 
-// Interlaced, 5 x 5 pixels are 11 rows in seven passes of 1, 1, 2, 2, 6, 4 and 10 pixels with a filter byte each; a few
-// more bytes are allowed.
+// Interlaced, 5 x 5 pixels are 11 rows in seven passes of 1, 1, 2, 2, 3, 6 and 10 pixels, each row with a filter byte;
+// a few more bytes are allowed.
 BOOST_FIXTURE_TEST_CASE(png_data_are_as_long_as_the_image, Written) {
   BOOST_TEST(load(png(28, false, Bytes(28 * 29, 0))).pixels.size() == 784u);
   BOOST_TEST(load(png(28, false, Bytes(28 * 29 + 9, 0))).pixels.size() == 784u);
@@ -125,7 +126,7 @@ BOOST_FIXTURE_TEST_CASE(png_data_are_held_against_their_checksum, Written) {
   check_error([&] { load(png_of(3, false, grey, data)); }, {path, "incorrect data check"});
 }
 
-// Viewers show an image with a damaged text.
+// Like viewers, heed shows an image whose text chunk is damaged.
 BOOST_FIXTURE_TEST_CASE(png_chunks_are_held_against_their_checksums, Written) {
   Bytes others = chunk("PLTE", {1, 2, 3});
   append(others, chunk("tEXt", {'a', 0, 'b'}));
@@ -153,7 +154,7 @@ BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
   check_error([&] { load(bytes); }, {path, "the file ends early"});
 }
 
-// stb_image reads no header of such a PNG, JPEG or GIF. 20000 is 0x4e20.
+// stb_image does not give the size of such a large PNG, JPEG or GIF. 20000 is 0x4e20.
 BOOST_FIXTURE_TEST_CASE(the_size_of_a_large_image_is_named, Written) {
   Bytes large = png(1, false, {0, 1});
   large[18] = 0x4e, large[19] = 0x20;

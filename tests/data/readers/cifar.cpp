@@ -17,7 +17,7 @@ Bytes record(const Bytes& labels, int first) {
   return bytes;
 }
 
-/// Five training batches of one record each, labelled 0 to 4.
+/// Writes five training batches of one record each, labelled 0 to 4.
 void write_cifar10(const std::filesystem::path& directory) {
   for (int i = 0; i < 5; ++i)
     write_file(directory / fmt::format("data_batch_{}.bin", i + 1), record({static_cast<std::uint8_t>(i)}, 3 * i));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr ImageSize folder_size{3, 6, 5};
 
-/// {train,test}/{cat,dog}/{1,2}.png, image 2 i + j beginning with 50 i + 9 j.
+/// The files {train,test}/{cat,dog}/{1,2}.png; image j of class i begins with level 50 i + 9 j.
 struct Tree {
   TemporaryDirectory directory;
   Tree() {
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(giant_images_are_refused_by_their_header) {
   write(64, 64);
   check_error([&] { load_image(path); }, {path, "16384x16384", "134217728"});
   write(64, 32);
-  BOOST_TEST((image_file_size(path) == ImageSize{3, 8192, 16384}));  // both limits
+  BOOST_TEST((image_file_size(path) == ImageSize{3, 8192, 16384}));  // exactly at both limits
   // A photograph of 108 megapixels is accepted; this incomplete one cannot be decoded.
   write(47, 36);
   BOOST_TEST((image_file_size(path) == ImageSize{3, 9216, 12032}));

@@ -208,7 +208,7 @@ BOOST_FIXTURE_TEST_CASE(broken_links_are_refused, Layout) {
   BOOST_TEST(count(Part::train) == 3u);
 }
 
-// A disk's own directory cannot be listed by its users.
+// A file system's own directory, lost+found, cannot be listed by users.
 BOOST_FIXTURE_TEST_CASE(directories_of_disks_are_no_classes, Layout) {
   images("cat", 2), images("dog", 2);
   const std::filesystem::path own = directory / "lost+found";
@@ -220,7 +220,8 @@ BOOST_FIXTURE_TEST_CASE(directories_of_disks_are_no_classes, Layout) {
   std::filesystem::permissions(own, std::filesystem::perms::owner_all);
 }
 
-// Parts within classes are not merged and divided anew; directories that are parts by other names are no classes.
+// Parts within classes are refused, rather than merged and divided anew. So are directories that are parts under other
+// names, rather than classes.
 BOOST_FIXTURE_TEST_CASE(parts_below_classes_and_by_other_names_are_refused, Layout) {
   for (const char* name : {"cat/Train", "cat/test", "dog/train", "dog/test"}) images(name, 2);
   check_error(

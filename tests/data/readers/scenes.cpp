@@ -93,9 +93,10 @@ BOOST_AUTO_TEST_CASE(scenes_repeat_themselves) {
              "scenes: the images of mnist are 1x14x14; expected 1x28x28");
 }
 
-// Each image has only its upper left pixel, whose brightness identifies it: 130 to 139, or 140 to 149 in the test
-// split. Pixels of a scene are then the corners of its images: 1 to 4 of them, anywhere in rows and columns 0 to 28.
-// Two corners coincide in at most 4 * 3 / 2 / 841 = 0.7 % of the scenes, a thirtieth of a cell of 400.
+// Only the upper left pixel of each image is bright, and its brightness identifies the image: 130 to 139, or 140 to 149
+// in the test split. Pixels of a scene are then the corners of its images: 1 to 4 of them, anywhere in rows and columns
+// 0 to 28. Two corners coincide in at most 4 * 3 / 2 / 841 = 0.7 % of the 1,600 scenes, a small part of the 400
+// expected in each cell of `counts`.
 BOOST_AUTO_TEST_CASE(images_are_drawn_and_placed_evenly) {
   const TemporaryDirectory directory;
   for (const bool test : {false, true}) {

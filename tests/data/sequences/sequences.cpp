@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(expressions_that_do_not_exist_are_not_waited_for) {
   const TemporaryDirectory directory;
   ListOpsSetting setting;
   setting.train = 100'000, setting.depth = 2, setting.args = 2, setting.min = 1, setting.max = 5;
-  BOOST_CHECK_THROW(write_listops(setting, directory / "a"), Error);  // there are only 4 x 10 x 10
+  BOOST_CHECK_THROW(write_listops(setting, directory / "a"), Error);  // only 4 x 10 x 10 expressions exist
   BOOST_TEST(!std::filesystem::exists(directory / "a"));
 }
 
@@ -283,7 +283,7 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_and_in_lines) {
   }
 }
 
-// A text that is not read is said, or an error if it may belong to a part.
+// A text file that is not read causes a warning, or an error if it may belong to a part.
 BOOST_AUTO_TEST_CASE(texts_of_two_layouts_are_refused) {
   const TemporaryDirectory directory;
   const std::string where = directory.path();
@@ -354,7 +354,8 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_are_found_as_images_are) {
       lines[0]);
 }
 
-// The classes are those of both training and test; validation may lack one of them, and others are left out.
+// The classes are those of both training and test; validation may lack one of them, and its texts of other classes are
+// left out.
 BOOST_AUTO_TEST_CASE(validation_texts_may_lack_classes) {
   const TemporaryDirectory directory;
   const std::string where = directory.path();
@@ -789,7 +790,8 @@ BOOST_AUTO_TEST_CASE(a_text_is_limited_and_divided_without_gaps) {
   }
 }
 
-// Images of 4 x 4 with a level for each column, mirrored or not, and shifted by -10 to 10, each independently.
+// Images of 4 x 4 with a level for each column. Training mirrors them or not, and shifts all levels by -10 to 10,
+// independently.
 BOOST_AUTO_TEST_CASE(pixels_are_mirrored_and_shifted_in_training_only) {
   const TemporaryDirectory directory;
   const std::vector<std::uint8_t> columns{40, 80, 120, 200};

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
     BOOST_TEST(hashes.insert(data_hash(other)).second, difference);
   };
   const auto& [classes, validation, test, files, whole] = data.recorded;
-  check("2 renamed (b to a, a to b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // exchanged, as labels are corrected
+  check("2 renamed (b to a, a to b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // swapped, as to correct labels
   check("1 added (c)", {{"a", "1"}, {"b", "2"}, {"c", "3"}}, classes, test);
   check("1 renamed (b to c)", {{"a", "1"}, {"c", "2"}}, classes, test);
   check("2 removed (a, b)", {}, classes, test);
@@ -72,7 +72,8 @@ BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
   BOOST_TEST(data_hash(paths) == data_hash(data));
 }
 
-// The present data are described as a run describes them, without the files that it leaves out.
+// The present data are described as a run that starts now would describe them, without the files that it would leave
+// out.
 BOOST_AUTO_TEST_CASE(present_data_are_those_of_a_run_that_starts_now) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -94,7 +95,7 @@ BOOST_AUTO_TEST_CASE(present_data_are_those_of_a_run_that_starts_now) {
   take_warnings();
 }
 
-// Content decides before the name.
+// Files are matched by content first, and by name only then.
 BOOST_AUTO_TEST_CASE(renumbered_files_are_renamed) {
   const DataRecord before = record_of({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
   const auto changes = [&](const std::map<std::string, std::string>& now) {
@@ -151,7 +152,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
   use_record(x, record);
   BOOST_TEST((x.data.recorded == record.recorded));
   x.data = {};
-  x.data.path = record.path;  // MNIST's, now in a default directory
+  x.data.path = record.path;  // MNIST's data, now in a default directory
   DataRecord moved = record;
   moved.name = "mnist";
   const TemporaryDirectory places;
@@ -398,7 +399,8 @@ BOOST_AUTO_TEST_CASE(renumbered_images_stay_in_their_parts) {
 }
 
 // Class directories alone: every fifth image of a class is for testing, and stays so when images are added or renamed.
-// A whole directory is tested unless it has a test image of the run, by its content.
+// With recorded.whole, another directory is tested as a whole, unless it has images with the content of the run's test
+// images.
 BOOST_AUTO_TEST_CASE(test_images_without_a_directory_stay_the_same) {
   const TemporaryDirectory directory, other;
   DataConfig data;

@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(progress_that_cannot_be_is_refused) {
         RunProgress{.epoch = 1, .step = 7, .correct = 2, .terms = 1}, RunProgress{.epoch = 1, .step = 7, .best = NAN},
         RunProgress{.epoch = 1, .step = 7, .best = 2}})
     BOOST_TEST(refused(progress));
-  // Steps may be more or fewer than those of the epochs and batches of changed data.
+  // After the data have changed, there may be more or fewer steps than the epochs and batches imply.
   const auto with_more = [](const RunProgress& progress, Index more) {
     return error_of([&] { check_progress("last", progress, 3, 7, more); });
   };

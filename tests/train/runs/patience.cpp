@@ -1,4 +1,4 @@
-// train.patience: training ends when validation stops improving; an interruption does not count.
+// train.patience: training ends when validation stops improving, at the same epoch with and without interruptions.
 #include "heed/train/runs/history.h"
 #include "heed/train/runs/run.h"
 

@@ -18,7 +18,8 @@ void keep_states(Experiment& x, Index which) {
   x.optim.warmup_steps = 3;
 }
 
-/// Runs with thousands of test scenes end before their test.
+/// Checks that a run interrupted after every step has the files of an uninterrupted one. Runs on scenes, of which
+/// thousands are for testing, end before the test.
 void check_cut_after_every_step(const TaskData& data, const std::string& name, const Experiment& x) {
   BOOST_TEST_CONTEXT(name) {
     const std::string whole = data.path(name + " whole"), cut = data.path(name + " cut");
@@ -96,7 +97,7 @@ BOOST_AUTO_TEST_CASE(threads_leave_no_trace_in_any_family) {
   check_threads(data, "dino with batch norm", dino);
 }
 
-// Layers of 65536 weights, which idle threads share.
+// Layers of 65536 weights: idle threads take a share of their operations.
 BOOST_AUTO_TEST_CASE(threads_leave_no_trace_in_shared_operations) {
   const TaskData data;
   Experiment x = data.cases().front().x;

@@ -1,4 +1,4 @@
-// Each setting of a run has an effect, and none at its neutral value.
+// Each setting of a run has an effect, except at its neutral value.
 #include "heed/io/safetensors.h"
 
 #include "support/training.h"

@@ -8,7 +8,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Returns the error of a run with a mishap after its third step; it saves after every second.
+/// Returns the error of a run with a mishap after its third step; the run saves every other step.
 std::string error_after_three_steps(const Experiment& x, const std::string& directory,
                                     const std::function<void()>& mishap) {
   TrainOptions options;

@@ -59,7 +59,7 @@ struct BegunTask {
 
 BOOST_AUTO_TEST_SUITE(train_dino)
 
-// With the centre's coordinate subtracted, q is softmax of (2, 0) and (0, 0) over a temperature of 2.
+// With the centre subtracted, q is softmax of (2, 0) and (0, 0) over a temperature of 2.
 BOOST_AUTO_TEST_CASE(teaching_by_hand) {
   const Tensor<double> logits(Shape{2, 2}, {3, -1, 1, -1}), center(Shape{2}, {1, -1});
   const Teaching<double> taught = teach(logits.view(), center.view(), 2);
@@ -207,8 +207,8 @@ BOOST_AUTO_TEST_CASE(schedules) {
   BOOST_TEST(rates_of(optim, 7, 2, 10).weight_decay == cosine(0.04, 0.4, 7, 10));
 }
 
-// The teacher's temperature rises in equal steps to its final value in the third epoch, for a warm-up of three; with
-// one or none it starts there.
+// The teacher's temperature rises in equal steps to its final value in the third epoch, for a warm-up of three; with a
+// warm-up of one epoch or none, it starts there.
 BOOST_AUTO_TEST_CASE(temperatures_of_the_teacher) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(random_views_fit_the_model) {
   BOOST_TEST(batch->size() == 2);
 }
 
-// Targets are computed from the teacher's current weights; float packs and prepares copies of them.
+// Targets are computed from the teacher's current weights, of which float models have packed and prepared copies.
 BOOST_AUTO_TEST_CASE(targets_follow_the_weights) {
   const Workshop workshop;
   const Experiment x = dino_experiment(workshop);
@@ -377,7 +377,7 @@ BOOST_AUTO_TEST_CASE(center_and_entropy_by_hand) {
     BOOST_TEST(state("entropy")[1] == static_cast<double>(step + 1));
   }
   BOOST_TEST(task->end_epoch() == "");
-  BOOST_TEST((state("entropy")[0] == 0 && state("entropy")[1] == 0));  // an epoch's mean is its own
+  BOOST_TEST((state("entropy")[0] == 0 && state("entropy")[1] == 0));  // each epoch starts a new mean
 }
 
 // The accuracy is that of the 20 nearest training images by the teacher's features, for the part that is asked for.
@@ -412,7 +412,7 @@ BOOST_AUTO_TEST_CASE(evaluations_judge_by_the_teachers_neighbours) {
   }
 }
 
-// Each evaluation computes the features of the training images with the weights of the time.
+// Each evaluation computes the features of the training images with the current weights.
 BOOST_AUTO_TEST_CASE(neighbours_follow_the_weights) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

@@ -47,7 +47,8 @@ ModelConfig small_model(const char* task) {
   return model;
 }
 
-/// Returns settings for tasks without a causal form. Sequences use only part of every tensor sized by tokens.
+/// Returns settings for tasks without a causal form. Sequences are shorter than the context, so they use only part of
+/// each tensor that is sized by it.
 const std::vector<Setting>& encoders() {
   static const std::vector<Setting> list{{"softmax"},
                                          {"softmax", {{"causal", "true"}}},
@@ -220,7 +221,8 @@ BOOST_AUTO_TEST_CASE(a_sequence_in_a_batch_gives_what_it_gives_alone) {
     for (const char* pool : {"mean", "cls", "last"}) {
       const auto causal = setting.options.find("causal");
       if (std::string(pool) == "cls" && causal != setting.options.end()) continue;
-      if (std::string(pool) == "cls" && std::string(setting.mechanism) == "reformer") continue;  // 10 tokens
+      // With the class token there are 10 tokens, which chunks of 3 do not divide.
+      if (std::string(pool) == "cls" && std::string(setting.mechanism) == "reformer") continue;
       ModelConfig config = small_model("classify");
       config.pool = pool;
       const SequenceModel model(config, attention_of(setting));
@@ -316,8 +318,8 @@ BOOST_AUTO_TEST_CASE(a_prefix_of_inputs_gives_a_prefix_of_logits) {
   }
 }
 
-/// Returns the largest difference of incremental decoding from these logits, relative to the largest; from the second
-/// of two passes over the tokens, since the old state must not be read.
+/// Returns the largest difference between `full` and the logits of incremental decoding, relative to the largest logit.
+/// The tokens are decoded twice, and the second time counts, since the old state must not be read.
 template <class T>
 double decoding_error(const SequenceModel& model, Parameters<T>& parameters, const Tensor<int>& tokens, Var<T> full) {
   const bool start = model.config().start;
@@ -357,8 +359,8 @@ BOOST_AUTO_TEST_CASE_TEMPLATE(decoding_gives_what_a_full_pass_gives, T, Numbers)
     }
 }
 
-// A full pass adds sums over blocks of tokens, decoding adds token by token. In float, decoding would lose accuracy at
-// each token: 2e-5 of the largest logit after 16,000 tokens.
+// A full pass adds sums over blocks of tokens, decoding adds token by token. With sums in float, decoding would lose
+// accuracy at each token: 2e-5 of the largest logit after 16,000 tokens.
 BOOST_AUTO_TEST_CASE(sums_over_many_tokens_stay_exact) {
   ModelConfig config = small_model("lm");
   config.context = 16'384;
@@ -449,7 +451,7 @@ BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
   check_refused(cls, {"softmax", {{"causal", "true"}}},
                 "[attention] causal = true; with [model] pool = \"cls\" the class token, which is first, sees only "
                 "itself: expected pool = \"mean\" or \"last\"");
-  // A mechanism's own table overrides the options of all.
+  // A mechanism's own table overrides the options shared by all mechanisms.
   AttentionConfig own = attention_of({"softmax", {{"causal", "true"}}});
   own.per_mechanism["softmax"]["causal"] = {"false", "there"};
   BOOST_CHECK_THROW(SequenceModel(lm, own), Error);
@@ -459,7 +461,8 @@ BOOST_AUTO_TEST_CASE(what_has_no_meaning_is_refused) {
   BOOST_CHECK_THROW(logits_of(model, parameters, GivenSequences({9, 6}).input<double>(false)), Error);
 }
 
-// The first index whose running sum exceeds u; ties with the k-th largest are included.
+// The drawn token is the first whose running sum of probabilities exceeds u. Top-k includes ties with the k-th largest
+// logit.
 BOOST_AUTO_TEST_CASE(drawing_a_token) {
   const std::vector<double> logits{std::log(0.1), std::log(0.4), std::log(0.4), std::log(0.1)};
   const auto draw = [&](const Sampling& sampling, double u) {
@@ -502,7 +505,7 @@ BOOST_AUTO_TEST_CASE(a_long_prompt_leaves_the_state_of_its_last_tokens) {
         own.restart();
         std::span<const double> expected;
         for (const int input : inputs) expected = own.next(input);
-        for (const int before : {0, i / 3, i}) {  // read separately
+        for (const int before : {0, i / 3, i}) {  // tokens read by an earlier call
           Writer<double> writer(decoder);
           for (int t = 0; t < before; ++t) writer.append(prompt[static_cast<std::size_t>(t)]);
           writer.read();

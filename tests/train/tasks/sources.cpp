@@ -159,7 +159,8 @@ BOOST_AUTO_TEST_CASE(what_is_not_shuffled_is_changed_all_the_same) {
     }
 }
 
-// Copies of one image: augmentation is drawn for each example of the epoch. Some of the flips and 21 shifts coincide.
+// All examples are copies of one image, and augmentation is drawn for each example of the epoch. Some examples have the
+// same flip and the same of 21 shifts.
 BOOST_AUTO_TEST_CASE(copies_of_an_image_are_changed_independently) {
   const TaskData data;
   write_one_image(data.path("one"));
@@ -179,7 +180,7 @@ BOOST_AUTO_TEST_CASE(copies_of_an_image_are_changed_independently) {
   }
 }
 
-// 12 and 13 are not whole batches; each example is read once, unchanged, and not used for training.
+// 12 and 13 examples are not whole batches; each example is read once, unchanged, and not used for training.
 BOOST_AUTO_TEST_CASE(evaluated_examples_are_all_the_others_unchanged) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) {
@@ -204,7 +205,7 @@ BOOST_AUTO_TEST_CASE(evaluated_examples_are_all_the_others_unchanged) {
   }
 }
 
-// Sequences longer than the context are said once for a run. Texts have 5 + i^2 mod 19 letters, more than 19 for five i
+// A run warns once about sequences longer than the context. Texts have 5 + i^2 mod 19 letters, more than 19 for five i
 // below 24; expressions have more than 3 tokens, the two texts of a pair 64 or more. A text's windows are not cut.
 BOOST_AUTO_TEST_CASE(cut_sequences_are_said_once) {
   const std::map<std::string, std::pair<Index, std::string>> expected{
@@ -276,7 +277,8 @@ BOOST_AUTO_TEST_CASE(labels_are_smoothed_where_there_are_any) {
   BOOST_TEST(smoothed == 7u);
 }
 
-// Data with a validation file or directory, and texts, whose end it is, set no examples aside.
+// No examples are set aside from data with a validation file or directory, nor from a text, where validation has a
+// fixed section.
 BOOST_AUTO_TEST_CASE(examples_are_set_aside) {
   const TaskData data;
   const std::set<std::string> separate{"documents", "listops", "pairs", "text"};
@@ -337,8 +339,8 @@ BOOST_AUTO_TEST_CASE(windows_of_a_text) {
     BOOST_TEST(Reader(of_text(data, start)).task->open(Part::train, true)->examples() == (start ? 27 : 26));
 }
 
-// Windows of 20 bytes and the one after them, or of 20 after a start token, begin at each of the 41 bytes from which
-// they fit; without shuffling they are adjacent. All bytes differ, so different windows have different logits.
+// Windows of 21 bytes, or of 20 after a start token, begin at every one of the 41 bytes from which they fit; without
+// shuffling they are adjacent. All bytes differ, so different windows have different logits.
 BOOST_AUTO_TEST_CASE(windows_begin_anywhere_in_a_text) {
   const TaskData data;
   std::string text;

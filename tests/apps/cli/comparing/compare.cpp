@@ -17,7 +17,7 @@ using namespace heed::test;
 namespace {
 
 struct Comparing : Workshop {
-  /// Creates a finished run of two epochs, all with the given test accuracy.
+  /// Creates a run of two epochs, all with the same curves; a finished one has the given test accuracy.
   std::string make(const std::string& name, double accuracy, Index seed, double lr, bool finished = true) const {
     Experiment x = experiment();
     x.train.seed = seed;
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(two_seeds_are_said_to_decide_little) {
   check_contains(text, {"two seeds may agree by chance", "+25.00     -         -          -"});
 }
 
-// The directories are nested deeper than files may be open.
+// There are more nested directories than files that may be open at a time.
 BOOST_AUTO_TEST_CASE(a_directory_that_cannot_be_read_is_an_error, *boost::unit_test::precondition(without_sanitizer)) {
   make("a", 0.5, 1, 1e-3), make("b", 0.7, 1, 3e-3);
   std::string deep = *this / "c";
@@ -158,7 +158,7 @@ BOOST_AUTO_TEST_CASE(figures_too_large_to_be_squared_have_no_scatter) {
   BOOST_TEST(shown.find("nan") == std::string::npos, shown);
 }
 
-// Takes time linear in the epochs: a linear search for each of 50,000 would take minutes.
+// The time is linear in the number of epochs: a linear search for each of 50,000 epochs would take minutes.
 BOOST_AUTO_TEST_CASE(very_many_epochs, *boost::unit_test::precondition(without_sanitizer)) {
   const std::string run = make("a", 0.5, 1, 1e-3), page = *this / "page.html";
   std::string rows = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
@@ -201,7 +201,8 @@ BOOST_AUTO_TEST_CASE(arms_of_one_name_are_named_by_their_directories) {
   check_contains(output_of({"compare", first, again}), {"the runs have the same configuration except for seeds\n"});
 }
 
-// Seeds of one arm have the same data, wherever these are. Runs without a record count as runs on the only data known.
+// Runs of one arm have the same data, wherever these are. A run without a record is assumed to have the data of the
+// other runs if these all have the same.
 BOOST_AUTO_TEST_CASE(other_data_are_another_arm) {
   const auto run_on = [&](const std::string& name, Index seed, const std::string& path,
                           const std::map<std::string, std::string>& files, const std::string& validation) {
@@ -237,7 +238,7 @@ BOOST_AUTO_TEST_CASE(a_name_with_a_comma_is_one_field_of_csv) {
   check_contains(output_of({"compare", run, "--csv"}), {"\n\"x,y\",1,0.5,,1,", "\n\"x,y\",2,0.75,,1,"});
 }
 
-// Runs of one, two and three epochs, one of which is not validated: each mean is over the runs that have a value.
+// Runs of one, two and three epochs, and an epoch without validation: each mean is over the runs that have a value.
 BOOST_AUTO_TEST_CASE(curves_of_runs_of_different_lengths) {
   const auto curve = [&](const std::string& name, Index seed, double lr, const std::vector<const char*>& accuracies) {
     std::string rows = "kind,epoch,step,loss,accuracy,lr,images_per_s\n";
@@ -265,7 +266,7 @@ BOOST_AUTO_TEST_CASE(curves_of_runs_of_different_lengths) {
   const Json curves = Json::parse(with({"--json"})).at("curves");
   BOOST_TEST(curves.at("a").items().at(1).at("validation_accuracy").dump() == "null");
   BOOST_TEST(curves.at("b").items().size() == 2u);
-  // An arm's curve is as long as its longest run, also if that is not the first.
+  // An arm's curve is as long as its longest run, even if that is not the first one.
   const std::string reversed = output_of({"compare", again, a, b, "--csv"});
   check_contains(reversed, {"\nagain,2,,,0,,,0,2,,1,", "\nagain,3,0.75,,1,1,,1,"});
   BOOST_TEST(lines_of(reversed).size() == 1u + 3 + 2);
@@ -302,8 +303,8 @@ BOOST_AUTO_TEST_CASE(test_images_bound_every_accuracy) {
                  {"b-1 +25.00 ± 10.97 ", "c-1 +50.00 ± 9.82 "});
 }
 
-// A run may be below another run, or a link's target; other links to directories are not followed. A directory with
-// only one of a run's two files is not a run.
+// A run may be in a directory below another run, or be the target of a link; other links to directories are not
+// followed. A directory with only one of a run's two files is not a run.
 BOOST_AUTO_TEST_CASE(runs_below_a_directory) {
   make("all/a", 0.5, 1, 1e-3), make("all/a/below", 0.5, 2, 1e-3), make("all/b/c/d", 0.5, 3, 1e-3);
   const std::string away = make("away/e", 0.5, 4, 1e-3);

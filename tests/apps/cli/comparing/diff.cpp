@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(rounding_is_told_from_mistakes) {
                  {"looks  like 2 times what it should be"});
 }
 
-// A long axis is compared, but its mistake is not described.
+// Tensors with a long axis are compared, but the kind of their difference is not described.
 BOOST_AUTO_TEST_CASE(long_axes_are_not_examined) {
   Values some, twice;
   for (int i = 0; i < 4097; ++i) some.push_back(std::sin(1 + 3.7 * i)), twice.push_back(2 * some.back());
@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(integers) {
                 {"/large: tensor 'labels': cannot compare the integer 9007199254740993; expected at most 2^53"});
 }
 
-// heed computes with subnormals flushed to zero; files of other programs have them.
+// heed flushes subnormals to zero when it computes, but files of other programs may contain them.
 BOOST_AUTO_TEST_CASE(subnormals) {
   const auto least = [&](const std::string& name, std::uint32_t bits) {
     const float value = std::bit_cast<float>(bits);
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(runs) {
   const std::string same = output_of({"diff", *this / "a", *this / "again"});
   check_contains(same, {"the runs have the same settings and environment", "metrics: all 9 common values",
                         "up to step 3", "last.safetensors, step 3", "equal: all "});
-  // Settings of only one of the runs are listed, in either order.
+  // Settings that only one of the runs has are listed, whichever run comes first.
   const std::string environment = *this / "again/environment.json", own = read_file(environment);
   write_file(environment, "{\"distribution\": \"fourteen\"," + own.substr(own.find('{') + 1));
   for (const auto& [one, other] : {std::pair("a", "again"), {"again", "a"}})
@@ -240,7 +240,8 @@ struct DiffingRuns : Diffing {
   }
 };
 
-// Each value of a run is named, with its step and the number of equal values before it, in the order of computation.
+// The first value that differs is named, with its step and the number of equal values before it, in the order of
+// computation.
 BOOST_FIXTURE_TEST_CASE(each_value_of_a_run_has_its_name, DiffingRuns) {
   output_of({"diff", a, b});
   const struct {
@@ -269,7 +270,7 @@ BOOST_FIXTURE_TEST_CASE(each_value_of_a_run_has_its_name, DiffingRuns) {
   }
 }
 
-// Settings that only one run has, and the environment without its date and threads.
+// Different settings are listed, and so is the environment except for its date and threads.
 BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
   Experiment x = experiment();
   x.optim.lr = 0.5, x.train.seed = 7;
@@ -281,7 +282,7 @@ BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
       {"setting A B environment.cpu one two optim.lr 0.001 0.5 train.seed 1 7 metrics: all 11 common values"});
 }
 
-// Data of the same content elsewhere do not differ, nor do unrecorded ones.
+// Data of the same content in another place do not count as different, and neither do unrecorded data.
 BOOST_FIXTURE_TEST_CASE(data_of_runs_that_differ, DiffingRuns) {
   const auto origins = [&](const std::string& run, const std::string& path, const std::string& checksum) {
     write_file(RunPaths(run).data(), data_json({"mnist", "mnist", path, {.files = {{"x", checksum}}}, {}, {}}));
@@ -312,7 +313,7 @@ BOOST_FIXTURE_TEST_CASE(a_trace_gives_the_order, Diffing) {
   different({traced, other}, {"differ, first x at"});
 }
 
-// A difference of exactly the tolerance counts as equal, relative to the larger number whichever run has it.
+// A difference of exactly the tolerance counts as equal. It is relative to the larger number, whichever run has that.
 BOOST_FIXTURE_TEST_CASE(the_tolerance_itself_is_within_it, DiffingRuns) {
   for (const auto& [x, y] : {std::pair(4.0, 2.0), {2.0, 4.0}}) {
     write("a/last.safetensors", {{"same", {1}, {1}}, {"x", {2}, {8, x}}});
@@ -347,7 +348,7 @@ BOOST_FIXTURE_TEST_CASE(steps_of_files_that_differ, Diffing) {
   different({first, second}, {"first, step 1\n", "second, step 2\n"});
 }
 
-// Rows 0 to 2 are wrong by one part in a hundred, row 3 by a half.
+// Rows 0 to 2 are larger by one part in a hundred; row 3 is doubled.
 BOOST_FIXTURE_TEST_CASE(a_mistake_is_beyond_the_tolerance, Diffing) {
   Values wrong = drawn(1.01);
   for (std::size_t i = 18; i < 24; ++i) wrong[i] = 2 * drawn()[i];
@@ -358,7 +359,7 @@ BOOST_FIXTURE_TEST_CASE(a_mistake_is_beyond_the_tolerance, Diffing) {
             {"x: 6 of 24 elements differ\n", "  right  for rows 0 to 2; wrong for row 3\n"});
 }
 
-// Neither axis is long.
+// Neither axis is long, but the tensor has too many elements.
 BOOST_FIXTURE_TEST_CASE(many_elements_are_not_examined, Diffing) {
   const auto with = [&](Index rows) {
     const Values ones(static_cast<std::size_t>(rows * 512), 1.0), twos(ones.size(), 2.0);

@@ -15,7 +15,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Figures of a run of two epochs; the first has the best validation accuracy. Epochs have 7 batches of 16 images.
+/// Figures of a run of two epochs, the first of which has the best validation accuracy. Epochs have 7 batches of 16
+/// images.
 struct HandWritten {
   const char* arm;
   Index seed;
@@ -32,7 +33,7 @@ const std::vector<HandWritten> hand_written{
     {"b", 3, {1.5, 0.125}, {0.75, 1}, {2, 2}, {0.3, 0.1}, {0.925, 0.5}, 0.15, 0.9, 5678}};
 
 /// The figures' means and deviations by arm, in the order of the columns. Arm a has two values x and y: (x + y) / 2 and
-/// |x - y| / sqrt 2. Those of b are the mean of three and the deviation of three.
+/// |x - y| / sqrt 2. Arm b has the mean and the deviation of three values.
 using Figures = std::vector<std::pair<std::string, std::pair<double, double>>>;
 const double root_2 = std::sqrt(2);
 const Figures figures_a{{"test_accuracy", {0.6, 0.2 / root_2}},       {"test_loss", {0.6, 0.4 / root_2}},
@@ -48,7 +49,7 @@ const Figures figures_b{{"test_accuracy", {0.85, 0.05}},
                         {"seconds_per_epoch", {5, std::sqrt((49 + 16 + 9) / 2)}},
                         {"parameters", {5678, 0}}};
 
-/// A sweep of two arms and three seeds; the third of a has diverged.
+/// A sweep of two arms and three seeds; arm a diverged with the third seed.
 struct Tables : Workshop {
   std::string file = *this / "tiny.toml", out = *this / "cells";
   std::map<std::string, std::string> hashes;
@@ -212,7 +213,8 @@ BOOST_AUTO_TEST_CASE(the_table_of_arms_as_json) {
   }
 }
 
-// Welch's test and the pooled one have the same difference; the pairs are those of seeds 1 and 2.
+// Welch's test and the pooled t-test have the same difference; the paired test has seeds 1 and 2, which both arms
+// finished.
 BOOST_AUTO_TEST_CASE(every_figure_can_be_tested) {
   for (std::size_t f = 0; f < figures_a.size(); ++f) {
     const std::string figure = figures_a[f].first;
@@ -296,7 +298,7 @@ BOOST_AUTO_TEST_CASE(several_arms_are_compared_with_one) {
                  {"2 tests at 5 %: 0.1 false alarms are expected", "test_accuracy in points, difference to c\n"});
 }
 
-// Notes count the finished runs of each version unless all are of the program's.
+// Notes count the finished runs of each version, unless all runs are of the program's own version.
 BOOST_AUTO_TEST_CASE(runs_of_each_version_are_counted) {
   const auto version = [&](const std::string& cell, const std::string& text) {
     write_file(RunPaths(out + "/" + cell).environment(), fmt::format(R"({{"version": "{}"}})", text));

@@ -15,8 +15,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Three seeds in each arm with steps of 0.01: squared deviations add up to 2e-4, so that s is 0.01 and h = 2.776445 s
-/// sqrt(2/3) = 0.0226696.
+/// Three seeds in each arm, with values 0.01 apart: the squared deviations of an arm add up to 2e-4, so that s is 0.01
+/// and h = 2.776445 s sqrt(2/3) = 0.0226696.
 struct Judging : TemporaryDirectory {
   std::string file = *this / "claims.csv";
 
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(on_par) {
   BOOST_TEST(verdict({"--par", "b", "a", "--within", "0.042"}) == "undecided");
   BOOST_TEST(verdict({"--par", "c", "a", "--within", "0.028"}) == "undecided");
   BOOST_TEST(verdict({"--par", "c", "a", "--within", "0.027"}) == "does not hold");  // -0.05 + 0.0227 = -0.0273
-  BOOST_TEST(verdict({"--par", "a", "c", "--within", "0"}) == "holds");              // better counts as on par
+  BOOST_TEST(verdict({"--par", "a", "c", "--within", "0"}) == "holds");              // a better arm counts as on par
 }
 
 // s^2 = 8e-4 / 8 and h = 2.306004 * 0.01 * sqrt(4/3).
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(tables_of_a_verdict) {
   BOOST_TEST(std::abs(d.at("sd").number() - 0.01) < 1e-12);
 }
 
-// Equal values of all seeds: s is sqrt(0.895 * 0.105 / images), not 0.
+// All seeds have equal values: s is sqrt(0.895 * 0.105 / images), not 0.
 BOOST_AUTO_TEST_CASE(images_set_a_floor) {
   std::string rows = "claim,arm,seed,value\n";
   for (const int seed : {1, 2, 3}) rows += fmt::format("one,a,{0},0.9\none,b,{0},0.89\n", seed);
@@ -207,7 +207,8 @@ BOOST_AUTO_TEST_CASE(what_is_counted_on_images_is_a_share) {
   write(header + rows + "one,b,1,0.5,16\none,b,2,0.5,\none,b,3,0.5,16\n");
   refuse({"--better", "a", "b"},
          {":6:", "images is missing, but 16 for another seed of 'b'; expected the same number for all seeds"});
-  // Bits may have any value unless --test-images declares accuracies; an arm of --below is a count, not an accuracy.
+  // Without a number of images, values such as bits may be any number, unless --test-images declares them to be
+  // accuracies; an arm of --below is a count, not an accuracy.
   write("claim,arm,seed,value\n" + arm("a", 97) + arm("b", 0.5) + arm("c", 0.4) + "one,count,1,12\n");
   BOOST_TEST(verdict({"--better", "a", "b"}) == "holds");
   refuse({"--better", "a", "b", "--test-images", "16"}, {"claims.csv:2: value is 96.99; expected an accuracy"});
@@ -262,7 +263,7 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
   BOOST_TEST(json(with("20")).at("further_seeds").dump() == "[4,5,6,7,8,9]");
   BOOST_TEST(json(with("8")).at("further_seeds").dump() == "[]");
   check_contains(text({"--better", "a", "b", "--seeds", "4"}), {"1 further seed in each arm would decide"});
-  BOOST_TEST(text({"--better", "a", "c", "--seeds", "4"}).find("further") == std::string::npos);  // it holds
+  BOOST_TEST(text({"--better", "a", "c", "--seeds", "4"}).find("further") == std::string::npos);  // it holds already
   // A decided part does not affect the others; one that does not hold decides the claim.
   BOOST_TEST(json({"--better", "a", "c", "a", "b", "--seeds", "9"}).at("further_seeds").dump() == "[4]");
   refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run adds seeds to a sweep", "claims.csv"});
@@ -296,7 +297,7 @@ BOOST_AUTO_TEST_CASE(one_of_several_claims) {
   refuse({"--claim", "frist", "--better", "a", "b"}, {"unknown claim 'frist'; did you mean 'first'?"});
 }
 
-// Columns are found by their names, in any order and among others.
+// Columns are found by their names, in any order and among other columns.
 BOOST_AUTO_TEST_CASE(columns_are_in_any_order) {
   std::string rows = "note,value,state,images,seed,arm,claim\n";
   for (const int seed : {1, 2, 3})
@@ -307,7 +308,7 @@ BOOST_AUTO_TEST_CASE(columns_are_in_any_order) {
   check_contains(text({"--better", "a", "b"}), {"a, seed 3: diverged, counted as 0.92\n"});
 }
 
-// Names are looked up in linear time, where quadratic time would be minutes; the number of printed names is limited.
+// All names are looked up in linear time; quadratic time would be minutes. The number of printed names is limited.
 BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon, *boost::unit_test::precondition(without_sanitizer)) {
   std::string rows = "claim,arm,seed,value\n", more = rows;
   for (int i = 0; i < 200'000; ++i) rows += fmt::format("c{},a,1,0.5\n", i);

@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(arms_without_runs_that_count) {
                 {"cells: 'a' has 2 seeds; ", "expected 3 or more (a, seed 3: ignored; c has no run with this seed)"});
 }
 
-// An arm in two parts is one arm.
+// Notes about an arm that is in two parts of the claim are printed once.
 BOOST_AUTO_TEST_CASE(notes_of_an_arm_in_two_parts) {
   for (const Index seed : {1, 2, 3, 4}) make("a", seed, "0.9");
   for (const Index seed : {1, 2, 3}) make("b", seed, "0.5"), make("c", seed, "0.4");
@@ -125,7 +125,8 @@ BOOST_AUTO_TEST_CASE(notes_of_an_arm_in_two_parts) {
   BOOST_TEST(text.find(note) == text.rfind(note), text);
 }
 
-// A seed ignored in an arm checked earlier is still a seed of that arm: c, seed 5 is ignored because b lacks it.
+// A seed that is ignored in one arm still counts as a seed of that arm: seed 5 of c is ignored because b lacks it, not
+// because of a.
 BOOST_AUTO_TEST_CASE(notes_name_an_arm_without_the_seed) {
   for (const Index seed : {1, 2, 3, 4, 5}) make("a", seed, "0.9");
   for (const Index seed : {1, 2, 3, 4, 6}) make("b", seed, "0.5");
@@ -203,7 +204,7 @@ BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
   check_contains(run.err, {"[2/2] "});
   BOOST_TEST(Json::parse(run.out).at("arms").items()[1].at("seeds").integer() == 4);
   check_contains(output_of({"sweep", file, "--out", cells, "--seeds", "4", "--dry-run"}),
-                 {"12 cells, 1 to train"});  // arm c is not of the claim
+                 {"12 cells, 1 to train"});  // arm c is not in the claim
 }
 
 // Arm a is better in validation accuracy and test loss; validation figures are of the best epoch, the first.
@@ -230,11 +231,11 @@ BOOST_AUTO_TEST_CASE(every_figure_has_its_direction) {
   }
 }
 
-// Compared arms share seeds 2, 3 and 4; an arm that is only compared with a bound keeps its own.
+// Compared arms share seeds 2, 3 and 4; an arm that is only compared with a bound keeps its own seeds.
 BOOST_AUTO_TEST_CASE(seeds_of_all_compared_arms) {
   const auto arm = [&](const std::string& name, const std::vector<Index>& seeds, const std::string& value) {
     for (const Index seed : seeds) make(name, seed, value.c_str(), value.empty());
-    for (const Index seed : seeds) {  // an arm is its configuration
+    for (const Index seed : seeds) {  // the configuration identifies the arm
       Experiment x = experiment();
       x.train.seed = seed, x.optim.lr = 1e-3 * (1 + name[0] - 'a');
       write_file(RunPaths(fmt::format("{}/{}/seed-{}", cells, name, seed)).config(), config_toml(x));

@@ -34,7 +34,7 @@ struct Course {
   }
   std::string text(const std::string& file) const { return read_file(directory / file); }
 
-  /// Hands in a file at a time, in seconds since 1970.
+  /// Hands in a file that was last changed at `time`, in seconds since 1970.
   void hand_in(const std::string& file, const std::string& text, std::time_t time = 1'000'000'000) const {
     write("in/" + file, text);
     const timespec times[2] = {{time, 0}, {time, 0}};
@@ -195,7 +195,7 @@ BOOST_FIXTURE_TEST_CASE(late_days_of_archives, Class) {
   check_contains(text("marks.gradebook.csv"), {"\nfay,,3,3,5.5,0\n", "\ngus,,3,3,5.5,1\n"});
 }
 
-// Each line counts, whatever is graded: nothing is written if one is wrong.
+// Every line is checked, even for a lab that is not graded: if one is wrong, nothing is written.
 BOOST_FIXTURE_TEST_CASE(wrong_lines_of_due_dates, Class) {
   const auto refuses = [&](const std::string& due, const std::vector<std::string>& pieces) {
     write("due.csv", "beta,2026-11-30\n" + due + "\n");
@@ -252,7 +252,7 @@ BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
   lab(word, number);
   write("gamma.toml", "word = \"matrix product\"\nnumber = 0.035\n");
   BOOST_TEST(heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"}).status == 0);
-  // A number has one hash however it is written; words may begin with one.
+  // A number has the same hash however it is written; a word may begin with a number.
   for (const char* const same : {"3.456e-2", "0.034560", "+0.035"})
     BOOST_TEST(output_of({"lab", "hash", directory / "gamma", "number", same, "--digits", "2"}) == number, same);
   for (const std::string answer : {"3 heads", "2x", "1e3 steps", "infinite", "nano"})
@@ -279,7 +279,7 @@ BOOST_FIXTURE_TEST_CASE(answers_in_other_encodings, Course) {
     const Finished run = heed_with({"lab", "check", directory / "gamma", "--file", directory / "gamma.toml"});
     BOOST_TEST(run.status == 0, run.out);
   };
-  const std::string answer = "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80";  // of two, three and four bytes
+  const std::string answer = "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80";  // characters of two, three and four bytes
   right(answer, "word = \"" + answer + "\"\r\n");
   right(answer, "\xef\xbb\xbfword = \"" + answer + "\"\n");
   for (const bool big_endian : {false, true})
@@ -295,8 +295,8 @@ BOOST_FIXTURE_TEST_CASE(answers_in_other_encodings, Course) {
   right(answer, "# a line that ends as on old systems\rword = \"" + answer + "\"\r");
 }
 
-// C++ is compared without comments, names, numbers and the text of strings. The forbidden word ends the grading before
-// anything is compiled. Flags name what is unusual outside of comments and strings.
+// C++ submissions are compared without comments, names, numbers and the text of strings. The forbidden word, never,
+// ends the grading before anything is compiled. Flags name unusual constructs outside of comments and strings.
 BOOST_FIXTURE_TEST_CASE(copies_in_cpp, Course) {
   write("labs/word/lab.toml",
         "title = \"Word\"\nkind = \"mechanism\"\nminutes = 1\n[mechanism]\nname = \"word\"\n"
@@ -324,8 +324,8 @@ BOOST_FIXTURE_TEST_CASE(copies_in_cpp, Course) {
                   "\neve,word,0,1,refused,output 0/1,\n"});
 }
 
-// Submissions of statements of five tokens each, besides the line handed out. Of 20 statements, b shares 18 with a and
-// 19 with c, which shares 17 with a: 90, 95 and 85 %. Equal submissions are flagged from 40 tokens on.
+// Besides the line handed out, submissions consist of statements of five tokens each. Of 20 statements, b shares 18
+// with a and 19 with c, which shares 17 with a: 90, 95 and 85 %. Equal submissions are flagged from 40 tokens on.
 BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   const std::string handed_out = "def f(x): return x\n";
   write("labs/sim/lab.toml",
@@ -361,14 +361,14 @@ BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   // In a class of six, statements that more than half of the class share are disregarded.
   hand("x", statements(7, "p = q - r"));
   hand("y", statements(7, "s = t - u"));
-  hand("z", "'''\nos\n'''\n\"\"\"\nsys\n\"\"\"\nk = l / 3  # exec\n");  // no words of the program
+  hand("z", "'''\nos\n'''\n\"\"\"\nsys\n\"\"\"\nk = l / 3  # exec\n");  // only in strings and a comment
   BOOST_TEST(flags() == of_three + "x> \ny> \nz> \n");
   hand("z", "\"\"\"\nos\n\"\"\"\nopen\nk = l + 3\n");
   BOOST_TEST(flags() == "a> \nb> \nc> \nx> \ny> \nz> uses open\n");
 }
 
-// Labs are graded in the order of their names, also one without hand-ins; a lab's own date counts wherever
-// its line is.
+// Labs are graded in the order of their names, including one without submissions. A lab's own due date overrides that
+// of *, wherever its line is.
 BOOST_FIXTURE_TEST_CASE(labs_that_are_asked_for, Class) {
   const TimeZone utc("UTC0");
   write("labs/gamma/lab.toml",
@@ -459,7 +459,7 @@ BOOST_FIXTURE_TEST_CASE(a_changed_header_is_another_lab, Course) {
   check_contains(grade().err, {"[1/1] ann delta: 0 of 1 marks"});
 }
 
-// So do the values of formulas that a command computes from another file.
+// If a formula has a value that a command computes from another file, a change of the value makes another lab, too.
 BOOST_FIXTURE_TEST_CASE(a_changed_value_is_another_lab, Course) {
   const auto model = [&](int depth) {
     write("model.toml",
@@ -493,17 +493,17 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
                  {"ann", "Student,Username\nann,u1\nAnn,u2\n", "ann"},
                  {"Ann Bo", "First name,Last name,Username\nAnn,Li,u1\nAnn,Bo,u9\n", "u9"},
                  {"77", "Name,Identifier,Username\nAnn Bo,77,u7\nX Y,78,u8\n", "u7"},
-                 {"77", "Name,Quiz,Username\nAnn Bo,77,u7\n", "77"},  // a name of digits is no mark
+                 {"77", "Name,Quiz,Username\nAnn Bo,77,u7\n", "77"},  // 77 is a mark, not a student
                  {"77", "Matriculation,Quiz,Username\n78,77,u8\n77,78,u7\n", "u7"},
                  {"77", "Name,Quiz,Test,Username\nAnn Bo,7,7,u7\n", "77"},
                  {"77", "Name,Quiz,SIS Login ID,Username\nAnn Bo,1,77,u7\nX Y,77,78,u8\n", "u7"},
-                 {"Ann Bo_77_assignsubmission_file",  // the number alone
+                 {"Ann Bo_77_assignsubmission_file",  // only the number matches
                   "Name,Identifier,Username\nA. Bo,Participant 78,u8\nX Y,Participant 77,u7\n", "u7"},
-                 {"Ann Bo_77_assignsubmission_file",  // the number and the name of different rows
+                 {"Ann Bo_77_assignsubmission_file",  // number and name match different rows
                   "Name,Identifier,Username\nAnn Bo,Participant 78,u8\nX Y,Participant 77,u7\n", "Ann Bo"},
-                 {"Ann Bo_77_assignsubmission_file",  // the number is a mark
+                 {"Ann Bo_77_assignsubmission_file",  // 77 is a mark in the other row
                   "Name,Quiz,Username\nAnn Bo,5,u8\nX Y,77,u7\n", "u8"},
-                 {"Ann Bo_77_assignsubmission_file",  // a name in two rows, or a number
+                 {"Ann Bo_77_assignsubmission_file",  // the name is in two rows; in the next case, the number
                   "Name,Identifier,Username\nAnn Bo,Participant 78,u8\nAnn Bo,Participant 77,u7\n", "u7"},
                  {"Ann Bo_77_assignsubmission_file", "Name,ID,Username\nX Y,77,u7\nAnn Bo,77,u8\n", "u8"}};
   for (const auto& [student, roster, identity] : rosters) {
@@ -517,12 +517,13 @@ BOOST_FIXTURE_TEST_CASE(identities_of_rosters, Class) {
   }
 }
 
-// Before anything is graded, identities of personal labs with combining marks are refused. Other labs need none.
+// Before anything is graded, identities with combining marks are refused if a lab is personal. Other labs need no
+// identity.
 BOOST_FIXTURE_TEST_CASE(decomposed_identities, Class) {
   write("labs/mine/lab.toml",
         "title = \"Mine\"\nkind = \"personal\"\nminutes = 1\n[personal]\ntask = \"write\"\n[[points]]\n"
         "name = \"memory\"\nmarks = 1\n");
-  std::filesystem::remove(directory / "in/cid/notes.txt");  // would be listed
+  std::filesystem::remove(directory / "in/cid/notes.txt");  // would add a line to stderr
   hand_in("jose\u0301/beta.toml", "thrice = 18\n");
   grade();
   check_contains(text("marks.gradebook.csv"), {"\njose\u0301,,3,3,5.5,0\n"});
@@ -623,8 +624,8 @@ BOOST_FIXTURE_TEST_CASE(files_of_other_names_and_places, Course) {
   BOOST_TEST(listed == "00 01 02 03 04 05 06 07 08 09 10 and more");
 }
 
-// Hidden members of archives do not count; an archive with more than 300 others is named. Back slashes, . and .. are
-// parts of paths.
+// Hidden members of archives are ignored; an archive with more than 300 other members is reported. Backslashes separate
+// directories, and paths may contain . and .. .
 BOOST_FIXTURE_TEST_CASE(members_of_archives, Course) {
   write("labs/alpha/lab.toml",
         "title = \"One\"\nkind = \"answers\"\nminutes = 1\n[[points]]\nname = \"p\"\nquestion = \"?\"\nmarks = 1\n"
@@ -717,7 +718,7 @@ BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
   BOOST_TEST(text("marks.roster.csv") == head + ann + "3\nbob,,3\n");
 }
 
-// The judge prints its arguments: they depend on the seed and the point, and are those of heed lab check.
+// The judge prints its arguments: they depend on the seed and the point, and heed lab check has the same ones.
 BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   write("labs/told/lab.toml",
         "title = \"Told\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n[[points]]\n"

@@ -40,7 +40,7 @@ struct Submissions {
     fs::create_directories(directory / ("in/" + student));
     write_file(directory / ("in/" + student + "/" + file), text);
   }
-  /// Returns the rows of marks.csv as their columns up to the state.
+  /// Returns the columns of each row of marks.csv, up to the state.
   std::vector<std::vector<std::string>> grade(const std::string& labs = "notebooks/labs") const {
     const Finished run = heed_with({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", labs});
     BOOST_TEST(run.status == 0, run.err);
@@ -73,8 +73,8 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
   }
 }
 
-// Each would pass a weaker judge, which differentiates the wrong newton or uses default options only. A point's options
-// replace the lab's.
+// Each of these submissions would pass a weaker judge: one that differentiates the wrong newton, or one that uses
+// default options only. A point's options replace the lab's.
 BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
   newton +=
@@ -99,8 +99,8 @@ BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precond
                   "right  gradient k: ", "wrong  gradient k, score_grad=hardtanh: 0 of 1"});
 }
 
-// Gradients by finite differences are rejected, and so are separate paths for float and for counting numbers.
-// Equivalent correct code is accepted.
+// Gradients by finite differences are rejected, and so are separate paths for float and for `Counted`. Equivalent
+// correct code is accepted.
 BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   const std::string file = "softmax-backward.h", solution = read_file("notebooks/solutions/softmax-backward/" + file);
   const auto with = [&](const std::string& from, const std::string& to) {
@@ -109,7 +109,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
     return std::string(solution).replace(at, from.size(), to);
   };
   const std::string products = "      // 3.\n      kernels::gemm(transposed(A), dout[h]";
-  // The correct products with meaningless numbers for the cost, and finite differences of the forward pass.
+  // Only the counted pass runs the correct products; the other types get finite differences of the forward pass.
   const std::string by_differences = R"(
       if constexpr (!std::is_same_v<T, Counted>) {
         std::vector<double> x[3];
@@ -214,7 +214,8 @@ BOOST_FIXTURE_TEST_CASE(answers_are_not_in_the_headers, Submissions,
 }
 
 BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
-  // The mechanisms of these three have pairs and states, sums and M as divisors, all norms, all features, both gates.
+  // Together, the mechanisms of these three students have pairs and states, sums and M as divisors, all norms, all
+  // features and both gates.
   std::vector<int> numbers{0, 2, 23};
   if (whole_class()) numbers.resize(200), std::iota(numbers.begin(), numbers.end(), 0);
   for (const int number : numbers) {

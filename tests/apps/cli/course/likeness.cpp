@@ -1,4 +1,5 @@
-// Words of submissions by which code distinguishes number types or reaches out of its process, compiled from source.
+// Suspicious words in submissions: those by which code distinguishes number types or reaches out of its process. The
+// test includes the source file.
 #include "src/apps/cli/course/likeness.cpp"
 
 #include <boost/test/unit_test.hpp>
@@ -7,7 +8,8 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(cli_likeness)
 
-// C++ separates digits by a mark that also begins a character: what follows on the line must not be taken for text.
+// C++ separates digits by an apostrophe, which also begins a character literal: the rest of the line must not be taken
+// for one.
 BOOST_AUTO_TEST_CASE(separated_digits_are_a_number) {
   const auto words = [](const std::string& text, LabKind kind) { return cli::suspicious_words(text, "", kind); };
   BOOST_TEST(words("const int n = 1'000; fork();\n", LabKind::mechanism) == "fork");

@@ -93,8 +93,9 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_a_map_among_channels, Runs) {
   BOOST_TEST(table(workshop / "xca/spectrum.csv").size() == 1 + 2 * 2 * 2 * 8u);  // matrices, blocks, heads, indices
 }
 
-// Each value is a mean over the images of batches of 16 and 4. A map that contains the identity is also measured
-// without it, another map also with it. The file has six digits; 1e-5 is also above the rounding error of the maps.
+// Each value is a mean over the images of two batches, of 16 and of 4. A map that contains the identity is also
+// measured without it, and any other map also with it. The file has six digits; 1e-5 is also above the rounding error
+// of the maps.
 BOOST_FIXTURE_TEST_CASE(spectra_are_means_over_the_images_maps, Runs) {
   for (const std::vector<std::string>& mechanisms :
        {std::vector<std::string>{"softmax", "adder"}, std::vector<std::string>{"xca", "softmax"}}) {

@@ -135,8 +135,8 @@ BOOST_FIXTURE_TEST_CASE(untrained_weights_are_those_of_the_seed, Chosen) {
   }
 }
 
-// The values of timm for each preset: pixels p become (p - mean) / std. Keys of the command line take precedence, also
-// with --model auto, whose preset is imagenet by default.
+// Each preset has timm's values: pixels p become (p - mean) / std. Keys of the command line take precedence, even with
+// --model auto, whose preset is imagenet by default.
 BOOST_AUTO_TEST_CASE(presets_normalise_and_crop) {
   const Workshop workshop;
   const std::string weights = workshop / "w.safetensors", toml = workshop / "model.toml", tree = workshop / "tree",

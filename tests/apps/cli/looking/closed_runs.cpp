@@ -112,7 +112,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
       {"the model has no class 'zebra'; the data has classes 'bee', 'fox', 'zebra', the model 'ant', 'bee', 'fox'"});
   for (const char* split : {"train", "test"}) fs::rename(data + "/" + split + "/zebra", data + "/" + split + "/ant");
   BOOST_TEST(resume_error(run, {"--changed-data"}) == "");
-  // The record is that of the changed data, and says so.
+  // data.json then describes the changed data, and records the change.
   const std::string record = files().at("data.json");
   check_contains(record, {"after 132 steps: 1 added (train/bee/9.png)", "\"train/bee/9.png\""});
   BOOST_TEST(heed_with({"train", "--run", run, "--resume", "--set", "train.epochs=9"}).err == "");
@@ -132,7 +132,7 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_by_evaluations, ThreeGreys) {
   check_contains(heed_with(neighbours).err, {"train/bee/3.png"});
 }
 
-// Copies of training images are reported among the test files, even after the run's data are deleted.
+// Test files that are copies of training images are reported, even after the run's data are deleted.
 BOOST_FIXTURE_TEST_CASE(training_images_in_other_data_are_noticed, ThreeGreys) {
   const std::string other = directory / "other", copy = other + "/test/ant/a.png";
   for (const char* split : {"train", "test"})
@@ -153,8 +153,8 @@ BOOST_FIXTURE_TEST_CASE(training_images_in_other_data_are_noticed, ThreeGreys) {
   }
 }
 
-// Without a directory for them, the test images are those of the run, even if files are added. All images of another
-// directory are evaluated, unless it has a copy of them.
+// If the data have no test directory, the run's test images stay the same when files are added. All images of another
+// directory are evaluated, unless it has copies of the run's test images.
 BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
   fs::remove_all(run);
   fs::remove_all(data + "/test");
@@ -173,7 +173,7 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
     for (int i = 0; i < 8; ++i) write_image(fmt::format("{}/{}/{}.png", other, name, i), level(7 + i));
   check_contains(output_of({"eval", run, "--path", other}), {"24 images"});
   check_refusal({"eval", run, "--path", other, "--split", "train"}, {other + ": has test images only; "});
-  // Features, and images by index, may be of training or test images: every fifth of a class is for testing.
+  // heed features and --index distinguish training and test images: every fifth image of a class is for testing.
   check_contains(output_of({"features", run, "--path", other, "-o", directory / "x"}), {" 3 images, test\n"});
   check_contains(output_of({"features", run, "--path", other, "--split", "train", "--set", "data.validation=0", "-o",
                             directory / "x"}),

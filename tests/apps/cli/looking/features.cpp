@@ -117,8 +117,9 @@ BOOST_FIXTURE_TEST_CASE(files, TrainedRun) {
   BOOST_TEST((read_file(copy) == read_file(last)));
 }
 
-// The parts are the files' images in order, each once. The last columns are the classifier's inputs; the columns before
-// them are the inputs in a model that ends after its first block. 1e-4 is above the rounding error of floats.
+// Each image of the files is in one part, in the order of the file. The last columns are the classifier's inputs; the
+// columns before them are the inputs in a model that ends after its first block. 1e-4 is above the rounding error of
+// floats.
 BOOST_FIXTURE_TEST_CASE(each_row_is_of_its_image, TrainedRun) {
   const WorkshopImages all(*this, "train"), test(*this, "t10k");
   BOOST_TEST(features({"--pixels"}).labels == test.labels, boost::test_tools::per_element());
@@ -210,7 +211,7 @@ BOOST_FIXTURE_TEST_CASE(neighbours_are_those_of_the_features, TrainedRun) {
   BOOST_TEST(different.size() > 4U);
 }
 
-// Features come from the last four blocks, here both of two, unless --blocks says otherwise.
+// Without --blocks, features come from the last four blocks; this model has only two, so both are used.
 BOOST_FIXTURE_TEST_CASE(a_linear_classifier_is_that_of_the_features, TrainedRun) {
   struct Case {
     std::vector<std::string> features, options;
@@ -336,7 +337,7 @@ BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
   check_refusal({"eval", run, "--k", "5"}, {"--k requires --knn"});
   check_refusal({"eval", run, "--shots", "5", "--split", "train"}, {"those that the classifier learns from"});
   check_refusal({"eval", run, "--knn", "--lr", "3"}, {"--lr requires --linear"});
-  // The defaults, too.
+  // Even an option's default value requires its kind of classifier.
   check_refusal({"eval", run, "--k", "20"}, {"--k requires --knn"});
   check_refusal({"eval", run, "--temperature", "0.07"}, {"--temperature requires --knn"});
   check_refusal({"eval", run, "--seeds", "3"}, {"--seeds requires --shots"});

@@ -15,7 +15,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-/// A run on images of 8, in patches of 4.
+/// A run on images of 8 x 8 pixels, in patches of 4 x 4.
 struct TrainedAt8 : Workshop {
   std::string directory = *this / "run";
 
@@ -48,7 +48,7 @@ struct TrainedAt8 : Workshop {
     return other;
   }
 
-  /// Returns pos_embed of the run on the grid of an image: [1, skip + 4, D] to [1, skip + patches, D].
+  /// Returns the run's pos_embed, [1, skip + 4, D], interpolated to the patch grid of `image`, [1, skip + patches, D].
   Tensor<float> positions_at(Sides image, Index skip) const {
     const Tensor<float> from = SafetensorsFile(directory + "/best.safetensors").read<float>("pos_embed");
     const Index width = from.shape()[2], rows = image.height / 4, columns = image.width / 4;
@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
   check_refusal({"eval", directory, "--weights", other + "/best.safetensors"},
                 {"tensor 'pos_embed' has shape [1, 17, 16]; the model expects [1, 5, 16]"});
   output_of({"eval", directory, "--weights", other + "/best.safetensors", "--set", "model.image=16"});
-  // Another size does not imply conversion of colour to grey.
+  // Another size does not imply conversion of grey images to colour.
   output_of(
       {"train", "--run", *this / "colour", *this / "x.toml", "--set", "model.channels=3", "--set", "data.resize=true"});
   check_refusal({"eval", *this / "colour", "--set", "model.image=16", "--set", "data.resize=false"},

@@ -22,7 +22,7 @@ Image square(Index side, std::uint8_t ground, std::uint8_t thing) {
   return image;
 }
 
-/// Images of bright squares on dark ground, in two classes by size, as DIR/CLASS.
+/// Images of squares on dark ground, in two classes by the squares' brightness, as DIR/CLASS.
 struct OwnImages {
   TemporaryDirectory directory;
   std::string tree = directory / "tree", run = directory / "run";
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(an_image_of_a_data_set_becomes_a_file) {
   open_dataset("mnist", workshop.data(), Split::test)->read(7, expected);
   BOOST_TEST(load_image(seven).pixels == expected.pixels, boost::test_tools::per_element());
   BOOST_TEST((read_file(seven) == read_file(again)));
-  // A value may be a text of TOML.
+  // A value may be a quoted TOML string.
   BOOST_TEST(output_of({"image", "--index", "7", "-o", again, "--set", "data.path=\"" + workshop.data() + "\""}) ==
              again + ": mnist test 7, 8 x 8 pixels, label 7\n");
   check_contains(output_of({"image", "--path", workshop.data(), "--part", "train", "--index", "131", "-o", again}),
@@ -137,7 +137,7 @@ BOOST_FIXTURE_TEST_CASE(images_of_a_directory_are_predicted_in_order, Trained) {
   BOOST_TEST(some.status == 2);
   BOOST_TEST(lines_of(some.out).size() == 4u);
   BOOST_TEST(some.err == "heed: " + pictures + "aa.jpg: not a readable PNG, JPEG, BMP or GIF image\n" + left_out);
-  // A link to itself is unreadable, too.
+  // A symbolic link to itself is unreadable, too.
   std::filesystem::remove(pictures + "aa.jpg");
   std::filesystem::create_symlink("aa.jpg", pictures + "aa.jpg");
   const Finished loop = heed_with({"predict", run, pictures});
@@ -186,7 +186,7 @@ BOOST_FIXTURE_TEST_CASE(answers_that_are_not_finite_are_no_answers, Trained) {
   BOOST_TEST(is_line_with(result.err, "the model's outputs are not finite: a logit is"), result.err);
 }
 
-// A sheet of several images has a row for each chosen block of each image, equal to the single image's.
+// A sheet of several images has a row for each chosen block of each image, all of the same height.
 BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
   BOOST_TEST(output_of({"maps", run, "--index", "7,8", "--block", "1"}) == run + "/test-7-8-maps.png\n");
   const std::string one = *this / "one.png", two = *this / "two.png", all = *this / "all.png";
@@ -195,7 +195,7 @@ BOOST_FIXTURE_TEST_CASE(maps_of_several_images_stand_in_one_sheet, Trained) {
   output_of({"maps", run, "--index", "7", "--block", "1", "-o", one});
   const Index depth = load_experiment(run + "/config.toml").model.depth;
   const Image sheet = load_image(two);
-  const Index row = load_image(all).size.height - sheet.size.height;  // the other blocks of both
+  const Index row = load_image(all).size.height - sheet.size.height;  // rows of the other blocks of both images
   BOOST_TEST(row > 0);
   BOOST_TEST(row % (2 * (depth - 1)) == 0);
   BOOST_TEST(load_image(one).size.width != sheet.size.width);
@@ -319,8 +319,8 @@ BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) 
   BOOST_TEST(load_recorded(run + "/config.toml").data.path == away);
 }
 
-// A class without training images, a number of validation images beside a directory of them, training images that are
-// left out, and test images that are also training images are warned of, by --check, too.
+// heed train, also with --check, warns of a class without training images, of data.validation beside a directory of
+// validation images, of training images that each epoch leaves out, and of test images that are also training images.
 BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
   for (const char* const name : {"dim", "lit"}) {
     const std::string all = tree + "/" + name, train = tree + "/train/" + name;
@@ -352,7 +352,7 @@ BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
              "heed: warning: data.validation=4 has no effect: the data have 6 validation images of their own\n");
   BOOST_TEST(warnings({"data.limit=24"}) ==
              "heed: warning: 1 of 2 classes have no training images: 'lit'; data.limit=24 takes the first\n");
-  // Batches of 48 training images.
+  // There are 48 training images.
   const auto left_out = [](int batch, const std::string& count) {
     return fmt::format(
         "heed: warning: train.batch={}: each epoch leaves out {} training images, an incomplete batch; a smaller batch "
@@ -376,8 +376,8 @@ BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
                                  "val/dim/01.png, test/dim/99.png is train/lit/29.png\n");
 }
 
-// Mean and deviation weight images of different sizes equally. The side is the median of the square roots of the areas,
-// and sixteen batches fill an epoch.
+// In the mean and the deviation, images of different sizes have equal weights. The side is the median of the square
+// roots of the areas. The batch size is a power of two with which an epoch has at least sixteen batches.
 BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
   struct Case {
     Index channels, first, image, patch, batch;
@@ -462,7 +462,7 @@ BOOST_AUTO_TEST_CASE(statistics_of_very_many_and_of_equal_images) {
     return std::stod(finished.out.substr(finished.out.find("'" + key + "=[") + key.size() + 3));
   };
   const double mean = (501 * 10 + 1501 * 210) / 2002.0 / 255;
-  BOOST_TEST(std::abs(measured(many, "data.mean") - mean) < 200.0 / 1000 / 255 + 5e-5);  // with four decimals
+  BOOST_TEST(std::abs(measured(many, "data.mean") - mean) < 200.0 / 1000 / 255 + 5e-5);  // data.mean has four decimals
   BOOST_TEST(measured(equal, "data.mean") == 0.3922);                                    // 100 / 255
   BOOST_TEST(measured(equal, "data.std") == 0.01);
 }

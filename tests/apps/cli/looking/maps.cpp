@@ -66,7 +66,7 @@ struct RunAndImages {
   std::string content(const std::string& name) const { return read_file(directory / name); }
 };
 
-/// Colours may differ by rounding.
+/// Checks that two pictures are equal, except that colour levels may differ by rounding.
 void check_picture(const Image& drawn, const Image& expected) {
   BOOST_REQUIRE((drawn.size == expected.size));
   int largest = 0;
@@ -121,7 +121,7 @@ BOOST_FIXTURE_TEST_CASE(a_sheet_is_written_into_the_run, RunAndImages) {
 }
 
 // The sheet is draw_attention() of weights computed by definition: row `query` of each head's map without the tokens
-// before the 3 x 3 patches, or the mean over the patches' rows. A level of colour may differ by rounding.
+// before the 3 x 3 patches, or the mean over the patches' rows. Colour levels may differ by rounding.
 BOOST_AUTO_TEST_CASE(a_sheet_shows_the_weights_that_are_asked_for) {
   struct Case {
     std::string options, title;
@@ -241,7 +241,8 @@ BOOST_FIXTURE_TEST_CASE(a_sheet_of_many_images_has_a_short_name, Trained) {
              run + "/test-10-11-12-13-14-15-16-17-18-19-and-10-more-maps.png\n");
 }
 
-// Each image has its own product of maps: the rows of the second, in the last third, do not depend on the first.
+// Each image has its own product of maps: the second image's rows, in the last third of the sheet, do not depend on the
+// first image.
 BOOST_FIXTURE_TEST_CASE(rollouts_of_several_images_are_independent, Trained) {
   std::vector<Image> sheets;
   for (const char* const images : {"0,2", "1,2"}) {
@@ -259,8 +260,9 @@ BOOST_FIXTURE_TEST_CASE(rollouts_of_several_images_are_independent, Trained) {
   BOOST_TEST(lower == 0);
 }
 
-// The second model's columns equal its separate sheet, from its run's best weights whichever the first model uses.
-// Lines of text name the second mechanism if it differs, and the runs by their whole names, or by paths if these agree.
+// The second model's columns show the maps of its run's best weights, whichever weights the first model uses. The text
+// names the second mechanism if it differs from the first, and each run by its name, or by its path if both have the
+// same name.
 BOOST_AUTO_TEST_CASE(a_second_model_stands_beside_the_first) {
   const RunAndImages first("cls", "softmax", 8), second("cls", "softmax", 4), third("cls", "softmax", 6),
       sima("cls", "sima", 4);
@@ -317,7 +319,7 @@ BOOST_AUTO_TEST_CASE(maps_among_channels) {
   BOOST_TEST(load_image(run.directory / "1.png").size.height > 3 * 156);
 }
 
-// A mechanism's pictures by name; by default its map, or the first picture if it has no map.
+// --show selects a mechanism's picture by name; the default is its map, or its first picture if it has no map.
 BOOST_AUTO_TEST_CASE(pictures_of_a_mechanism) {
   const RunAndImages aft("cls", "aft"), sima("cls", "sima");
   for (const char* const line :

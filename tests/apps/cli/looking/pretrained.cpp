@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(prefixes_are_removed_and_networks_chosen) {
   check_contains(heed_with({"predict", "--weights", both + ":other", "--model", "auto", given.image}).err,
                  {"no tensor name begins with 'other.'"});
 
-  // A network with an unknown prefix of all names.
+  // All tensor names of a network have a prefix that heed does not know.
   given.write("tower.", wrapped);
   check_refusal({"predict", "--weights", wrapped, "--model", "auto", given.image},
                 {"contains a network with a prefix, 'tower.'; " + wrapped + ":tower selects it"});

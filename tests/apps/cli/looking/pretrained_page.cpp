@@ -25,7 +25,7 @@ struct Downloads : TemporaryDirectory {
     for (const char* name : {"experiments", "models", "tests"})
       std::filesystem::create_symlink(here / name, *this / name);
     write_weights();
-    save_png(*this / "cat.jpg", pattern({3, 20, 16}, 1));  // read by its first bytes
+    save_png(*this / "cat.jpg", pattern({3, 20, 16}, 1));  // heed detects the format from the first bytes
     std::string names;
     for (int c = 0; c < 12; ++c) {
       const std::string name = fmt::format("n{:08}", 1440764 + c);
@@ -54,7 +54,7 @@ struct Downloads : TemporaryDirectory {
     TheirFile(backbone, true).write(*this / "model.safetensors");
     dinov2.registers = 2, dinov2.embed_prefix = false;
     const Parameters<float> with_registers = drawn(dinov2);
-    const Tensor<float> positions(Shape{1, 10, 64});  // with one for the class token, as in DINOv2
+    const Tensor<float> positions(Shape{1, 10, 64});  // one is the class token's, as in DINOv2
     SafetensorsWriter own;
     for (const ParameterSpec& spec : with_registers.list())
       if (const ParameterId id = with_registers.list().find(spec.name); !spec.name.starts_with("head."))

@@ -25,7 +25,7 @@ struct ScenesRun {
   }
 };
 
-/// Returns a column of a sheet of pictures 56 pixels wide, at 4 pixels each.
+/// Returns a column of a sheet: its pictures are 56 pixels wide, each pixel is drawn 6 wide, and gaps are 2 pixels.
 Image column(const Image& sheet, Index which) {
   Image part{{3, sheet.size.height, 56 * 6}, {}};
   for (Index c = 0; c < 3; ++c)
@@ -62,7 +62,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_told_stands_between_scene_and_truth, ScenesRun) 
   BOOST_TEST((column(drawn, 1).pixels != column(right, 1).pixels));
 }
 
-// Training scenes are drawn with the run's seed. Scenes of other images of the same classes differ.
+// Training scenes are drawn with the run's seed. Scenes made from other images of the same classes differ.
 BOOST_FIXTURE_TEST_CASE(scenes_of_a_split_and_a_directory, ScenesRun) {
   const std::string other = directory / "other";
   write_patterns(other, 20, 20, 28);

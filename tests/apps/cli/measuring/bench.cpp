@@ -79,9 +79,9 @@ const Strings quick{"bench", "--threads", "1", "--seconds", "0.02"};
 }
 
 /// Checks the predictions for one, two and four hosts that share a batch of 16 in 4 lanes. h hosts exchange `messages`
-/// in each of log2 h levels, and 2 (1 - 1/h) of the gradients' bytes: times on two networks differ by that of this
-/// exchange. One host exchanges nothing. Without the exchange, a step takes the time of the update and of the rounds in
-/// which a host's threads process its lanes. Rates are rounded by 0.5.
+/// messages in each of log2 h levels, and 2 (1 - 1/h) times the gradients' bytes: the step times on two networks differ
+/// by the time of this exchange. One host exchanges nothing. Without the exchange, a step takes the time of the update
+/// and of the rounds in which a host's threads process its lanes. Printed rates are rounded by at most 0.5.
 void check_hosts(const std::string& printed, double bytes, double messages) {
   const double bits[] = {1e9, 1e10, 1e11}, latency[] = {50e-6, 20e-6, 3e-6}, batch = 16;
   const std::vector<std::vector<double>> hosts = numbers_below(printed, "hosts of ");
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(model_as_json) {
 }
 
 #ifdef _OPENMP
-// OpenMP then binds the first thread to one of the process's cores.
+// With OMP_PROC_BIND, OpenMP binds the first thread to one of the process's cores.
 BOOST_AUTO_TEST_CASE(threads_bound_to_cores_are_as_many_as_others) {
   const Workshop workshop(10, 10);
   const Strings words{"bench", write_experiment(workshop, workshop.experiment()), "--json", "--seconds", "0.02"};
@@ -197,8 +197,8 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
   check_contains(printed, {"independent"});
   const std::string svg = read_file(picture);
   check_contains(svg, {"<svg", "measured", "expected"});
-  // The table's rates relative to one thread's and the expected ones are drawn above the ideal line's first point, 1,
-  // in its scale, with as many pixels for each doubling.
+  // The first two lines show the measured and the expected speedup, on a logarithmic scale. The third line, the ideal
+  // speedup, starts at 1 and determines the height of a doubling.
   std::vector<std::vector<double>> heights;
   const std::regex path("<path d=\"([^\"]*)\" fill=\"none\""), point("[ML][\\d.]+ ([\\d.]+)");
   for (std::sregex_iterator line(svg.begin(), svg.end(), path), end; line != end; ++line) {
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
                 {"x.png: expected a name that ends in .svg"});
 }
 
-// Each of the four norms of a step, of which two are in the stem, has three sums over the batch, exchanged one by one.
+// A step has four norms, two of them in the stem; each has three sums over the batch, which are exchanged one by one.
 BOOST_AUTO_TEST_CASE(hosts_exchange_sums_over_the_batch) {
   const Strings sets{"model.image=12", "model.dim=6",    "model.depth=2",
                      "model.heads=2",  "model.hidden=5", "train.microbatch=4"};
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(hosts_exchange_sums_over_the_batch) {
   check_hosts(output_of(words), gradient_bytes_of(load_experiment("models/xcit-micro.toml", sets)), 4 + 3 * 4);
 }
 
-// MPI would not divide it either. The model is large enough for its gradients to be counted in MB.
+// MPI would not divide a single lane either. The model is large enough for its gradients to be counted in MB.
 BOOST_AUTO_TEST_CASE(a_single_lane_is_not_divided_among_processes) {
   const Workshop workshop(10, 10);
   Experiment x = workshop.experiment();
@@ -376,7 +376,7 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   check_rates(json.at("kernels"));
   check_fractions(json.at("kernels"));
   BOOST_TEST(json["kernels"].size() == 6u);
-  // A kernel that is limited by its own work reaches the quotient of both rates.
+  // If a kernel and its limit have the same unit, the kernel's fraction is the quotient of both rates.
   int by_work = 0;
   for (const nlohmann::json& kernel : json["kernels"])
     for (const nlohmann::json& limit : json["limits"]) {
@@ -480,7 +480,7 @@ BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
              boost::test_tools::tolerance(1e-9));
 }
 
-// The data of heed cost --time, from a few of its models.
+// Measures the data that heed cost --time needs, on only a few of the models.
 BOOST_AUTO_TEST_CASE(times_and_what_is_predicted_of_them) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bench.json";

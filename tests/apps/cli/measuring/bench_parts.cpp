@@ -134,7 +134,8 @@ BOOST_AUTO_TEST_CASE(changes_of_one_model) {
   BOOST_CHECK_THROW(change(one_model(16, 111, 120, 130)), Error);
 }
 
-// Each value stands under its heading, the longest four operations by the sum of both directions.
+// Each value is under its heading. The four longest operations are listed, by the sum of their forward and backward
+// times.
 BOOST_AUTO_TEST_CASE(a_suite_in_text_and_in_json) {
   const std::string text = in_one_line(printed([&] { cli::print_suite(suite); }));
   for (const std::string piece :

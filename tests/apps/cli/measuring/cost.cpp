@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(all_operations_of_vit_micro_by_hand) {
   const Index products = P * pixels * D + L * (4 * N * D * D + 2 * pairs * d + 2 * N * D * F) + D * classes;
   // Norms multiply three times, softmax scales its scores, gelu multiplies three times.
   BOOST_TEST(total(json, "mul") == products + norms * 3 * D + L * (pairs + 3 * N * F));
-  const Index linear_outputs = P * D + L * (5 * N * D + N * F) + classes;  // a bias each, instead of the missing add
+  const Index linear_outputs = P * D + L * (5 * N * D + N * F) + classes;  // the bias of each takes one add
   const Index linear_adds = P * pixels * D + L * (4 * N * D * D + 2 * N * D * F) + D * classes - linear_outputs;
   const Index residuals = L * 2 * N * D, positions = N * D;
   const Index attention = L * (pairs * (d - 1) + 2 * pairs - rows + rows * d * (N - 1));

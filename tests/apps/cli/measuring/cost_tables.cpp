@@ -186,8 +186,8 @@ BOOST_AUTO_TEST_CASE(blocks_kinds_and_passes) {
     check_digits(mixed.at(row, "mul"), s.attention() / s.L, row);
 }
 
-// Rows of several blocks are sums over the blocks of one stage: "blocks.0-3.attn", or "blocks.*.attn" of times. The
-// dominating layers are sums over all stages.
+// Rows of several blocks are sums over the blocks of one stage: "blocks.0-3.attn", or "blocks.*.attn" in tables of
+// times. The dominating layers are sums over all stages.
 BOOST_AUTO_TEST_CASE(rows_of_blocks_are_sums_within_their_stage) {
   static const std::regex joined(R"((.*\.)(\d+)-(\d+)(.*))"), in_block(R"(.*?block[^.]*\.\d+\.?(.*))");
   for (const std::string name : {"cvt-micro", "xcit-micro", "soft-micro"}) {
@@ -293,7 +293,7 @@ BOOST_AUTO_TEST_CASE(models_are_compared) {
                "softmax");
 }
 
-// Every column of a size equals that of the model of this size.
+// Each size has the same values in all columns as a model of this size.
 BOOST_AUTO_TEST_CASE(sizes_as_csv) {
   const std::vector<std::string> more{"--energy", energy, "--batch", "3", "--pass", "step", "--convention", "all"};
   const auto with = [&](std::vector<std::string> words) {
@@ -474,7 +474,8 @@ BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
   }
 }
 
-// Both ends are included; between them, each size is larger by a sixth, and a multiple of the heads.
+// The first and the last possible size are included; between them, each size is at least a sixth larger than the one
+// before. The width is a multiple of the heads.
 BOOST_AUTO_TEST_CASE(sizes_from_one_end_to_the_other) {
   for (const auto& [scale, expected] : {std::pair("tokens=16..36", "16 25 36 "),
                                         {"tokens=17..35", "25 "},
@@ -493,8 +494,8 @@ BOOST_AUTO_TEST_CASE(sizes_from_one_end_to_the_other) {
   }
 }
 
-// With 32 channels per head, SimA's products of keys and values first are fewer from 32 tokens on: 25 and 36 are
-// square.
+// With 32 channels per head, SimA has fewer multiplications from 32 tokens on if it multiplies keys and values first.
+// The square numbers next to 32 are 25 and 36.
 BOOST_AUTO_TEST_CASE(the_number_of_tokens_from_which_one_is_faster) {
   const std::vector<std::string> both = timed({micro, "--set", "model.heads=2", "--set", "model.pool=mean",
                                                "--attention", "sima:order=qk_first,sima:order=kv_first"});
@@ -526,7 +527,7 @@ BOOST_AUTO_TEST_CASE(the_faster_one_may_come_first) {
   const std::map<std::string, std::string> three = overtakes(k + "," + a + "," + q);
   BOOST_TEST((three == overtakes(q + "," + a + "," + k)));
   BOOST_TEST(three.size() == 3u);
-  // AFT-simple has no products of tokens or of channels.
+  // AFT-simple's attention has no matrix products.
   const std::string always = "at all sizes from 16 to 4096 tokens";
   for (const std::string& other : {q, k}) BOOST_TEST(three.at(a + " " + other) == always + ", " + always);
   BOOST_TEST(three.at(k + " " + q) == "from 36 tokens, from 36 tokens");

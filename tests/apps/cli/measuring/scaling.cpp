@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(bounds_by_option) {
   }
 }
 
-// Every mechanism may have its own largest size; a drawing needs one size of any.
+// Each mechanism has its own largest size; a drawing needs at least one size of at least one mechanism.
 BOOST_AUTO_TEST_CASE(sizes_left_out_by_mechanism) {
   const TemporaryDirectory directory;
   const std::string file = directory / "x.csv", drawing = directory / "x.svg";

@@ -52,7 +52,8 @@ class Hydra {
   }
   std::string file(const std::string& name) const { return directory_ / name; }
 
-  /// Returns a copy whose record has `text` in a member, instead of another text of the same length.
+  /// Returns a copy of the plugin whose record has `text` at offset `member`, in place of another text of the same
+  /// length.
   std::string with(std::size_t member, const std::string& text) const {
     std::string object = read_file(plugin);
     const std::size_t record = object.find(std::string(plugin_mark, sizeof plugin_mark));
@@ -118,7 +119,7 @@ BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
   check_refusal({"list", "--plugin", colon}, {colon + ": expected a plugin's path without a colon"});
 }
 
-// heed sweep starts heed again for each cell.
+// heed sweep starts a heed process for each cell.
 BOOST_AUTO_TEST_CASE(programs_that_it_starts_have_all_plugins) {
   const Hydra& hydra = Hydra::once();
   const Workshop workshop;
@@ -178,7 +179,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
                             hydra.plugin}),
                  {" train --run " + run + " --resume --threads 1" + plugin + " --set train.max_steps=0\n"});
   BOOST_TEST(Json::parse(read_file(run + "/plugins.json")).at("hydra").at("file").text() == hydra.plugin);
-  // The run has a copy, used if the plugin itself is missing.
+  // The run has a copy of the plugin, which errors suggest if no plugin is given.
   const std::string copy = run + "/plugin-hydra.so";
   BOOST_TEST((read_file(copy) == read_file(hydra.plugin)));
   check_contains(output_of_unfinished({"eval", run, "--plugin", copy}), {"top-1 accuracy"});
@@ -215,8 +216,8 @@ BOOST_AUTO_TEST_CASE(the_equivalent_command_names_the_plugin) {
                  {" --set attention.mechanism=hydra --plugin " + hydra.plugin + "\n"});
 }
 
-// Each of heed's commands to paste after a run names the plugin. Test images that are all equal get one answer, so the
-// accuracy is that of guessing, and the remedies name a command, too.
+// Each command that heed prints after a run, for pasting, names the plugin. Test images that are all equal get one
+// answer, so the accuracy is that of guessing; the advice about this also has a command.
 BOOST_AUTO_TEST_CASE(next_commands_name_the_plugin) {
   const Hydra& hydra = Hydra::once();
   const Workshop workshop;
@@ -302,8 +303,8 @@ BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
   check_refusal({"list", "--plugin", hydra.plugin}, {hydra.plugin, "throws an exception during loading"});
 }
 
-// The compiler is a script that prints warnings and copies an object. Each warning about the header is printed once, as
-// for several instances of a template; those about other files are not.
+// The compiler is a script that prints warnings and copies an object. A warning about the header is printed once, even
+// if the compiler repeats it, as for several instances of a template; warnings about other files are not printed.
 BOOST_AUTO_TEST_CASE(warnings_are_those_about_the_header) {
   const Hydra& hydra = Hydra::once();
   const TemporaryDirectory directory;
@@ -384,7 +385,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_compiled) {
   write_file(header, text);
   write_file(object, text);
   const EnvironmentVariable compiler("CXX", directory / "no-compiler");
-  // The header is not overwritten, also if its name is that of the default output.
+  // The header is not overwritten, even if its name is that of the default output.
   check_refusal({"plugin", header, "-o", header}, {"-o " + header + ": is also HEADER; expected another file"});
   check_refusal({"plugin", object}, {"-o " + object + ": is also HEADER; expected another file"});
   check_refusal({"plugin", header},

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(weights_that_cannot_be_written_leave_no_table) {
   BOOST_TEST(given.files() == 2u);
 }
 
-// Copied without a kind, the weights would fit no model.
+// Without a kind, the tensors would be copied under their old names, which fit no model.
 BOOST_AUTO_TEST_CASE(their_names_need_the_kind_of_their_model) {
   const Published given;
   given.write(64);
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(their_names_need_the_kind_of_their_model) {
   BOOST_TEST(given.files() == 1u);
 }
 
-// The preprocessing is that of the authors: ViT's images are from -1 to 1, DeiT's have ImageNet's mean and deviation.
+// The preset is the authors' preprocessing: pixels from -1 to 1 for ViT, ImageNet's mean and deviation for DeiT.
 BOOST_AUTO_TEST_CASE(tables_name_the_preset_of_their_images) {
   const Published given;
   given.write(64);

@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(the_list_names_each_part) {
 BOOST_AUTO_TEST_CASE(differences_are_counted_by_part) {
   const TemporaryDirectory directory;
   const std::string file = directory / "hashes";
-  std::map<std::string, int> of;  // hashes by part
+  std::map<std::string, int> of;  // number of hashes of each part
   for (const std::string& line : lines_of(heed_with({"selftest", "documents", "data", "--write", file}).err))
     of[line.substr(0, line.find(' '))] = std::stoi(line.substr(line.find(' ')));
   std::string text = read_file(file);

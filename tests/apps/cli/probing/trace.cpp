@@ -20,11 +20,13 @@ Tensor<double> drawn(const Shape& shape, const char* name) {
   return x;
 }
 
-/// Computes a b^T of strided matrices [rows, inner] and [columns, inner]: sum over k of a(i, k) b(j, k).
+/// A strided matrix: element (i, k) is data[i row + k column].
 struct Strided {
   const double* data;
   Index row, column;
 };
+
+/// Computes a b^T of strided matrices [rows, inner] and [columns, inner]: sum over k of a(i, k) b(j, k).
 void product(Index rows, Index columns, Index inner, Strided a, Strided b, double* out) {
   for (Index i = 0; i < rows; ++i)
     for (Index j = 0; j < columns; ++j) {

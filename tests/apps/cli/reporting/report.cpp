@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(what_the_model_does_with_images) {
 }
 
 // Answers, probabilities, confusion and maps are those of the weights and image files. A map is scaled by its largest
-// magnitude, of either sign. Tolerances: rounding of floats; one step of 127.
+// magnitude, of either sign. Tolerances: the rounding of floats, and one of a map's 127 levels.
 BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
   int negative = 0;
   for (const auto& [mechanism, pool] : {std::pair("softmax", "cls"), {"sima", "cls"}, {"sima", "mean"}}) {
@@ -262,9 +262,9 @@ BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
   BOOST_TEST(negative > 10);  // maps whose largest magnitude is of a negative weight
 }
 
-// A query is selected on a grid of 2 x 70, since 3 x 140 patches are more than 400: it is the patch that contains the
-// centre of the grid's, in rows 1 and 3 and in the second of two columns. An image's maps have 5 blocks, 4 heads, 141
-// queries and 420 bytes: those of three images have less than 4 MiB, those of four have more.
+// 3 x 140 patches are more than 400, so a query is selected on a grid of 2 x 70 cells: it is the patch that contains
+// the centre of the cell, in row 1 or 3 and in the second of two columns. An image's maps have 5 blocks, 4 heads and
+// 141 queries of 420 bytes each: those of three images have less than 4 MiB, those of four have more.
 BOOST_AUTO_TEST_CASE(many_patches_have_fewer_queries_and_images) {
   const Workshop few(12, 5);
   Experiment wide = few.experiment();
@@ -307,7 +307,7 @@ BOOST_AUTO_TEST_CASE(many_patches_have_fewer_queries_and_images) {
   }
 }
 
-// An epoch has seven steps, also in a run that stopped in the second epoch.
+// An epoch has seven steps, even in a run that stopped in the second epoch.
 BOOST_AUTO_TEST_CASE(steps_of_a_stopped_run_have_its_epochs) {
   x.train.log_steps = true, x.train.max_steps = 10;
   run(x, *this / "a");

@@ -1,4 +1,4 @@
-// The redrawn line of heed train, on a pseudo-terminal.
+// The progress line that heed train redraws, on a pseudo-terminal.
 #include "support/cli.h"
 #include "support/lines.h"
 
@@ -135,7 +135,7 @@ BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, ManyEp
   check_contains(terminal.read_rest(), {"interrupted and saved"});
 }
 
-// All lines fit except those for pasting, which contain paths of any length.
+// All lines fit except commands for pasting, which contain paths of any length.
 BOOST_AUTO_TEST_CASE(all_lines_of_a_run_fit) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), run = workshop / "run";

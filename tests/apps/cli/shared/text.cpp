@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(durations_have_minutes_and_hours) {
     BOOST_TEST(cli::duration(seconds) == text);
 }
 
-// A table has the same rows in all forms: it has columns for one form only, missing values, and texts with separators.
+// A table has the same rows in all output formats. This one has columns for one format only, missing values, and texts
+// with separators.
 BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_every_form) {
   cli::Table table;
   BOOST_TEST(table.empty());

@@ -88,7 +88,8 @@ BOOST_AUTO_TEST_CASE(probe_of_the_loss) {
   BOOST_TEST(!std::filesystem::exists(out));
 }
 
-// A head with one hidden value: gelu(gelu(x)) times weights is divided by its length, which leaves signs.
+// The head has one hidden value, gelu(gelu(x)). Its product with the weights is divided by its length, so the value
+// itself cancels: the output is constant, and grad.x is 0.
 BOOST_AUTO_TEST_CASE(probe_of_the_head) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in", out = directory / "out";
@@ -132,7 +133,7 @@ BOOST_AUTO_TEST_CASE(a_run_without_labels) {
                  {"20 nearest neighbours among 112 training images: 30 images", "top-1 accuracy"});
   check_contains(output_of({"features", run, "--blocks", "2", "-o", workshop / "f"}), {"32 features of 30 images"});
   check_contains(output_of({"spectrum", run, "--images", "4"}), {"4 test images"});
-  // Seven images are two batches of three and one of a third.
+  // With batches of three, seven images are two full batches and one of a single image.
   std::vector<std::vector<std::string>> spectra;
   for (const char* const batch : {"16", "3", "7"}) {
     const std::string file = workshop / "spectrum.csv";

@@ -55,7 +55,8 @@ BOOST_AUTO_TEST_CASE(results_that_do_not_arrive_are_an_error) {
   for (const std::string command :
        {"list", "cost models/vit-micro.toml", "cost models/vit-micro.toml --json", "lab check scaling"})
     check_refused(run_command(heed_itself + " " + command + " >/dev/full"), said);
-  // Neither does a verdict, whatever it is: a better b holds, b better a does not, and a better c is undecided.
+  // A verdict that cannot be written is an error, too, whatever it is: a better b holds, b better a does not, and a
+  // better c is undecided.
   const TemporaryDirectory directory;
   const std::string table = directory / "claims.csv";
   write_file(table,
@@ -81,7 +82,7 @@ BOOST_FIXTURE_TEST_CASE(a_limit_of_file_sizes, StoppedRun) {
   const std::string fresh = *this / "fresh";
   check_refused(run_command("ulimit -f 40 && " + heed_itself + " " + begin(fresh)),
                 "safetensors: cannot write: File too");
-  BOOST_TEST(!std::filesystem::exists(fresh));  // nothing can be resumed
+  BOOST_TEST(!std::filesystem::exists(fresh));  // there is no checkpoint to resume from
   output_of({"train", file, "--run", fresh});
   check_same_run(whole, fresh);
 }

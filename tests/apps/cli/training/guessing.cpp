@@ -32,8 +32,8 @@ BOOST_AUTO_TEST_CASE(a_model_that_learns_nothing_gets_advice) {
   check_contains(output_of({"lr", *this / "still/config.toml", "-o", *this / "lr.svg"}), {"suggestion: "});
 }
 
-// Mean and deviation of one's own images are measured, unless the experiment is a file. Both classes have the same
-// images, so that each pair of test images has one right answer.
+// With --images alone, data.mean and data.std are measured; with an experiment file they are not. Both classes have the
+// same images, so of two equal test images exactly one is classified correctly.
 BOOST_AUTO_TEST_CASE(advice_on_images_whose_mean_is_measured) {
   const std::string tree = *this / "tree";
   for (int i = 0; i < 10; ++i)

@@ -71,8 +71,8 @@ BOOST_AUTO_TEST_CASE(the_suggestion_follows_its_rule) {
   BOOST_TEST(!advice(points));
 }
 
-// Slopes are those over a tenth of the steps, here four, after the first tenth: neither the fall of the first batches
-// nor a single steep step counts.
+// Slopes are measured over a tenth of the steps, here four, after the first tenth: neither the fall of the first
+// batches nor a single steep step counts.
 BOOST_AUTO_TEST_CASE(the_slope_is_one_over_a_tenth_of_the_steps) {
   std::vector<RatePoint> points;
   double loss = 200;
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(the_command_prints_draws_and_leaves_no_run) {
   BOOST_TEST(!std::filesystem::exists(workshop / "config.toml"));
   check_refusal({"lr", file, "--from", "1", "--to", "0.1"}, {"--from is 1, --to is 0.1"});
   check_refusal({"lr", file, "--steps", "1"}, {"--steps"});
-  check_refusal({"lr", file, "--steps", "5", "--from", "1e-320"}, {"--from", "1e-320"});  // its ratio to --to overflows
+  check_refusal({"lr", file, "--steps", "5", "--from", "1e-320"}, {"--from", "1e-320"});  // --to / --from overflows
   check_refusal({"lr", file, "-o", workshop / "none/x.svg"}, {"none/x.svg"});
   check_refusal({"lr", file, "-o", file}, {file + ": expected a name that ends in .svg"});
   check_refusal({"lr", workshop / "none.toml"}, {"none.toml"});

@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_run_begins_and_ends_with_its_numbers) {
 }
 
 // The run's speed is a mean over its epochs; operations per second are those of an image times the speed. Rates have no
-// decimals, numbers of operations four digits, and the percentage none.
+// decimals, numbers of operations have four digits, and the percentage has no decimals.
 BOOST_AUTO_TEST_CASE(the_speed_is_that_of_the_epochs) {
   const std::string line = in_one_line(train({"--set", "train.epochs=3"}));
   static const std::regex rate(" ([0-9]+) images/s ");
@@ -106,7 +106,7 @@ BOOST_AUTO_TEST_CASE(a_stopped_run_says_where_it_was_and_goes_on) {
   BOOST_TEST(printed.find("epoch 1/4") == std::string::npos);
 }
 
-// An epoch has seven steps. The warm-up of rsqrt scales all rates.
+// An epoch has seven steps. With rsqrt, the warm-up has an effect on all rates, so there is no warning.
 BOOST_AUTO_TEST_CASE(a_warm_up_of_all_steps_leaves_the_schedule_without_effect) {
   const auto warned = [&](const std::string& steps, const std::string& schedule, const std::string& least) {
     const Finished run = heed_with({"train", file, "--run", directory + steps, "--set", "train.epochs=1", "--set",
@@ -163,7 +163,8 @@ BOOST_AUTO_TEST_CASE(a_check_shows_the_model_and_a_blind_guess) {
                  {"sima, softmax; 2 blocks", "; 10 images in", "training would take 7 epochs of 11 steps"});
 }
 
-// heed lr prints every second of more than 40 steps, the picture and the suggestion. Losses have four decimals.
+// heed lr prints the picture, the suggestion and, if there are more than 40 steps, every other step. Losses have four
+// decimals.
 BOOST_AUTO_TEST_CASE(a_rate_test_is_printed) {
   const RateRange range{1e-5, 1e-1, 59};
   const RateTest test = test_rates(load_experiment(file), range);

@@ -107,7 +107,8 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   BOOST_TEST(stats.status == 0);
   // After five inputs, four of them in the window, the state has (3 + 2 x 4) 16 floats.
   check_contains(stats.err, {"prompt: 1 token,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
-  // A single token gives both times and the rate; of two tokens, the slower one's time is printed.
+  // With a single token, both times and the rate are that token's; with two tokens, both times are that of the slower
+  // one.
   for (const int tokens : {1, 2}) {
     const std::string text = heed_with({"generate", path("run"), "--tokens", fmt::format("{}", tokens), "--stats"}).err;
     const auto before = [&](const std::string& unit) {
@@ -234,8 +235,8 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
   BOOST_REQUIRE((zoomed.size == ImageSize{1, 63, 21}));
   for (Index y = 0; y < 63; ++y)
     for (Index x = 0; x < 21; ++x) BOOST_TEST(at(zoomed, y, x) == at(small, y / 3, x / 3));
-  // With no row kept, the most likely completion is the same for all images, which are independent of each other and of
-  // earlier completions. --stats counts the tokens of both images.
+  // With no row kept, the most likely completion is the same for all images: it depends neither on the other images nor
+  // on earlier completions. --stats counts the tokens of both images.
   const auto likeliest = [&](const std::vector<std::string>& of, const std::string& keep) {
     std::vector<std::string> words{"generate", run, "-o", sheet, "--temperature", "0", "--keep", keep, "--stats"};
     words.emplace_back("--complete");
@@ -259,7 +260,7 @@ BOOST_AUTO_TEST_CASE(images_are_completed) {
 }
 
 // A pixel has three tokens, R, G and B. Cell (y, x) of the image has the constant value v = 5 (12 y + 3 x + c) in
-// channel c, of which 16 levels show 16 floor(v / 16) + 8.
+// channel c, which 16 levels represent as 16 floor(v / 16) + 8.
 BOOST_AUTO_TEST_CASE(completed_images_keep_their_rows_in_all_colours) {
   const TemporaryDirectory directory;
   const std::string run = directory / "run", sheet = directory / "sheet.png", file = directory / "a.png",
@@ -304,13 +305,12 @@ BOOST_AUTO_TEST_CASE(completed_images_keep_their_rows_in_all_colours) {
           if (y < rows) BOOST_TEST(at(8 + y) == shown);
         }
   }
-  // Images of the other set in colour have the same size.
+  // Images of CIFAR-100, the other data set in colour, have the same size.
   const std::string other = directory / "other.png";
   output_of({"generate", run, "--complete", file, "--keep", "1", "-o", other, "--set", "data.source=cifar100"});
   BOOST_TEST(read_bytes(other) == read_bytes(sheet));
 }
 
-/// Epochs of 2 steps and of 100; the text has room for 472 windows.
 // A Greek letter has two bytes in UTF-8.
 BOOST_FIXTURE_TEST_CASE(bits_of_other_letters_are_per_byte, SmallText) {
   std::string text;
@@ -321,6 +321,7 @@ BOOST_FIXTURE_TEST_CASE(bits_of_other_letters_are_per_byte, SmallText) {
   check_contains(output_of({"eval", path("run")}), {"\nbits per byte "});
 }
 
+// Epochs of 3 steps and of 100, though the text has room for only 472 windows.
 BOOST_FIXTURE_TEST_CASE(an_epoch_of_a_text_has_so_many_windows, SmallText) {
   for (const auto& [windows, steps] : {std::pair("26", "6"), std::pair("800", "200")}) {
     const std::string run = path(windows);
@@ -353,7 +354,7 @@ BOOST_FIXTURE_TEST_CASE(probes_of_a_whole_sequence_and_token_by_token_agree, Sma
   const std::string weights = path("run/last.safetensors");
   output_of(
       {"probe", "model", path("x.toml"), "--weights", weights, path("in"), path("out"), "--trace", path("trace")});
-  BOOST_TEST(SafetensorsFile(path("trace")).metadata().at("heed.step") == "2");  // of the weights, for heed diff
+  BOOST_TEST(SafetensorsFile(path("trace")).metadata().at("heed.step") == "2");  // the weights' step, for heed diff
   output_of({"probe", "decode", path("x.toml"), "--weights", weights, path("tokens"), path("decoded")});
   const Tensor<float> full = SafetensorsFile(path("out")).read<float>("logits"),
                       decoded = SafetensorsFile(path("decoded")).read<float>("logits");

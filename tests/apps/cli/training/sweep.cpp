@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_former_key_makes_no_other_cells) {
   check_contains(present.err, {"4 cells, 4 done"});
   BOOST_TEST(present.out == former.out);
 
-  // The run's recorded configuration is read and resumed.
+  // A run whose recorded configuration has the former key is evaluated and resumed.
   const std::string run = cell("softmax", 2), config = read_file(run + "/config.toml");
   std::string recorded = config;
   recorded.replace(recorded.find("microbatch = 2"), 14, "piece = 2     ");
@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(a_killed_sweep_goes_on) {
   check_cells(100);
 }
 
-// The log also has warnings and the output of earlier attempts, none of which is why a signal ended the run.
+// The log also has warnings and the output of earlier attempts, none of which explains why a signal ended the run.
 BOOST_AUTO_TEST_CASE(a_cell_killed_by_a_signal_has_no_error_of_its_own) {
   write("[train]\nepochs = 100000\n[arms.a]\n");
   const std::string log = cell("a", 1) + "/train.log";
@@ -201,7 +201,8 @@ BOOST_AUTO_TEST_CASE(a_cell_killed_by_a_signal_has_no_error_of_its_own) {
   check_contains(finished.err, {"a, seed 1: failed: ended with status 137; see " + log});
 }
 
-// A file of the limited size cannot grow, as on a full disk, so the second attempt writes nothing.
+// The log has already reached the limit of file sizes and cannot grow, as on a full disk, so the second attempt writes
+// nothing.
 BOOST_AUTO_TEST_CASE(a_cell_without_output_has_no_error_of_an_earlier_attempt) {
   write(fmt::format("[arms.lost]\ndata.path = \"{}\"\n", *this / "nowhere"));
   BOOST_TEST(sweep({"--seeds", "1"}).status == 1);
@@ -213,7 +214,7 @@ BOOST_AUTO_TEST_CASE(a_cell_without_output_has_no_error_of_an_earlier_attempt) {
   check_contains(again.errors, {"lost, seed 1: failed: ended with status 2; see " + log});
 }
 
-// Opening a named pipe without a reader would block the sweep, also for Ctrl-C.
+// Opening a named pipe without a reader would block the sweep, and Ctrl-C with it.
 BOOST_AUTO_TEST_CASE(logs_are_files_of_the_sweeps_own) {
   write_arms(1);
   const std::string place = cell("softmax", 1), log = place + "/train.log", dear = *this / "dear";
@@ -266,7 +267,7 @@ BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
   check_refusal(arguments({"--redo"}), {cell("sima", 1), "contains a run that this sweep did not start"});
 }
 
-// A setting that only the present or only the earlier configuration has is a change.
+// A setting that only one of the two configurations has, present or earlier, is a change.
 BOOST_AUTO_TEST_CASE(a_setting_that_is_added_or_removed_is_a_change) {
   for (const bool added : {true, false}) {
     const auto write_arm = [&](bool with_norm) {
@@ -285,7 +286,8 @@ BOOST_AUTO_TEST_CASE(a_setting_that_is_added_or_removed_is_a_change) {
   }
 }
 
-// Cells are not trained on other data than those of their sweep: the sweep is refused, or repeats the former ones.
+// Cells are not trained on other data than the sweep's earlier cells: the sweep is refused or, with --redo, repeats the
+// earlier cells.
 BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
   write_arms(1);
   BOOST_TEST(sweep({"--seeds", "1"}).status == 0);
@@ -301,7 +303,7 @@ BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
   check_contains(sweep({"--seeds", "1"}).err, {"2 cells, 2 done"});
   check_contains(sweep({"--redo"}).err, {"4 cells, 0 done", "[4/4] "});
 
-  // Moved data are the same, and those that cannot be opened are left to the training.
+  // Moved data count as the same. Data that cannot be opened are no error until they are needed for training.
   const std::string away = *this / "away";
   std::filesystem::rename(data(), away);
   check_contains(output_of(arguments({"--dry-run", "--seeds", "3"})), {"6 cells, 2 to train"});
@@ -334,7 +336,8 @@ BOOST_AUTO_TEST_CASE(arms_may_differ_in_their_data) {
 }
 
 #ifndef HEED_NO_THREADS
-// Cells side by side share the threads, the first with what remains of an uneven division; each has at least one.
+// Cells that run at the same time share the threads. If these cannot be divided evenly, the first cell gets the
+// remainder; each gets at least one.
 BOOST_AUTO_TEST_CASE(threads_are_divided_among_the_cells) {
   write("[train]\nepochs = 1\n[arms.a]\n");
   for (const auto& [jobs, threads, first, second] :
@@ -352,7 +355,7 @@ BOOST_AUTO_TEST_CASE(threads_are_divided_among_the_cells) {
 }
 #endif
 
-// A directory's name has at most 120 characters, so longer names of arms must differ before.
+// A directory's name has at most 120 characters, so longer names of arms must differ in those.
 BOOST_AUTO_TEST_CASE(directories_of_arms_with_long_names) {
   const std::string most(120, 'a');
   write(fmt::format("[arms.{}]\n", most + "bcd"));
@@ -381,7 +384,7 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   BOOST_TEST(wild.at("test_accuracy").dump() == "{\"count\":0,\"mean\":null,\"sd\":null}");
   BOOST_TEST(wild.at("runs").items().at(0).at("state").text() == "diverged");
   BOOST_TEST(table.at("arms").items().at(1).at("finished").integer() == 2);
-  const Finished again = sweep();  // the result would be the same
+  const Finished again = sweep();  // not repeated: the result would be the same
   BOOST_TEST(again.status == 3);
   check_contains(again.err, {"4 cells, 4 done"});
   check_contains(again.out, {"wild, seed 1: diverged: training diverged at step", "0 of 2"});
@@ -410,7 +413,7 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   check_contains(sweep({"--set", "train.max_steps=2"}).err, {"stopped at train.max_steps"});
 }
 
-// A failed cell decides the status, wherever it stands among diverged and finished ones.
+// A failed cell decides the status, at any position among diverged and finished ones.
 BOOST_AUTO_TEST_CASE(failed_cells_outweigh_diverged_ones) {
   const std::string wild = "[arms.wild]\noptim.lr = 1e38\noptim.weight_decay = 1e38\noptim.warmup_epochs = 0\n",
                     lost = fmt::format("[arms.lost]\ndata.path = \"{}\"\n", *this / "nowhere"), tame = "[arms.tame]\n";

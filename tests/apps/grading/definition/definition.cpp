@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(an_identity_has_the_same_for_all_time) {
              "  8. out = A v   [N, e]\n");
 }
 
-// Every order, divisor, feature, length and gate, in the definitions of sixty identities.
+// Together, the definitions of sixty identities have every order, divisor, feature, length and gate.
 BOOST_AUTO_TEST_CASE(outputs_follow_from_the_equations) {
   for (int i = 0; i < 60; ++i)
     for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {
@@ -135,7 +135,8 @@ BOOST_AUTO_TEST_CASE(outputs_follow_from_the_equations) {
     }
 }
 
-// Gates of keys, sums of rows without a score, queries without lengths; a state divided by M.
+// Two definitions: one with a gate of keys, row sums without a score, and queries that are not divided by their
+// lengths; one with a state divided by M.
 BOOST_AUTO_TEST_CASE(equations_of_other_definitions) {
   const Definition pairs{.query = {Feature::erf, 0.5},
                          .key = {Feature::square, 0.6},
@@ -233,7 +234,7 @@ BOOST_AUTO_TEST_CASE(all_are_well_conditioned) {
     }
 }
 
-// No mechanism of the repair task solves a writing task.
+// No mechanism of the repair task solves a writing task, since only writing tasks have gates.
 BOOST_AUTO_TEST_CASE(gates_are_for_those_who_write) {
   const auto gated = [](const Definition& d) {
     return d.query_gate.feature != Feature::identity || d.key_gate.feature != Feature::identity;
@@ -291,7 +292,7 @@ BOOST_AUTO_TEST_CASE(headers_state_the_definition) {
   }
 }
 
-// Each bug of each sort changes the header in another way, and an identity of the class has it.
+// Each bug of each sort changes the header in a different way, and some identity of the class has it.
 BOOST_AUTO_TEST_CASE(every_bug_is_planted) {
   struct Sort {
     int PlantedBugs::*bug;

@@ -22,7 +22,7 @@ namespace {
 /// Two images, three heads of width 4, and more queries than keys.
 const HiddenCase hidden{{"hidden", 2, 3, 5, 3, 12, 0, 0, false}, 11};
 
-/// Gradients of one input as a submission sends them: in double, added to existing values, in float, with counting.
+/// Gradients of one input as a submission sends them: in double, added to existing values, in float, and in `Counted`.
 struct Sent {
   std::string name;
   Tensor<double> alone, added, in_float, in_counted;
@@ -41,7 +41,7 @@ struct Fabricated {
   std::string problem;
   double slack = 2;
   std::string source;                    ///< the submission's text
-  std::size_t shapes = 1, answered = 2;  ///< shapes that are asked about, and those before it ends
+  std::size_t shapes = 1, answered = 2;  ///< number of shapes requested and answered
 
   Fabricated() {
     const CaseResults results = case_results(c, hidden.seed);
@@ -221,7 +221,8 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_the_executed_ones) {
   }
 }
 
-// A negative count and one of more operations than any case has are wrong like others; executed ones cannot be either.
+// A stated count that is negative, or larger than any case's, is wrong like any other number. Results with such an
+// executed count cannot be read.
 BOOST_AUTO_TEST_CASE(stated_costs_may_be_any_numbers) {
   constexpr Index large = std::numeric_limits<Index>::max();
   for (const std::size_t pass : {0, 1}) {
@@ -244,7 +245,8 @@ BOOST_AUTO_TEST_CASE(stated_costs_may_be_any_numbers) {
 }
 
 // Contractions of 2 images and 3 heads: 2 N M d multiplications forward and twice as many backward, with as many
-// additions. Half of them suffice; the reference's operations times the slack are allowed.
+// additions. A submission must execute at least half of these operations, and at most the reference's operations times
+// the slack.
 BOOST_AUTO_TEST_CASE(operations_are_neither_wasted_nor_left_out) {
   slack = 1.5;
   const Index products = 2 * 3 * 2 * 5 * 3 * 4;

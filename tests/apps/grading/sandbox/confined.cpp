@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(what_is_denied) {
   BOOST_TEST(!std::filesystem::exists("/tmp/heed-was-here"));
 }
 
-// Each flag that writes, creates or empties a file is denied by itself, even for /dev/null, and recorded.
+// Each open flag that writes, creates or empties a file is denied even on its own and for /dev/null, and recorded.
 BOOST_AUTO_TEST_CASE(each_flag_of_writing_is_denied) {
   const TemporaryDirectory place;
   const bool recorded = Confined({"/bin/true"}, {.directory = place.path()}).is_recorded();
@@ -223,8 +223,8 @@ BOOST_AUTO_TEST_CASE(what_is_hidden) {
                   {.readable = {other.path().string()}}) == "key");
 }
 
-// Output is discarded, or is the file log of a process that may write; the directory is its home, and new files are
-// private.
+// Output is discarded or, if the process may write files, written to the file log. The process's home is its directory,
+// and new files are private.
 BOOST_AUTO_TEST_CASE(environment_of_processes) {
   BOOST_TEST(said("here = os.getcwd()\nsay([os.environ[name] == here for name in ('HOME', 'TMPDIR')])") ==
              "[True, True]");
@@ -254,7 +254,8 @@ BOOST_AUTO_TEST_CASE(how_processes_end) {
   BOOST_TEST(said("os.write(3, b'\\x08\\0\\0\\0\\0\\0\\0\\0abc')") == "it exited with status 0");
 }
 
-// A compiler, which may start programs, has twenty times its CPU time; a file has a maximum size.
+// A compiler, which may start programs, may run for twenty times the CPU time that it may use. Files have a maximum
+// size.
 BOOST_AUTO_TEST_CASE(limits_of_compilers) {
   BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.01, .programs = true}) == "it ran for more than 0.2 s");
   BOOST_TEST(said("signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nos.write(os.open('a', os.O_WRONLY | os.O_CREAT), "
