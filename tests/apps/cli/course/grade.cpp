@@ -268,8 +268,8 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
   const std::string list = read_file(directory / "out/marks.feedback/not-recognised.txt");
   check_contains(list, {"\nlost/homework.py: ", "LAB.py", "two/double (1).py: two/double.py is graded", "submit one",
                         "broken/answer.zip: it cannot be unpacked", "double.py: the student is unknown"});
-  check_contains(run.err,
-                 {"heed: not recognised: lost/homework.py", "not recognised: notebooks, 1: no notebooks/solutions"});
+  check_contains(run.err, {"heed: not recognised: lost/homework.py",
+                           "not recognised: notebooks, 1: notebooks/solutions/questions is missing beside"});
   // Names that differ only in case belong to the same student.
   hand_in("s1234", "double.py", wrong);
   grade();
