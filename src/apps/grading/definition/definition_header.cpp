@@ -202,19 +202,24 @@ class Writer {
 
   void backward() {
     const bool query_gated = is_map(d_.query_gate), key_gated = is_map(d_.key_gate);
-    line("  // Undoing the gate of out: dP = dout u, and dq has a part P u' dout.");
+    if (query_gated) line("  // Undoing the gate of out: dP = dout u, and dq has a part P u' dout.");
     if (pairs_) {
       line("  // Undoing P = A W: dA = dP W^T, dW = A^T dP.");
       plain(d_.by_sums ? "  // Undoing the sums: dE = (dA - sum_l A_l dA_l) / sum, row by row."
                        : "  // Undoing the division: dE = dA / M.");
       line("  // Undoing S = F G^T: dF = dS G, dG = dS^T F.");
-    } else {
-      line("  // Undoing P = U / t, U = F Z, t = F s or M: dU = dP / t, dt = -sum_c P_c dP_c / t.");
+    } else if (d_.by_sums) {
+      line("  // Undoing P = U / t, U = F Z, t = F s: dU = dP / t, dt = -sum_c P_c dP_c / t.");
       line("  // Undoing U = F Z and t = F s: dF = dU Z^T + dt s^T, dZ = F^T dU, ds = F^T dt.");
-      line("  // Undoing Z = G^T W and s: dG_j = (W dZ^T)_j + ds, dW = G dZ.");
+      line("  // Undoing Z = G^T W and s = sum_j G_j: dG_j = (W dZ^T)_j + ds, dW = G dZ.");
+    } else {
+      line("  // Undoing P = U / M: dU = dP / M. Undoing U = F Z: dF = dU Z^T, dZ = F^T dU.");
+      line("  // Undoing Z = G^T W: dG = W dZ^T, dW = G dZ.");
     }
-    line("  // Undoing W = v t: dv = dW t, and dk has a part dW v t'.");
-    line("  // Undoing the lengths: dX = (dF - F <F, dF>) / length. Undoing the features: dq = dX X'(q).");
+    plain(key_gated ? "  // Undoing W = v t: dv = dW t, and dk has a part dW v t'." : "  // Undoing W = v: dv = dW.");
+    if (d_.query_norm != Norm::none || d_.key_norm != Norm::none)
+      line("  // Undoing the lengths: dX = (dF - F <F, dF>) / length.");
+    line("  // Undoing the features: dq = dX X'(q), dk = dY Y'(k).");
     plain(R"(  template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const std::vector<Saved<T>>& saved,
                     const Scratch<T>& g, const AttentionGradient<T>& to) const {
