@@ -13,6 +13,7 @@
 #include <deque>
 
 using namespace heed;
+using namespace heed::test;
 
 namespace {
 
@@ -48,7 +49,7 @@ void check_converted(const std::string& model_file, const std::vector<std::strin
   const auto model = make_model(load_experiment(model_file, sets));
   Parameters<float> drawn(model->parameters()), read(model->parameters());
   drawn.initialise(3), read.initialise(4);
-  heed::test::add_noise(drawn);
+  add_noise(drawn);
   Upstream upstream;
   for (ParameterId id = 0; id < drawn.list().size(); ++id) {
     const std::string& name = drawn.list()[id].name;
