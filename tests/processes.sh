@@ -165,8 +165,8 @@ end
   mpirun -q -np 1 "$heed" train --check $mnist $small : -np 1 "$place/other" train --check $mnist $small \
     >"$place/out" 2>"$place/err" && die "two builds train together"
   host=$(uname -n)
-  [ "$(cat "$place/err")" = "heed: process 1 on $host runs another build than process 0 on $host; all must run the \
-same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
+  [ "$(cat "$place/err")" = "heed: process 1 on $host runs a different build from process 0 on $host; all must \
+run the same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
   mpirun -q -np 2 "$heed" eval "$place/softmax" --knn >"$place/out" 2>"$place/err" && die "eval --knn runs twice"
   [ "$(cat "$place/err")" = "heed: eval: --knn, --linear and --shots run in one process; 2 were started" ] ||
     die "unexpected error of eval --knn in two processes: $(cat "$place/err")"
@@ -193,7 +193,7 @@ same program" ] || die "unexpected error of two builds: $(cat "$place/err")"
     cat "/proc/$mpirun/task/$mpirun/children"
   }
   # after_signal RUN PROCESSES STATUS: checks that mpirun ended with STATUS and that the run was saved; resumes it in
-  # PROCESSES, after which it must equal the run without an interruption.
+  # PROCESSES processes. It must then equal the run without an interruption.
   after_signal() {
     status=0
     wait $mpirun || status=$?

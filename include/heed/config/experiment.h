@@ -1,5 +1,5 @@
 // Configuration of models and experiments, read from TOML files. Each struct's members hold the defaults; the function
-// `fields` below it lists the meanings and ranges of its keys.
+// `fields` below it visits its keys, with their ranges and meanings (config/field.h).
 #pragma once
 
 #include "heed/config/attention_options.h"
@@ -140,7 +140,7 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// Lists the keys of [model] in the model's family.
+/// Visits the keys of [model] that the model's family has.
 template <MaybeConst<ModelConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   const Families family = family_called(c.family);
@@ -221,7 +221,7 @@ void fields(Config& c, Visit&& visit) {
       "images that share batch-norm statistics; 0: all images of a step");
 }
 
-/// Lists the keys of [attention] that are not options.
+/// Visits the keys of [attention] that are not options.
 template <MaybeConst<AttentionConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("mechanism", c.mechanism, per_block({}), "a name in `heed list`; or a list, one per block or stage");
@@ -247,7 +247,7 @@ struct OptimConfig {
   bool operator==(const OptimConfig&) const = default;
 };
 
-/// Lists the keys of [optim].
+/// Visits the keys of [optim].
 template <MaybeConst<OptimConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("name", c.name, one_of({"adamw", "sgd"}), "the optimiser");
@@ -304,7 +304,7 @@ constexpr Index microbatch_of(const TrainConfig& train, Index batch) {
 /// Returns the number of images per microbatch for batches of train.batch images.
 constexpr Index microbatch_of(const TrainConfig& train) { return microbatch_of(train, train.batch); }
 
-/// Lists the keys of [train].
+/// Visits the keys of [train].
 template <MaybeConst<TrainConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("method", c.method, one_of({"supervised", "dino"}),
@@ -330,9 +330,9 @@ void fields(Config& c, Visit&& visit) {
   visit("init", c.init, one_of({"strict", "matching"}),
         "with --init: require all tensors to match, or load those that match");
   visit("init_head", c.init_head, anything(),
-        "with --init: a new classifier if the file's has another number of classes");
+        "with --init: a new classifier if the file's has a different number of classes");
   visit("init_positions", c.init_positions, Rule{.choices = {"none", "plain", "antialias"}, .if_true = "plain"},
-        "with --init: interpolate positions of another grid bicubically; true: plain");
+        "with --init: interpolate positions of a different grid bicubically; true: plain");
   visit("init_skip", c.init_skip, anything(), "matching: tensors to leave out; * matches any text");
   visit("init_parts", c.init_parts, one_of({"q", "k", "v"}), "matching: parts of the qkv layers to load");
   visit("init_mechanism", c.init_mechanism, anything(), "matching: the mechanism of the file's qkv layers");
@@ -368,7 +368,7 @@ KeyUse use_of(const Config&, std::string_view, const Rule& rule) {
   return {true, rule.required};
 }
 
-/// Lists the tables of an experiment file.
+/// Calls visit(name, table) for each table of an experiment file.
 template <MaybeConst<Experiment> Config, class Visit>
 void tables(Config& c, Visit&& visit) {
   visit("model", c.model);

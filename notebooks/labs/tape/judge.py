@@ -37,7 +37,7 @@ def judge_gradients(g, operands, names, got, there):
         shape = [len(row) for row in expected]
         try:
             if [len(row) for row in got[which]] != shape:
-                return f"the gradient of {name} has another shape than {name}"
+                return f"the gradient of {name} has a different shape from {name}"
             beside = there if which == 0 else 0
             wrong = sum(not math.isclose(x, y + beside, rel_tol=1e-6, abs_tol=1e-6)
                         for rows in zip(got[which], expected) for x, y in zip(*rows))

@@ -64,8 +64,7 @@ void require_no_broken_links(const fs::path& directory) {
 std::optional<fs::path> part_in(const fs::path& root, Split split) {
   std::vector<std::string> found = directories_in(root);
   std::erase_if(found, [&](const std::string& name) { return !is_part_name(name, split); });
-  require(found.size() <= 1, "{}: {} are the same part of the data; expected one of them", root.string(),
-          quoted_list(found));
+  require(found.size() <= 1, "{}: {} name the same split; expected one of them", root.string(), quoted_list(found));
   return found.empty() ? std::nullopt : std::optional(root / found[0]);
 }
 

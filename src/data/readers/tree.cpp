@@ -154,8 +154,8 @@ bool has_examples(const fs::path& directory, const TreeKind& kind) {
   return std::ranges::any_of(names_in(directory), kind.wanted);
 }
 
-/// If a class directory itself contains a tree, throws Error naming the directory to pass instead; if it contains the
-/// parts of its examples, throws Error with the expected layout.
+/// If a class directory itself contains a tree, throws Error naming the directory to pass instead; if it contains split
+/// directories, throws Error with the expected layout.
 void require_no_tree_below(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
   for (const std::string& name : classes) {
     const fs::path directory = part / name;
@@ -166,7 +166,7 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
             train ? train->filename().string() : "", directory.string());
     const std::vector<std::string> parts = parts_in(directory);
     require(parts.empty(),
-            "{}: this class contains {}; expected parts above classes: train/CLASS, val/CLASS, test/CLASS",
+            "{}: this class contains {}; expected splits above the classes: train/CLASS, val/CLASS, test/CLASS",
             directory.string(), quoted_list(parts));
   }
   const fs::path only = part / classes[0];
@@ -187,8 +187,8 @@ bool has_recorded_test(const LabelledFiles& files, const std::set<Index>& chosen
       chosen, [&](Index i) { return checksums.contains(file_checksum(files.paths[static_cast<std::size_t>(i)])); });
 }
 
-/// Throws Error if the classes are parts by other names, such as training_set/ and test_set/: they contain no examples
-/// themselves, but the same directories.
+/// Throws Error if the supposed classes are splits under unknown names, such as training_set/ and test_set/:
+/// directories that contain no examples themselves, but subdirectories with the same names.
 void require_no_renamed_parts(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
   const auto names_training = [](const std::string& name) { return lower(name).find("train") != std::string::npos; };
   if (classes.size() < 2 || std::ranges::none_of(classes, names_training)) return;
@@ -239,8 +239,7 @@ void add_outside(const fs::path& directory, LeftOut& left_out) {
 void add_other_directories(const fs::path& root, LeftOut& left_out) {
   const std::vector<std::string> parts = parts_in(root);
   for (const std::string& name : directories_in(root))
-    if (!std::ranges::binary_search(parts, name))
-      left_out.add_below("in a directory that is not a part of the data", root, name);
+    if (!std::ranges::binary_search(parts, name)) left_out.add_below("in a directory that is not a split", root, name);
 }
 
 }  // namespace
@@ -312,8 +311,7 @@ LabelledFiles labelled_files(const fs::path& root, Split split, const TreeKind& 
         "{}: the directory does not exist, and {} {}; expected train/, optionally val/ and test/, or only class "
         "directories",
         (root / missing).string(), quoted_list(taken),
-        taken.size() == 1 ? "is taken for a part of the data, not for a class"
-                          : "are taken for parts of the data, not for classes");
+        taken.size() == 1 ? "is taken for a split, not for a class" : "are taken for splits, not for classes");
   }
   const bool shared = split != Split::validation && !parts.test;
   const std::vector<std::string> found = classes_of(parts, *part, kind, root);

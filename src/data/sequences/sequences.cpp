@@ -186,8 +186,7 @@ fs::path validation_lines(const fs::path& root) {
   std::vector<std::string> found;
   for (const char* name : {"val.tsv", "valid.tsv", "validation.tsv", "dev.tsv"})
     if (fs::exists(root / name)) found.emplace_back(name);
-  require(found.size() <= 1, "{}: {} are the same part of the data; expected one of them", root.string(),
-          quoted_list(found));
+  require(found.size() <= 1, "{}: {} name the same split; expected one of them", root.string(), quoted_list(found));
   return found.empty() ? fs::path() : root / found[0];
 }
 

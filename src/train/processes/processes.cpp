@@ -45,7 +45,7 @@ void require_one_program(Ranks& ranks) {
   const std::vector<std::string> programs = ranks.texts(own), hosts = ranks.texts(host_name());
   for (std::size_t i = 1; i < programs.size(); ++i)
     require(programs[i] == programs[0],
-            "process {} on {} runs another build than process 0 on {}; all must run the same program", i, hosts[i],
+            "process {} on {} runs a different build from process 0 on {}; all must run the same program", i, hosts[i],
             hosts[0]);
 }
 

@@ -125,7 +125,7 @@ Experiment check_same_experiment(const RunPaths& paths, const Experiment& experi
     require(value == asked, "{}: the run was started with {} = {}, not {}; a resumed run keeps its configuration",
             paths.config(), key, value, asked);
   }
-  fail("{}: the run was started with another configuration; a resumed run keeps its own", paths.config());
+  fail("{}: the run was started with a different configuration; a resumed run keeps its own", paths.config());
 }
 
 /// Returns the name of a plugin's copy in the run's directory.
@@ -196,7 +196,7 @@ std::string changed_plugin(const RunPaths& paths, const Experiment& experiment) 
     else if (!now)
       how = "it was from the plugin " + before->file + " and is now built in";
     else if (now->checksum != before->checksum)
-      how = "the run was started with another build of " + before->file;
+      how = "the run was started with a different build of " + before->file;
     if (!how.empty()) return fmt::format("{}: mechanism '{}' of the run has changed: {}", paths.directory, name, how);
   }
   return "";

@@ -15,7 +15,7 @@ namespace {
 
 constexpr ImageSize tiny{1, 2, 3};
 
-/// A directory of different images, and the parts of its data set.
+/// A directory of distinct images, and the data set that it contains.
 struct Layout {
   TemporaryDirectory directory;
   DataConfig data;
@@ -89,12 +89,12 @@ BOOST_AUTO_TEST_CASE(classes_named_like_parts_are_reported) {
   for (const char* name : {"val", "dev", "test", "Validation"}) {
     Layout layout;
     for (const char* where : {"cat", "dog", name}) layout.images(where, 6);
-    check_error([&] { layout.part(Part::train); }, {"train: the directory does not exist, and '" + std::string(name) +
-                                                    "' is taken for a part of the data"});
+    check_error([&] { layout.part(Part::train); },
+                {"train: the directory does not exist, and '" + std::string(name) + "' is taken for a split"});
   }
   Layout both;
   for (const char* where : {"cat", "test", "val"}) both.images(where, 6);
-  check_error([&] { both.part(Part::train); }, {"'test', 'val' are taken for parts of the data, not for classes; "});
+  check_error([&] { both.part(Part::train); }, {"'test', 'val' are taken for splits, not for classes; "});
 }
 
 // Letters with accents are one character or two. Each Vietnamese letter has two accents.
@@ -128,7 +128,7 @@ BOOST_FIXTURE_TEST_CASE(training_and_test_directories_and_training_alone, Layout
   BOOST_TEST(count(Part::train) == 10u);
   BOOST_TEST(count(Part::test) == 2u);
   images("test/a", 1);
-  check_error([&] { part(Part::test); }, {"'Testing', 'test' are the same part"});
+  check_error([&] { part(Part::test); }, {"'Testing', 'test' name the same split"});
 }
 
 BOOST_FIXTURE_TEST_CASE(directories_below_a_class_belong_to_it, Layout) {
@@ -154,7 +154,7 @@ BOOST_FIXTURE_TEST_CASE(files_that_are_left_out_are_counted_and_named, Layout) {
   BOOST_TEST(take_warnings().empty());  // the same line is not repeated
 }
 
-// Files and hidden directories beside parts and classes are counted as those within classes are.
+// Files and hidden directories beside split or class directories are counted like those within classes.
 BOOST_FIXTURE_TEST_CASE(files_outside_the_classes_are_said, Layout) {
   images("train/cat", 2), images("test/cat", 1), images("unlabelled", 3), images("train", 1), images("train/.none", 2);
   for (const char* name : {"train/a.webp", "unlabelled/b.webp", "labels.csv", "test/.ipynb_checkpoints/0.png"})
@@ -165,7 +165,7 @@ BOOST_FIXTURE_TEST_CASE(files_outside_the_classes_are_said, Layout) {
   };
   const std::string where = directory.path();
   const std::string beside = where +
-                             ": 5 files are not read: 4 in a directory that is not a part of the data "
+                             ": 5 files are not read: 4 in a directory that is not a split "
                              "(unlabelled/0.png, unlabelled/1.png, unlabelled/2.png, unlabelled/b.webp), 1 outside "
                              "the class directories (labels.csv)";
   BOOST_TEST(said(Part::train) == (std::vector<std::string>{
@@ -189,7 +189,7 @@ BOOST_FIXTURE_TEST_CASE(texts_are_not_to_be_converted_to_images, Layout) {
   BOOST_TEST(only_warning().ends_with("; convert the images with ImageMagick: mogrify -format png FILE..."));
 }
 
-// A class or part on another disk may be absent for now. Other links are followed.
+// A broken link is refused: it may be a class or a split on a disk that is not mounted. Other links are followed.
 BOOST_FIXTURE_TEST_CASE(broken_links_are_refused, Layout) {
   images("train/cat", 2), images("train/dog", 2), images("away/fox", 2);
   const auto link = [&](const char* to, const char* name) {
@@ -220,13 +220,13 @@ BOOST_FIXTURE_TEST_CASE(directories_of_disks_are_no_classes, Layout) {
   std::filesystem::permissions(own, std::filesystem::perms::owner_all);
 }
 
-// Parts within classes are refused, rather than merged and divided anew. So are directories that are parts under other
-// names, rather than classes.
+// Split directories within a class are refused, not merged. So are supposed classes that are splits under unknown
+// names.
 BOOST_FIXTURE_TEST_CASE(parts_below_classes_and_by_other_names_are_refused, Layout) {
   for (const char* name : {"cat/Train", "cat/test", "dog/train", "dog/test"}) images(name, 2);
   check_error(
       [&] { part(Part::train); },
-      {"cat: this class contains 'Train', 'test'; expected parts above classes: train/CLASS, val/CLASS, test/CL"});
+      {"cat: this class contains 'Train', 'test'; expected splits above the classes: train/CLASS, val/CLASS, test/CL"});
   const auto renamed = [&](const char* from, const char* to) {
     std::filesystem::rename(directory / from, directory / to);
   };
@@ -268,7 +268,7 @@ BOOST_FIXTURE_TEST_CASE(labels_go_by_the_names_of_a_run, Layout) {
               {"the model has no class 'ant'; the data has classes 'ant', 'dog', the model 'dog', 'cow'"});
 }
 
-// All bad images of all parts are listed together, or skipped.
+// The bad images of all splits are listed together, or skipped.
 BOOST_FIXTURE_TEST_CASE(bad_images_are_listed_together_and_left_out, Layout) {
   images("train/a", 3), images("train/b", 3), images("test/a", 2), images("test/b", 2);
   write_file(directory / "train/a/1.png", {'n', 'o'});
@@ -307,7 +307,8 @@ BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
     if (own)
       BOOST_TEST((train ==
                   std::map<std::string, int>{{"train/ant/0.png", 0}, {"train/ant/1.png", 0}, {"train/ant/2.png", 0}}));
-    // The files that were opened, each once: training, validation, test. Validation files are those set aside.
+    // Each opened file is listed once: training, validation, test. The validation files were set aside from the
+    // training files.
     ImageSets sets(layout.data, 1);
     const DataFacts facts = sets.facts();
     BOOST_TEST(facts.classes == (std::vector<std::string>{"ant", "bee"}), boost::test_tools::per_element());

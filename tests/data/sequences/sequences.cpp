@@ -311,7 +311,7 @@ BOOST_AUTO_TEST_CASE(texts_of_two_layouts_are_refused) {
                                                            "more/.hidden, more/a/1.txt, more/b/1.TXT)"}),
       boost::test_tools::per_element());
   write_file(directory / "val.tsv", "a\tx\n");
-  BOOST_TEST(refusal_of(data) == where + ": 'val.tsv', 'dev.tsv' are the same part of the data; expected one of them");
+  BOOST_TEST(refusal_of(data) == where + ": 'val.tsv', 'dev.tsv' name the same split; expected one of them");
   std::filesystem::remove(directory / "dev.tsv");
   std::filesystem::remove(directory / "train.tsv");
   BOOST_TEST(refusal_of(data) ==

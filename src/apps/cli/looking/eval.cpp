@@ -157,7 +157,7 @@ int eval_command(const EvalArguments& a) {
   if (a.linear) return eval_linear(a);
   if (a.shots > 0) return eval_shots(a);
   require(!a.pixels && a.blocks == 0 && !a.untrained,
-          "eval: --blocks, --pixels and --untrained choose features; expected also --knn, --linear or --shots");
+          "eval: --blocks, --pixels and --untrained choose features; expected --knn, --linear or --shots as well");
   return eval_model(a);
 }
 
@@ -181,7 +181,7 @@ void add_eval(Command program) {
   command.footer(
       "If --path names other images, in a directory without test/, all of them are evaluated. --knn, --linear and "
       "--shots divide them as for training and evaluate every fifth image of each class.\n\n"
-      "--set model.image=N evaluates at another image size: images are resampled, and a position embedding is "
+      "--set model.image=N evaluates at a different image size: images are resampled, and a position embedding is "
       "interpolated bicubically. A model with other tensors that depend on the number of tokens is rejected.\n\n"
       "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
       "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all if fewer; result of "

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* probe_contract =
     "IN and OUT are safetensors files. F64 tensors are computed in double, F32 tensors by the float code of training.\n"
-    "If a listed tensor is missing from IN, is not finite or has another shape, or if IN has an unlisted tensor, an "
+    "If a listed tensor is missing from IN, is not finite or has the wrong shape, or if IN has an unlisted tensor, an "
     "error names it and OUT is not written.\n"
     "`heed probe attention --help`, `linear --help` and so on list tensors, shapes and options.\n\n"
     "--trace FILE writes every operation's result, NAME.out, and gradient, NAME.grad, in the order of computation, for "

@@ -81,7 +81,7 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
   require(!choice.run.empty() || !choice.model.empty(), "RUN is required, or --weights FILE --model auto");
   require(choice.model.empty() || choice.run.empty(), "--model {} and RUN {} exclude each other", choice.model,
           choice.run);
-  require(choice.model.empty() || !choice.weights.empty(), "--model {}: expected also --weights FILE", choice.model);
+  require(choice.model.empty() || !choice.weights.empty(), "--model {}: expected --weights FILE as well", choice.model);
   std::vector<std::string> sets;
   if (!automatic) sets = preset_sets(choice.preset);
   sets.insert(sets.end(), given.begin(), given.end());

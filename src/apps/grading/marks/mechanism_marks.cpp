@@ -236,7 +236,7 @@ class Marker {
                    const char* where) {
     const auto said = [where](const std::string& line) { return line.starts_with(where); };
     if (std::ranges::any_of(mark.says, said)) return;  // only the first wrong case is described
-    if (got.shape() != expected.shape()) return say(mark, fmt::format("{} it has another shape", where));
+    if (got.shape() != expected.shape()) return say(mark, fmt::format("{} it has the wrong shape", where));
     double largest = 0.01, error = 0;
     for (const double x : expected) largest = std::max(largest, std::abs(x));
     for (Index i = 0; i < got.size(); ++i) {

@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(gradients_have_a_name_and_a_shape) {
   v = right, v.alone = Tensor<double>({2});
   check_start(says("gradient v"), "it has shape [2]; expected [2, 3, 3, 4]");
   v = right, v.in_float = Tensor<double>({2});
-  BOOST_TEST(says("gradient v") == "in float it has another shape");
+  BOOST_TEST(says("gradient v") == "in float it has the wrong shape");
   // An error costs the point of its own tensor only.
   v = right, v.alone[3] *= 2, v.added[3] *= 2;
   const std::vector<Mark> all = marks({"gradient q", "gradient v", "gradient k", "output"});
@@ -221,8 +221,8 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_the_executed_ones) {
   }
 }
 
-// A stated count that is negative, or larger than any case's, is wrong like any other number. Results with such an
-// executed count cannot be read.
+// A negative or huge stated count is marked as wrong, with the usual message. A negative executed count cannot come
+// from the counter, so the results are rejected as unreadable.
 BOOST_AUTO_TEST_CASE(stated_costs_may_be_any_numbers) {
   constexpr Index large = std::numeric_limits<Index>::max();
   for (const std::size_t pass : {0, 1}) {
