@@ -76,7 +76,7 @@ class Lambda : public MechanismBase<Lambda>, public WithMap<Lambda> {
     return {layout.matrix(M, c), lay_out_heads(positions ? N : 1, c, e, layout)};
   }
 
-  // Scratch: L, unless it is the only lambda; gradients of L, of one lambda and of ks.
+  // Scratch: L, unless it is the only lambda and thus saved; gradients of L, of one lambda and of ks.
   template <class T>
   struct Scratch {
     Matrix<T> L, dL, dlambda, dks;

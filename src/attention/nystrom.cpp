@@ -1,6 +1,6 @@
 // Nystroemformer. Xiong, Zeng, Chakraborty, Tan, Fung, Li, Singh, "Nystroemformer: A Nystroem-Based Algorithm for
 // Approximating Self-Attention", 2021, arXiv:2102.03902v3. Queries are compared with m landmarks instead of all keys,
-// and landmarks with the keys.
+// and landmarks are compared with the keys.
 //
 //   ql, kl = landmarks of q, k                  [m, d]      means of segments or cells           Section 3.2
 //   F = softmax(q kl^T / sqrt(d))               [N, m]

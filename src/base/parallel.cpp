@@ -112,8 +112,8 @@ void require_threads(int count) {
 }
 #endif
 
-/// The helper threads and the loops. A loop may be inside a piece of another: threads without a piece of the outer loop
-/// then help with the inner one. No loop waits for a thread that has not joined it.
+/// The helper threads and the loops. A piece of one loop may open another loop: threads without a piece of the outer
+/// loop then help with the inner one. No loop waits for a thread that has not joined it.
 class Team {
  public:
   /// Never destroyed: its threads outlive the program's static objects.

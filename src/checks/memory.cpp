@@ -221,7 +221,7 @@ class MemoryCheck {
   };
 
   /// Returns the gradients: assigned, or added to random values drawn from `start`. Gradients of shared tensors are
-  /// always accumulated, to 0 or to the signalling value. `again` fills unwritten memory with another number.
+  /// always accumulated, to 0 or to the signalling value. `again` fills unwritten memory with a different number.
   Gradients gradients(Update update, const RandomStream& start, bool again = false) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
                 {layout_.key_heads, s_.keys, layout_.key_width},
@@ -318,7 +318,7 @@ class MemoryCheck {
   bool prepares_;
   AttentionLayout layout_;
   WatchedHeads<T> q_, k_, v_, out_, dout_;
-  WatchedMemory<T> prepared_, saved_, saved_again_;  // saved_again_: computed in memory with another fill value
+  WatchedMemory<T> prepared_, saved_, saved_again_;  // saved_again_: computed in memory with a different fill value
   std::vector<ParameterSpec> specs_;
   Tensor<T> noise_;
   std::deque<Tensor<T>> own_;

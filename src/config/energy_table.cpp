@@ -46,7 +46,7 @@ class Reader {
 
   std::string at(const toml::key& key) const { return fmt::format("{}:{}", path_, key.source().begin.line); }
 
-  /// Returns the figures of a table, whose names must be in `known` unless that is empty.
+  /// Returns the figures of a table. Throws Error for a name that is not in `known`, unless `known` is empty.
   std::vector<EnergyFigure> figures(const toml::key& table, const toml::node& node,
                                     const std::vector<std::string>& known) const {
     require(node.is_table(), "{}: {}: expected a table, found {}", at(table), in_quotes(table.str()), found(node));

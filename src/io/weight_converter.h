@@ -14,8 +14,8 @@ namespace heed {
 
 using BeforeWriting = std::function<void(const std::map<std::string, Shape>&)>;
 
-/// A part of a name in another program and in heed. If several tensors are joined, this one is slice `place` among `of`
-/// slices.
+/// The same part of a tensor's name in another program (`theirs`) and in heed (`ours`). If several tensors are joined,
+/// this one is slice `place` among `of` slices.
 struct Renaming {
   const char *theirs, *ours;
   int place = 0, of = 1;

@@ -12,7 +12,7 @@ bool belongs_to_head(const std::string& name) { return name.starts_with("head.")
 
 constexpr const char* new_head_cure = "; for a new head, add --set train.init_head=true";
 
-/// Returns the remedy for a tensor of another shape.
+/// Returns the remedy for a tensor whose shape differs from the model's.
 std::string cure_of(const std::string& name, bool other_grid, const WeightChanges& changes) {
   if (belongs_to_head(name)) return new_head_cure;
   return other_grid ? changes.positions_cure : changes.cure;

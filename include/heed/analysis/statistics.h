@@ -61,7 +61,8 @@ std::optional<Difference> paired(std::span<const double> a, std::span<const doub
 /// p (1 - p) / n, where p is their mean. None without degrees of freedom.
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs, double least_variance);
 
-/// Extrapolates the pooled difference of samples of `count` values each to `seeds` values, with unchanged means and s.
+/// Extrapolates a pooled difference of samples with `count` values each: returns the one that `seeds` values each would
+/// give with the same means and the same s.
 Difference with_seeds(const Difference& difference, Index count, Index seeds);
 
 /// Returns the variance p (1 - p) / images of an accuracy on `images` images, where p is the mean of the samples'

@@ -21,7 +21,7 @@ enum class ErrorKind {
   transposed,   ///< E with two axes exchanged, or stored column by column
   shifted,      ///< E moved along an axis
   reversed,     ///< E in reverse order along an axis
-  permuted,     ///< E in another order along an axis
+  permuted,     ///< E in a different order along an axis
   repeated,     ///< one slice of E for all indices of an axis
   summed,       ///< the sum or mean of E over an axis, at all indices of that axis
   offset,       ///< E + c

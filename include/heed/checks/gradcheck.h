@@ -95,15 +95,16 @@ struct CheckRow {
 /// gradients are added to existing values.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 
-/// Check of one element of an input, changed by `change` to x: the derivative of <R, f> with respect to x, from the
-/// tape and from differences with step h, extrapolated as in gradcheck(); and the values of <R, f> at x plus each of
-/// `around`.
+/// Check of one input element; x is its value. `analytic` is the derivative of <R, f> with respect to x from the tape,
+/// `numeric` the central difference with step `step`, extrapolated as in gradcheck(); `values` are <R, f> at x plus
+/// each offset.
 struct ElementCheck {
   double x = 0, analytic = 0, numeric = 0, step = 0;
   std::vector<double> values{};
 };
 
-/// Returns the check of one element of input `input`.
+/// Returns the check of element `element` of input `input`, after adding `change` to it. `around` holds the offsets of
+/// `values`.
 ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t input, Index element, double change,
                            std::span<const double> around);
 

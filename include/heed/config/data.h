@@ -61,7 +61,7 @@ struct DataConfig {
   bool operator==(const DataConfig&) const = default;
 };
 
-/// Lists the keys of [data].
+/// Visits the keys of [data].
 template <MaybeConst<DataConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   visit("name", c.name,

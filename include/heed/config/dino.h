@@ -33,7 +33,7 @@ struct DinoConfig {
   bool operator==(const DinoConfig&) const = default;
 };
 
-/// Lists the keys of [dino].
+/// Visits the keys of [dino].
 template <MaybeConst<DinoConfig> Config, class Visit>
 void fields(Config& c, Visit&& visit) {
   const Rule share{.low = 0, .high = 1, .above_low = true};

@@ -18,7 +18,7 @@ class Counted {
   /// Returns the operations counted on this thread; assign {} to reset.
   static Counts& tally();
 
-  /// Returns the contractions among these operations, by the papers' convention: a product added to a sum is 1 mul and
+  /// Returns the contractions among these operations, in the papers' convention: a product added to a sum is 1 mul and
   /// 1 add, a squared difference 1 mul and 2 add, an absolute difference 2 add. A sum's first term counts as added.
   static Counts& contractions();
 

@@ -14,7 +14,7 @@ struct TakenTensor {
   enum class Status {
     loaded,        ///< completely loaded
     part,          ///< some of its rows loaded
-    interpolated,  ///< position embeddings of another grid, interpolated
+    interpolated,  ///< position embeddings of a different grid, interpolated
     fresh,         ///< not loaded: it keeps its values
   } status = Status::fresh;
   std::string name;
@@ -32,16 +32,16 @@ struct TakenWeights {
 
 /// Allowed differences between a model and the one whose weights it loads.
 struct WeightChanges {
-  bool new_head = false;   ///< head.* keep their values if the file lacks them or has other shapes
-  bool positions = false;  ///< position embeddings of another square grid are interpolated (kernels/grids/bicubic.h),
-                           ///< except for rows before the grid
-  bool antialias = false;  ///< interpolation is antialiased
+  bool new_head = false;                 ///< head.* keep their values if the file lacks them or has other shapes
+  bool positions = false;                ///< position embeddings of a different square grid are interpolated
+                                         ///< (kernels/grids/bicubic.h), except for rows before the grid
+  bool antialias = false;                ///< interpolation is antialiased
   std::string cure{}, positions_cure{};  ///< remedies appended to errors about tensors that do not fit, and about
-                                         ///< position embeddings of another grid
+                                         ///< position embeddings of a different grid
 };
 
 /// Reads every tensor of the model, including buffers, from `file`. Throws Error, naming the tensor, if one is missing,
-/// surplus, of another shape or not finite, except as `changes` allows. Ignores *.num_batches_tracked, which other
+/// surplus, of the wrong shape or not finite, except as `changes` allows. Ignores *.num_batches_tracked, which other
 /// programs store with running statistics. Changes nothing if it throws.
 template <class T>
 TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters, const WeightChanges& changes = {});

@@ -96,7 +96,7 @@ struct Execution {
   bool recomputing = false;             ///< this pass repeats another, which has updated the running statistics
   bool deterministic = false;           ///< nothing is random, even in training
   bool dry_run = false;                 ///< records shapes and costs, as if all gradients were wanted; computes nothing
-  Products products = Products::exact;  ///< products in linear layers, patch embeddings and mechanisms that support it
+  Products products = Products::exact;  ///< operand rounding in linear layers, patch embeddings and some mechanisms
 };
 
 /// The examples of a pass: their position in the batch and their division into sequences.

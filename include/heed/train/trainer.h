@@ -29,7 +29,7 @@ struct TrainPlan {
   std::string example;  ///< noun for an example: "image" or "sequence"
   std::string measure;  ///< quantity that an evaluation reports: "accuracy by class" or "bits per byte"
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
-  bool own_validation = false;           ///< in a new run: the validation examples are not training examples set aside
+  bool own_validation = false;           ///< in a new run: the data have separate validation examples
   std::vector<std::string> class_names;  ///< class names of a classification
   std::vector<Index> train_classes, validation_classes, test_classes;  ///< numbers of examples of each class
   Index steps_per_epoch = 0;

@@ -20,7 +20,7 @@ struct ImageSets {
 };
 
 /// Parses grey images of one size, `trained` for training followed by `tested` for testing. The bytes are the pixels of
-/// all images, then their labels. Throws Error for another number of bytes.
+/// all images, then their labels. Throws Error if the number of bytes does not match.
 ImageSets image_sets(const std::string& name, Index classes, ImageSize size, Index trained, Index tested,
                      std::span<const std::uint8_t> bytes);
 

@@ -40,7 +40,7 @@ std::vector<std::string> class_names(int classes) {
           "woman",      "worm"};
 }
 
-/// Throws Error if the directory holds CIFAR in another format.
+/// Throws Error if the directory holds CIFAR in a different format.
 void require_no_other_archive(int classes, const Directory& directory) {
   const std::string number = classes == 100 ? "100" : "10",
                     fetch = "`datasets/fetch.sh cifar" + number + "` downloads it";

@@ -234,7 +234,7 @@ inline LargeCopies& large_copies() {
 
 /// Computes sum_pairs() for a large A and many panels of B. Up to 512 columns of B are copied at a time, so that a
 /// block of rows of A stays in the L2 cache for all these panels. A transposed A is copied too: in place, a tile would
-/// read a few elements of each of `block` rows, each in another cache line; in slivers they are adjacent.
+/// read a few elements from each of `block` rows, all in different cache lines; in slivers they are adjacent.
 template <class AddTerm>
 void sum_large(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
   constexpr Index width = LargeCopies::width, height = tile_rows<AddTerm>(tile_vectors);
@@ -258,7 +258,7 @@ void sum_large(const Operand<float>& a, const Operand<float>& b, Update update, 
 }
 
 /// Computes C[i,j] (+)= sum over l of the term of A[i,l] and B[l,j]; shapes as in gemm(). AddTerm()(sum, a, b) adds a
-/// term. With `starts`, computes C = start + that sum if there is a term, whatever `update` is.
+/// term. With `starts`, computes C = start + that sum if there is a term, and ignores `update`.
 template <class AddTerm, bool starts = false>
 void sum_pairs(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c,
                const Start& start = {}) {

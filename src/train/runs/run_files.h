@@ -212,7 +212,7 @@ class RunFiles {
   std::optional<InitialWeights> initial_;
   std::optional<DataRecord> data_;  ///< record to write: of a new run, or of one resumed with changed data
   bool is_new_ = false;             ///< this process created the run
-  bool own_validation_ = false;     ///< in a new run: validation examples are not training examples set aside
+  bool own_validation_ = false;     ///< in a new run: the data have separate validation examples
   Index epochs_before_ = 0, first_step_ = 0;
   Index recounted_ = 0;
   Index saved_step_ = 0;  ///< step of the last checkpoint

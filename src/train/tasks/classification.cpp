@@ -233,7 +233,7 @@ std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training
   std::vector<Index> images = sets_.images(part);
   if (part == Part::validation && images.empty()) return nullptr;
   DataConfig data = data_;
-  // Images with another number of channels are not resized, so that they remain an error.
+  // Images with a different number of channels are not resized, so that they remain an error.
   if (any_size_ && data.resize == "none" && set.image_size().channels == input_.channels) data.resize = "squash";
   return std::make_unique<ImageSource<T>>(
       set, std::move(images), data, Loading{input_, train_.batch, static_cast<std::uint64_t>(train_.seed), training},

@@ -45,9 +45,9 @@ Image load_image(const std::string& path, std::uint8_t background = 255, bool or
 /// Returns true if the name ends in .png, .jpg, .jpeg, .jfif, .jpe, .bmp or .gif, in either case.
 bool has_image_name(const std::string& path);
 
-/// Returns the image with another size and number of channels, without preserving the aspect ratio. Resampling is
-/// linear interpolation where the image grows and, to avoid aliasing, a triangle-weighted mean over all covered pixels
-/// where it shrinks. Grey is 0.299 R + 0.587 G + 0.114 B; RGB from grey repeats the grey value.
+/// Returns the image converted to the size and the channels of `target`, without preserving the aspect ratio.
+/// Resampling is linear interpolation where the image grows and, to avoid aliasing, a triangle-weighted mean over all
+/// covered pixels where it shrinks. Grey is 0.299 R + 0.587 G + 0.114 B; RGB from grey repeats the grey value.
 Image convert(Image image, ImageSize target);
 
 struct DataConfig;

@@ -74,7 +74,7 @@ void favor_features_backward(double added, Matrix<const float> F, Matrix<float> 
 
 /// Returns the counts for `rows` rows of m features.
 inline Counts favor_maxima_counts(Index rows, Index m) { return rows * Counts{.mul = m, .cmp = m - 1}; }
-/// Returns the counts without the row sums, which take m - 1 more additions per row.
+/// Returns the counts, excluding the row sums, which take m - 1 more additions per row.
 inline Counts favor_features_counts(Index rows, Index m) { return rows * m * Counts{.mul = 1, .add = 3, .exp = 1}; }
 /// Returns the counts for `rows` rows of m features.
 inline Counts favor_features_backward_counts(Index rows, Index m) { return rows * Counts{.mul = m, .add = 2 * m - 1}; }

@@ -191,7 +191,7 @@ void exp_sums_at_key(KeysAndValuesFor<T> key, ExpSumsFor<T> queries, Update upda
   }
 }
 
-/// Returns the counts without an origin.
+/// Returns the counts if there is no origin.
 inline Counts exp_sums_at_key_counts(Index n, Update update) {
   return n * Counts{.mul = 3, .add = update == Update::assign ? 2 : 4, .exp = 1};
 }
@@ -267,7 +267,7 @@ void exp_of_columns(KeysAndValuesFor<T> keys, T* maximum, Matrix<T> f,
   }
 }
 
-/// Returns the counts without an origin.
+/// Returns the counts if there is no origin.
 inline Counts exp_of_columns_counts(Index keys, Index n) {
   return n * Counts{.mul = keys, .add = keys, .exp = keys, .cmp = keys - 1};
 }

@@ -7,8 +7,8 @@
 
 namespace heed {
 
-/// Returns the elements of x, in the same order, in another shape with the same number of elements. One size may be -1:
-/// it is inferred. dx += dy.
+/// Returns the elements of x, in the same order, in a different shape with the same number of elements. One size may be
+/// -1: it is inferred. dx += dy.
 template <class T>
 Var<T> reshape(Var<T> x, std::initializer_list<Index> sizes);
 template <class T>

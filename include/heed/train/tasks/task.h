@@ -57,7 +57,7 @@ class TaskBatch {
   /// Returns the number of the microbatch's terms that are predicted correctly.
   virtual Index correct(View<const T> logits, ExampleRange microbatch) const = 0;
 
-  /// Returns the microbatch's contribution to an evaluation, without label smoothing. Updates the task's own `counts`.
+  /// Returns the microbatch's contribution to an evaluation, without label smoothing. Updates the task's `counts`.
   virtual Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const = 0;
 };
 
@@ -91,7 +91,7 @@ class BatchSource {
 /// Result of an evaluation.
 struct Evaluation {
   Score score;
-  std::vector<double> counts;  ///< the task's own counts, whole numbers
+  std::vector<double> counts;  ///< counters that the task defines, whole numbers
 };
 
 /// A tensor of a task's state, besides the model's weights.
@@ -118,7 +118,7 @@ class Task {
   /// are missing or do not fit the model.
   virtual std::unique_ptr<BatchSource<T>> open(Part part, bool training) = 0;
 
-  /// Returns the number of the task's own counts in an evaluation.
+  /// Returns the length of Evaluation::counts, the counters that the task defines.
   virtual Index counts() const { return 0; }
 
   /// Returns the class names of a classification; empty for other tasks.

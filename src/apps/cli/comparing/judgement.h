@@ -30,7 +30,7 @@ struct JudgedPart {
   }
 };
 
-/// Values of runs by arm, and what they mean.
+/// Values of runs by arm, their source, and how to compare them.
 struct ClaimValues {
   std::string source;     ///< file or directories, for messages
   bool less = false;      ///< smaller values are better

@@ -22,8 +22,8 @@ struct FilesDifference {
   std::vector<std::string> only_a, only_b;  ///< names in only one of the files
   std::vector<std::string> other_shapes;    ///< tensors of two shapes: "x [2, 3] and [3, 2]"
 
-  /// Returns true if all tensors are within the tolerance; `common` ignores tensors that only one file has, or whose
-  /// shapes differ.
+  /// Returns true if all tensors are within the tolerance. With `common`, ignores tensors that only one file has, or
+  /// whose shapes differ.
   bool equal(bool common) const;
 };
 

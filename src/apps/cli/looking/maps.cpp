@@ -105,7 +105,7 @@ AttentionSheet sheet_of(const MapsArguments& a, TrainedModel& trained) {
   return sheet;
 }
 
-/// Adds the columns of another model's maps of the same images.
+/// Adds the columns of the second model's maps of the same images.
 void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::string& name) {
   require(sheet.rows.size() == other.rows.size(), "--beside {}: has {} maps per head; expected {}", name,
           other.rows.size(), sheet.rows.size());
@@ -169,7 +169,7 @@ int maps_command(MapsArguments& a) {
   require_own_file({"-o", output}, {{"IMAGE", a.file}});
   TrainedModel trained(a, a.sets);
   require_writable({"-o", output}, ".png");
-  // The default name is the same for images of one name in several directories, and for all kinds of maps of an image.
+  // Images of the same name in different directories share the default name, and so do all kinds of maps of an image.
   if (a.output.empty() && std::filesystem::exists(output))
     warn(fmt::format("{}: the existing picture is replaced; -o FILE.png chooses another name", output));
   AttentionSheet sheet = sheet_of(a, trained);

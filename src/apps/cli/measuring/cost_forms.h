@@ -57,7 +57,7 @@ struct Scale {
 /// Parses --scale. Throws Error if there is no such size.
 Scale scale_of(const std::string& text, const ModelConfig& model);
 
-/// Returns the model at one size: with another image size, or with all widths scaled in proportion.
+/// Returns the model at one size: with a different image size, or with all widths scaled in proportion.
 ModelConfig scaled(ModelConfig model, const Scale& scale, Index size);
 
 }  // namespace heed::cli

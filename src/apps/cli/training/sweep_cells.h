@@ -20,7 +20,7 @@ struct Cell {
   Experiment experiment;
   std::string directory;
   CellState state = CellState::open;
-  std::string note;  ///< reason for divergence or failure, or the change
+  std::string note;  ///< why the cell diverged or failed, or how it changed; otherwise empty
 
   RunPaths paths() const { return RunPaths(directory); }
   std::string file() const { return directory + "/cell.toml"; }

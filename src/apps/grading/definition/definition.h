@@ -36,11 +36,11 @@ struct Definition {
 };
 
 /// Task of a personal lab: to write a mechanism, or to repair one with planted bugs. Only mechanisms to be written have
-/// gates, so that a header to be repaired is no solution of the other task.
+/// gates, so a header to be repaired never solves the writing task.
 enum class PersonalTask { write, repair };
 
-/// Throws Error for an identity with combining marks (U+0300 to U+036F): the same text in composed letters, which looks
-/// equal, would be another identity.
+/// Throws Error for an identity with combining marks (U+0300 to U+036F): the same text in composed letters looks equal
+/// but would be a different identity.
 void require_composed(const std::string& identity);
 
 /// Returns the identity with ASCII letters in lower case, without surrounding spaces. Throws Error as

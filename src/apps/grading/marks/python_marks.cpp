@@ -25,9 +25,9 @@ def give(ok, text):
     os._exit(0)
 )";
 
-/// Defines refused(source), which returns the first forbidden name in a submission and its line, or None. Forbidden are
-/// names that access the caller's frames, which hold the arguments of all calls, and modules and functions that could
-/// access them indirectly, by running other code or by composing names.
+/// Defines refused(source), which returns the first forbidden name in a submission and its line, or None. A name is
+/// forbidden if it accesses the caller's frames, which hold the arguments of all calls. Modules and functions that
+/// could do so indirectly, by running other code or by composing names, are forbidden, too.
 constexpr const char* frame_gate = R"(
 import ast, re
 BARRED = re.compile(r'(f|tb|gi|cr|ag|co)_[a-z]+$|_getframe|_current_frames|_current_exceptions|settrace|setprofile|'

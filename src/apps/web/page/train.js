@@ -158,7 +158,7 @@ export class TrainView {
     return { config, sets: [...sets, ...model, ...optim, ...train, "data.validation=0", "data.limit=0"] };
   }
 
-  /** Handles another selection: shows its cost, and discards the session, which has another model. */
+  /** Handles a new selection: shows its cost, and discards the session, whose model is a different one. */
   #changed() {
     this.reset();
     const plan = this.plan();
