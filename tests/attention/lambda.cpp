@@ -13,7 +13,8 @@ using namespace heed;
 
 namespace {
 
-/// Two heads of queries, two tokens, one channel: q = (1, 2) and (3, -1), k = (0, ln 3), v = (4, 8).
+/// Returns operands with two heads of queries, two tokens, one channel: q = (1, 2) and (3, -1), k = (0, ln 3),
+/// v = (4, 8).
 Tensors operands() {
   return {{"q", Tensor<double>(Shape{1, 2, 2, 1}, {1, 2, 3, -1})},
           {"k", Tensor<double>(Shape{1, 1, 2, 1}, {0, std::log(3.0)})},
@@ -36,7 +37,7 @@ SlowMatrix definition(const DefinitionHead& x) {
   return map;
 }
 
-/// Two images, three heads of queries, keys of 4 channels and values of 5.
+/// Returns operands of two images, with three heads of queries, keys of 4 channels and values of 5.
 Tensors random_operands(Index N, Index M) {
   return {{"q", random_tensor({2, 3, N, 4}, 1)},
           {"k", random_tensor({2, 1, M, 4}, 2, 2)},

@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(split_rows_by_definition) {
   }
 }
 
-// Rows split across blocks, with more keys than queries; causal rows also with fewer.
+// Rows split across blocks, with more keys than queries; causal rows with fewer keys as well.
 BOOST_AUTO_TEST_CASE(split_rows_of_other_numbers_of_queries) {
   const MapDefinition definition = [](const DefinitionHead& x) {
     SlowMatrix scores(x.N(), x.M());

@@ -52,8 +52,8 @@ BOOST_AUTO_TEST_CASE(stated_costs_of_many_tokens_are_what_runs) {
       if (!c) c = attention_case(entry.name, *mechanism, grid);
       if (!c) continue;
       ++checked;
-      // The papers count all pairs of tokens for SOFT's exact kernel; of the pairs between blocks, only half are
-      // computed.
+      // Papers count every pair of tokens in SOFT's exact kernel. heed uses its symmetry and computes only half of the
+      // pairs between blocks.
       const auto kernel = options.find("kernel");
       const bool symmetric = kernel != options.end() && kernel->second == "exact";
       for (const CheckedCost& row : costcheck(*c))

@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(set_takes_toml_or_text) {
   BOOST_TEST(e.attention.options.at("rank").text == "12");
   BOOST_TEST(load(tiny, {"data.path=a\nmodel.dim = 7"}).data.path == "a\nmodel.dim = 7");
   BOOST_TEST(load(tiny, {"data.path="}).data.path.empty());
-  // Boolean values of two keys are read as names.
+  // Two keys accept a boolean in place of a name.
   BOOST_TEST(load(tiny, {"data.resize=true"}).data.resize == "squash");
   BOOST_TEST(load(tiny, {"data.resize=crop", "data.resize=false"}).data.resize == "none");
   BOOST_TEST(load(tiny, {"train.init_positions=true"}).train.init_positions == "plain");
@@ -452,7 +452,7 @@ BOOST_AUTO_TEST_CASE(values_out_of_range) {
              "--set: [attention] mechanism has 0 values; expected one, or one for each of the 2 blocks");
 }
 
-// The file and the line are those of the value that counts.
+// An error names the file and line of the value in effect.
 BOOST_AUTO_TEST_CASE(values_of_a_base_are_reported_at_their_line) {
   const TemporaryDirectory directory;
   const std::string base = directory / "base", file = directory / "file";
@@ -511,7 +511,7 @@ BOOST_AUTO_TEST_CASE(tasks_need_their_outputs_and_labels) {
   BOOST_TEST(dino({"dino.local_crops=1", "dino.local_size=8"}) == "no error");
 }
 
-// The ends of each range: values beyond them, with the range in words, and values on them.
+// Both ends of each range: values beyond an end are rejected, with the range in words; values at an end are accepted.
 BOOST_AUTO_TEST_CASE(ranges_end_where_they_should) {
   struct Range {
     const char* table;

@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(files_are_looked_up_beside_the_sweep_and_among_the_installe
   set_installed_places({});
 }
 
-// The files of an installed place are not mixed with those of an earlier place.
+// The arms are the files of the first directory that has any, not a mixture from several directories.
 BOOST_AUTO_TEST_CASE(arm_files_are_those_of_the_first_place_that_has_any) {
   const auto write = [&](const std::string& name, Index dim) {
     std::filesystem::create_directories((directory / name).parent_path());

@@ -57,8 +57,9 @@ BOOST_AUTO_TEST_CASE(costs_are_added_and_multiplied_field_by_field) {
   check_multiple(cost.forward, 3, 3 * cost.forward);
 }
 
-// Contractions of a sum of three terms: products, also of two differences, are 1 multiplication and 1 addition each,
-// squares of a difference 1 and 2, magnitudes of a difference 2 additions.
+// Contractions of a sum of three terms. A product counts as 1 multiplication and 1 addition, even if its factors are
+// two differences; the square of a difference as 1 multiplication and 2 additions; the magnitude of a difference as 2
+// additions.
 BOOST_AUTO_TEST_CASE(terms_of_contractions_have_kinds) {
   const Counted a = 5, b = 3, c = 4, d = 1;
   const auto counts_of = [](const auto& term) {
@@ -141,7 +142,7 @@ BOOST_AUTO_TEST_CASE(operations_are_counted_by_kind) {
   check("a /= b", {.div = 1}, 1.5, [&] { return changed([&](Counted& x) { x /= b; }); });
 }
 
-// A sum of n terms has n - 1 additions by the textbook, n in papers; an empty sum has none.
+// A sum of n terms has n - 1 additions in the textbook algorithm, and n in papers; an empty sum has none.
 BOOST_AUTO_TEST_CASE(counts_of_products_and_sums) {
   BOOST_TEST((product_counts(2, 3, 4) == Counts{.mul = 24, .add = 18}));
   BOOST_TEST((product_counts(2, 3, 1) == Counts{.mul = 6}));

@@ -74,8 +74,8 @@ BOOST_AUTO_TEST_CASE(the_legend_names_colours) {
              "a blue, b orange, c green, d red, e violet, f brown, g pink, h grey, i olive, j cyan, k blue");
 }
 
-// Pictures of 4 x 6 pixels: two rows of three patches. The letters of the second picture are drawn on the second, not
-// on the first.
+// Pictures of 4 x 6 pixels: two rows of three patches. The second picture's letters are drawn on the second picture,
+// not on the first.
 BOOST_AUTO_TEST_CASE(pictures_may_be_wide) {
   const std::vector<std::string> names{"background", "zero", "one"};
   const PatchPicture plain{{{1, 4, 6}, std::vector<std::uint8_t>(24, 200)}, {0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}};

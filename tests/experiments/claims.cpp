@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A stand-in for heed that finishes runs at once, with the hashes of their configurations. Some diverge: those without
-/// a norm, a classifier that initialises a model of scenes, and a model initialised from softmax; some values are not
+/// a norm, a classifier that initialises a scene model, and a model initialised from softmax; some values are not
 /// numbers. Commands that only read files are passed to the program itself.
 constexpr const char* stand_in = R"sh(#!/bin/sh
 set -eu

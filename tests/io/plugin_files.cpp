@@ -14,7 +14,7 @@ using namespace heed;
 
 BOOST_AUTO_TEST_SUITE(io_plugin_files)
 
-// A header may have several mechanisms, also on one line; comments name none.
+// A header may have several mechanisms, even on one line; comments name none.
 BOOST_AUTO_TEST_CASE(classes_are_named_in_their_order) {
   const TemporaryDirectory directory;
   const std::string path = directory / "mine.h";
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(objects_have_all_their_loaded_segments) {
   parts[1].p_offset = parts[1].p_filesz = 0;
   BOOST_TEST(refusal(table_end) == "no error");
   BOOST_TEST(refusal(table_end - 1) == truncated);
-  // The loader reports that these are no objects.
+  // The loader reports that these are not shared objects.
   BOOST_TEST(refusal(sizeof header - 1) == "no error");
   header.e_ident[0] = 'x';
   BOOST_TEST(refusal(sizeof header) == "no error");

@@ -379,7 +379,7 @@ BOOST_AUTO_TEST_CASE(prefixes_of_wrappers_are_named_and_removed) {
   BOOST_TEST(std::equal(read.data(), read.data() + read.size(), drawn.data()));
 }
 
-// A classifier beside the backbone has no prefix. Other tensors without one show that the prefix is no wrapper's.
+// A classifier beside the backbone has no prefix. If other tensors lack the prefix, too, no wrapper has added it.
 BOOST_AUTO_TEST_CASE(each_wrapper_is_known_with_each_classifier) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";

@@ -55,7 +55,7 @@ constexpr Member members[] = {
     {"soft-micro", 280'272, 9.2852, 0.9830, 82, 10},
 };
 
-/// Returns the multiplications of a forward pass by the papers' convention.
+/// Returns the multiplications of a forward pass in the papers' convention.
 Index multiplications(const Model& model) { return cost_total(cost_of(model), {}).counts.mul; }
 
 void check_gradient(const std::string& label, const Experiment& x, bool training) {
@@ -160,7 +160,7 @@ BOOST_AUTO_TEST_CASE(neither_threads_nor_recomputation_show) {
 }
 
 // Batch statistics are those of the step, or of a group, wherever lanes begin; lanes of several images differ in
-// length. The remaining differences are rounding: sums over images are added in another order, through two dozen
+// length. The remaining differences are rounding: sums over images are added in a different order, through two dozen
 // layers.
 BOOST_AUTO_TEST_CASE(lanes_in_lockstep_do_what_a_single_pass_does) {
   for (const std::string family : {"xcit", "cvt", "soft"})

@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(tensors_that_depend_on_the_image) {
   BOOST_TEST(tied("soft", {{"landmarks", "2"}, {"sampling", "random"}}) == "blocks.0.attn.landmark_index");
 }
 
-// Only positions of a square grid are interpolated, and only to a square one.
+// Positions are interpolated only between square grids.
 BOOST_AUTO_TEST_CASE(positions_of_an_oblong_grid) {
   const auto model_of = [](const Sides& image) {
     ModelConfig m;

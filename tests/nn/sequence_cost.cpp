@@ -1,4 +1,4 @@
-// Stated costs of sequence models compared with what runs. tests/analysis/model_cost.cpp checks models of images.
+// Stated costs of sequence models compared with what runs. tests/analysis/model_cost.cpp checks image models.
 #include "heed/analysis/model_cost.h"
 #include "heed/base/with_threads.h"
 #include "heed/cost/counted.h"

@@ -113,8 +113,7 @@ BOOST_AUTO_TEST_CASE(independent_heads_are_computed_alone_or_together) {
   BOOST_TEST(checked >= 20);
 }
 
-// The gradient of a tensor that is q, k and v at once is the sum of the gradients of three copies, up to the order of
-// rounding.
+// If one tensor is q, k and v, its gradient is the sum of the gradients of three separate copies, up to rounding.
 BOOST_AUTO_TEST_CASE(one_tensor_as_several_operands) {
   int checked = 0;
   for_each_variant(2, 4, [&](const Mechanism& mechanism, const OptionValues&, const AttentionShape& shape) {

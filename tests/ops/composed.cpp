@@ -58,7 +58,7 @@ class Neighbours : public ComposedMechanism<Neighbours> {
   }
 };
 
-/// Two heads, four tokens, keys of five channels, values of three.
+/// Returns a shape with two heads, four tokens, keys of five channels and values of three.
 AttentionShape narrow_values() { return {.heads = 2, .queries = 4, .keys = 4, .width = 5, .value_width = 3}; }
 
 }  // namespace

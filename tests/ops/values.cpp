@@ -302,7 +302,8 @@ BOOST_AUTO_TEST_CASE(joined_and_stacked_tensors_keep_their_order) {
       }
 }
 
-// act(x) W^T + b + r in one operation, under its own name. Sums of five terms of order one are added in another order.
+// act(x) W^T + b + r in one operation, under its own name. Sums of five terms of order one are added in a different
+// order.
 BOOST_AUTO_TEST_CASE(activations_before_a_product) {
   using D = Var<double>;
   struct Pair {

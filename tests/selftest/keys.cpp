@@ -14,7 +14,7 @@ using namespace heed::test;
 
 namespace {
 
-/// A self-test run, and a key with another value than the run's.
+/// A self-test run, and a key with a value other than the run's.
 struct Effect {
   const char* run;
   const char* key;

@@ -16,7 +16,7 @@ namespace heed::test {
 /// A task, and how its training examples change between epochs.
 struct TaskCase {
   enum class Epoch {
-    shuffled,   ///< the same in another order
+    shuffled,   ///< the same in a different order
     augmented,  ///< each changed separately
     drawn       ///< different ones
   };

@@ -168,8 +168,8 @@ BOOST_AUTO_TEST_CASE(a_buffer_gets_no_gradient) {
   BOOST_TEST(equal(tape.gradient(x), {7, 7}));
 }
 
-// The first contribution to a parameter's gradient overwrites the old value; later ones, also of other passes, are
-// added, until reset(). complete() zeroes gradients without contributions.
+// The first contribution to a parameter's gradient overwrites the old value; later ones, including those of later
+// passes, are added, until reset(). complete() zeroes gradients without contributions.
 BOOST_AUTO_TEST_CASE(gradients_of_parameters_accumulate_over_passes) {
   Parameters<double> parameters(small_list());
   parameters.initialise(1);

@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(losses_and_right_answers_are_those_of_the_formulas) {
 }
 
 // Checks every number of metrics.csv and gradients.csv: an epoch's row has means over its steps, and the learning rate
-// of its last step. Sums of seven numbers in another order differ by about 1e-15.
+// of its last step. Sums of seven numbers in a different order differ by about 1e-15.
 BOOST_AUTO_TEST_CASE(rows_of_epochs_are_means_of_their_steps) {
   const Workshop workshop;
   Experiment x = workshop.experiment();
@@ -408,7 +408,7 @@ BOOST_FIXTURE_TEST_CASE(a_gradient_alone_may_diverge, Play) {
 }
 
 // Step 2 and two of the three steps of the second epoch are skipped. Rows of epochs are means over the other steps,
-// weighted by terms for the accuracy. Sums of three numbers in another order differ by about 1e-16.
+// weighted by terms for the accuracy. Sums of three numbers in a different order differ by about 1e-16.
 BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
   script.endless_slope = [](Index batch) { return batch == 1 || batch == 3 || batch == 4; };
   x.train.on_nonfinite = "skip", x.train.log_steps = true, x.train.epochs = 3;
@@ -542,7 +542,7 @@ BOOST_FIXTURE_TEST_CASE(a_check_reads_a_batch_of_each_part, Play) {
   BOOST_TEST(reports.epochs.empty());
 }
 
-// Only a new run without a completed step is removed, and only its own files.
+// A failed run is removed only if it is new and has completed no step; files that it did not write are kept.
 BOOST_FIXTURE_TEST_CASE(what_a_failed_run_leaves, Play) {
   const std::string directory = workshop / "run";
   const auto fail_at = [&](Index step, bool resume) {

@@ -154,8 +154,8 @@ void check_draws(const std::vector<Dropped::Draws>& all, const std::vector<doubl
 
 BOOST_AUTO_TEST_SUITE(train_chance)
 
-// At a rate of 1e-12 a drop happens once in thousands of years. The remaining differences are rounding, also from a
-// different operation for residuals.
+// At a rate of 1e-12 a drop happens once in thousands of years. The remaining differences are rounding; part of it is
+// due to the different operation that adds residuals.
 BOOST_AUTO_TEST_CASE(tiny_rates_change_nothing) {
   for (const ChanceCase& c : chance_cases()) {
     const std::vector<double> plain = ChanceTraining(c.x, 0, 0, 5).step(5);

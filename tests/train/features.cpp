@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
 }
 
 // Features are in the order of the images, for any number of threads, with the two blocks of an image concatenated.
-// There are more images than the 256 that are read at a time, in another order than in the file.
+// There are more images than the 256 that are read at a time, in an order different from the file's.
 BOOST_AUTO_TEST_CASE(of_a_data_set) {
   const Workshop workshop;
   const Experiment x = workshop.experiment();

@@ -120,8 +120,8 @@ BOOST_AUTO_TEST_CASE(the_gradient_of_a_weight_may_be_the_first) {
   }
 }
 
-// The gradient of w0 overflows for the first image, and the last image is infinite. Lanes run in order, so that the
-// first image is first, also if each has its own process; in lockstep, the last image fails earlier.
+// The gradient of w0 overflows for the first image, and the last image is infinite. If lanes run in order, the first
+// image is reported, even if each lane has its own process; in lockstep, the last image fails earlier.
 BOOST_AUTO_TEST_CASE(processes_agree_on_the_order) {
   for (const bool normed : {true, false}) {
     const auto where = [&](Ranks& ranks) {

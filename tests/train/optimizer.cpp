@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(clipping_of_each_tensor_by_its_own_norm) {
   for (const double g : before[0]) sum += g * g;
   const double factor = 3 / (std::sqrt(sum) + 1e-6);
   clip_each(gradients, 3);
-  // Sums of 70,000 positive terms in another order differ by about 1e-14.
+  // Sums of 70,000 positive terms in a different order differ by about 1e-14.
   for (Index i = 0; i < 70'000; ++i) BOOST_REQUIRE(std::abs(gradients[0][i] - factor * before[0][i]) < 1e-13);
   for (Index i = 0; i < 5; ++i) BOOST_TEST(gradients[1][i] == before[1][i]);
 }

@@ -188,7 +188,7 @@ BOOST_FIXTURE_TEST_CASE(cost_of_a_foreign_model, Foreign) {
 }
 
 // Two views of an example and a teacher that follows the weights. The task's state is in the checkpoint: without it, an
-// interrupted run would continue with another teacher.
+// interrupted run would continue with a different teacher.
 BOOST_FIXTURE_TEST_CASE(training_with_a_teacher_and_resuming, Foreign) {
   const Workshop workshop(10, 10);
   Experiment x = workshop.experiment();

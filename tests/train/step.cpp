@@ -59,7 +59,7 @@ struct Batch11 {
 
 BOOST_AUTO_TEST_SUITE(train_step)
 
-// Sums of a few hundred terms of order one in another order: 1e-13 allows a hundred rounding errors.
+// Sums of a few hundred terms of order one, added in a different order: 1e-13 allows a hundred rounding errors.
 BOOST_FIXTURE_TEST_CASE(microbatches_make_no_difference, Batch11) {
   Gradients<double> gradients(parameters);
   gradients.reset();

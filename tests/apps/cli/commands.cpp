@@ -77,8 +77,8 @@ BOOST_AUTO_TEST_CASE(list_and_gradcheck) {
   check_contains(output_of({"gradcheck", "layer_norm", "add"}), {"layer_norm", "gamma", "add"});
 }
 
-// A name selects all cases of an operation, or the one case that is named with its options. A mere beginning of a name
-// selects nothing.
+// A name selects all cases of an operation, or the one case that is named with its options. A prefix of a name selects
+// nothing.
 BOOST_AUTO_TEST_CASE(gradcheck_checks_the_named_cases) {
   using Names = std::set<std::string>;
   const auto checked = [](const Strings& names) {

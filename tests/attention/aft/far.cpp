@@ -140,8 +140,8 @@ BOOST_AUTO_TEST_CASE(near_keys_are_the_formula) {
   }
 }
 
-/// Checks that the largest of several huge keys that a query attends to has all the weight, however large its bias: the
-/// rounding error of k + w exceeds the range of exp. Also checks biases that are exact in this sum.
+/// Checks huge keys, for which the rounding error of k + w exceeds the range of exp: the largest key that a query
+/// attends to has all the weight, whatever the biases. The cases include biases for which k + w is exact.
 template <class T>
 void check_huge(double huge, double bias, double tolerance) {
   for (const Setting& s : settings)

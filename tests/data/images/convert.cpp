@@ -99,8 +99,8 @@ BOOST_AUTO_TEST_CASE(the_crop_is_pillows) {
   }
 }
 
-// With crop_fraction 0.5 the 8 x 10 image already has the size 4 / 0.5 of its shorter side. For a wide target, 16 x 16
-// is resized to the target's width, and rows are cut off; for a tall one, to its height, and columns are cut off.
+// With crop_fraction 0.5, the shorter side of the 8 x 10 image already is 4 / 0.5. For a wide target, 16 x 16 is
+// resized to the target's width, and rows are cut off; for a tall one, to its height, and columns are cut off.
 BOOST_AUTO_TEST_CASE(the_middle_has_the_fraction_and_the_sides_asked_for) {
   DataConfig data;
   data.resize = "crop", data.crop_fraction = 0.5, data.interpolation = "bilinear";

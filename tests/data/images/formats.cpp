@@ -117,7 +117,7 @@ void check_every_length(const std::string& path, const Bytes& bytes, std::size_t
 }
 
 BOOST_FIXTURE_TEST_CASE(gif_is_read, OnePath) {
-  // Two colours; the codes clear, 0, 1, end with three bits each.
+  // Two colours. The data are the codes clear, 0, 1 and end, of three bits each.
   Bytes gif = {'G', 'I', 'F', '8', '9', 'a', 2, 0, 1, 0, 0x80, 0, 0, 10, 20, 30, 200, 210, 220, 0x2c};
   gif.insert(gif.end(), {0, 0, 0, 0, 2, 0, 1, 0, 0, 2, 2, 0x44, 0x0a, 0, 0x3b});
   write_file(directory / "x.gif", gif);
@@ -154,7 +154,7 @@ Bytes gif_frame(std::uint8_t width, std::uint8_t height, std::uint8_t interlaced
   return gif;
 }
 
-// Pixels around the frame have no colour, whichever the background is.
+// Pixels around the frame are transparent, for any background colour.
 BOOST_FIXTURE_TEST_CASE(the_canvas_around_a_frame_is_transparent, OnePath) {
   for (const std::uint8_t colour : {0, 1}) {
     Bytes gif = gif_frame(3, 1, 0, 3);

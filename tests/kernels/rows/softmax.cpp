@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(attention_rows) {
     }
 }
 
-// Splitting the keys at any width gives the whole row's softmax times the values, whichever part has the maximum, also
-// if causal rows end before the last part begins.
+// Splitting the keys at any width gives the whole row's softmax times the values, whichever part has the maximum, and
+// even if causal rows end before the last part begins.
 BOOST_AUTO_TEST_CASE(parts_of_rows) {
   const Index rows = 9, n = 70, width = 5;
   const auto s = scores(rows, n), values = normal_floats(n * width, 7);

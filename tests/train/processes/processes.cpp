@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(so_they_do_where_examples_belong_together) {
   check_counts(workshop, x, "cvt");
 }
 
-// The teacher's weights, centre and entropy are equal in all processes, also in a resumed run.
+// The teacher's weights, centre and entropy are equal in all processes, including those of a resumed run.
 BOOST_AUTO_TEST_CASE(so_they_do_with_a_teacher) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(processes_must_be_given_the_same) {
   BOOST_TEST(!std::filesystem::exists(workshop / "run"));
 }
 
-// Processes with the same experiment may have read other data.
+// Processes with the same experiment may have read different data.
 BOOST_AUTO_TEST_CASE(processes_must_have_as_many_examples) {
   const Workshop workshop(10, 10);
   const Tagger model(7, 4, 3, 5);

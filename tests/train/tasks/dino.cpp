@@ -526,7 +526,7 @@ BOOST_AUTO_TEST_CASE(teacher_and_last_layer) {
   BOOST_TEST(second.frozen.empty());
 }
 
-// Without dino.norm_last_layer, the layer has lengths and directions, both frozen in as many epochs as asked.
+// Without dino.norm_last_layer, the last layer has lengths and directions; dino.freeze_last_layer freezes both.
 BOOST_AUTO_TEST_CASE(all_of_the_last_layer_is_frozen) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

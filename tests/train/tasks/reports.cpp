@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(reports_of_predicted_tokens) {
   const Score score{8, 8 * 1.5 * std::numbers::ln2, 3};
   BOOST_TEST(report_of(data.experiment("text"), score, {}, false) ==
              "8 bytes\nbits per character 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
-  // A byte of 128 or above, in any part of the text, is no character.
+  // If any part of the text has a byte of 128 or above, bytes are not characters.
   heed::write_file(data.path("text"), "é" + std::string(600, 'a'));
   BOOST_TEST(report_of(data.experiment("text"), score, {}, true) ==
              "8 bytes\nbits per byte 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");

@@ -1,4 +1,4 @@
-// Models of sequences: results do not depend on the batch, a prefix of inputs gives a prefix of logits, gradients are
+// Sequence models: results do not depend on the batch, a prefix of inputs gives a prefix of logits, gradients are
 // derivatives, and incremental decoding equals a full pass.
 #include "heed/nn/sequence.h"
 

@@ -86,7 +86,7 @@ void write_one_image(const std::string& directory) {
   }
 }
 
-/// Returns the logits of a model of texts for bytes, [1, number of bytes, 256].
+/// Returns a text model's logits for the given bytes, [1, number of bytes, 256].
 Fingerprint logits_of_text(Reader& reader, const std::string& bytes) {
   Tensor<int> tokens(Shape{1, std::ssize(bytes)});
   std::copy(bytes.begin(), bytes.end(), tokens.begin());
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(examples_are_set_aside) {
   }
 }
 
-// In whichever order the parts are opened, the test files are those of the test part, and all files are listed.
+// The test files are listed as such, and all files are listed, for any order in which the parts are opened.
 BOOST_AUTO_TEST_CASE(files_of_the_test_part_are_known) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {

@@ -201,8 +201,8 @@ BOOST_AUTO_TEST_CASE(arms_of_one_name_are_named_by_their_directories) {
   check_contains(output_of({"compare", first, again}), {"the runs have the same configuration except for seeds\n"});
 }
 
-// Runs of one arm have the same data, wherever these are. A run without a record is assumed to have the data of the
-// other runs if these all have the same.
+// The runs of an arm have the same data, at any path. A run without a record is assumed to have the data of the other
+// runs if these all have the same.
 BOOST_AUTO_TEST_CASE(other_data_are_another_arm) {
   const auto run_on = [&](const std::string& name, Index seed, const std::string& path,
                           const std::map<std::string, std::string>& files, const std::string& validation) {

@@ -282,7 +282,7 @@ BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
       {"setting A B environment.cpu one two optim.lr 0.001 0.5 train.seed 1 7 metrics: all 11 common values"});
 }
 
-// Data of the same content in another place do not count as different, and neither do unrecorded data.
+// Data with the same content at a different path do not count as different, and neither do unrecorded data.
 BOOST_FIXTURE_TEST_CASE(data_of_runs_that_differ, DiffingRuns) {
   const auto origins = [&](const std::string& run, const std::string& path, const std::string& checksum) {
     write_file(RunPaths(run).data(), data_json({"mnist", "mnist", path, {.files = {{"x", checksum}}}, {}, {}}));
@@ -313,7 +313,8 @@ BOOST_FIXTURE_TEST_CASE(a_trace_gives_the_order, Diffing) {
   different({traced, other}, {"differ, first x at"});
 }
 
-// A difference of exactly the tolerance counts as equal. It is relative to the larger number, whichever run has that.
+// A difference of exactly the tolerance counts as equal. It is relative to the larger of the two numbers, which may be
+// in either run.
 BOOST_FIXTURE_TEST_CASE(the_tolerance_itself_is_within_it, DiffingRuns) {
   for (const auto& [x, y] : {std::pair(4.0, 2.0), {2.0, 4.0}}) {
     write("a/last.safetensors", {{"same", {1}, {1}}, {"x", {2}, {8, x}}});

@@ -103,7 +103,7 @@ void check_near(const std::string& found, double expected, const std::string& wh
              what << ": " << found << ", expected " << expected);
 }
 
-/// The values of a run in the order of the columns.
+/// Returns the values of a run, in the order of the columns.
 std::vector<double> figures_of(const HandWritten& run) {
   return {run.test_accuracy,
           run.test_loss,

@@ -125,8 +125,8 @@ BOOST_AUTO_TEST_CASE(notes_of_an_arm_in_two_parts) {
   BOOST_TEST(text.find(note) == text.rfind(note), text);
 }
 
-// A seed that is ignored in one arm still counts as a seed of that arm: seed 5 of c is ignored because b lacks it, not
-// because of a.
+// A note names only arms that lack the seed. Arm a has seed 5, although it is ignored there; so the note about seed 5
+// of c names b alone.
 BOOST_AUTO_TEST_CASE(notes_name_an_arm_without_the_seed) {
   for (const Index seed : {1, 2, 3, 4, 5}) make("a", seed, "0.9");
   for (const Index seed : {1, 2, 3, 4, 6}) make("b", seed, "0.5");

@@ -152,8 +152,9 @@ BOOST_FIXTURE_TEST_CASE(python_submissions, Classroom) {
   BOOST_TEST(json.at("marks").number() == 2);
 }
 
-// A function that is wrong for one argument in three is detected, whichever it is: a single call would detect at most
-// one such function. Access to a caller's frame, or to code that is not in the submitted text, is refused and flagged.
+// Functions that are wrong for one argument in three are detected, each for a different argument; a single call would
+// detect at most one of them. Access to a caller's frame, or to code that is not in the submitted text, is refused and
+// flagged.
 BOOST_FIXTURE_TEST_CASE(python_without_frames, Classroom) {
   const std::string right = "def twice(x): return x + x\n";
   const std::pair<const char*, const char*> ways[] = {
@@ -579,7 +580,7 @@ BOOST_FIXTURE_TEST_CASE(answers_to_questions, Classroom) {
   BOOST_TEST(run.err.find("not recognised") == std::string::npos, run.err);
 }
 
-// A cell's source is a list of lines or one string. A prompt alone is no answer.
+// A cell's source is a list of lines or one string. A prompt alone does not count as an answer.
 BOOST_FIXTURE_TEST_CASE(answers_of_two_notebooks, Classroom) {
   write(directory / "solutions/questions/05-sima.toml",
         "[[questions]]\nid = \"1\"\nmarks = 2\nrubric = \"1: why.\"\nanswer = \"Since it is.\"\n"

@@ -368,7 +368,7 @@ BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
 }
 
 // Labs are graded in the order of their names, including one without submissions. A lab's own due date overrides that
-// of *, wherever its line is.
+// of *, for any order of the lines.
 BOOST_FIXTURE_TEST_CASE(labs_that_are_asked_for, Class) {
   const TimeZone utc("UTC0");
   write("labs/gamma/lab.toml",
@@ -445,8 +445,8 @@ BOOST_FIXTURE_TEST_CASE(a_changed_judge_is_another_lab, Course) {
   graded("2 of 2");
 }
 
-// The file handed out decides which headers a compiled submission may include. This one is refused before it is
-// compiled, with the same marks each time.
+// The file handed out decides which headers a compiled submission may include, so a change of its includes changes the
+// lab. This submission is refused before it is compiled, so its marks stay the same.
 BOOST_FIXTURE_TEST_CASE(a_changed_header_is_another_lab, Course) {
   write("labs/delta/lab.toml",
         "title = \"Word\"\nkind = \"mechanism\"\nminutes = 1\n[mechanism]\nname = \"delta\"\n"
@@ -459,7 +459,8 @@ BOOST_FIXTURE_TEST_CASE(a_changed_header_is_another_lab, Course) {
   check_contains(grade().err, {"[1/1] ann delta: 0 of 1 marks"});
 }
 
-// If a formula has a value that a command computes from another file, a change of the value makes another lab, too.
+// A formula may use a value that a command computes from a file outside the lab. If that value changes, the lab counts
+// as changed and is graded again.
 BOOST_FIXTURE_TEST_CASE(a_changed_value_is_another_lab, Course) {
   const auto model = [&](int depth) {
     write("model.toml",

@@ -155,7 +155,7 @@ BOOST_FIXTURE_TEST_CASE(gradients_are_derivatives, Submissions, *boost::unit_tes
                "for (Index c = 0; c < e; ++c) write(to.update, to.v[h](j, c), T(0)); "
                "continue; }\n" +
                    products));
-  // Equivalent code: loops for products, another order of the sums and of the division.
+  // Equivalent code: loops for products, a different order of the sums and of the division.
   hand_in("loops", file,
           with("kernels::gemm(dout[h], transposed(in.v[h]), dA);",
                "for (Index i = 0; i < N; ++i)\n for (Index j = 0; j < M; ++j) {\n T sum = dout[h](i, e - 1) * "

@@ -153,8 +153,8 @@ BOOST_FIXTURE_TEST_CASE(training_images_in_other_data_are_noticed, ThreeGreys) {
   }
 }
 
-// If the data have no test directory, the run's test images stay the same when files are added. All images of another
-// directory are evaluated, unless it has copies of the run's test images.
+// If the data have no test directory, the run's test images stay the same when files are added. If --path names a
+// different directory, all its images are evaluated, unless it has copies of the run's test images.
 BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
   fs::remove_all(run);
   fs::remove_all(data + "/test");

@@ -1,4 +1,4 @@
-// Evaluation of a model at another image size than in training.
+// Evaluation of a model at an image size other than that of training.
 #include "support/cli.h"
 
 #include "heed/io/safetensors.h"
@@ -120,12 +120,12 @@ BOOST_AUTO_TEST_CASE(sizes_that_do_not_fit_are_refused) {
   train({"attention.mechanism=soft", "attention.ratio=2"});
   refuse("18", {"[model] patch = 4 does not divide image = 18"});
   refuse("12", {"[soft] ratio is 2; it must divide both sides of the image grid, 3 x 3"});
-  // Weights of another image size are an error unless that size is requested.
+  // Weights of a different image size are an error unless that size is requested.
   const std::string other = at(16, positions_at(16, 1));
   check_refusal({"eval", directory, "--weights", other + "/best.safetensors"},
                 {"tensor 'pos_embed' has shape [1, 17, 16]; the model expects [1, 5, 16]"});
   output_of({"eval", directory, "--weights", other + "/best.safetensors", "--set", "model.image=16"});
-  // Another size does not imply conversion of grey images to colour.
+  // A different size does not imply conversion of grey images to colour.
   output_of(
       {"train", "--run", *this / "colour", *this / "x.toml", "--set", "model.channels=3", "--set", "data.resize=true"});
   check_refusal({"eval", *this / "colour", "--set", "model.image=16", "--set", "data.resize=false"},

@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(an_image_is_described_by_its_size_and_class) {
   }
 }
 
-// heed runs in another directory than the program's, as when installed.
+// heed runs in a directory other than the program's, as when installed.
 BOOST_AUTO_TEST_CASE(data_that_are_missing_say_what_can_be_run_here) {
   const TemporaryDirectory elsewhere;
   const auto said = [&](const std::string& arguments) {
@@ -319,8 +319,9 @@ BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) 
   BOOST_TEST(load_recorded(run + "/config.toml").data.path == away);
 }
 
-// heed train, also with --check, warns of a class without training images, of data.validation beside a directory of
-// validation images, of training images that each epoch leaves out, and of test images that are also training images.
+// heed train, with or without --check, warns of a class without training images, of data.validation beside a directory
+// of validation images, of training images that each epoch leaves out, and of test images that are also training
+// images.
 BOOST_FIXTURE_TEST_CASE(examples_without_use_are_named, OwnImages) {
   for (const char* const name : {"dim", "lit"}) {
     const std::string all = tree + "/" + name, train = tree + "/train/" + name;

@@ -224,7 +224,7 @@ BOOST_AUTO_TEST_CASE(contradictory_tensors_are_named) {
                 {"without class token and registers"});
 }
 
-// Files truncated at every tensor, with another header or in another format give one line that names the file.
+// Files truncated at every tensor, with a changed header or in a different format give one line that names the file.
 BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
   const Downloaded given;
   const std::string whole = read_file(given.weights), file = given / "damaged.safetensors", out = given / "out";

@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(model_with_profile) {
   check_refusal({"bench", file, "--profile", "--mode", "infer"}, {"--profile requires --mode train"});
 }
 
-// An impossible rate is outside of any spread; values with another unit are not compared.
+// An impossible rate is outside of any spread; values in different units are not compared.
 BOOST_AUTO_TEST_CASE(model_compared) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), old = workshop / "old.json";
@@ -269,7 +269,7 @@ BOOST_AUTO_TEST_CASE(model_compared) {
   const nlohmann::json change = json_of(compared).at("compare").at(0);
   BOOST_TEST(change.at("change") == "slower");
   BOOST_TEST(number(change, "ratio") == number(change, "new") / number(change, "old"));
-  // Rates of another model, mode or batch are not comparable.
+  // Rates of a different model, mode or batch size are not comparable.
   const std::string copy = workshop / "copy.toml";
   std::filesystem::copy(file, copy);
   for (const auto& [model, mode, batch] : {std::tuple(copy, "train", "8"), {file, "infer", "8"}, {file, "train", "4"}})

@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(shares_to_record) {
                                              .dump());
 }
 
-// Spreads that only touch are no change.
+// Spreads that only touch do not count as a change.
 BOOST_AUTO_TEST_CASE(changes_of_one_model) {
   write_file(path, one_model(8, 90, 100, 110).dump());
   for (const auto& [low, rate, high, expected] : {std::tuple(111, 120, 130, "faster"),

@@ -26,12 +26,14 @@ struct Sizes {
   double hidden() const { return L * N * D * F; }
   /// Multiplications of a forward pass.
   double forward() const { return embedding() + qkv() + attention() + projection() + 2 * hidden() + D * classes; }
-  /// Share of the rows that layers after attention process in execution: in the last block only the class token's.
+  /// Returns the fraction of the token rows that a run processes in the layers after attention: in the last block,
+  /// these layers process only the class token.
   double share_as_run() const { return ((L - 1) * N + 1) / (L * N); }
   double forward_as_run() const {
     return embedding() + qkv() + attention() + share_as_run() * (projection() + 2 * hidden()) + D * classes;
   }
-  /// The backward pass has two products for each of the forward pass, except for the images' gradient.
+  /// Returns the multiplications of a training step: the backward pass has two products for each of the forward pass,
+  /// except that the images get no gradient.
   double step_as_run() const { return 3 * forward_as_run() - embedding(); }
 };
 
@@ -424,7 +426,8 @@ BOOST_AUTO_TEST_CASE(predicted_times_are_compared) {
   BOOST_TEST(csv.at(1) == fmt::format("{},16,{:.2f},{:.2f}", micro, rate(small, 16, true), rate(small, 16, false)));
 }
 
-// Each of several models has the same figures as alone, in every form, with options in any order.
+// A model has the same figures in a table of several models as in a table of its own, in every form, with options in
+// any order.
 BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
   using Words = std::vector<std::string>;
   const auto joined = [](Words a, const Words& b) {

@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   BOOST_TEST(eval.status == 0);
   check_contains(eval.err, {"heed: warning: " + run, "mechanism 'hydra' of the run has changed"});
   output_of_unfinished({"eval", run, "--plugin", hydra.plugin});
-  // The run is of a heed that had the mechanism built in.
+  // The run was started by a heed with this mechanism built in.
   std::filesystem::remove(run + "/plugins.json");
   const EnvironmentVariable plugins("HEED_PLUGINS", hydra.plugin);
   check_changed(run, {{"eval", run}}, "it was built in and is now from the plugin " + hydra.plugin);

@@ -34,8 +34,8 @@ BOOST_AUTO_TEST_CASE(the_rate_grows_and_the_loss_is_smoothed) {
   BOOST_TEST(std::abs(std::stod(row.substr(std::string("step,1,1,").size())) - test.points[0].loss) < 1e-9);
 }
 
-// A test over almost equal rates equals a run with a constant rate, step by step, also with a teacher. Rates differ by
-// at most 1e-9, and so do losses after a few steps.
+// A test over almost equal rates equals a run with a constant rate, step by step, with a teacher as well. Rates differ
+// by at most 1e-9, and so do losses after a few steps.
 BOOST_AUTO_TEST_CASE(equal_rates_make_a_run) {
   const Workshop workshop;
   Experiment dino = dino_experiment(workshop);

@@ -303,7 +303,7 @@ BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
   check_contains(sweep({"--seeds", "1"}).err, {"2 cells, 2 done"});
   check_contains(sweep({"--redo"}).err, {"4 cells, 0 done", "[4/4] "});
 
-  // Moved data count as the same. Data that cannot be opened are no error until they are needed for training.
+  // Moved data count as the same. Data that cannot be opened are an error only when a cell is trained.
   const std::string away = *this / "away";
   std::filesystem::rename(data(), away);
   check_contains(output_of(arguments({"--dry-run", "--seeds", "3"})), {"6 cells, 2 to train"});
@@ -355,7 +355,7 @@ BOOST_AUTO_TEST_CASE(threads_are_divided_among_the_cells) {
 }
 #endif
 
-// A directory's name has at most 120 characters, so longer names of arms must differ in those.
+// A directory's name has at most 120 characters, so two arms must not agree in the first 120 characters of their names.
 BOOST_AUTO_TEST_CASE(directories_of_arms_with_long_names) {
   const std::string most(120, 'a');
   write(fmt::format("[arms.{}]\n", most + "bcd"));
@@ -413,7 +413,7 @@ BOOST_AUTO_TEST_CASE(what_diverges_or_fails_does_not_stop_the_others) {
   check_contains(sweep({"--set", "train.max_steps=2"}).err, {"stopped at train.max_steps"});
 }
 
-// A failed cell decides the status, at any position among diverged and finished ones.
+// A failed cell decides the exit status, wherever it is among diverged and finished cells.
 BOOST_AUTO_TEST_CASE(failed_cells_outweigh_diverged_ones) {
   const std::string wild = "[arms.wild]\noptim.lr = 1e38\noptim.weight_decay = 1e38\noptim.warmup_epochs = 0\n",
                     lost = fmt::format("[arms.lost]\ndata.path = \"{}\"\n", *this / "nowhere"), tame = "[arms.tame]\n";

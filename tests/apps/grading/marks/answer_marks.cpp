@@ -82,8 +82,8 @@ BOOST_AUTO_TEST_CASE(hidden_answers) {
   for (const double wrong : {0.0343, 0.0349, 0.346, -0.0346, 0.0}) BOOST_TEST(says(number, wrong) == "wrong", wrong);
   BOOST_TEST(says(hidden(0.0), 0.0) == "right");
   BOOST_TEST(says(hidden(99.96), 100.0) == "right");
-  // Neighbouring numbers of three digits, also at powers of ten, where their last digits have different units: each is
-  // accepted in place of the other.
+  // Neighbouring numbers of three digits: each is accepted in place of the other, even at powers of ten, where their
+  // last digits have different units.
   for (const auto& [less, more] : {std::pair(9.98, 9.99), {9.99, 10.0}, {10.0, 10.1}, {0.999, 1.0}, {1.0, 1.01}})
     for (const double sign : {1.0, -1.0}) {
       BOOST_TEST(says(hidden(sign * less), sign * more) == "right", less);
