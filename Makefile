@@ -100,8 +100,8 @@ $(BUILD)/heed: $(PROGRAM_OBJECTS) $(BUILD)/libheed.a
 	  $(filter %.o,$^) $(filter-out -lopenblas,$(LIBS)) -Wl,--export-dynamic-symbol='_Z*4heed*'
 endif
 
-# The whole library is linked first, so that inline functions and template instances that tests contain, too, come from
-# the library: tests run the shipped code.
+# The whole library is linked first, so that inline functions and template instances that the tests also contain are
+# taken from the library: tests run the shipped code.
 $(BUILD)/tests/run: $(TEST_OBJECTS) $(BUILD)/libheed.a
 	$(call say,LD  $@)$(CXX) $(FLAGS) $(LAST) -o $@ -Wl,--whole-archive $(BUILD)/libheed.a -Wl,--no-whole-archive \
 	  $(filter %.o,$^) $(LIBS) -lboost_unit_test_framework
