@@ -89,7 +89,7 @@ class Patterns {
 
   Found factor() const {
     const std::optional<double> c = nearest_factor([](std::size_t) { return true; });
-    if (!c || zero(*c)) return {};
+    if (!c) return {};
     const std::vector<Meaning> found = meanings(*c);
     if (weighty_ < 2 && found.empty()) return {};
     if (!all([](double g, double) { return g; }, [&](double, double e) { return *c * e; })) return {};

@@ -96,6 +96,16 @@ BOOST_AUTO_TEST_CASE(factors_by_name) {
              boost::test_tools::per_element());
 }
 
+// A factor has no unit: it is found for elements of any size, here with the tolerances of `heed diff` for BF16.
+BOOST_AUTO_TEST_CASE(factors_of_small_and_large_elements) {
+  for (const double size : {1e-6, 1.0, 1e3, 1e9}) {
+    Tensor<double> expected = drawn({5, 8}), got(expected.shape());
+    for (Index i = 0; i < got.size(); ++i) expected[i] *= size, got[i] = expected[i] / 8;
+    check_found(diagnose(got.view(), expected.view(), of_matrix, {0.03, 1e-3 * size}), ErrorKind::factor,
+                "like 0.125 times what it should be; perhaps 1/(8 columns)");
+  }
+}
+
 BOOST_AUTO_TEST_CASE(missing_and_superfluous) {
   check_found(diagnosis_of([](const Numbers&, Index, const Place&) { return 0.0; }), ErrorKind::missing,
               "all elements are 0");
