@@ -108,15 +108,16 @@ struct AttentionWork {
   }
 
  private:
-  /// Returns the gradients of q, k and v, and sets their common update. Operands in the same tensor share its gradient;
-  /// if they overlap, their gradients are accumulated. An unwanted gradient is written to memory that is not read.
+  /// Returns the gradients of q, k and v, and sets their common update. Operands in the same variable share its
+  /// gradient; if they overlap, their gradients are accumulated. An unwanted gradient is written to memory that is not
+  /// read.
   std::array<T*, 3> operand_gradients(Tape<T>& tape, Update& update) const {
     const auto& qkv = of.qkv;
     std::array<typename Tape<T>::Target, 3> targets;
     for (std::size_t i = 0; i < 3; ++i) {
       if (!qkv[i]) continue;
       for (std::size_t j = 0; j < i; ++j) {
-        if (!qkv[j] || qkv[j].data() != qkv[i].data()) continue;
+        if (qkv[j] != qkv[i]) continue;
         targets[i] = targets[j];
         if (of.places[j].offset == of.places[i].offset) update = Update::accumulate;
       }

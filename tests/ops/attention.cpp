@@ -146,6 +146,26 @@ BOOST_AUTO_TEST_CASE(one_tensor_as_several_operands) {
   BOOST_TEST(checked >= 30);
 }
 
+// An operand without a gradient may be the value of another operand, as in a "stop gradient": the gradient is that of
+// separate tensors.
+BOOST_AUTO_TEST_CASE(an_operand_that_is_the_constant_value_of_another) {
+  const std::unique_ptr<Mechanism> softmax = make_mechanism("softmax", {});
+  const Shape shape{1, 2, 5, 3};
+  const Tensor<double> x = random_tensor(shape, 1), copy = x, dout = random_tensor(shape, 2);
+  for (const std::size_t wanted : {0, 1, 2}) {
+    const auto gradient = [&](bool copied) {
+      Tape<double> tape;
+      const Var<double> input = tape.input(x.view()), constant = tape.constant(copied ? copy.view() : input.value());
+      std::array<Var<double>, 3> qkv{constant, constant, constant};
+      qkv[wanted] = input;
+      tape.backward(attention<double>(*softmax, qkv[0], qkv[1], qkv[2]), dout.view());
+      const View<const double> dx = tape.gradient(input);
+      return std::vector<double>(dx.begin(), dx.end());
+    };
+    BOOST_TEST(gradient(false) == gradient(true), boost::test_tools::per_element());
+  }
+}
+
 // Nine images, more than there are separate sums, have the results of the first four and of the other five; gradients
 // of parameters are the sums of both.
 BOOST_AUTO_TEST_CASE(images_of_a_batch_do_not_depend_on_each_other) {
