@@ -147,7 +147,7 @@ Diagnosis diagnose(View<const double> got, View<const double> expected, std::spa
 }
 
 std::vector<std::string> usual_axes(const Shape& shape) {
-  static const std::vector<std::string> names{"part", "group", "block", "block", "row", "column"};
+  static const std::vector<std::string> names{"set", "part", "group", "block", "row", "column"};
   if (shape.rank() == 1) return {"element"};
   return {names.end() - shape.rank(), names.end()};
 }

@@ -393,6 +393,19 @@ BOOST_AUTO_TEST_CASE(axes_have_usual_names) {
   BOOST_TEST(usual_axes({3}) == Names{"element"}, boost::test_tools::per_element());
   BOOST_TEST(usual_axes({2, 3}) == (Names{"row", "column"}), boost::test_tools::per_element());
   BOOST_TEST(usual_axes({2, 3, 4}) == (Names{"block", "row", "column"}), boost::test_tools::per_element());
+  BOOST_TEST(usual_axes({2, 3, 4, 5, 6, 7}) == (Names{"set", "part", "group", "block", "row", "column"}),
+             boost::test_tools::per_element());
+}
+
+// The parts that are wrong are named by their axis.
+BOOST_AUTO_TEST_CASE(each_of_four_axes_has_its_own_name) {
+  const Shape shape{3, 4, 5, 6};
+  for (const std::size_t axis : {0, 1}) {
+    const auto second = [=](const Numbers& e, Index i, const Place& at) { return at[axis] == 1 ? 2 * e[i] : e[i]; };
+    const Diagnosis d = diagnosis_of(second, shape, usual_axes(shape));
+    BOOST_TEST(d.right ==
+               (axis == 0 ? "for groups 0 and 2; wrong for group 1" : "for blocks 0, 2 and 3; wrong for block 1"));
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

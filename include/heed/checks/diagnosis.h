@@ -58,7 +58,7 @@ struct Likeness {
 Diagnosis diagnose(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                    const Likeness& same);
 
-/// Returns default names for the axes of a tensor; the last two are "row" and "column".
+/// Returns default names for the axes of a tensor, all different; the last two are "row" and "column".
 std::vector<std::string> usual_axes(const Shape& shape);
 
 /// Returns, for example, "head 2, token 7, channel 0".
