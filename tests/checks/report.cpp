@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(the_table_and_its_sums) {
       "operation, small  x              6    1.0e+00    1.4e-01       5               7               6  FAILED\n"
       "0 of 1 gradients agree with central differences to 1e-06\n"
       "1 of 2 gradients and steps agree with the composed form to 1e-10\n"
-      "1 are surrogate gradients, as noted; separate tests check them\n"
+      "surrogate gradients, as noted: 1; only checked to be finite and to accumulate\n"
       "0 of 0 stated costs equal the executed operations");
 }
 
@@ -174,6 +174,19 @@ BOOST_AUTO_TEST_CASE(at_most_twenty_elements_are_listed) {
   BOOST_TEST(lines == 20, text);
   BOOST_TEST(text.find("\n  row 3, column 1 ") != text.npos, text);
   BOOST_TEST(text.find("\n  row 3, column 2 ") == text.npos, text);
+}
+
+// A surrogate gradient is not compared with anything, so it may be wrong, but is not said to be right.
+BOOST_AUTO_TEST_CASE(a_surrogate_gradient_is_not_called_right) {
+  CheckRow x = invented("op", "x", right_numbers), y = invented("op", "y", {1, 2, 3, 4, 5, 9});
+  x.note = y.note = "derivative of something else";
+  const std::string text = printed({{}, {x, y}, {}});
+  BOOST_TEST(text.find("\nop: the gradient of y is wrong in 1 of 6 elements\n") != text.npos, text);
+  BOOST_TEST(text.find("are right") == text.npos, text);
+  // Another case, without a surrogate, shows that x is right; none shows that y is.
+  const std::string more =
+      printed({{}, {x, y, invented("op, exact", "x", right_numbers), invented("op, exact", "y", right_numbers)}, {}});
+  BOOST_TEST(more.ends_with("\nop: the gradients of x are right\n"), more);
 }
 
 // A wrong step is reported as a step; a correct step is not listed among correct gradients.
