@@ -87,7 +87,9 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 
 std::string in_quotes(std::string_view text) {
   constexpr std::size_t longest = 80;
-  return fmt::format("'{}{}'", printable(text.substr(0, longest)), text.size() > longest ? "..." : "");
+  std::size_t end = std::min(text.size(), longest);
+  while (end > 0 && end < text.size() && (text[end] & 0xc0) == 0x80) --end;  // the start of a UTF-8 character
+  return fmt::format("'{}{}'", printable(text.substr(0, end)), text.size() > longest ? "..." : "");
 }
 
 std::string counted(std::int64_t count, std::string_view one) {

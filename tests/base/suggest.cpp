@@ -54,6 +54,12 @@ BOOST_AUTO_TEST_CASE(lists_and_counts) {
     BOOST_TEST(counted(count, "step") == text);
   BOOST_TEST(in_quotes(std::string(80, 'x')) == "'" + std::string(80, 'x') + "'");
   BOOST_TEST(in_quotes(std::string(81, 'x')) == "'" + std::string(80, 'x') + "...'");
+  // Characters of 2 and 3 bytes are not cut.
+  std::string two = "x", three = "xx";
+  for (int i = 0; i < 40; ++i) two += "\u044b", three += "\u65e5";
+  BOOST_TEST(in_quotes(two) == "'" + two.substr(0, 79) + "...'");
+  BOOST_TEST(in_quotes(three) == "'" + three.substr(0, 80) + "...'");
+  BOOST_TEST(in_quotes(three.substr(1)) == "'" + three.substr(1, 79) + "...'");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

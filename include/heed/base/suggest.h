@@ -17,7 +17,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 /// near, "; expected one of cosine, constant".
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
 
-/// Returns `text` in single quotes on one line, truncated after 80 bytes and with control characters escaped.
+/// Returns `text` in single quotes on one line, truncated to whole UTF-8 characters in the first 80 bytes, and with
+/// control characters escaped.
 std::string in_quotes(std::string_view text);
 
 /// Returns a count with its noun, whose singular is `one`: "1 step", "2 steps".
