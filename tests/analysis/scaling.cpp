@@ -148,6 +148,12 @@ BOOST_AUTO_TEST_CASE(quantiles_are_those_of_all_runs) {
   BOOST_TEST(pass.quantile(0.25) == 2);
   BOOST_TEST(pass.quantile(0.5) == 3);
   BOOST_TEST(pass.quantile(1) == 10);
+  // Three runs, the fewest, have different times above and below the median, too.
+  const ScalingPass three{.times = {1, 2, 12}};
+  BOOST_TEST(three.quantile(0.5) == 2);
+  BOOST_TEST(three.quantile(0.1) == 1.2);
+  BOOST_TEST(three.quantile(0.9) == 10);
+  BOOST_TEST((ScalingPass{.times = {1, 3}}.quantile(0.5)) == 2);
 }
 
 // The peak during a pass is about the current size, since the pass is small.

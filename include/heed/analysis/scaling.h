@@ -4,6 +4,7 @@
 
 #include "heed/attention/mechanism.h"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -23,9 +24,11 @@ struct ScalingPass {
   /// report the peak.
   std::optional<Index> resident{};
 
-  /// Returns the quantile of the times for `share`, 0 to 1.
+  /// Returns the quantile of the times for `share`, 0 to 1, interpolated linearly between two runs.
   double quantile(double share) const {
-    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
+    const double at = share * static_cast<double>(times.size() - 1), below = std::floor(at);
+    const auto i = static_cast<std::size_t>(below);
+    return at == below ? times[i] : times[i] + (at - below) * (times[i + 1] - times[i]);
   }
 };
 
