@@ -164,6 +164,12 @@ int bundle_command(const std::string& output) {
   const fs::path notebooks = place.empty() ? fs::path(".") : place;
   const bool archive = output.ends_with(".tar.gz");
   require(!fs::exists(output) || (archive && fs::is_regular_file(output)), "{}: already exists", output);
+  const fs::path target = fs::weakly_canonical(fs::current_path() / output);
+  for (const fs::path& copied : {notebooks, notebooks / "../docs", notebooks / "../models"}) {
+    const fs::path source = fs::weakly_canonical(fs::current_path() / copied);
+    require(*target.lexically_relative(source).begin() == "..",
+            "-o {}: lies in {}, which is copied; expected a place elsewhere", in_quotes(output), source.string());
+  }
   if (!archive) {
     copy_course(notebooks, output);
   } else {

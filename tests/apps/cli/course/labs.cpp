@@ -373,6 +373,17 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
   // An empty name would mean the current directory.
   BOOST_TEST(run_command(heed_program() + " lab bundle -o ''", directory.path()).status == 2);
+  // The bundle is not in a directory that it copies: it would contain itself.
+  for (const auto& [from, place, copied] : {std::tuple(".", "docs/new", "docs"),
+                                            {".", "notebooks/t.tar.gz", "notebooks"},
+                                            {"notebooks", "new", "notebooks"}}) {
+    const CommandResult inside = run_command(heed_program() + " lab bundle -o " + place, directory / from);
+    BOOST_TEST(inside.status == 2);
+    BOOST_TEST(is_line_with(inside.errors, fmt::format("heed: -o '{}': lies in {}, which is copied; ", place,
+                                                       fs::canonical(directory / copied).string())),
+               inside.errors);
+    BOOST_TEST(!fs::exists(directory / from / place));
+  }
   const CommandResult without =
       run_command("PATH=/none " + heed_program() + " lab bundle -o t.tar.gz", directory.path());
   BOOST_TEST(without.status == 2);
