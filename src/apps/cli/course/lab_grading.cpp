@@ -166,7 +166,8 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
     : lab_(std::make_unique<const Lab>(std::move(lab))), seed_(seed), shared_(shared) {
   const std::string where = lab_->directory + "/lab.toml";
   const RandomStream random = RandomStream(seed).derive(lab_->name);
-  if (lab_->kind == LabKind::mechanism || lab_->kind == LabKind::personal) {
+  const bool compiled = lab_->kind == LabKind::mechanism || lab_->kind == LabKind::personal;
+  if (compiled) {
     require_compiler();  // a missing compiler is not the student's fault
     const bool has_reference = lab_->kind == LabKind::personal || !lab_->reference.empty();
     for (const LabPoint& point : lab_->points) try {
@@ -178,7 +179,11 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
       }
   }
   require_confinement();
-  if (lab_->kind == LabKind::mechanism) make_settings(random);
+  if (compiled) try {
+      make_settings(random);
+    } catch (const Error& error) {
+      fail("{}: {}", where, error.what());
+    }
   if (lab_->kind == LabKind::python) python_.emplace(*lab_, random.bits(0) >> 1);
   if (lab_->kind == LabKind::answers) {
     for (const auto& [name, value] : lab_->values)
@@ -189,14 +194,19 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
 }
 
 void LabGrader::make_settings(const RandomStream& random) {
+  const bool personal = lab_->kind == LabKind::personal;
   for (const LabPoint& point : lab_->points) {
-    const OptionValues own = parts_of(point.name).options;
-    if (std::ranges::any_of(settings_, [&](const Setting& setting) { return setting.own == own; })) continue;
-    Setting setting{.own = own, .reference = nullptr, .cases = {}};
-    if (!lab_->reference.empty())
-      setting.reference = make_mechanism(lab_->reference, joined(lab_->reference_options, own));
-    setting.cases = draw_cases(setting.reference.get(), false, random);
-    settings_.push_back(std::move(setting));
+    const PointParts parts = parts_of(point.name);
+    auto setting = std::ranges::find(settings_, parts.options, &Setting::own);
+    if (setting == settings_.end()) {
+      setting = settings_.insert(setting, Setting{.own = parts.options, .reference = nullptr, .cases = {}});
+      if (personal)
+        setting->reference = mechanism_of(definition_of("", PersonalTask::write));  // all have the same tensors
+      else if (!lab_->reference.empty())
+        setting->reference = make_mechanism(lab_->reference, joined(lab_->reference_options, parts.options));
+      setting->cases = draw_cases(setting->reference.get(), personal, random);
+    }
+    if (setting->reference) check_tensor_of_point(parts.what, *setting->reference, setting->cases);
   }
 }
 

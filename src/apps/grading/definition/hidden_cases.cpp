@@ -10,6 +10,8 @@ namespace heed {
 
 namespace {
 
+constexpr std::string_view gradient_of = "gradient ";
+
 AttentionCaseShape drawn_shape(const RandomStream& random, int kind) {
   const auto from = [&](Index i, Index low, Index high) { return low + random.below(i, high - low + 1); };
   AttentionCaseShape s{"hidden", from(0, 1, 2), from(1, 2, 3), 0, 0, 0, 0, 0, false};
@@ -63,12 +65,22 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
 
 void check_mechanism_point(const std::string& name, bool has_reference) {
   static const std::set<std::string> fixed{"output", "memory", "cost forward", "cost backward"};
-  constexpr std::string_view prefix = "gradient ";
-  const bool gradient = name.starts_with(prefix) && name.size() > prefix.size();
+  const bool gradient = name.starts_with(gradient_of) && name.size() > gradient_of.size();
   require(gradient || fixed.contains(name),
           "unknown point of a mechanism {}; expected output, gradient TENSOR, cost forward, cost backward or memory",
           in_quotes(name));
   require(has_reference || name != "output", "point 'output' requires a reference");
+}
+
+void check_tensor_of_point(const std::string& name, const Mechanism& reference, const std::vector<HiddenCase>& cases) {
+  if (!name.starts_with(gradient_of)) return;
+  const std::string tensor = name.substr(gradient_of.size());
+  std::vector<std::string> known;
+  for (const HiddenCase& hidden : cases)
+    for (const CheckInput& input : attention_case(reference.name(), reference, hidden.shape)->inputs)
+      if (std::ranges::find(known, input.name) == known.end()) known.push_back(input.name);
+  require(std::ranges::find(known, tensor) != known.end(), "point {}: the reference has no tensor {}; expected {}",
+          in_quotes(name), in_quotes(tensor), quoted_list(known));
 }
 
 }  // namespace heed

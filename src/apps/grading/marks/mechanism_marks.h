@@ -34,6 +34,9 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
 /// Throws Error for an invalid name of a point in a lab of mechanisms.
 void check_mechanism_point(const std::string& name, bool has_reference);
 
+/// Throws Error if the point is the gradient of a tensor that the reference has in none of the cases.
+void check_tensor_of_point(const std::string& name, const Mechanism& reference, const std::vector<HiddenCase>& cases);
+
 /// Thrown if nothing of a submission can be marked; contains the reason.
 struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -427,4 +427,17 @@ BOOST_AUTO_TEST_CASE(points_have_known_names) {
     check_start(refusal(name), fmt::format("unknown point of a mechanism '{}'; expected ", name));
 }
 
+// A point for a gradient that the reference does not have would be right for every submission.
+BOOST_AUTO_TEST_CASE(points_have_tensors_of_the_reference) {
+  const auto reference = make_mechanism("linformer", {{"length", "3"}});
+  const std::vector<HiddenCase> cases = draw_cases(reference.get(), false, RandomStream(3));
+  const auto refusal = [&](const std::string& name) {
+    return error_of([&] { check_tensor_of_point(name, *reference, cases); });
+  };
+  for (const char* name : {"output", "cost forward", "gradient q", "gradient v", "gradient e", "gradient f"})
+    BOOST_TEST(refusal(name) == "no error", name);
+  BOOST_TEST(refusal("gradient E") ==
+             "point 'gradient E': the reference has no tensor 'E'; expected 'q', 'k', 'v', 'e', 'f'");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
