@@ -138,7 +138,6 @@ void Intake::name_moodle_numbers() const {
 
 /// Reads an entry of the class's directory: a student's directory, or a file whose name contains the student's.
 void Intake::take_root(const Path& entry) {
-  static const std::regex moodle("(.+)_(\\d+)_assignsubmission_\\w+");
   const std::string name = entry.filename();
   if (is_ignored(name)) return;
   const bool plain = std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
@@ -148,20 +147,21 @@ void Intake::take_root(const Path& entry) {
               << (plain ? ": left out: it is a symbolic link\n" : ": left out: its name has control characters\n");
     return;
   }
-  std::smatch match;
-  if (fs::is_directory(entry)) {
-    const bool from_moodle = std::regex_match(name, match, moodle);
-    return walk(student_called(from_moodle ? match[1] : name, from_moodle ? match[2].str() : ""), entry, name, 0);
-  }
+  const auto student = [&](const std::string& text) {
+    static const std::regex moodle("(.+)_(\\d+)_assignsubmission_.+");
+    std::smatch match;
+    return std::regex_match(text, match, moodle) ? student_called(match[1], match[2]) : student_called(text, "");
+  };
+  if (fs::is_directory(entry)) return walk(student(name), entry, name, 0);
   if (const auto canvas = canvas_file(name)) {
     const bool unique = canvas_numbers_[lower(canvas->student)].size() == 1;
-    const std::string student = unique ? canvas->student : canvas->student + "_" + canvas->number;
-    return take_file(student_called(student, canvas->number), entry, canvas->file);
+    return take_file(student_called(unique ? canvas->student : canvas->student + "_" + canvas->number, canvas->number),
+                     entry, canvas->file);
   }
-  if (const auto stem = archive_stem(name)) return unpack(student_called(*stem, ""), entry, name);
+  if (const auto stem = archive_stem(name)) return unpack(student(*stem), entry, name);
   for (std::size_t at = name.find_first_of("_- "); at != std::string::npos; at = name.find_first_of("_- ", at + 1))
     if (at > 0 && expected_of(name.substr(at + 1)))
-      return take_file(student_called(name.substr(0, at), ""), entry, name.substr(at + 1));
+      return take_file(student(name.substr(0, at)), entry, name.substr(at + 1));
   not_recognised_.push_back(
       {"", "", name, "the student is unknown; put the file into a directory named after the student"});
 }

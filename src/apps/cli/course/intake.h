@@ -29,7 +29,7 @@ struct NotRecognised {
 ///   STUDENT/LAB.h, STUDENT/LAB/LAB.h, and both in deeper directories
 ///   Lab.h, lab_name.py, "lab-name (1).py", lab-1.h, "lab - Copy.h", lab.h.txt
 ///   zip and tar archives with such files
-///   Moodle's folders:  Jane Doe_1234567_assignsubmission_file/lab.h
+///   Moodle's folders:  Jane Doe_1234567_assignsubmission_file/lab.h, or its files: Jane Doe_..._file_lab.h
 ///   Canvas's files:    doejane_LATE_12345_678910_lab.h
 ///   STUDENT_lab.h and STUDENT.zip beside the folders
 ///

@@ -240,6 +240,7 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
   hand_in("lost", "homework.py", right);
   hand_in("S1234", "double.py", right);
   hand_in("Jane Doe_1234567_assignsubmission_file", "double.py", right);
+  write(directory / "in/Ann Lee_1234568_assignsubmission_file_double.py", right);
   write(directory / "in/doejohn_LATE_12345_678910_double-2.py", right);
   write(directory / "in/s77_double.py", right);
   write(directory / "in/double.py", right);
@@ -249,8 +250,9 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
   const std::string in = (directory / "in").string();
   BOOST_TEST(run_command("/usr/bin/python3 -m zipfile -c '" + in + "/zipped/answer.zip' double.py && tar czf '" + in +
                              "/tarred/answer.tar.gz' double.py && cp '" + in + "/zipped/answer.zip' '" + in +
-                             "/s88.zip' && cp '" + in + "/s88.zip' '" + in + "/jane.doe.zip' && cp '" + in +
-                             "/tarred/answer.tar.gz' '" + in + "/jane.smith.TAR.GZ'",
+                             "/s88.zip' && cp '" + in + "/s88.zip' '" + in +
+                             "/Bo Ray_1234569_assignsubmission_file_answer.zip' && cp '" + in + "/s88.zip' '" + in +
+                             "/jane.doe.zip' && cp '" + in + "/tarred/answer.tar.gz' '" + in + "/jane.smith.TAR.GZ'",
                          directory / "pack")
                  .status == 0);
   write(directory / "in/broken/answer.zip", "PK");
@@ -259,9 +261,9 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
   grade();
   BOOST_TEST(run.status == 0, run.err);
   const std::string full = "2,2,graded,twice 2/2";
-  for (const char* const student : {"crlf", "mark", "utf16",  "latin1", "capital",  "again",     "canvas",   "copied",
-                                    "text", "deep", "folder", "twice",  "two",      "S1234",     "Jane Doe", "doejohn",
-                                    "s77",  "s88",  "zipped", "tarred", "jane.doe", "jane.smith"})
+  for (const char* const student : {"crlf", "mark", "utf16",  "latin1", "capital",  "again",      "canvas",   "copied",
+                                    "text", "deep", "folder", "twice",  "two",      "S1234",      "Jane Doe", "doejohn",
+                                    "s77",  "s88",  "zipped", "tarred", "jane.doe", "jane.smith", "Ann Lee",  "Bo Ray"})
     BOOST_TEST(rows[student] == full, student << ": " << rows[student]);
   BOOST_TEST(rows["unclear"].starts_with("0,2,not recognised,"));
   BOOST_TEST(rows["lost"].starts_with("0,2,missing,not recognised: lost/homework.py"));
