@@ -150,14 +150,15 @@ std::string rounded(double x, Index digits, int neighbour) {
   return fmt::format("{:.{}e}", std::strtod(fmt::format("{}e{}", steps, exponent).c_str(), nullptr), digits - 1);
 }
 
-/// Returns the hash of an answer: a word, a number rounded as by rounded(), or inf, -inf or nan, which are words.
+/// Returns the hash of an answer: a word, a number rounded as by rounded(), or inf, -inf or nan, which are words, also
+/// written otherwise, as "infinity".
 std::string hash_in(const std::string& lab, const std::string& point, const Answer& answer, Index digits,
                     int neighbour) {
   const auto* const word = std::get_if<std::string>(&answer);
-  const double number = word ? 0 : std::get<double>(answer);
-  const std::string text = word                     ? plain_word(*word)
-                           : std::isnan(number)     ? "nan"
+  const double number = word ? number_in(plain_word(*word)).value_or(0) : std::get<double>(answer);
+  const std::string text = std::isnan(number)       ? "nan"
                            : !std::isfinite(number) ? fmt::format("{}", number)
+                           : word                   ? plain_word(*word)
                                                     : rounded(number, digits, neighbour);
   return hash_of(lab + "\n" + point + "\n" + text);
 }

@@ -105,9 +105,11 @@ BOOST_AUTO_TEST_CASE(hidden_answers) {
   BOOST_TEST(answer_hash("lab", "p", 123456.0, 5) == "a1ce35f3159f8188");
   // Numbers that are not finite are words.
   const double infinity = std::numeric_limits<double>::infinity();
-  for (const Answer& answer : {Answer(infinity), Answer(std::string("Inf"))}) {
+  for (const Answer& answer :
+       {Answer(infinity), Answer(std::string("Inf")), Answer(std::string("Infinity")), Answer(std::string("+inf"))}) {
     BOOST_TEST(says(hidden(infinity), answer) == "right");
     BOOST_TEST(says(hidden(std::string("inf")), answer) == "right");
+    BOOST_TEST(says(hidden(answer), std::string("infinity")) == "right");
   }
   BOOST_TEST(says(hidden(-infinity), std::string("-inf")) == "right");
   BOOST_TEST(says(hidden(std::nan("")), std::string("NaN")) == "right");
