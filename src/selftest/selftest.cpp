@@ -275,7 +275,9 @@ std::string hashes_file(const SelftestHashes& hashes) {
 HashComparison compare_hashes(const std::vector<NamedHash>& got, const std::vector<std::uint32_t>& expected) {
   HashComparison result{.all = got.size()};
   if (expected.empty() || expected[0] != got[0].hash) {
-    result.different.push_back("the list of tensors; the expected hashes are those of another version of heed");
+    result.different.push_back(expected.empty()
+                                   ? "the list of tensors; there are no expected hashes of this part"
+                                   : "the list of tensors; the expected hashes are those of another version of heed");
     return result;
   }
   for (std::size_t i = 0; i < got.size(); ++i) {
