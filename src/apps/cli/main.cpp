@@ -35,6 +35,19 @@ std::string& program_name() {
   return name;
 }
 
+std::string shell_word(const std::string& text) {
+  const bool plain =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
+      std::string::npos;
+  if (plain && !text.empty()) return text;
+  std::string quoted, escaped;
+  for (const char c : text) {
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    escaped += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  }
+  return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
+}
+
 void print_warnings() {
   const std::vector<std::string> lines = take_warnings();
   if (lines.empty() || !started_processes().writes()) return;

@@ -81,7 +81,7 @@ int new_command(const std::string& name, const std::string& student, const std::
       write_file(place / part, read_file(lab.directory + "/" + part));
   if (personal) write_file(place / identity_file, student + "\n");
   std::cout << fmt::format("{}\nnext: {} lab check {}\n", (place / lab.file()).string(), program_name(),
-                           place.string());
+                           shell_word(place.string()));
   return ok;
 }
 
@@ -196,7 +196,8 @@ int hint_command(const std::string& name, Index number) {
           counted(std::ssize(lab.hints), "hint"), number);
   std::cout << lab.hints[static_cast<std::size_t>(number - 1)] << "\n";
   if (number < std::ssize(lab.hints))
-    std::cout << fmt::format("\nif this does not help: {} lab hint {} {}\n", program_name(), name, number + 1);
+    std::cout << fmt::format("\nif this does not help: {} lab hint {} {}\n", program_name(), shell_word(name),
+                             number + 1);
   return ok;
 }
 

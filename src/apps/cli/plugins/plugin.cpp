@@ -56,7 +56,7 @@ int plugin_command(const std::string& header, std::string output) {
     std::cout << fmt::format(
         "next: {0} gradcheck {1} --plugin {2}\n      {0} train FILE --run DIR --plugin {2} --set "
         "attention.mechanism={1}\n",
-        program_name(), name, output);
+        program_name(), name, shell_word(output));
   return ok;
 }
 

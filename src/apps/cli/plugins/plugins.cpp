@@ -92,7 +92,7 @@ const PluginRecord& record_of(void* library, const std::string& file) {
   const PluginBuild& program = program_build();
   const auto same = [&](const char* what, const std::string& found, const std::string& expected) {
     require(found == expected, "{}: compiled {} {}, but this heed {} {}; compile it again: heed plugin {}", file, what,
-            in_quotes(found), what, in_quotes(expected), text_of(record.source));
+            in_quotes(found), what, in_quotes(expected), shell_word(text_of(record.source)));
   };
   same("for contract", text_of(record.mark).substr(plugin_mark_text), plugin_mark + plugin_mark_text);
   same("for version", text_of(record.version), cut(record.version, program.version));
@@ -101,7 +101,8 @@ const PluginRecord& record_of(void* library, const std::string& file) {
   same("with headers whose checksum is", text_of(record.headers), cut(record.headers, program.headers));
   require(record.count > 0 && record.count <= 64 && is_in(info.dli_fbase, record.makers) &&
               is_in(info.dli_fbase, record.makers + record.count - 1),
-          "{}: the plugin's record is damaged; compile it again: heed plugin {}", file, text_of(record.source));
+          "{}: the plugin's record is damaged; compile it again: heed plugin {}", file,
+          shell_word(text_of(record.source)));
   return record;
 }
 

@@ -350,20 +350,6 @@ void require_memory(const Experiment& experiment) {
           grouped(weights), needed / 1e9, available / 1e9);
 }
 
-/// Quotes text as a word for the shell; text with control characters is quoted for bash.
-std::string shell_word(const std::string& text) {
-  const bool plain =
-      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
-      std::string::npos;
-  if (plain && !text.empty()) return text;
-  std::string quoted, escaped;
-  for (const char c : text) {
-    quoted += c == '\'' ? "'\\''" : std::string(1, c);
-    escaped += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-  }
-  return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
-}
-
 /// Returns the overrides of the command line: of --model and --preset, then of --set.
 std::vector<std::string> all_sets(const TrainArguments& a) {
   std::vector<std::string> sets = preset_sets(a.preset);

@@ -292,6 +292,9 @@ BOOST_AUTO_TEST_CASE(a_lab_of_ones_own) {
                                  "newton-inverse/lab.toml", "newton-inverse/judge.py", "newton-inverse/calls.py"})
     BOOST_TEST(read_file(directory / file) == read_file("notebooks/labs/" + file), file);
   BOOST_TEST(read_file(directory / "own-bugs/student.txt") == "s1\n");
+  // A command to paste has its path in quotes if it has spaces.
+  check_contains(output_of({"lab", "new", "own-bugs", "--student", "s1", "-o", place + "/my labs"}),
+                 {" lab check '" + place + "/my labs/own-bugs'\n"});
   write_file(directory / "zero.h", std::string(1, '\0'));
   const Finished check = heed_with({"lab", "check", directory / "own-bugs", "--file", directory / "zero.h", "--json"});
   BOOST_TEST(check.status == 1);

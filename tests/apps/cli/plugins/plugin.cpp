@@ -308,7 +308,7 @@ BOOST_AUTO_TEST_CASE(what_throws_or_takes_a_name) {
 BOOST_AUTO_TEST_CASE(warnings_are_those_about_the_header) {
   const Hydra& hydra = Hydra::once();
   const TemporaryDirectory directory;
-  const std::string script = directory / "compiler", output = directory / "mine.so", header = hydra.header;
+  const std::string script = directory / "compiler", output = directory / "my own.so", header = hydra.header;
   write_file(directory / "says", header + ":7:12: warning: unused variable 'a'\n" +
                                      "/usr/include/c++/12/vector:9:1: warning: other\n" + header +
                                      ": In function 'f':\n" + header + ":7:12: warning: unused variable 'a'\n" +
@@ -321,6 +321,7 @@ BOOST_AUTO_TEST_CASE(warnings_are_those_about_the_header) {
   BOOST_TEST(printed.starts_with("warning: " + header + ":7: unused variable 'a'\nwarning: " + header +
                                  ":9: unused variable 'b'\n" + output + ": compiled in "),
              printed);
+  check_contains(printed, {" gradcheck hydra --plugin '" + output + "'\n"});  // a command to paste
 }
 
 // The compiler is a script that copies an object. A plugin that cannot be loaded leaves the output file unchanged.
