@@ -292,7 +292,8 @@ void add_verdict(Command program) {
   command.option("--more", &a.more, "A is better than B by more than C is better than D", {.value = "A B C D"});
   command.option("--below", &a.below, "every value of A is less than X", {.value = "A X"});
   command.option("--above", &a.above, "every value of A is more than X", {.value = "A X"});
-  command.option("--by", &a.by, "margin of --better; one for all, or one for each; default: 0",
+  command.option("--by", &a.by,
+                 "margin of --better and --more; one for all, or one for each, those of --better first; default: 0",
                  {.value = "X", .range = {{0, 1e9}}});
   command.option("--within", &a.within, "tolerated difference of --par; one for all, or one for each",
                  {.value = "X", .range = {{0, 1e9}}});

@@ -111,6 +111,10 @@ BOOST_AUTO_TEST_CASE(several_parts) {
   BOOST_TEST(both.at("parts").items()[0].at("verdict").text() == "holds");
   BOOST_TEST(both.at("parts").items()[1].at("verdict").text() == "undecided");
   BOOST_TEST(both.at("verdict").text() == "undecided");
+  BOOST_TEST(json({"--more", "b", "d", "a", "c", "--by", "0", "--better", "a", "c", "--by", "0.014"}).dump() ==
+             json({"--better", "a", "c", "--more", "b", "d", "a", "c", "--by", "0", "0.014"}).dump());
+  check_contains(in_one_line(output_of({"verdict", "--help"})),
+                 {"margin of --better and --more; one for all, or one for each, those of --better first; default: 0"});
 }
 
 // A count may have a single run; a tested part still needs its seeds.
