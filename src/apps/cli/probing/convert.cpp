@@ -74,14 +74,13 @@ int convert_with_table(const std::string& kind, const std::string& in, const std
 }
 
 int convert(const std::vector<std::string>& words, Index heads) {
-  if (words.size() == 2) {
-    require(heads == 0, "convert: --heads requires hf-vit, hf-deit or hf-dinov2");
-    convert_weights(words[0], words[1]);
-    return ok;
-  }
-  require(words.size() == 3 && (words[0] == "hf-vit" || words[0] == "hf-deit" || words[0] == "hf-dinov2"),
+  const bool hugging_face = words[0] == "hf-vit" || words[0] == "hf-deit" || words[0] == "hf-dinov2";
+  require(words.size() == (hugging_face ? 3 : 2),
           "convert: expected IN OUT, or hf-vit, hf-deit or hf-dinov2 before them");
-  return convert_with_table(words[0], words[1], words[2], heads);
+  if (hugging_face) return convert_with_table(words[0], words[1], words[2], heads);
+  require(heads == 0, "convert: --heads requires hf-vit, hf-deit or hf-dinov2");
+  convert_weights(words[0], words[1]);
+  return ok;
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ BOOST_AUTO_TEST_CASE(their_names_need_the_kind_of_their_model) {
   given.write(64);
   check_refusal({"convert", given.in, given.out}, {given.in, "expected hf-vit, hf-deit or hf-dinov2 before IN"});
   check_refusal({"convert", "hf-vit", given / "", given.out}, {"a directory; expected a file"});
+  check_refusal({"convert", "hf-vit", given.in}, {"convert: expected IN OUT, or hf-vit, hf-deit or hf-dinov2 before"});
   BOOST_TEST(given.files() == 1u);
 }
 
