@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Index megabyte = 1 << 20;
+constexpr Index megabyte = 1 << 20, compiler_seconds = 60;
 
 /// Returns the path of a program; searches PATH if only its name is given.
 std::string path_of(const std::string& program) {
@@ -50,7 +50,7 @@ std::vector<std::string> compiler_words(const std::string& include) {
 }
 
 Confinement for_compiler(const std::string& directory, std::vector<std::string> readable) {
-  return {.seconds = 60,
+  return {.seconds = compiler_seconds,
           .memory = 3000 * megabyte,
           .file = 64 * megabyte,
           .programs = true,
@@ -119,6 +119,8 @@ std::string reason_without_place(const std::string& log) {
   std::smatch match;
   if (std::regex_search(log, match, denied)) return match[1];
   if (std::regex_search(log, match, assembler)) return "the assembler says: " + match[1].str();
+  if (log.find("CPU time limit exceeded") != std::string::npos)
+    return fmt::format("it uses more than {} s of CPU time", compiler_seconds);
   return "it uses more than 3 GB of memory, or writes more than 64 MB";
 }
 

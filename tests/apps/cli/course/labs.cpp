@@ -261,6 +261,20 @@ BOOST_AUTO_TEST_CASE(a_check_in_a_notebook, *boost::unit_test::precondition(with
   check_refusal({"lab", "check", "softmax-backward", "--file", "/nowhere.h"}, {"/nowhere.h"});
 }
 
+// The compiler's limits end its second process; the first one prints a line without a place. It is a script here.
+BOOST_AUTO_TEST_CASE(a_compilation_that_takes_too_long, *boost::unit_test::precondition(without_sanitizer)) {
+  const TemporaryDirectory directory;
+  const std::string script = directory / "compiler";
+  write_file(script,
+             "#!/bin/sh\necho 'g++: internal compiler error: CPU time limit exceeded signal terminated program "
+             "cc1plus' >&2\nexit 4\n");
+  fs::permissions(script, fs::perms::owner_all);
+  const EnvironmentVariable compiler("CXX", script);
+  const Finished run = heed_with({"lab", "check", "softmax-backward"});
+  BOOST_TEST(run.status == 1, run.err);
+  check_contains(run.out, {"softmax-backward.h: the compiler was stopped: it uses more than 60 s of CPU time\n"});
+}
+
 // A decimal comma and a word without quotes are rejected; the message shows the right form.
 BOOST_AUTO_TEST_CASE(answers_in_another_form) {
   const TemporaryDirectory directory;
