@@ -8,7 +8,7 @@ namespace heed {
 
 namespace {
 
-bool belongs_to_head(const std::string& name) { return name.starts_with("head."); }
+bool belongs_to_head(const std::string& name) { return name.starts_with("head.") || name.starts_with("head_dist."); }
 
 constexpr const char* new_head_cure = "; for a new head, add --set train.init_head=true";
 

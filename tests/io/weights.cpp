@@ -23,9 +23,9 @@ std::map<std::string, std::string> recorded() {
   return shapes;
 }
 
-Parameters<float> small_model(Index classes = 10) {
+Parameters<float> small_model(Index classes = 10, bool distilled = false) {
   ModelConfig config = Workshop(10, 10).experiment().model;
-  config.classes = classes;
+  config.classes = classes, config.distilled = distilled;
   Parameters<float> parameters(VisionTransformer(config, {}).parameters());
   parameters.initialise(1);
   return parameters;
@@ -222,6 +222,18 @@ BOOST_AUTO_TEST_CASE(a_head_of_other_classes_is_replaced_when_asked) {
     const bool kept = std::equal(ten[id].begin(), ten[id].end(), before[id].begin());
     BOOST_TEST(kept == head, ten.list()[id].name);
   }
+}
+
+BOOST_AUTO_TEST_CASE(both_heads_of_a_distilled_model_are_replaced) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  write_safetensors(path, entries_of(small_model(7, true), "F32"));
+  Parameters<float> ten = small_model(10, true);
+  std::vector<std::string> fresh;
+  for (const TakenTensor& tensor : load_weights(SafetensorsFile(path), ten, {.new_head = true}).tensors)
+    if (tensor.status == TakenTensor::Status::fresh) fresh.push_back(tensor.name);
+  const std::vector<std::string> heads{"head.weight", "head.bias", "head_dist.weight", "head_dist.bias"};
+  BOOST_TEST(fresh == heads, boost::test_tools::per_element());
 }
 
 // A new head cures missing tensors only if all of them are the head's.

@@ -32,7 +32,8 @@ struct TakenWeights {
 
 /// Allowed differences between a model and the one whose weights it loads.
 struct WeightChanges {
-  bool new_head = false;                 ///< head.* keep their values if the file lacks them or has other shapes
+  bool new_head = false;                 ///< head.* and head_dist.* keep their values if the file lacks them or has
+                                         ///< other shapes
   bool positions = false;                ///< position embeddings of a different square grid are interpolated
                                          ///< (kernels/grids/bicubic.h), except for rows before the grid
   bool antialias = false;                ///< interpolation is antialiased
