@@ -155,8 +155,14 @@ std::vector<KeyEffect> key_effects(const Loaded& loaded) {
   const std::map<std::string, std::string> now = settings_of(x), defaults = settings_of(defaults_of(x));
   for (const KeyNeed& of : key_needs) {
     const auto at = loaded.written.find(of.key);
-    if (at != loaded.written.end() && now.contains(of.key) && now.at(of.key) != defaults.at(of.key))
-      effects.push_back({of.key, of.met(x), line_of(at->second, of.key, now.at(of.key), of.need)});
+    if (at == loaded.written.end() || !now.contains(of.key) || now.at(of.key) == defaults.at(of.key)) continue;
+    const KeyEffect effect{of.key, of.met(x), line_of(at->second, of.key, now.at(of.key), of.need)};
+    // A key with several needs, which are consecutive, has an effect only if all are met.
+    const bool again = !effects.empty() && effects.back().key == of.key;
+    if (again && effects.back().has_effect)
+      effects.back() = effect;
+    else if (!again || !effect.has_effect)
+      effects.push_back(effect);
   }
   // Unknown mechanisms are reported when the model is created.
   const auto known = [](const std::string& name) {

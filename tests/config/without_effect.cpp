@@ -113,6 +113,26 @@ BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_one_arm) {
   BOOST_TEST(said_of_sweep("[\"adamw\"]") == 1u);
 }
 
+// A key of a sweep with two needs has no effect if one of them is not met.
+BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_all_of_its_needs) {
+  const TemporaryDirectory directory;
+  write_file(directory / "x.toml", small);
+  const std::string path = directory / "sweep.toml";
+  const auto said_of_sweep = [&](const std::string& optim) {
+    write_file(path, "base = \"x.toml\"\n[train]\nepochs = 2\n[optim]\n" + optim);
+    take_warnings();
+    load_sweep(path, {});
+    return fmt::format("{}", fmt::join(take_warnings(), "\n"));
+  };
+  BOOST_TEST(said_of_sweep("warmup_epochs = 3.5\nschedule = \"constant\"\n") ==
+             path + ":5: optim.warmup_epochs = 3.5 has no effect; it needs an optim.schedule other than \"constant\"");
+  BOOST_TEST(said_of_sweep("warmup_epochs = 4.5\nwarmup_steps = 3\n") ==
+             path + ":5: optim.warmup_epochs = 4.5 has no effect; it needs optim.warmup_steps = 0");
+  BOOST_TEST(said_of_sweep("min_lr = 7e-5\nwarmup_epochs = 2\n") ==
+             path + ":5: optim.min_lr = 7e-05 has no effect; it needs optim.warmup_epochs below train.epochs");
+  BOOST_TEST(said_of_sweep("min_lr = 8e-5\nwarmup_epochs = 1.5\n") == "");
+}
+
 // A mechanism's own table overrides the options shared by all mechanisms. An option has an effect if a single stage
 // uses it.
 BOOST_AUTO_TEST_CASE(options_need_those_of_their_mechanism_or_of_a_stage) {
