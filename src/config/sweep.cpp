@@ -265,6 +265,11 @@ class SweepReader {
     const Loaded loaded = load_overridden(arm.base, overrides);
     SweepCell cell{name_of(arm, place), loaded.experiment};
     for (const KeyEffect& of : key_effects(loaded)) effects.push_back(of);
+    if (const auto seed = loaded.written.find("train.seed"); !seeds_.empty() && seed != loaded.written.end())
+      if (seed->second == from_sets.name || seed->second.starts_with(source_.name + ":"))
+        effects.push_back({seed->first, false,
+                           fmt::format("{}: train.seed = {} has no effect; it needs a sweep without seeds",
+                                       seed->second, cell.seed())});
     const std::vector<Index> seeds = seeds_.empty() ? std::vector{cell.seed()} : seeds_;
     for (const Index seed : seeds) {
       cell.experiment.train.seed = seed;

@@ -133,6 +133,25 @@ BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_all_of_its_needs) {
   BOOST_TEST(said_of_sweep("min_lr = 8e-5\nwarmup_epochs = 1.5\n") == "");
 }
 
+// The seeds of a sweep replace those of its experiments.
+BOOST_AUTO_TEST_CASE(a_seed_has_no_effect_in_a_sweep_with_seeds) {
+  const TemporaryDirectory directory;
+  write_file(directory / "x.toml", small + "[train]\nseed = 3\n");
+  const std::string path = directory / "sweep.toml";
+  const auto said_of_sweep = [&](const std::string& text, const std::vector<std::string>& sets, Index seeds = 0) {
+    write_file(path, "base = \"x.toml\"\n" + text);
+    take_warnings();
+    load_sweep(path, sets, seeds);
+    return fmt::format("{}", fmt::join(take_warnings(), "\n"));
+  };
+  BOOST_TEST(said_of_sweep("seeds = [1, 2]\n", {"train.seed=7"}) ==
+             "--set: train.seed = 7 has no effect; it needs a sweep without seeds");
+  BOOST_TEST(said_of_sweep("[train]\nseed = 8\n", {}, 2) ==
+             path + ":3: train.seed = 8 has no effect; it needs a sweep without seeds");
+  BOOST_TEST(said_of_sweep("seeds = 2\n", {}) == "");
+  BOOST_TEST(said_of_sweep("", {"train.seed=9"}) == "");
+}
+
 // A mechanism's own table overrides the options shared by all mechanisms. An option has an effect if a single stage
 // uses it.
 BOOST_AUTO_TEST_CASE(options_need_those_of_their_mechanism_or_of_a_stage) {
