@@ -50,12 +50,21 @@ std::optional<Index> place_of(const std::vector<RowPart>& parts, const RowPart& 
   return std::nullopt;
 }
 
-/// Matches the parts named in `rules` for which the file has a part of the same name and number of rows.
-void match_parts(const ParameterSpec& spec, const MatchingRules& rules, Match& match) {
+/// Returns the division of a tensor of the file with this number of rows; null if there is none.
+const std::vector<RowPart>* division_of(const MatchingRules& rules, Index rows) {
+  const auto found = std::find_if(rules.divisions.begin(), rules.divisions.end(),
+                                  [&](const std::vector<RowPart>& parts) { return rows_of(parts) == rows; });
+  return found != rules.divisions.end() ? &*found : nullptr;
+}
+
+/// Matches the parts named in `rules` for which the file, with the parts `theirs`, has a part of the same name and
+/// number of rows.
+void match_parts(const ParameterSpec& spec, const std::vector<RowPart>& theirs, const MatchingRules& rules,
+                 Match& match) {
   Index to = 0;
   std::string left;
   for (const RowPart& part : spec.parts) {
-    const std::optional<Index> from = place_of(rules.file_parts, part);
+    const std::optional<Index> from = place_of(theirs, part);
     if (from && contains(rules.parts, part.name)) {
       match.copies.push_back({*from, to, part.rows});
       match.taken.rows += part.rows;
@@ -86,12 +95,13 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
   const bool all_parts = std::all_of(spec.parts.begin(), spec.parts.end(),
                                      [&](const RowPart& part) { return contains(rules.parts, part.name); });
   const bool as_wide = found.rank() == wanted.rank() && (wanted.rank() < 2 || found[1] == wanted[1]);
+  const std::vector<RowPart>* const theirs = !spec.parts.empty() && as_wide ? division_of(rules, found[0]) : nullptr;
   if (found == wanted && all_parts) {
     match.taken.status = Status::loaded;
     match.taken.rows = wanted[0];
     match.copies.push_back({0, 0, wanted[0]});
-  } else if (!spec.parts.empty() && as_wide && found[0] == rows_of(rules.file_parts)) {
-    match_parts(spec, rules, match);
+  } else if (theirs) {
+    match_parts(spec, *theirs, rules, match);
   } else if (rules.positions && positions_fit(found, spec)) {
     match.taken.status = Status::interpolated;
     match.taken.rows = wanted[0];

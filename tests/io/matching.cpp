@@ -40,7 +40,7 @@ struct Given {
   }
   TakenWeights take(MatchingRules rules) {
     if (rules.parts.empty()) rules.parts = {"q", "k", "v"};
-    if (rules.file_parts.empty()) rules.file_parts = {{"q", 16}, {"k", 16}, {"v", 16}};
+    if (rules.divisions.empty()) rules.divisions = {{{"q", 16}, {"k", 16}, {"v", 16}}};
     return load_matching(SafetensorsFile(path), model, rules);
   }
   View<const float> in_source(const std::string& name) const { return std::as_const(source)[source.list().find(name)]; }
@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
   // The shapes are the same, but not all parts are wanted: rows are taken from the file's v (row 0), q (1 and 2) and k
   // (3 to 5).
   const TakenWeights taken = load_matching(SafetensorsFile(path), parameters,
-                                           {.parts = {"v", "q"}, .file_parts = {{"v", 1}, {"q", 2}, {"k", 3}}});
+                                           {.parts = {"v", "q"}, .divisions = {{{"v", 1}, {"q", 2}, {"k", 3}}}});
   const std::vector<float> expected{2, 3, 4, 5, -1, -1, -1, -1, -1, -1, 0, 1};
   BOOST_TEST(std::vector<float>(parameters.data(), parameters.data() + 12) == expected,
              boost::test_tools::per_element());
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
   BOOST_TEST(taken.tensors[0].reason == "without k (excluded by train.init_parts)");
   parameters.initialise(1);
   const TakenTensor fewer = load_matching(SafetensorsFile(path), parameters,
-                                          {.parts = {"v", "q"}, .file_parts = {{"v", 2}, {"q", 2}, {"k", 2}}})
+                                          {.parts = {"v", "q"}, .divisions = {{{"v", 2}, {"q", 2}, {"k", 2}}}})
                                 .tensors[0];
   BOOST_TEST(fewer.rows == 2);
   BOOST_TEST(fewer.reason ==
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(parts_are_rows_of_equal_width) {
   parameters.initialise(1);
   const std::vector<std::string> all{"q", "k", "v"};
   const TakenWeights taken =
-      load_matching(SafetensorsFile(path), parameters, {.parts = all, .file_parts = {{"q", 2}, {"k", 3}, {"v", 1}}});
+      load_matching(SafetensorsFile(path), parameters, {.parts = all, .divisions = {{{"q", 2}, {"k", 3}, {"v", 1}}}});
   const View<const float> found = std::as_const(parameters)[0], unchanged = std::as_const(parameters)[1];
   BOOST_TEST(std::vector<float>(found.begin(), found.end()) == (std::vector<float>{0, 1, -1, -1, -1, -1, 5}),
              boost::test_tools::per_element());
@@ -281,11 +281,12 @@ BOOST_AUTO_TEST_CASE(parts_are_rows_of_equal_width) {
   BOOST_TEST(std::all_of(unchanged.begin(), unchanged.end(), [](float x) { return x == -1; }));
   BOOST_TEST(taken.numbers == 3);
   BOOST_TEST(taken.unused == (std::vector<std::string>{"narrow", "more"}), boost::test_tools::per_element());
-  BOOST_TEST(error_of(
-                 [&] {
-                   load_matching(SafetensorsFile(path), parameters, {.parts = all, .file_parts = {{"q", 2}, {"k", 3}}});
-                 },
-                 path) == ": no tensor of the file matches the model; nothing would be loaded");
+  BOOST_TEST(
+      error_of(
+          [&] {
+            load_matching(SafetensorsFile(path), parameters, {.parts = all, .divisions = {{{"q", 2}, {"k", 3}}}});
+          },
+          path) == ": no tensor of the file matches the model; nothing would be loaded");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

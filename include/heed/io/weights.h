@@ -49,11 +49,11 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
 
 /// Selection of the weights to load from another model.
 struct MatchingRules {
-  bool positions = false;             ///< as in WeightChanges
-  bool antialias = false;             ///< as in WeightChanges
-  std::vector<std::string> skip{};    ///< patterns of names to skip; * matches any text
-  std::vector<std::string> parts{};   ///< names of parts (ParameterSpec) to load, if the numbers of rows are equal
-  std::vector<RowPart> file_parts{};  ///< division of the file's tensors into parts
+  bool positions = false;            ///< as in WeightChanges
+  bool antialias = false;            ///< as in WeightChanges
+  std::vector<std::string> skip{};   ///< patterns of names to skip; * matches any text
+  std::vector<std::string> parts{};  ///< names of parts (ParameterSpec) to load, if the numbers of rows are equal
+  std::vector<std::vector<RowPart>> divisions{};  ///< divisions of the file's tensors into parts, by number of rows
 };
 
 /// Loads the tensors that match by name and shape, or in part. The others keep their values. Throws Error, and changes

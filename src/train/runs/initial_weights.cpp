@@ -25,12 +25,17 @@ std::string file_of(const std::string& source) {
 }
 
 MatchingRules matching_rules(const Experiment& x) {
-  const AttentionLayout layout = make_mechanism(x.train.init_mechanism, {})->layout(x.model.dim, x.model.heads);
+  const std::unique_ptr<Mechanism> mechanism = make_mechanism(x.train.init_mechanism, {});
+  const StageSizes& s = x.model.stages;
+  std::vector<std::vector<RowPart>> divisions;
+  if (!x.model.is_staged()) divisions.push_back(projection_parts(mechanism->layout(x.model.dim, x.model.heads)));
+  for (std::size_t i = 0; i < s.dim.size(); ++i)
+    divisions.push_back(projection_parts(mechanism->layout(s.dim[i], s.heads[i])));
   return {.positions = x.train.init_positions != "none",
           .antialias = x.train.init_positions == "antialias",
           .skip = x.train.init_skip,
           .parts = x.train.init_parts,
-          .file_parts = projection_parts(layout)};
+          .divisions = divisions};
 }
 
 /// Names of TakenTensor::Status in init.json.

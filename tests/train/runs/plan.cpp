@@ -4,6 +4,8 @@
 #include "heed/io/checksum.h"
 #include "heed/io/json.h"
 #include "heed/io/safetensors.h"
+#include "heed/nn/families.h"
+#include "src/train/runs/initial_weights.h"
 
 #include "support/tasks.h"
 #include "support/training.h"
@@ -114,6 +116,31 @@ BOOST_AUTO_TEST_CASE(a_plan_names_the_initial_weights) {
   BOOST_TEST(init.at("file").text() == workshop / "first/last.safetensors");
   BOOST_TEST(init.at("crc32").text() == file_checksum(workshop / "first/last.safetensors").substr(0, 8));
   BOOST_TEST(init.at("numbers").integer() == observer.plan.parameters);
+}
+
+// The stages of a pyramid have different widths, and so have the parts of their qkv layers. CvT has separate layers for
+// q, k and v.
+BOOST_AUTO_TEST_CASE(stages_start_from_those_of_another_mechanism) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  for (const std::string name : {"models/soft-micro.toml", "models/cvt-micro.toml"}) {
+    Experiment x = load_experiment(name), softmax = x;
+    softmax.attention = {};
+    x.train.init = "matching";
+    const std::unique_ptr<Model> source = make_model(softmax), model = make_model(x);
+    Parameters<float> given(source->parameters()), parameters(model->parameters());
+    given.initialise(1), parameters.initialise(2);
+    SafetensorsWriter writer;
+    add_weights(writer, given);
+    writer.write(path);
+    std::vector<Index> rows;
+    for (const TakenTensor& tensor : take_initial_weights(path, x, parameters).taken.tensors) {
+      BOOST_TEST((tensor.rows == tensor.of || tensor.reason == "not in the file"), tensor.name);
+      if (tensor.name.ends_with("attn.qkv.weight")) rows.push_back(tensor.rows);
+    }
+    const std::vector<Index> expected{2 * 32, 2 * 64, 3 * 96, 3 * 96};
+    BOOST_TEST((name == "models/soft-micro.toml" ? rows == expected : rows.empty()));
+  }
 }
 
 // Fashion-MNIST has MNIST's format and number of classes. Weights without a run directory, or loaded without the
