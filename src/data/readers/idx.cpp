@@ -119,7 +119,9 @@ struct Place {
   Directory directory;
   std::string prefix;  ///< empty: any, if there is only one
   explicit Place(const Directory& path)
-      : directory(std::filesystem::is_directory(path) ? path : path.parent_path()),
+      : directory(std::filesystem::is_directory(path) ? path
+                  : path.has_parent_path()            ? path.parent_path()
+                                                      : "."),
         prefix(directory == path ? "" : path.filename().string() + "-") {}
 
   /// Returns the prefix of the only set among the files. Throws Error if there are several.

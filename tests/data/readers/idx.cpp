@@ -212,6 +212,11 @@ BOOST_AUTO_TEST_CASE(emnist) {
   write("digits");
   check_error([&] { open(directory.path().string()); }, {"contains several sets", "emnist-digits"});
   BOOST_TEST(open((directory / "emnist-letters").string())->label(0) == 1);
+  // In the working directory, the prefix alone selects a set.
+  const std::filesystem::path here = std::filesystem::current_path();
+  std::filesystem::current_path(directory.path());
+  BOOST_CHECK_NO_THROW(open("emnist-letters"));
+  std::filesystem::current_path(here);
 }
 
 // A sparse file has the declared megabyte; a small compressed file could have it too.
