@@ -89,7 +89,7 @@ ThreadCount default_threads(const std::string& root) {
   const int all = std::max(1, static_cast<int>(std::thread::hardware_concurrency())), bound = bound_cores(all);
   const double paid = paid_cores(root);
   if (paid < bound)
-    return {std::max(1, static_cast<int>(std::ceil(paid))), fmt::format("a quota of {:.2g} cores", paid)};
+    return {std::max(1, static_cast<int>(std::ceil(paid))), fmt::format("a quota of {:.4g} cores", paid)};
   return {bound, bound < all ? fmt::format("bound to {} of {}", bound, cores(all)) : cores(bound)};
 }
 

@@ -71,6 +71,8 @@ BOOST_AUTO_TEST_CASE(a_quota_is_rounded_up) {
   write("/sys/fs/cgroup/cpu.max", "50000 100000\n");
   BOOST_TEST(count().count == 1);
   BOOST_TEST(count().reason == "a quota of 0.5 cores");
+  write("/sys/fs/cgroup/cpu.max", "12800 100000\n");
+  BOOST_TEST(count().reason == "a quota of 0.128 cores");
   if (std::thread::hardware_concurrency() < 2) return;
   write("/sys/fs/cgroup/cpu.max", "150000 100000\n");
   BOOST_TEST(count().count == 2);
