@@ -69,7 +69,8 @@ std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part
                                      std::uint64_t seed) {
   const std::vector<std::string>& recorded = config.recorded.validation;
   const auto size = static_cast<Index>(files.size());
-  if (part == Part::test || recorded.empty() || static_cast<Index>(recorded.size()) != config.validation)
+  const Index drawn = static_cast<Index>(recorded.size()) + config.recorded.validation_removed;
+  if (part == Part::test || recorded.empty() || drawn != config.validation)
     return examples_of(size, part, config, seed);
   const std::set<Index> aside = data::recorded_positions(files, recorded, config.recorded, config.path);
   Subsets subsets;

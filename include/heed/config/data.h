@@ -16,6 +16,7 @@ struct RecordedData {
   std::vector<std::string> validation{};       ///< names of the validation images; empty: determined by the seed
   std::vector<std::string> test{};             ///< names of the test files
   std::map<std::string, std::string> files{};  ///< checksums of all files, by path relative to the data's path
+  Index validation_removed = 0;                ///< number of validation images removed since the run was started
   bool whole = false;  ///< a tree without train and test directories is all test data, unless it has files of `test`
 
   /// Returns the names of all files.

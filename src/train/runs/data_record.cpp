@@ -122,6 +122,7 @@ DataRecord describe_data(const DataConfig& data, const DataFacts& facts) {
   for (const std::string& name : facts.classes) require_utf8(name);
   DataRecord record{data.name, data.source, path, {.classes = facts.classes}, facts.background, {}};
   for (const std::string& file : facts.validation) record.recorded.validation.push_back(name_below(path, file));
+  if (!facts.validation.empty()) record.recorded.validation_removed = data.validation - std::ssize(facts.validation);
   for (const std::string& file : facts.test) record.recorded.test.push_back(name_below(path, file));
   for (const std::string& file : facts.files) record.recorded.files[name_below(path, file)] = file_checksum(file);
   return record;
@@ -139,17 +140,17 @@ DataRecord describe_data_now(const Experiment& experiment) {
 std::string data_json(const DataRecord& record) {
   Json files = Json::object();
   for (const auto& [name, checksum] : record.recorded.files) files[name] = checksum;
-  return Json::object({{"name", record.name},
-                       {"source", record.source},
-                       {"path", record.path},
-                       {"classes", record.recorded.classes},
-                       {"background", record.background ? Json(*record.background) : Json()},
-                       {"validation", record.recorded.validation},
-                       {"test", record.recorded.test},
-                       {"files", std::move(files)},
-                       {"changes", record.changes}})
-             .dump(2) +
-         "\n";
+  Json json = Json::object({{"name", record.name},
+                            {"source", record.source},
+                            {"path", record.path},
+                            {"classes", record.recorded.classes},
+                            {"background", record.background ? Json(*record.background) : Json()},
+                            {"validation", record.recorded.validation},
+                            {"test", record.recorded.test},
+                            {"files", std::move(files)},
+                            {"changes", record.changes}});
+  if (const Index removed = record.recorded.validation_removed; removed > 0) json["validation_removed"] = removed;
+  return json.dump(2) + "\n";
 }
 
 std::optional<DataRecord> read_data_record(const RunPaths& paths) {
@@ -158,6 +159,8 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths) {
     DataRecord record{json.at("name").text(), json.at("source").text(), json.at("path").text(), {}, {}, {}};
     for (const Json& name : json.at("classes").items()) record.recorded.classes.push_back(name.text());
     for (const Json& name : json.at("validation").items()) record.recorded.validation.push_back(name.text());
+    if (json.contains("validation_removed"))
+      record.recorded.validation_removed = json.at("validation_removed").integer();
     if (json.contains("test"))  // heed 0.3.0 and later
       for (const Json& name : json.at("test").items()) record.recorded.test.push_back(name.text());
     if (json.contains("changes"))

@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
     BOOST_TEST(data_text(other, data) == "/two: " + difference);
     BOOST_TEST(hashes.insert(data_hash(other)).second, difference);
   };
-  const auto& [classes, validation, test, files, whole] = data.recorded;
+  const auto& [classes, validation, test, files, removed, whole] = data.recorded;
   check("2 renamed (b to a, a to b)", {{"a", "2"}, {"b", "1"}}, classes, test);  // swapped, as to correct labels
   check("1 added (c)", {{"a", "1"}, {"b", "2"}, {"c", "3"}}, classes, test);
   check("1 renamed (b to c)", {{"a", "1"}, {"c", "2"}}, classes, test);
@@ -131,7 +131,8 @@ BOOST_AUTO_TEST_CASE(a_record_is_read_as_it_was_written) {
                     {.classes = {"cat", "dög"},
                      .validation = {"train/cat/1.png"},
                      .test = {"test/cat/2.png"},
-                     .files = {{"train/cat/1.png", "0-1"}}},
+                     .files = {{"train/cat/1.png", "0-1"}},
+                     .validation_removed = 2},
                     7,
                     {"after 3 steps: 1 added (x)"}};
   for (const std::optional<int> background : {std::optional(7), std::optional<int>()}) {
@@ -340,8 +341,16 @@ BOOST_AUTO_TEST_CASE(images_set_aside_stay_the_same) {
   std::filesystem::rename(of_training, of_training + ".png");
   BOOST_TEST((names(Part::validation) == renamed));
   BOOST_TEST(names(Part::train).size() == 16u);
+  // A removed image is not replaced by an image for training, even if a resumed run has described the data since.
+  std::filesystem::remove(*renamed.begin());
+  renamed.erase(renamed.begin());
+  for (int i = 0; i < 2; ++i) {
+    data.recorded = describe_data(data, ImageSets(data, 3).facts()).recorded;
+    BOOST_TEST(data.recorded.validation_removed == 1);
+    BOOST_TEST((names(Part::validation) == renamed));
+  }
   data.recorded.validation.clear();
-  BOOST_TEST((names(Part::validation) != aside));  // redrawn from all 21 images
+  BOOST_TEST((names(Part::validation) != renamed));  // redrawn from all 20 images
 }
 
 // Two validation files, a and b, were renamed x and y. A training file of the same content, c, and a further copy, z,
