@@ -97,7 +97,7 @@ class Run {
 
   /// Trains for the remaining batches of the current epoch. Returns false if stopped before its end.
   bool train_epoch() {
-    train_->start(progress_.epoch, progress_.batch);
+    train_->start(progress_.epoch, std::min(progress_.batch, train_->batches()));
     epoch_start_ = Clock::now();
     epoch_start_batch_ = progress_.batch;
     while (progress_.batch < train_->batches()) {

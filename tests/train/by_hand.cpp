@@ -513,6 +513,25 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
   BOOST_TEST(second.after == second.before, boost::test_tools::per_element());
 }
 
+// After five of six steps, epochs become three steps long: the first epoch is then complete.
+BOOST_FIXTURE_TEST_CASE(changed_data_may_complete_an_epoch, Play) {
+  x.train.epochs = 3;
+  const std::string file = workshop / "sentences";
+  write_file(file, "many");
+  PlacedTask first(model, 4, file), second(model, 8, file);
+  std::atomic<bool> interrupt = false;
+  AfterStep stop([&](const StepReport& report) { interrupt = report.step == 5; });
+  train(x, {.run = workshop / "run", .interrupt = &interrupt}, stop, model, first);
+  write_file(file, "few");
+  TrainObserver silent;
+  BOOST_TEST((train(x, {.run = workshop / "run", .resume = true, .changed_data = true}, silent, model, second) ==
+              Outcome::finished));
+  take_warnings();
+  BOOST_TEST(second.before == (std::vector<std::string>{"3 of 9, epoch 1", "4 of 9, epoch 1", "5 of 9, epoch 1",
+                                                        "6 of 9, epoch 2", "7 of 9, epoch 2", "8 of 9, epoch 2"}),
+             boost::test_tools::per_element());
+}
+
 // The validation takes 200 ms, with passes of 100 ms in two batches.
 BOOST_FIXTURE_TEST_CASE(the_time_of_an_epoch_has_no_validation, Play) {
   x.train.epochs = 1;

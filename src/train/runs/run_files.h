@@ -133,8 +133,8 @@ class RunFiles {
   /// Returns the number of steps completed before this process continued the run.
   Index first_step() const { return first_step_; }
 
-  /// Returns the number of completed steps minus the number of steps in as many epochs and batches of the current data;
-  /// 0 unless the data have changed.
+  /// Returns the number of completed steps minus the number of steps in as many epochs and batches of the current data,
+  /// whose epochs may have fewer batches; 0 unless the data have changed.
   Index recounted() const { return recounted_; }
 
   /// Returns a note on the saved weights for an error message: "; PATH has the weights after step N".
@@ -152,10 +152,12 @@ class RunFiles {
     require(progress.epoch + (progress.batch > 0) <= x_.train.epochs,
             "{}: train.epochs = {}, but the run has completed {}{}", paths_.directory, x_.train.epochs,
             counted(progress.epoch, "epoch"), progress.batch > 0 ? " and started another" : "");
-    // Changed data may change the length of epochs.
-    if (require_same_data() || options_.changed_data)
-      recounted_ = progress.step - progress.epoch * batches - progress.batch;
-    check_progress(paths_.last(), progress, x_.train.epochs, batches, recounted_);
+    // Changed data may change the length of epochs. The current epoch may already have more batches.
+    const bool changed = require_same_data() || options_.changed_data;
+    const Index most = changed ? std::max(batches, progress.batch) : batches;
+    if (changed) recounted_ = progress.step - progress.epoch * batches - std::min(batches, progress.batch);
+    check_progress(paths_.last(), progress, x_.train.epochs, most,
+                   changed ? progress.step - progress.epoch * most - progress.batch : 0);
     if (progress.epoch > 0) check_best();
     return {progress.epoch, progress.step, before.train.log_steps, validated};
   }
