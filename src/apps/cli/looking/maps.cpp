@@ -130,9 +130,10 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
   for (const std::string& column : other.columns) sheet.columns.push_back("2: " + column);
 }
 
-/// Returns the choice of the second model: --beside replaces the run or the weights.
-MapsArguments second_choice(const MapsArguments& a) {
+/// Returns the choice of the second model: --beside replaces the run or the weights; the images stay the first's.
+MapsArguments second_choice(const MapsArguments& a, const TrainedModel& first) {
   MapsArguments second = a;
+  second.data = data_of_run(a.data, first);
   if (a.model.empty()) {
     second.run = a.beside;
     second.weights.clear();
@@ -174,7 +175,7 @@ int maps_command(MapsArguments& a) {
     warn(fmt::format("{}: the existing picture is replaced; -o FILE.png chooses another name", output));
   AttentionSheet sheet = sheet_of(a, trained);
   if (!a.beside.empty()) {
-    const MapsArguments second = second_choice(a);
+    const MapsArguments second = second_choice(a, trained);
     TrainedModel other(second, second.sets);
     add_columns(sheet, sheet_of(second, other), a.beside);
     sheet.title += both_named(a);
