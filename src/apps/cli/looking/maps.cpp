@@ -149,12 +149,13 @@ std::string short_name(const std::string& source, bool is_run) {
   return (is_run ? path.filename() : path.stem()).string();
 }
 
-/// Returns the lines of the title that name the two models: by file name, or by path if the names are equal.
-std::string both_named(const MapsArguments& a) {
+/// Returns the title of both models' sheets. It names the models by file name, or by path if the names are equal.
+std::string common_title(const MapsArguments& a, const std::string& first, const std::string& second) {
   const bool runs = a.model.empty();
-  const std::string first = short_name(a.source(), runs), second = short_name(a.beside, runs);
-  const bool apart = first != second;
-  return fmt::format("\n1: {}\n2: {}", apart ? first : a.source(), apart ? second : a.beside);
+  std::string one = short_name(a.source(), runs), two = short_name(a.beside, runs);
+  if (one == two) one = a.source(), two = a.beside;
+  return first == second ? fmt::format("{}\n1: {}\n2: {}", first, one, two)
+                         : fmt::format("1: {}: {}\n2: {}: {}", one, first, two, second);
 }
 
 int maps_command(MapsArguments& a) {
@@ -177,8 +178,9 @@ int maps_command(MapsArguments& a) {
   if (!a.beside.empty()) {
     const MapsArguments second = second_choice(a, trained);
     TrainedModel other(second, second.sets);
-    add_columns(sheet, sheet_of(second, other), a.beside);
-    sheet.title += both_named(a);
+    const AttentionSheet beside = sheet_of(second, other);
+    add_columns(sheet, beside, a.beside);
+    sheet.title = common_title(a, sheet.title, beside.title);
   }
   save_png(output, draw_attention(sheet));
   std::cout << printable(output) << "\n";

@@ -262,10 +262,10 @@ BOOST_FIXTURE_TEST_CASE(rollouts_of_several_images_are_independent, Trained) {
 
 // The second model's columns show the maps of its run's best weights, whichever weights the first model uses. The text
 // names the second mechanism if it differs from the first, and each run by its name, or by its path if both have the
-// same name.
+// same name. Maps of different queries have separate titles.
 BOOST_AUTO_TEST_CASE(a_second_model_stands_beside_the_first) {
   const RunAndImages first("cls", "softmax", 8), second("cls", "softmax", 4), third("cls", "softmax", 6),
-      sima("cls", "sima", 4);
+      sima("cls", "sima", 4), mean("mean", "softmax", 4);
   const std::string weights = third.directory / "run/best.safetensors";
   std::filesystem::copy(first.directory / "run", first.directory / "lr-0.01");
   std::filesystem::copy(sima.directory / "run", first.directory / "lr-0.02");
@@ -273,26 +273,32 @@ BOOST_AUTO_TEST_CASE(a_second_model_stands_beside_the_first) {
   Tensor<float> input(Shape{1, 3, 12, 12});
   Normaliser<float>(DataConfig{}, 3)(image, input.data());
   struct Case {
-    std::string one, other, weights, names;
+    std::string one, other, weights, title;
     std::vector<std::string> label{};
   };
-  const std::string other = second.directory / "run";
-  for (const auto& [one, other, weights, names, label] :
-       {Case{"run", other, "", "run\n2: " + other},
-        {"run", other, weights, "run\n2: " + other},
-        {"lr-0.01/", "lr-0.02", "", "lr-0.01\n2: lr-0.02", {"and sima"}}}) {
+  const std::string other = second.directory / "run", pooled = mean.directory / "run",
+                    title = "Attention of the class token to each patch";
+  for (const auto& [one, other, weights, title, label] :
+       {Case{"run", other, "", title + "\n1: run\n2: " + other},
+        {"run", other, weights, title + "\n1: run\n2: " + other},
+        {"lr-0.01/", "lr-0.02", "", title + "\n1: lr-0.01\n2: lr-0.02", {"and sima"}},
+        {"lr-0.01", pooled, "", "1: lr-0.01: " + title + "\n2: run: Attention to each patch, mean over all patches"}}) {
     const auto left = RunModel(first.directory / one, weights).maps(std::as_const(input).view()),
                right = RunModel(first.directory / other).maps(std::as_const(input).view());
     AttentionSheet sheet;
-    sheet.title = "Attention of the class token to each patch\n1: " + names, sheet.subtitle = "a.png";
+    sheet.title = title, sheet.subtitle = "a.png";
     sheet.image = image, sheet.grid = {3, 3};
     sheet.columns = {"1: head 1", "1: head 2", "2: head 1", "2: head 2"};
     for (std::size_t block = 0; block < 2; ++block) {
       SheetRow row{{fmt::format("block {}", block + 1), "softmax"}, Tensor<float>(Shape{4, 3, 3})};
       row.label.insert(row.label.end(), label.begin(), label.end());
-      for (Index column = 0; column < 4; ++column)  // row 0 of the map without the class token
-        std::copy_n((column < 2 ? left : right)[block].data() + column % 2 * 100 + 1, 9,
-                    row.weights.data() + 9 * column);
+      for (Index column = 0; column < 4; ++column) {
+        const Tensor<float>& map = (column < 2 ? left : right)[block];
+        const Index n = map.shape()[3], prefix = n - 9, queries = prefix > 0 ? 1 : n;
+        for (Index q = 0; q < queries; ++q)  // row 0 is the class token's
+          for (Index key = 0; key < 9; ++key)
+            row.weights[9 * column + key] += map[(column % 2 * n + q) * n + prefix + key] / static_cast<float>(queries);
+      }
       sheet.rows.push_back(std::move(row));
     }
     const CommandResult result =
