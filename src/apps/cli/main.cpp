@@ -132,6 +132,25 @@ int report_error(std::string what, int status) {
   return status;
 }
 
+Ending ending_of(const std::function<Ending()>& work) {
+  try {
+    return work();
+  } catch (const OtherFailed&) {
+    return {};
+  } catch (const Diverged& error) {
+    return {diverged, error.what()};
+  } catch (const Error& error) {
+    return {bad_input, error.what()};
+  } catch (const std::bad_alloc&) {
+    return {bad_input, "not enough memory for a model and batch of this size"};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {bad_input, fmt::format("{}: {}", error.path1().string(), error.code().message())};
+  } catch (const std::exception& error) {
+    // The system has refused a request, such as a name that is too long or one more thread.
+    return {bad_input, error.what()};
+  }
+}
+
 namespace {
 
 /// Returns the directories of the program's models and experiments: its build's checkout, or the installation.
@@ -172,33 +191,18 @@ int run(int argc, char** argv) {
 namespace {
 
 /// Runs the program and returns its status and error.
-heed::Ending run_to_end(int argc, char** argv) {
+heed::Ending run_program(int argc, char** argv) {
   using namespace heed;
-  try {
-    cli::require_stack();
-    cli::limit_memory();
-    // Only one of several processes prints.
-    if (!started_processes().writes() && !std::freopen("/dev/null", "w", stdout)) fail("/dev/null cannot be opened");
-    const int status = cli::run(argc, argv);
-    // A failure to write output is an error.
-    const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
-    cli::print_warnings();
-    if (arrived || status == cli::bad_input || status == cli::interrupted) return {status};
-    return {cli::bad_input, "standard output cannot be written"};
-  } catch (const OtherFailed&) {
-    return {};
-  } catch (const Diverged& error) {
-    return {cli::diverged, error.what()};
-  } catch (const Error& error) {
-    return {cli::bad_input, error.what()};
-  } catch (const std::bad_alloc&) {
-    return {cli::bad_input, "not enough memory for a model and batch of this size"};
-  } catch (const std::filesystem::filesystem_error& error) {
-    return {cli::bad_input, fmt::format("{}: {}", error.path1().string(), error.code().message())};
-  } catch (const std::exception& error) {
-    // The system has refused a request, such as a name that is too long or one more thread.
-    return {cli::bad_input, error.what()};
-  }
+  cli::require_stack();
+  cli::limit_memory();
+  // Only one of several processes prints.
+  if (!started_processes().writes() && !std::freopen("/dev/null", "w", stdout)) fail("/dev/null cannot be opened");
+  const int status = cli::run(argc, argv);
+  // A failure to write output is an error.
+  const bool arrived = std::cout.flush().good() && std::fflush(stdout) == 0;
+  cli::print_warnings();
+  if (arrived || status == cli::bad_input || status == cli::interrupted) return {status};
+  return {cli::bad_input, "standard output cannot be written"};
 }
 
 }  // namespace
@@ -210,6 +214,6 @@ int main(int argc, char** argv) {
   setenv("OPENBLAS_NUM_THREADS", "1", 1);
   heed::set_installed_places(heed::cli::places_of_program());
   std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file-size limit is then an error, like a full disk
-  const heed::Ending ending = heed::end_together(run_to_end(argc, argv));
+  const heed::Ending ending = heed::end_together(heed::cli::ending_of([=] { return run_program(argc, argv); }));
   return ending.error.empty() ? ending.status : heed::cli::report_error(ending.error, ending.status);
 }

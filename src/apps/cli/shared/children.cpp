@@ -75,13 +75,8 @@ pid_t Children::start(const std::function<int()>& work) {
   const pid_t parent = getpid(), process = fork();
   if (process == 0) {
     part_from(parent, before_);
-    int status = bad_input;
-    try {
-      status = work();
-    } catch (const std::exception& error) {
-      report_error(error.what());
-    }
-    _exit(status);
+    const Ending ending = ending_of([&] { return Ending{work()}; });
+    _exit(ending.error.empty() ? ending.status : report_error(ending.error, ending.status));
   }
   return started(process);
 }

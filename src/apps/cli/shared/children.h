@@ -23,8 +23,8 @@ class Children {
   /// Starts this program with these arguments; its output is appended to a file.
   pid_t start(const std::vector<std::string>& arguments, const std::string& log);
 
-  /// Starts a copy of this process that runs `work` and ends with the returned status, or prints its error and ends
-  /// with bad_input. Must precede any multithreaded computation.
+  /// Starts a copy of this process that runs `work` and ends with the returned status or, after an exception, prints
+  /// the error and ends as the program would. Must precede any multithreaded computation.
   pid_t start(const std::function<int()>& work);
 
   /// A terminated process with its exit status, or 128 + N after signal N.

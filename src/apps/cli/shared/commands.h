@@ -5,6 +5,7 @@
 
 #include "heed/train/processes/processes.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ void print_warnings();
 
 /// Prints an error as one line on stderr, escaping names and paths; returns `status`.
 int report_error(std::string what, int status = bad_input);
+
+/// Calls `work` and returns its result or, if it throws, the exit status and message for the exception.
+Ending ending_of(const std::function<Ending()>& work);
 
 /// Adds --set key=value, repeatable, one value per occurrence; `offered` are keys, and keys with values, for shell
 /// completion.

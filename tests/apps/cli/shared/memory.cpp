@@ -56,6 +56,16 @@ BOOST_AUTO_TEST_CASE(what_needs_blas_says_that_memory_is_lacking) {
 #endif
 }
 
+// Several mechanisms are measured in separate processes, which report the same error.
+BOOST_AUTO_TEST_CASE(measurements_that_memory_is_too_small_for_say_so) {
+  for (const std::string mechanisms : {"sima", "sima softmax"}) {
+    const CommandResult result = run_command("ulimit -d 100000 && " + heed_program() + " scaling " + mechanisms +
+                                             " --tokens 4096 --dim 1024 --heads 16 --seconds 0 --max-memory 100000");
+    BOOST_TEST(result.status == 2, mechanisms << ": status " << result.status);
+    BOOST_TEST(is_line_with(result.errors, "heed: not enough memory"), mechanisms << ": " << result.errors);
+  }
+}
+
 // Weights, gradients and two moments of 4 bytes each take 16 bytes for each of more than 12 dim^2 elements.
 BOOST_AUTO_TEST_CASE(models_larger_than_memory_are_refused_before_it_is_filled) {
   const heed::TemporaryDirectory directory;
