@@ -29,9 +29,16 @@ class Curves:
         return [rank for _, rank in self.blocks[block].values()]
 
 
+def label_and_path(argument):
+    """Splits [NAME=]FILE.csv; FILE.csv is the longest end of the argument that is an existing path."""
+    parts = argument.split("=")
+    splits = [("=".join(parts[:i]), "=".join(parts[i:])) for i in range(len(parts))]
+    return next((one for one in splits if Path(one[1]).exists()), splits[-1])
+
+
 def read(argument):
     """Returns the curves of the matrices that the model uses, and of A if the model uses A + I."""
-    name, _, path = argument.rpartition("=")
+    name, path = label_and_path(argument)
     curves = {}
     for line, row in figures.read_table(path, ("mechanism", "matrix", "used"), ("block", "head", "index", "cumulative", "rank")):
         if row["matrix"] not in ("A", "A+I"):
@@ -92,7 +99,7 @@ def main():
     parser.add_argument("files", metavar="[NAME=]FILE.csv", nargs="+", help="output of heed spectrum, with an optional label")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: spectrum.png beside the first FILE.csv")
     arguments = parser.parse_args()
-    output = arguments.output or Path(arguments.files[0].rpartition("=")[2]).with_name("spectrum.png")
+    output = arguments.output or Path(label_and_path(arguments.files[0])[1]).with_name("spectrum.png")
     figures.check_name(output)
     draw([curves for argument in arguments.files for curves in read(argument)], output)
     print(output)

@@ -52,6 +52,11 @@ BOOST_FIXTURE_TEST_CASE(spectra, Tables) {
   BOOST_TEST(svg.find("softmax: A alone") == std::string::npos);
   BOOST_TEST(plot("plot_spectrum.py", "adder.csv").output == "spectrum.png\n");
   check_picture("spectrum.png");
+  // A sweep's directories have names such as "mechanism=sima".
+  std::filesystem::create_directory(directory / "norm=l1");
+  write_file(directory / "norm=l1/spectrum.csv", softmax);
+  for (const char* const argument : {"norm=l1/spectrum.csv", "a=norm=l1/spectrum.csv"})
+    BOOST_TEST(plot("plot_spectrum.py", argument).output == "norm=l1/spectrum.png\n", argument);
 }
 
 BOOST_FIXTURE_TEST_CASE(residuals, Tables) {
