@@ -159,6 +159,14 @@ def look_at(browser, report):
     path = browser.evaluate("pathOf([[1, 2], [3, 4], [5, null], [6, 7], [8, null]], (a) => a, (b) => b)")
     check(path == "M1.0 2.0L3.0 4.0M4.5 7.0h3", f"a point between gaps is drawn as {path}")
 
+    # Steps after the last complete epoch stay within the chart.
+    beyond = browser.evaluate("(() => { const run = report.runs[0], steps = run.steps; run.steps = {mean_of: 1, epoch: [0.5, 99.5], loss: [1, 2]};"
+                              " const chart = new Chart(report.curves.find((one) => one.key === 'loss')); document.body.append(chart.element);"
+                              " chart.draw(); const widths = [...chart.svg.querySelectorAll('path.thin')].map((p) => p.getBBox().x + p.getBBox().width);"
+                              " const room = chart.svg.clientWidth; chart.element.remove(); run.steps = steps;"
+                              " return Math.max(...widths) - room; })()")
+    check(beyond < 0, f"the line of the steps ends {beyond} pixels beyond the chart")
+
     # The confusion matrix sums to the number of images, and the mistakes are shown.
     model = data["models"][0]
     cells = browser.evaluate("[...document.querySelectorAll('.confusion tbody td')].map(c => Number(c.textContent)).filter(n => n >= 0)")
