@@ -50,13 +50,16 @@ function curvesSection() {
         chart.draw();
       }
     }}, swatch(i), arm.arm)));
-  const seeds = report.arms.some((arm) => arm.runs.length > 1), steps = report.runs.find((run) => run.steps);
+  const seeds = report.arms.some((arm) => arm.runs.length > 1);
+  const means = report.runs.filter((run) => run.steps).map((run) => run.steps.mean_of);
+  const least = Math.min(...means), most = Math.max(...means);
   return section("Curves", report.arms.length > 1 ? legend : null,
     make("div", {class: "charts"}, charts.map((chart) => chart.element)),
     make("p", {class: "note"}, [
       "Point at a curve, or choose it with Tab and use the arrow keys, to see its values.",
       "Learning rates are those of an epoch's last step, gradient norms are means over its steps, before clipping.",
       seeds ? "Thick lines are means over seeds, thin lines single seeds." : "",
-      steps ? `The finest line shows the steps${steps.steps.mean_of > 1 ? `, each point the mean of ${steps.steps.mean_of}` : ""}.` : ""]
+      means.length === 0 ? "" : most === 1 ? "The finest line shows the steps."
+        : `The finest line shows the steps, each point the mean of ${least < most ? `${least} to ` : ""}${most}.`]
       .filter((text) => text).join(" ")));
 }
