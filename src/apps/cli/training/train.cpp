@@ -185,7 +185,8 @@ class TrainProgress : public TrainObserver {
     }
     if (!terminal_ || Clock::now() - drawn_ < std::chrono::milliseconds(100)) return;
     drawn_ = Clock::now();
-    const Index total = epochs_ * plan_.steps_per_epoch;
+    const Index all = epochs_ * plan_.steps_per_epoch, limit = x_.train.max_steps,
+                total = limit > 0 ? std::min(all, limit) : all;
     const double elapsed = std::chrono::duration<double>(drawn_ - start_).count();
     const double left =
         elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(std::max<Index>(total - s.step, 0));

@@ -135,6 +135,15 @@ BOOST_FIXTURE_TEST_CASE(the_line_fits_the_terminal_and_follows_its_width, ManyEp
   check_contains(terminal.read_rest(), {"interrupted and saved"});
 }
 
+// The training would take hours without the limit.
+BOOST_FIXTURE_TEST_CASE(the_time_left_ends_at_the_limit_of_steps, ManyEpochs) {
+  std::vector<std::string> limited = train();
+  limited.insert(limited.end(), {"--set", "train.epochs=1000000", "--set", "train.max_steps=400"});
+  const std::vector<std::string> lines = bars(OnTerminal(limited, 120).read_rest());
+  BOOST_REQUIRE(!lines.empty());
+  check_contains(lines.back(), {"  0:0"});
+}
+
 // All lines fit except commands for pasting, which contain paths of any length.
 BOOST_AUTO_TEST_CASE(all_lines_of_a_run_fit) {
   const Workshop workshop;
