@@ -53,6 +53,7 @@ case $1 in
     echo 'test,1,1,1,0.5,,' >"$2/metrics.csv" ;;
   eval)
     echo "$@" >>evaluated
+    [ -z "${UNREADABLE-}" ] || exit 2
     seed=$(echo "$2" | sed 's/.*-//')
     case "$2 $*" in
       *density/simple/seed-2*) echo "bits per dimension nan" ;;
@@ -249,6 +250,12 @@ BOOST_AUTO_TEST_CASE(a_script_that_fails_leaves_no_rows) {
   BOOST_TEST(fs::exists(directory / "out/cifar10"));
   BOOST_TEST(!fs::exists(directory / "out/claims.csv"));
   BOOST_TEST(!fs::exists(directory / "out/sima-no-exponentials.rows.part"));
+}
+
+BOOST_AUTO_TEST_CASE(an_evaluation_that_fails_ends_its_script) {
+  const CommandResult failed = run("UNREADABLE=1 experiments/tools/transfer shots --seeds 1 there");
+  BOOST_TEST(failed.status == 2);
+  BOOST_TEST(failed.output == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_sweep_that_fails_says_its_status) {
