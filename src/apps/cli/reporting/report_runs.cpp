@@ -24,7 +24,7 @@ constexpr std::array<ReportCurve, 7> report_curves{{
     {curve_names[3], "Training accuracy"},
     {{"lr", &EpochRecord::lr, false}, "Learning rate"},
     {{"gradient_norm", &EpochRecord::gradient_norm, false}, "Gradient norm"},
-    {{"images_per_s", &EpochRecord::images_per_s, false}, "Images per second"},
+    {{"images_per_s", &EpochRecord::images_per_s, false}, "Examples per second"},
 }};
 
 /// Returns {"mean": [...], "sd": [...], "runs": [[...], ...]}: lists of one value per epoch, from 1.

@@ -515,8 +515,10 @@ BOOST_AUTO_TEST_CASE(a_run_of_a_text_has_no_images) {
   BOOST_TEST(finished.status == 0);
   const std::string why = "data.name = 'text' has sequences of tokens; expected images with one label each";
   BOOST_TEST(finished.err == "heed: no images in the report: " + why + "\n");
-  const Json report = data_in(read_file(*this / "text/report.html"));
+  const std::string page = read_file(*this / "text/report.html");
+  const Json report = data_in(page);
   BOOST_TEST(report.at("models").items()[0].at("obstacle").text() == why);
+  for (const char* const unit : {"Images per second", "per image"}) BOOST_TEST(page.find(unit) == page.npos, unit);
   BOOST_TEST(report.at("curves").items().size() > 1u);
 }
 

@@ -1,4 +1,4 @@
-// Cost of a model by layer: operations, memory and energy of a training step, per image.
+// Cost of a model by layer: operations, memory and energy of a training step, per example.
 
 const conventions = {contractions: "products and weighted sums, as papers count", all: "every operation"};
 
@@ -53,7 +53,7 @@ function costSection(cost) {
   const show = (convention) => {
     const {counted, pass, batch, energy_table: prices} = cost[convention];
     place.replaceChildren(costTable(cost[convention]));
-    note.textContent = `Counted: ${counted}. ${pass === "step" ? "A training step" : `A ${pass} pass`} per image, in batches of ${batch}; priced by ${prices}.`;
+    note.textContent = `Counted: ${counted}. ${pass === "step" ? "A training step" : `A ${pass} pass`} per example, in batches of ${batch}; priced by ${prices}.`;
     for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === convention));
   };
   const buttons = Object.entries(conventions).map(([convention, words]) =>
