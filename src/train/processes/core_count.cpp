@@ -64,30 +64,30 @@ double quota_of(const std::string& group) {
   return quota > 0 && period > 0 ? quota / period : std::numeric_limits<double>::infinity();
 }
 
-/// Returns the CPU quota of the process's control groups: the minimum over its groups and all parents.
-double paid_cores(const std::string& root) {
+}  // namespace
+
+double least_of_groups(const std::string& root, const std::string& controller,
+                       const std::function<double(const std::string&)>& limit) {
   const std::string mount = root + "/sys/fs/cgroup";
-  double least = std::min(quota_of(mount), quota_of(mount + "/cpu"));
+  double least = std::min(limit(mount), limit(mount + "/" + controller));
   std::ifstream own(root + "/proc/self/cgroup");
   for (std::string line; std::getline(own, line);) {
     // ID:CONTROLLERS:GROUP. Version 2 has no controllers.
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (!controllers.empty() && ("," + controllers + ",").find(",cpu,") == std::string::npos) continue;
-    const std::string hierarchy = mount + (controllers.empty() ? "" : "/cpu");
+    if (!controllers.empty() && ("," + controllers + ",").find("," + controller + ",") == std::string::npos) continue;
+    const std::string hierarchy = mount + (controllers.empty() ? "" : "/" + controller);
     for (std::filesystem::path group = line.substr(second + 1); group.has_relative_path(); group = group.parent_path())
-      least = std::min(least, quota_of(hierarchy + group.string()));
+      least = std::min(least, limit(hierarchy + group.string()));
   }
   return least;
 }
 
-}  // namespace
-
 ThreadCount default_threads(const std::string& root) {
   if (const std::optional<int> asked = asked_for()) return {*asked, "OMP_NUM_THREADS"};
   const int all = std::max(1, static_cast<int>(std::thread::hardware_concurrency())), bound = bound_cores(all);
-  const double paid = paid_cores(root);
+  const double paid = least_of_groups(root, "cpu", quota_of);
   if (paid < bound)
     return {std::max(1, static_cast<int>(std::ceil(paid))), fmt::format("a quota of {:.4g} cores", paid)};
   return {bound, bound < all ? fmt::format("bound to {} of {}", bound, cores(all)) : cores(bound)};

@@ -1,6 +1,7 @@
-// Number of cores available to this process.
+// Number of cores available to this process, and limits of its control groups.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace heed {
@@ -18,5 +19,10 @@ struct ThreadCount {
 /// (taskset), or the CPU quota of its container, rounded up, if smaller. `root` is the file system's root. Throws Error
 /// if OMP_NUM_THREADS is not a number from 1 to max_threads.
 ThreadCount default_threads(const std::string& root = "");
+
+/// Returns the minimum of limit(directory) over the process's control groups with a controller, such as "cpu", and all
+/// parents of these groups, below the file system's root.
+double least_of_groups(const std::string& root, const std::string& controller,
+                       const std::function<double(const std::string&)>& limit);
 
 }  // namespace heed

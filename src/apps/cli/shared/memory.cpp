@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include "heed/base/error.h"
+#include "heed/train/processes/core_count.h"
 
 #include <sys/resource.h>
 
@@ -16,22 +17,24 @@ namespace {
 constexpr Index unlimited = std::numeric_limits<Index>::max();
 
 /// Returns MemAvailable, including reclaimable file caches, in bytes.
-Index machine() {
-  std::ifstream file("/proc/meminfo");
+Index machine(const std::string& root) {
+  std::ifstream file(root + "/proc/meminfo");
   for (std::string word; file >> word;)
     if (Index kilobytes = 0; word == "MemAvailable:" && file >> kilobytes) return 1024 * kilobytes;
   return unlimited;
 }
 
-/// Returns memory.max of the control group (version 2), whose line in /proc/self/cgroup is "0::/its/path".
-Index control_group() {
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    if (!line.starts_with("0::")) continue;
-    std::ifstream file("/sys/fs/cgroup" + line.substr(3) + "/memory.max");
-    if (Index bytes = 0; file >> bytes) return bytes;  // otherwise "max"
-  }
-  return unlimited;
+/// Returns the memory limit of a control group in bytes.
+double limit_of_group(const std::string& group) {
+  double bytes = 0;
+  for (const char* const file : {"/memory.max", "/memory.limit_in_bytes"})  // versions 2 and 1
+    if (std::ifstream(group + file) >> bytes) return bytes;                 // otherwise "max"
+  return std::numeric_limits<double>::infinity();
+}
+
+Index control_groups(const std::string& root) {
+  const double bytes = least_of_groups(root, "memory", limit_of_group);
+  return bytes < static_cast<double>(unlimited) ? static_cast<Index>(bytes) : unlimited;
 }
 
 Index limit(int resource) {
@@ -43,7 +46,9 @@ Index limit(int resource) {
 
 }  // namespace
 
-Index available_memory() { return std::min({machine(), control_group(), limit(RLIMIT_DATA), limit(RLIMIT_AS)}); }
+Index available_memory(const std::string& root) {
+  return std::min({machine(root), control_groups(root), limit(RLIMIT_DATA), limit(RLIMIT_AS)});
+}
 
 // A thread's stack also holds its thread_local buffers of products, 1.2 MB. Stack overflow ends a program by a signal,
 // without a message.

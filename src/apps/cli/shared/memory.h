@@ -3,11 +3,13 @@
 
 #include "heed/base/tensor.h"
 
+#include <string>
+
 namespace heed::cli {
 
-/// Returns the bytes that this process may allocate: the minimum of available memory, control-group limit and shell
-/// limit.
-Index available_memory();
+/// Returns the bytes that this process may allocate: the minimum of available memory, the limits of its control groups
+/// and their parents, and the shell's limits. `root` is the file system's root.
+Index available_memory(const std::string& root = "");
 
 /// Throws Error if a shell limit leaves too little stack.
 void require_stack();

@@ -1,4 +1,7 @@
 // The program with little memory works, or reports an error in one line, without hanging.
+#include "src/apps/cli/shared/memory.cpp"
+
+#include "heed/io/file.h"
 #include "support/command.h"
 
 #include <fmt/format.h>
@@ -17,6 +20,23 @@ CommandResult limited(int kilobytes, const std::string& arguments) {
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(cli_memory, *boost::unit_test::precondition(without_sanitizer))
+
+BOOST_AUTO_TEST_CASE(memory_is_limited_by_control_groups_and_their_parents) {
+  const heed::TemporaryDirectory directory;
+  const std::string root = directory / "root", groups = "/sys/fs/cgroup";
+  const auto available_with = [&](const std::string& file, const std::string& content) {
+    std::filesystem::create_directories(std::filesystem::path(root + file).parent_path());
+    heed::write_file(root + file, content);
+    return heed::cli::available_memory(root);
+  };
+  BOOST_TEST(available_with("/proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8000 kB\n") == 8'192'000);
+  BOOST_TEST(available_with("/proc/self/cgroup", "4:cpu,memory:/a/b\n0::/job/step\n") == 8'192'000);
+  BOOST_TEST(available_with(groups + "/job/step/memory.max", "max\n") == 8'192'000);
+  BOOST_TEST(available_with(groups + "/job/memory.max", "4000000\n") == 4'000'000);
+  BOOST_TEST(available_with(groups + "/memory/a/b/memory.limit_in_bytes", "9223372036854771712\n") == 4'000'000);
+  BOOST_TEST(available_with(groups + "/memory/a/memory.limit_in_bytes", "3000000\n") == 3'000'000);
+  BOOST_TEST(available_with(groups + "/memory/memory.limit_in_bytes", "2000000\n") == 2'000'000);
+}
 
 BOOST_AUTO_TEST_CASE(a_stack_that_is_too_small_is_said) {
   const CommandResult result = run_command("ulimit -s 512 && " + heed_program() + " gradcheck softmax");
