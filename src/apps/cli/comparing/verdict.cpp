@@ -204,9 +204,10 @@ ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& part
 /// Trains the compared arms with these seeds. Returns false if interrupted.
 bool train_further(const VerdictArguments& a, const std::vector<std::string>& compared,
                    const std::vector<Index>& seeds) {
+  use_threads(a.threads);
   std::vector<ComparedArm> arms = find_arms(a.given);
   std::erase_if(arms, [&](const ComparedArm& arm) { return std::ranges::count(compared, arm.name) == 0; });
-  return train_seeds(arms, seeds, a.jobs, a.threads > 0 ? a.threads : threads());
+  return train_seeds(arms, seeds, a.jobs, threads());
 }
 
 void print_json(const Judgement& judged, const VerdictArguments& a) {

@@ -78,6 +78,7 @@ int status_of(const std::vector<Cell>& cells) {
 }
 
 int sweep_command(const SweepArguments& a) {
+  use_threads(a.threads);
   require(!a.format.runs || a.format.csv, "--runs: requires --csv; JSON always has every run");
   require(!a.dry_run || !(a.table || a.format.csv || a.format.json || a.format.markdown),
           "sweep: --dry-run lists the cells as text; expected no --table, --csv, --json or --markdown");
@@ -108,7 +109,7 @@ int sweep_command(const SweepArguments& a) {
   if (a.niceness > 0) nice(a.niceness);
   const auto finished = std::ranges::count_if(cells, done);
   std::cerr << fmt::format("{}: {}, {} done\n", printable(out), counted(std::ssize(cells), "cell"), finished);
-  const bool whole = run_cells(cells, a.jobs, a.threads > 0 ? a.threads : threads());
+  const bool whole = run_cells(cells, a.jobs, threads());
   mark_changed_data(cells, /*now=*/false);  // the data may have changed meanwhile
   print_arms(std::cout, arms_of(cells), a.format);
   if (whole) return status_of(cells);

@@ -200,9 +200,13 @@ BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
              refused.err);
   BOOST_TEST(!std::filesystem::exists(cells + "/a/seed-4"));
   write_patterns(data(), 132, 30, 8);
-  const Finished run = with({"--seeds", "4", "--run", "--threads", "2", "--json"});
+  const EnvironmentVariable default_count("OMP_NUM_THREADS", "3");
+  const Finished run = with({"--seeds", "4", "--run", "--json"});
   check_contains(run.err, {"[2/2] "});
   BOOST_TEST(Json::parse(run.out).at("arms").items()[1].at("seeds").integer() == 4);
+#ifndef HEED_NO_THREADS
+  BOOST_TEST(Json::parse(read_file(cells + "/a/seed-4/environment.json")).at("threads").integer() == 3);
+#endif
   check_contains(output_of({"sweep", file, "--out", cells, "--seeds", "4", "--dry-run"}),
                  {"12 cells, 1 to train"});  // arm c is not in the claim
 }

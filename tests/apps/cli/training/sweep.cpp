@@ -340,11 +340,14 @@ BOOST_AUTO_TEST_CASE(arms_may_differ_in_their_data) {
 // remainder; each gets at least one.
 BOOST_AUTO_TEST_CASE(threads_are_divided_among_the_cells) {
   write("[train]\nepochs = 1\n[arms.a]\n");
+  const EnvironmentVariable default_count("OMP_NUM_THREADS", "5");
   for (const auto& [jobs, threads, first, second] :
-       {std::tuple("1", "3", 3, 3), {"2", "5", 3, 2}, {"4", "4", 2, 2}, {"2", "1", 1, 1}})
+       {std::tuple("1", "3", 3, 3), {"2", "5", 3, 2}, {"4", "4", 2, 2}, {"2", "1", 1, 1}, {"2", "", 3, 2}})
     BOOST_TEST_CONTEXT(jobs << " jobs, " << threads << " threads") {
       std::filesystem::remove_all(out);
-      const Finished done = heed_with({"sweep", file, "--out", out, "--jobs", jobs, "--threads", threads});
+      std::vector<std::string> words{"sweep", file, "--out", out, "--jobs", jobs};
+      if (*threads) words.insert(words.end(), {"--threads", threads});
+      const Finished done = heed_with(words);
       BOOST_TEST(done.status == 0, done.err);
       const auto used = [&](Index seed) {
         return Json::parse(read_file(cell("a", seed) + "/environment.json")).at("threads").integer();
