@@ -212,14 +212,14 @@ int bench_model(const BenchArguments& given) {
   for (const std::string& warning : bench::narrow_parts()) std::cerr << "heed: warning: " << warning << "\n";
   const bench::Times& times = result.times;
   const std::string tokens =
-      json.contains("tokens_s") ? fmt::format(", {:.0f} tokens/s", json.at("tokens_s").number()) : "";
+      json.contains("tokens_s") ? fmt::format(", {} tokens/s", digits(json.at("tokens_s").number())) : "";
   std::cout << fmt::format(
-      "{} {}, batch {}: {:.0f} {}{} (median of {}), best {:.0f}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to "
-      "{:.2f}\n"
+      "{} {}, batch {}: {} {}{} (median of {}), best {}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to {:.2f}\n"
       "peak memory {:.0f} MB, {}, {}\nenergy of the processor packages: {}\n",
-      printable(a.model), a.mode, batch, json.at("img_s").number(), result.example.unit, tokens, times.sorted.size(),
-      json.at("best_img_s").number(), times.median() * 1e3, times.low() * 1e3, times.high() * 1e3, peak_megabytes(),
-      counted(threads(), "thread"), kernels::gemm_library(), result.energy.report());
+      printable(a.model), a.mode, batch, digits(json.at("img_s").number()), result.example.unit, tokens,
+      times.sorted.size(), digits(json.at("best_img_s").number()), times.median() * 1e3, times.low() * 1e3,
+      times.high() * 1e3, peak_megabytes(), counted(threads(), "thread"), kernels::gemm_library(),
+      result.energy.report());
   if (a.profile) print_profile(result.profile, result.profiled);
   baseline.print(json);
   return ok;

@@ -107,7 +107,7 @@ double expected_growth(const ThreadTimes& one, int threads) { return one.wall / 
 
 void print_threads(const std::vector<Setup>& setups) {
   Table table;
-  table.text("threads").text(setups[0].unit(), fixed(0)).text("of one", fixed(2)).text("expected", fixed(2));
+  table.text("threads").text(setups[0].unit(), digits).text("of one", fixed(2)).text("expected", fixed(2));
   table.text("the work of one", fixed(1, " %")).text("slower", fixed(1, " %")).text("serial", fixed(1, " %"));
   table.text("waiting", fixed(1, " %")).text("loops").text("MB", fixed(0));
   const ThreadTimes one(setups[0]);
@@ -150,9 +150,9 @@ LineChart growth_chart(const BenchArguments& a, const std::vector<Setup>& setups
 void print_processes(const Setup& one, const std::vector<Setup>& setups, const Work& work) {
   const std::string unit = one.unit();
   Table table;
-  table.text("processes").text(unit, fixed(0)).text("of one", fixed(2)).text("ms per step", fixed(2));
+  table.text("processes").text(unit, digits).text("of one", fixed(2)).text("ms per step", fixed(2));
   table.text("exchanged KB", fixed(0)).text("ms", fixed(3)).text("of the step", fixed(1, " %"));
-  table.text("expected " + unit, fixed(0));
+  table.text("expected " + unit, digits);
   for (const Setup& s : setups) {
     const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
     table.add({s.processes, s.rate(), s.rate() / one.rate(), s.step_ms(),
@@ -168,7 +168,7 @@ void print_processes(const Setup& one, const std::vector<Setup>& setups, const W
 void print_predicted(const Work& work, int threads, const std::string& unit) {
   Table table;
   table.text(fmt::format("hosts of {}", counted(threads, "thread")));
-  for (const Network& network : networks) table.text(fmt::format("{}, {}", network.name, unit), fixed(0));
+  for (const Network& network : networks) table.text(fmt::format("{}, {}", network.name, unit), digits);
   for (int hosts = 1; hosts <= std::min<Index>(16, work.lanes); hosts *= 2) {
     std::vector<Json> row{hosts};
     for (const Network& network : networks)

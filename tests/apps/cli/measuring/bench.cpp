@@ -277,6 +277,13 @@ BOOST_AUTO_TEST_CASE(model_compared) {
                   {old, "has none of the current measurements; expected the same model, mode and batch"});
 }
 
+BOOST_AUTO_TEST_CASE(slow_models_have_rates_with_decimals) {
+  const Finished run = heed_with(
+      {"bench", "models/deit-small.toml", "--mode", "infer", "--batch", "1", "--seconds", "0.001", "--threads", "1"});
+  static const std::regex rates("batch 1: \\d+\\.\\d+ images/s \\(median of \\d+\\), best \\d+\\.\\d+;");
+  BOOST_TEST(std::regex_search(run.out, rates), run.out);
+}
+
 // --batch overrides --set, which overrides the file.
 BOOST_AUTO_TEST_CASE(batches_and_sequences) {
   const Workshop workshop;
@@ -293,9 +300,10 @@ BOOST_AUTO_TEST_CASE(batches_and_sequences) {
       check_contains(text, {fmt::format("{} {}, batch {}: ", file, mode, batch), " images/s (median"});
       std::smatch of;
       BOOST_TEST_REQUIRE(
-          std::regex_search(text, of,
-                            std::regex(": (\\d+) images/s \\(median of \\d+\\), best (\\d+); ([\\d.]+) ms per step, "
-                                       "10 % to 90 %: ([\\d.]+) to ([\\d.]+)")),
+          std::regex_search(
+              text, of,
+              std::regex(": ([\\d.]+) images/s \\(median of \\d+\\), best ([\\d.]+); ([\\d.]+) ms per step, "
+                         "10 % to 90 %: ([\\d.]+) to ([\\d.]+)")),
           text);
       const double rate = std::stod(of[1]), best = std::stod(of[2]), ms = std::stod(of[3]), low = std::stod(of[4]),
                    high = std::stod(of[5]);
