@@ -69,6 +69,19 @@ BOOST_AUTO_TEST_CASE(errors_need_measurements) {
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
 }
 
+// A path of the program is relative to the working directory, though the commands run in that of the source.
+BOOST_AUTO_TEST_CASE(errors_name_the_program) {
+  const std::string script = std::filesystem::absolute("experiments/tools/time-errors").string();
+  const std::string built = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "heed";
+  for (const auto& [program, error] : {std::pair(std::filesystem::relative(built, "tests").string(), "write it by"),
+                                       {"absent", "/tests/absent: No such file"}}) {
+    const CommandResult none =
+        run_command(fmt::format("'{}' --heed '{}' --measured /nowhere", script, program), "tests");
+    BOOST_TEST(none.status == 2);
+    BOOST_TEST(is_line_with(none.errors, error), none.errors);
+  }
+}
+
 // Zero configurations or measurements are rejected, since there would be no prediction errors.
 BOOST_AUTO_TEST_CASE(no_errors_of_nothing) {
   for (const std::string option : {"--count", "--rounds"}) {
