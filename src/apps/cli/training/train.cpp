@@ -573,7 +573,8 @@ void add_train(Command program) {
                  "with --resume: continue although images or texts have changed since the run started");
   command.option("--check", &a.check, "check experiment and data, run one step, write nothing",
                  {.excludes = "--resume"});
-  command.option("--profile", &a.profile, "print the time of training steps by operation at the end");
+  command.option("--profile", &a.profile, "print the time of training steps by operation at the end",
+                 {.excludes = "--check"});
   command.action([] { return train_command(a); });
 }
 

@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(what_would_end_the_run_ends_the_check) {
   check_refusal(arguments({"--set", "model.patch=3"}), {"patch = 3 does not divide image = 8"});
   check_refusal(arguments({"--set", "train.batch=113"}), {"do not fill one batch"});
   check_refusal(arguments({"--init", *this / "none"}), {*this / "none"});
-  check_refusal(arguments({"--resume"}), {"--check", "--resume"});
+  for (const std::string other : {"--resume", "--profile"}) check_refusal(arguments({other}), {"--check", other});
   std::filesystem::create_directories(*this / "run");
   write_file(*this / "run/last.safetensors", "");
   check_refusal(arguments({"--run", *this / "run"}), {"already contains a run"});
