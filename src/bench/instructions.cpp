@@ -28,18 +28,15 @@ int bits_of_cpu() {
 #endif
 }
 
-#ifndef HEED_NO_BLAS
-/// Returns the vector width in bits of OpenBLAS's kernels for a core; 128 for unlisted names.
+}  // namespace
+
 int bits_of_blas(const std::string& core) {
-  for (const char* name : {"SkylakeX", "Cooperlake", "Sapphirerapids"})
+  for (const char* name : {"SkylakeX", "Cooperlake", "SapphireRapids"})
     if (core == name) return 512;
   for (const char* name : {"Haswell", "Zen", "Sandybridge", "Bulldozer", "Piledriver", "Steamroller", "Excavator"})
     if (core == name) return 256;
   return 128;
 }
-#endif
-
-}  // namespace
 
 std::vector<std::string> narrow_parts() {
   std::vector<std::string> lines;

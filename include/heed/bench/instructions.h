@@ -10,4 +10,8 @@ namespace heed::bench {
 /// Empty on CPUs other than x86.
 std::vector<std::string> narrow_parts();
 
+/// Returns the vector width in bits of OpenBLAS's kernels for a core, as openblas_get_corename() names it; 128 for
+/// unlisted names.
+int bits_of_blas(const std::string& core);
+
 }  // namespace heed::bench
