@@ -1,5 +1,5 @@
 // Cost of a model, derived from the code that runs: a dry run executes the model's forward pass on the tape, where
-// every operation states its closed form (cost/counts.h). The tape's sums of gradients are added.
+// every operation states its closed form (cost/counts.h). The additions by which the tape sums gradients are included.
 #pragma once
 
 #include "heed/cost/counts.h"
@@ -38,7 +38,7 @@ struct Traffic {
 };
 
 /// One operation on one image. Its backward cost is zero if no gradient passes through it, and includes an addition per
-/// element if its gradient is added to that of another use of the same tensor.
+/// element for each operand whose gradient is added to that of another use of the same tensor.
 struct OperationCost {
   std::string layer;  ///< "blocks.0.attn.qkv"
   std::string operation;

@@ -46,23 +46,24 @@ struct Difference {
   std::optional<double> p() const;
 };
 
-/// Computes Welch's test, with separate variances. None if a sample has fewer than two values or both have zero
+/// Computes Welch's test, with separate variances. Returns none if a sample has fewer than two values or both have zero
 /// variance.
 ///   error^2 = A + B,  freedom = (A + B)^2 / (A^2 / (n_a - 1) + B^2 / (n_b - 1)),  A = squares_a / (n_a - 1) / n_a
 std::optional<Difference> welch(const Sample& a, const Sample& b);
 
-/// Computes the paired test: a[i] and b[i] have a common cause, such as the seed. None for fewer than two pairs.
+/// Computes the paired test: a[i] and b[i] have a common cause, such as the seed. Returns none for fewer than two
+/// pairs.
 std::optional<Difference> paired(std::span<const double> a, std::span<const double> b);
 
-/// Computes the sum of signs[i] * mean_i over samples with a common variance, as used for claims: signs 1, -1 for the
-/// difference of two, 1, -1, -1, 1 for a difference of differences.
+/// Computes the sum of signs[i] * mean_i over samples with a common variance, as used for claims: signs {1, -1} give a
+/// difference of two means, {1, -1, -1, 1} a difference of differences.
 ///   s^2 = max(sum of squares / freedom, least_variance),  freedom = sum n_i - samples,  error = s sqrt(sum 1 / n_i)
 /// `least_variance` limits the effect of seeds that agree by coincidence: for accuracies on n images it is
-/// p (1 - p) / n, where p is their mean. None without degrees of freedom.
+/// p (1 - p) / n, where p is their mean. Returns none if there are no degrees of freedom.
 std::optional<Difference> pooled(std::span<const Sample> samples, std::span<const double> signs, double least_variance);
 
-/// Extrapolates a pooled difference of samples with `count` values each: returns the one that `seeds` values each would
-/// give with the same means and the same s.
+/// Extrapolates a pooled difference of samples with `count` values each: returns the difference that samples of `seeds`
+/// values each would give with the same means and the same s.
 Difference with_seeds(const Difference& difference, Index count, Index seeds);
 
 /// Returns the variance p (1 - p) / images of an accuracy on `images` images, where p is the mean of the samples'
@@ -75,8 +76,9 @@ enum class Verdict { holds, does_not_hold, undecided };
 /// Returns "holds", "does not hold" or "undecided".
 const char* name_of(Verdict verdict);
 
-/// Returns the verdict on whether the true difference exceeds `bound`: holds if the whole 95 % confidence interval
-/// does, does not hold if the whole interval is below. The bound is x for "better by x", -x for "on par within x".
+/// Returns the verdict on whether the true difference exceeds `bound`: holds if the whole 95 % confidence interval is
+/// above the bound, does not hold if the whole interval is below it. The bound is x for "better by x", -x for "on par
+/// within x".
 Verdict exceeds(const Difference& difference, double bound);
 
 /// Returns the verdict on a claim with several parts: holds if all do, does not hold if one does not.

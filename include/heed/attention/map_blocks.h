@@ -75,7 +75,7 @@ struct MapBlock : QueriesAndKeys {
     return whole.middle_rows(first, rows).middle_columns(first_key, seen);
   }
 
-  /// Returns the scaling and masking of its rows: scores times `scale`, over the keys visible to each query.
+  /// Returns the scaling and masking of the block's rows: scores times `scale`, over the keys visible to each query.
   kernels::ScoreRows scores(double scale) const { return {scale, causal, first + 1 - first_key}; }
 
   /// Return the updates for the gradients of the block's keys, and of its queries. The first block that contributes to

@@ -60,7 +60,7 @@ struct AttentionShape {
   Sizes sizes() const { return {queries, keys, width, value_width}; }
 };
 
-/// The division of the qkv projection's output: q of `heads` heads, then k of `key_heads` heads, then v of as many.
+/// The division of the qkv projection's output: q of `heads` heads, then k and then v of `key_heads` heads each.
 struct AttentionLayout {
   Index heads = 1;                                        ///< number of query and output heads
   Index query_width = 0, key_width = 0, value_width = 0;  ///< channels per head; 0: not used

@@ -35,8 +35,8 @@ struct CheckCase {
   Function<double> in_double;
   Function<float> in_float;
   Function<Counted> in_counted;
-  /// Description of a gradient that is not the function's derivative; otherwise empty. It is then only checked to be
-  /// finite and to accumulate; separate tests check its values.
+  /// Description of a gradient that is not the function's derivative; otherwise empty. Such a gradient is checked only
+  /// to be finite and to accumulate; separate tests check its values.
   std::string note{};
   /// True for a hand-written mechanism, whose stated contractions and exp evaluations are checked too.
   bool of_attention = false;
@@ -124,8 +124,9 @@ CaseResults case_results(const CheckCase& c, std::uint64_t seed);
 template <class T>
 std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed);
 
-/// Expected gradients of a case: differences, extrapolated where `got` disagrees or lacks the tensor. If the gradients
-/// are not meant to be derivatives, they are those of `got`, or else of the case's own implementation.
+/// Expected gradients of a case: central differences, extrapolated where they disagree with `got` or where `got` lacks
+/// the tensor. For a case with a note, whose gradients are not derivatives, the gradients are those of `got` or,
+/// without it, those of the case's own implementation.
 struct ExpectedGradients {
   std::vector<Tensor<double>> gradients;
   double noise = 0;  ///< rounding noise of a zero gradient

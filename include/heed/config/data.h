@@ -17,7 +17,7 @@ struct RecordedData {
   std::vector<std::string> test{};             ///< names of the test files
   std::map<std::string, std::string> files{};  ///< checksums of all files, by path relative to the data's path
   Index validation_removed = 0;                ///< number of validation images removed since the run was started
-  bool whole = false;  ///< a tree without train and test directories is all test data, unless it has files of `test`
+  bool whole = false;  ///< a tree without train and test directories is all for testing, unless it has a file of `test`
 
   /// Returns the names of all files.
   std::vector<std::string> names() const {
@@ -57,7 +57,7 @@ struct DataConfig {
   bool grey = false;
   Index levels = 256;
   RecordedData recorded{};  ///< not a key
-  bool verify = false;      ///< not a key; decode all images when a folder is opened
+  bool verify = false;      ///< not a key; true: all images are decoded when a folder is opened
 
   bool operator==(const DataConfig&) const = default;
 };

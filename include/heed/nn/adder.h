@@ -2,8 +2,8 @@
 // attention for vision transformer", NeurIPS 2021, Section 3. Distances are large and of one sign; without the norms,
 // later layers could not distinguish them.
 //
-// Differs: adder layers have biases (the paper's Eq. 4 has none). The paper's code is not public; norms after the
-// output projection and after the feed-forward layers follow from its phrase "the output values of each layer".
+// Differs from the paper: adder layers have biases (its Eq. 4 has none). The paper's code is not public; norms after
+// the output projection and after the feed-forward layers follow from its phrase "the output values of each layer".
 #pragma once
 
 #include "heed/config/experiment.h"

@@ -10,7 +10,7 @@
 
 namespace heed {
 
-/// Sequences of tokens; the first lengths[b] tokens of row b are valid, or all T without lengths.
+/// Sequences of tokens; the first lengths[b] tokens of row b are valid; without lengths, all T are.
 struct Sequences {
   View<const int> tokens{};   ///< [B, T]
   View<const int> lengths{};  ///< [B], or empty

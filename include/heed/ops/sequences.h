@@ -28,8 +28,8 @@ enum class SequencePool { first, last, mean };
 template <class T>
 Var<T> pool_sequences(Var<T> x, SequencePool pool);
 
-/// Computes y[b] = [x0, x1, x0 x1, x0 - x1] (arXiv:1512.08849, Section 3.3), or without `products` [x0, x1], with x0,
-/// x1 the rows 2b and 2b + 1 of x [2B, D]; y [B, 4D] or [B, 2D].
+/// Computes y[b] = [x0, x1, x0 x1, x0 - x1] (arXiv:1512.08849, Section 3.3) or, without `products`, [x0, x1]. x0 and x1
+/// are rows 2b and 2b + 1 of x [2B, D]; y is [B, 4D] or [B, 2D].
 ///
 ///   dx0 += dy0 + x1 dy2 + dy3,  dx1 += dy1 + x0 dy2 - dy3
 template <class T>

@@ -57,7 +57,8 @@ void gate_backward(Matrix<const float> q, Matrix<const float> y, Matrix<const fl
 /// Returns the counts for `elements` elements.
 inline Counts gate_forward_counts(Index elements) { return elements * (logistic_counts + Counts{.mul = 1}); }
 
-/// Returns the counts for `elements` elements. A shared dy adds one addition per element, except in the first row.
+/// Returns the counts for `elements` elements. If dy is shared, each row except the first takes one more addition per
+/// element.
 inline Counts gate_backward_counts(Index elements, Update update) {
   return elements * (logistic_counts + Counts{.mul = 3, .add = update == Update::assign ? 1 : 2});
 }

@@ -58,8 +58,8 @@ struct LinearTaps {
   }
 };
 
-/// Taps with antialiasing as in PyTorch's interpolate: a = -1/2, and a support that grows with from / to. The cells of
-/// `from` along one axis that cell i of `to` depends on, from `first` on, and their weights, which sum to 1.
+/// The cells of `from` along one axis, starting with `first`, that cell i of `to` depends on with antialiasing, and
+/// their weights, which sum to 1. As in PyTorch's interpolate, a = -1/2, and the support grows with from / to.
 struct AntialiasedTaps {
   Index first;
   std::vector<double> weights;

@@ -43,9 +43,9 @@ struct Cells {
   }
 };
 
-/// Computes out[cell] = the mean of the cell's tokens. x [height * width, d] and out [cells, d] must not overlap. Cells
-/// with equally many and equal tokens have exactly equal means. Error: at most (tokens of the cell) eps times the
-/// largest magnitude.
+/// Computes out[cell] = the mean of the cell's tokens. x [height * width, d] and out [cells, d] must not overlap. Two
+/// cells that hold the same number of equal tokens have bitwise equal means. Error: at most (tokens of the cell) eps
+/// times the largest magnitude.
 template <class T>
 void pool_cells(const Cells& cells, MatrixFor<T> x, Matrix<T> out) {
   const Index d = out.columns;

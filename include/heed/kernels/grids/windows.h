@@ -17,7 +17,7 @@ struct Windows {
   Index taps() const { return channels * kernel * kernel; }
 
   /// The taps of a window along one axis. Tap i reads position first + i; taps [begin, end) are inside the image, and
-  /// the others read padding. range() returns those of window `out` on an axis of `size` positions.
+  /// the others read padding. range() returns the taps of window `out` on an axis of `size` positions.
   struct Range {
     Index first, begin, end;
   };

@@ -12,7 +12,7 @@
 namespace heed::kernels {
 
 /// Scaling and masking of the rows of a score matrix. Scores are multiplied by `scale`, 1 / sqrt(d). With `causal`, row
-/// r has `first_length` + r visible keys, the first ones, or none if that is negative; other elements become 0.
+/// r sees only the first `first_length` + r keys, or none if that number is negative; elements of masked keys become 0.
 struct ScoreRows {
   double scale;
   bool causal = false;

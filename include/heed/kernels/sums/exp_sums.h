@@ -11,8 +11,8 @@
 // coarse (is_coarse()). If an x is NaN or +inf, or all x are -inf, mass and value are NaN; beside a finite x, -inf has
 // weight zero.
 //
-// Outputs must not overlap inputs. The loops declare this to the compiler (ivdep), since a proof at run time would take
-// too many comparisons of pointers.
+// Outputs must not overlap inputs. The loops declare this to the compiler (ivdep), since run-time aliasing checks would
+// compare too many pointers.
 #pragma once
 
 #include "heed/base/memory_layout.h"
@@ -96,8 +96,9 @@ template <class T>
 }
 
 /// Returns the exponent k + bias relative to `scale`, the rounded maximum of all k + bias. (k - scale) + bias keeps the
-/// digits that k + bias loses; for the largest sum it equals the scale's rounding error, at most 16. If the scale is
-/// coarse, that error could overflow exp; then k + bias is rounded like the scale, and the largest exponent is 0.
+/// digits that k + bias loses; for the largest k + bias, the exponent equals the rounding error of the scale, at most
+/// 16. If the scale is coarse, this error could overflow exp; then k + bias is rounded like the scale, and the largest
+/// exponent is 0.
 template <class T>
 [[gnu::always_inline]] inline T relative_exponent(T k, T bias, T scale, bool coarse) {
   return coarse ? (k + bias) - scale : (k - scale) + bias;

@@ -20,8 +20,8 @@ struct ThreadCount {
 /// if OMP_NUM_THREADS is not a number from 1 to max_threads.
 ThreadCount default_threads(const std::string& root = "");
 
-/// Returns the minimum of limit(directory) over the process's control groups with a controller, such as "cpu", and all
-/// parents of these groups, below the file system's root.
+/// Returns the minimum of limit(directory) over the process's control groups for `controller`, such as "cpu", and all
+/// their parent groups. `root` is the file system's root.
 double least_of_groups(const std::string& root, const std::string& controller,
                        const std::function<double(const std::string&)>& limit);
 
