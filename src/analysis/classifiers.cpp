@@ -24,7 +24,8 @@ Matrix<const T> rows_of(const Tensor<T>& tensor) {
   return {tensor.data(), tensor.shape()[0], tensor.shape()[1]};
 }
 
-/// Divides, by a power of two, each row whose squared norm might overflow. The direction of the row is not rounded.
+/// Divides each row whose squared norm might overflow by a power of two. This is exact, so the row's direction is
+/// unchanged.
 template <class T>
 void bring_near(Matrix<T> rows) {
   const T most = std::sqrt(std::numeric_limits<T>::max() / static_cast<T>(rows.columns)) / 2;

@@ -12,9 +12,9 @@
 // Time 2 N d^2 + 4 N M d (dense) or 2 N^2 e (random), and N M exps; S is not scaled by 1 / sqrt(d). w2 or the logits
 // fix the number of tokens. Dense computes its map in blocks of queries and saves two values per row, as in
 // softmax.cpp. The map of `random` is the same for all images, so it is prepared once per step, a tensor of N^2
-// elements per head like the logits; only a map that exceeds most_prepared is computed in blocks for each image, too.
-// The map of a sequence below the maximum length is computed in blocks from the first rows and columns of w2, b2 and
-// the logits. If causal, a query sees the keys up to its position.
+// elements per head like the logits; a map that exceeds most_prepared is computed in blocks for each image instead. The
+// map of a sequence below the maximum length is computed in blocks from the first rows and columns of w2, b2 and the
+// logits. If causal, a query sees the keys up to its position.
 //
 // Differs from the paper: w1 is applied to q, a projection of the tokens; the paper's first layer is applied to the
 // tokens themselves. All heads share w1, b1, w2 and b2.

@@ -50,8 +50,8 @@ std::vector<WrongGradient> wrong_gradients(const std::vector<CheckRow>& rows) {
   return wrong;
 }
 
-/// Returns the tensors of a subject whose gradients are correct in all cases. Surrogate gradients, which are not
-/// compared, may be wrong but not right.
+/// Returns the tensors of a subject whose gradients are correct in all cases. Surrogate gradients are not compared with
+/// derivatives, so they are never listed as correct, but they can be found wrong.
 std::vector<std::string> right_tensors(const std::vector<CheckRow>& rows, const std::string& subject) {
   std::map<std::string, bool> right;
   for (const CheckRow& row : rows)

@@ -56,7 +56,7 @@ std::string text_of(const T& value, const Rule&) {
   return text_of(value);
 }
 
-// A value for all blocks is printed as a scalar.
+// Returns the values of a key as TOML; a single value for all blocks becomes a scalar.
 template <class T>
 std::string text_of(const std::vector<T>& values, const Rule& rule) {
   return rule.per_block && values.size() == 1 ? text_of(values.front()) : text_of(values);

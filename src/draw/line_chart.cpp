@@ -34,9 +34,9 @@ struct Axis {
     return from + (to - from) * (place(value) - place(low)) / (place(high) - place(low));
   }
 
-  /// Returns round values: the powers of ten of a logarithmic axis, with their multiples by 2 and 5 if it has less than
-  /// two decades; about six multiples of 1, 2 or 5 times a power of ten if the axis is linear or has at most one of the
-  /// former.
+  /// Returns round values. A logarithmic axis gets the powers of ten and, if it spans less than two decades, their
+  /// multiples by 2 and 5. A linear axis, or a logarithmic one with at most one such value, gets about six multiples of
+  /// 1, 2 or 5 times a power of ten.
   std::vector<double> ticks() const {
     std::vector<double> list;
     if (log) {

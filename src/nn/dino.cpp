@@ -126,7 +126,8 @@ ModelInput<float> DinoModel::example() const {
   return example;
 }
 
-/// Adds, for the head, `margin` times the products of its sizes, far above its operations.
+/// Returns the bounds of the backbones plus, for the head, `margin` times the products of its sizes, far above its
+/// operations.
 double DinoModel::most_operations() const {
   const double h = static_cast<double>(config_.hidden), b = static_cast<double>(config_.bottleneck);
   const double head =

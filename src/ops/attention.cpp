@@ -130,8 +130,8 @@ struct AttentionWork {
     return {targets[0].data, targets[1].data, targets[2].data};
   }
 
-  /// Returns the target of the shared tensor's gradient if there is one such tensor, its gradient is a single partial
-  /// sum, and the target is to be assigned; otherwise none.
+  /// Returns the target of the shared tensor's gradient if there is exactly one shared tensor, its gradient is a single
+  /// partial sum, and the target is to be assigned; otherwise none.
   typename Tape<T>::Target only_share(Tape<T>& tape) const {
     if (shared.size() != 1 || pieces() != 1) return {};
     const auto target = tape.target(shared[0]);

@@ -150,7 +150,7 @@ class AftFull : public MechanismBase<AftFull>,
     const Sizes z = sizes(shape);
     const Index pairs = z.pairs();
     const AftUnbiased others = unbiased(z);
-    // Number of keys with a bias for every query, whose gradients are assigned.
+    // Number of keys that have a bias for every query; their gradients are assigned.
     const Index fresh = window() > 0 ? std::max<Index>(z.M - others.keys_before() - others.keys_after(), 0) : 0;
     const Index gated = options_.query ? z.N * z.D : 0;
 

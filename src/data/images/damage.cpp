@@ -13,7 +13,8 @@ using Bytes = std::span<const std::uint8_t>;
 constexpr const char* ends_early = "the file ends early";
 
 /// A chunk consists of length, type, content, and the checksum of type and content; the last chunk has the type IEND.
-/// Only the checksums of header, palette and pixels are checked: viewers ignore wrong ones elsewhere, as in texts.
+/// Only the checksums of header, palette and pixels are checked: viewers ignore wrong checksums of other chunks, such
+/// as texts.
 std::string png_damage(Bytes bytes) {
   constexpr std::size_t signature = 8, around = 12;
   for (std::size_t at = signature; at < bytes.size();) {

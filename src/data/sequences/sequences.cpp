@@ -60,8 +60,8 @@ struct Line {
 const data::TreeKind line_kind{nullptr, "line", "", "", false};
 
 /// Calls f(line) for each line of a file, ended by LF or CRLF. Throws Error if there are no lines, or if they end with
-/// CR alone. Lines for which f throws Error are bad: throws BadFiles with their number and the reasons for the first 20
-/// or, with `skip` and unless all are bad, leaves them out with a warning.
+/// CR alone. A line for which f throws Error is bad. With `skip`, bad lines are left out with a warning, unless all
+/// lines are bad; otherwise throws BadFiles with their number and the reasons for the first 20.
 template <class F>
 void for_each_line(const fs::path& path, bool skip, const F& f) {
   const std::vector<std::uint8_t> bytes = data::read_file(path, data::read_limit());
@@ -88,8 +88,8 @@ void for_each_line(const fs::path& path, bool skip, const F& f) {
   bad.leave_out(number, line_kind, skip);
 }
 
-/// Calls f(line) as for_each_line() does, for generated files, which should have no bad lines: throws Error that lists
-/// them.
+/// Calls f(line) as for_each_line() does. Generated files should have no bad lines; throws Error listing any that there
+/// are.
 template <class F>
 void for_each_generated_line(const fs::path& path, const F& f) {
   try {

@@ -262,7 +262,7 @@ void use_record(Experiment& experiment, const DataRecord& record) {
   if (data.path.empty() && there) data.path = record.path;
   if (there || data.path.empty() || normal(data.path) != record.path || !are_at(data, "")) return;
   // If several data sets share a directory, the path is a prefix of the names of one set's files, which are then beside
-  // it rather than below it. The default directory has another set in this case.
+  // it rather than below it. The default directory then holds another set, so the path is kept.
   const auto beside_path = [](const auto& file) { return file.first.starts_with(".."); };
   if (std::ranges::none_of(record.recorded.files, beside_path)) data.path.clear();
 }

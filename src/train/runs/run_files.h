@@ -152,7 +152,7 @@ class RunFiles {
     require(progress.epoch + (progress.batch > 0) <= x_.train.epochs,
             "{}: train.epochs = {}, but the run has completed {}{}", paths_.directory, x_.train.epochs,
             counted(progress.epoch, "epoch"), progress.batch > 0 ? " and started another" : "");
-    // Changed data may change the length of epochs. The current epoch may already have more batches.
+    // Changed data may change the number of batches per epoch, and the current epoch may already have had more.
     const bool changed = require_same_data() || options_.changed_data;
     const Index most = changed ? std::max(batches, progress.batch) : batches;
     if (changed) recounted_ = progress.step - progress.epoch * batches - std::min(batches, progress.batch);

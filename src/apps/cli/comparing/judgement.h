@@ -48,8 +48,9 @@ struct Judgement {
   /// stands for the present number of seeds.
   Verdict verdict(Index seeds = 0) const;
 
-  /// Returns the shortest list of further seeds, numbered on from the last one, that would decide an undecided claim.
-  /// Each arm then has at most `most` seeds. Empty if no such list would decide it, or if the claim is decided.
+  /// Returns the shortest list of further seeds, numbered consecutively after the last one, that would decide an
+  /// undecided claim. Each arm then has at most `most` seeds. Empty if no such list would decide it, or if the claim is
+  /// decided.
   std::vector<Index> deciding_seeds(Index most) const;
 };
 

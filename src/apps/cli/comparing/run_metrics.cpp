@@ -17,8 +17,8 @@ namespace {
 
 using Settings = std::map<std::string, std::string>;
 
-/// Returns the settings and the environment that determine a run's results bit by bit; date and number of threads do
-/// not.
+/// Returns the settings and the environment that determine a run's results bit by bit. The date and the number of
+/// threads are not among them.
 Settings origin_of(const RunPaths& paths) {
   Settings settings = settings_of(result_settings(load_recorded(paths.config())));
   if (!std::filesystem::exists(paths.environment())) return settings;

@@ -15,7 +15,7 @@ namespace heed::cli {
 /// The result of one student in one lab.
 struct LabRow {
   std::string state;
-  std::optional<double> marks;                       ///< null if nothing was handed in, or it is not graded
+  std::optional<double> marks;                       ///< none if nothing was handed in or graded
   std::string feedback;                              ///< text for the student
   int late = 0;                                      ///< days after the due date, rounded up
   std::vector<std::pair<std::string, bool>> points;  ///< name, and true if the point is right

@@ -148,7 +148,7 @@ std::string text_of(const Lab& lab, const LabResult& result) {
   std::string text = fmt::format("{}: {}\n{:g} of {:g} marks\n", lab.name, lab.title, result.sum(lab), lab.marks());
   if (!result.problem.empty()) return text + fmt::format("\n{}\n", result.problem);
   const Json json = json_of(lab, result);
-  std::map<std::string, std::string> said;  // line -> first point with it, which later points name
+  std::map<std::string, std::string> said;  // by line: the first point that has it, named by later points
   for (const Json& point : json.at("points").items()) {
     const bool right = point.at("marks").number() > 0;
     text += fmt::format("\n{}  {}: {:g} of {:g}\n", right ? "right" : "wrong", point.at("name").text(),

@@ -60,8 +60,8 @@ ForwardWork forward_work(const std::string& file, const std::vector<std::string>
 }
 
 /// Returns every setting of every mechanism that the model of a file supports. Settings that do not support a class
-/// token use mean pooling; the others, if they compute distances, are listed a second time, with distances in the
-/// linear layers too.
+/// token use mean pooling. A setting that supports one and computes distances is listed a second time, with distances
+/// in the linear layers too.
 std::vector<Variant> variants(const std::string& file) {
   std::vector<Variant> list;
   for (const MechanismEntry& entry : mechanisms())

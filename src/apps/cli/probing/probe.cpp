@@ -78,8 +78,8 @@ void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& 
     fail("{}: {}", in.path(), error.what());
   }
 
-  // The layout determines the operands: always v; q, if any, with any number of tokens; k, if any, with as many tokens
-  // as v and the channels of the layout or of q.
+  // The layout determines which operands are read. v is always read. q, if used, may have any number of tokens. k, if
+  // used, has as many tokens as v, and the channels of the layout or of q.
   const Tensor<T> v = in.take<T>("v", 4);
   const Shape& vs = v.shape();
   Tensor<T> q, k;

@@ -150,8 +150,8 @@ std::string rounded(double x, Index digits, int neighbour) {
   return fmt::format("{:.{}e}", std::strtod(fmt::format("{}e{}", steps, exponent).c_str(), nullptr), digits - 1);
 }
 
-/// Returns the hash of an answer: a word, a number rounded as by rounded(), or inf, -inf or nan, which are words, also
-/// written otherwise, as "infinity".
+/// Returns the hash of an answer: a word, or a number rounded by rounded(). inf, -inf and nan count as words, in any
+/// spelling, such as "infinity".
 std::string hash_in(const std::string& lab, const std::string& point, const Answer& answer, Index digits,
                     int neighbour) {
   const auto* const word = std::get_if<std::string>(&answer);
