@@ -168,9 +168,9 @@ Limit exp_limit(int workers, double seconds) {
                   "a polynomial of degree 6, 2048 elements");
 }
 
-/// Measures the bandwidth of a memory on a block of three quarters of a private cache, a quarter of a shared cache, or
-/// three times the largest cache; the workers divide the block of a shared memory among them. A block is divided into a
-/// stream's arrays.
+/// Measures the bandwidth of a memory. The block that is streamed has three quarters of the size of a private cache, a
+/// quarter of the size of a shared cache or, for main memory, three times the size of the largest cache. For a shared
+/// memory, the workers divide this size among their blocks. Each block is divided into a stream's arrays.
 std::vector<Limit> bandwidths(Resource memory, int workers, double seconds) {
   const bool own = memory == Resource::l1_cache || memory == Resource::l2_cache;
   const double bytes = own                            ? 0.75 * cache_bytes(memory)

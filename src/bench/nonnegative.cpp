@@ -47,7 +47,8 @@ std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale
 }  // namespace
 
 std::vector<double> nonnegative_fit(const Fit& fit, const std::vector<double>& usual, double pull) {
-  // Iteratively reweighted least squares: rows are scaled by y first, then by y and the f of the previous x.
+  // Iteratively reweighted least squares: rows are scaled by y in the first round, and by sqrt(y f) with f of the
+  // previous x in later ones.
   std::vector<double> scale = fit.measured, x;
   constexpr int turns = 12;
   for (int turn = 0; turn < turns; ++turn) {

@@ -31,8 +31,8 @@ bool crops_middle(const Experiment& x) { return x.data.resize == "crop"; }
 
 bool warms_up(const Experiment& x) { return x.optim.schedule != "constant"; }
 
-/// Returns true unless a warm-up in epochs leaves no time for the schedule that begins after it. A warm-up in steps is
-/// checked by `heed train`, since the number of steps per epoch is unknown here.
+/// Returns false if a warm-up in epochs takes the whole training, so that the schedule after it never begins. A warm-up
+/// in steps is checked by `heed train`, since the number of steps per epoch is unknown here.
 bool ends_warm_up(const Experiment& x) {
   return !x.optim.falls_to_min() || x.optim.warmup_steps > 0 ||
          x.optim.warmup_epochs < static_cast<double>(x.train.epochs);

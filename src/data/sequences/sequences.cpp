@@ -222,7 +222,8 @@ std::vector<std::string> line_classes(const fs::path& root, const std::string& h
   return names;
 }
 
-/// Throws Error unless all texts are in lines or all in directories: the others would not be read.
+/// Throws Error if there are both .tsv files and directories of texts, since only one kind is read, or if train.tsv is
+/// missing.
 void require_one_layout(const fs::path& root) {
   const std::string file = fs::exists(root / "train.tsv")  ? "train.tsv"
                            : fs::exists(root / "test.tsv") ? "test.tsv"

@@ -37,7 +37,7 @@ class Block {
   Block(const Weights& weights, const Memory& memory, Index channels, Lanes use)
       : weights_(weights), g_(weights.g), memory_(memory), channels_(channels), use_(use) {}
 
-  /// Computes the sums of value [N, channels]; if value is empty, the terms are their weights.
+  /// Computes the sums of value [N, channels]; if value is empty, sums the weights alone.
   void compute(Matrix<const float> value, Matrix<float> sums) const {
     weigh(value);
     for (Index y = 0; y < g_.height; ++y) {

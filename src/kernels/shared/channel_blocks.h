@@ -8,8 +8,8 @@
 
 namespace heed::kernels::simd {
 
-/// Vectors per block. Each takes three registers, beside those of exp. With AVX2 and AVX-512, a block covers at least a
-/// cache line of each row.
+/// Vectors per block. Each takes three registers, in addition to those of exp. With AVX2 and AVX-512, a block covers at
+/// least a cache line of each row.
 inline constexpr int channel_vectors = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
 /// Calls f(first channel, number of vectors as a constant, AllLanes or FirstLanes) for whole blocks of the n channels,

@@ -133,8 +133,8 @@ class RunFiles {
   /// Returns the number of steps completed before this process continued the run.
   Index first_step() const { return first_step_; }
 
-  /// Returns the number of completed steps minus the number of steps in as many epochs and batches of the current data,
-  /// whose epochs may have fewer batches; 0 unless the data have changed.
+  /// Returns the number of completed steps minus the number of steps that the completed epochs and batches have with
+  /// the current data, whose epochs may have fewer batches; 0 unless the data have changed.
   Index recounted() const { return recounted_; }
 
   /// Returns a note on the saved weights for an error message: "; PATH has the weights after step N".

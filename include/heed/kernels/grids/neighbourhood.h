@@ -283,7 +283,7 @@ inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool ha
 }
 
 /// Returns the contractions, as counted in papers: n products (n + 1 with a mass) and n + 1 sums for each pair of a
-/// cell and a cell of its window, and, if any cell has an outside, as many for the outside of each cell.
+/// cell and a cell of its window, and, if any cell has an outside, the same number for the outside of each cell.
 inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index terms = pairs.inside + (pairs.outside > 0 ? g.cells() : 0);

@@ -8,8 +8,8 @@
 //
 // All results are finite for finite x whose sums with the biases are finite. For a sum of positive terms the relative
 // error is a few eps per addition, whatever the range of x. A bias is rounded like the scale only if the scale is
-// coarse (is_coarse()). If an x is NaN or +inf, or all x are -inf, mass and value are NaN; beside a finite x, -inf has
-// weight zero.
+// coarse (is_coarse()). If an x is NaN or +inf, or all x are -inf, mass and value are NaN; if some x is finite, an x of
+// -inf has weight zero.
 //
 // Outputs must not overlap inputs. The loops declare this to the compiler (ivdep), since run-time aliasing checks would
 // compare too many pointers.

@@ -58,7 +58,7 @@ struct Judgement {
 std::vector<std::string> compared_arms(const std::vector<Part>& parts);
 
 /// Judges all parts. Throws Error for an unknown arm, for an arm without values, for two differences that share an arm,
-/// and unless all compared arms have the same three or more seeds.
+/// and if the compared arms do not all have the same seeds, at least three.
 Judgement judge(const ClaimValues& values, const std::vector<Part>& parts);
 
 /// Returns the seeds as text, "1, 2, 3". Seeds after the twelfth are only counted: "and 5 more".

@@ -98,7 +98,8 @@ std::string first_error(const std::string& log, const std::string& header, const
     for (const std::string& line : lines)
       if (std::regex_match(line, other, place) && other[1] == header)
         return fmt::format("{}:{}: {} (found at {})", shown, other[2].str(), match[3].str(), there);
-    // No line of `header` is reported; the other file is named only if it is in the same directory.
+    // The compiler reports no line of `header`. The file that it does report is named only if it is in the same
+    // directory.
     return there.starts_with(header.substr(0, header.rfind('/') + 1)) ? fmt::format("{}: {}", there, match[3].str())
                                                                       : fmt::format("{}: {}", shown, match[3].str());
   }

@@ -115,8 +115,8 @@ void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
                        now.at(key), steps));
 }
 
-/// Warns about training examples left out with the last, incomplete batch of each epoch if they are always the same, or
-/// more than a tenth. Windows of a text are drawn at random, so none is left out.
+/// Warns about the training examples that each epoch leaves out with its last, incomplete batch, if these are the same
+/// in every epoch or more than a tenth of all. Windows of a text are drawn at random, so none is left out.
 void warn_of_left_out(const Experiment& x, const TrainPlan& plan) {
   const Index left = plan.train_examples - plan.steps_per_epoch * x.train.batch;
   const bool drawn = x.data.name == "text" && x.data.shuffle;
