@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(time_is_work_over_rate) {
              closely);
 }
 
-// Each pass has its own coefficients; time outside the operations is the rest. A batch of 24 is three microbatches of
-// 8, of which one of two threads has 16 images; a batch of 20 has 8, 8 and 4, and one thread 12.
+// Each pass has its own coefficients; time outside the operations is the rest. The busier of two threads processes 16
+// images of a batch of 24, which has microbatches of 8, 8 and 8, and 12 images of a batch of 20, which has 8, 8 and 4.
 BOOST_AUTO_TEST_CASE(passes_have_their_own_coefficients) {
   TimeModel model = made_up();
   model.backward[""][amount::products] = 3, model.still[""][amount::products] = 5;

@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(short_calls_are_timed_in_groups) {
   BOOST_TEST(times.best() < least * group);
 }
 
-// The processes agree on each call beforehand: another one may need more calls although this one has enough.
+// Before each call the processes agree on whether to continue: one may need more calls although another has enough.
 BOOST_AUTO_TEST_CASE(processes_continue_together) {
   const auto timed = [](std::size_t least) {
     std::vector<bool> wishes;

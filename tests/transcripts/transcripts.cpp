@@ -1,5 +1,5 @@
-// Transcripts of commands, with all that they print and write, which a person has read and found right. Each case runs
-// a file of tests/transcripts.
+// Transcripts of commands with all their output, which a person has checked. Each case runs a file of
+// tests/transcripts.
 //
 // "$ " begins a command for the shell, "> " continues it. Its standard output follows, then its standard error with "!
 // " before each line, then its exit status unless that is 0. "## " begins a title. The commands of a file share a

@@ -218,7 +218,8 @@ BOOST_AUTO_TEST_CASE(the_paths_of_a_run) {
   BOOST_TEST(used(prefix, part) == prefix);
 }
 
-// Equal checksums alone are no copies. The data may be a directory, or files whose names have a prefix.
+// Files that have only their checksums in common are not copies. The data may be a directory, or files whose names have
+// a prefix.
 BOOST_AUTO_TEST_CASE(copies_have_the_same_content) {
   const TemporaryDirectory directory;
   const std::string sets = directory / "sets";
@@ -371,8 +372,8 @@ BOOST_AUTO_TEST_CASE(equal_files_are_set_aside_as_often_as_they_were) {
   BOOST_TEST((examples_of_files(files, Part::train, data, 1) == std::vector<Index>{0, 1, 4}));
 }
 
-// One image of each class is deleted, and the others take the next smaller number: test and validation images stay what
-// they are, though all names belong to other images.
+// One image of each class is deleted, and the others take the next smaller number: the same images stay in the test and
+// validation parts, although every name now belongs to a different image.
 BOOST_AUTO_TEST_CASE(renumbered_images_stay_in_their_parts) {
   const TemporaryDirectory directory;
   DataConfig data;

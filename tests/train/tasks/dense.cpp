@@ -19,8 +19,8 @@ Experiment of_patches(const Workshop& workshop) {
 
 BOOST_AUTO_TEST_SUITE(train_dense)
 
-// Rows are true classes: class 0 has three of four correct and one of class 1 predicted as it, 3 / 5; class 1 two of
-// three, 2 / 4; class 2 has none.
+// Rows are true classes. Three of four patches of class 0 are correct, and one patch of class 1 is predicted as class
+// 0: 3 / 5. Two of three patches of class 1 are correct: 2 / 4. Class 2 does not occur.
 BOOST_AUTO_TEST_CASE(overlaps_by_hand) {
   const std::vector<double> overlaps = overlaps_of({3, 1, 0, 1, 2, 0, 0, 0, 0}, 3);
   BOOST_TEST(overlaps[0] == 3.0 / 5);

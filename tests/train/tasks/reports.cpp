@@ -102,8 +102,9 @@ BOOST_AUTO_TEST_CASE(reports_of_predicted_tokens) {
              "8 sub-pixels\nbits per dimension 1.5000\naccuracy of the next 37.50 %\nloss 1.0397 nats\n");
 }
 
-// A scene has sixteen patches. Class 0 has 4 of 5 right and one of class 2 classified as it, 4 / 6; class 1 has all of
-// 10, class 2 none of 2; class 4 does not occur but is predicted, 0 / 1. The mean of the four is (2 / 3 + 1) / 4.
+// A scene has sixteen patches. Class 0 has 4 of 5 patches right, and one patch of class 2 is classified as class 0: the
+// overlap is 4 / 6. Class 1 has all 10 right, class 2 none of 2. Class 4 does not occur but is predicted: 0 / 1. The
+// mean of the four overlaps is (2 / 3 + 1) / 4.
 BOOST_AUTO_TEST_CASE(report_of_patches) {
   const TaskData data;
   const Experiment x = data.experiment("scenes");

@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(further_seeds_that_would_decide) {
   BOOST_TEST(json(with("8")).at("further_seeds").dump() == "[]");
   check_contains(text({"--better", "a", "b", "--seeds", "4"}), {"1 further seed in each arm would decide"});
   BOOST_TEST(text({"--better", "a", "c", "--seeds", "4"}).find("further") == std::string::npos);  // it holds already
-  // A decided part does not affect the others; one that does not hold decides the claim.
+  // A part that holds does not change the number of seeds that an undecided part needs.
   BOOST_TEST(json({"--better", "a", "c", "a", "b", "--seeds", "9"}).at("further_seeds").dump() == "[4]");
   refuse({"--better", "a", "b", "--seeds", "4", "--run"}, {"--run adds seeds to a sweep", "claims.csv"});
   // Four arms of n seeds have 4 (n - 1) degrees of freedom and h = t 0.01 sqrt(4 / n): 0.0218 for 4, 0.0190 for 5.

@@ -514,7 +514,7 @@ BOOST_AUTO_TEST_CASE(models) {
   }
   BOOST_TEST(json["models"][0].at("mode") == "train");
   BOOST_TEST(number(json["models"][0].at("profile_ms").at("linear"), "backward") > 0);
-  // The limit takes two operations per product at the rate of gemm, and three times as many in a training step.
+  // At the limit, a forward pass takes two operations per product at the rate of gemm, and a training step six.
   const double products = nlohmann::json::parse(
       output_of({"cost", "models/vit-micro.toml", "--attention", "sima", "--json"}))["models"][0]["total"]["mul"];
   double gemm = 0;  // in 1e9 operations per second

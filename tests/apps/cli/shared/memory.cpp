@@ -1,4 +1,4 @@
-// The program with little memory works, or reports an error in one line, without hanging.
+// With little memory, the program either works or reports an error in one line; it never hangs.
 #include "src/apps/cli/shared/memory.cpp"
 
 #include "heed/io/file.h"
