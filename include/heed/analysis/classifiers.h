@@ -55,9 +55,10 @@ struct RidgeRule {
   double bias = 100;  ///< value of the column appended to the features
 };
 
-/// Returns scores x W [m, classes] of the rows of `test` [m, width]. With mu and sd, the mean and standard deviation
-/// (divisor n) of each feature over the n teachers, x is (f - mu) / (sd + 1e-5) for a row of features f, with `bias`
-/// appended; X are these rows of the teachers. Targets Y are 1 for a teacher's class, -1 for the others;
+/// Returns scores x W [m, classes] of the rows of `test` [m, width]. For a row of features f, x is
+/// (f - mu) / (sd + 1e-5) with `bias` appended, where mu and sd are the mean and standard deviation (divisor n) of each
+/// feature over the n teachers. The rows of X are the x of the teachers. Targets Y are 1 for a teacher's class and -1
+/// for the others. Then
 ///
 ///   W = (X^T X + l2 I)^-1 X^T Y = X^T (X X^T + l2 I)^-1 Y.
 ///

@@ -17,8 +17,8 @@ void set_installed_places(std::vector<std::filesystem::path> places);
 /// Returns the candidates for a relative path, in order: in the working directory, then in the installed directories.
 std::vector<std::filesystem::path> search_places(const std::string& path);
 
-/// Returns the path itself if the file exists; otherwise, if it is relative, the first match in the installed
-/// directories; otherwise the path itself.
+/// Returns the path unchanged if the file exists. Otherwise returns the first match of a relative path in the installed
+/// directories, or the path unchanged if there is none or if it is absolute.
 std::string find_installed(const std::string& path);
 
 /// Returns the path of the file or directory `base` that `file` refers to: relative to it, else to the working

@@ -10,9 +10,9 @@
 
 namespace heed {
 
-/// Saved: features of queries and exps of keys, unless they are recomputed; without `causal` the sums over all keys;
-/// for each query the index of its largest u, sigma and 1 / den; for each key c, and the index of its largest u if this
-/// u exceeds those of all earlier keys, otherwise -1.
+/// The saved tensors: features of queries and exps of keys, unless they are recomputed; without `causal`, the sums
+/// over all keys. For each query, the index of its largest u, sigma and 1 / den. For each key, c and an index: that of
+/// its largest u if this u exceeds those of all earlier keys, otherwise -1.
 template <class T>
 struct PerformerSaved {
   Heads<T> phi, E;      ///< [N, m], [M, m]

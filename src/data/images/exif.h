@@ -7,8 +7,8 @@
 
 namespace heed::data {
 
-/// Returns the EXIF orientation of a JPEG or PNG file, 1 to 8; 1, upright, if it has none; nothing if `bytes`, the
-/// start of a file, end before its metadata do. In a PNG, these may follow the pixels.
+/// Returns the EXIF orientation, 1 to 8, of a JPEG or PNG file that starts with `bytes`: 1 (upright) if the file has
+/// none, and nothing if `bytes` end before the metadata do. In a PNG, the metadata may follow the pixels.
 std::optional<int> exif_orientation(const std::vector<std::uint8_t>& bytes);
 
 /// Returns true if height and width are exchanged when an image of this orientation is turned upright.

@@ -43,8 +43,8 @@ std::vector<std::string> files_below(const std::filesystem::path& directory, con
 /// Returns the kind of image files.
 const TreeKind& image_kind();
 
-/// Returns the end of an error message about a class that is not among the known ones: a note if one of these differs
-/// only in the Unicode form of accented letters; otherwise empty.
+/// Returns the end of an error message about a class that is not among the known ones: a note if a known class differs
+/// from it only in the Unicode form of accented letters; otherwise empty.
 std::string unicode_form_note(const std::string& name, const std::vector<std::string>& known);
 
 /// Returns the index in `known`, the classes of a run, of each class of the data. Throws Error that lists both unless

@@ -9,10 +9,10 @@
 //
 // Tile size. With 32 vector registers, 6 x 4: 24 sums, 4 vectors of B and 1 element of A are 29 registers. Each step
 // over k has 24 multiply-adds for 4 + 6 loads, so a core with two of each per cycle is limited by its multipliers only.
-// Four AVX-512 vectors are 64 columns, which divides the usual widths. With 16 registers, 6 x 2: 12 + 2 + 1, or 5 x 2
-// if a term needs two or three registers; 4 x 2 in WebAssembly, which has no multiply-add and needs registers for
-// products. Narrower tiles have 8 rows: two multipliers with a latency of 4 cycles need 8 independent sums, and 8 x 3
-// takes 28 registers.
+// Four AVX-512 vectors are 64 columns, which divides the usual widths. With 16 registers, 6 x 2: 12 + 2 + 1 are 15
+// registers; it becomes 5 x 2 if a term needs two or three registers itself, and 4 x 2 in WebAssembly, which has no
+// multiply-add and so needs registers for products. Narrower tiles have 8 rows: two multipliers with a latency of 4
+// cycles need 8 independent sums, and 8 x 3 takes 28 registers.
 //
 // Each element of C is a chain of additions in the order of k, restarted at multiples of `block`, with the sums of the
 // blocks added in order. The element does not depend on m, on n or on its position in a tile.
