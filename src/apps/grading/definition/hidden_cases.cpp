@@ -76,9 +76,11 @@ void check_tensor_of_point(const std::string& name, const Mechanism& reference, 
   if (!name.starts_with(gradient_of)) return;
   const std::string tensor = name.substr(gradient_of.size());
   std::vector<std::string> known;
-  for (const HiddenCase& hidden : cases)
-    for (const CheckInput& input : attention_case(reference.name(), reference, hidden.shape)->inputs)
+  for (const HiddenCase& hidden : cases) {
+    const auto made = attention_case(reference.name(), reference, hidden.shape);
+    for (const CheckInput& input : made->inputs)
       if (std::ranges::find(known, input.name) == known.end()) known.push_back(input.name);
+  }
   require(std::ranges::find(known, tensor) != known.end(), "point {}: the reference has no tensor {}; expected {}",
           in_quotes(name), in_quotes(tensor), quoted_list(known));
 }
