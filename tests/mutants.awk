@@ -21,7 +21,10 @@ function code_of(text,    i, c) {
   return text
 }
 
-function add(at, size, by) { variants[++count] = substr(line, 1, at - 1) by substr(line, at + size) }
+# Equal arguments, exchanged, are no fault.
+function add(at, size, by) {
+  if (substr(line, at, size) != by) variants[++count] = substr(line, 1, at - 1) by substr(line, at + size)
+}
 
 function replace(what, by,    at, start) {
   for (start = 1; (at = index(substr(code, start), what)) > 0; start += at - 1 + length(what))
