@@ -10,8 +10,6 @@ namespace heed {
 
 namespace {
 
-constexpr std::string_view gradient_of = "gradient ";
-
 AttentionCaseShape drawn_shape(const RandomStream& random, int kind) {
   const auto from = [&](Index i, Index low, Index high) { return low + random.below(i, high - low + 1); };
   AttentionCaseShape s{"hidden", from(0, 1, 2), from(1, 2, 3), 0, 0, 0, 0, 0, false};
@@ -65,7 +63,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
 
 void check_mechanism_point(const std::string& name, bool has_reference) {
   static const std::set<std::string> fixed{"output", "memory", "cost forward", "cost backward"};
-  const bool gradient = name.starts_with(gradient_of) && name.size() > gradient_of.size();
+  const bool gradient = name.starts_with(gradient_prefix) && name.size() > gradient_prefix.size();
   require(gradient || fixed.contains(name),
           "unknown point of a mechanism {}; expected output, gradient TENSOR, cost forward, cost backward or memory",
           in_quotes(name));
@@ -73,8 +71,8 @@ void check_mechanism_point(const std::string& name, bool has_reference) {
 }
 
 void check_tensor_of_point(const std::string& name, const Mechanism& reference, const std::vector<HiddenCase>& cases) {
-  if (!name.starts_with(gradient_of)) return;
-  const std::string tensor = name.substr(gradient_of.size());
+  if (!name.starts_with(gradient_prefix)) return;
+  const std::string tensor = name.substr(gradient_prefix.size());
   std::vector<std::string> known;
   for (const HiddenCase& hidden : cases) {
     const auto made = attention_case(reference.name(), reference, hidden.shape);

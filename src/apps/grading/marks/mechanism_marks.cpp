@@ -15,8 +15,6 @@ namespace heed {
 
 namespace {
 
-constexpr std::string_view gradient_of = "gradient ";
-
 /// Maximum relative error of an output: sums in different orders differ far less.
 constexpr double output_tolerance = 1e-6;
 
@@ -81,7 +79,7 @@ class Marker {
     if (point == "output")
       return mark_cases(Question::output,
                         [&](Mark& mark, Message& answer, std::size_t i) { compare_output(mark, answer, i); });
-    if (point.starts_with(gradient_of)) return mark_gradient(point.substr(gradient_of.size()));
+    if (point.starts_with(gradient_prefix)) return mark_gradient(point.substr(gradient_prefix.size()));
     return mark_costs(point.substr(5));
   }
 

@@ -6,6 +6,7 @@
 #include "mark.h"
 
 #include <functional>
+#include <string_view>
 
 namespace heed {
 
@@ -30,6 +31,9 @@ struct MechanismTask {
 /// Returns cases whose shapes the reference supports and whose inputs are not near its kinks (a `smooth` reference
 /// has none); without a reference, cases of all shapes.
 std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, const RandomStream& random);
+
+/// Beginning of the name of a point for a gradient; the tensor's name follows.
+inline constexpr std::string_view gradient_prefix = "gradient ";
 
 /// Throws Error for an invalid name of a point in a lab of mechanisms.
 void check_mechanism_point(const std::string& name, bool has_reference);
