@@ -85,11 +85,15 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
   return all;
 }
 
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t longest = 80;
+std::string_view beginning(std::string_view text, std::size_t longest) {
   std::size_t end = std::min(text.size(), longest);
   while (end > 0 && end < text.size() && (text[end] & 0xc0) == 0x80) --end;  // the start of a UTF-8 character
-  return fmt::format("'{}{}'", printable(text.substr(0, end)), text.size() > longest ? "..." : "");
+  return text.substr(0, end);
+}
+
+std::string in_quotes(std::string_view text) {
+  constexpr std::size_t longest = 80;
+  return fmt::format("'{}{}'", printable(beginning(text, longest)), text.size() > longest ? "..." : "");
 }
 
 std::string counted(std::int64_t count, std::string_view one) {

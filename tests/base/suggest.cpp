@@ -59,6 +59,9 @@ BOOST_AUTO_TEST_CASE(lists_and_counts) {
   for (int i = 0; i < 40; ++i) two += "\u044b", three += "\u65e5";
   BOOST_TEST(in_quotes(two) == "'" + two.substr(0, 79) + "...'");
   BOOST_TEST(in_quotes(three) == "'" + three.substr(0, 80) + "...'");
+  BOOST_TEST(beginning(three, 4) == "xx");
+  BOOST_TEST(beginning(three, 5) == three.substr(0, 5));
+  BOOST_TEST(beginning(three, 1000) == three);
   BOOST_TEST(in_quotes(three.substr(1)) == "'" + three.substr(1, 79) + "...'");
 }
 

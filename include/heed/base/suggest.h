@@ -1,6 +1,7 @@
-// Parts of messages: counts, quoted user input, suggestions.
+// Parts of messages: counts, quoted and truncated input, suggestions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,6 +17,9 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 /// Returns the end of an error message about the unknown `word`: "; did you mean 'cosine'?" or, if no candidate is
 /// near, "; expected one of cosine, constant".
 std::string suggestion(std::string_view word, const std::vector<std::string>& candidates);
+
+/// Returns the whole UTF-8 characters in the first `longest` bytes of `text`.
+std::string_view beginning(std::string_view text, std::size_t longest);
 
 /// Returns `text` in single quotes on one line, truncated to whole UTF-8 characters in the first 80 bytes, and with
 /// control characters escaped.

@@ -227,7 +227,7 @@ int serve_command() {
   } catch (const Error& error) {
     loaded = {};
     loaded.put(Index{0});
-    loaded.put(std::string_view(error.what()).substr(0, 1000));
+    loaded.put(beginning(error.what(), 1000));
   }
   write_message(3, loaded);
   answer_question(std::move(question));

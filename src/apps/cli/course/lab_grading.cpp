@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 std::string one_line(std::string text) {
   std::ranges::replace_if(
       text, [](unsigned char c) { return c < 0x20 || c == 0x7f; }, ' ');
-  return text.substr(0, 600);
+  return std::string(beginning(text, 600));
 }
 
 /// Runs heed and returns its output as JSON; runs each command line only once.

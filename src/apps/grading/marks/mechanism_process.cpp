@@ -3,6 +3,7 @@
 
 #include "mechanism_messages.h"
 
+#include "heed/base/suggest.h"
 #include "heed/checks/costcheck.h"
 #include "heed/cost/energy.h"
 
@@ -71,7 +72,7 @@ Message answer_of(const Make& make) {
   }
   Message answer;
   answer.put(Index{0});
-  answer.put(problem.substr(0, 500));
+  answer.put(beginning(problem, 500));
   return answer;
 }
 
