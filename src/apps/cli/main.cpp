@@ -208,7 +208,7 @@ heed::Ending run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 0) heed::cli::program_name() = argv[0];
+  if (argc > 0) heed::cli::program_name() = heed::cli::shell_word(argv[0]);
   heed::flush_subnormals();  // set before other threads start, which inherit it
   // Set before OpenBLAS is loaded: heed calls it from its own threads (kernels/shared/blas.h), so it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);

@@ -22,7 +22,7 @@ bench::TimeModel time_model_of(const CostArguments& a) {
   const std::string path = a.measured.empty() ? default_measurements : a.measured;
   require(std::filesystem::exists(path),
           "cost: --time: {} does not exist; measure this machine with heed bench --only times --json >{}",
-          printable(path), printable(path));
+          printable(path), shell_word(path));
   const std::string text = read_file(path);
   try {
     return bench::TimeModel(Json::parse(text));

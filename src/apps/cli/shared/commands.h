@@ -23,7 +23,7 @@ AddCommand add_train, add_sweep, add_compare, add_diff, add_verdict, add_report,
 void add_help(Command program, const CommandLine& line);
 void add_completion(Command program, const CommandLine& line);
 
-/// Returns the name by which the program was called, for hints that can be pasted.
+/// Returns the name by which the program was called, as a word for the shell (shell_word()), for commands to paste.
 std::string& program_name();
 
 /// Quotes text as a word for the shell; text with control characters is quoted for bash.
@@ -36,7 +36,8 @@ void print_warnings();
 /// Prints an error as one line on stderr, escaping names and paths; returns `status`.
 int report_error(std::string what, int status = bad_input);
 
-/// Calls `work` and returns its result or, if it throws, the exit status and message for the exception.
+/// Calls `work` and returns its result or, if it throws, the exit status and message for the exception: success without
+/// a message for OtherFailed, since the other process reports its failure.
 Ending ending_of(const std::function<Ending()>& work);
 
 /// Adds --set key=value, repeatable, one value per occurrence; `offered` are keys, and keys with values, for shell

@@ -290,6 +290,11 @@ BOOST_AUTO_TEST_CASE(hints_one_by_one) {
   check_contains(output_of({"lab", "hint", "sima"}), {"Normalise first", "lab hint sima 2"});
   BOOST_TEST(output_of({"lab", "hint", "sima", "3"}).find("next") == std::string::npos);
   check_refusal({"lab", "hint", "sima", "4"}, {"sima has 3 hints"});
+  // A command to paste has the program's path in quotes if it has spaces.
+  const TemporaryDirectory directory;
+  const std::string program = "'" + (directory / "my heed").string() + "'";
+  BOOST_TEST(run_command("ln -s " + heed_program() + " " + program).status == 0);
+  check_contains(run_command(program + " lab hint sima").output, {": " + program + " lab hint sima 2\n"});
 }
 
 BOOST_AUTO_TEST_CASE(a_lab_of_ones_own) {
