@@ -167,6 +167,7 @@ BOOST_AUTO_TEST_CASE(files_of_a_run_directory) {
   const RunPaths paths(path + "//");
   BOOST_TEST(paths.directory == path);
   BOOST_TEST(RunPaths("/").directory == "/");
+  BOOST_TEST(RunPaths("a//").directory == "a");
   BOOST_TEST(!paths.exists());
   write_file(paths.config(), "");
   write_file(paths.metrics(), header);
