@@ -7,7 +7,7 @@
 namespace heed {
 
 /// Returns the text with its control characters escaped: those of ASCII, and U+0080 to U+009F in UTF-8. For example, an
-/// escape sequence for red text is printed as the characters \x1b[31m.
+/// escape sequence for red text is printed as the characters `\x1b[31m`.
 std::string printable(std::string_view text);
 
 }  // namespace heed
