@@ -79,11 +79,12 @@ function share_streams(    start, at, close_at) {
 }
 
 # Drops a simple operand, such as the offset of a batch or a scale. Swaps the first two arguments of a call if both are
-# simple.
+# simple, unless they are those of a minimum or maximum.
 function leave_out_operands(    rest, at, text) {
   for (at = 1; match(substr(code, at), / [-+*\/] [A-Za-z_][A-Za-z0-9_]*[^A-Za-z0-9_.(>:[]/); at += RSTART)
     add(at + RSTART - 1, RLENGTH - 1, "")
   for (at = 1; match(substr(code, at), /[(] ?[a-z_][A-Za-z0-9_]*, [a-z_][A-Za-z0-9_]*[,)]/); at += RSTART) {
+    if (substr(code, 1, at + RSTART - 2) ~ /m(in|ax)(<[A-Za-z_]+>)?$/) continue
     text = substr(code, at + RSTART, RLENGTH - 2)
     rest = index(text, ", ")
     add(at + RSTART, RLENGTH - 2, substr(text, rest + 2) ", " substr(text, 1, rest - 1))
