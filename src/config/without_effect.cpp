@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 namespace heed {
 
@@ -152,18 +153,16 @@ void add_options(const AttentionConfig& attention, const std::vector<std::string
 std::vector<KeyEffect> key_effects(const Loaded& loaded) {
   const Experiment& x = loaded.experiment;
   std::vector<KeyEffect> effects;
+  std::set<std::string> unmet;
   const std::map<std::string, std::string> now = settings_of(x), defaults = settings_of(defaults_of(x));
   for (const KeyNeed& of : key_needs) {
     const auto at = loaded.written.find(of.key);
     if (at == loaded.written.end() || !now.contains(of.key) || now.at(of.key) == defaults.at(of.key)) continue;
-    const KeyEffect effect{of.key, of.met(x), line_of(at->second, of.key, now.at(of.key), of.need)};
-    // A key with several needs, which are consecutive, has an effect only if all are met.
-    const bool again = !effects.empty() && effects.back().key == of.key;
-    if (again && effects.back().has_effect)
-      effects.back() = effect;
-    else if (!again || !effect.has_effect)
-      effects.push_back(effect);
+    effects.push_back({of.key, of.met(x), line_of(at->second, of.key, now.at(of.key), of.need)});
+    if (!effects.back().has_effect) unmet.insert(of.key);
   }
+  // A key with several needs has an effect only if all are met.
+  std::erase_if(effects, [&](const KeyEffect& of) { return of.has_effect && unmet.contains(of.key); });
   // Unknown mechanisms are reported when the model is created.
   const auto known = [](const std::string& name) {
     for (const MechanismEntry& entry : mechanisms())

@@ -145,6 +145,24 @@ struct PlacedTask : Tagging {
   std::vector<std::string> after;
 };
 
+/// Resumes the run of `play` with a task whose data have changed, and trains to its end.
+void resume_on_changed(const Play& play, PlacedTask& task) {
+  write_file(task.file, read_file(task.file) + "more");
+  TrainObserver silent;
+  BOOST_TEST((train(play.x, {.run = play.workshop / "run", .resume = true, .changed_data = true}, silent, play.model,
+                    task) == Outcome::finished));
+  take_warnings();
+}
+
+/// Trains with `first` up to a number of steps, then with `second` on changed data.
+void train_on_changed(const Play& play, PlacedTask& first, Index steps, PlacedTask& second) {
+  write_file(first.file, "some");
+  std::atomic<bool> interrupt = false;
+  AfterStep stop([&](const StepReport& report) { interrupt = report.step == steps; });
+  train(play.x, {.run = play.workshop / "run", .interrupt = &interrupt}, stop, play.model, first);
+  resume_on_changed(play, second);
+}
+
 /// A task with an accuracy of 1/7, whatever the answers.
 struct Concluding : Tagging {
   using Tagging::Tagging;
@@ -479,16 +497,8 @@ BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
 BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
   x.train.epochs = 3;
   const std::string file = workshop / "sentences";
-  write_file(file, "some");
   PlacedTask first(model, 8, file), second(model, 6, file);
-  std::atomic<bool> interrupt = false;
-  AfterStep stop([&](const StepReport& report) { interrupt = report.step == 4; });
-  train(x, {.run = workshop / "run", .interrupt = &interrupt}, stop, model, first);
-  write_file(file, "others");
-  TrainObserver silent;
-  BOOST_TEST((train(x, {.run = workshop / "run", .resume = true, .changed_data = true}, silent, model, second) ==
-              Outcome::finished));
-  take_warnings();
+  train_on_changed(*this, first, 4, second);
   BOOST_TEST(first.before ==
                  (std::vector<std::string>{"0 of 9, epoch 0", "1 of 9, epoch 0", "2 of 9, epoch 0", "3 of 9, epoch 1"}),
              boost::test_tools::per_element());
@@ -497,11 +507,9 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
                                                         "11 of 12, epoch 2"}),
              boost::test_tools::per_element());
   // data.json records every change of the data, with the number of steps before it.
-  write_file(file, "different");
   x.train.epochs = 4;
   PlacedTask third(model, 6, file);
-  train(x, {.run = workshop / "run", .resume = true, .changed_data = true}, silent, model, third);
-  take_warnings();
+  resume_on_changed(*this, third);
   BOOST_TEST(third.before == (std::vector<std::string>{"12 of 16, epoch 3", "13 of 16, epoch 3", "14 of 16, epoch 3",
                                                        "15 of 16, epoch 3"}),
              boost::test_tools::per_element());
@@ -517,16 +525,8 @@ BOOST_FIXTURE_TEST_CASE(a_task_is_told_the_place_of_each_step, Play) {
 BOOST_FIXTURE_TEST_CASE(changed_data_may_complete_an_epoch, Play) {
   x.train.epochs = 3;
   const std::string file = workshop / "sentences";
-  write_file(file, "many");
   PlacedTask first(model, 4, file), second(model, 8, file);
-  std::atomic<bool> interrupt = false;
-  AfterStep stop([&](const StepReport& report) { interrupt = report.step == 5; });
-  train(x, {.run = workshop / "run", .interrupt = &interrupt}, stop, model, first);
-  write_file(file, "few");
-  TrainObserver silent;
-  BOOST_TEST((train(x, {.run = workshop / "run", .resume = true, .changed_data = true}, silent, model, second) ==
-              Outcome::finished));
-  take_warnings();
+  train_on_changed(*this, first, 5, second);
   BOOST_TEST(second.before == (std::vector<std::string>{"3 of 9, epoch 1", "4 of 9, epoch 1", "5 of 9, epoch 1",
                                                         "6 of 9, epoch 2", "7 of 9, epoch 2", "8 of 9, epoch 2"}),
              boost::test_tools::per_element());

@@ -54,6 +54,9 @@ struct Lab {
 
   bool repair = false;  ///< personal labs: the task is to repair bugs instead of writing a mechanism
 
+  /// Returns true if submissions are C++ that is compiled.
+  bool is_compiled() const { return kind == LabKind::mechanism || kind == LabKind::personal; }
+
   /// Returns the sum of the points' marks.
   double marks() const;
 

@@ -137,9 +137,7 @@ class Class {
       std::cerr << "heed: this kernel has no Landlock: submissions can read other files, but not write them\n";
     if (!Confined({"/bin/true"}, {.directory = work_.path()}).is_recorded())
       std::cerr << "heed: this kernel does not report refused system calls: the flags cannot name them\n";
-    const bool compiled = std::ranges::any_of(
-        labs_, [](const Lab& lab) { return lab.kind == LabKind::mechanism || lab.kind == LabKind::personal; });
-    if (compiled) headers_ = std::make_unique<SharedHeaders>();
+    if (std::ranges::any_of(labs_, &Lab::is_compiled)) headers_ = std::make_unique<SharedHeaders>();
     for (const Lab& lab : labs_) {
       graders_.push_back(std::make_unique<LabGrader>(lab, seed_, headers_.get()));
       lab_marks_.push_back(fmt::format("{} {} {}", HEED_VERSION, seed_, checksum(graders_.back()->material())));

@@ -166,24 +166,15 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
     : lab_(std::make_unique<const Lab>(std::move(lab))), seed_(seed), shared_(shared) {
   const std::string where = lab_->directory + "/lab.toml";
   const RandomStream random = RandomStream(seed).derive(lab_->name);
-  const bool compiled = lab_->kind == LabKind::mechanism || lab_->kind == LabKind::personal;
-  if (compiled) {
+  if (lab_->is_compiled()) {
     require_compiler();  // a missing compiler is not the student's fault
-    const bool has_reference = lab_->kind == LabKind::personal || !lab_->reference.empty();
-    for (const LabPoint& point : lab_->points) try {
-        const PointParts parts = parts_of(point.name);
-        check_mechanism_point(parts.what, has_reference);
-        require(parts.options.empty() || lab_->kind == LabKind::mechanism, "a personal mechanism has no options");
-      } catch (const Error& error) {
-        fail("{}: {}", where, error.what());
-      }
-  }
-  require_confinement();
-  if (compiled) try {
+    try {
       make_settings(random);
     } catch (const Error& error) {
       fail("{}: {}", where, error.what());
     }
+  }
+  require_confinement();
   if (lab_->kind == LabKind::python) python_.emplace(*lab_, random.bits(0) >> 1);
   if (lab_->kind == LabKind::answers) {
     for (const auto& [name, value] : lab_->values)
@@ -197,6 +188,8 @@ void LabGrader::make_settings(const RandomStream& random) {
   const bool personal = lab_->kind == LabKind::personal;
   for (const LabPoint& point : lab_->points) {
     const PointParts parts = parts_of(point.name);
+    check_mechanism_point(parts.what, personal || !lab_->reference.empty());
+    require(parts.options.empty() || !personal, "a personal mechanism has no options");
     auto setting = std::ranges::find(settings_, parts.options, &Setting::own);
     if (setting == settings_.end()) {
       setting = settings_.insert(setting, Setting{.own = parts.options, .reference = nullptr, .cases = {}});
