@@ -7,7 +7,7 @@
 //   out = qn kn^T v                      [N, e]
 //
 // With no function between the products, their order is free. (qn kn^T) v takes 2 N M d multiplications, which is less
-// if N < d; qn (kn^T v) takes (N + M) d^2 and no more memory than its operands. No exps.
+// if N = M < d; qn (kn^T v) takes (N + M) d^2 and no more memory than its operands. No exps.
 //
 // Differs from the paper, which divides by the norm: here, as in the authors' code, the divisor is max(norm, 1e-12),
 // which passes no gradient to a smaller norm. norm=l2 and norm=none are for the paper's ablation. There is no causal

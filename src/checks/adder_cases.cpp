@@ -40,8 +40,8 @@ std::vector<Tensor<double>> checked_point(const std::vector<CheckInput>& inputs)
   return draw_inputs<double>(c, 1);
 }
 
-/// Returns a case whose differences are those of `in_its_place`: f runs if a gradient is required, otherwise (for
-/// differences) the other function. Their values at the checked point may differ.
+/// Returns a case that compares the gradient of f with central differences of `in_its_place`: f runs if a gradient is
+/// required, otherwise the other function. Their values at the checked point may differ.
 template <class F, class G>
 CheckCase surrogate_case(std::string name, const std::vector<CheckInput>& inputs, F f, G in_its_place) {
   CheckCase c = check_case(std::move(name), inputs, f);

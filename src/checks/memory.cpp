@@ -71,7 +71,7 @@ class MemoryCheck {
       fault("{} writes outside part {} of its {} memory", pass, part, memory.name());
   }
 
-  /// Checks that all elements of a result were written, and computed from written memory.
+  /// Checks that all elements of a result were written and do not depend on uninitialised memory.
   template <class Result>
   void check_result(const char* pass, const char* name, Result& result) {
     Index unwritten = 0, wrong = 0;
@@ -111,7 +111,7 @@ class MemoryCheck {
   }
 
   /// Fill value of the second run of each pass: the maximum of a NaN and 0 is 0, so NaNs alone do not reveal every read
-  /// of unwritten memory.
+  /// of uninitialised memory.
   static constexpr T other_number = T(1e3);
 
   void forward() {
@@ -221,7 +221,7 @@ class MemoryCheck {
   };
 
   /// Returns the gradients: assigned, or added to random values drawn from `start`. Gradients of shared tensors are
-  /// always accumulated, to 0 or to the signalling value. `again` fills unwritten memory with a different number.
+  /// always accumulated, to 0 or to the signalling value. With `again`, memory first holds a different number.
   Gradients gradients(Update update, const RandomStream& start, bool again = false) {
     Gradients g{{s_.heads, s_.queries, layout_.query_width},
                 {layout_.key_heads, s_.keys, layout_.key_width},

@@ -20,8 +20,8 @@ void check_options(const AttentionConfig& attention, Index stages = 0, Index fir
 /// its stage); the options of its own table override them.
 std::unique_ptr<Mechanism> mechanism_of(const AttentionConfig& attention, Index place);
 
-/// Returns the source of the option in a mechanism's error such as "[soft] ratio is 3; expected ...": "a.toml:12: ".
-/// Empty if the error is not about an option, or the option was not set.
+/// Returns the file and line of the option that a mechanism's error names: "a.toml:12: " for an error such as "[soft]
+/// ratio is 3; expected ...". Empty if the error is not about an option, or the option was not set.
 std::string place_of_option(const AttentionConfig& attention, std::string_view error);
 
 }  // namespace heed

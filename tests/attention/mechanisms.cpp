@@ -1,6 +1,6 @@
-// The list is the only connection to mechanisms: no file except a mechanism's own refers to it by name, so a new
-// mechanism needs no other change. Also checks the declarations of each mechanism: parameters, traits, capabilities,
-// options that need others, and sizes of heads.
+// The list of mechanisms is the only connection to them: only a mechanism's own files use its name, so a new mechanism
+// needs no other change. Also checks the declarations of each mechanism: parameters, traits, capabilities, options that
+// need others, and sizes of heads.
 #include "heed/attention/capabilities/decoding.h"
 #include "heed/attention/capabilities/inverse.h"
 #include "heed/attention/capabilities/map.h"

@@ -460,7 +460,8 @@ BOOST_AUTO_TEST_CASE(colours_of_a_scale) {
   BOOST_TEST(weight_colours(5, false)[1] == "3b528b");
 }
 
-// Images narrower than 150 pixels are enlarged by a whole number; those wider than 256 are reduced. Proportions stay.
+// Images narrower than 150 pixels are enlarged by an integer factor; those wider than 256 are reduced. The aspect ratio
+// does not change.
 BOOST_AUTO_TEST_CASE(the_size_of_a_map_follows_from_the_image) {
   struct Size {
     Index height, width;

@@ -21,7 +21,7 @@ namespace {
 
 /// The script beside its own sweeps, with the program of this build.
 struct SweepTables : Workshop {
-  std::string base;  ///< an experiment that trains in no time
+  std::string base;  ///< a tiny experiment of one epoch
 
   SweepTables() {
     fs::create_directories(*this / "experiments/sweeps");

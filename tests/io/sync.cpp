@@ -1,5 +1,5 @@
-// Content is on the disk before it gets its name: tests the order of system calls. The functions of the C library are
-// replaced by functions that log their calls.
+// A file's content is on the disk before the file has its name: tests the order of system calls. The functions of the C
+// library are replaced by functions that log their calls.
 #include "heed/io/file.h"
 
 #include "support/training.h"

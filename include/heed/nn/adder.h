@@ -35,8 +35,8 @@ struct ProjectionPart {
   Index width = 0;
 };
 
-/// y = norm(adder_linear(x)), part by part. Tensors, with initial values: NAME.weight [out, in], N(0, 1); optionally
-/// NAME.bias [out], 0; and the weight, 1, and bias, 0, of the norm of each part.
+/// y = adder_linear(x), followed by a separate norm of each part. Tensors, with initial values: NAME.weight [out, in],
+/// N(0, 1); optionally NAME.bias [out], 0; and the weight, 1, and bias, 0, of the norm of each part.
 class AdderLayer {
  public:
   AdderLayer(ParameterList& list, std::string name, Index in, std::vector<ProjectionPart> parts,
@@ -125,8 +125,8 @@ class Projection {
   Layer layer_;
 };
 
-/// Applies adaptive_scale part by part to the gradients of the weights that have it. Called once per step, with the
-/// gradient of the whole batch.
+/// Applies adaptive_scale() to each row group of the weights that declare scaled_rows. Called once per step, with the
+/// gradients of the whole batch.
 template <class T>
 void scale_adaptively(const ParameterList& list, Gradients<T>& gradients) {
   for (ParameterId id = 0; id < list.size(); ++id) {

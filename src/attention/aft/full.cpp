@@ -157,7 +157,7 @@ class AftFull : public MechanismBase<AftFull>,
     Cost cost;
     if (!bias(z).prepared()) {
       cost = bias(z).cost(pairs);
-      cost.backward += cost.forward;  // w recomputed; contractions count it once
+      cost.backward += cost.forward;  // recomputes w; not counted as contractions
     }
     // Forward: 1. biased keys; 2. the others; 3.; 4.
     if (window() > 0)

@@ -266,7 +266,7 @@ Cost KernelAttention::cost(const Counts& queries, const Counts& keys) const {
   if (!keeps_queries()) cost.backward += queries;
   if (!keeps_keys()) cost.backward += keys;
   cost.attention_exp = queries.exp + keys.exp;
-  if (causal) cost.backward += product_counts(p, e, seen);  // S recomputed; contractions count it once
+  if (causal) cost.backward += product_counts(p, e, seen);  // recomputes S; not counted as contractions
   if (!normalised) return cost;
   // Forward: 2. z; 3. D; 5. out. Backward: 5. dy and dD; dz, and its contributions to dg and df.
   const Counts z = kernels::column_sums_counts(seen, p), of_keys{.add = seen * p};

@@ -33,7 +33,7 @@ std::optional<std::filesystem::path> part_in(const std::filesystem::path& root, 
 /// Returns true if the tree has a directory for this split.
 bool has_part(const std::filesystem::path& root, Split split);
 
-/// Returns the sorted names of the directories that are named as splits.
+/// Returns the sorted names of the directories whose name is a usual name of a split.
 std::vector<std::string> parts_in(const std::filesystem::path& directory);
 
 }  // namespace heed::data

@@ -90,7 +90,7 @@ BOOST_AUTO_TEST_CASE(geometry_of_an_image_that_is_not_square) {
   check(applied("shear-y", image, one_per_row), {0, 0, 3, 9, 15, 0, 2, 8, 14, 0, 1, 7, 13, 0, 0});
 }
 
-// Only changes of saturation and contrast, which depend on the grey level, combine channels.
+// All operations except those of saturation and contrast, which use the grey level, change each channel separately.
 BOOST_AUTO_TEST_CASE(channels_are_changed_one_by_one) {
   constexpr Index height = 20, width = 30, pixels = height * width;
   Image image{{3, height, width}, {}};

@@ -99,8 +99,9 @@ BOOST_AUTO_TEST_CASE(the_crop_is_pillows) {
   }
 }
 
-// With crop_fraction 0.5, the shorter side of the 8 x 10 image already is 4 / 0.5. For a wide target, 16 x 16 is
-// resized to the target's width, and rows are cut off; for a tall one, to its height, and columns are cut off.
+// With crop_fraction 0.5, the shorter side of the 8 x 10 image is already 4 / 0.5. For a wide target, a 16 x 16 image
+// is resized to the target's width and loses rows; for a tall one, it is resized to the target's height and loses
+// columns.
 BOOST_AUTO_TEST_CASE(the_middle_has_the_fraction_and_the_sides_asked_for) {
   DataConfig data;
   data.resize = "crop", data.crop_fraction = 0.5, data.interpolation = "bilinear";

@@ -32,7 +32,7 @@ std::string write_squares(const TemporaryDirectory& directory, std::uint32_t sid
 
 BOOST_AUTO_TEST_SUITE(data_scenes)
 
-// The brightness of a pixel above 127 identifies its class; darker pixels have none.
+// A pixel brighter than 127 has a class, which its brightness identifies; darker pixels have none.
 BOOST_AUTO_TEST_CASE(labels_follow_from_pixels) {
   const TemporaryDirectory directory;
   const std::string path = write_squares(directory);

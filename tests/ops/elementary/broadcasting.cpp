@@ -21,7 +21,7 @@ namespace {
 /// A tape with tensors of distinct elements.
 struct Values {
   std::vector<Tensor<double>> tensors;
-  std::vector<double> memory = std::vector<double>(1 << 16, 7.0);  // so that unwritten memory is not 0
+  std::vector<double> memory = std::vector<double>(1 << 16, 7.0);  // so that uninitialised memory is not 0
   Tape<double> tape{{}, memory};
 
   Var<double> of(const Shape& shape) {

@@ -1,4 +1,4 @@
-// metrics.csv and gradients.csv: resuming and comparing runs parse them by the same rules.
+// The parser of metrics.csv and gradients.csv, used to resume runs and to compare them.
 #include "heed/train/runs/history.h"
 
 #include "support/temporary.h"

@@ -339,7 +339,7 @@ BOOST_AUTO_TEST_CASE(agreements_by_hand) {
 }
 
 // c := m c + (1 - m) mean(t) of the teacher's logits, and the entropy of softmax((t - c) / temperature) with the centre
-// before the step. With dino.ema = 1 the teacher stays, so the mean is the same in both steps.
+// before the step. With dino.ema = 1 the teacher is constant, so the mean is the same in both steps.
 BOOST_AUTO_TEST_CASE(center_and_entropy_by_hand) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

@@ -44,8 +44,8 @@ class Ranks {
 /// Returns the ranks of a single process.
 Ranks& one_process();
 
-/// Throws Error unless `processes` can share a batch: a power of two, each with at least one lane. The message lists
-/// the possible numbers.
+/// Throws Error unless `processes` processes can share a batch: their number is a power of two, and each has at least
+/// one lane. The message lists the possible numbers.
 void require_shareable(const Lanes& lanes, int processes);
 
 }  // namespace heed

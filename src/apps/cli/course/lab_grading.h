@@ -38,7 +38,7 @@ struct LabResult {
 Json json_of(const Lab& lab, const LabResult& result);
 std::string text_of(const Lab& lab, const LabResult& result);
 
-/// Grader of a lab's submissions; the constructor draws the hidden inputs and computes the right answers.
+/// Grader of a lab's submissions; the constructor draws the hidden inputs and computes the correct answers.
 class LabGrader {
  public:
   /// `shared` may be null; it must outlive the object. Throws Error if the lab itself is invalid.

@@ -186,7 +186,7 @@ std::string html(const std::string& text) {
 }  // namespace
 
 std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind) {
-  if (kind == LabKind::answers) return {};  // right answers are alike
+  if (kind == LabKind::answers) return {};  // correct answers are the same for all students
   const std::map<std::string, int> given = statements_of(stub, kind);
   std::vector<std::map<std::string, int>> own;
   for (const std::string& text : texts) {

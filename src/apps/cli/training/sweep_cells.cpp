@@ -83,7 +83,8 @@ std::string obstacle(const Cell& cell, bool has_run) {
   return resumable ? "" : fmt::format("was started by heed {}; heed " HEED_VERSION " cannot resume it", before.version);
 }
 
-/// Returns true if two experiments on unchanged data record the same files, classes and test files.
+/// Returns true if runs of two experiments have the same record of the data: the same classes and files. Assumes that
+/// the data have not changed in between.
 bool share_data(const Experiment& a, const Experiment& b) {
   const auto keys = [](const Experiment& x) {
     return std::tie(x.data.name, x.data.path, x.data.source, x.data.skip_bad, x.data.header, x.model.task);

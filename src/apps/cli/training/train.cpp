@@ -418,7 +418,7 @@ void warn_of_init_keys(const TrainConfig& train) {
   say("init_positions", train.init_positions, usual.init_positions);
 }
 
-/// Prints settings to change after unsuccessful training. With `derived`, mean and deviation already are those of the
+/// Prints settings to change after unsuccessful training. `derived`: data.mean and data.std were computed from the
 /// images.
 void print_remedies(const Experiment& x, const std::string& run, const TrainProgress& progress, bool derived) {
   std::string text = fmt::format(
