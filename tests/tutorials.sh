@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the commands of docs/tutorials.md in order, with one epoch of training on few images instead of MNIST and
-# photographs. Files whose text the page shows are written from it.
+# photographs. Files that the page shows are created from the page.
 #
 #   sh tests/tutorials.sh BUILD      BUILD: the directory of heed
 set -eu

@@ -71,7 +71,7 @@ std::vector<double> loads_of(const Workload& work, bool training) {
   return loads;
 }
 
-/// Returns true if threads share operations: if lanes run sequentially, or are fewer than threads.
+/// Returns true if threads share operations: if lanes run sequentially, or there are fewer lanes than threads.
 bool shares_operations(const Workload& work, bool training, int threads) {
   const auto weights = static_cast<Index>(work.weight_bytes / 4);
   return (training && !work.together && streams_lanes(weights, work.lanes.count)) ||

@@ -103,7 +103,7 @@ class Loader {
   std::map<std::string, std::string> written;  // last source of each key
 
   // Reads the documents of a file, base first. `chain` holds the files whose base is being read; `base`, if given,
-  // replaces the file's own.
+  // replaces the base that the file names.
   void read(const std::string& path, std::vector<std::string> chain, const toml::node* base,
             const std::string& base_where);
 

@@ -32,8 +32,8 @@ struct Loaded {
   std::map<std::string, std::string> written;
 };
 
-/// Loads the experiment of a file with overrides. `base`, if given, replaces the file's own. Each key is checked for
-/// its type; validate() checks the ranges. `recorded` marks the file of a run.
+/// Loads the experiment of a file with overrides. `base`, if given, replaces the base that the file names. Each key is
+/// checked for its type; validate() checks the ranges. `recorded` marks the file of a run.
 Loaded load_overridden(const std::string& path, const std::vector<Override>& overrides,
                        const toml::node* base = nullptr, bool recorded = false);
 

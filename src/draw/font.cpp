@@ -70,7 +70,7 @@ struct Ink {
   Index first, count;
 };
 
-/// Returns a point of a character's cell in its band.
+/// Returns true if a point of the character's cell is black.
 bool place_point(char character, Index y, Index x) {
   const Index number = character - ' ';
   return bands[static_cast<std::size_t>(number / glyphs_per_band * glyph_rows + y)]

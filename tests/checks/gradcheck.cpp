@@ -117,8 +117,8 @@ BOOST_AUTO_TEST_CASE(a_surrogate_is_checked_for_what_it_promises) {
 }
 
 // Errors slightly above each threshold fail, and those slightly below pass. The threshold is 1e-6 of the largest of
-// three values: the gradient, a thousandth of the tensor's largest, and 1e-6. Differences of linear functions are exact
-// to about 1e-10.
+// three values: the element's gradient, a thousandth of the tensor's largest gradient, and 1e-6. Differences of linear
+// functions are exact to about 1e-10.
 BOOST_AUTO_TEST_CASE(errors_near_the_thresholds) {
   const auto always = [](double value) { return [=](Index) { return value; }; };
   BOOST_TEST(all_passed(lines(always(1), always(0.8e-6))));

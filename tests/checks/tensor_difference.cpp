@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(the_largest_element_may_be_in_either) {
   }
 }
 
-// Small elements are compared relative to 1e-3 of the tensor's largest.
+// Small elements are compared relative to 1e-3 of the tensor's largest element.
 BOOST_AUTO_TEST_CASE(small_elements_have_a_floor) {
   BOOST_TEST(found({1000, 0}, {1000, 1e-3}).worst->relative == 1e-3);
   BOOST_TEST(found({1e-9, 0}, {1e-9, 1e-9}).worst->relative == 1.0);

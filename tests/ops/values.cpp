@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(activations_before_a_product) {
   }
 }
 
-// Either operand transposed, both, or none, with matrices of a batch.
+// Batched matrices, with either operand transposed, both, or neither.
 BOOST_AUTO_TEST_CASE(products_of_transposed_matrices) {
   constexpr Index m = 3, k = 4, n = 2;
   const Tensor<double> a = values_of({2, m, k}, 23), b = values_of({2, k, n}, 24);

@@ -1,4 +1,5 @@
-// The self-test covers everything in the lists, names a difference, and depends on neither threads nor location.
+// The self-test covers all keys, mechanisms and families and names the first difference; its hashes depend on neither
+// threads nor the location of its files.
 #include "heed/selftest/selftest.h"
 
 #include "heed/attention/plugin.h"

@@ -1,6 +1,6 @@
 // Comparison of a fast float kernel with the reference in double: at lengths around every register width, with rows at
-// any alignment and with gaps, with tiny, infinite and NaN elements. A hash of its results verifies the same bits on
-// all CPUs.
+// any alignment and with gaps, with tiny, infinite and NaN elements. A hash verifies that its results have
+// the same bits on all CPUs.
 #pragma once
 
 #include "heed/base/matrix.h"

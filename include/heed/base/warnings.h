@@ -1,4 +1,5 @@
-// Warnings for the user about input that is ignored or not used as written, and the progress of reading many files.
+// Messages for the user: warnings about input that is ignored or not used as written, and progress of reading many
+// files.
 #pragma once
 
 #include <atomic>

@@ -146,7 +146,7 @@ Ending ending_of(const std::function<Ending()>& work) {
   } catch (const std::filesystem::filesystem_error& error) {
     return {bad_input, fmt::format("{}: {}", error.path1().string(), error.code().message())};
   } catch (const std::exception& error) {
-    // The system has refused a request, such as a name that is too long or one more thread.
+    // The system has refused a request, such as a path that is too long or the start of a thread.
     return {bad_input, error.what()};
   }
 }

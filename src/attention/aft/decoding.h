@@ -100,7 +100,7 @@ class AftDecoding {
     return sum;
   }
 
-  bool sums_;  ///< there are keys before the window
+  bool sums_;  ///< true if there are keys before the window
   bool query_;
   Index rank_, D_, room_;
 };

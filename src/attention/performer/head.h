@@ -41,7 +41,7 @@ struct PerformerHead {
 struct PerformerBlock {
   Index first, rows, before, keys;
   bool growing;  ///< its keys are added to the sums afterwards, for later queries
-  bool later;    ///< the sums over queries are not empty
+  bool later;    ///< true if the sums over queries are not empty
 
   /// Returns the number of the block's keys visible to its row i.
   Index seen(Index i) const { return std::min(i + 1, keys); }

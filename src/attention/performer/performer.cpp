@@ -149,7 +149,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
                     const PerformerSaved<T>& saved, const PerformerScratch<T>& scratch,
                     const AttentionGradient<T>& gradient) const {
     const Update update = gradient.update;
-    // 4.; 3. and 2. with sums over keys; 1. for queries
+    // Undoes step 4, steps 3 and 2 with sums over keys, and step 1 for queries.
     const auto queries_backward = [&](Index h, const PerformerBlock& b) {
       const PerformerSteps<T> steps{in, step_1(), saved, scratch, h};
       const PerformerHead<T>& head = steps.head;
@@ -167,7 +167,7 @@ class Performer : public MechanismBase<Performer>, public WithMap<Performer>, pu
       if (b.first == 0) dc = T(0);
       for (Index i = 0; i < b.rows && !causal; ++i) dc += steps.dc(b)[i];
     };
-    // 3. and 2. with sums over queries; 1. for keys
+    // Undoes steps 3 and 2 with sums over queries, and step 1 for keys.
     const auto keys_backward = [&](Index h, const PerformerBlock& b) {
       const PerformerSteps<T> steps{in, step_1(), saved, scratch, h};
       const PerformerHead<T>& head = steps.head;

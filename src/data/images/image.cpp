@@ -110,7 +110,7 @@ std::vector<std::uint8_t> read_whole(const std::string& path) {
   return data::read_file(path, std::min(max_file_bytes, data::read_limit()));
 }
 
-/// Limits of a JPEG. Encoders write about ten scans and a few parts for each; even an empty scan costs up to 5 ns per
+/// Limits of a JPEG. Encoders write about ten scans, with a few parts each; even an empty scan costs up to 5 ns per
 /// pixel.
 constexpr Index max_parts = 10'000, max_scans = 100;
 

@@ -87,8 +87,8 @@ class Folder : public Dataset {
     if (in_memory()) std::copy(image.pixels.begin(), image.pixels.end(), pixels_.begin() + offsets_[i]);
   }
 
-  /// Removes unreadable images, with a warning. Throws BadFiles instead unless `skip`, and if all images are
-  /// unreadable.
+  /// If `skip`, removes unreadable images, with a warning. Throws BadFiles if there are any and `skip` is false, or if
+  /// all images are unreadable.
   void leave_out_bad(bool skip) {
     BadFiles bad{reasons_};
     std::erase(bad.reasons, "");

@@ -15,7 +15,7 @@ struct SoftCase {
   Index height, width;    ///< size of the grid
   Index class_token = 0;  ///< number of tokens before the grid: a class token, registers
   bool sequence = false;
-  Index longest = 0;  ///< of a sequence; 0: its own length
+  Index longest = 0;  ///< length of the longest sequence; 0: the number of tokens
 
   std::string get(const char* name, const char* fallback) const {
     const auto found = options.find(name);

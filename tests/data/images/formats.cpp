@@ -128,7 +128,7 @@ BOOST_FIXTURE_TEST_CASE(gif_is_read, OnePath) {
     write_file(directory / "x.gif", bytes);
     load_image((directory / "x.gif").string());
   });
-  check_every_length((directory / "x.gif").string(), gif, gif.size() - 1);  // without the mark of the end
+  check_every_length((directory / "x.gif").string(), gif, gif.size() - 1);  // without the trailer
   const Bytes comment = {0x21, 0xfe, 2, 'h', 'i', 1, '!', 0};
   gif.insert(gif.begin() + 19, comment.begin(), comment.end());
   gif[36] = 0x80;  // the frame has its own palette

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(bad_batches_are_refused) {
   check_error(open, {third.string(), "not a regular file"});
 }
 
-// The memory limit is that of a split: five batches of a label and 3072 pixels each.
+// The memory limit applies to a whole split: here five batches, each of one record of a label and 3072 pixel values.
 BOOST_AUTO_TEST_CASE(the_memory_limit_is_that_of_all_batches) {
   const TemporaryDirectory directory;
   write_cifar10(directory.path());

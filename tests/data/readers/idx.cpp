@@ -342,7 +342,7 @@ BOOST_FIXTURE_TEST_CASE(splits_have_their_own_images_and_labels, Mnist) {
   }
 }
 
-// torchvision has a directory for each of the two sets; names of classes and the number of labels are the set's own.
+// torchvision has a directory for each of the two sets; each has its own class names and number of labels.
 BOOST_AUTO_TEST_CASE(fashion_mnist_beside_mnist) {
   const TemporaryDirectory directory;
   for (const auto& [place, label] : {std::pair("MNIST/raw", 3), {"FashionMNIST/raw", 9}}) {

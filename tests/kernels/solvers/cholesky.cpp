@@ -1,4 +1,4 @@
-// Systems with symmetric positive definite matrices: hand calculations, LAPACK and the reference kernel.
+// Systems with symmetric positive definite matrices, compared with hand calculations, LAPACK and the reference kernel.
 #include "heed/kernels/solvers/cholesky.h"
 #include "heed/base/random.h"
 

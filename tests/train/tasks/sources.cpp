@@ -388,8 +388,8 @@ BOOST_AUTO_TEST_CASE(windows_of_training_predict_their_next_bytes) {
   }
 }
 
-// Evaluation predicts each byte in the first window that ends with it or after it, from all bytes of that window before
-// it. Parts have 30 bytes; windows have 20 and start `stride` bytes apart. Batches have two windows.
+// Evaluation predicts byte i in the first window that reaches it, from the bytes of that window before i. Parts have 30
+// bytes; windows have 20 and start `stride` bytes apart. Batches have two windows.
 BOOST_AUTO_TEST_CASE(windows_of_evaluation_predict_each_byte_from_their_start) {
   const TaskData data;
   const std::string text = read_file(data.path("text"));

@@ -17,7 +17,7 @@ inline double exp(double x) { return math::exp(x); }
 /// Returns log(1 + x) for 0 <= x <= 1, without cancellation for small x.
 inline double log_1_plus(double x) { return math::log1p(x); }
 
-/// Returns log(1 + x) for the other number types.
+/// Returns log(1 + x) for number types other than float and double.
 template <class T>
 T log_1_plus(T x) {
   return log(T(1) + x);

@@ -41,7 +41,7 @@ std::vector<std::string> runs_below(const std::string& directory) {
   return found;
 }
 
-/// Renames each arm that shares its name with another, as in two sweeps, to the directory of its first run.
+/// Renames arms of the same name, for example from two sweeps: each is named after the directory of its first run.
 void name_apart(std::vector<ComparedArm>& arms) {
   std::map<std::string, int> count;
   for (const ComparedArm& arm : arms) ++count[arm.name];

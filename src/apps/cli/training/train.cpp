@@ -104,7 +104,8 @@ void warn_of_examples(const Experiment& x, const TrainPlan& plan) {
                    limited ? fmt::format("; data.limit={} takes the first", x.data.limit) : ""));
 }
 
-/// Warns about keys of a schedule that begins after optim.warmup_steps, if the warm-up takes the whole training.
+/// Warns about keys without effect: those of the schedule after the warm-up, if the warm-up lasts until the end of
+/// training.
 void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
   const Index steps = x.train.epochs * plan.steps_per_epoch;
   if (x.optim.warmup_steps < steps || !x.optim.falls_to_min()) return;

@@ -719,7 +719,7 @@ BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
   BOOST_TEST(text("marks.roster.csv") == head + ann + "3\nbob,,3\n");
 }
 
-// The judge prints its arguments: they depend on the seed and the point, and heed lab check has the same ones.
+// The judge prints its arguments: they depend on the seed and the point, and are the same in heed lab check.
 BOOST_FIXTURE_TEST_CASE(hidden_inputs_are_those_of_the_seed, Course) {
   write("labs/told/lab.toml",
         "title = \"Told\"\nkind = \"python\"\nminutes = 1\n[[points]]\nname = \"f\"\nmarks = 1\n[[points]]\n"

@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(a_rate_test_is_printed) {
                fmt::format("{},{},{},{}", i + 1, test.points[i].lr, test.points[i].loss, test.points[i].smoothed));
 }
 
-// The options of the generators all have different values, so that each is known to reach its setting.
+// All options of the generators have different values, so an exchange of two options would be detected.
 BOOST_AUTO_TEST_CASE(generated_examples_are_those_of_the_options) {
   const ListOpsSetting lists{.train = 40, .valid = 7, .test = 9, .depth = 4, .args = 3, .min = 5, .max = 33, .seed = 8};
   write_listops(lists, *this / "lists");

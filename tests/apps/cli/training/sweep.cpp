@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(a_cell_that_has_changed_is_refused_or_done_again) {
   check_refusal(arguments({"--redo"}), {cell("sima", 1), "contains a run that this sweep did not start"});
 }
 
-// A setting that only one of the two configurations has, present or earlier, is a change.
+// A setting that only the present or only the earlier configuration has counts as a change.
 BOOST_AUTO_TEST_CASE(a_setting_that_is_added_or_removed_is_a_change) {
   for (const bool added : {true, false}) {
     const auto write_arm = [&](bool with_norm) {
