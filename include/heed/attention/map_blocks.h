@@ -54,7 +54,7 @@ struct QueriesAndKeys {
 /// A block of the map.
 struct MapBlock : QueriesAndKeys {
   bool causal;
-  bool last;            ///< has the last queries: visited first among the blocks with these keys, and sees the most
+  bool last;            ///< true for the block of the last queries, the first to be visited of those with these keys
   Index next_rows = 0;  ///< rows of the next block, which ends at `first`; 0: none to prefetch
 
   /// Returns memory for this block of the map; its rows begin on cache lines.

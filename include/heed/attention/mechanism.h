@@ -224,8 +224,8 @@ struct MechanismEntry {
   /// Creates a mechanism with the given options; throws Error for unknown names and bad values.
   std::unique_ptr<Mechanism> (*make)(const OptionValues& options);
   std::vector<OptionInfo> (*options)();
-  /// Option sets that together reach every branch of its code. Gradients, costs and number types are checked for each,
-  /// in every shape that it accepts.
+  /// Option sets that together reach every branch of the mechanism's code. Gradients, costs and number types are
+  /// checked for each set, in every shape that the mechanism accepts.
   std::vector<OptionValues> (*variants)();
   /// Option sets that are worth comparing with other mechanisms.
   std::vector<MechanismSetting> (*settings)();

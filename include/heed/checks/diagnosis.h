@@ -25,7 +25,7 @@ enum class ErrorKind {
   repeated,     ///< one slice of E for all indices of an axis
   summed,       ///< the sum or mean of E over an axis, at all indices of that axis
   offset,       ///< E + c
-  factors,      ///< E with a factor for each index of an axis
+  factors,      ///< E times a different factor for each index of an axis
   offsets,      ///< E plus a term that is constant along an axis
   overwritten,  ///< E, assigned instead of accumulated
   unknown,      ///< no known pattern

@@ -91,8 +91,8 @@ struct CheckRow {
 ///   (g(x + h) - g(x - h)) / 2h,  h = cbrt(eps) max(1, |x|),
 /// for every element of every input, in double. If they disagree, the difference is repeated with h / 2 and
 /// extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the truncation error of order h^2 but hides no mistake. Errors
-/// are relative to the element, or to 1e-3 of the tensor's largest if that is greater. A second pass checks that
-/// gradients are added to existing values.
+/// are relative to the element or, if that is greater, to 1e-3 of the tensor's largest element. A second pass checks
+/// that gradients are added to existing values.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 
 /// Check of one input element; x is its value. `analytic` is the derivative of <R, f> with respect to x from the tape,

@@ -28,8 +28,8 @@ Subsets split_validation(Index size, const DataConfig& config, std::uint64_t see
 std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, std::uint64_t seed);
 
 /// Returns the examples of a part, ascending, for data with one file per example. Uses the validation files that a run
-/// recorded, named relative to config.path, even if they were renamed; if none are recorded, or if the run drew another
-/// number than config.validation, draws new ones.
+/// recorded, named relative to config.path, even if they were renamed; draws new ones if none are recorded, or if the
+/// number drawn by the run differs from config.validation.
 std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
                                      std::uint64_t seed);
 

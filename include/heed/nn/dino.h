@@ -48,7 +48,7 @@ inline constexpr const char* dino_prefix = "dino.";
 /// views image by image, then those of the small views. Features are those of the backbone, for images [B, C, H, W].
 class DinoModel : public ModelBase<DinoModel> {
  public:
-  /// Throws Error if small views need other tensors than large ones, except for position embeddings.
+  /// Throws Error if the tensors for small views differ from those for large ones, except for position embeddings.
   explicit DinoModel(const Experiment& experiment);
 
   ModelInput<float> example() const override;

@@ -30,7 +30,7 @@ struct RunPaths {
   std::string last() const { return directory + "/last.safetensors"; }
   std::string best() const { return directory + "/best.safetensors"; }
 
-  /// Returns all of these.
+  /// Returns all of these paths.
   std::vector<std::string> files() const;
 
   /// Returns the path of the weights to use: best.safetensors, or last.safetensors before the first complete epoch.
