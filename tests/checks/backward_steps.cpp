@@ -81,8 +81,8 @@ BOOST_AUTO_TEST_CASE(of_several_numbers) {
   BOOST_TEST(backward_steps(read_file("src/attention/adder.cpp"), "v").size() == 2u);
 }
 
-// A step assigns or adds, to all of a gradient or to a part; tensors whose names begin alike are different. A step that
-// is described twice counts once.
+// A step assigns or adds, to all of a gradient or to a part; dw and dw2 are different tensors. A step that is described
+// twice counts once.
 BOOST_AUTO_TEST_CASE(steps_of_similar_names) {
   const std::string step = "// Undoing 4: dw[c] += sum_i x_i[c] dy_i.\n\n",
                     source = step + "// Undoing 3: dw2 = dy.\n\n" + step;

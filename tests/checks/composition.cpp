@@ -176,7 +176,7 @@ class Misreported : public LikeReluByHand<Misreported>, public WithComposition<M
   }
 };
 
-/// out = a v + b, channel by channel, for two parameters of one shape. `wrong` doubles the gradient of b.
+/// out = a v + b, channel by channel, for two parameters of the same shape. `wrong` doubles the gradient of b.
 class Affine : public MechanismBase<Affine>, public WithComposition<Affine> {
  public:
   static constexpr const char *mechanism_name = "affine", *summary = "", *complexity = "";

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(the_first_and_the_worst_element_are_named) {
   BOOST_TEST(!found({4, 1}, {4, 1.5}, DType::F16).rounding);
 }
 
-// Both tensors count alike: differences from A to B and from B to A agree.
+// The comparison is symmetric: differences from A to B and from B to A agree.
 BOOST_AUTO_TEST_CASE(the_largest_element_may_be_in_either) {
   const std::vector<double> a{1, 0, -2}, b{-1000, 1e-3, -2};
   for (const auto& [one, other] : {std::pair(a, b), {b, a}}) {

@@ -17,7 +17,7 @@ struct ElementDifference {
   double ulps = 0;      ///< |a - b| in units in the last place of the larger one
 };
 
-/// The differences between two tensors of one shape.
+/// The differences between two tensors of the same shape.
 struct TensorDifference {
   Index elements = 0;
   Index unequal = 0;                         ///< elements whose bits differ, such as 0 and -0
@@ -28,8 +28,8 @@ struct TensorDifference {
   bool rounding = true;                      ///< no difference exceeds rounding_error() of `largest`
 };
 
-/// Compares tensors of one shape element by element; the difference of two NaNs is 0. Units in the last place are those
-/// of `type`.
+/// Compares tensors of the same shape element by element; the difference of two NaNs is 0. Units in the last place are
+/// those of `type`.
 TensorDifference difference_of(View<const double> a, View<const double> b, DType type, double tolerance);
 
 /// Returns the coarser of two number types. Integers count as F64.

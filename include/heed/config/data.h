@@ -17,7 +17,9 @@ struct RecordedData {
   std::vector<std::string> test{};             ///< names of the test files
   std::map<std::string, std::string> files{};  ///< checksums of all files, by path relative to the data's path
   Index validation_removed = 0;                ///< number of validation images removed since the run was started
-  bool whole = false;  ///< all files of an undivided tree (no train, no test) are for testing, unless `test` names one
+  /// True if all files of a tree without train and test directories are for testing, unless one of them is recorded in
+  /// `test`.
+  bool whole = false;
 
   /// Returns the names of all files.
   std::vector<std::string> names() const {

@@ -10,8 +10,8 @@ namespace heed {
 
 template <class T>
 struct PerformerScratch {
-  PerformerSums<T> sums;                 ///< over keys, with `causal`
-  Heads<T> query_sums;                   ///< over queries, [1, m e + m + e]
+  PerformerSums<T> sums;                 ///< sums over keys, with `causal`
+  Heads<T> query_sums;                   ///< sums over queries, [1, m e + m + e]
   Matrix<T> phi, E;                      ///< for a block, [rows, m], unless saved
   T *h, *largest, *decays, *weights;     ///< for a block; h = |x'|^2 / 2, `largest` the largest u
   Matrix<T> values, channels, products;  ///< for a block: [rows, e], [rows, d], [rows, m]
@@ -30,8 +30,8 @@ struct PerformerSteps {
   const PerformerScratch<T>& scratch;
   Index h;
   PerformerHead<T> head{in, saved, h};
-  PerformerSums<T> sums = causal() ? scratch.sums : sums_in(saved.sums[h][0]);  ///< over keys
-  PerformerSums<T> query_sums = sums_in(scratch.query_sums[h][0]);              ///< over queries
+  PerformerSums<T> sums = causal() ? scratch.sums : sums_in(saved.sums[h][0]);  ///< sums over keys
+  PerformerSums<T> query_sums = sums_in(scratch.query_sums[h][0]);              ///< sums over queries
 
   bool causal() const { return features.causal; }
   /// Returns c_t of query t.

@@ -178,7 +178,7 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
 }
 
 /// Returns true if one of the `chosen` files has the content of a recorded test file. Names do not suffice: other data
-/// may have the same ones.
+/// may have the same names.
 bool has_recorded_test(const LabelledFiles& files, const std::set<Index>& chosen, const RecordedData& recorded) {
   std::set<std::string> checksums;
   for (const std::string& name : recorded.test)

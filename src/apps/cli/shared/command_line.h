@@ -33,7 +33,7 @@ struct OptionRules {
   bool required = false;
   bool empty = false;                  ///< "" is a text, not a missing value
   bool positive = false;               ///< any number above 0
-  std::optional<Range> range{};        ///< of the value; for a list, of each item
+  std::optional<Range> range{};        ///< valid range of the value; for a list, of each item
   std::vector<std::string> one_of{};   ///< allowed values; for a list, allowed items
   bool commas = false;                 ///< a list's values may be in one word: 64,128,256
   bool one_each = false;               ///< a list's option is repeated for each value

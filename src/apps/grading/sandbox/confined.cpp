@@ -175,7 +175,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   std::vector<std::string> environment{"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C.UTF-8", "OMP_NUM_THREADS=1",
                                        "OPENBLAS_NUM_THREADS=1", "CCACHE_DISABLE=1"};
   for (const char* const name : {"TMPDIR=", "HOME="}) environment.push_back(name + confinement.directory);
-  // The variable selects variants of library functions; the child must use the same ones as this process.
+  // The variable selects variants of library functions; the child must use the same variants as this process.
   if (const char* const tunables = std::getenv("GLIBC_TUNABLES"))
     environment.push_back(fmt::format("GLIBC_TUNABLES={}", tunables));
   std::vector<std::string> readable = confinement.readable;
