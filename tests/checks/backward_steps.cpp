@@ -97,8 +97,8 @@ BOOST_AUTO_TEST_CASE(pages_of_mechanisms) {
   BOOST_TEST(mechanism_page("nothing") == "src/attention/nothing.cpp");
 }
 
-// A page's sources are its headers with their sources, each once, and the other sources of a folder only if the folder
-// is the page's own.
+// A page's sources are its headers with their sources, each once, and the other sources of its folder only if the
+// folder belongs to the mechanism.
 BOOST_AUTO_TEST_CASE(sources_of_a_page) {
   const TemporaryDirectory directory;
   std::filesystem::create_directories(directory / "mine");

@@ -331,7 +331,8 @@ BOOST_AUTO_TEST_CASE(negatives_may_be_exchanged) {
               "for element 2; wrong for elements 0 and 1");
 }
 
-// The order lists where the values come from, and the repeated slice is named by its own index.
+// A permutation lists, for each position, the index of the expected slice found there; a repeated slice is named by its
+// index.
 BOOST_AUTO_TEST_CASE(slices_are_named_by_where_they_come_from) {
   const auto permuted = [](const Numbers& e, Index, const Place& at) {
     constexpr Index from[] = {2, 0, 3, 1, 4};

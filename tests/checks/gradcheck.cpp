@@ -281,7 +281,8 @@ BOOST_AUTO_TEST_CASE(an_error_of_the_addition_is_named) {
   BOOST_TEST(name_of(both.diagnosis.kind) == std::string("factor"));
 }
 
-// The expected gradients of a surrogate are the given ones or, if none are given, its own; never differences.
+// The expected gradients of a surrogate are the given ones or, if none are given, those that the case computes; never
+// central differences.
 BOOST_AUTO_TEST_CASE(surrogates_are_compared_with_themselves) {
   CheckCase surrogate = cube("surrogate", [](double x) { return x; });
   surrogate.note = "x, not 3 x^2";

@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(text_leaves_the_margin_free) {
       BOOST_REQUIRE((pixel(drawn, y, x) == white));
 }
 
-// Below each map is the largest magnitude of its own head; beside each row is its label; above are the heads' names.
+// The largest magnitude of each head is below its map, the label of a row is beside it, and the heads' names are above.
 BOOST_AUTO_TEST_CASE(numbers_and_names_stand_at_their_maps) {
   AttentionSheet sheet = small_sheet();
   sheet.columns = {"head 1", "head 2"};

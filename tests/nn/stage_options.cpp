@@ -12,7 +12,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns the shape of a parameter of the mechanism at this position; [] if it has none of this name.
+/// Returns the shape of a parameter of the mechanism at this position; [] if it has no parameter of this name.
 Shape shape_at(const AttentionConfig& attention, Index place, const std::string& tensor) {
   for (const ParameterSpec& spec :
        mechanism_of(attention, place)

@@ -22,7 +22,7 @@ inline constexpr std::size_t most_cells = 4096;
 /// Reads a sweep:
 ///
 ///   base = "experiments/mnist.toml"             # base of every arm
-///   seeds = [1, 2, 3]                           # or 3, for 1 to 3; default: the experiment's own
+///   seeds = [1, 2, 3]                           # or 3, for 1 to 3; default: the experiment's seed
 ///   arm_files = "experiments/mnist-*.toml"      # an arm for each file, named by the text that * matches
 ///   [train]                                     # tables of an experiment, for all arms
 ///   epochs = 4

@@ -171,7 +171,7 @@ std::set<std::string> suspicious_words_in(const std::string& text, bool python) 
     if (follow("long", "double")) found.insert("long double");
     if (follow("template", "<") && third == ">") found.insert("template <>");
     if (words[i] == "pragma" && !follow("pragma", "once")) found.insert("pragma");
-    // write(update, ...) is heed's own; write(3, ...) is the system's.
+    // write(update, ...) is a function of heed; write(3, ...) is a system call.
     if (follow("write", "(") && std::isdigit(static_cast<unsigned char>(third[0]))) found.insert("write");
   }
   return found;

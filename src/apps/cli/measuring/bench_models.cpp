@@ -122,7 +122,7 @@ std::vector<ModelCase> model_cases() {
   struct StandardModel {
     const char* name;
     Index batch;
-    bool each_mechanism = false;  // true: all mechanisms; false: the file's own
+    bool each_mechanism = false;  // true: all mechanisms; false: that of the file
     std::vector<const char*> modes = {"train", "infer"};
     const char* file = nullptr;  // name of the file to which `sets` apply; null: `name`
     std::vector<std::string> sets = {};

@@ -18,7 +18,7 @@ struct ModelChoice {
   std::string model{};   ///< instead of a run: a model file, or "auto" for the model inferred from the weights' tensors
   std::string preset{};  ///< preset of the image preprocessing
   std::string names{};   ///< file of class names
-  bool whole = false;    ///< all of a tree without test/ is for testing, unless it holds the run's own data
+  bool whole = false;    ///< a tree without test/ is entirely for testing, unless it holds the run's data
   std::vector<std::string> sets{};
   int threads = 0;
 
