@@ -50,7 +50,8 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
     lockstep_ = std::make_unique<LanesInLockstep<T>>(ranks, count);
   }
   scores_.resize(static_cast<std::size_t>(lanes.microbatches()));
-  // The thread that fills a gradient first writes it, so that its memory is allocated on that thread's socket.
+  // Each gradient is constructed on a thread that will probably fill it: memory is allocated on the socket of the
+  // thread that writes it first.
   std::vector<std::optional<Gradients<T>>> sums(static_cast<std::size_t>(streams_ ? sums_at_once(count) : count));
   parallel_for(static_cast<Index>(sums.size()),
                [&](Index i) { sums[static_cast<std::size_t>(i)].emplace(parameters); });

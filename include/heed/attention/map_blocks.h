@@ -20,8 +20,8 @@ inline Index map_block(Index queries) {
 inline Index padded_row(Index columns) { return (columns + 15) / 16 * 16; }
 
 /// Returns true if the map is saved for the backward pass instead of recomputed: if it is no larger than q, k, v and
-/// out, which are saved anyway (with N = M and one width d, up to N = 4 d). Memory thus stays O(N). Reading an element,
-/// even from L3, takes a quarter of the time of recomputing a score of 16 channels.
+/// out, which are saved anyway (for N = M and d = e, up to N = 4 d). Memory thus stays O(N). Reading an element, even
+/// from L3, takes a quarter of the time of recomputing a score of 16 channels.
 inline bool keeps_map(const AttentionShape& s) {
   return s.queries * s.keys <= (s.queries + s.keys) * (s.width + s.value_width);
 }

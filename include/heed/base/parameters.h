@@ -134,8 +134,9 @@ class Parameters {
   View<T> operator[](ParameterId id) { return {values_.data() + offset(id), list_[id].shape}; }
   View<const T> operator[](ParameterId id) const { return {values_.data() + offset(id), list_[id].shape}; }
 
-  /// Return the buffer of all tensors, each aligned; gaps and values start as zero. [0, trainable_size()) holds the
-  /// trainable ones in order, then, up to gradient_size(), the prepared ones, then, up to size(), the buffers.
+  /// Return the memory of all tensors, each aligned; gaps and values start as zero. [0, trainable_size()) holds the
+  /// trainable tensors in order, [trainable_size(), gradient_size()) the prepared ones, and [gradient_size(), size())
+  /// the buffers.
   T* data() { return values_.data(); }
   const T* data() const { return values_.data(); }
   Index size() const { return values_.size(); }

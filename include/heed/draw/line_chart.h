@@ -14,7 +14,7 @@ struct ChartLine {
   std::vector<std::pair<double, double>> points;  ///< x, y; the line is interrupted at non-finite y
 };
 
-/// A marked position on the x axis, which is extended to it.
+/// A marked position on the x axis; the axis is extended to include it.
 struct ChartMark {
   double x;
   std::string name;

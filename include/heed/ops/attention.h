@@ -10,8 +10,8 @@
 
 namespace heed {
 
-/// Location of each image's heads in a tensor. The first head of image 0 is a matrix [rows, columns] at `offset`, whose
-/// rows are `stride` apart. The `count` heads of an image are `distance` elements apart, and the images are
+/// Location of each image's heads in a tensor. The first head of image 0 is a matrix [rows, columns] at `offset`, with
+/// its rows `stride` elements apart. The `count` heads of an image are `distance` elements apart, and the images are
 /// `image_distance` apart. With segments, the images are sequences of different lengths, and `rows` is the sum of the
 /// lengths.
 struct HeadsPlace {

@@ -13,7 +13,7 @@
 //            (Eq. 6, 8); k has one channel per head
 //
 // Memory is O(N D) beyond the parameters. This file has the checks of the options and the entry in the list of
-// mechanisms: two mechanisms under one name, between which `variant` selects.
+// mechanisms, which creates one of two implementations, depending on `variant`.
 #include "options.h"
 
 #include "heed/attention/mechanism_base.h"

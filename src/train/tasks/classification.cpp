@@ -86,7 +86,7 @@ double examples_of(const std::vector<double>& counts, Index classes, Index c) {
   return std::accumulate(row, row + classes, 0.0);
 }
 
-/// Returns the fraction of a class's examples, of which there is at least one, that are classified correctly.
+/// Returns the fraction of a class's examples that are classified correctly. Requires at least one example.
 double recall(const std::vector<double>& counts, Index classes, Index c) {
   return counts[confusion_count(classes, c, c)] / examples_of(counts, classes, c);
 }

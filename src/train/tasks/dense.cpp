@@ -28,7 +28,7 @@ std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes
 
 namespace {
 
-/// A batch of images with a class for each patch, which owns its memory.
+/// A batch that owns its memory: images with a class for each patch.
 template <class T>
 class PatchBatch : public TaskBatch<T> {
  public:
