@@ -21,7 +21,7 @@ function code_of(text,    i, c) {
   return text
 }
 
-# Equal arguments, exchanged, are no fault.
+# Exchanging equal arguments is not a fault.
 function add(at, size, by) {
   if (substr(line, at, size) != by) variants[++count] = substr(line, 1, at - 1) by substr(line, at + size)
 }
@@ -35,7 +35,7 @@ function swap(a, b) { replace(a, b); replace(b, a) }
 
 function is_word(c) { return c ~ /[A-Za-z0-9_]/ }
 
-# Does the same as replace() for whole words only, and not for a name after a type, which is being declared.
+# Replaces whole words, like replace(). Skips a word that follows a type, since the line declares it.
 function replace_word(what, by,    at, place, before_it) {
   for (place = 1; (at = index(substr(code, place), what)) > 0; place += at - 1 + length(what)) {
     before_it = substr(code, 1, place + at - 2)

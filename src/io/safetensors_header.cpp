@@ -17,7 +17,7 @@ namespace {
 // Limit of the format's reference implementation; a larger length indicates another kind of file.
 constexpr std::uint64_t longest_header = 100'000'000;
 
-// More tensors than a run of the deepest model has; that many are read in one or two seconds.
+// Exceeds the number of tensors in a run of the deepest model; a header of this size is read in one or two seconds.
 constexpr std::size_t most_tensors = 250'000;
 
 struct DTypeRow {

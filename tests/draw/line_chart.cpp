@@ -190,8 +190,8 @@ BOOST_AUTO_TEST_CASE(charts_may_have_different_heights) {
   for (const char* at : {"translate(0 0)", "translate(0 450)", "translate(0 922)"}) BOOST_TEST(has(picture, at), at);
 }
 
-// A column has room for the longest name, wherever it is: two columns for 29 characters of 8.4 pixels and 60 more, one
-// for 30.
+// A column of the legend has room for the longest name, first or second: names of 29 characters (8.4 pixels each, and
+// 60 more) fit in two columns, names of 30 characters in one.
 BOOST_AUTO_TEST_CASE(the_legend_has_room_for_the_longest_name) {
   const auto picture = [](std::size_t first, std::size_t second) {
     LineChart chart{"", "", "", false, {}, {}};

@@ -228,8 +228,8 @@ BOOST_AUTO_TEST_CASE(clipping_by_the_global_norm) {
   for (const Index rows : {20'000, 299'594, 400'000}) check_clipping(rows);
 }
 
-// The matrix, of several ranges, is scaled by its own norm, about sqrt(70,000 / 3); the vector's, at most
-// sqrt(5), is below 3.
+// The matrix, which has several ranges, is scaled by its own norm, about sqrt(70,000 / 3). The norm of the vector, at
+// most sqrt(5), is below the limit, 3.
 BOOST_AUTO_TEST_CASE(clipping_of_each_tensor_by_its_own_norm) {
   const Parameters<double> parameters(list_of(10'000));
   Gradients<double> gradients(parameters);

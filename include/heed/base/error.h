@@ -1,6 +1,6 @@
-// Errors. Bad input (a file, an option, a shape) throws Error with a one-line message that names the thing, what was
-// expected and what was found. The program then exits with status 2. A violated internal invariant is a bug in heed:
-// HEED_ASSERT prints its location and aborts.
+// Errors. Bad input (a file, an option, a shape) throws Error with a one-line message that names the input, the
+// expectation and the actual value. The program then exits with status 2. A violated internal invariant is a bug in
+// heed: HEED_ASSERT prints its location and aborts.
 #pragma once
 
 #include <fmt/core.h>

@@ -427,7 +427,7 @@ BOOST_AUTO_TEST_CASE(points_have_known_names) {
     check_start(refusal(name), fmt::format("unknown point of a mechanism '{}'; expected ", name));
 }
 
-// A point for a gradient that the reference does not have would be right for every submission.
+// A point for a gradient that the reference lacks is refused: every submission would get it.
 BOOST_AUTO_TEST_CASE(points_have_tensors_of_the_reference) {
   const auto reference = make_mechanism("linformer", {{"length", "3"}});
   const std::vector<HiddenCase> cases = draw_cases(reference.get(), false, RandomStream(3));
