@@ -63,8 +63,8 @@ BOOST_AUTO_TEST_CASE(random_numbers_depend_on_seed_stream_and_index_only) {
   BOOST_TEST(a.bits(5) != a.bits(6));
 }
 
-// Over n = 100,000 draws the mean of U(0,1) has standard deviation 0.00091 and that of N(0,1) 0.0032; the
-// bounds are five of those. The variance of N(0,1) has standard deviation sqrt(2/n) = 0.0045.
+// Over n = 100,000 draws, the mean of U(0,1) has a standard deviation of 0.00091 and that of N(0,1) one of 0.0032; the
+// bounds are five standard deviations. The variance of N(0,1) has a standard deviation of sqrt(2/n) = 0.0045.
 BOOST_AUTO_TEST_CASE(random_moments) {
   const RandomStream stream(1);
   const Index n = 100'000;

@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
           });
           for (Index i = 0; i < m * stride; ++i) BOOST_REQUIRE_EQUAL(got[i], expected[i]);
 
-          // w is not transposed, as for gradients, and has k rows of n.
+          // As in the product for gradients, w [k, n] is not transposed.
           const Update update = addend ? Update::accumulate : Update::assign;
           const Matrix<const float> turned(w.data(), k, n);
           gemm(X, turned, update, sums);
