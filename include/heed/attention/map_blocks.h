@@ -54,7 +54,8 @@ struct QueriesAndKeys {
 /// A block of the map.
 struct MapBlock : QueriesAndKeys {
   bool causal;
-  bool last;            ///< true for the block of the last queries, the first to be visited of those with these keys
+  /// True for the block of the last queries: of the blocks with these keys, it is visited first and sees the most.
+  bool last;
   Index next_rows = 0;  ///< rows of the next block, which ends at `first`; 0: none to prefetch
 
   /// Returns memory for this block of the map; its rows begin on cache lines.
