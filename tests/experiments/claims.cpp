@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
     const std::string text = read_file(directory / "claims.md");
     BOOST_TEST(text.find("ot run yet") == std::string::npos);
     check_contains(text, {"tests 25 of them in small models; **all have results**.", "All 25 rows have results.",
-                          "misses the true difference once in twenty times", "(diverged: seed 1, 2, 3)",
+                          "misses the true difference one time in twenty", "(diverged: seed 1, 2, 3)",
                           "pictures/claims-alpha.png", "| undecided |", "1.2, not tested"});
     // The summary has all compared arms, and the untested values.
     check_contains(text, {"; listops-linformer 60.20 %; listops-performer 60.20 % |",
