@@ -1,4 +1,4 @@
-"""A training step of DINO (self-supervision by a teacher) in PyTorch: dino-micro.
+"""A training step of DINO (self-distillation without labels) in PyTorch: dino-micro.
 
 Each image has two large views of 32 x 32 and four small ones of 16 x 16. A step consists of the teacher's forward pass
 without gradients, the student's forward and backward passes, batched by view size, clipping of each tensor, AdamW, and the

@@ -72,8 +72,8 @@ constexpr Expectation expectations[] = {
      "short rows"},
     {"clamped gradient", 0.75, "without AVX-512, a clamp takes two instructions, and there are fewer registers"},
     {"softmax forward", 0.6,
-     "a row has 4 or 5 vectors, the last nearly empty; its maximum and sum are reductions across lanes, for which the "
-     "next instructions wait"},
+     "a row has 4 or 5 vectors, the last nearly empty; its maximum and sum are reductions across lanes, on which the "
+     "next instructions depend"},
     {"softmax again", 0.6, "a row has 4 or 5 vectors, the last nearly empty, each scaled twice"},
     {"gelu forward", 0.6,
      "a polynomial with coefficients from a table takes as long as the exponential; without AVX-512, a polynomial of "

@@ -119,7 +119,7 @@ void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
     out << fmt::format("\n{}: {}{} is wrong in {}\n  stated {}, executed {}: {} too {}\n", e.operation,
                        of_pass ? "the cost of " : "", e.pass, e.count, e.stated, e.executed,
                        std::abs(e.executed - e.stated), e.executed > e.stated ? "few" : "many");
-    if (!e.difference.empty()) out << fmt::format("  executed - stated = {} in all shapes\n", e.difference);
+    if (!e.difference.empty()) out << fmt::format("  executed - stated = {} for all shapes\n", e.difference);
   }
 }
 

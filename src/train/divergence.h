@@ -53,7 +53,7 @@ bool all_finite(const Parameters<T>& parameters) {
 [[noreturn]] inline void fail_diverged(const std::string& what, const RunProgress& progress, const std::string& saved,
                                        double lr) {
   const std::string skipped = progress.skipped > 0
-                                  ? fmt::format("; {} of {} steps of the epoch were left out (train.on_nonfinite)",
+                                  ? fmt::format("; {} of {} steps of the epoch were skipped (train.on_nonfinite)",
                                                 progress.skipped, progress.batch)
                                   : "";
   throw Diverged(

@@ -1,4 +1,4 @@
-// [dino] of an experiment: self-supervision by a teacher. Caron, Touvron, Misra, Jegou, Mairal, Bojanowski, Joulin,
+// [dino] of an experiment: self-distillation without labels. Caron, Touvron, Misra, Jegou, Mairal, Bojanowski, Joulin,
 // "Emerging properties in self-supervised vision transformers", arXiv:2104.14294v2.
 #pragma once
 
@@ -53,7 +53,7 @@ void fields(Config& c, Visit&& visit) {
   visit("teacher_temp_warmup", c.teacher_temp_warmup, at_least(0),
         "epochs in which teacher_temp rises from teacher_temp_start");
   visit("center_momentum", c.center_momentum, between(0, 1), "decay of the mean of the teacher's outputs");
-  visit("ema", c.ema, between(0, 1), "decay of the teacher's weights, which rises to 1 by a cosine");
+  visit("ema", c.ema, between(0, 1), "decay of the teacher's weights, which rises to 1 along a cosine");
 }
 
 }  // namespace heed

@@ -1,4 +1,4 @@
-// A backbone with the head for self-supervision by a teacher. Caron et al., arXiv:2104.14294v2, Section 3.
+// A backbone with the head for self-distillation. Caron et al., arXiv:2104.14294v2, Section 3.
 //
 //   x = features of a view                     class token after the final norm, or the mean of all tokens
 //   h = gelu(mlp.2(gelu(mlp.0(x))))            mlp.0 [hidden, D], mlp.2 [hidden, hidden]

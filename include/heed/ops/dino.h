@@ -1,4 +1,4 @@
-// Operations for self-supervision by a teacher (DINO): normalisation and concatenation of rows, and the loss.
+// Operations for self-distillation (DINO): normalisation and concatenation of rows, and the loss.
 // arXiv:2104.14294v2, Section 3.1.
 #pragma once
 

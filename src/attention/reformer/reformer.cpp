@@ -31,7 +31,7 @@ namespace heed {
 class Reformer : public MechanismBase<Reformer>, public WithMap<Reformer> {
  public:
   static constexpr const char* mechanism_name = "reformer";
-  static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v, k = q / |q|, among tokens that hash alike";
+  static constexpr const char* summary = "softmax(q k^T / sqrt(d)) v, k = q / |q|, among tokens with similar hashes";
   static constexpr const char* complexity = "time O(N chunk d) per round, memory O(N d) per round";
 
   Index rounds = not_set, buckets = not_set, chunk = not_set;

@@ -191,7 +191,7 @@ class SequenceClassification : public Task<T> {
   /// Warns once if sequences are longer than the context, with their number in the first file or tree that has any.
   void warn_of_cut(const SequenceSet& set) {
     if (set.cut() == 0 || std::exchange(cut_, true)) return;
-    warn(fmt::format("{} of {} sequences are longer than model.context = {} and are cut", set.cut(),
+    warn(fmt::format("{} of {} sequences are longer than model.context = {} and are truncated", set.cut(),
                      set.size() * (1 + set.pairs()), context_));
   }
 

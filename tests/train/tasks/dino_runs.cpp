@@ -1,4 +1,4 @@
-// Runs of self-supervision by a teacher: files, resumption, messages and errors.
+// Runs of self-distillation (DINO): files, resumption, messages and errors.
 #include "heed/io/safetensors.h"
 #include "heed/nn/families.h"
 #include "heed/train/step.h"

@@ -225,7 +225,8 @@ BOOST_AUTO_TEST_CASE(cut_sequences_are_said_once) {
       };
       std::vector<std::string> lines;
       if (!count.empty())
-        lines.push_back(fmt::format("{} sequences are longer than model.context = {} and are cut", count, context));
+        lines.push_back(
+            fmt::format("{} sequences are longer than model.context = {} and are truncated", count, context));
       BOOST_TEST(said(context) == lines, boost::test_tools::per_element());
       if (c.name != "text") BOOST_TEST(said(128).empty());
     }

@@ -286,7 +286,7 @@ void add_verdict(Command program) {
       program.command("verdict", "Judge a claim about arms by their runs: holds, does not hold, undecided");
   command.option("RUNS", &a.given, "directories of runs, such as a sweep's, or a table FILE.csv", {.required = true});
   command.option("--claim", &a.claim, "the claim, if a table has several", {.value = "NAME"});
-  command.option("--figure", &a.figure, "figure of the runs in directories; default: test_accuracy",
+  command.option("--figure", &a.figure, "figure to test, for directories of runs; default: test_accuracy",
                  {.value = "FIGURE", .one_of = claim_figures()});
   command.option("--better", &a.better, "A is better than B", {.value = "A B"});
   command.option("--par", &a.par, "A is on par with B, or better", {.value = "A B"});

@@ -118,7 +118,7 @@ std::string reason_without_place(const std::string& log) {
   static const std::regex assembler("\\.s:\\d+: Error: ([^\n]*)"), denied("fatal error: ([^\n]*: Permission denied)");
   std::smatch match;
   if (std::regex_search(log, match, denied)) return match[1];
-  if (std::regex_search(log, match, assembler)) return "the assembler says: " + match[1].str();
+  if (std::regex_search(log, match, assembler)) return "assembler error: " + match[1].str();
   if (log.find("CPU time limit exceeded") != std::string::npos)
     return fmt::format("it uses more than {} s of CPU time", compiler_seconds);
   return "it uses more than 3 GB of memory, or writes more than 64 MB";

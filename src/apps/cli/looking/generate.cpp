@@ -182,7 +182,7 @@ int complete_images(const GenerateArguments& a, TrainedModel& trained) {
     put(image_of_tokens(writer.tokens(), size, data.levels), 2 * size.height, i * size.width, sheet);
   }
   save_png(a.output, enlarged(sheet, a.zoom));
-  fmt::print("{}: the originals, their kept parts, and the completed images\n", printable(a.output));
+  fmt::print("{}: the originals, the kept upper parts, and the completed images\n", printable(a.output));
   if (a.stats) stopwatch.print(decoder);
   return ok;
 }
@@ -208,7 +208,7 @@ void add_generate(Command program) {
                  {.range = {{0, 1}}, .needs = "--complete", .states_default = true});
   command.option("--zoom", &a.zoom, "draw each pixel as N x N pixels",
                  {.value = "N", .range = {{1, 64}}, .needs = "--complete", .states_default = true});
-  command.option("-o,--output", &a.output, "PNG of the originals, their kept parts, and the completed images",
+  command.option("-o,--output", &a.output, "PNG of the originals, the kept upper parts, and the completed images",
                  {.value = "OUT.png", .needs = "--complete"});
   command.option("--prompt", &a.prompt, "text to continue", {.value = "TEXT", .empty = true, .excludes = "--complete"});
   command.option("--prompt-file", &a.prompt_file, "file to continue; -: standard input",

@@ -134,9 +134,9 @@ constexpr const char* spectrum_help =
     "The equivalent rank of a map is the number of its largest singular values that make up 0.9 of the sum of all (Shu "
     "et al., Adder attention, Section 3.2.2). Each map is measured with and without the identity added, whichever of "
     "the two the model uses; a map of fewer keys than queries is not square, and is measured without the identity. The "
-    "file has a line for each matrix, block, head and index, with means over the images of the singular value, of the "
-    "share of the sum that the values up to it make up (cumulative), and of the equivalent rank. "
-    "experiments/tools/plot_spectrum.py draws it. Mechanisms without a map are left out.";
+    "file has a line for each matrix, block, head and index, with three means over the images: the singular value, the "
+    "cumulative share, which is the sum of the values up to this one divided by the sum of all, and the equivalent "
+    "rank. experiments/tools/plot_spectrum.py draws it. Mechanisms without a map are left out.";
 
 }  // namespace
 

@@ -74,7 +74,7 @@ void print_suite(const SuiteResult& result) {
   if (!result.kernels.empty()) {
     std::cout << "\n";
     table_of(result.kernels).print(std::cout);
-    std::cout << "\nmedians; limit: the resource that would take longest if each were used at its limit\n";
+    std::cout << "\nmedians; limit: the resource whose work takes longest at its highest rate\n";
     for (const std::string& line : bench::shortfalls(result.kernels)) std::cout << line << "\n";
     for (const std::string& line : bench::long_row_shares(result.kernels)) std::cout << line << "\n";
   }

@@ -110,7 +110,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
   printed.print(std::cout);
   std::cout << fmt::format(
       "\nmost of it               {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"
-      "activations              {}B kept for the backward pass of a batch of {}\nenergy                   {}\n",
+      "activations              {}B saved for the backward pass of a batch of {}\nenergy                   {}\n",
       dominating(rows, table, total.counts), grouped(model.parameters), grouped(attention_exponentials(model)),
       si(static_cast<double>(model.kept * table.number_bytes * query.batch)), query.batch, energy_note(table, kinds));
   if (!table.memory.empty()) std::cout << "memory                   not included in the energy: moving all bytes from";
@@ -193,7 +193,8 @@ void add_cost(Command program) {
   add_sets(command, a.sets, "override a key of the file; repeatable", config_keys());
   command.option("--batch", &a.batch, "examples per pass over the weights; default 1, or train.batch with --time",
                  {.range = {{1, 1'000'000}}});
-  command.option("--convention", &a.convention, "contractions: products and weighted sums, as in papers; or all",
+  command.option("--convention", &a.convention,
+                 "contractions (default): matrix products and weighted sums, as papers count; all: every operation",
                  {.one_of = {"contractions", "all"}});
   command.option("--pass", &a.pass, "forward (default), backward, or both as in a training step",
                  {.one_of = {"forward", "backward", "step"}});

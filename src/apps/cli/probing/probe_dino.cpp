@@ -1,4 +1,4 @@
-// heed probe dino, dino_head: loss and centre of self-supervision, and the head, on given tensors.
+// heed probe dino, dino_head: loss and centre of self-distillation, and the head, on given tensors.
 #include "probe.h"
 
 #include "heed/nn/dino.h"
@@ -104,7 +104,7 @@ void probe_dino_head(const ProbeArguments&, GivenTensors& in, ProbeOutput<T>& re
 
 const Probe dino_probe{
     .name = "dino",
-    .summary = "loss, gradient and centre of self-supervision by a teacher",
+    .summary = "loss, gradient and centre of self-distillation (DINO)",
     .sets = "student_temp=0.1, teacher_temp=0.04, center_momentum=0.9; repeatable",
     .contract =
         "IN   student [V,B,K], the two large views first; teacher [2,B,K]; center [K]\n"
@@ -118,7 +118,7 @@ const Probe dino_probe{
 
 const Probe dino_head_probe{
     .name = "dino_head",
-    .summary = "out and gradients of the head used in self-supervision",
+    .summary = "out and gradients of the head used in self-distillation (DINO)",
     .contract =
         "IN   x [B,D], mlp.0.weight [h,D], mlp.0.bias [h], mlp.2.weight [h,h], mlp.2.bias [h], mlp.4.weight [b,h],\n"
         "     mlp.4.bias [b], last_layer.weight_v [K,b], optionally last_layer.weight_g [K,1]; grad_out [B,K]\n"

@@ -99,10 +99,11 @@ int lr_command(const LrArguments& a) {
 constexpr const char* lr_help =
     "Trains from the start with a learning rate that grows exponentially with the steps, in place of the schedule, and "
     "stops when the smoothed loss exceeds four times its minimum or is not finite. The suggestion is the smaller of "
-    "two rates: the one at which the smoothed loss falls fastest with the logarithm of the rate, measured over a tenth "
-    "of the steps and after the first tenth, and a tenth of the rate at its minimum. If the loss falls by no more than "
-    "the scatter of the batches explains, there is no suggestion. The suggestion is a starting point, not the best "
-    "rate: heed sweep compares several rates. Writes the picture and no run.";
+    "two rates: a tenth of the rate at which the smoothed loss is lowest, and the rate at which it falls fastest as a "
+    "function of the rate's logarithm. The fall is measured over intervals of a tenth of the steps; the first tenth is "
+    "ignored. If the decrease of the smoothed loss is within the scatter of the batches, there is no suggestion. The "
+    "suggestion is a starting point, not the best rate: heed sweep compares several rates. Writes the picture and no "
+    "run.";
 
 }  // namespace
 

@@ -116,7 +116,7 @@ void mark_changed(const std::vector<Cell*>& cells, bool now) {
   for (const auto& [cell, hash] : runs) {
     if (hash == right) continue;
     cell->state = CellState::changed;
-    cell->note = fmt::format("was started with other data than those {}, which have {}", where,
+    cell->note = fmt::format("was started with different data; the data {} differ: {}", where,
                              data_difference(*read_data_record(cell->paths()), *expected));
   }
 }

@@ -15,7 +15,7 @@ std::string taken_text(const TakenWeights& taken) {
     return names;
   };
   std::string text =
-      fmt::format("loaded {} ({} numbers)", counted(std::ssize(of(Status::loaded)), "tensor"), grouped(taken.numbers));
+      fmt::format("loaded {} ({} values)", counted(std::ssize(of(Status::loaded)), "tensor"), grouped(taken.numbers));
   const auto add = [&](const std::vector<std::string>& names, const char* what) {
     if (!names.empty()) text += fmt::format(", {} {} ({})", names.size(), what, quoted_list(names));
   };

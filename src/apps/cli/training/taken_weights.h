@@ -7,7 +7,7 @@
 
 namespace heed::cli {
 
-/// Returns "loaded 41 tensors (118,410 numbers), 4 in part (...), 12 new (...), 3 unused in the file: ...".
+/// Returns "loaded 41 tensors (118,410 values), 4 in part (...), 12 new (...), 3 unused in the file: ...".
 std::string taken_text(const TakenWeights& taken);
 
 }  // namespace heed::cli

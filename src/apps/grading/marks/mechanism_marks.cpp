@@ -301,7 +301,7 @@ class Marker {
       say(mark, fmt::format("{} is stated as {}, but {} are executed: {} too {}", e.count, e.stated, e.executed,
                             std::abs(e.executed - e.stated), e.executed > e.stated ? "few" : "many"));
       if (!e.difference.empty())
-        say(mark, fmt::format("for {}, executed - stated = {} in all shapes", e.count, e.difference));
+        say(mark, fmt::format("for {}, executed - stated = {} for all shapes", e.count, e.difference));
     }
     return mark;
   }

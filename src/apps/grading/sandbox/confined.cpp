@@ -266,7 +266,7 @@ void Confined::extend_deadline() {
 bool Confined::wait_for(int file, short events, Index milliseconds) {
   pollfd polled[]{{listener_, POLLIN, 0}, {file, events, 0}};
   const int ready = poll(polled, 2, static_cast<int>(milliseconds));
-  require(ready >= 0 || errno == EINTR, "it cannot be waited for: {}", std::strerror(errno));
+  require(ready >= 0 || errno == EINTR, "waiting for it failed: {}", std::strerror(errno));
   if (ready <= 0) return false;
   if (polled[0].revents & POLLIN) {
     const char* const refused = filter_.answer(listener_);
@@ -338,7 +338,7 @@ int Confined::wait() {
   if (signal == SIGXCPU) fail("it used more than {:g} s of CPU time", confinement_.seconds);
   if (signal == SIGXFSZ) fail("it wrote a file of more than {} MB", confinement_.file >> 20);
   const bool stack = signal == SIGSEGV && confinement_.file == 0;
-  fail("it crashed: {}{}", strsignal(signal), stack ? " (an index out of range, or recursion without end)" : "");
+  fail("it crashed: {}{}", strsignal(signal), stack ? " (an index out of range, or infinite recursion)" : "");
 }
 
 void Confined::fail_ended() {

@@ -37,7 +37,7 @@ export class Keeping {
       make(
         "p",
         { class: "note" },
-        "Saved models are listed under Look, also after a reload. ",
+        "Saved models are listed under Look, even after a reload. ",
         make("code", {}, "heed eval DIRECTORY"),
         " reads the unpacked run, ",
         make("code", {}, "heed eval RUN --weights FILE"),

@@ -195,8 +195,8 @@ BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
   write_patterns(data(), 133, 30, 8);
   const Finished refused = with({"--seeds", "4", "--run"});
   BOOST_TEST(refused.status == 2);
-  BOOST_TEST(is_line_with(refused.err, cells + "/a/seed-1: was started with other data than those now at " + data() +
-                                           ", which have 2 edited (train-images-idx3-ubyte, train-labels-idx1-ubyte)"),
+  BOOST_TEST(is_line_with(refused.err, cells + "/a/seed-1: was started with different data; the data now at " + data() +
+                                           " differ: 2 edited (train-images-idx3-ubyte, train-labels-idx1-ubyte)"),
              refused.err);
   BOOST_TEST(!std::filesystem::exists(cells + "/a/seed-4"));
   write_patterns(data(), 132, 30, 8);

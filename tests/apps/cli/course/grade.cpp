@@ -541,7 +541,7 @@ BOOST_FIXTURE_TEST_CASE(compiled_submissions, Classroom, *boost::unit_test::prec
     BOOST_TEST(rows[student].starts_with("0,10,refused"), student);
   check_contains(feedback("endless", "softmax-backward.txt"), {"template instantiation depth exceeds"});
   check_contains(feedback("swollen", "softmax-backward.txt"), {"the compiler was stopped: it uses more than 3 GB"});
-  check_contains(feedback("assembler", "softmax-backward.txt"), {"the assembler says: no such instruction"});
+  check_contains(feedback("assembler", "softmax-backward.txt"), {"assembler error: no such instruction"});
   check_contains(feedback("copies", "softmax-backward.txt"), {"make_mechanism", "may not"});
   check_contains(feedback("broken", "softmax-backward.txt"), {"softmax-backward.h:", "expected"});
   check_contains(feedback("nothing", "softmax-backward.txt"),

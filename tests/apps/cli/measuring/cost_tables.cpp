@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(layers_of_a_model) {
   check_contains(text,
                  {"\nmost of it               attn.qkv 31.2 %, mlp.fc1 20.8 %, mlp.fc2 20.8 %, attn 16.2 %\n",
                   "\nparameters               139,018\n", "\nexponentials in attention 40,000 in a forward pass\n",
-                  " kept for the backward pass of a "
+                  " saved for the backward pass of a "
                   "batch of 3\n",
                   ": mul 3 pJ; add without a price, counted as 0\n", " store (100 pJ/B)\n"});
   const std::string activations = text.substr(text.find("\nactivations") + 26);

@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
   check_contains(run.out, {"the gradient of v is wrong in", "looks  like the negative of what it should be",
                            "step   undoing 2: dkn_j = v_j ds, dv_j = kn_j ds", "worst  image ", "got / expected",
                            "the gradients of k, q are right", "the cost of backward is wrong in mul",
-                           "executed - stated = B M d + B N d in all shapes"});
+                           "executed - stated = B M d + B N d for all shapes"});
   const Finished printed = heed_with({"gradcheck", "wrong", "--json", "--plugin", plugin});
   BOOST_TEST(printed.status == 1);
   const Json json = Json::parse(printed.out);

@@ -145,12 +145,12 @@ BOOST_AUTO_TEST_CASE(tensors_of_given_weights_are_counted) {
   check_contains(
       in_one_line(
           train({"--init", two, "--set", "model.depth=1", "--set", "train.init=matching", "--set", "train.epochs=1"})),
-      {fmt::format("from {}/best.safetensors: loaded {} tensors (2,530 numbers), 12 unused in the file: ", two,
+      {fmt::format("from {}/best.safetensors: loaded {} tensors (2,530 values), 12 unused in the file: ", two,
                    tensors - 12)});
   directory = *this / "again";
   const std::string grown =
       in_one_line(train({"--init", one, "--set", "train.init=matching", "--set", "train.epochs=1"}));
-  check_contains(grown, {fmt::format("loaded {} tensors (2,530 numbers), 12 new ('blocks.1.", tensors - 12)});
+  check_contains(grown, {fmt::format("loaded {} tensors (2,530 values), 12 new ('blocks.1.", tensors - 12)});
   BOOST_TEST(grown.find("unused") == std::string::npos);
 }
 

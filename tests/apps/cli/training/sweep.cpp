@@ -293,8 +293,8 @@ BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
   BOOST_TEST(sweep({"--seeds", "1"}).status == 0);
   const std::string table = output_of(arguments({"--table", "--seeds", "1"}));
   write_patterns(data(), 133, 30, 8);
-  check_refusal(arguments(), {cell("softmax", 1) + ": was started with other data than those now at " + data() +
-                              ", which have 2 edited (train-images-idx3-ubyte, train-labels-idx1-ubyte); to remove and "
+  check_refusal(arguments(), {cell("softmax", 1) + ": was started with different data; the data now at " + data() +
+                              " differ: 2 edited (train-images-idx3-ubyte, train-labels-idx1-ubyte); to remove and "
                               "repeat such runs, add --redo"});
   BOOST_TEST(!std::filesystem::exists(cell("softmax", 2)));
   check_contains(output_of(arguments({"--dry-run"})), {"changed", "4 cells, 4 to train"});
@@ -314,8 +314,8 @@ BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
   DataRecord record = *read_data_record(paths);
   record.recorded.files["t10k-labels-idx1-ubyte"] = "0-1";
   write_file(paths.data(), data_json(record));
-  const std::string line = "was started with other data than those of " + cell("softmax", 1) +
-                           ", which have 1 edited (t10k-labels-idx1-ubyte)";
+  const std::string line = "was started with different data; the data of " + cell("softmax", 1) +
+                           " differ: 1 edited (t10k-labels-idx1-ubyte)";
   check_contains(output_of(arguments({"--table"})), {"1 of 2", "softmax, seed 2: changed: " + line});
   check_refusal(arguments(), {cell("softmax", 2) + ": " + line});
   check_contains(sweep({"--redo", "--set", "data.path=" + away}).err, {"4 cells, 3 done", "[1/1] "});
