@@ -16,7 +16,7 @@
 #   make arm64              compile for arm64 and run the tests under qemu
 #   make compile_commands.json      compile commands of each file, for clangd and clang-tidy
 #   make tidy               run clang-tidy on src and include (.clang-tidy)
-#   make docs               build the reference of include/heed as HTML in build/docs/html
+#   make docs               build the reference for include/heed as HTML in build/docs/html
 #   make install PREFIX=/usr/local
 #   make package            build a Debian package and a tar file for x86-64 with AVX2, in build-package
 #   make package-test       test both in fresh systems: install, use, remove

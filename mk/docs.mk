@@ -1,4 +1,4 @@
-# Builds the reference of include/heed as HTML. The first comment of a header describes the page of its file.
+# Builds the reference for include/heed as HTML. The first comment of a header describes the page of its file.
 .PHONY: docs
 docs: PACKAGES += doxygen
 docs: deps

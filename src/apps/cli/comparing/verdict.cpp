@@ -275,7 +275,7 @@ constexpr const char* verdict_help =
     "and does not hold if one does not.\n\n"
     "--seeds N lists the further seeds for each arm, up to N seeds in all, that would decide an undecided claim if "
     "means and deviations stayed the same; new runs may change them. --run trains these seeds as heed sweep does, and "
-    "judges by all runs.\n\n"
+    "judges all runs together.\n\n"
     "Exit status: 0 holds; 1 does not hold; 4 undecided; 2 bad input; 130 interrupted.";
 
 }  // namespace
@@ -303,7 +303,7 @@ void add_verdict(Command program) {
                  {.value = "N", .range = {{1, 1e9}}});
   command.option("--seeds", &a.seeds, "list the further seeds, up to N for each arm, that would decide the claim",
                  {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});
-  command.option("--run", &a.run, "train these seeds, and judge by all runs", {.needs = "--seeds"});
+  command.option("--run", &a.run, "train these seeds, and judge all runs together", {.needs = "--seeds"});
   command.option("--jobs", &a.jobs, "with --run: runs trained at the same time, which share the threads; default: 1",
                  {.value = "N", .range = {{1, max_threads}}});
   add_threads(command, a.threads);

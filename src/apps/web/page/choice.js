@@ -240,7 +240,7 @@ export class ImageChoice {
       const by = answers.length > 1 ? ` by ${answer.name}` : "";
       return `Classified${by} as ${answer.model.classes[answer.look.probabilities.indexOf(best)]} (${(100 * best).toFixed(1)} %)`;
     });
-    const hint = picture.file && isBright(picture) ? " These models expect bright on dark: try to invert it." : "";
+    const hint = picture.file && isBright(picture) ? " These models expect bright on dark: tick 'invert'." : "";
     this.said.textContent = `${of}. ${taken.join(". ")}. Shown: ${name === "map" ? shown : name}.${hint}`;
     this.none.disabled = this.query < 0;
   }
