@@ -131,8 +131,8 @@ void Intake::name_moodle_numbers() const {
       names += fmt::format("{}{} ({})", names.empty() ? "" : ", ", printable(student), fmt::join(numbers, ", "));
   if (!names.empty())
     std::cerr << fmt::format(
-        "heed: students with several Moodle numbers, each taken for one person in several assignments: {}; rename the "
-        "directories of namesakes\n",
+        "heed: students with several Moodle numbers, each graded as one student: {}; if students share a name, rename "
+        "their directories\n",
         names);
 }
 

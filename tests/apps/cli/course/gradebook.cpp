@@ -588,8 +588,8 @@ BOOST_FIXTURE_TEST_CASE(namesakes, Class) {
   hand_in("Ann Bo_85_assignsubmission_file/alpha.toml", "twice = 12\nhalf = 3\n");
   hand_in("Ann Bo_97_assignsubmission_file/beta.toml", "thrice = 18\n");
   const std::string numbers =
-      "heed: students with several Moodle numbers, each taken for one person in several assignments: "
-      "Ann Bo (85, 97); rename the directories of namesakes\n";
+      "heed: students with several Moodle numbers, each graded as one student: Ann Bo (85, 97); if students share a "
+      "name, rename their directories\n";
   write("roster.csv", "Name,Identifier\nX Y,Participant 85\nAnn Bo,Participant 97\n");
   check_contains(grade({"--roster", roster}).err, {numbers});
   BOOST_TEST(text("marks.roster.csv") ==
