@@ -23,7 +23,7 @@
 #   make format | make clean | make help
 #
 # Choices:
-#   BLAS=none           plain loops for products of doubles and for singular values; default: openblas
+#   BLAS=none           plain loops for matrix products in double and singular values; default: openblas
 #   SIMD=none           plain loops for floats; default: highway
 #   THREADS=none        single-threaded; std: C++ threads; default: openmp
 #   WEB=1               with deps: also the packages for `make web`
