@@ -20,7 +20,7 @@ struct CheckedCost {
 /// Runs a case, forward and backward, on the counting number type (cost/counted.h), on one thread.
 std::vector<CheckedCost> costcheck(const CheckCase& c);
 
-/// A count that differs from the stated one in all shapes of a setting.
+/// A count that differs from the stated one for all shapes of a setting.
 struct CostError {
   std::string operation, setting, pass, count;  ///< operation: the case with these two counts; count: "mul", ...
   Index stated = 0, executed = 0;
