@@ -51,7 +51,7 @@ std::string model_table(const std::string& file, const std::map<std::string, Sha
 /// exists.
 int convert_with_table(const std::string& kind, const std::string& in, const std::string& out, Index heads) {
   const std::string model = std::filesystem::path(out).replace_extension(".toml");
-  require(model != out, "{}: expected a name that does not end in .toml, the ending of the model file", out);
+  require(model != out, "{}: expected a name that does not end in .toml, the extension of the model file", out);
   std::string table;
   bool created = false;
   std::vector<std::string> left_out;
@@ -99,7 +99,7 @@ void add_convert(Command program) {
       "are laid out differently. Tensors with other names are copied. Prefixes that wrappers add to all names "
       "(module., model., _orig_mod. and so on) are removed.\n\n"
       "hf-vit, hf-deit and hf-dinov2 read ViT, DeiT and DINOv2 (with or without registers) of Hugging Face's "
-      "transformers. The model is printed, and written to OUT with the ending .toml.");
+      "transformers. The model is printed, and written to OUT with the extension .toml.");
   command.action([] { return convert(words, heads); });
 }
 
