@@ -248,7 +248,7 @@ class Layout {
 
   fs::path root_;
   Lines layers_, faults_;
-  std::map<std::string, std::set<std::string>> users_;  ///< files that include each header, except headers of tests
+  std::map<std::string, std::set<std::string>> users_;  ///< for each header outside tests, the files that include it
   std::set<std::string> public_;                        ///< public headers
 };
 

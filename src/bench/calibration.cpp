@@ -166,7 +166,8 @@ void add_operations(const Machine& machine, const Sample& sample, bool training,
 /// amounts gets a coefficient of zero.
 constexpr double pull = 3e-3;
 
-/// Fits the coefficients of each kind, pulled towards those of the wider kind, which precedes it in the order of names.
+/// Fits the coefficients of each kind, with a penalty on differences from those of the wider kind, whose name sorts
+/// first.
 std::map<std::string, Coefficients> coefficients_of(const Fits& fits) {
   std::map<std::string, Coefficients> found;
   for (const auto& [kind, fit] : fits)

@@ -1,5 +1,5 @@
 // Adder networks replace the derivative of |u| by derivatives of other functions. These functions are defined here, so
-// that every choice of gradient is compared with differences of its own function: for adder layers and for adder
+// that every choice of gradient is compared with finite differences of its own function: for adder layers and for adder
 // attention, the only mechanism whose surrogate gradient belongs to a function in closed form.
 #include "cases.h"
 

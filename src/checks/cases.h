@@ -25,8 +25,8 @@ View<T> filled(Tape<T>& tape, const Shape& shape, const F& rule) {
 /// Adds the cases of elementary operations.
 void add_elementary_cases(CheckCases& cases);
 
-/// Adds the cases of adder layers and adder attention: sign, the true derivative, against differences of the operation
-/// itself, and hardtanh and full against differences of the functions whose derivatives they are.
+/// Adds the cases of adder layers and adder attention: sign, the true derivative, against finite differences of the
+/// operation itself, and hardtanh and full against finite differences of the functions whose derivatives they are.
 void add_adder_cases(CheckCases& cases);
 
 /// Adds the cases of the first and last operations of sequence models, on sequences of different lengths.

@@ -34,7 +34,7 @@ void add_arithmetic(CheckCases& cases) {
   add_pairs(cases, "sub", a, b, [](auto&, const auto& v) { return v[0] - v[1]; });
   add_pairs(cases, "mul", a, b, [](auto&, const auto& v) { return v[0] * v[1]; });
   add_pairs(cases, "div", a, divisor, [](auto&, const auto& v) { return v[0] / v[1]; });
-  // Disjoint ranges keep the differences away from the kink.
+  // Disjoint ranges keep finite differences away from the kink.
   add_pairs(cases, "maximum", {"a", {}, -1, 0}, {"b", {}, 0.01, 1},
             [](auto&, const auto& v) { return maximum(v[0], v[1]); });
   const auto chosen = [](const Shape& shape) {

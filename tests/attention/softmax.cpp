@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(blocks_of_queries_by_definition) {
     }
 }
 
-// Gradients compared with differences of the definition, for different numbers of queries and keys.
+// Gradients compared with finite differences of the definition, for different numbers of queries and keys.
 BOOST_AUTO_TEST_CASE(gradients_over_blocks_of_queries) {
   for (const bool causal : {false, true})
     for (const auto& [N, M] : {std::pair<Index, Index>{100, 110}, {110, 100}}) {

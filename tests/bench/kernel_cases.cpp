@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(sizes_are_those_of_the_layers) {
     BOOST_TEST(case_named(cases, name).size == size, name);
 }
 
-// Names differ, and all sizes of a kernel follow each other.
+// Names are distinct, and all cases of a kernel are consecutive.
 BOOST_AUTO_TEST_CASE(cases_are_ordered_by_kernel) {
   std::set<std::string> names, kernels;
   std::string last;

@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(tables_of_other_numbers) {
   BOOST_TEST(of("int8").number_bytes == 1);
 }
 
-// Each figure has its own energy and source, in its own table.
+// Each operation and each kind of memory has its own energy and source.
 BOOST_AUTO_TEST_CASE(figures_have_energies_and_sources_of_their_own) {
   const TemporaryDirectory directory;
   const std::string path = directory / "t.toml";

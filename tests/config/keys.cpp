@@ -20,7 +20,7 @@ std::set<std::string> words_of(const std::string& text) {
   return words;
 }
 
-/// Returns the keys of one table that an experiment prints.
+/// Returns the keys of a table, as an experiment prints them.
 std::string keys_printed(const Experiment& x, const std::string& table) {
   std::set<std::string> keys;
   for (const auto& [key, value] : settings_of(x))

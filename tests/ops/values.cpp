@@ -1,5 +1,5 @@
-// Values of operations compared with their definitions. tests/checks/cases.cpp compares gradients with differences of
-// the same forward pass, so it would accept any smooth function.
+// Values of operations compared with their definitions. tests/checks/cases.cpp compares gradients with finite
+// differences of the same forward pass, so it would accept any smooth function.
 #include "heed/ops/activation.h"
 #include "heed/ops/cross_entropy.h"
 #include "heed/ops/dino.h"

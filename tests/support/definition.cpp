@@ -67,8 +67,8 @@ struct Slope {
   double value, rounding;  ///< the slope, and a bound on its rounding error
 };
 
-/// Returns the derivative of <dout, out> with respect to tensor `name` along `direction`, from differences with two
-/// steps, whose second-order errors cancel.
+/// Returns the derivative of <dout, out> with respect to tensor `name` along `direction`, from finite differences with
+/// two steps, whose second-order errors cancel.
 Slope slope(const Tensors& x, const std::string& name, const Tensor<double>& direction,
             const HeadDefinition& definition) {
   const auto difference = [&](double step) {

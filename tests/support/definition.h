@@ -1,5 +1,5 @@
 // Comparison of a mechanism with its definition in slow loops: its map, its output, and its gradients, compared with
-// differences of the definition.
+// finite differences of the definition.
 #pragma once
 
 #include "support/mechanism.h"
@@ -57,7 +57,7 @@ SlowMatrix operator*(const SlowMatrix& a, const SlowMatrix& b);
 /// Returns the softmax of each row of m, over the columns that sees(row, column) allows.
 SlowMatrix slow_softmax(SlowMatrix m, const std::function<bool(Index, Index)>& sees = {});
 
-/// Returns the attention map, [N, M].
+/// Function that returns a head's attention map, [N, M].
 using MapDefinition = std::function<SlowMatrix(const DefinitionHead&)>;
 
 /// The map and the output, for mechanisms whose output is not the map times v.
@@ -68,8 +68,8 @@ using HeadDefinition = std::function<DefinedHead(const DefinitionHead&)>;
 
 /// Runs the mechanism on the tensors x ("q", "k", "v", its parameters and "dout"), and checks
 ///   - in double its map and its output, to 1e-12 of the largest element;
-///   - in double the gradient of each tensor along two random directions, by differences of the definition, to 1e-7
-///     plus their rounding errors;
+///   - in double the gradient of each tensor along two random directions, by finite differences of the definition, to
+///     1e-7 plus their rounding errors;
 ///   - in float all results against double, to `float_tolerance`.
 void check_definition(const std::string& name, const OptionValues& options, const Tensors& x,
                       const MapDefinition& definition, const AttentionShape& place = {}, double float_tolerance = 1e-5);

@@ -634,7 +634,7 @@ BOOST_FIXTURE_TEST_CASE(numbers_that_cannot_be_are_named, Play) {
   }
 }
 
-// The optimiser's state is as much a part of a run as its weights.
+// A checkpoint with a non-finite element is rejected, in the optimiser's state as in the weights.
 BOOST_FIXTURE_TEST_CASE(a_state_that_is_not_finite_is_not_resumed, Play) {
   x.train.ema = 0.9;
   x.train.epochs = 2;

@@ -202,9 +202,8 @@ BOOST_AUTO_TEST_CASE(non_finite_outputs_are_refused) {
   BOOST_TEST(learned.starts_with("the model's outputs are not finite: a logit of the linear classifier is "), learned);
 }
 
-// SGD with momentum 0.9 on whole batches of 20 of the 50 examples, in a new order in each of four epochs, with a rate
-// that falls along a cosine from epoch to epoch. Without training, the logits of the unit vectors are the initial
-// weights.
+// SGD with momentum 0.9: four epochs, each of two batches of 20 of the 50 examples in a new order, and a cosine
+// schedule of the rate by epoch. Without training, the logits of the unit vectors are the initial weights.
 BOOST_AUTO_TEST_CASE(a_linear_classifier_follows_its_formulas) {
   constexpr Index width = 2, classes = 3, count = 50, batch = 20, epochs = 4;
   Features<double> teachers{Tensor<double>(Shape{count, width}), {}};

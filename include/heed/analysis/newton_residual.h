@@ -33,7 +33,7 @@ struct NewtonResidual {
 template <class T>
 NewtonResidual newton_residual(const kernels::NewtonInverse& newton, const T* A);
 
-/// Norms that determine the convergence for a symmetric A [m, m] without negative elements.
+/// Norms that determine convergence for a symmetric A [m, m] without negative elements.
 struct GramCondition {
   double column_sum = 0;             ///< |A|, the largest column sum
   double largest = 0, smallest = 0;  ///< singular values, the magnitudes of the eigenvalues
@@ -42,7 +42,7 @@ struct GramCondition {
   double condition() const { return largest / smallest; }
 };
 
-/// Returns these norms of A.
+/// Returns the norms of A [m, m], which must be symmetric without negative elements.
 GramCondition gram_condition(Index m, const double* A);
 
 }  // namespace heed

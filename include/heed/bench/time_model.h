@@ -29,7 +29,7 @@ enum Amount : std::size_t {
   activations,     ///< bytes of operands, results and saved memory
   weights,         ///< bytes, once per microbatch
   shared_weights,  ///< bytes, once per example
-  windows,         ///< bytes of the rows multiplied by weights; for a convolution, in all windows
+  windows,         ///< bytes of the rows multiplied by weights; for a convolution, summed over all windows
   count
 };
 }  // namespace amount

@@ -64,7 +64,7 @@ struct KernelAttention {
   Index heads, N, M, p, e;
   bool normalised = true, causal = false;
   double eps = 0;
-  bool keys_together = false;  ///< a key's features depend on all keys: one block of keys, whose features are saved
+  bool keys_together = false;  ///< features depend on all keys: the keys form one block, their features are saved
 
   template <class T>
   KernelSaved<T> saved(MemoryLayout<T>& layout) const {

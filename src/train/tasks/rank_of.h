@@ -1,4 +1,4 @@
-// Ranks of labels among logits, and scores of rows of logits by their labels.
+// Rank of a label among a row of logits, and the score of rows of logits with labels.
 #pragma once
 
 #include "heed/base/math.h"

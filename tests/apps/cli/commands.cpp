@@ -1,4 +1,4 @@
-// The program's successful behaviour and output, and its behaviour when stopped.
+// Output and exit status of the program's commands, when they succeed and when they are stopped.
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/lines.h"

@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(labels_follow_from_pixels) {
   }
 }
 
-// Scenes depend on seed and index; test scenes are always the same.
+// A scene depends on the seed and its index; a test scene on its index alone.
 BOOST_AUTO_TEST_CASE(scenes_repeat_themselves) {
   const TemporaryDirectory directory;
   const std::string path = write_squares(directory);

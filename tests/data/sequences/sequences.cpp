@@ -205,8 +205,8 @@ BOOST_AUTO_TEST_CASE(pairs_are_made_and_read) {
   BOOST_TEST(count[1] > 150);
   BOOST_TEST(common[1] / count[1] > 0.75);
   BOOST_TEST(common[0] / count[0] < 0.6);
-  // Texts of a topic are independent: lengths of 64 to 128 are equal once in 65 times, and letters at equal positions
-  // no more often than at neighbouring ones.
+  // Texts of a topic are independent: two lengths from 64 to 128 are equal with probability 1/65, and letters agree at
+  // equal positions no more often than at neighbouring ones.
   double same_length = 0, same_place = 0, next_place = 0, letters = 0;
   for (Index i = 0; i < 400; ++i) {
     const std::vector<int> a = read(train, i, 0), b = read(train, i, 1);

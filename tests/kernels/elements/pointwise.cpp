@@ -1,5 +1,5 @@
 // The point-wise functions compared with their definitions in long double, from 0 to the end of exp's range, and their
-// derivatives with differences.
+// derivatives with finite differences.
 #include "heed/kernels/elements/pointwise.h"
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-// Products in Nystroem's form, compared with the explicit matrix and with differences.
+// Products in Nystroem's form, compared with the explicit matrix and with finite differences.
 #include "heed/base/random.h"
 #include "heed/cost/counted.h"
 #include "heed/kernels/products/nystrom.h"

@@ -36,8 +36,8 @@ BOOST_AUTO_TEST_CASE(a_fixed_point) {
     BOOST_TEST(inverse({1, iterations}, std::vector<float>{1})[0] == 1);
 }
 
-// The gradient of <R, Z_k> by differences, with well separated column sums, along directions that preserve row sums,
-// since |A|_inf is treated as constant.
+// The gradient of <R, Z_k> by finite differences, with well separated column sums, along directions that preserve row
+// sums, since |A|_inf is treated as constant.
 BOOST_AUTO_TEST_CASE(gradient_by_differences) {
   const Index m = 3;
   const std::vector<double> A{0.5, 0.2, 0.3, 0.1, 0.2, 0.7, 0.25, 0.35, 0.4}, R{1, -2, 0.5, 0.3, 1.5, -1, 2, 0.7, -0.4};

@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(there_must_be_something_to_validate_on) {
   x.data.validation = 0;
   BOOST_TEST(error_of([&] { run(x, workshop / "run"); }) ==
              "[train] patience = 3 needs validation examples; set [data] validation above 0");
-  // A validation file suffices.
+  // A validation file suffices as validation examples.
   const TaskData data;
   x = data.experiment("documents");
   x.data.validation = 0, x.train.patience = 3;

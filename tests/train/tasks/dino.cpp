@@ -280,8 +280,8 @@ BOOST_AUTO_TEST_CASE(targets_follow_the_weights) {
   }
 }
 
-// Agreeing predictions, counted pair by pair: a student's large view with the teacher's other one, each of its small
-// views with both. The teacher's largest logits are its largest targets, as the centre is still zero.
+// Agreeing predictions, counted pair by pair: each large view of the student is paired with the teacher's other large
+// view, each small view with both. The centre is still zero, so the teacher's largest logits are its largest targets.
 BOOST_AUTO_TEST_CASE(agreements_by_hand) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(a_sequence_in_a_batch_gives_what_it_gives_alone) {
     for (const char* pool : {"mean", "cls", "last"}) {
       const auto causal = setting.options.find("causal");
       if (std::string(pool) == "cls" && causal != setting.options.end()) continue;
-      // With the class token there are 10 tokens, which chunks of 3 do not divide.
+      // With the class token there are 10 tokens, not divisible into chunks of 3.
       if (std::string(pool) == "cls" && std::string(setting.mechanism) == "reformer") continue;
       ModelConfig config = small_model("classify");
       config.pool = pool;

@@ -144,7 +144,8 @@ inline Counts exp_sums_of_counts(Index keys, Index n, bool biased) {
 /// Returns the contractions, as counted in papers: a product and a sum for each value, and a sum for each mass.
 inline Counts exp_sums_contractions(Index terms, Index n) { return terms * n * Counts{.mul = 1, .add = 2}; }
 
-/// Computes sums += added, one row each. `added` may itself be sums, or a key: scale = k, no mass, value = v.
+/// Computes sums += added; both have one row. `added` holds either sums or a single key, with scale = k, value = v and
+/// no mass.
 template <class T>
 void exp_sums_add(ExpSumsFor<T> added, ExpSums<T> sums) {
   const T *const x = added.scale.data, *const added_mass = added.mass.data, *const added_value = added.value.data;

@@ -69,8 +69,8 @@ struct SuiteResult {
 void print_suite(const SuiteResult& result);
 Json suite_json(const SuiteResult& result);
 
-/// Returns the fraction of its limit that a kernel reaches in its fastest tenth of calls, which other load disturbs
-/// least.
+/// Returns a kernel's rate as a fraction of its limit. Uses the 90th percentile of the rate, since other load disturbs
+/// the fastest calls least.
 double share_of(const bench::KernelResult& kernel);
 
 /// Returns share_of() each kernel, and the CPU, as the content of a file for --compare.

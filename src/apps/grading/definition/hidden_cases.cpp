@@ -56,7 +56,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
     }
     cases.push_back(hidden);
   }
-  // Only a reference can reject shapes.
+  // There is a reference: without one, every shape gives a case.
   if (cases.empty()) fail("[{}] accepts none of the shapes that labs are graded with", reference->name());
   return cases;
 }

@@ -148,7 +148,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-/// Returns the seconds that a process has computed or waited for a CPU; 0 if the kernel does not report them.
+/// Returns the time, in seconds, that a process has spent running or waiting for a CPU; 0 if the kernel does not report
+/// it.
 double busy_seconds(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/schedstat", process));
   double computed = 0, waited = 0;

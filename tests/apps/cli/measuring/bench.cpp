@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(hosts_exchange_sums_over_the_batch) {
   check_hosts(output_of(words), gradient_bytes_of(load_experiment("models/xcit-micro.toml", sets)), 4 + 3 * 4);
 }
 
-// MPI would not divide a single lane either. The model is large enough for its gradients to be counted in MB.
+// A single lane cannot be divided, so no MPI times are printed. The size of this model's gradients is printed in MB.
 BOOST_AUTO_TEST_CASE(a_single_lane_is_not_divided_among_processes) {
   const Workshop workshop(10, 10);
   Experiment x = workshop.experiment();
@@ -416,7 +416,7 @@ BOOST_AUTO_TEST_CASE(limits_and_kernels) {
   BOOST_TEST(change(json["kernels"][1]["name"]) == "slower");
   BOOST_TEST(change(json["kernels"][2]["name"]) == "faster");
   BOOST_TEST(change("l1") != "not compared");
-  // Each change follows from the old and the new spread.
+  // A kernel counts as faster or slower if its old and new ranges do not overlap.
   for (const nlohmann::json& entry : result.at("compare")) {
     const auto named = [&](const nlohmann::json& of) {
       for (const char* section : {"limits", "kernels"})

@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(each_shape_needs_an_answer) {
     BOOST_TEST(says(point) != "right", point);
 }
 
-// Without a reference, gradients are compared with differences of the submission's own output.
+// Without a reference, gradients are compared with finite differences of the submission's own output.
 BOOST_AUTO_TEST_CASE(without_a_reference_differences_are_the_measure) {
   refers = false;
   BOOST_TEST(says("gradient q") == "right");
