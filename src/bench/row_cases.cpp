@@ -1,4 +1,4 @@
-// Kernels with little work per element, limited by memory.
+// Memory-bound kernels, with little work per element.
 #include "heed/bench/kernels.h"
 
 #include "heed/kernels/elements/adamw.h"

@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(rounding_is_no_scatter) {
   const std::vector<double> below{-0.91, -0.92, -0.945}, lower{-0.9, -0.91, -0.935};
   BOOST_TEST(paired(below, lower)->error == 0);
   for (const double value : {0.1, -0.1}) BOOST_TEST(sample_of(std::vector<double>(6, value)).squares == 0);
-  // Scatter that is small but above rounding errors counts: deviations of 1e-12 / 3, 1e-12 / 3 and -2e-12 / 3.
+  // Small deviations are not taken for rounding errors if they exceed these: here 1e-12 / 3, 1e-12 / 3 and -2e-12 / 3.
   const std::vector<double> apart{0.9, 0.91, 0.935 + 1e-12};
   check_close(paired(large, apart)->error, 1e-12 / 3, 1e-15);
   const std::vector<double> values{0.5, 0.5, 0.5 + 1e-12};

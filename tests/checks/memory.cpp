@@ -1,4 +1,4 @@
-// Memory faults planted in a mechanism, each of which must be reported by name; the list's mechanisms have none.
+// Memory faults planted in a mechanism, each of which must be reported by name. heed's own mechanisms have none.
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/capabilities/penalty.h"
 #include "heed/attention/capabilities/preparation.h"

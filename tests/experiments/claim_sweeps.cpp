@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(rows_are_of_the_sweeps_of_today) {
     }
     for (const std::string& row : rows) {
       if (!row.starts_with(claim + ",")) continue;
-      // claim,arm,seed,value,state,images,hash,version; other measurements of an arm have a name after a last colon.
+      // claim,arm,seed,value,state,images,hash,version; `arm` may end in a colon and the name of another measurement.
       const std::vector<std::string> fields = split(row, ',');
       auto run = hashes.find(fields[1] + "/" + fields[2]);
       if (run == hashes.end()) run = hashes.find(fields[1].substr(0, fields[1].rfind(':')) + "/" + fields[2]);

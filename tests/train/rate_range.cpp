@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(rates_of_a_test) {
   BOOST_TEST((RateAdvice{.steepest = 0.02, .least = 0.1}.suggested()) == 0.01);
 }
 
-// The first smoothed loss above four times the minimum so far is the last.
+// A test ends at the first smoothed loss above four times the minimum so far.
 BOOST_AUTO_TEST_CASE(a_test_ends_at_four_times_the_minimum) {
   const Workshop workshop(32, 10);
   Experiment x = workshop.experiment();

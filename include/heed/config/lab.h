@@ -77,7 +77,7 @@ struct NotebookQuestion {
 /// Reads the tables [[questions]] of a file. Throws Error, naming the file and the line.
 std::vector<NotebookQuestion> load_questions(const std::string& path);
 
-/// An answer, a number or a text.
+/// An answer: a number or a text.
 using Answer = std::variant<double, std::string>;
 
 /// Parses answers by name from untrusted text. Throws Error, naming the file `path`.

@@ -73,7 +73,7 @@ inline Counts product_counts(Index m, Index n, Index k) {
   return {.mul = m * n * k, .add = m * n * std::max<Index>(k - 1, 0)};
 }
 
-/// Returns the counts of the same product in the papers' convention.
+/// Returns the counts of such a product in the papers' convention.
 inline Counts product_contractions(Index m, Index n, Index k) { return {.mul = m * n * k, .add = m * n * k}; }
 
 /// Returns the counts of a sum of n terms.

@@ -8,7 +8,7 @@ namespace heed::kernels {
 
 using namespace simd;
 
-// One pass over four arrays, 28 bytes per element: limited by memory unless they fit the L2 cache.
+// One pass over four arrays, 28 bytes per element: memory-bound unless the arrays fit the L2 cache.
 void adamw(const AdamWStep& step, Index n, float* w, const float* gradient, float* m, float* v) {
   const auto number = [](double x) { return set(static_cast<float>(x)); };
   const Vector factor = number(step.gradient_factor), eps = number(step.eps);

@@ -735,7 +735,7 @@ BOOST_AUTO_TEST_CASE(parts_of_sequences_are_those_of_their_files) {
   BOOST_TEST(read(pairs, 1, 1) == (std::vector<int>{'j', 'k', 'l', 'm'}), boost::test_tools::per_element());
 }
 
-// As for images, labels and validation files are those of a run, found by name.
+// Labels and validation files are found by the names that a run recorded, as for images.
 BOOST_AUTO_TEST_CASE(documents_have_the_classes_and_validation_files_of_a_run) {
   const TemporaryDirectory directory;
   for (const char* name : {"train/ant/0.txt", "train/ant/1.txt", "train/dog/0.txt", "train/dog/1.txt", "test/ant/0.txt",

@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(each_setting_of_a_teacher_matters) {
                          {"optim.weight_decay_end=0"}})
     settings.check_matters(sets);
   settings.check_same({"dino.teacher_temp_start=0.05"}, {});  // there is no warm-up
-  settings.check_same({"dino.teacher_temp_warmup=2"}, {});    // from 0.04 to 0.04
+  settings.check_same({"dino.teacher_temp_warmup=2"}, {});    // warm-up from 0.04 to 0.04
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -144,7 +144,7 @@ Index answers_of(const Experiment& x) {
 /// launcher would print each redrawing as a line.
 class TrainProgress : public TrainObserver {
  public:
-  /// `processes` is a line that describes them, or empty.
+  /// `processes` is a line that describes the processes, or empty.
   TrainProgress(const Experiment& x, std::string processes)
       : x_(x),
         epochs_(x.train.epochs),

@@ -236,7 +236,8 @@ BOOST_FIXTURE_TEST_CASE(a_check_gives_the_same_marks, Class) {
                                     "wrong  half: 0 of 0.5\n       there is no answer\n"});
 }
 
-// The program's hash depends on the lab, the point and the digits, and accepts the rounded number.
+// The hash from `heed lab hash` depends on the lab, the point and the digits. An answer rounded to these digits is
+// right.
 BOOST_FIXTURE_TEST_CASE(answers_are_hidden_by_the_program, Course) {
   const auto lab = [&](const std::string& word, const std::string& number) {
     write("gamma/lab.toml",

@@ -73,8 +73,8 @@ BOOST_FIXTURE_TEST_CASE(a_solution_is_right_and_a_stub_worth_nothing, Submission
   }
 }
 
-// Each of these submissions would pass a weaker judge: one that differentiates the wrong newton, or one that uses
-// default options only. A point's options replace the lab's.
+// Each of these submissions would pass a weaker judge: one that compares derivatives with the submission's own, wrong
+// newton(), or one that uses default options only. A point's options replace the lab's.
 BOOST_FIXTURE_TEST_CASE(half_a_solution, Submissions, *boost::unit_test::precondition(without_sanitizer)) {
   std::string newton = read_file("notebooks/solutions/newton-inverse/newton-inverse.py");
   newton +=
