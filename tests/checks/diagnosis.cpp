@@ -310,7 +310,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_row_beside_the_diagonal) {
              "everywhere except above the diagonal");
 }
 
-// A pattern may deviate by ten times the tolerance, 1e-6.
+// A pattern may deviate by ten times the tolerance, which is 1e-6.
 BOOST_AUTO_TEST_CASE(a_pattern_has_a_tolerance) {
   const auto times = [](double c) {
     return diagnosis_of([=](const Numbers& e, Index i, const Place&) { return c * e[i]; });

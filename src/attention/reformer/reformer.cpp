@@ -2,7 +2,7 @@
 // Transformer", 2020, arXiv:2001.04451v2, Section 2.
 //
 // Queries serve as keys. Each of several rounds sorts the tokens by a hash of their direction and divides the sorted
-// tokens into chunks; a token sees its own chunk and the previous one, which for the first chunk is the last:
+// tokens into chunks; a token sees its own chunk and the previous one; the chunk before the first is the last:
 //
 //   k = q / |q|                                     [N, d], token by token
 //   u = q rotations[r],  bucket = arg max [u, -u]   rotations [rounds, d, buckets / 2] a buffer, drawn once

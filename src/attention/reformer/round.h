@@ -1,5 +1,5 @@
-// Part of Reformer (reformer.cpp): a round of one head. Tokens are in the order of the round; a chunk attends to itself
-// and to the previous chunk, the first chunk to the last. Steps are numbered as in reformer.cpp.
+// Part of Reformer (reformer.cpp): a round of one head. Tokens are in the order of the round; a chunk sees itself and
+// the previous chunk; the chunk before the first is the last. Steps are numbered as in reformer.cpp.
 #pragma once
 
 #include "order.h"

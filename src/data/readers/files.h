@@ -16,7 +16,7 @@ namespace heed::data {
 /// Returns the memory limit in bytes for one file (one split of CIFAR): 512 MiB, or $HEED_READ_LIMIT.
 Index read_limit();
 
-/// End of an error message about the limit.
+/// End of an error message about read_limit().
 inline constexpr const char* raising_read_limit = "HEED_READ_LIMIT in the environment allows more";
 
 /// Returns the length of a regular file in bytes. Throws Error if there is none.

@@ -20,8 +20,8 @@ BOOST_AUTO_TEST_CASE(growing_interpolates) {
   BOOST_TEST(convert(column, {1, 6, 1}).pixels == (Bytes{0, 25, 75, 125, 175, 200}), boost::test_tools::per_element());
 }
 
-// Halving: the triangle around the centre between pixels 2k and 2k+1 reaches 2 pixels to each side and weighs 1/4, 3/4,
-// 3/4, 1/4 (over 2); at the edges the outer 1/4 is missing.
+// Halving: the triangle filter is centred between pixels 2k and 2k+1 and extends 2 pixels to each side. Its weights are
+// 1/4, 3/4, 3/4, 1/4 (over 2); at the edges the outer 1/4 is missing.
 BOOST_AUTO_TEST_CASE(shrinking_averages_all_pixels) {
   const Image row{{1, 1, 4}, {0, 80, 160, 240}};
   // (3/4 0 + 3/4 80 + 1/4 160) / (7/4) = 57.1; mirrored: 182.9

@@ -186,8 +186,8 @@ bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   return all;
 }
 
-/// Throws Error if the mechanism does not support a size, or if exponents are bounded but fewer than two sizes can be
-/// fitted.
+/// Throws Error if the mechanism does not support a size, or if there is a bound on an exponent but fewer than two
+/// sizes to fit it to.
 void require_sizes(const ScalingArguments& a, const MeasuredMechanism& one) {
   const Mechanism& mechanism = *one.mechanism;
   for (const Index tokens : a.tokens) mechanism.check(scaling_shape(mechanism, a.dim, a.heads, tokens));

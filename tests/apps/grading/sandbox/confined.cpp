@@ -141,8 +141,9 @@ BOOST_AUTO_TEST_CASE(what_is_denied_is_recorded) {
              "changed file, execve, fork or thread, kill, open for writing, setpriority, setsid, setuid, socket");
 }
 
-// Calls that affect other processes or the host, with meaningless arguments: the filter denies each of them first.
-// Without privileges, the kernel denies some of these itself; the filter is then checked by kind only.
+// Calls that affect other processes or the host, with invalid arguments: the filter denies them before the kernel
+// checks the arguments. An unprivileged process is denied some of these calls by the kernel too, so the test also
+// requires that the filter has recorded a denied call of each kind.
 BOOST_AUTO_TEST_CASE(each_call_beyond_the_process_is_denied) {
   const TemporaryDirectory place;
   if (!std::filesystem::exists("/usr/bin/perl") ||
