@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 // The parser of toml++ 3.3 asserts properties of its input, for example that "[[" and its key are on the same line.
-// Such input is rejected as invalid TOML.
+// Input without these properties is rejected as invalid TOML.
 namespace heed {
 constexpr void assert_toml(bool condition) {
   if (!condition) throw std::logic_error("toml++");

@@ -19,8 +19,8 @@ namespace {
   fail("{}: cannot {}: {}", path, action, std::strerror(errno));
 }
 
-// Syncs the directory of `path`, after which a new name in it is on the disk. Some file systems refuse to sync a
-// directory; then the rename alone must suffice.
+// Syncs the directory of `path`, so that a new name in it is on the disk. Some file systems refuse to sync a directory;
+// then the rename alone must suffice.
 void sync_directory(const std::string& path) {
   const std::string parent = std::filesystem::path(path).parent_path();
   const Descriptor directory(::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -15,8 +15,8 @@ static_assert(std::endian::native == std::endian::little, "tensors are read and 
 
 constexpr std::string_view no_checksum = "00000000";
 
-// Returns the position of the checksum's digits in a header written by this program; npos if there are none. Within a
-// text the key's quotes would be escaped.
+// Returns the position of the checksum's digits in a header written by this program; npos if there are none. The key's
+// quotes distinguish it from a value, in which they would be escaped.
 std::size_t checksum_place(const std::string& header) {
   const std::string start = fmt::format("\"{}\":\"", checksum_key);
   const std::size_t found = header.find(start), place = found + start.size();

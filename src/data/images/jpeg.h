@@ -12,8 +12,8 @@ namespace heed::data {
 /// Markers of a JPEG.
 inline constexpr int jpeg_start = 0xd8, jpeg_end = 0xd9, jpeg_scan = 0xda, jpeg_exif = 0xe1;
 
-/// Returns the next marker and moves `at` behind it, to the length of its segment (two bytes, which count themselves);
-/// 0 at the end of the bytes. Skips fill bytes, image data, and markers without a segment other than jpeg_end.
+/// Returns the next marker, or 0 at the end of the bytes. Moves `at` past the marker, to the length of its segment (two
+/// bytes, which count themselves). Skips fill bytes, image data, and markers without a segment other than jpeg_end.
 int next_jpeg_marker(std::span<const std::uint8_t> bytes, std::size_t& at);
 
 /// Decoder cost of a JPEG file.

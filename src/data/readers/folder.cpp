@@ -65,7 +65,7 @@ class Folder : public Dataset {
  private:
   static std::size_t position(Index image) { return static_cast<std::size_t>(image); }
 
-  /// Calls f(i) for the images without a recorded error, and records the errors that it throws.
+  /// Calls f(i) for the images without a recorded error, and records the errors that f throws.
   template <class F>
   void for_readable(const char* what, const F& f) {
     const ReadingProgress progress(what, size());

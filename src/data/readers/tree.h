@@ -17,7 +17,7 @@ struct TreeKind {
   const char* endings;                     ///< endings of the file names
   const char* remedy;                      ///< advice about files with the endings `convertible`; may be empty
   bool common_classes;                     ///< true: classes of only one split are ignored; false: they are an error
-  std::vector<std::string> convertible{};  ///< endings that `remedy` is for
+  std::vector<std::string> convertible{};  ///< endings to which `remedy` applies
 };
 
 /// Files of a split, sorted by class and then by path below the class directory.

@@ -88,8 +88,8 @@ void for_each_line(const fs::path& path, bool skip, const F& f) {
   bad.leave_out(number, line_kind, skip);
 }
 
-/// Calls f(line) as for_each_line() does. Generated files should have no bad lines; throws Error listing any that there
-/// are.
+/// Calls f(line) as for_each_line() does. Generated files should have no bad lines; if there are any, throws Error that
+/// lists them.
 template <class F>
 void for_each_generated_line(const fs::path& path, const F& f) {
   try {

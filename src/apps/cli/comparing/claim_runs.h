@@ -16,7 +16,7 @@ const FigureName& claim_figure(const std::string& key);
 /// Other runs are ignored.
 ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure);
 
-/// Drops each seed that one of the named arms lacks from all of them. Arms without values are not considered.
+/// Drops from all named arms each seed that one of them lacks. Arms without values are not considered.
 void keep_common_seeds(ClaimArms& arms, std::vector<std::string> names);
 
 /// Trains arms of a sweep with these seeds by run_cells(), in directories beside the arms' other cells. Returns false

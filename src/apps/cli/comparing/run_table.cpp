@@ -69,7 +69,7 @@ Json run_json(const TableRun& run) {
   return json;
 }
 
-/// Prints notes on the runs that the means exclude or mix: unfinished runs, and runs of other versions.
+/// Prints notes on unfinished runs, which the means exclude, and on runs of other versions, which they include.
 void print_notes(std::ostream& out, const std::vector<TableArm>& arms) {
   std::map<std::string, int> versions;
   std::string notes;

@@ -73,7 +73,7 @@ Json suite_json(const SuiteResult& result);
 /// the fastest calls least.
 double share_of(const bench::KernelResult& kernel);
 
-/// Returns share_of() each kernel, and the CPU, as the content of a file for --compare.
+/// Returns share_of() for each kernel, and the CPU, as the content of a file for --compare.
 Json shares_json(const SuiteResult& result);
 
 /// The file of --compare: an earlier result of `heed bench --json`, for the suite or a model, or of `heed bench

@@ -168,7 +168,7 @@ void print(const ScalingArguments& a, const MeasuredMechanism& one) {
   for (const auto& [tokens, why] : one.skipped) std::cout << fmt::format("{} tokens: {}\n", grouped(tokens), why);
 }
 
-/// Returns true if all exponents are below their bounds; prints those that are not on stderr. A bound of 0 means none.
+/// Returns true if all exponents are below their bounds; prints the other exponents on stderr. A bound of 0 means none.
 bool within_bounds(const ScalingArguments& a, const MeasuredMechanism& one) {
   bool all = true;
   const auto check = [&](const char* pass, const char* what, const std::optional<double>& exponent, double bound) {

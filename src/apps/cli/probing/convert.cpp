@@ -47,7 +47,7 @@ std::string model_table(const std::string& file, const std::map<std::string, Sha
   return comments + text.substr(0, text.find("\n[data]"));
 }
 
-/// Writes a converted file and, beside it, the table of its model: both or none. Throws Error if a different table
+/// Writes a converted file and, beside it, the table of its model: both or neither. Throws Error if a different table
 /// exists.
 int convert_with_table(const std::string& kind, const std::string& in, const std::string& out, Index heads) {
   const std::string model = std::filesystem::path(out).replace_extension(".toml");

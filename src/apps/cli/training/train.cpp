@@ -153,7 +153,7 @@ class TrainProgress : public TrainObserver {
         classes_(patches_ || bits_ || x.self_supervised() ? 0 : x.model.classes),
         processes_(std::move(processes)),
         terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
-  /// Clears the bar, so that no error is printed behind it.
+  /// Clears the bar, so that no error is printed after it on the same line.
   ~TrainProgress() override {
     clear();
     std::cout << std::flush;

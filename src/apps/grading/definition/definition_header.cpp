@@ -12,7 +12,7 @@ namespace heed {
 
 namespace {
 
-/// Writer of one header. Each line that depends on the definition is written by a call of its own; pick() selects the
+/// Writer of one header. Each line that depends on the definition is written by a separate call; pick() selects the
 /// correct text or a bug's text.
 class Writer {
  public:

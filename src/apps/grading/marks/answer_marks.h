@@ -20,7 +20,7 @@ std::optional<double> number_in(const std::string& text);
 /// systematic guessing.
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits);
 
-/// Marks an answer; null: there is none. `values` are those that the lab's formulas name.
+/// Marks an answer, or a missing one if `answer` is null. `values` are the values of the names in the lab's formulas.
 Mark mark_answer(const std::string& lab, const LabPoint& point, const Answer* answer,
                  const std::map<std::string, double>& values);
 

@@ -306,7 +306,7 @@ class Marker {
     return mark;
   }
 
-  /// Marks too many executed operations as wrong, and too few, which indicate a different computation.
+  /// Marks a number of executed operations as wrong if it is too large, or too small to compute the result.
   void compare_total(Mark& mark, Index executed, const CheckCase& c, const AttentionCaseShape& s, bool forward) const {
     const AttentionShape shape = shape_of(*task_.reference, s);
     const Cost cost = s.images * task_.reference->cost(shape) + preparation_cost(*task_.reference, shape);

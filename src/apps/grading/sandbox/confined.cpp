@@ -253,7 +253,8 @@ void Confined::end() {
   }
 }
 
-/// Extends an expired deadline by the time that the process computed or waited for a CPU: only idle time counts.
+/// Extends an expired deadline by the time that the process has spent running or waiting for a CPU: only idle time
+/// counts.
 void Confined::extend_deadline() {
   using namespace std::chrono;
   const steady_clock::time_point now = steady_clock::now();

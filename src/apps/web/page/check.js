@@ -1,4 +1,4 @@
-// Check: hand-written gradients compared with differences, for one element or for all.
+// Check: hand-written gradients compared with finite differences, for one element or for all.
 import { Chart } from "./chart.js";
 import { latest } from "./engine.js";
 import { make, table } from "./make.js";
