@@ -91,7 +91,7 @@ class Conversion {
     require(renaming != nullptr, "{}: tensor '{}' is unknown in Hugging Face's ViT, DeiT and DINOv2", file_.path(),
             name);
     std::string ours = before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
-    // Without a classifier of its own, the distillation token is a register.
+    // A distillation token without a separate classifier is a register.
     if (ours == "dist_token" && has("classifier.weight") && !has("distillation_classifier.weight")) ours = "reg_token";
     converter_.add_rows(ours, renaming->place, renaming->of, name);
   }

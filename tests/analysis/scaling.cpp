@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(quantiles_are_those_of_all_runs) {
   BOOST_TEST(pass.quantile(0.25) == 2);
   BOOST_TEST(pass.quantile(0.5) == 3);
   BOOST_TEST(pass.quantile(1) == 10);
-  // With three runs, the minimum, quantiles above and below the median still differ.
+  // Even with three runs, the minimum, the median and the quantiles above and below it differ.
   const ScalingPass three{.times = {1, 2, 12}};
   BOOST_TEST(three.quantile(0.5) == 2);
   BOOST_TEST(three.quantile(0.1) == 1.2);

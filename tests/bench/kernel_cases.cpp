@@ -37,7 +37,7 @@ const KernelCase& case_named(const std::vector<KernelCase>& cases, const std::st
 BOOST_AUTO_TEST_SUITE(bench_kernel_cases)
 
 // A product has two operations per term, a distance and its gradient one, an exponential one per element; other kernels
-// are bounded by memory.
+// are memory-bound.
 BOOST_AUTO_TEST_CASE(work_follows_from_the_size) {
   struct Rule {
     Resource of;

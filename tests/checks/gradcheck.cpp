@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(one_element_is_checked) {
   BOOST_TEST(refusal(2, 0) == "[gradcheck] product has no element 0 of an input 2");
 }
 
-// y = x has the gradient R, so <R, x> is known; a difference's noise is eps |<R, x>| / cbrt(eps).
+// y = x has the gradient R, so <R, x> is known; the noise of a finite difference is eps |<R, x>| / cbrt(eps).
 BOOST_AUTO_TEST_CASE(noise_by_hand) {
   const CheckCase c = lines([](Index) { return 1.0; }, [](Index) { return 0.0; });
   const Tensor<double> x = draw_inputs<double>(c, 4)[0], R = case_results(c, 4).gradients[0];

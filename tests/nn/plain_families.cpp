@@ -1,6 +1,6 @@
-// Logits and running statistics of every host family, for each of its keys, compared in double with plain loops:
-// token by token, image by image, without fused operations. Mechanisms have tests of their own; here
-// attention is softmax, or SimA in class attention.
+// Logits and running statistics of every host family, for each of its keys, compared in double with plain loops: token
+// by token, image by image, without fused operations. Mechanisms have separate tests; here attention is softmax, or
+// SimA in class attention.
 #include "heed/nn/families.h"
 #include "heed/nn/sequence.h"
 #include "support/families.h"

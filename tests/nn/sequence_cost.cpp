@@ -13,9 +13,9 @@ namespace {
 
 constexpr Index sequence_context = 9, sequence_vocab = 7, sequence_dim = 6;
 
-/// Checks forward and backward pass of one example. `looked_up` tokens add their gradients to rows of the embedding,
-/// which stated costs do not include. For a tied embedding, stated costs include the addition of a whole gradient to
-/// the existing one, which is not executed.
+/// Checks the forward and the backward pass of one example. `looked_up` tokens add their gradients to rows of the
+/// embedding, which stated costs do not include. For a tied embedding, stated costs include the addition of a whole
+/// gradient to the existing one, which is not executed.
 void check_sequence_cost(const ModelConfig& config, Index looked_up, const std::string& label) {
   const SequenceModel model(config, {});
   Parameters<Counted> parameters(model.parameters());

@@ -93,7 +93,7 @@ double difference(const List& a, Index first, const List& b) {
 
 BOOST_AUTO_TEST_SUITE(row_sums)
 
-// A sum over few rows has one part, one over many rows has several; either is assigned or added.
+// A sum over few rows has one part, one over many rows has several. Both kinds can be assigned or added.
 BOOST_AUTO_TEST_CASE(are_assigned_or_added) {
   Tape<double> tape;
   for (const Index rows : {3, 100'000})

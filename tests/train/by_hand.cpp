@@ -486,7 +486,7 @@ BOOST_FIXTURE_TEST_CASE(skipped_steps_count_in_no_mean, Play) {
     row += 2;
   }
   BOOST_TEST(reported == reports.steps.size());
-  // Skipped steps are steps, but not updates of the optimiser.
+  // Skipped steps count as steps, but not as updates of the optimiser.
   const std::map<std::string, std::string> numbers = SafetensorsFile(workshop / "run/last.safetensors").metadata();
   BOOST_TEST(numbers.at("heed.step") == "9");
   BOOST_TEST(numbers.at("heed.updates") == "6");

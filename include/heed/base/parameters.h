@@ -182,7 +182,7 @@ class Gradients {
   const ParameterList& list() const { return parameters_->list(); }
 
  private:
-  /// A flag in a byte of its own, unlike in std::vector<bool>, so that threads may write different flags.
+  /// A flag in a separate byte, unlike in std::vector<bool>, so that threads may write different flags.
   struct Flag {
     bool value = true;
   };

@@ -1,4 +1,4 @@
-// Check: gradients compared with differences, and the adder's surrogate gradients.
+// Check: gradients compared with finite differences, and the adder's surrogate gradients.
 import { expect, open, picture, settle, test } from "./browser.mjs";
 
 const select = (page, name) => page.locator(".check-view .field", { hasText: name }).locator("select");

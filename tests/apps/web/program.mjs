@@ -5,7 +5,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-/** One thread: others would compete with the browser, and give the same bits. */
+/** One thread: more threads would compete with the browser, and give the same bits. */
 const env = { ...process.env, OMP_NUM_THREADS: "1" };
 
 /** Returns the output of a command of the program. */

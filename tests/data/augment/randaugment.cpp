@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(sharpness_of_an_image_that_is_not_square) {
 }
 
 // Magnitude 0 removes the effect of strength-dependent operations; the remaining two are adaptive (autocontrast,
-// equalize) and do not change an image with every value once.
+// equalize) and do not change an image that contains every value once.
 BOOST_AUTO_TEST_CASE(randaugment_grows_with_magnitude) {
   Image even{{1, 16, 16}, {}};
   for (int i = 0; i < 256; ++i) even.pixels.push_back(static_cast<std::uint8_t>(37 * i));

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(of_a_data_set) {
   BOOST_TEST(!common_background(with_edges({0, 5, 200, 0, 200})).has_value());
 }
 
-// At least four fifths of all images must agree; images without a background count among all.
+// At least four fifths of all images must agree, including those without a background.
 BOOST_AUTO_TEST_CASE(images_without_a_background_disagree) {
   BOOST_TEST(common_background(with_edges({0, 5, 10, 0}, 1)).value() == 5);
   BOOST_TEST(!common_background(with_edges({0, 5, 10, 0}, 2)).has_value());

@@ -194,8 +194,8 @@ BOOST_AUTO_TEST_CASE(fast_sums_at_every_length) {
             const double factor = std::exp(sums.scale[c] - static_cast<double>(scale[c]));
             sums.mass[c] *= factor, sums.value[c] *= factor;
           }
-          // A term's argument x has an error of 1.2e-7 |x|, and |x| e^x < 0.4; with a bias of size below 2 spread, an
-          // error of 6e-8 of that. |v| < 5.
+          // A term's argument x has an error of 1.2e-7 |x|, and |x| e^x < 0.4. A bias, of size below 2 spread, adds an
+          // error of 6e-8 of that size. |v| < 5.
           const double relative = 4e-7 + 1.2e-7 * static_cast<double>(keys) + (biased ? 1.2e-7 * spread : 0);
           const auto bound = [&](std::size_t c) { return relative * sums.mass[c]; };
           require_close("mass", mass, sums.mass, bound);

@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(a_plan_counts_parts_classes_and_weights) {
   BOOST_TEST((plan.epoch == 0 && plan.step == 0 && plan.epochs_before == 0));
 }
 
-// Documents have files of their own for validation.
+// Documents have separate files for validation.
 BOOST_AUTO_TEST_CASE(a_plan_states_separate_validation_data) {
   const TaskData data;
   for (const std::string name : {"documents", "pixels"}) {

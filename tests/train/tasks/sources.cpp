@@ -113,7 +113,8 @@ Experiment of_text(const TaskData& data, bool start) {
 
 BOOST_AUTO_TEST_SUITE(train_sources)
 
-// Two random orders of 24 examples have one example at the same position on average, and more than 9 once in 10^6.
+// Two random orders of 24 examples have one example at the same position on average, and more than 9 with probability
+// 1e-6.
 BOOST_AUTO_TEST_CASE(epochs_differ) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {

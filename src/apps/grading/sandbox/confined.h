@@ -32,7 +32,7 @@ struct Confinement {
 
 /// A process in its own group; the destructor kills it with all its children. It has
 ///
-///   limits of time, memory and file sizes, environment variables of its own, no core dumps and no privileges;
+///   limits of time, memory and file sizes, a separate environment, no core dumps and no privileges;
 ///   standard input for messages from this process, file descriptor 3 for messages to it, and no other open file
 ///   except its standard output and error, which are discarded, or written to `log` in its directory if it may write;
 ///   a filter of system calls (seccomp): no signals to others, no sockets, no change of group, and, unless allowed, no

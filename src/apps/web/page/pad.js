@@ -35,7 +35,7 @@ export class Pad {
       make("span", { class: "hint", "aria-hidden": "true" }, "draw here"),
     );
     this.pen = null;
-    /** Id of the drawing pointer, that of the first finger if there are two; null: none is drawing. @type {number|null} */
+    /** Id of the drawing pointer; with two fingers, of the first. Null: none is drawing. @type {number|null} */
     this.drawing = null;
     this.#paint();
   }

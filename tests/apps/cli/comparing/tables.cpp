@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(the_table_of_arms_as_json) {
   }
 }
 
-// Welch's test and the pooled t-test have the same difference; the paired test has seeds 1 and 2, which both arms
+// Welch's test and the pooled t-test have the same difference; the paired test uses seeds 1 and 2, which both arms
 // finished.
 BOOST_AUTO_TEST_CASE(every_figure_can_be_tested) {
   for (std::size_t f = 0; f < figures_a.size(); ++f) {

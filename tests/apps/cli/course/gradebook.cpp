@@ -296,7 +296,7 @@ BOOST_FIXTURE_TEST_CASE(answers_in_other_encodings, Course) {
   right(answer, "# a line that ends as on old systems\rword = \"" + answer + "\"\r");
 }
 
-// C++ submissions are compared without comments, names, numbers and the text of strings. The forbidden word, never,
+// C++ submissions are compared without comments, names, numbers and the text of strings. The forbidden word `never`
 // ends the grading before anything is compiled. Flags name unusual constructs outside of comments and strings.
 BOOST_FIXTURE_TEST_CASE(copies_in_cpp, Course) {
   write("labs/word/lab.toml",

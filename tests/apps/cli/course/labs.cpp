@@ -395,7 +395,7 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   BOOST_TEST(run_command(heed_program() + " lab bundle -o out", directory.path()).status == 0);
   // An empty name would mean the current directory.
   BOOST_TEST(run_command(heed_program() + " lab bundle -o ''", directory.path()).status == 2);
-  // The bundle is not in a directory that it copies: it would contain itself.
+  // A bundle must not be in a directory that it copies, since it would contain itself.
   for (const auto& [from, place, copied] : {std::tuple(".", "docs/new", "docs"),
                                             {".", "notebooks/t.tar.gz", "notebooks"},
                                             {"notebooks", "new", "notebooks"}}) {

@@ -427,8 +427,8 @@ BOOST_AUTO_TEST_CASE(predicted_times_are_compared) {
   BOOST_TEST(csv.at(1) == fmt::format("{},16,{:.2f},{:.2f}", micro, rate(small, 16, true), rate(small, 16, false)));
 }
 
-// A model has the same figures in a table of several models as in a table of its own, in every form, with options in
-// any order.
+// A model has the same figures in a table of several models as in a separate table, in every form, with options in any
+// order.
 BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
   using Words = std::vector<std::string>;
   const auto joined = [](Words a, const Words& b) {

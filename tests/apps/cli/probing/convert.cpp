@@ -1,4 +1,4 @@
-// heed convert: both files or none.
+// heed convert: writes both files or neither.
 #include "support/cli.h"
 
 #include "tests/io/hugging_face.h"

@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
       }
     }
   }
-  BOOST_TEST(negative > 10);  // maps whose largest magnitude is of a negative weight
+  BOOST_TEST(negative > 10);  // maps in which the weight of largest magnitude is negative
 }
 
 // 3 x 140 patches are more than 400, so a query is selected on a grid of 2 x 70 cells: it is the patch that contains

@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(each_flag_of_writing_is_denied) {
     check(flag, "PermissionError", {"open for writing"});
 }
 
-// Calls that change files are denied before the files are looked up: these are missing, or the process owns them.
+// Calls that change files are denied before the files are looked up: here the files are missing or the process's own.
 BOOST_AUTO_TEST_CASE(each_change_of_a_file_is_denied) {
   BOOST_TEST(said("def error(what, *arguments):\n"
                   "  try: what(*arguments)\n"
