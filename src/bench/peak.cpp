@@ -21,7 +21,7 @@ double peak_flops(double seconds) {
   }
   double best = 0;
   const Clock::time_point start = Clock::now();
-  // The first round warms up caches and threads, so it is never the best.
+  // The first round warms up caches and threads. It is slower, so it does not affect the maximum.
   while (std::chrono::duration<double>(Clock::now() - start).count() < seconds || best == 0) {
     const Clock::time_point begin = Clock::now();
     parallel_for(workers, [&](Index i) {

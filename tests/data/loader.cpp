@@ -461,7 +461,7 @@ BOOST_AUTO_TEST_CASE(erasing_is_as_likely_as_asked_and_after_normalisation) {
     }
     // It almost never happens that all ten attempts at a rectangle fail.
     BOOST_TEST(erased == (probability == 0 ? 0 : count));
-    if (probability == 1) BOOST_TEST(noise.size() > 500u);  // each image has noise of its own
+    if (probability == 1) BOOST_TEST(noise.size() > 500u);  // each image has separate noise
   }
 }
 

@@ -1,11 +1,11 @@
 // Transcripts of commands with all their output, which a person has checked. Each case runs a file of
 // tests/transcripts.
 //
-// "$ " begins a command for the shell, "> " continues it. Its standard output follows, then its standard error with "!
-// " before each line, then its exit status unless that is 0. "## " begins a title. The commands of a file share a
-// directory with data/, files in MNIST's format with images of 8 x 8 pixels; images/, which has a folder for each of
-// three classes; and vit.toml, a small model for data/. In the output, durations are replaced by T, as in "T s", and
-// that directory by DIR.
+// "$ " begins a command for the shell, "> " continues it. Its standard output follows, then its standard error, each
+// line of which begins with "! ", then its exit status unless that is 0. "## " begins a title. The commands of a file
+// share a directory with data/, files in MNIST's format with images of 8 x 8 pixels; images/, which has a folder for
+// each of three classes; and vit.toml, a small model for data/. In the output, DIR stands for that directory, and T for
+// durations, as in "T s".
 //
 //   HEED_WRITE_TRANSCRIPTS=1 build/tests/run --run_test=transcripts     writes what is printed now into the files
 #include "heed/train/runs/run.h"
