@@ -32,7 +32,7 @@ struct ClaimTable {
 
 BOOST_FIXTURE_TEST_SUITE(claim_rows, ClaimTable)
 
-// Line numbers are those of the file, whose rows belong to two claims and are not sorted; its last line has no newline.
+// Line numbers refer to the file, whose rows belong to two claims and are not sorted; its last line has no newline.
 BOOST_AUTO_TEST_CASE(rows_of_one_of_two_claims) {
   const std::string text =
       "claim,arm,seed,value,state,images\n"

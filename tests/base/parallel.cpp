@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(loops_are_measured) {
 }
 #endif
 
-// The reported reason is that of the current number of threads.
+// The reported reason refers to the current number of threads.
 BOOST_AUTO_TEST_CASE(the_number_of_threads_has_a_reason) {
   const WithThreads before(2);
   set_threads(3, "three of them");

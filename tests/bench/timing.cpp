@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(at_least_five_calls_are_timed) {
   BOOST_TEST(std::is_sorted(times.sorted.begin(), times.sorted.end()));
 }
 
-// Calls of at least 2 us are timed in groups of about 100 us; times are those of a call, not of a group.
+// Calls of at least 2 us are timed in groups of about 100 us; times are per call, not per group.
 BOOST_AUTO_TEST_CASE(short_calls_are_timed_in_groups) {
   constexpr double least = 2e-6;
   int calls = 0, group = 0;

@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(a_program_prints_the_diagnosis_and_the_costs) {
 }
 
 // A gradient that is correct when assigned but not when accumulated is classified as "overwritten"; the reported
-// elements are those of the accumulation.
+// elements are from the accumulation.
 BOOST_AUTO_TEST_CASE(an_error_of_the_addition_is_named) {
   const auto always = [](double value) { return [=](Index) { return value; }; };
   const CheckRow row = gradcheck(lines(always(1), always(0.5), true))[0],

@@ -599,7 +599,7 @@ BOOST_AUTO_TEST_CASE(ranges_end_where_they_should) {
   }
 }
 
-// The families' defaults are those of docs/families.md, and a teacher's are those of DINO's main_dino.py.
+// The families' defaults match docs/families.md, and a teacher's defaults match DINO's main_dino.py.
 BOOST_AUTO_TEST_CASE(defaults_are_the_documented_ones) {
   using Values = std::map<std::string, std::string>;
   const auto check = [](Experiment x, const std::string& table, const Values& expected) {

@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(runs_become_lines_and_lines_a_table) {
   const std::vector<std::string> tested = split(metrics_of(*this / "there/cifar10-table/wide/seed-2").back(), ',');
   BOOST_TEST(row.starts_with(fmt::format("cifar10,wide,2,finished,{},{},", tested[4], tested[3])), row);
 
-  // The table's mean and deviation are those of heed sweep.
+  // The table's mean and deviation match heed sweep's.
   const std::string markdown = output_of({"sweep", *this / "experiments/sweeps/cifar10-table.toml", "--out",
                                           *this / "there/cifar10-table", "--table", "--markdown"});
   const CommandResult table = tables("images --table there/images-table.csv");
@@ -174,8 +174,8 @@ BOOST_AUTO_TEST_CASE(sequences_in_bits_and_by_labels) {
   BOOST_TEST(line_that_begins(lines, "pixels-micro,softmax,1,finished,").find(",,") == std::string::npos);
 }
 
-// The page's tables are those of the runs recorded beside the script, which match its current sweeps: the same arms and
-// seeds, the same configurations, the same costs.
+// The page's tables are computed from the runs recorded beside the script, which match its current sweeps: the same
+// arms and seeds, the same configurations, the same costs.
 BOOST_AUTO_TEST_CASE(the_tables_of_the_page) {
   const std::string page = read_file("experiments/README.md");
   for (const auto& [subject, sweeps] : {std::pair<std::string, std::vector<std::string>>  //

@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(lines_are_appended_to_the_named_file) {
   BOOST_TEST(!fs::exists(directory / "elsewhere"));
 }
 
-// CRC-32's check value is that of "123456789"; files are read in blocks of a megabyte.
+// CRC-32's check value is the checksum of "123456789"; files are read in blocks of a megabyte.
 BOOST_AUTO_TEST_CASE(checksums_of_texts_and_files) {
   const TemporaryDirectory directory;
   BOOST_TEST(checksum("123456789") == "cbf43926-9");

@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_checksum_in_another_spelling_is_not_passed_over) {
   SafetensorsFile(path).check();
 }
 
-// Files are read in blocks of a megabyte: the checksum is that of all bytes, and a changed bit is found in each block.
+// Files are read in blocks of a megabyte: the checksum covers all bytes, and a changed bit is found in each block.
 BOOST_AUTO_TEST_CASE(checksums_of_large_files) {
   const TemporaryDirectory directory;
   const std::string path = directory / "x";

@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(maps_are_made_from_normalised_queries_and_keys) {
   for (Index i = 0; i < before.size(); ++i) BOOST_TEST(std::abs(before[i] - after[i]) < 1e-9);
 }
 
-// Maps of a batch are those of its images alone, in their order.
+// The maps of a batch equal the maps of its images, computed one by one, in the same order.
 BOOST_AUTO_TEST_CASE(maps_of_several_images) {
   ParameterList list;
   const AttentionLayer layer(list, "attn", 6, 2, make_mechanism("softmax", {}), AttentionShape{.queries = 4});

@@ -146,8 +146,8 @@ BOOST_AUTO_TEST_CASE(one_tensor_as_several_operands) {
   BOOST_TEST(checked >= 30);
 }
 
-// An operand without a gradient may be the value of another operand, as in a "stop gradient": the gradient is that of
-// separate tensors.
+// An operand without a gradient may be the value of another operand, as in a "stop gradient": the gradient is the same
+// as for separate tensors.
 BOOST_AUTO_TEST_CASE(an_operand_that_is_the_constant_value_of_another) {
   const std::unique_ptr<Mechanism> softmax = make_mechanism("softmax", {});
   const Shape shape{1, 2, 5, 3};

@@ -209,7 +209,7 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 
 BOOST_AUTO_TEST_SUITE(train_by_hand)
 
-// Constant weights: losses and accuracies are those of the initial weights.
+// Weights are constant, so losses and accuracies are computed from the initial weights.
 BOOST_AUTO_TEST_CASE(losses_and_right_answers_are_those_of_the_formulas) {
   for (const double smoothing : {0.0, 0.3}) {
     const Workshop workshop;

@@ -68,7 +68,8 @@ BOOST_AUTO_TEST_CASE(a_classifier_reads_them) {
   }
 }
 
-// A model with fewer blocks has the first tensors of one with three, so its features are those of the earlier blocks.
+// A model with fewer blocks has the first tensors of one with three, so its features equal the features of the earlier
+// blocks.
 BOOST_AUTO_TEST_CASE(of_earlier_blocks) {
   Experiment x = Workshop().experiment();
   for (const char* pool : {"cls", "mean"}) {

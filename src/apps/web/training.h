@@ -32,7 +32,7 @@ class Training {
   Member& member() { return *member_; }
 
   /// Runs the next step and returns {"step", "epoch", "loss", "accuracy", "lr", "gradient"}. Steps and epochs count
-  /// from 1; loss and accuracy are those of the batch before the update; "gradient" is the gradient's norm before
+  /// from 1; loss and accuracy are computed on the batch before the update; "gradient" is the gradient's norm before
   /// clipping. Throws Error for a non-finite loss or norm.
   Json step();
 

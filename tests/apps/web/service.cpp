@@ -129,7 +129,7 @@ BOOST_AUTO_TEST_CASE(an_image_has_probabilities_and_maps) {
   BOOST_TEST(std::equal(seen.begin(), seen.end(), bytes.begin()));
 }
 
-// Each block's map is that of the block's mechanism in a model with the seed's initial weights. 1e-6 is the
+// Each block's map equals the map of the block's mechanism in a model with the seed's initial weights. 1e-6 is the
 // rounding error of floats.
 BOOST_AUTO_TEST_CASE(maps_are_those_of_the_blocks) {
   for (const auto& [mechanism, axes, identity] :

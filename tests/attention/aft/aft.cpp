@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(local_lies_between_simple_and_full) {
     check_same(local("0", dense), simple, 1e-13, "window 0");
     check_same(local("7", with(t, "w", Tensor<double>(Shape{70, 70}))), simple, 1e-13, "w = 0");
     check_same(local("70", dense), full, 1e-13, "window N");
-    // Beyond the window the bias is zero: the result is that of the full variant with these biases set to zero.
+    // Beyond the window the bias is zero: the result equals that of the full variant with these biases set to zero.
     for (const Index window : {2, 9}) {
       Tensor<double> near = random_tensor({70, 70}, 4);
       for (Index i = 0; i < 70 * 70; ++i)

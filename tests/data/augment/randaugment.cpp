@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(geometry_by_hand) {
   check(applied("translate-x", image, one_pixel / 2), {2, 3, 2, 5, 6, 3, 8, 9, 5});
 }
 
-// Translations are fractions of the width or of the height, and the centre is that of each axis.
+// Translations are fractions of the width or of the height, and each axis has its own centre.
 BOOST_AUTO_TEST_CASE(geometry_of_an_image_that_is_not_square) {
   const Image image{{1, 3, 5}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
   const double half_turn = 6, one_column = 1 / (0.45 * 5), one_row = 1 / (0.45 * 3), one_per_row = 1 / 0.3;

@@ -261,7 +261,7 @@ BOOST_FIXTURE_TEST_CASE(bad_images_of_large_trees_are_found_when_asked_for, Tree
   take_warnings();
 }
 
-// After the first image is left out, sizes, pixels, labels and files are those of the others.
+// Leaving out the first image does not change the sizes, pixels, labels and files of the others.
 BOOST_FIXTURE_TEST_CASE(remaining_images_of_several_sizes, Tree) {
   const Image other = pattern({1, 9, 4}, 3);
   write_file(path("train", 0, 0), {'n', 'o'});

@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(directories_for_validation_are_used) {
     }
 }
 
-// Validation may lack a class; labels are those of the training images.
+// Validation may lack a class; labels are the same as for the training images.
 BOOST_FIXTURE_TEST_CASE(validation_may_lack_classes_but_has_no_others, Layout) {
   for (const char* where : {"train/ant", "train/bee", "val/bee", "test/ant", "test/bee"}) images(where, 2);
   BOOST_TEST(part(Part::validation).at("val/bee/0.png") == 1);
@@ -328,7 +328,7 @@ BOOST_AUTO_TEST_CASE(limits_and_recorded_files_of_parts) {
   }
 }
 
-// The background is that of the test images.
+// The recorded background is computed from the test images.
 BOOST_FIXTURE_TEST_CASE(the_recorded_background_is_that_of_test_images, Layout) {
   for (const auto& [part, level] : {std::pair("train", 0), {"val", 128}, {"test", 255}})
     write_image(directory / part / "cat/0.png", {tiny, Bytes(6, static_cast<std::uint8_t>(level))});

@@ -354,8 +354,8 @@ BOOST_AUTO_TEST_CASE(documents_in_folders_are_found_as_images_are) {
       lines[0]);
 }
 
-// The classes are those of both training and test; validation may lack one of them, and its texts of other classes are
-// left out.
+// The classes are those that occur in both training and test data. Validation may lack one of them, and its texts of
+// other classes are left out.
 BOOST_AUTO_TEST_CASE(validation_texts_may_lack_classes) {
   const TemporaryDirectory directory;
   const std::string where = directory.path();

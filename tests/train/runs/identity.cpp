@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_CASE(every_key_belongs_to_a_result) {
     BOOST_TEST(tried > 70u);
     BOOST_TEST(configuration_hash(x) == before);
   }
-  // The default size of microbatches is that of earlier versions, 8, and has the same hash.
+  // The default size of microbatches, 8, is the same as in earlier versions, and has the same hash.
   Experiment x = Workshop(10, 10).experiment(), eight = x;
   x.train.microbatch = 0, eight.train.microbatch = 8;
   BOOST_TEST(configuration_hash(x) == configuration_hash(eight));

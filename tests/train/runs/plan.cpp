@@ -175,8 +175,8 @@ BOOST_AUTO_TEST_CASE(a_classifier_of_other_classes_is_announced) {
   BOOST_TEST(warnings(first).empty());
 }
 
-// When a step is reported, the last checkpoint is that of the latest earlier step that is a multiple of the interval or
-// ends an epoch. Epochs have seven steps.
+// When a step is reported, the last checkpoint was written at the latest earlier step that is a multiple of the
+// interval or ends an epoch. Epochs have seven steps.
 BOOST_AUTO_TEST_CASE(checkpoints_are_written_at_their_steps) {
   for (const Index interval : {0, 1, 3, 8}) {
     const Workshop workshop;
@@ -230,8 +230,8 @@ BOOST_AUTO_TEST_CASE(a_step_reports_its_place_and_the_rate_of_this_process) {
       loss += losses[static_cast<std::size_t>(k)], accuracy += accuracies[static_cast<std::size_t>(k)];
     BOOST_TEST(std::abs(report.loss - loss / static_cast<double>(batch)) < 1e-12);  // sums of at most seven values
     BOOST_TEST(std::abs(report.accuracy - accuracy / static_cast<double>(batch)) < 1e-12);
-    // The rate is that of `own` steps with own - 1 pauses between them: since the start of the epoch or, in the second
-    // epoch, since the process started at its fourth batch.
+    // The rate is measured over `own` steps with own - 1 pauses between them: since the start of the epoch or, in the
+    // second epoch, since the process started at its fourth batch.
     const Index own = epoch == 1 ? batch - 3 : batch;
     BOOST_TEST(report.images_per_s > 0);
     if (own > 1)

@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(a_run_whose_files_were_changed_is_not_resumed) {
   BOOST_TEST(refusal().ends_with(end));
 }
 
-// Earlier steps are those of the original run; later ones use the longer run's learning rate.
+// Earlier steps equal those of the original run; later ones use the longer run's learning rate.
 BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -380,7 +380,7 @@ BOOST_AUTO_TEST_CASE(center_and_entropy_by_hand) {
   BOOST_TEST((state("entropy")[0] == 0 && state("entropy")[1] == 0));  // each epoch starts a new mean
 }
 
-// The accuracy is that of the 20 nearest training images by the teacher's features, for the part that is asked for.
+// The accuracy is computed from the 20 nearest training images by the teacher's features, for the requested part.
 BOOST_AUTO_TEST_CASE(evaluations_judge_by_the_teachers_neighbours) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);

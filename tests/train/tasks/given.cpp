@@ -1,4 +1,4 @@
-// Batches of given tensors: examples, second sequences, lengths and labels are those of the file, in its order.
+// Batches of given tensors: examples, second sequences, lengths and labels match the file, in its order.
 #include "heed/io/given_tensors.h"
 #include "heed/nn/families.h"
 #include "heed/train/tasks/task.h"

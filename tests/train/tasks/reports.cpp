@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(report_of_neighbours) {
   BOOST_TEST(text.ends_with(row + "    0.00 %\n"), text);
 }
 
-// Names are those of the run's record or, without one, of the data; without data, numbers.
+// Names come from the run's record or, without one, from the data; without data, classes are numbered.
 BOOST_AUTO_TEST_CASE(names_of_classes) {
   const TaskData data;
   Experiment x = data.experiment("images");

@@ -528,7 +528,7 @@ BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages
                     plain = output_of({"predict", run, like});
   BOOST_TEST(inverted.substr(inverted.rfind(": ")) == plain.substr(plain.rfind(": ")));
   check_contains(heed_with({"maps", run, like, "--invert"}).err, {"the background is bright", "try without --invert"});
-  // Without a record, the background is that of the test images, if they are there.
+  // Without a record, the background is computed from the test images, if they are available.
   std::filesystem::remove(run + "/data.json");
   check_contains(heed_with({"predict", run, paper}).err,
                  {"paper.png: the background is bright, but dark in the training images; try --invert"});

@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(growth_with_threads) {
     BOOST_TEST(std::abs(sum - 100) <= 0.25, printed);  // four shares with one decimal
   }
   BOOST_TEST(rows == static_cast<Index>(std::bit_width(static_cast<unsigned>(threads() - 1))) + 1, printed);
-  // Ratios are those of the printed rates, whose last digit is rounded.
+  // Ratios match the printed rates, whose last digit is rounded.
   const std::vector<std::vector<double>> table = numbers_below(printed, "threads ");
   BOOST_TEST_REQUIRE(static_cast<Index>(table.size()) == rows);
   double fastest = 0;
@@ -477,7 +477,7 @@ BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   Strings compared = quick_with(chosen);
   compared.insert(compared.end(), {"--only", "kernels", "--compare", path});
   check_contains(heed_with(compared).err, {"was measured on another processor, another one"});
-  // Shares are those of the fastest tenth of calls, in percent.
+  // Shares refer to the fastest tenth of calls, in percent.
   const nlohmann::json result = json_of(compared), &kernel = result.at("kernels").at(0),
                        &change = result.at("compare").at(0);
   const double share = number(kernel, "fraction") * number(kernel, "high") / number(kernel, "rate");

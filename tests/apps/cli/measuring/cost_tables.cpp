@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(predicted_times_of_layers) {
                boost::test_tools::tolerance(1e-12));
 }
 
-// Without --batch, the experiment's batch is used; ratios are those of the rates.
+// Without --batch, the experiment's batch is used; ratios are computed from the rates.
 BOOST_AUTO_TEST_CASE(predicted_times_are_compared) {
   const Sizes& s = sizes;
   const std::string wide = *this / "wide.toml";

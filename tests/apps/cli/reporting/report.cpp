@@ -176,8 +176,8 @@ BOOST_AUTO_TEST_CASE(what_the_model_does_with_images) {
   }
 }
 
-// Answers, probabilities, confusion and maps are those of the weights and image files. A map is scaled by its largest
-// magnitude, of either sign. Tolerances: the rounding of floats, and one of a map's 127 levels.
+// Answers, probabilities, confusion and maps are recomputed from the weights and image files. A map is scaled by its
+// largest magnitude, of either sign. Tolerances: the rounding of floats, and one of a map's 127 levels.
 BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
   int negative = 0;
   for (const auto& [mechanism, pool] : {std::pair("softmax", "cls"), {"sima", "cls"}, {"sima", "mean"}}) {

@@ -50,8 +50,8 @@ BOOST_AUTO_TEST_CASE(a_run_begins_and_ends_with_its_numbers) {
                  {" 122.2 kFLOP per training image; ", " 281.0 nJ per training image by the table (float32, 45 nm); "});
 }
 
-// The run's speed is a mean over its epochs; operations per second are those of an image times the speed. Rates have no
-// decimals, numbers of operations have four digits, and the percentage has no decimals.
+// The run's speed is a mean over its epochs; operations per second are the operations of an image times the speed.
+// Rates have no decimals, numbers of operations have four digits, and the percentage has no decimals.
 BOOST_AUTO_TEST_CASE(the_speed_is_that_of_the_epochs) {
   const std::string line = in_one_line(train({"--set", "train.epochs=3"}));
   static const std::regex rate(" ([0-9]+) images/s ");
