@@ -18,7 +18,7 @@ using namespace heed;
 
 namespace {
 
-/// Returns a model with 16 tokens on a grid of 4 x 4; all other sizes differ from each other.
+/// Returns a model with 16 tokens on a grid of 4 x 4; all other sizes are distinct.
 ModelConfig small_model() {
   ModelConfig m;
   m.image = 8, m.channels = 3, m.patch = 2;

@@ -85,7 +85,8 @@ BOOST_AUTO_TEST_CASE(a_part_goes_on_on_another_thread) {
   std::atomic<int> moved = 0;
   const auto work = [&](Index part) {
     for (int round = 0; round < 20; ++round) {
-      // Compilers assume that a function cannot change its thread's identity.
+      // Uses worker(): compilers assume that a function's thread does not change, and may read thread-local data only
+      // once.
       const int before = worker();
       // The slowest part, a different one in each round, delays the assignment of the next parts.
       if ((part + round) % 3 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));

@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(long_axes_are_cut_in_the_middle) {
              " [198, 199]]  shape [100, 2]");
 }
 
-// Both axes of each matrix are cut, and so is the list of matrices.
+// Both axes of each matrix are truncated, and so is the list of matrices.
 BOOST_AUTO_TEST_CASE(every_axis_is_cut) {
   const std::string text = printed(counting({9, 10, 11}));
   std::string expected = "[";

@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(processes_continue_together) {
     return times.sorted.size();
   };
   BOOST_TEST(timed(0) == 5u);
-  BOOST_TEST(timed(12) == 8u);  // three warm up, the twelfth ends it
+  BOOST_TEST(timed(12) == 8u);  // three warm-up calls; the twelfth answer ends the timing
 }
 
 BOOST_AUTO_TEST_SUITE_END()

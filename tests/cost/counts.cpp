@@ -11,7 +11,7 @@ using namespace heed;
 
 namespace {
 
-/// Returns counts that differ from each other, from `first` on.
+/// Returns consecutive counts, starting at `first`, and advances `first`.
 Counts distinct(Index& first) {
   Counts counts;
   for (const CountKind& kind : count_kinds) counts.*kind.member = first++;

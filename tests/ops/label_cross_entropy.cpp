@@ -32,8 +32,8 @@ LossAndGradient loss_of(const Tensor<double>& logits, const std::vector<int>& la
 BOOST_AUTO_TEST_SUITE(label_losses)
 
 // A block has at most 8192 logits, but at least one row: two rows of 3000 classes, or one row of 10000. Of five rows,
-// the last block has one. The order of rows is the same in both; a tolerance of 1e-14 allows dividing the sum or its
-// terms by 7.
+// the last block has one. The order of rows is the same in both computations; a tolerance of 1e-14 allows dividing the
+// sum or its terms by 7.
 BOOST_AUTO_TEST_CASE(rows_in_several_blocks) {
   const std::vector<int> labels{2999, 7, -1, 0, 1500};
   for (const Index classes : {3000, 10000}) {

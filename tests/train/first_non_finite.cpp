@@ -1,4 +1,4 @@
-// The first non-finite value, among lanes in lockstep and with a penalty computed by one of them.
+// Search for the first non-finite value among lanes in lockstep, one of which computes a penalty.
 #include "heed/ops/elementary/arithmetic.h"
 #include "heed/ops/batch_norm.h"
 #include "heed/ops/linear.h"

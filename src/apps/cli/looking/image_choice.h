@@ -46,7 +46,7 @@ std::string name_of(const DataChoice& choice, Index index);
 /// Returns, for example, "7", or "2 (Pullover)" if the classes have names.
 std::string label_of(const Dataset& data, Index index);
 
-/// Reader of images for a trained model; the images get the model's size and channels.
+/// Reader of images for a trained model, converted to the model's size and channels.
 class ImageReader {
  public:
   /// `invert`: true to invert the brightness of images.

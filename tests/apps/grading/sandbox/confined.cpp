@@ -328,7 +328,7 @@ BOOST_AUTO_TEST_CASE(messages_have_limits) {
   BOOST_TEST(error_of([&] { large.tensor(); }) == "message: a tensor has more than 1000000 elements");
 }
 
-// Messages follow each other; one that ends early or is too long is refused.
+// A pipe carries several messages; one that ends early or is too long is refused.
 BOOST_AUTO_TEST_CASE(messages_are_written_and_read) {
   int ends[2];
   BOOST_TEST_REQUIRE(::pipe(ends) == 0);
