@@ -27,8 +27,8 @@ MemoryDataset::MemoryDataset(std::string name, std::vector<std::string> class_na
   require(pixels_.size() == expected, "{}: {} labels and images of {} need {} bytes, found {}", this->name(),
           labels_.size(), to_string(size_), expected, pixels_.size());
   for (const std::uint8_t label : labels_)
-    require(label < this->class_names().size(), "{}: label {} among {} classes", this->name(), label,
-            this->class_names().size());
+    require(label < this->class_names().size(), "{}: label {}; expected less than {}, the number of classes",
+            this->name(), label, this->class_names().size());
 }
 
 void MemoryDataset::read(Index image, Image& to) const {

@@ -83,12 +83,12 @@ class Conversion {
     std::string_view rest = own;
     if (own.starts_with(block)) {
       const std::size_t dot = own.find('.', block.size());
-      require(dot != own.npos, "{}: tensor '{}' is unknown in Hugging Face's ViT, DeiT and DINOv2", file_.path(), name);
+      require(dot != own.npos, "{}: tensor '{}' is not one of Hugging Face's ViT, DeiT or DINOv2", file_.path(), name);
       before = fmt::format("blocks.{}.", own.substr(block.size(), dot - block.size()));
       rest = own.substr(dot + 1);
       renaming = renaming_of(in_blocks, rest);
     }
-    require(renaming != nullptr, "{}: tensor '{}' is unknown in Hugging Face's ViT, DeiT and DINOv2", file_.path(),
+    require(renaming != nullptr, "{}: tensor '{}' is not one of Hugging Face's ViT, DeiT or DINOv2", file_.path(),
             name);
     std::string ours = before + renaming->ours + std::string(rest.substr(std::string_view(renaming->theirs).size()));
     // A distillation token without a separate classifier is a register.

@@ -11,7 +11,7 @@ Tensor<T> attention_maps(const AttentionSite<T>& site) {
   T* to = maps.data();
   for (const AttentionInput<T>& in : site.inputs) {
     require(map_shape(site.mechanism, in.shape) == image,
-            "{}: examples with {} and with {} tokens have maps of different sizes; expected examples of one length",
+            "{}: examples with {} and with {} tokens have maps of different sizes; expected examples of equal length",
             site.layer, site.inputs.front().shape.queries, in.shape.queries);
     make_map(site.mechanism, in, to);
     to += image.elements();

@@ -22,7 +22,7 @@ Var<T> layer_norm_parts(Var<T> x, std::span<const NormPart<T>> list, Var<T> resi
   for (std::size_t p = 0; p < list.size(); ++p) {
     const Index width = parts[p].gamma.size();
     require(parts[p].gamma.shape() == Shape{width} && parts[p].beta.shape() == Shape{width},
-            "[layer_norm_parts] gamma has shape {}, beta {}; expected two vectors of one length",
+            "[layer_norm_parts] gamma has shape {}, beta {}; expected two vectors of equal length",
             parts[p].gamma.shape(), parts[p].beta.shape());
     first[p + 1] = first[p] + width;
     cost.forward += kernels::layer_norm_forward_counts(rows, width, static_cast<bool>(residual));

@@ -198,7 +198,7 @@ BOOST_AUTO_TEST_CASE(other_tensors_are_refused) {
     return std::string("no error");
   };
   for (const char* name : {"vit.encoder.layer.0.mlp.weights_in.weight", "vit.encoder.layer.0", "bert.embeddings.word"})
-    BOOST_TEST(refusal(name) == in + ": tensor '" + name + "' is unknown in Hugging Face's ViT, DeiT and DINOv2");
+    BOOST_TEST(refusal(name) == in + ": tensor '" + name + "' is not one of Hugging Face's ViT, DeiT or DINOv2");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(norms_that_do_not_fit) {
   const NormPart<double> two{of({2}), of({2})}, three{of({3}), of({3})}, mixed{of({3}), of({2})};
   BOOST_TEST(parts({two, three}) == "no error");
   BOOST_TEST(parts({three, three}) == "x has rows of 5, the parts add up to 6; they must match");
-  BOOST_TEST(parts({two, mixed}) == "gamma has shape [3], beta [2]; expected two vectors of one length");
+  BOOST_TEST(parts({two, mixed}) == "gamma has shape [3], beta [2]; expected two vectors of equal length");
   BOOST_TEST(parts({}) == "0 parts; expected 1 to 3");
   BOOST_TEST(parts({two, two, two, two}) == "4 parts; expected 1 to 3");
   BOOST_TEST(parts({two, three}, of({3, 5})) == "the residual has shape [3, 5]; expected [4, 5]");

@@ -91,8 +91,8 @@ class MemoryDataset : public Dataset {
 /// - mnist, fashion-mnist: IDX files named as in MNIST or one of its variants, each plain or gzipped (.gz);
 /// - cifar10, cifar100 (fine labels): binary batches, in the directory or in a subdirectory named as in their archive;
 /// - folder: {train,val,test}/CLASS/ or CLASS/ alone, with images in the formats of image.h; classes and images are
-///   numbered in the order of their names. Without test/, the test images are every fifth image of a class, or the last
-///   one of a class with fewer than five.
+///   sorted by name. Without test/, the test images are every fifth image of a class, or the last one of a class with
+///   fewer than five.
 /// `data.path` is the directory. If it is empty, these are tried (not for folder): datasets/NAME, NAME beside the
 /// fetch.sh that came with heed, $HEED_DATA/NAME, /usr/share/datasets/NAME. If `data.recorded.classes` is set, labels
 /// are indices into it. Throws Error naming the bad file, or the places searched and how to get the data; the message

@@ -25,7 +25,7 @@ class BugHunt : public MechanismBase<BugHunt> {
   static std::vector<OptionValues> variants() { return {{}}; }
   MechanismTraits traits() const override { return {.cross = true}; }
   void check(const AttentionShape& shape) const override {
-    require(shape.whole, "[bug_hunt] needs examples of one length: e and f have a column for each token");
+    require(shape.whole, "[bug_hunt] needs examples of equal length: e and f have a column for each token");
   }
 
   std::vector<ParameterSpec> parameters(const AttentionShape& shape) const override {

@@ -66,7 +66,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
     visit("kernel", kernel, {"nystrom", "exact"}, "nystrom: approximated by landmarks; exact: between all tokens");
     visit("normalize", normalize, {"none", "map", "inverse"}, "matrix normalised by the square roots of its row sums");
     visit("landmark_act", landmark_act, "layer norm and gelu on landmarks");
-    visit("vconv", vconv, "side of a depth-wise convolution of v added to the result, odd; 0: none");
+    visit("vconv", vconv, "odd kernel size of a depth-wise convolution of v, added to the result; 0: none");
   }
 
   static std::vector<OptionValues> variants() {

@@ -424,7 +424,7 @@ BOOST_AUTO_TEST_CASE(sets_in_memory_are_consistent) {
       [] {
         MemoryDataset("set", {"a", "b"}, {1, 1, 1}, Bytes(3), {0, 1, 2});
       },
-      {"set: label 2 among 2 classes"});
+      {"set: label 2; expected less than 2, the number of classes"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

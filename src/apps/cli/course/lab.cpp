@@ -168,7 +168,7 @@ int bundle_command(const std::string& output) {
   for (const fs::path& copied : {notebooks, notebooks / "../docs", notebooks / "../models"}) {
     const fs::path source = fs::weakly_canonical(fs::current_path() / copied);
     require(*target.lexically_relative(source).begin() == "..",
-            "-o {}: lies in {}, which is copied; expected a place elsewhere", in_quotes(output), source.string());
+            "-o {}: lies in {}, which is copied; expected a path outside it", in_quotes(output), source.string());
   }
   if (!archive) {
     copy_course(notebooks, output);

@@ -223,8 +223,8 @@ void add_generate(Command program) {
   command.option("--stats", &a.stats, "print the time per token and the size of the state");
   add_run_choice(command, a);
   command.footer(
-      "Text, the prompt and its continuation, is written to standard output byte by byte. Images are resized to the "
-      "size of the training images, without preserving their aspect ratio.");
+      "The prompt and its continuation are written to standard output byte by byte. Images are resized to the size of "
+      "the training images, without preserving their aspect ratio.");
   command.action([] { return generate_command(a); });
 }
 

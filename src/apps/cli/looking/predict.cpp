@@ -31,7 +31,7 @@ struct NamedImages {
   int status = ok;  ///< bad_input if one could not be read
 };
 
-/// Returns the files, with each directory replaced by the images below it in the order of their names.
+/// Returns the files, with each directory replaced by the images below it, sorted by name.
 std::vector<std::string> files_of(const std::vector<std::string>& given) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -166,9 +166,9 @@ void add_predict(Command program) {
   command.option("--top", &a.top, "number of classes to show; default: 3", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a);
   command.footer(
-      "A directory stands for its images (.png, .jpg, .jpeg, .bmp, .gif), including subdirectories, in the order "
-      "of their names. Unreadable files are listed on stderr and the others are classified; the exit status is "
-      "then 2. Transparent pixels show the background of the training images, or white.");
+      "A directory stands for its images (.png, .jpg, .jpeg, .bmp, .gif), sorted by name, including those in "
+      "subdirectories. Unreadable files are listed on stderr and the others are classified; the exit status is then "
+      "2. Transparent pixels show the background of the training images, or white.");
   command.action([] { return predict_command(a); });
 }
 

@@ -61,7 +61,7 @@ void add_maps(const AttentionSite<float>& site, BlockSpectrum& block) {
   const Index heads = maps.shape()[1], rows = maps.shape()[2], columns = maps.shape()[3],
               count = maps.shape()[0] * heads;
   require(block.heads.empty() || (rows == block.rows && columns == block.columns),
-          "{}: maps of {} x {} and {} x {} have no common spectrum; expected examples of one length", site.layer,
+          "{}: maps of {} x {} and {} x {} have no common spectrum; expected examples of equal length", site.layer,
           block.rows, block.columns, rows, columns);
   block.rows = rows;
   block.columns = columns;

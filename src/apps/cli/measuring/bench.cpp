@@ -63,7 +63,7 @@ void add_bench(Command program) {
                  {.value = "OLD.json"});
   command.option(
       "--shares", &a.shares,
-      "without MODEL: print, as one JSON object for --compare, the share of its limit that each kernel reaches");
+      "without MODEL: print the share of its limit that each kernel reaches, as one JSON object for --compare");
   command.option("--json", &a.json, "print one JSON object");
   command.action([] { return bench_command(a); });
 }

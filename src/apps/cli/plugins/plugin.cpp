@@ -69,7 +69,7 @@ void add_plugin(Command program) {
   command.option("HEADER", &header, "header of the mechanism, such as hydra.h (docs/adding-a-mechanism.md)",
                  {.required = true});
   command.option("-o,--output", &output, "the plugin; default: hydra.so for hydra.h", {.value = "FILE"});
-  command.footer("Needs a C++ compiler: the one that compiled heed, or another of the same version that CXX names.");
+  command.footer("Needs a C++ compiler: the one that compiled heed, or another of the same version, named by CXX.");
   command.action([] { return plugin_command(header, output); });
 }
 

@@ -55,9 +55,10 @@ ModelOfTensors automatic_model(const std::string& weights, const std::vector<std
 
 namespace {
 
-/// Warns that images are normalised as MNIST's because `source` has no data.mean.
+/// Warns that images are normalised with MNIST's mean and deviation because `source` has no data.mean.
 void warn_of_normalisation(const std::string& source, const char* remedy) {
-  warn(fmt::format("{}: gives no data.mean, so images are normalised as MNIST's; {}", source, remedy));
+  warn(fmt::format("{}: gives no data.mean, so images are normalised with MNIST's mean and deviation; {}", source,
+                   remedy));
 }
 
 /// Returns the experiment inferred from the weights' tensors. For images in colour, the default preset is ImageNet's.

@@ -447,9 +447,9 @@ BOOST_FIXTURE_TEST_CASE(made_data_are_learned_from, SmallText) {
   check_contains(output_of({"eval", path("pairs-sima")}), {"8 pairs"});
 
   // Maps of sequences of different lengths differ in size; each inverted matrix is judged separately.
-  check_refusal({"spectrum", path("listops-softmax")}, {"blocks.0.attn: ", "expected examples of one length"});
+  check_refusal({"spectrum", path("listops-softmax")}, {"blocks.0.attn: ", "expected examples of equal length"});
   check_refusal({"spectrum", path("listops-softmax"), "--set", "train.batch=1"},
-                {"blocks.0.attn: maps of ", " have no common spectrum; expected examples of one length"});
+                {"blocks.0.attn: maps of ", " have no common spectrum; expected examples of equal length"});
   train("experiments/listops-micro.toml", "listops", "soft", {"attention.soft.landmarks=16", "attention.soft.dims=1"});
   check_contains(output_of({"residual", path("listops-soft"), "--iterations", "3"}), {"of 20 test sequences"});
   check_refusal(
