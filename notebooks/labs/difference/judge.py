@@ -70,7 +70,7 @@ def judge_interval(arguments, result):
         return "expected a number for each pair of arms"
     *halves, four, two = result
     if not math.isclose(four**2 * 2, two**2 * 4, rel_tol=1e-9):  # with 3 and 1 degrees of freedom: 3 * 4/3 to 1 * 2
-        return "the pooled variance gives an arm of four seeds and one of two the wrong weights"
+        return "the pooled variance weights an arm of four seeds and an arm of two incorrectly"
     held = share(abs(mean(b) - mean(a) - 0.7) <= half for (a, b), half in zip(arguments[0], halves))
     return f"{held:.1%} of the intervals contain the true difference; expected 95 %" if far(held, 0.95, PAIRS) else None
 

@@ -6,7 +6,7 @@
 //   A = max(S, 0)^2 / M        element by element
 //   out = A v                  [N, e]
 //
-// Write run_backward, and name its steps by report_step, as run_forward does. Then
+// Write run_backward, and name its steps with report_step, as run_forward does. Then
 //
 //   heed plugin two-forms.h && heed gradcheck my_relu2 --plugin two-forms.so
 //
@@ -74,7 +74,7 @@ class MyRelu2 : public MechanismBase<MyRelu2>, public WithComposition<MyRelu2> {
   }
 
   // Undo the steps in reverse. Write your equations in lines like `// Undoing 3: dv = ..., dA = ....`, and report dA
-  // and dS of each head by report_step.
+  // and dS of each head with report_step.
   template <class T>
   void run_backward(const AttentionInput<T>&, Heads<const T>, Heads<const T>, Heads<T>, Matrix<T>,
                     const AttentionGradient<T>&) const {

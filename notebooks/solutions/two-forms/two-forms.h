@@ -6,7 +6,7 @@
 //   A = max(S, 0)^2 / M        element by element
 //   out = A v                  [N, e]
 //
-// Write run_backward, and name its steps by report_step, as run_forward does. Then
+// Write run_backward, and name its steps with report_step, as run_forward does. Then
 //
 //   heed plugin two-forms.h && heed gradcheck my_relu2 --plugin two-forms.so
 //

@@ -101,7 +101,7 @@ try:
     arguments = json.loads(arguments)
     barred = refused(source)
     if barred:
-        give(0, 'it uses %s: an answer may use modules that compute, such as math, and may not look at its caller' % barred)
+        give(0, 'it uses %s: an answer may use computational modules, such as math, and may not look at its caller' % barred)
     student = module('student', source)
     run = getattr(module('calls', calls), 'run_' + point, None)
     results = [run(student, each) if run else getattr(student, point)(*each) for each in arguments]

@@ -136,7 +136,7 @@ class Looking {
 }
 
 function mapsSection(looking) {
-  return section("Where it looks", make("p", {}, !looking.choosable ? "How much each channel contributes to each other one, in each block (rows) and head (columns)."
+  return section("Where it looks", make("p", {}, !looking.choosable ? "How much each channel contributes to every other, in each block (rows) and head (columns)."
     : ["How much each patch contributes to the chosen one, in each block (rows) and head (columns). Each map has a separate scale.",
       " Click a patch of the image or of a map; or use the arrow keys."]), looking.element);
 }
