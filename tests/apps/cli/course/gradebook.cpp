@@ -368,8 +368,8 @@ BOOST_FIXTURE_TEST_CASE(similarity_by_hand, Course) {
   BOOST_TEST(flags() == "a> \nb> \nc> \nx> \ny> \nz> uses open\n");
 }
 
-// Labs are graded in the order of their names, including one without submissions. A lab's own due date overrides that
-// of *, for any order of the lines.
+// Labs are graded in name order, including one without submissions. A lab's own due date overrides that of *, for any
+// order of the lines.
 BOOST_FIXTURE_TEST_CASE(labs_that_are_asked_for, Class) {
   const TimeZone utc("UTC0");
   write("labs/gamma/lab.toml",
