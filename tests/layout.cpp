@@ -165,7 +165,7 @@ class Layout {
       fault(where, from + " includes '" + header + "' of " + (to.empty() ? "no layer" : to + ", a later layer"));
   }
 
-  /// Checks an include of a header outside include/heed, which must be by its name within the same folder and by its
+  /// Checks an include of a header outside include/heed: it must name the file alone within the same folder, and its
   /// path from the root elsewhere.
   void check_private(const std::string& path, const std::string& where, const std::string& header) {
     const bool in_tests = path.starts_with("tests/"), by_path = header.starts_with("src/");

@@ -140,7 +140,7 @@ def look_at(browser, report):
     for arm in data["arms"]:
         check(arm["arm"] in text(browser, "#figures"), f"the figures have no '{arm['arm']}'")
 
-    # A curve's values appear under the pointer, and by arrow keys.
+    # A curve's values are shown at the pointer, and with the arrow keys.
     chart = "[data-key=loss]"
     loss = [arm["mean"] for arm in data["curves"][[c["key"] for c in data["curves"]].index("loss")]["arms"]][0]
     browser.mouse(f"{chart} svg", 0.99, click=False)

@@ -7,7 +7,7 @@ namespace heed::bench {
 
 namespace {
 
-/// Returns the x >= 0 that minimises the sum over r of (sum_j a_rj x_j - y_r)^2 w_r / s_r^2, plus the pull.
+/// Returns the x >= 0 that minimises sum_r (sum_j a_rj x_j - y_r)^2 w_r / s_r^2 + pull sum_j G_jj (x_j - usual_j)^2.
 std::vector<double> with_scales(const Fit& fit, const std::vector<double>& scale, const std::vector<double>& usual,
                                 double pull) {
   // Solves G x = h with G = A^T A, h = A^T y for scaled rows by coordinate descent: each coefficient in turn is set to

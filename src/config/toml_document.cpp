@@ -130,7 +130,7 @@ void move_back(toml::table& table) {
   }
 }
 
-/// Moves the characters of all strings and keys of a node back.
+/// Restores the moved characters in all strings and keys of a node.
 void move_back(toml::node& node) {
   if (auto* const text = node.as_string()) *text = moved_back(text->get());
   if (auto* const list = node.as_array())

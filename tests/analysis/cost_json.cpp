@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(a_file_has_both_conventions_and_the_query) {
       BOOST_TEST(json.at("total").at("params").integer() == 71);
       BOOST_TEST(json.at("attention_exp").integer() == 1);
       BOOST_TEST(json.at("activation_bytes").integer() == 57 * 4 * 3);  // see tests/analysis/model_cost.cpp
-      // One in softmax, and one in the derivative of gelu for each of three channels.
+      // One exp in softmax, and one in the derivative of gelu for each of three channels.
       BOOST_TEST(json.at("total").at("exp").integer() == (name == "all" ? 4 : 0));
     }
     const Json& products = file.at("contractions").at("total");

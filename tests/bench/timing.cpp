@@ -9,7 +9,7 @@ using namespace heed::bench;
 
 BOOST_AUTO_TEST_SUITE(bench_timing)
 
-// Quantiles of n sorted times are those with the index n / 10, n / 2 and 9 n / 10.
+// The quantiles of n sorted times have the indices n / 10, n / 2 and 9 n / 10.
 BOOST_AUTO_TEST_CASE(quantiles_of_times) {
   Times times;
   for (int i = 1; i <= 20; ++i) times.sorted.push_back(i);

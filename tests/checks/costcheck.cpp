@@ -163,8 +163,8 @@ std::string named_errors(const std::vector<CheckedCost>& rows) {
   return text;
 }
 
-// One error is reported for all shapes of a setting: that with the largest difference, the first of equal ones.
-// Operations without a setting have one error each.
+// One error is reported for all shapes of a setting: the first of those with the largest difference. Operations without
+// a setting have one error each.
 BOOST_AUTO_TEST_CASE(one_error_for_each_setting) {
   const auto row = [](const char* operation, const char* setting, Index N, Index stated, Index executed) {
     CheckedCost cost{.operation = operation,

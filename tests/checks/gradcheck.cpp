@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(a_backward_that_returns_zero_under_softmax) {
 
 BOOST_AUTO_TEST_CASE(a_gradient_that_is_not_finite) {
   BOOST_TEST(!all_passed(cube("not finite", [](double) { return std::nan(""); })));
-  // Elements that are not finite count in both errors, not only the finite ones.
+  // Non-finite elements, too, count in both errors.
   const CheckRow row = gradcheck(cube("partly", [](double x) { return x > 1 ? std::nan("") : 3 * x * x; }))[0];
   BOOST_TEST(std::isinf(row.relative));
   BOOST_TEST(std::isinf(row.absolute));

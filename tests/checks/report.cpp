@@ -10,7 +10,8 @@ using namespace heed;
 
 namespace {
 
-/// Returns a row of a tensor [2, 3] with the elements `got`; it passes if they are `expected` by the criterion `same`.
+/// Returns a row of a tensor [2, 3] with the elements `got`; it passes if they equal `expected` by the criterion
+/// `same`.
 CheckRow invented(const std::string& operation, const std::string& tensor, const std::vector<double>& got,
                   const std::vector<double>& expected = {1, 2, 3, 4, 5, 6},
                   const Likeness& same = {gradcheck_tolerance, 1e-3}) {

@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_one_arm) {
   BOOST_TEST(said_of_sweep("[\"adamw\"]") == 1u);
 }
 
-// A key of a sweep with two needs has no effect if one of them is not met.
+// A sweep's key that has two conditions has no effect if one of them is not met.
 BOOST_AUTO_TEST_CASE(a_key_of_a_sweep_needs_all_of_its_needs) {
   const TemporaryDirectory directory;
   write_file(directory / "x.toml", small);

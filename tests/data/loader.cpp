@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(training_shuffles_and_drops_the_partial_batch) {
   BOOST_TEST(std::set<int>(first.begin(), first.end()).size() == 48u);
   BOOST_TEST((first != second));
   BOOST_TEST(!std::is_sorted(first.begin(), first.end()));
-  BOOST_TEST((labels_of_epoch(loader, 0) == first));  // whatever came in between
+  BOOST_TEST((labels_of_epoch(loader, 0) == first));  // despite the other epoch in between
   Loader<float> other(data, all_images(50), config, {size, 8, 2, true});
   BOOST_TEST((labels_of_epoch(other, 0) != first));
   config.shuffle = false;

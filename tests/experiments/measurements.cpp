@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(errors_need_measurements) {
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
 }
 
-// A path of the program is relative to the working directory, though the commands run in that of the source.
+// The path of the program is relative to the working directory, although its commands run in the source directory.
 BOOST_AUTO_TEST_CASE(errors_name_the_program) {
   const std::string script = std::filesystem::absolute("experiments/tools/time-errors").string();
   const std::string built = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "heed";

@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(checksums_of_texts_and_files) {
   }
 }
 
-// Without patience, a lock held by another fails at once; with patience, it is taken when it is released.
+// Without patience, taking a lock that another process holds fails at once; with patience, it waits for the release.
 BOOST_AUTO_TEST_CASE(a_lock_is_waited_for_with_patience) {
   using namespace std::chrono_literals;
   const TemporaryDirectory directory;

@@ -317,7 +317,7 @@ BOOST_AUTO_TEST_CASE(best_weights_are_the_model_alone) {
 //   bicubic, a = -3/4         w(1/2) = 19/32 and w(3/2) = -3/32, of the first pixel and its repetition beyond the edge
 //   bicubic, antialiased      a = -1/2 and distances halved: w(1/4) = 111/128, w(3/4) = 29/128 and w(5/4) = -9/128,
 //                             without pixels beyond the edge, divided by their sum, 242/128
-// An axis of unchanged size keeps its values: at distance 0 all three weigh 1, and 0 at 1 and beyond.
+// An axis of unchanged size keeps its values: all three weights are 1 at distance 0, and 0 at 1, 2 and 3.
 BOOST_AUTO_TEST_CASE(positions_of_another_grid_by_hand) {
   const std::vector<double> f{1, 5, -2, 3};
   const struct {

@@ -15,7 +15,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Compares results, which are sums of some dozens of terms of order 1 to 100 through a dozen layers.
+/// Compares results of about a dozen layers, which add dozens of terms of order 1 to 100.
 void check_plain(const PlainHost::Rows& expected, const double* got, const std::string& label) {
   for (const PlainHost::Row& row : expected)
     for (const double value : row) {

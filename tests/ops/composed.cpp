@@ -84,8 +84,8 @@ BOOST_AUTO_TEST_CASE(forms_that_give_no_output) {
              "[broken] compose() returns a value that depends on no operand");
 }
 
-// The map of a form is its output for v = I. For the square that is I again, but its output for v = 1/2 is 1/4, not
-// 1/2.
+// The map of a composed form is its output for v = I. The square v^2 gives I, but its output for v = 1/2 is 1/4, not I
+// v = 1/2.
 BOOST_AUTO_TEST_CASE(forms_without_a_map) {
   Tensor<double> keys(Shape{2, 4, 5}), values(Shape{2, 4, 3}), map(Shape{2, 4, 4});
   std::fill(values.begin(), values.end(), 0.5);
@@ -150,8 +150,8 @@ BOOST_AUTO_TEST_CASE(heads_that_share_keys) {
   for (const std::string& fault : c.memory_faults()) BOOST_TEST(fault == "");
 }
 
-// The stated memory suffices for copies of the operands and of dout, both passes and the gradients: the tape takes no
-// other.
+// The stated memory suffices for copies of the operands and of dout, both passes and the gradients: the tape requests
+// no further memory.
 BOOST_AUTO_TEST_CASE(stated_memory_suffices) {
   const Neighbours mechanism;
   const AttentionShape shape = mechanism.layout(12, 4).among(40, {});

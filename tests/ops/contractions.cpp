@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(terms_of_products) {
   check_terms("linear", {2, 3, 5}, {7, 5}, 6 * 5 * 7, [](D x, D w) { linear(x, w); });
   check_terms("patch_embedding", {2, 3, 4, 6}, {5, 3, 2, 3}, 2 * 4 * 18 * 5,
               [](D x, D w) { patch_embedding(x, w, {}); });
-  // Windows of 3 x 3 at 2 x 3 places.
+  // Windows of 3 x 3 at 2 x 3 positions.
   check_terms("conv2d", {2, 20, 3}, {4, 3, 3, 3}, 2 * 6 * 27 * 4, [](D x, D w) { conv2d(x, w, {}, {4, 5, 2, 1}); });
   check_terms("depthwise_conv2d", {2, 20, 3}, {3, 1, 3, 3}, 2 * 6 * 9 * 3, [](D x, D w) {
     depthwise_conv2d(x, w, {}, {4, 5, 2, 1});

@@ -5,8 +5,8 @@
 
 namespace heed::test {
 
-/// Returns the CPU time of f() in seconds. Compare it with a bound that is far from both the expected time and that of
-/// the fault: the processor may be slow or shared.
+/// Returns the CPU time of f() in seconds. Compare it with a bound that is far from both the expected time and the time
+/// with the fault: the processor may be slow or shared.
 template <class F>
 double cpu_seconds(const F& f) {
   const std::clock_t start = std::clock();

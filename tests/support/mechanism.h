@@ -29,8 +29,8 @@ Tensors run_mechanism(const std::string& name, const OptionValues& options, cons
 /// Checks that errors are at most `tolerance` times max(|expected|, 1): for hand-calculated values.
 void check_near(const Tensor<double>& got, const std::vector<double>& expected, double tolerance = 1e-14);
 
-/// Checks that two runs agree: elements differ by at most `tolerance` times their tensor's largest element or, for
-/// tensors that vanish, `least` times the largest element of all tensors. Ignores tensors that `b` lacks; no element
+/// Checks that two runs agree: elements differ by at most `tolerance` times the tensor's largest magnitude in `b` or,
+/// if that is smaller, `least` times the largest magnitude in all of `a`. Ignores tensors that `b` lacks; no element
 /// may be infinite or NaN.
 void check_same(const Tensors& a, const Tensors& b, double tolerance, const std::string& what, double least = 0.01);
 

@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(batch_norm_keeps_running_statistics_and_uses_them_in_evalua
 
 // Groups are normalised as separate batches in their order; gradients of gamma and beta are sums over them.
 BOOST_AUTO_TEST_CASE(groups_of_batch_norm_are_separate_batches) {
-  constexpr Index images = 6, size = 4, channels = 2;  // of each image: 2 rows
+  constexpr Index images = 6, size = 4, channels = 2;  // each image has 2 rows
   const Tensor<double> x = numbers({images, 2, channels}), gamma(Shape{2}, {2.0, -0.5}), beta(Shape{2}, {0.5, 3});
   Tensor<double> dy(x.shape()), mean(Shape{2}), variance(Shape{2});
   for (Index i = 0; i < dy.size(); ++i) dy[i] = std::sin(static_cast<double>(i * i));

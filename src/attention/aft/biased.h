@@ -103,7 +103,7 @@ struct AftBiased {
   // in float is then below 1e-38 e^30 = 1e-25 of the sum, and exponents have rounding errors of up to 30 eps.
   static constexpr double furthest = 30;
 
-  // ---- Sums by products ----
+  // ---- Sums as matrix products ----
 
   /// Computes F and max k of a block, unless the previous block has the same keys. Returns the origin of v; null
   /// without `means`.

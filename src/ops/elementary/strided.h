@@ -181,7 +181,7 @@ void add_terms(const StridedLoop<K>& loop, std::size_t which, Index size, Update
     loop.for_runs(0, loop.elements(), add_run);
 }
 
-/// Returns the additions of add_terms() with Update::assign: a loop of `terms` elements over a tensor of `size`.
+/// Returns the number of additions in add_terms() with Update::assign, for `terms` terms and a gradient of `size`.
 inline Counts broadcast_sum_counts(Index terms, Index size) { return {.add = std::max<Index>(terms - size, 0)}; }
 
 }  // namespace heed

@@ -1,5 +1,5 @@
-// Compiled apart from other files, since its flags contain the commit and the ARCH: only this file is recompiled when
-// the commit changes, and other cold files can be shared by the ARCHs of a package.
+// Compiled separately, since its flags contain the commit and the ARCH: only this file is recompiled when the commit
+// changes, and the ARCHs of a package can share the other cold files.
 #include "heed/train/runs/commit.h"
 
 namespace heed {

@@ -7,7 +7,7 @@ const value = async (page, name) => {
   return Number(await page.locator(".check-view .facts tr", { hasText: name }).locator("td").textContent());
 };
 const byPass = (page) => value(page, "backward pass");
-const byDifferences = (page) => value(page, "by differences");
+const byDifferences = (page) => value(page, "by finite differences");
 
 async function agree(page, what) {
   const [analytic, numeric] = [await byPass(page), await byDifferences(page)];

@@ -80,8 +80,8 @@ BOOST_AUTO_TEST_CASE(a_history_has_every_value_of_the_tables) {
   BOOST_TEST(!read_history(Past(true, false).paths).finished);
 }
 
-// Epochs of four steps of ten images take 0.5, 2, 1 and 4 s. The validation figures are of the first of two best
-// epochs, the training loss is the last epoch's.
+// Epochs of four steps of ten images take 0.5, 2, 1 and 4 s. The validation figures come from the first of two equally
+// good epochs, the training loss from the last epoch.
 BOOST_AUTO_TEST_CASE(figures_by_hand) {
   for (const bool fourth : {true, false}) {
     const Past past(fourth);

@@ -1,4 +1,4 @@
-// A run killed at any time can be resumed with the same bytes.
+// A run killed at any time can be resumed, and its files then have the same bytes as an uninterrupted run's.
 #include "heed/train/runs/run.h"
 
 #include "support/cli.h"

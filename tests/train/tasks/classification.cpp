@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(classes_without_examples_are_not_hard) {
              text);
 }
 
-// exp(-1), exp(-3) and 1 over their sum: exps of the logits themselves overflow a float.
+// exp(-1), exp(-3) and exp(0), divided by their sum: exps of the logits themselves overflow a float.
 BOOST_AUTO_TEST_CASE(probabilities_of_large_logits) {
   const float logits[] = {100, 98, 101, 0};
   const std::vector<double> found = probabilities(logits, 3);

@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_shuffled_is_changed_all_the_same) {
 }
 
 // All examples are copies of one image, and augmentation is drawn for each example of the epoch. Some examples have the
-// same flip and the same of 21 shifts.
+// same flip and the same shift, one of 21.
 BOOST_AUTO_TEST_CASE(copies_of_an_image_are_changed_independently) {
   const TaskData data;
   write_one_image(data.path("one"));
@@ -279,8 +279,8 @@ BOOST_AUTO_TEST_CASE(labels_are_smoothed_where_there_are_any) {
   BOOST_TEST(smoothed == 7u);
 }
 
-// No examples are set aside from data with a validation file or directory, nor from a text, where validation has a
-// fixed section.
+// No examples are set aside from data with a validation file or directory, nor from a text, which has a fixed section
+// for validation.
 BOOST_AUTO_TEST_CASE(examples_are_set_aside) {
   const TaskData data;
   const std::set<std::string> separate{"documents", "listops", "pairs", "text"};

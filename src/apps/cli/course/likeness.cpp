@@ -117,7 +117,7 @@ std::map<std::string, int> common(const std::map<std::string, int>& a, const std
   return both;
 }
 
-/// Returns the words of a text by which code distinguishes number types, or reaches outside its process.
+/// Returns the words of a text with which code distinguishes number types or reaches outside its process.
 std::set<std::string> suspicious_words_in(const std::string& text, bool python) {
   static const std::set<std::string> cpp_words{"is_same",
                                                "is_same_v",

@@ -18,8 +18,8 @@ struct SimilarPair {
 /// handed out, and, in a class of six or more, statements that more than half of the submissions have.
 std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind);
 
-/// Returns, separated by commas, the words of a submission by which code distinguishes number types or reaches outside
-/// its process, except those in `stub`.
+/// Returns, separated by commas, the words of a submission with which code distinguishes number types or reaches
+/// outside its process, except those in `stub`.
 std::string suspicious_words(const std::string& text, const std::string& stub, LabKind kind);
 
 /// Returns a section of an HTML page: both texts side by side.

@@ -184,7 +184,7 @@ export class CheckView {
       this.chart.set([
         { name: "the sum of outputs", series: 0, points },
         { name: "slope by the backward pass", series: 1, points: along(analytic) },
-        { name: "slope by differences", series: 2, points: along(numeric), dashed: true },
+        { name: "slope by finite differences", series: 2, points: along(numeric), dashed: true },
         { name: "here", series: 3, points: [[x, value]] },
       ]);
       const error = Math.abs(analytic - numeric) / Math.max(Math.abs(numeric), 1e-3);
@@ -194,9 +194,9 @@ export class CheckView {
           [
             ["the element", x.toPrecision(8)],
             ["derivative by the backward pass", analytic.toPrecision(10)],
-            ["derivative by differences", numeric.toPrecision(10)],
+            ["derivative by finite differences", numeric.toPrecision(10)],
             ["relative difference", error.toExponential(1)],
-            ["step of the differences", found.step.toExponential(2)],
+            ["step of the finite differences", found.step.toExponential(2)],
           ],
           { class: "facts" },
         ),

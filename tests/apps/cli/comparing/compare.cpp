@@ -83,8 +83,8 @@ BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
   check_contains(output_of({"compare", *this / "runs", "--test-images", "100"}), {"± 4.70"});
 }
 
-// The arms have four seeds each and share 2, 3 and 5. Differences of 2, 4 and 3 points have mean 3 and deviation 1: t =
-// 3 sqrt 3, and with 2 degrees of freedom p = 1 - t / sqrt(2 + t^2).
+// The arms have four seeds each and share seeds 2, 3 and 5. Differences of 2, 4 and 3 points have mean 3 and deviation
+// 1: t = 3 sqrt 3, and with 2 degrees of freedom p = 1 - t / sqrt(2 + t^2).
 BOOST_AUTO_TEST_CASE(pairs_are_runs_of_the_same_seed) {
   const std::map<Index, double> of_a{{1, 0.1}, {2, 0.5}, {3, 0.6}, {5, 0.4}},
       of_b{{2, 0.52}, {3, 0.64}, {4, 0.9}, {5, 0.43}};

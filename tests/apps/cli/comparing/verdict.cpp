@@ -312,7 +312,7 @@ BOOST_AUTO_TEST_CASE(columns_are_in_any_order) {
   check_contains(text({"--better", "a", "b"}), {"a, seed 3: diverged, counted as 0.92\n"});
 }
 
-// All names are looked up in linear time; quadratic time would be minutes. The number of printed names is limited.
+// All names are looked up in linear time; quadratic time would take minutes. The number of printed names is limited.
 BOOST_AUTO_TEST_CASE(large_tables_are_answered_in_a_line_and_soon, *boost::unit_test::precondition(without_sanitizer)) {
   std::string rows = "claim,arm,seed,value\n", more = rows;
   for (int i = 0; i < 200'000; ++i) rows += fmt::format("c{},a,1,0.5\n", i);

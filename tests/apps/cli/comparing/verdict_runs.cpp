@@ -125,8 +125,8 @@ BOOST_AUTO_TEST_CASE(notes_of_an_arm_in_two_parts) {
   BOOST_TEST(text.find(note) == text.rfind(note), text);
 }
 
-// A note names only arms that lack the seed. Arm a has seed 5, although it is ignored there; so the note about seed 5
-// of c names b alone.
+// A note names only arms without the seed. Arm a has a run with seed 5, although it is ignored, so the note about seed
+// 5 of arm c names only b.
 BOOST_AUTO_TEST_CASE(notes_name_an_arm_without_the_seed) {
   for (const Index seed : {1, 2, 3, 4, 5}) make("a", seed, "0.9");
   for (const Index seed : {1, 2, 3, 4, 6}) make("b", seed, "0.5");
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(further_seeds_are_cells_of_the_sweep) {
                  {"12 cells, 1 to train"});  // arm c is not in the claim
 }
 
-// Arm a is better in validation accuracy and test loss; validation figures are of the best epoch, the first.
+// Arm a is better in validation accuracy and test loss; validation figures are taken from the best epoch, the first.
 BOOST_AUTO_TEST_CASE(every_figure_has_its_direction) {
   for (const Index seed : {1, 2, 3})
     for (const std::string arm : {"a", "b"}) {

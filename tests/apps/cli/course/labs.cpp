@@ -231,7 +231,7 @@ BOOST_FIXTURE_TEST_CASE(personal_labs_can_be_solved, Submissions, *boost::unit_t
     hand_in(student, "own-bugs.h",
             header_of(definition_of(student, PersonalTask::repair), "my_mechanism", bugs_of(student)));
   }
-  // Stubs get no marks, and neither do others' solutions except for an equal cost.
+  // Stubs get no marks. Another student's solution gets none either, except for its cost if that is the same.
   hand_in("stub", "own-mechanism.h", stub_of(definition_of("stub", PersonalTask::write), "my_mechanism"));
   const Definition repair = definition_of("stub", PersonalTask::repair);
   hand_in("stub", "own-bugs.h", header_of(repair, "my_mechanism", bugs_of("stub")));
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(a_check_in_a_notebook, *boost::unit_test::precondition(with
   check_refusal({"lab", "check", "softmax-backward", "--file", "/nowhere.h"}, {"/nowhere.h"});
 }
 
-// The compiler's limits end its second process; the first one prints a line without a place. It is a script here.
+// The compiler is a script that fails like g++ when the CPU limit ends cc1plus, with a line that has no position.
 BOOST_AUTO_TEST_CASE(a_compilation_that_takes_too_long, *boost::unit_test::precondition(without_sanitizer)) {
   const TemporaryDirectory directory;
   const std::string script = directory / "compiler";

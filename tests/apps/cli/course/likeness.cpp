@@ -1,4 +1,4 @@
-// Suspicious words in submissions: those by which code distinguishes number types or reaches out of its process. The
+// Suspicious words in submissions: words with which code distinguishes number types or reaches outside its process. The
 // test includes the source file.
 #include "src/apps/cli/course/likeness.cpp"
 

@@ -85,8 +85,8 @@ BOOST_AUTO_TEST_CASE(the_slope_is_one_over_a_tenth_of_the_steps) {
   BOOST_TEST(found.least == std::exp(30));
 }
 
-// Losses that fall by 1 within 100 steps, with scattered batches: nothing is suggested if the fall may be random, and a
-// low first batch is not a minimum.
+// Losses that fall by 1 within 100 steps, with noise: nothing is suggested if the fall may be random, and a low first
+// loss is not a minimum.
 BOOST_AUTO_TEST_CASE(a_fall_within_the_scatter_suggests_nothing) {
   for (const double scatter : {0.5, 3.0}) {
     std::vector<RatePoint> points;

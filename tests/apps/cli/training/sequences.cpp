@@ -107,8 +107,7 @@ BOOST_FIXTURE_TEST_CASE(a_text_is_learned_and_written, SmallText) {
   BOOST_TEST(stats.status == 0);
   // After five inputs, four of them in the window, the state has (3 + 2 x 4) 16 floats.
   check_contains(stats.err, {"prompt: 1 token,", "written: 5, ", "tokens/s", "state 704 bytes after 5 inputs"});
-  // With a single token, both times and the rate are that token's; with two tokens, both times are that of the slower
-  // one.
+  // With a single token, both times and the rate are that token's; with two tokens, both times are the slower token's.
   for (const int tokens : {1, 2}) {
     const std::string text = heed_with({"generate", path("run"), "--tokens", fmt::format("{}", tokens), "--stats"}).err;
     const auto before = [&](const std::string& unit) {

@@ -292,7 +292,7 @@ BOOST_AUTO_TEST_CASE(headers_state_the_definition) {
   }
 }
 
-// Each bug of each sort changes the header in a different way, and some identity of the class has it.
+// Each bug of each sort changes the header in a different way, and occurs for at least one identity in the class.
 BOOST_AUTO_TEST_CASE(every_bug_is_planted) {
   struct Sort {
     int PlantedBugs::*bug;

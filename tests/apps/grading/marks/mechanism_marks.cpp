@@ -290,7 +290,7 @@ BOOST_AUTO_TEST_CASE(faults_and_failures_are_described) {
                         [](const Refused& refusal) { return std::string(refusal.what()) == "it cannot be loaded"; });
 }
 
-// A submission that ends after the first of two shapes has no point, although the first answer is right.
+// A submission that ends after the first of two shapes gets no points, although its first answer is right.
 BOOST_AUTO_TEST_CASE(each_shape_needs_an_answer) {
   shapes = 2;
   for (const char* const point : {"output", "memory", "gradient q", "cost forward"})
