@@ -79,7 +79,7 @@ function share_streams(    start, at, close_at) {
 }
 
 # Drops a simple operand, such as the offset of a batch or a scale. Swaps the first two arguments of a call if both are
-# simple, unless they are those of a minimum or maximum.
+# simple, unless the call is a minimum or maximum.
 function leave_out_operands(    rest, at, text) {
   for (at = 1; match(substr(code, at), / [-+*\/] [A-Za-z_][A-Za-z0-9_]*[^A-Za-z0-9_.(>:[]/); at += RSTART)
     add(at + RSTART - 1, RLENGTH - 1, "")

@@ -107,7 +107,7 @@ class Sima : public MechanismBase<Sima>, public WithMap<Sima>, public PicturesCa
   // k^T v first: undoing 4, dqn = dout S^T, dS = qn^T dout; undoing 3, dkn = v dS^T, dv = kn dS.
   // q k^T first: undoing 4, dA = dout v^T, dv = A^T dout; undoing 3, dqn = dA kn, dkn = dA^T qn.
   // Undoing 2 and 1, per channel: dx = (dxn - sign(x) <xn, dxn>) / |x|_1, or for l2 (dxn - xn <xn, dxn>) / |x|_2
-  // (kernels/sums/normalize.h). With norm=none, the gradients of qn and kn are those of q and k.
+  // (kernels/sums/normalize.h). With norm=none, the gradients of qn and kn are the gradients of q and k.
   template <class T>
   void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, const Saved<T>& saved,
                     const Scratch<T>& scratch, const AttentionGradient<T>& gradient) const {

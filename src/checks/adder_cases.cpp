@@ -88,9 +88,9 @@ void add_linear(CheckCases& cases, const AdderLinearOptions& options, bool bias)
   cases.push_back(surrogate_case(name + ", each by the function it belongs to", inputs, f, in_its_place));
 }
 
-/// Adds the case of adder attention with score_grad=hardtanh, whose gradient is that of attention with scores
-/// S0 + H - H0. H is computed with the Huber function; S0 and H0 are the true scores and H at the checked point. There,
-/// the scores equal S0, and their derivative is that of H.
+/// Adds the case of adder attention with score_grad=hardtanh, whose gradient equals the derivative of attention with
+/// scores S0 + H - H0. H is computed with the Huber function; S0 and H0 are the true scores and H at the checked point.
+/// There, the scores equal S0, and their derivative equals the derivative of H.
 void add_attention(CheckCases& cases, bool identity) {
   const Index images = 2, heads = 3, tokens = 5, d = 4;
   static auto* const kept = new std::vector<std::unique_ptr<Mechanism>>;  // outlives the cases that refer to it

@@ -232,7 +232,7 @@ std::size_t size_of(DType dtype) { return row(dtype).size; }
 
 namespace {
 
-/// Throws Error if the first bytes are those of another weight format.
+/// Throws Error if the first bytes identify another weight format.
 void require_no_other_format(const std::string& path, std::uint64_t first) {
   const std::string_view bytes(reinterpret_cast<const char*>(&first), sizeof first);
   const char* other = nullptr;

@@ -16,7 +16,7 @@ bool positions_fit(const Shape& found, const ParameterSpec& wanted);
 
 /// Returns the position embedding interpolated to the grid of `wanted`, with unchanged rows before the grid.
 /// Interpolation is bicubic for a whole model, as in timm, and bilinear for a stage, as in SOFT's code. With
-/// `antialias`, the bicubic weights are those of PyTorch's interpolate with antialiasing.
+/// `antialias`, the bicubic weights equal those of PyTorch's interpolate with antialiasing.
 template <class T>
 Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, bool antialias);
 

@@ -78,8 +78,8 @@ BOOST_AUTO_TEST_CASE(iterates_approach_the_inverse) {
       });
 }
 
-// The bound is the larger of 0.32 (|A| / l_1) 2^(-k/2) and 0.8^(2^k), the residual of the largest eigenvalue l_1; it
-// does not depend on the other eigenvalues. The matrices are nearly singular: Gram matrices of close rows on a line.
+// The bound is the larger of 0.32 (|A| / l_1) 2^(-k/2) and 0.8^(2^k), whatever the eigenvalues below the largest, l_1,
+// are. The matrices are nearly singular: Gram matrices of close rows on a line.
 BOOST_AUTO_TEST_CASE(the_relative_residual_is_below_its_bound) {
   constexpr Index m = 16, iterations = 25;
   for (const double spread : {0.01, 0.3, 1.0, 3.0}) {

@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(orthogonal_blocks_of_rows) {
   for (Index a = 0; a < 7; ++a)
     for (Index b = 0; b < a; ++b)
       BOOST_TEST((std::abs(dot(a, b)) < 1e-14 * std::sqrt(dot(a, a) * dot(b, b))) == (a / 3 == b / 3));
-  // The squared length of a row is that of d normal numbers, with mean d and deviation sqrt(2 d).
+  // The squared length of a row is the sum of squares of d normal numbers, with mean d and deviation sqrt(2 d).
   Tensor<double> many(Shape{4000, 5});
   fill_initial(Initial::orthogonal(), RandomStream(2), many.view());
   double squares = 0, first = 0;

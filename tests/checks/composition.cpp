@@ -110,7 +110,7 @@ void check_against(const Mechanism& composed, const std::string& name, const Opt
   check_close(got.dv, expected.dv, name + " dv");
 }
 
-/// A mechanism M whose passes are those of ReluByHand, unless M replaces them.
+/// A mechanism M with the passes of ReluByHand, unless M replaces them.
 template <class M>
 class LikeReluByHand : public MechanismBase<M> {
  public:

@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(sides_of_several_diagonals) {
   BOOST_TEST(where([](Index row, Index column) { return row != column; }) == "");
 }
 
-// The reported axis is the one with the largest correct fraction, not number, of indices; of equal ones, the first.
+// The reported axis has the largest fraction of correct indices, not the largest number; on ties, it is the first.
 // Three successive indices are a range.
 BOOST_AUTO_TEST_CASE(the_right_part_is_along_one_axis) {
   const auto right = [](const Shape& shape, const std::vector<std::string>& axes, auto wrong) {

@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(rows_and_channels) {
     }
 }
 
-// Slopes at kinks are 0, and so is that of x^0, where 0 x^-1 would be NaN at 0.
+// Slopes at kinks are 0, and so is the slope of x^0, where 0 x^-1 would be NaN at 0.
 BOOST_AUTO_TEST_CASE(slopes_where_there_is_a_kink) {
   const Tensor<double> x(Shape{3}, {-2, 0, 3}), one(Shape{1, 1}, {1}), dy(Shape{3}, {5, 7, 11});
   using Slopes = std::vector<double>;

@@ -59,7 +59,7 @@ Transposed<T> transposed(Matrix<T> m) {
   return {m};
 }
 
-/// An operand of a product: a matrix or a transposed one. rows and columns are those of the operand.
+/// An operand of a product: a matrix or a transposed one. `rows` and `columns` are the operand's.
 template <class T>
 struct Operand {
   const T* data = nullptr;

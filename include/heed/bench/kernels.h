@@ -58,7 +58,7 @@ struct KernelCase {
   std::string kernel;                                       ///< "gemm forward"
   std::string where;                                        ///< "vit-micro qkv"
   std::string size;                                         ///< "400 x 192 x 64"
-  std::vector<Work> work;                                   ///< the rate is that of the first entry; if empty, of bytes
+  std::vector<Work> work;                                   ///< the rate refers to the first entry; if empty, to bytes
   std::function<std::function<void()>(Operands&)> prepare;  ///< allocates operands and returns the call
 
   std::string name() const { return kernel + ", " + where; }

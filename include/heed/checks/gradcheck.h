@@ -125,8 +125,8 @@ template <class T>
 std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed);
 
 /// Expected gradients of a case: central differences, extrapolated where they disagree with `got` or where `got` lacks
-/// the tensor. For a case with a note, whose gradients are not derivatives, the gradients are those of `got` or,
-/// without it, those of the case's own implementation.
+/// the tensor. For a case with a note, whose gradients are not derivatives, the gradients are taken from `got` or,
+/// without it, from the case's own implementation.
 struct ExpectedGradients {
   std::vector<Tensor<double>> gradients;
   double noise = 0;  ///< rounding noise of a zero gradient

@@ -16,8 +16,8 @@ struct ModelOfTensors {
   std::vector<std::string> assumed;  ///< such as "heads = 6 (64 channels per head)"
 };
 
-/// Infers the model of a file from the names and shapes of its tensors, with `heads` heads. If `heads` is 0, the width
-/// of a head is that of the query norm or, without qk_norm, 64 channels. Throws Error if the tensors are not those of a
+/// Infers the model of a file from the names and shapes of its tensors, with `heads` heads. If `heads` is 0, a head is
+/// as wide as the query norm or, without qk_norm, has 64 channels. Throws Error if the tensors do not belong to a
 /// Vision Transformer.
 ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads = 0);
 

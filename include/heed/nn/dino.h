@@ -45,7 +45,7 @@ inline constexpr const char* dino_prefix = "dino.";
 /// A backbone with the head. Tensors of the backbone keep their names; those of the head have the prefix "dino.". Takes
 /// two large views of each image, [B, 2, C, H, W], and any number L of small views, [B, L, C, h, w]; all large views
 /// form one batch of the backbone, and all small views another. Logits are [2 B + L B, out_dim]: rows of the large
-/// views image by image, then those of the small views. Features are those of the backbone, for images [B, C, H, W].
+/// views image by image, then those of the small views. Features are the backbone's, for images [B, C, H, W].
 class DinoModel : public ModelBase<DinoModel> {
  public:
   /// Throws Error if the tensors for small views differ from those for large ones, except for position embeddings.

@@ -20,7 +20,7 @@ Var<T> prepare(const Mechanism& mechanism, const AttentionShape& shape, std::spa
 /// The prepared tensor of layer NAME, called NAME.prepared in the model's parameter list.
 class PreparedAttention final : public Preparation {
  public:
-  /// Adds the tensor to the list. `parameters` are those of the mechanism.
+  /// Adds the tensor to the list. `parameters` are the mechanism's.
   PreparedAttention(ParameterList& list, const std::string& layer, std::shared_ptr<const Mechanism> mechanism,
                     const AttentionShape& shape, std::vector<ParameterId> parameters);
 

@@ -44,8 +44,8 @@ struct AftReach {
   /// Returns the maximum number of queries per block. Every block first packs its keys for products, so larger blocks
   /// are faster if their queries see nearly the same keys, as all queries do in AFT-full.
   Index block() const { return std::min<Index>(window < 256 ? 64 : 256, queries); }
-  /// Calls f(block) for blocks whose sizes differ by at most one. With Counted, a block is one query, so that the cost
-  /// of a causal or local row is that of its pairs.
+  /// Calls f(block) for blocks whose sizes differ by at most one. With Counted, a block is one query, so that a causal
+  /// or local row costs exactly its pairs.
   template <class T, class F>
   void for_each_block(const F& f) const {
     for_each_block<T>(block(), f);

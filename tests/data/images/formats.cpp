@@ -212,7 +212,8 @@ BOOST_FIXTURE_TEST_CASE(bmp_is_read, OnePath) {
              boost::test_tools::per_element());
 }
 
-// A header of 12 bytes, as in OS/2, stores width and height in two bytes each. The pixels are those of bmp_is_read.
+// A header of 12 bytes, as in OS/2, stores width and height in two bytes each. The pixels are the same as in
+// bmp_is_read.
 BOOST_FIXTURE_TEST_CASE(bmp_with_a_short_header, OnePath) {
   Bytes bmp = {'B', 'M', 42, 0, 0, 0, 0, 0, 0, 0, 26, 0, 0, 0, 12, 0, 0, 0, 2, 0, 2, 0, 1, 0, 24, 0};
   bmp.insert(bmp.end(), {3, 2, 1, 6, 5, 4, 0, 0, 9, 8, 7, 12, 11, 10, 0, 0});

@@ -15,7 +15,7 @@ std::string report_of(const Experiment& x, const Score& score, const std::vector
                       bool opened) {
   const std::unique_ptr<Model> model = make_model(x);
   const std::unique_ptr<Task<float>> task = make_task<float>(x, *model);
-  if (opened) task->open(Part::test, false);  // the names of classes are those of the data
+  if (opened) task->open(Part::test, false);  // class names come from the data
   Evaluation evaluation{score, std::vector<double>(static_cast<std::size_t>(task->counts()))};
   for (const auto& [index, count] : given) evaluation.counts.at(index) = count;
   return task->report(evaluation);

@@ -145,7 +145,7 @@ inline namespace reference {
 ///   X_{i+1} = 2 X_i - U X_i   gives   dU = -B,  and  dX_i = 2 D - U^T D - B A^T,  dA -= X_i^T B.
 /// Only the symmetric parts of dA and of d(loss)/dX_0 are specified, since A is symmetric. They depend only on the
 /// symmetric part of D, which fast float uses instead of D: then U^T D is the transpose of B A = D U, which saves one
-/// of four products. The rounding errors are those of gemm().
+/// of four products. Rounding errors are as in gemm().
 template <class T>
 void undo_newton_steps(const NewtonInverse& s, MatrixFor<T> A, Matrix<T> dX, const NewtonBackwardScratch<T>& scratch,
                        Matrix<T> dA) {

@@ -130,8 +130,7 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
   for (const std::string& column : other.columns) sheet.columns.push_back("2: " + column);
 }
 
-/// Returns the choice of the second model: --beside replaces the run or the weights; the images are those of the first
-/// model.
+/// Returns the choice of the second model: --beside replaces the run or the weights; the images are the first model's.
 MapsArguments second_choice(const MapsArguments& a, const TrainedModel& first) {
   MapsArguments second = a;
   second.data = data_of_run(a.data, first);

@@ -217,7 +217,7 @@ BOOST_AUTO_TEST_CASE(the_equivalent_command_names_the_plugin) {
 }
 
 // Each command that heed prints after a run, for pasting, names the plugin. Test images that are all equal get one
-// answer, so the accuracy is that of guessing; the advice about this also has a command.
+// answer, so the accuracy is no better than guessing; the advice about this also has a command.
 BOOST_AUTO_TEST_CASE(next_commands_name_the_plugin) {
   const Hydra& hydra = Hydra::once();
   const Workshop workshop;
@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_compiled) {
   write_file(header, text);
   write_file(object, text);
   const EnvironmentVariable compiler("CXX", directory / "no-compiler");
-  // The header is not overwritten, even if its name is that of the default output.
+  // The header is not overwritten, even if it has the name of the default output.
   check_refusal({"plugin", header, "-o", header}, {"-o " + header + ": is also HEADER; expected another file"});
   check_refusal({"plugin", object}, {"-o " + object + ": is also HEADER; expected another file"});
   check_refusal({"plugin", header},
