@@ -2,7 +2,7 @@
 
 Each image has two large views of 32 x 32 and four small ones of 16 x 16. A step consists of the teacher's forward pass
 without gradients, the student's forward and backward passes, batched by view size, clipping of each tensor, AdamW, and the
-updates of centre and teacher. Definitions are those of include/heed/nn/dino.h and src/train/tasks/dino.cpp.
+updates of centre and teacher. Definitions follow include/heed/nn/dino.h and src/train/tasks/dino.cpp.
 """
 import torch
 import torch.nn as nn

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Attention mechanisms in PyTorch, each in its fast formulation: peers for `ratios`, timed by pytorch.py.
 
-The definitions are those of src/attention/NAME.cpp, and the sizes are those of heed's comparisons: AFT's biases have
+The definitions follow src/attention/NAME.cpp, and the sizes are the same as in heed's comparisons: AFT's biases have
 rank 128; windows have 8 tokens or 5 x 5; SOFT has 49 landmarks; Performer has 64 features, Nystroemformer 64 landmarks
 and Linformer 64 projected tokens; lambda's keys have 16 channels; Reformer has 2 rounds with chunks of 64. The number
 of tokens must be a multiple of 64, and a square for mechanisms on a grid.

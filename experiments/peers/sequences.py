@@ -1,6 +1,6 @@
 """Small models of sequences in PyTorch: text-micro, listops-micro and density-micro.
 
-Definitions are those of src/nn/sequence.cpp; the mechanisms, softmax and AFT-local, are in PyTorch's fast formulation:
+Definitions follow src/nn/sequence.cpp; the mechanisms, softmax and AFT-local, are in PyTorch's fast formulation:
 AFT's sums over keys are one product for all images of a batch. Text is written token by token, one text at a time, with
 saved keys and values.
 """

@@ -1,6 +1,6 @@
 """Vision Transformers in PyTorch: vit-micro and its larger relatives.
 
-The block is that of dino.py; in adder models, linear layers and scores are l1 distances, by torch.cdist.
+The block is the one in dino.py; in adder models, linear layers and scores are l1 distances, by torch.cdist.
 """
 import contextlib
 

@@ -14,9 +14,9 @@
 //
 //   P_ij = f_i g_j for j <= i, 0 beyond:      y_i = f_i S + sum_j P_ij v_j,     D_i = f_i z + sum_j P_ij + eps.
 //
-// A block of one query has no such keys: its sums are the running sums of the textbook. With Counted, causal
-// blocks have one query.
-// Since the causal backward pass runs through the blocks twice, the features are saved, and heads run sequentially.
+// A block of one query has no such keys: its sums are the running sums of the textbook. With Counted, causal blocks
+// have one query. Since the causal backward pass runs through the blocks twice, the features are saved, and heads run
+// sequentially.
 #pragma once
 
 #include "heed/attention/capabilities/map.h"

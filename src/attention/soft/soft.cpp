@@ -16,8 +16,8 @@
 // Time 4 N m d in products, 3 N m d in distances, 4 i m^3 for i iterations and (N + m) m exps; memory N m.
 //
 // Differs from the paper: the starting factor is 1.8 / |A|^2, as in the authors' code, since the paper's 2 / |A|^2
-// (init=plain) stalls if |A| is an eigenvalue. Backtracking tests I - a A A, the iteration's residual; the paper has I
-// - a A. The gradient is the derivative of the iteration; the authors' code uses that of the true inverse
+// (init=plain) stalls if |A| is an eigenvalue. Backtracking tests I - a A A, the iteration's residual; the paper has
+// I - a A. The gradient is the derivative of the iteration; the authors' code uses that of the true inverse
 // (inverse_grad=implicit). Their code has two additions to the paper:
 //
 //   landmark_act  L becomes d^(1/4) gelu(norm(L / d^(1/4))), with a norm over d
