@@ -30,7 +30,11 @@ def give(ok, text):
 /// could do so indirectly, by running other code or by composing names, are forbidden, too.
 constexpr const char* frame_gate = R"(
 import ast, re
-BARRED = re.compile(r'(f|tb|gi|cr|ag|co)_[a-z]+$|_getframe|_current_frames|_current_exceptions|settrace|setprofile|'
+# Only Python's own attributes, such as f_back: a student may call a variable f_plus.
+FRAMES = '|'.join(name for kind in (types.FrameType, types.TracebackType, types.CodeType, types.GeneratorType,
+                                    types.CoroutineType, types.AsyncGeneratorType)
+                  for name in dir(kind) if re.match('[a-z]+_', name))
+BARRED = re.compile(rf'({FRAMES})$|_getframe|_current_frames|_current_exceptions|settrace|setprofile|'
                     r'addaudithook|monitoring$|modules$|attrgetter$|methodcaller$|cell_contents$|'
                     r'__(traceback|closure|globals|code|dict|builtins|getattribute|subclasses|self|import|main|context|'
                     r'cause|func|wrapped|loader|spec|annotations|match_args)__$|'
@@ -65,7 +69,9 @@ def refused(source):
             names = [name for name in node.kwd_attrs if BARRED.match(name)]
             if node.patterns and getattr(node.cls, 'id', '') not in BUILTIN:
                 names = ['a class pattern with positional subpatterns']
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        elif isinstance(node, ast.Expr):
+            checked.add(node.value)  # a text in a line by itself is a comment
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in checked:
             names = re.findall(r'[{.](?:\w+[.])*?(__\w+__|tb_frame|f_back|f_locals)', node.value)
         elif isinstance(node, ast.Call) and getattr(node.func, 'id', '') in ('getattr', 'hasattr'):
             constant = len(node.args) > 1 and isinstance(node.args[1], ast.Constant)

@@ -163,6 +163,8 @@ BOOST_FIXTURE_TEST_CASE(python_without_frames, Classroom) {
       {"pattern", "class F:\n    __match_args__ = ('f_' + 'back',)\n"},
       {"tuples",
        "import collections\nN = collections.namedtuple('N', ['f_' + 'back'])\nmatch 1:\n    case N(x): pass\n"},
+      {"literal", "'{0.__class__}'.format(1)\n"},
+      {"call", "getattr(1, 'a' + 'b')\n"},
       {"formatter", "import string\nstring.Formatter().vformat('', (), {})\n"},
       {"timer", "import timeit\ntimeit.timeit('1')\n"},
       {"ctypes", "import ctypes\n"},
@@ -170,6 +172,7 @@ BOOST_FIXTURE_TEST_CASE(python_without_frames, Classroom) {
       {"hints", "import typing\ntyping.get_type_hints(twice)\n"},
       {"bytecode", "import dataclasses\ndataclasses.types.CodeType\n"},
       {"wraps", "import functools\nfunctools.wraps(twice, assigned=('real',))\n"},
+      {"generator", "(x for x in ()).gi_frame\n"},
       {"builtin", "import builtins\n"}};
   for (const auto& [student, code] : ways) hand_in(student, "double.py", right + code);
   hand_in(
@@ -178,6 +181,7 @@ BOOST_FIXTURE_TEST_CASE(python_without_frames, Classroom) {
       "from typing import List\n@dataclasses.dataclass\nclass P:\n    x: float = 1.5\n"
       "@functools.wraps(abs)\ndef f(x): return abs(x)\n"
       "assert getattr(P(), 'x') == P().x and '{:.1f}'.format(f(-1)) == '1.0' and f'{P().x}'\n"
+      "f_plus, f_minus = f(2), f(1)\n'''like P.__init__'''\n"
       "match 3:\n    case int(n): pass\n    case P(x=1): pass\n" +
           right);
   grade();
