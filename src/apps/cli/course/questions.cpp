@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <regex>
 
 namespace heed::cli {
 
@@ -27,23 +28,30 @@ std::string source_text(const Json& source) {
   });
 }
 
-/// Returns an answer without the prompt line "*Your answer ...", and without spaces around it.
-std::string without_invitation(std::string text) {
-  if (text.starts_with("*Your answer")) text.erase(0, std::min(text.find('\n'), text.size()));
+/// Returns an answer without the prompt "*Your answer to question 1:*", and without spaces around it. The answer may
+/// begin on the prompt's line, before or after its last asterisk.
+std::string without_prompt(std::string text) {
+  static const std::regex prompt("\\*Your answer[^*:\n]{0,40}:?( the report\\.)?\\*?");
+  std::smatch match;
+  if (std::regex_search(text, match, prompt, std::regex_constants::match_continuous)) text = match.suffix();
   text.erase(0, std::min(text.find_first_not_of(" \r\n"), text.size()));
   text.erase(text.find_last_not_of(" \r\n") + 1);
   return text;
 }
 
-/// Returns the answers by id, from the cells with the tag answer-ID.
+/// Returns the answers by id, from the cells with the tag answer-ID. Jupyter copies the tag to both parts of a cell
+/// that is split, which are joined.
 std::map<std::string, std::string> answers_of(const Json& notebook) {
   std::map<std::string, std::string> answers;
   for (const Json& cell : notebook.at("cells").items()) {
     const Json& metadata = cell.at("metadata");
     if (!metadata.contains("tags")) continue;
     for (const Json& tag : metadata.at("tags").items())
-      if (tag.text().starts_with("answer-"))
-        answers[tag.text().substr(7)] = without_invitation(source_text(cell.at("source")));
+      if (tag.text().starts_with("answer-")) {
+        std::string& answer = answers[tag.text().substr(7)];
+        const std::string part = without_prompt(source_text(cell.at("source")));
+        answer += (answer.empty() || part.empty() ? "" : "\n\n") + part;
+      }
   }
   return answers;
 }

@@ -586,7 +586,8 @@ BOOST_FIXTURE_TEST_CASE(answers_to_questions, Classroom) {
   BOOST_TEST(run.err.find("not recognised") == std::string::npos, run.err);
 }
 
-// A cell's source is a list of lines or one string. A prompt alone does not count as an answer.
+// A cell's source is a list of lines or one string. A prompt alone does not count as an answer; an answer may begin on
+// its line, and be in several cells.
 BOOST_FIXTURE_TEST_CASE(answers_of_two_notebooks, Classroom) {
   write(directory / "solutions/questions/05-sima.toml",
         "[[questions]]\nid = \"1\"\nmarks = 2\nrubric = \"1: why.\"\nanswer = \"Since it is.\"\n"
@@ -609,6 +610,17 @@ BOOST_FIXTURE_TEST_CASE(answers_of_two_notebooks, Classroom) {
                   "\n----\n\n06-aft: answers, marked by a person: ____ of 4 marks\n"
                   "\nquestion 1: ____ of 4 marks\n  answer\n    It is\n    local.\n  rubric\n    2: where.\n"
                   "  model answer\n    Here.\n"});
+  hand_in("ann", "05-sima.ipynb",
+          R"({"cells": [{"metadata": {"tags": ["answer-1"]}, "source": "*Your answer to question 1:* It must be."},)"
+          R"({"metadata": {"tags": ["answer-1"]}, "source": ["It: is.\n", "So *there*."]},)"
+          R"({"metadata": {"tags": ["answer-2"]}, "source": "*Your answer to question 2: thus*"},)"
+          R"({"metadata": {"tags": ["answer-2"]}, "source": "*Your answer to question 2:*"}]})");
+  hand_in("ann", "06-aft.ipynb",
+          R"({"cells": [{"metadata": {"tags": ["answer-1"]}, "source": "*Your answer: the report.*\nText."}]})");
+  grade();
+  check_contains(feedback("ann", "feedback.txt"),
+                 {"  answer\n    It must be.\n\n    It: is.\n    So *there*.\n  rubric",
+                  "  answer\n    thus*\n  rubric", "  answer\n    Text.\n  rubric"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
