@@ -94,17 +94,17 @@ void copy_writable(const fs::path& from, const fs::path& to) {
   fs::permissions(to, fs::perms::owner_write, fs::perm_options::add);
 }
 
-/// Copies a directory for students: without solutions, the instructor's page, hidden files, links, and files written by
+/// Copies a directory for students: without solutions, the files `pages`, hidden files, links, and files written by
 /// running the notebooks.
-void copy_for_students(const fs::path& from, const fs::path& to) {
+void copy_for_students(const fs::path& from, const fs::path& to, const std::set<std::string>& pages = {}) {
   if (!fs::is_directory(from)) return;
   fs::create_directories(to);
   for (const fs::directory_entry& entry : fs::directory_iterator(from)) {
     const std::string name = entry.path().filename();
-    if (name[0] == '.' || name == "solutions" || name == "README.md" || name == student_page || name == "runs" ||
-        name == "__pycache__" || entry.is_symlink())
+    if (name[0] == '.' || name == "solutions" || name == "runs" || name == "__pycache__" || pages.contains(name) ||
+        entry.is_symlink())
       continue;
-    if (entry.is_directory()) copy_for_students(entry.path(), to / name);
+    if (entry.is_directory()) copy_for_students(entry.path(), to / name, pages);
     if (entry.is_regular_file()) copy_writable(entry.path(), to / name);
   }
 }
@@ -145,7 +145,7 @@ void drop_dead_links(const fs::path& pages) {
 /// Copies the notebooks with their labs, the documentation, the models, and the other files that they link to.
 void copy_course(const fs::path& notebooks, const fs::path& to) {
   const fs::path above = notebooks / "..";
-  copy_for_students(notebooks, to / "notebooks");
+  copy_for_students(notebooks, to / "notebooks", {"README.md", student_page});  // README.md is for the instructor
   for (const char* const part : {"docs", "models"}) copy_for_students(above / part, to / part);
   if (fs::exists(notebooks / student_page)) copy_writable(notebooks / student_page, to / "notebooks/README.md");
   std::set<std::string> linked = linked_files(notebooks);

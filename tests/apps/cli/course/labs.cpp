@@ -359,6 +359,7 @@ BOOST_AUTO_TEST_CASE(what_students_get) {
   BOOST_TEST(!fs::exists(directory / "all/notebooks/solutions"));
   check_refusal({"lab", "bundle", "-o", directory / "all"}, {"already exists"});
   BOOST_TEST(fs::exists(directory / "all/models/energy/int8-45nm.toml"));  // notebooks 7 and 10 read it
+  BOOST_TEST(fs::exists(directory / "all/docs/README.md"));                // docs/commands.md refers to it
   int links = 0;
   for (const char* const folder : {"all/notebooks", "all/docs"})
     for (const fs::directory_entry& entry : fs::directory_iterator(directory / folder)) {
@@ -382,7 +383,8 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   for (const char* const file :
        {"notebooks/lab.py", "notebooks/labs/x/x.h", "notebooks/README.md", "notebooks/runs/model/last.safetensors",
         "notebooks/__pycache__/lab.pyc", "notebooks/.ipynb_checkpoints/1.ipynb", "notebooks/solutions/x/x.h",
-        "models/small.toml", "src/linked.cpp", "src/other.cpp", "src/of_page.h"})
+        "notebooks/labs/x/README.md", "models/README.md", "models/small.toml", "src/linked.cpp", "src/other.cpp",
+        "src/of_page.h"})
     write(file, "");
   write("notebooks/for-students.md", "for students");
   // Installed files may be read-only; the copies are not.
@@ -413,9 +415,9 @@ BOOST_AUTO_TEST_CASE(what_is_in_a_bundle) {
   std::set<std::string> files;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory / "out"))
     if (entry.is_regular_file()) files.insert(fs::relative(entry.path(), directory / "out"));
-  BOOST_TEST(files == (std::set<std::string>{"docs/page.md", "models/small.toml", "notebooks/1.ipynb",
-                                             "notebooks/lab.py", "notebooks/labs/x/x.h", "notebooks/README.md",
-                                             "src/linked.cpp", "src/of_page.h"}),
+  BOOST_TEST(files == (std::set<std::string>{"docs/page.md", "models/README.md", "models/small.toml",
+                                             "notebooks/1.ipynb", "notebooks/lab.py", "notebooks/labs/x/x.h",
+                                             "notebooks/README.md", "src/linked.cpp", "src/of_page.h"}),
              boost::test_tools::per_element());
   BOOST_TEST(read_file(directory / "out/docs/page.md") == page);
   BOOST_TEST(read_file(directory / "out/notebooks/README.md") == "for students");
