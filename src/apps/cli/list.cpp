@@ -167,7 +167,7 @@ void add_list(Command program) {
                  "are parameters of size tokens x tokens; and NAME:OPTION=VALUE...",
                  {.excludes = "NAME"});
   command.option("--style", &styled, "list the colour, marker and dashes of the chart line with this label; repeatable",
-                 {.value = "LINE", .excludes = "NAME"});
+                 {.value = "LINE", .excludes = "NAME,--settings"});
   command.action([] {
     if (!styled.empty()) return list_styles(styled);
     return settings ? list_settings() : name.empty() ? list_command() : list_one(name);

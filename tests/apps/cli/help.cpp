@@ -82,6 +82,7 @@ BOOST_AUTO_TEST_CASE(settings_for_scripts) {
   std::size_t settings = 0;
   for (const MechanismEntry& entry : mechanisms()) settings += entry.settings().size();
   BOOST_TEST(lines_of(text).size() == settings);
+  check_refusal({"list", "--settings", "--style", "softmax"}, {"--style", "--settings"});
 }
 
 // The help is 80 columns wide if the terminal's width is unknown.

@@ -30,7 +30,14 @@ struct CheckOptions {
   bool json = false;
 };
 
+/// Throws Error if an identity is given for a lab that has none.
+void require_personal(const Lab& lab, const std::string& student) {
+  require(lab.kind == LabKind::personal || student.empty(), "lab: --student is for personal labs; {} is none",
+          lab.name);
+}
+
 std::string identity_of(const Lab& lab, const std::string& given) {
+  require_personal(lab, given);
   if (lab.kind != LabKind::personal) return given;
   require_composed(given);
   if (!given.empty()) return given;
@@ -65,6 +72,7 @@ int new_command(const std::string& name, const std::string& student, const std::
   const fs::path place = fs::path(output) / lab.name;
   const bool personal = lab.kind == LabKind::personal;
   require(!personal || !student.empty(), "lab: {} is a personal lab; expected --student ID", lab.name);
+  require_personal(lab, student);
   require(student.find('\n') == std::string::npos, "lab: --student has more than one line");
   const std::string from = lab.directory + "/" + lab.file();
   std::string text;
