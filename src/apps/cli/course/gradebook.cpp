@@ -255,8 +255,8 @@ std::string summary_of(const ClassResults& results) {
       ++histogram[static_cast<std::size_t>(std::min(9.0, 10 * *row.marks / lab.marks()))];
       for (const auto& [point, right] : row.points) missed[point] += right ? 0 : 1;
     }
-    text += fmt::format("{}: {} of {} graded, {:.1f} of {:g} marks on average\n", lab.name, count,
-                        results.students.size(), count > 0 ? sum / count : 0, lab.marks());
+    text += fmt::format("{}: {} of {} graded{}\n", lab.name, count, results.students.size(),
+                        count > 0 ? fmt::format(", {:.1f} of {:g} marks on average", sum / count, lab.marks()) : "");
     for (int tenth = 0; tenth < 10; ++tenth)
       text += fmt::format("  {:3d} to {:3d} %  {:3d} {}\n", 10 * tenth, 10 * tenth + 10,
                           histogram[static_cast<std::size_t>(tenth)],
