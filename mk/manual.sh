@@ -11,7 +11,7 @@ mkdir -p "$directory"
 
 # commands WORD...: lists the subcommands of a command.
 commands() {
-  "$heed" help "$@" | sed -n '/^Subcommands:$/,/^$/s/^  \([a-z_]*\) .*/\1/p'
+  "$heed" help "$@" | sed -n '/^Subcommands:$/,/^$/s/^  \([a-z_][a-z_]*\) .*/\1/p'
 }
 
 # body WORD...: prints the help of a command; a heading that ends in a colon becomes a section.

@@ -68,5 +68,6 @@ for command in $(usr/bin/heed help | sed -n '/^Subcommands:$/,/^$/s/^  \([a-z_]*
   manual=usr/share/man/man1/heed-$command.1
   grep -q '^\.SH SYNOPSIS' "$manual" && grep -q "^heed $command" "$manual" || die "the man page of heed $command is missing"
 done
+! grep -q 'heed\\- ' usr/share/man/man1/heed.1 || die "the man page of heed refers to a page without a name"
 
 echo "installed library: the program of $page compiles and learns"
