@@ -209,7 +209,7 @@ async function costs(page, base) {
         page.url(),
       );
     }
-    const softmax = await row("exponentials in attention");
+    const softmax = await row("exponentials in attention, forward");
     await page.locator(".train .controls select").nth(1).selectOption("adder");
     await settle(page);
     expect((await row("multiplications")) !== undefined, "no multiplications");

@@ -60,7 +60,7 @@ export class CostTable {
           [
             ["weights", cost.params.toLocaleString("en")],
             ...rows,
-            ["exponentials in attention", si(cost.attention_exp)],
+            ["exponentials in attention, forward", si(cost.attention_exp)],
             ["energy", joules(total.energy_pj)],
           ],
           { class: "facts" },
