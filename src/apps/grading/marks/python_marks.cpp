@@ -57,7 +57,8 @@ def refused(source):
             names = [name for name in modules if name.split('.')[0] not in IMPORTS]
             names += [alias.name for alias in node.names if BARRED.match(alias.name) or alias.name in MODULES]
         elif isinstance(node, ast.Attribute):
-            names = [node.attr] if BARRED.match(node.attr) or node.attr in MODULES - {'code', 'trace', 'types'} else []
+            modules = MODULES - {'calls', 'code', 'judge', 'trace', 'types'}  # self.calls is no module
+            names = [node.attr] if BARRED.match(node.attr) or node.attr in modules else []
             if node.attr in ('format', 'format_map') and not isinstance(node.value, ast.Constant):
                 names = [node.attr + ' of a text that is not a literal']
         elif isinstance(node, ast.Name):

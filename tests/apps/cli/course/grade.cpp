@@ -181,7 +181,7 @@ BOOST_FIXTURE_TEST_CASE(python_without_frames, Classroom) {
       "from typing import List\n@dataclasses.dataclass\nclass P:\n    x: float = 1.5\n"
       "@functools.wraps(abs)\ndef f(x): return abs(x)\n"
       "assert getattr(P(), 'x') == P().x and '{:.1f}'.format(f(-1)) == '1.0' and f'{P().x}'\n"
-      "f_plus, f_minus = f(2), f(1)\n'''like P.__init__'''\n"
+      "f_plus, f_minus = f(2), f(1)\n'''like P.__init__'''\nP.calls = 1\n"
       "match 3:\n    case int(n): pass\n    case P(x=1): pass\n" +
           right);
   grade();
