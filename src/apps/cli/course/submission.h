@@ -45,7 +45,7 @@ void require_own_work(const std::string& object, const std::string& stub);
 /// socket.
 std::vector<std::string> system_calls_in(const std::string& object);
 
-/// Throws Error if the text contains one of these words, or `##`, which could compose one.
+/// Throws Error if the text contains one of these words, or a macro and `##`, which could compose one.
 void require_no_forbidden_word(const std::string& source, const std::vector<std::string>& forbidden);
 
 }  // namespace heed::cli
