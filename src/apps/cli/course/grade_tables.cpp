@@ -74,19 +74,18 @@ class Writer {
     std::string page;
     for (std::size_t i = 0; i < class_.labs.size(); ++i) {
       const Lab& lab = class_.labs[i];
-      const std::string handed_out = lab.directory + "/" + lab.file();
-      const std::string stub = fs::exists(handed_out) ? read_file(handed_out) : "";
       std::vector<const Submission*> works;
-      std::vector<std::string> texts;
+      std::vector<std::string> texts, stubs;
       for (const Submission& one : class_.submissions)
-        if (one.grader->lab().name == lab.name) works.push_back(&one), texts.push_back(one.text());
+        if (one.grader->lab().name == lab.name)
+          works.push_back(&one), texts.push_back(one.text()), stubs.push_back(file_for(lab, one.identity));
       for (std::size_t w = 0; w < works.size(); ++w)
-        if (const std::string words = suspicious_words(texts[w], stub, lab.kind); !words.empty())
+        if (const std::string words = suspicious_words(texts[w], stubs[w], lab.kind); !words.empty())
           add_flag(*works[w], "uses " + words);
       for (const Submission* const work : works)
         for (const auto& [key, verb] : {std::pair{"calls", "calls "}, std::pair{"refused", "was refused "}})
           if (const std::string names = listed(*work, key); !names.empty()) add_flag(*work, verb + names);
-      for (const SimilarPair& pair : similar_pairs(texts, stub, lab.kind)) {
+      for (const SimilarPair& pair : similar_pairs(texts, stubs, lab.kind)) {
         const Submission &first = *works[pair.first], &second = *works[pair.second];
         const bool identical = texts[pair.first] == texts[pair.second];
         const std::string alike = identical ? "identical" : fmt::format("{:.0f} % alike", 100 * pair.alike);

@@ -74,14 +74,7 @@ int new_command(const std::string& name, const std::string& student, const std::
   require(!personal || !student.empty(), "lab: {} is a personal lab; expected --student ID", lab.name);
   require_personal(lab, student);
   require(student.find('\n') == std::string::npos, "lab: --student has more than one line");
-  const std::string from = lab.directory + "/" + lab.file();
-  std::string text;
-  if (personal) {
-    const Definition definition = definition_of(student, lab.repair ? PersonalTask::repair : PersonalTask::write);
-    text = lab.repair ? header_of(definition, personal_name, bugs_of(student)) : stub_of(definition, personal_name);
-  } else {
-    text = read_file(from);
-  }
+  const std::string text = personal ? file_for(lab, student) : read_file(lab.directory + "/" + lab.file());
   fs::create_directories(place);
   write_new(place / lab.file(), text);
   for (const char* const part : {"lab.toml", "judge.py", "calls.py"})

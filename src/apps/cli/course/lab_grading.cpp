@@ -117,6 +117,15 @@ Lab find_lab(const std::string& name) {
   fail("lab: unknown lab {}{}", in_quotes(name), suggestion(name, known));
 }
 
+std::string file_for(const Lab& lab, const std::string& student) {
+  if (lab.kind == LabKind::personal) {
+    const Definition definition = definition_of(student, lab.repair ? PersonalTask::repair : PersonalTask::write);
+    return lab.repair ? header_of(definition, personal_name, bugs_of(student)) : stub_of(definition, personal_name);
+  }
+  const std::string file = lab.directory + "/" + lab.file();
+  return fs::exists(file) ? read_file(file) : "";
+}
+
 double LabResult::sum(const Lab& lab) const {
   double sum = 0;
   for (std::size_t i = 0; i < marks.size(); ++i) sum += marks[i].right ? lab.points[i].marks : 0;
@@ -254,8 +263,7 @@ LabResult LabGrader::grade_answers(const std::string& source) const {
 std::string LabGrader::handed_out(const std::string& student) const {
   if (lab_->kind == LabKind::personal)
     return stub_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write), personal_name);
-  const std::string file = lab_->directory + "/" + lab_->file();
-  return lab_->reference.empty() || !fs::exists(file) ? "" : read_file(file);
+  return lab_->reference.empty() ? "" : file_for(*lab_, student);
 }
 
 void LabGrader::grade_mechanism(const std::string& source, const std::string& student, LabResult& result) const {

@@ -24,6 +24,10 @@ Lab find_lab(const std::string& name_or_directory);
 /// Returns all labs in a directory, sorted by name.
 std::vector<Lab> labs_in(const std::string& place);
 
+/// Returns the text of the file that a student gets, which a personal lab derives from the student's identity; empty if
+/// the lab lacks it.
+std::string file_for(const Lab& lab, const std::string& student);
+
 /// The marks of one submission.
 struct LabResult {
   std::string problem;               ///< reason why it could not be graded; empty if it was

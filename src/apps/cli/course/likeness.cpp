@@ -185,13 +185,13 @@ std::string html(const std::string& text) {
 
 }  // namespace
 
-std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind) {
+std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::vector<std::string>& stubs,
+                                       LabKind kind) {
   if (kind == LabKind::answers) return {};  // correct answers are the same for all students
-  const std::map<std::string, int> given = statements_of(stub, kind);
   std::vector<std::map<std::string, int>> own;
-  for (const std::string& text : texts) {
-    own.push_back(statements_of(text, kind));
-    for (const auto& [statement, count] : common(own.back(), given)) own.back()[statement] -= count;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    own.push_back(statements_of(texts[i], kind));
+    for (const auto& [statement, count] : common(own[i], statements_of(stubs[i], kind))) own[i][statement] -= count;
   }
   std::map<std::string, std::size_t> owners;
   for (const auto& statements : own)

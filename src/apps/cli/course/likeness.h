@@ -14,9 +14,10 @@ struct SimilarPair {
   double alike;  ///< fraction of common statements, ignoring names, numbers and order; 1: all
 };
 
-/// Returns the pairs of similar submissions for a lab, the most alike first. Ignores statements of `stub`, the file
-/// handed out, and, in a class of six or more, statements that more than half of the submissions have.
-std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::string& stub, LabKind kind);
+/// Returns the pairs of similar submissions for a lab, the most alike first. Ignores statements of `stubs`, the file
+/// handed out to each student, and, in a class of six or more, statements that more than half of the submissions have.
+std::vector<SimilarPair> similar_pairs(const std::vector<std::string>& texts, const std::vector<std::string>& stubs,
+                                       LabKind kind);
 
 /// Returns, separated by commas, the words of a submission with which code distinguishes number types or reaches
 /// outside its process, except those in `stub`.

@@ -326,6 +326,18 @@ BOOST_AUTO_TEST_CASE(a_lab_of_ones_own) {
   BOOST_TEST(json.at("problem").text() == "it is not a text file: it has a zero byte");
 }
 
+// Unchanged files of personal labs, which differ little, are not flagged as copies.
+BOOST_FIXTURE_TEST_CASE(files_of_personal_labs_are_no_copies, Submissions,
+                        *boost::unit_test::precondition(without_sanitizer)) {
+  for (const std::string student : {"s1", "s2"}) {
+    hand_in(student, "own-mechanism.h", stub_of(definition_of(student, PersonalTask::write), "my_mechanism"));
+    hand_in(student, "own-bugs.h",
+            header_of(definition_of(student, PersonalTask::repair), "my_mechanism", bugs_of(student)));
+  }
+  BOOST_TEST(grade().size() == 4u);
+  BOOST_TEST(read_file(directory / "marks.csv").find("alike") == std::string::npos);
+}
+
 // An editor may save the student's identity with a byte order mark, CR LF, capitals or spaces.
 BOOST_AUTO_TEST_CASE(an_identity_in_another_form, *boost::unit_test::precondition(without_sanitizer)) {
   const TemporaryDirectory directory;
