@@ -242,6 +242,8 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
       fs::last_write_time(place, fs::last_write_time(file));
       take_file(student, place, shown / path, true);
     }
+    if (files == 0)
+      not_recognised_.push_back({student, "", shown, "it contains no files; submit the files themselves"});
     if (sent < files)
       not_recognised_.push_back(
           {student, "", shown,
