@@ -720,6 +720,13 @@ BOOST_FIXTURE_TEST_CASE(quoted_cells_of_rosters, Class) {
   write("roster.csv", head + ann + "\nbob\n");
   grade({"--lab", "beta", "--roster", directory / "roster.csv"});
   BOOST_TEST(text("marks.roster.csv") == head + ann + "3\nbob,,3\n");
+  // Spreadsheets of some countries separate columns by semicolons.
+  for (const std::string separator : {";", "\t"}) {
+    write("roster.csv", "Name" + separator + "ID\nann" + separator + "1\n");
+    check_refusal({"grade", directory / "in", "-o", directory / "marks.csv", "--labs", directory / "labs", "--roster",
+                   directory / "roster.csv"},
+                  {"roster.csv: its columns are separated by semicolons or tabs; expected commas"});
+  }
 }
 
 // The judge prints its arguments: they depend on the seed and the point, and are the same in heed lab check.
