@@ -204,11 +204,12 @@ int hint_command(const std::string& name, Index number) {
 
 int hash_command(const std::string& name, const std::string& point, const std::string& text, Index digits) {
   const Lab lab = find_lab(name);
-  require(std::ranges::any_of(lab.points, [&](const LabPoint& p) { return p.name == point; }),
-          "lab: {} has no point {}", lab.name, in_quotes(point));
+  const auto found = std::ranges::find(lab.points, point, &LabPoint::name);
+  require(found != lab.points.end(), "lab: {} has no point {}", lab.name, in_quotes(point));
   const std::optional<double> number = number_in(text);
   const Answer answer = number ? Answer(*number) : Answer(text);
-  std::cout << fmt::format("hash = \"{}\"\n", answer_hash(lab.name, point, answer, digits));
+  std::cout << fmt::format("hash = \"{}\"\n",
+                           answer_hash(lab.name, point, answer, digits > 0 ? digits : found->digits));
   return ok;
 }
 
@@ -279,12 +280,12 @@ void add_lab(Command program) {
   }
   {
     static std::string name, point, answer;
-    static Index digits = 3;
+    static Index digits = 0;
     Command command = lab.command("hash", "Print the hash of an answer, for lab.toml");
     command.option("LAB", &name, "name of a lab", {.required = true});
     command.option("POINT", &point, "the name of the point", {.required = true});
     command.option("ANSWER", &answer, "a word, or a number", {.required = true});
-    command.option("--digits", &digits, "significant digits of a number; default: 3",
+    command.option("--digits", &digits, "significant digits of a number; default: those of the point in lab.toml",
                    {.value = "N", .range = {{1, 15}}});
     command.action([] { return hash_command(name, point, answer, digits); });
   }
