@@ -179,10 +179,12 @@ class LabReader {
     keys.need("question", point.question);
     const bool formula = keys.take("formula", point.formula), hash = keys.take("hash", point.hash);
     require(formula != hash, "{}: a question needs a formula or a hash", where);
-    keys.take("tolerance", point.tolerance);
+    require(!keys.take("tolerance", point.tolerance) || formula,
+            "{}: points.tolerance is for a formula; a number with a hash has points.digits", where);
     require(point.tolerance >= 0 && point.tolerance < 1, "{}: points.tolerance is {}; expected a number from 0 to 1",
             where, point.tolerance);
-    keys.take("digits", point.digits);
+    require(!keys.take("digits", point.digits) || hash,
+            "{}: points.digits is for a hash; a formula has points.tolerance", where);
     require(point.digits >= 1 && point.digits <= 15, "{}: points.digits is {}; expected 1 to 15", where, point.digits);
   }
 

@@ -141,13 +141,19 @@ BOOST_AUTO_TEST_CASE(numbers_of_a_lab_have_ranges) {
   }
   for (const char* both : {"", "formula = \"1\"\nhash = \"ab\"\n"})
     BOOST_TEST(refusal(a_question + both) == ":4: a question needs a formula or a hash");
-  for (const char* good : {"tolerance = 0", "tolerance = 0.5", "digits = 1", "digits = 15"})
-    BOOST_TEST(refusal(a_question + formula + good + "\n") == "no error", good);
+  const std::string hash = "hash = \"ab\"\n";
+  for (const std::string good :
+       {formula + "tolerance = 0", formula + "tolerance = 0.5", hash + "digits = 1", hash + "digits = 15"})
+    BOOST_TEST(refusal(a_question + good + "\n") == "no error", good);
+  BOOST_TEST(refusal(a_question + hash + "tolerance = 0.5\n") ==
+             ":4: points.tolerance is for a formula; a number with a hash has points.digits");
+  BOOST_TEST(refusal(a_question + formula + "digits = 2\n") ==
+             ":4: points.digits is for a hash; a formula has points.tolerance");
   for (const char* tolerance : {"-0.1", "1"})
     BOOST_TEST(refusal(a_question + formula + "tolerance = " + tolerance + "\n") ==
                fmt::format(":4: points.tolerance is {}; expected a number from 0 to 1", tolerance));
   for (const char* digits : {"0", "16"})
-    BOOST_TEST(refusal(a_question + formula + "digits = " + digits + "\n") ==
+    BOOST_TEST(refusal(a_question + hash + "digits = " + digits + "\n") ==
                fmt::format(":4: points.digits is {}; expected 1 to 15", digits));
   for (const auto& [minutes, good] : {std::pair("0", false), {"0.5", true}, {"9999", true}, {"10000", false}}) {
     write_file(file(), fmt::format("title = \"One\"\nminutes = {}\n{}{}", minutes, python, a_point));
