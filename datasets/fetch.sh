@@ -86,7 +86,7 @@ download() {
       else
         die "neither curl nor wget is installed; run apt-get install curl ca-certificates"
       fi ;;
-    *) die "HEED_MIRROR is '$1'; expected an address that begins with http://, https:// or file://" ;;
+    *) die "HEED_MIRROR is '$HEED_MIRROR'; expected an address that begins with http://, https:// or file://" ;;
   esac
 }
 

@@ -202,6 +202,10 @@ BOOST_FIXTURE_TEST_CASE(usage, Mirror) {
   const Result unknown = fetch("imagenet");
   BOOST_TEST(unknown.status == 2);
   BOOST_TEST(contains(unknown.output, "'imagenet'"), unknown.output);
+  const Result path =
+      shell("HEED_MIRROR=/srv '" + (directory / "datasets/fetch.sh").string() + "' mnist", directory.path());
+  BOOST_TEST(path.status == 2);
+  BOOST_TEST(contains(path.output, "HEED_MIRROR is '/srv'; expected an address that begins with"), path.output);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
