@@ -277,7 +277,7 @@ BOOST_AUTO_TEST_CASE(checksums_of_texts_and_files) {
   BOOST_TEST(checksum("123456789") == "cbf43926-9");
   BOOST_TEST(checksum("") == "00000000-0");
   std::string large;
-  for (int i = 0; i < 2'500'000; ++i) large += static_cast<char>(i * i % 251);
+  for (int i = 0; i < 2'500'000; ++i) large += static_cast<char>(i % 251 * (i % 251) % 251);
   for (const std::string& content : {std::string(), std::string("123456789"), large, large.substr(0, 1 << 20)}) {
     write_file(directory / "a", content);
     BOOST_TEST(file_checksum(directory / "a") == checksum(content));
