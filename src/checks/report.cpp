@@ -163,7 +163,8 @@ bool CheckFindings::passed() const {
 }
 
 std::vector<BackwardStep> steps_of(const CheckRow& row) {
-  return backward_steps(source_of(subject_of(row.operation)), row.tensor);
+  if (row.step && !row.tensor.starts_with('d')) return {};  // a step of the forward pass
+  return backward_steps(source_of(subject_of(row.operation)), row.step ? row.tensor.substr(1) : row.tensor);
 }
 
 std::string subject_of(const std::string& operation) { return operation.substr(0, operation.find(',')); }

@@ -199,6 +199,19 @@ BOOST_AUTO_TEST_CASE(steps_are_no_gradients) {
   BOOST_TEST(text.ends_with("\nop: the gradients of x are right\n"), text);
 }
 
+// Softmax's source has "Undoing 3: dv = A^T dout, dA = dout v^T." and "Undoing 2: ...". A wrong dA is computed by the
+// former; no step of the backward pass computes A.
+BOOST_AUTO_TEST_CASE(backward_steps_of_a_wrong_step) {
+  CheckRow row = invented("softmax", "dA", {1, 2, 3, 4, 5, 9});
+  row.step = true;
+  const std::string text = printed({{}, {row}, {}});
+  BOOST_TEST(text.find("\n  step   undoing 3: dv = A^T dout, dA = dout v^T\n") != text.npos, text);
+  row.tensor = "A";
+  const std::string forward = printed({{}, {row}, {}});
+  BOOST_TEST(forward.find("\nsoftmax: the step A is wrong") != forward.npos, forward);
+  BOOST_TEST(forward.find("undoing") == forward.npos, forward);
+}
+
 // The first of several cases with the most elements is shown.
 BOOST_AUTO_TEST_CASE(the_first_of_equal_cases_is_shown) {
   const std::vector<double> halves{0.5, 1, 1.5, 2, 2.5, 3};
