@@ -34,7 +34,7 @@ bench::TimeModel time_model_of(const CostArguments& a) {
 
 /// A model's batch and predicted times.
 struct Prediction {
-  Index batch = 0, tokens = 0;  ///< tokens of each sequence; 0 for images
+  Index batch = 0, tokens = 0;  ///< tokens of each example; 0 for images
   std::string example;
   bench::PassTime step, pass;
 
@@ -42,7 +42,7 @@ struct Prediction {
       : batch(given > 0 ? given : x.train.batch) {
     const bench::Workload work(x, batch);
     example = work.example;
-    tokens = x.model.family == "sequence" ? x.model.context : 0;
+    tokens = x.model.family == "sequence" ? (x.model.task == "pair" ? 2 : 1) * x.model.context : 0;
     step = model.predict(work, true);
     pass = model.predict(work, false);
   }

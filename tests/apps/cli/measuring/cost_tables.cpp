@@ -388,10 +388,15 @@ BOOST_AUTO_TEST_CASE(predicted_times_of_layers) {
       BOOST_TEST(layer["backward_ms"].get<double>() == 2 * batch * ms(s.qkv() / s.L),
                  boost::test_tools::tolerance(1e-9));
     }
-  const nlohmann::json sequences = json(timed({"models/text-micro.toml"}));
-  for (const char* pass_name : {"train", "infer"})
-    BOOST_TEST(sequences[pass_name]["tokens_s"].get<double>() == 128 * sequences[pass_name]["img_s"].get<double>(),
-               boost::test_tools::tolerance(1e-12));
+  // An example is a sequence of 128 tokens, or a pair of sequences of 256 tokens.
+  const std::vector<std::string> one{"models/text-micro.toml"},
+      pair{"models/sequence-micro.toml", "--set", "model.task=pair"};
+  for (const auto& [model, tokens] : {std::pair{one, 128}, {pair, 512}}) {
+    const nlohmann::json sequences = json(timed(model));
+    for (const char* pass_name : {"train", "infer"})
+      BOOST_TEST(sequences[pass_name]["tokens_s"].get<double>() == tokens * sequences[pass_name]["img_s"].get<double>(),
+                 boost::test_tools::tolerance(1e-12));
+  }
 }
 
 // Without --batch, the experiment's batch is used; ratios are computed from the rates.
