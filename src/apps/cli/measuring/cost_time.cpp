@@ -5,6 +5,7 @@
 #include "heed/base/suggest.h"
 #include "heed/bench/time_model.h"
 #include "heed/io/file.h"
+#include "heed/nn/families.h"
 
 #include <fmt/format.h>
 
@@ -129,11 +130,29 @@ struct AtTokens {
   double step, pass;  ///< examples per second
 };
 
-std::vector<AtTokens> over_tokens(const bench::TimeModel& model, const CostArguments& a, Experiment x) {
+/// Returns true if the model's mechanisms support this size.
+bool supports(Experiment x, const Scale& scale, Index size) {
+  try {
+    x.model = scaled(x.model, scale, size);
+    make_model(x);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// Predicts a model's rates at the sizes of --scale or, without it, at those from 16 to 4096 tokens that all models
+/// support.
+std::vector<AtTokens> over_tokens(const bench::TimeModel& model, const CostArguments& a,
+                                  const std::vector<NamedModel>& models, Experiment x) {
   require_one_resolution(x.model);
   const ModelConfig base = x.model;
-  const Scale scale = scale_of(a.scale.empty() ? "tokens=16..4096" : a.scale, base);
+  Scale scale = scale_of(a.scale.empty() ? "tokens=16..4096" : a.scale, base);
   require(scale.tokens, "cost: --time --scale expects tokens=FROM..TO, not {}", in_quotes(a.scale));
+  if (a.scale.empty())
+    std::erase_if(scale.sizes, [&](Index size) {
+      return !std::ranges::all_of(models, [&](const NamedModel& m) { return supports(m.experiment, scale, size); });
+    });
   std::vector<AtTokens> points;
   for (const Index size : scale.sizes) {
     x.model = scaled(base, scale, size);
@@ -158,7 +177,7 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
   const std::vector<NamedModel> models = models_of(a);
   std::vector<std::vector<AtTokens>> growing;
   if (!a.attention.empty() || !a.scale.empty())
-    for (const NamedModel& named : models) growing.push_back(over_tokens(model, a, named.experiment));
+    for (const NamedModel& named : models) growing.push_back(over_tokens(model, a, models, named.experiment));
   if (!a.scale.empty()) {
     require(!a.json, "cost: --scale writes CSV; expected no --json");
     Table table;
@@ -185,7 +204,7 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
   for (std::size_t i = 0; i < growing.size(); ++i)
     for (std::size_t j = 0; j < growing.size(); ++j) {
       // Considers each pair once: the model that trains faster at the largest size overtakes the other.
-      const bool overtakes = i != j && growing[j].back().step > growing[i].back().step;
+      const bool overtakes = i != j && !growing[j].empty() && growing[j].back().step > growing[i].back().step;
       if (!overtakes) continue;
       const std::string training = overtaking(growing[i], growing[j], &AtTokens::step);
       const std::string inference = overtaking(growing[i], growing[j], &AtTokens::pass);
