@@ -31,6 +31,21 @@ Experiment with_mechanism(const CostArguments& a, const std::string& path, const
   return load_experiment(path, sets);
 }
 
+/// Returns the mechanisms of --attention, separated by commas outside the brackets of lists, as in
+/// "sima,linformer:length=[49,16]".
+std::vector<std::string> mechanisms_in(const std::string& text) {
+  std::vector<std::string> mechanisms{""};
+  Index depth = 0;
+  for (const char c : text) {
+    depth += (c == '[') - (c == ']');
+    if (c == ',' && depth == 0)
+      mechanisms.emplace_back();
+    else
+      mechanisms.back() += c;
+  }
+  return mechanisms;
+}
+
 Index number(const std::string& text, const std::string& scale) {
   Index value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -81,7 +96,8 @@ Scale scale_of(const std::string& text, const ModelConfig& model) {
 
 ModelConfig scaled(ModelConfig model, const Scale& scale, Index size) {
   if (scale.tokens) {
-    model.image = model.patch * std::lround(std::sqrt(static_cast<double>(size)));
+    const Index side = std::lround(std::sqrt(static_cast<double>(size)));
+    model.image = {side * model.patch.height, side * model.patch.width};
   } else {
     model.hidden = std::max<Index>(1, model.hidden * size / model.dim);
     model.dim = size;
@@ -97,7 +113,7 @@ std::vector<NamedModel> models_of(const CostArguments& a) {
   if (a.attention.empty())
     for (const std::string& path : paths) models.push_back({path, load_experiment(path, a.sets)});
   else
-    for (const std::string& mechanism : split(a.attention, ','))
+    for (const std::string& mechanism : mechanisms_in(a.attention))
       models.push_back({mechanism, with_mechanism(a, paths.front(), mechanism)});
   return models;
 }
@@ -162,8 +178,8 @@ int scale_command(const CostArguments& a, const EnergyTable& table) {
       Counts attention = attention_counts(cost_rows(cost, query));
       const double attention_energy = energy_pj(table, attention);
       attention.exp = attention_exponentials(cost);
-      const Index side = x.model.image / x.model.patch;
-      std::vector<Json> row{model.name, side * side, x.model.dim, cost.parameters};
+      const Sides grid = x.model.grid();
+      std::vector<Json> row{model.name, grid.height * grid.width, x.model.dim, cost.parameters};
       for (const CountKind& kind : count_kinds) row.push_back(total.counts.*kind.member);
       for (const CountKind& kind : count_kinds) row.push_back(attention.*kind.member);
       row.insert(row.end(),

@@ -154,6 +154,16 @@ BOOST_AUTO_TEST_CASE(models_side_by_side) {
   BOOST_TEST(total(json["models"][1], "mul") == 118'509'312);
 }
 
+// The commas within a list, which has an item for each stage, do not separate mechanisms.
+BOOST_AUTO_TEST_CASE(mechanisms_with_an_option_for_each_stage) {
+  const nlohmann::json both = cost_json({"models/cvt-micro.toml", "--attention", "linformer:length=[49,16,8],softmax"});
+  BOOST_TEST_REQUIRE(both["models"].size() == 2);
+  BOOST_TEST(both["models"][0]["model"] == "linformer:length=[49,16,8]");
+  BOOST_TEST(both["models"][0]["total"] == cost_json({"models/cvt-micro.toml", "--set", "attention.mechanism=linformer",
+                                                      "--set", "attention.length=[49,16,8]"})["total"]);
+  BOOST_TEST(both["models"][1]["total"] == cost_json({"models/cvt-micro.toml"})["total"]);
+}
+
 // experiments/tools/paper-costs ends with status 1 if a published figure is unexplained.
 BOOST_AUTO_TEST_CASE(published_figures) {
   const CommandResult papers = run_command("/usr/bin/python3 experiments/tools/paper-costs --heed " + heed_program());

@@ -340,6 +340,17 @@ BOOST_AUTO_TEST_CASE(sizes_as_csv) {
   }
 }
 
+// Patches of 4 x 8 pixels on images of 28 x 56 are a grid of 7 x 7; growing images keep the patches' proportions.
+BOOST_AUTO_TEST_CASE(sizes_of_images_that_are_not_square) {
+  const auto rows = [&](const std::string& image, const std::string& scale) {
+    return lines_of(cost({micro, "--set", "model.image=" + image, "--set", "model.patch=[4, 8]", "--scale", scale}));
+  };
+  const std::vector<std::string> widths = rows("[28, 56]", "dim=64..64");
+  BOOST_TEST(widths.at(1).starts_with("models/vit-micro.toml,49,64,"), widths.at(1));
+  BOOST_TEST(rows("[12, 64]", "tokens=49..49") == widths, boost::test_tools::per_element());
+  BOOST_TEST(rows("[12, 64]", "dim=64..64").at(1).starts_with("models/vit-micro.toml,24,64,"));
+}
+
 BOOST_AUTO_TEST_CASE(predicted_times_of_layers) {
   const Sizes& s = sizes;
   constexpr double batch = 1600;
