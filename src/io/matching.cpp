@@ -102,7 +102,7 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
     match.copies.push_back({0, 0, wanted[0]});
   } else if (theirs) {
     match_parts(spec, *theirs, rules, match);
-  } else if (rules.positions && positions_fit(found, spec)) {
+  } else if (rules.positions && positions_in(found, spec).height > 0) {
     match.taken.status = Status::interpolated;
     match.taken.rows = wanted[0];
   } else {
@@ -142,7 +142,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
     taken.numbers += match.taken.rows * width;
     Tensor<T> values = read_numbers<T>(file, spec);
     if (match.taken.status == Status::interpolated) {
-      values = interpolated(spec, values, rules.antialias);
+      values = interpolated(spec, values, positions_in(values.shape(), spec), rules.antialias);
       match.copies.push_back({0, 0, spec.shape[0]});
     }
     for (const RowCopy& copy : match.copies)

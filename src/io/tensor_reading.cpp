@@ -26,14 +26,6 @@ Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
 
 namespace {
 
-/// Returns the side of the square grid that the rows of `shape` [1, N, D] form after the first `skip`; 0 if they form
-/// none.
-Index grid_side(const Shape& shape, Index skip) {
-  if (shape.rank() != 3 || shape[0] != 1 || shape[1] <= skip) return 0;
-  const auto side = static_cast<Index>(std::lround(std::sqrt(static_cast<double>(shape[1] - skip))));
-  return side * side == shape[1] - skip ? side : 0;
-}
-
 constexpr std::string_view whole_positions = "pos_embed";
 
 }  // namespace
@@ -43,32 +35,38 @@ bool is_no_weight(const std::string& name) {
          name.starts_with("head.mlp.") || name.starts_with("head.last_layer.");
 }
 
-bool positions_fit(const Shape& found, const ParameterSpec& wanted) {
-  return wanted.positions.height > 0 && grid_side(found, wanted.positions.front) > 0 && found[2] == wanted.shape[2];
+PositionRows positions_in(const Shape& found, const ParameterSpec& wanted, const PositionRows& from) {
+  const Index front = wanted.positions.front;
+  if (wanted.positions.height == 0 || found.rank() != 3 || found[0] != 1 || found[2] != wanted.shape[2]) return {};
+  const Index cells = found[1] - front;
+  if (from.height > 0 && from.front == front && from.height * from.width == cells) return from;
+  const Index side = cells > 0 ? std::lround(std::sqrt(static_cast<double>(cells))) : 0;
+  return side * side == cells ? PositionRows{front, side, side} : PositionRows{};
 }
 
 template <class T>
-Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, bool antialias) {
+Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, const PositionRows& from,
+                       bool antialias) {
   const auto [front, height, columns] = wanted.positions;
-  const Index width = wanted.shape[2], from = grid_side(positions.shape(), front);
+  const Index width = wanted.shape[2];
   Tensor<T> result(wanted.shape);
   std::copy_n(positions.data(), front * width, result.data());
-  const kernels::Grid square{from, from}, grid{height, columns};
-  const Matrix<const T> x(positions.data() + front * width, from * from, width);
+  const kernels::Grid theirs{from.height, from.width}, grid{height, columns};
+  const Matrix<const T> x(positions.data() + front * width, from.height * from.width, width);
   const Matrix<T> y(result.data() + front * width, height * columns, width);
   if (wanted.name != whole_positions)
-    kernels::bilinear<T>(square, x, grid, y);
+    kernels::bilinear<T>(theirs, x, grid, y);
   else if (antialias)
-    kernels::bicubic_antialiased<T>(square, x, grid, y);
+    kernels::bicubic_antialiased<T>(theirs, x, grid, y);
   else
-    kernels::bicubic<T>(square, x, grid, y);
+    kernels::bicubic<T>(theirs, x, grid, y);
   return result;
 }
 
 template Tensor<float> read_numbers(const SafetensorsFile&, const ParameterSpec&);
 template Tensor<double> read_numbers(const SafetensorsFile&, const ParameterSpec&);
-template Tensor<float> interpolated(const ParameterSpec&, const Tensor<float>&, bool);
-template Tensor<double> interpolated(const ParameterSpec&, const Tensor<double>&, bool);
+template Tensor<float> interpolated(const ParameterSpec&, const Tensor<float>&, const PositionRows&, bool);
+template Tensor<double> interpolated(const ParameterSpec&, const Tensor<double>&, const PositionRows&, bool);
 
 void require_no_wrapper(const SafetensorsFile& file) {
   const std::string prefix = wrapper_prefix(file);

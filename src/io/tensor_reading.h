@@ -11,14 +11,16 @@ namespace heed {
 template <class T>
 Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec);
 
-/// Returns true if `found` is the shape of the position embedding `wanted` on another square grid.
-bool positions_fit(const Shape& found, const ParameterSpec& wanted);
+/// Returns the rows of a file's position embedding of shape `found`, for that of the model, `wanted`: those of `from`,
+/// if their number is right, or else of a square grid. The height is 0 if `found` is neither.
+PositionRows positions_in(const Shape& found, const ParameterSpec& wanted, const PositionRows& from = {});
 
-/// Returns the position embedding interpolated to the grid of `wanted`, with unchanged rows before the grid.
-/// Interpolation is bicubic for a whole model, as in timm, and bilinear for a stage, as in SOFT's code. With
+/// Returns the position embedding, with these rows, interpolated to the grid of `wanted`; rows before the grid are
+/// unchanged. Interpolation is bicubic for a whole model, as in timm, and bilinear for a stage, as in SOFT's code. With
 /// `antialias`, the bicubic weights equal those of PyTorch's interpolate with antialiasing.
 template <class T>
-Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, bool antialias);
+Tensor<T> interpolated(const ParameterSpec& wanted, const Tensor<T>& positions, const PositionRows& from,
+                       bool antialias);
 
 /// Returns true for a tensor that is not a weight of a model: training state, counters that other programs store with
 /// running statistics (*.num_batches_tracked), and tensors of pretraining: DINO's projection head, mask_token.

@@ -27,6 +27,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   std::vector<std::string> missing;
   TakenWeights taken;
   std::vector<ParameterId> present;
+  std::vector<PositionRows> rows;  ///< of each present tensor to be interpolated; none for the others
   for (ParameterId id = 0; id < list.size(); ++id) {
     if (list[id].prepared || list[id].training_only) continue;
     const std::string& name = list[id].name;
@@ -39,12 +40,16 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
       continue;
     }
     const Shape& found = file.info(name).shape;
-    const bool other_grid = positions_fit(found, list[id]);
-    if (found == wanted || (changes.positions && other_grid)) {
-      tensor.status = found == wanted ? Status::loaded : Status::interpolated;
+    const PositionRows theirs = positions_in(found, list[id], changes.from);
+    const bool other_grid =
+        theirs.height > 0 && (!(found == wanted) || theirs == changes.from) && !(theirs == list[id].positions);
+    const bool interpolates = changes.positions && other_grid;
+    if (found == wanted || interpolates) {
+      tensor.status = interpolates ? Status::interpolated : Status::loaded;
       tensor.rows = wanted[0];
       taken.numbers += wanted.elements();
       present.push_back(id);
+      rows.push_back(interpolates ? theirs : PositionRows{});
       continue;
     }
     tensor.reason = fmt::format("shape {} in the file, {} in the model", found, wanted);
@@ -62,10 +67,10 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
 
   file.check();
   std::vector<Tensor<T>> values;
-  for (const ParameterId id : present) {
-    values.push_back(read_numbers<T>(file, list[id]));
-    if (!(values.back().shape() == list[id].shape))
-      values.back() = interpolated(list[id], values.back(), changes.antialias);
+  for (std::size_t i = 0; i < present.size(); ++i) {
+    const ParameterSpec& spec = list[present[i]];
+    values.push_back(read_numbers<T>(file, spec));
+    if (rows[i].height > 0) values.back() = interpolated(spec, values.back(), rows[i], changes.antialias);
   }
   for (std::size_t i = 0; i < present.size(); ++i)
     std::copy(values[i].begin(), values[i].end(), parameters[present[i]].begin());

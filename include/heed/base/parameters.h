@@ -48,6 +48,8 @@ struct RowPart {
 /// The rows of a position embedding [1, front + height width, D]: those of tokens before the grid, then the grid's.
 struct PositionRows {
   Index front = 0, height = 0, width = 0;
+
+  bool operator==(const PositionRows&) const = default;
 };
 
 /// Kind of product for which a weight is packed once per step (tape/packed_weights.h).

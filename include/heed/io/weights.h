@@ -34,8 +34,9 @@ struct TakenWeights {
 struct WeightChanges {
   bool new_head = false;                 ///< head.* and head_dist.* keep their values if the file lacks them or has
                                          ///< other shapes
-  bool positions = false;                ///< position embeddings of a different square grid are interpolated
+  bool positions = false;                ///< position embeddings of a different grid are interpolated
                                          ///< (kernels/grids/bicubic.h), except for rows before the grid
+  PositionRows from{};                   ///< rows of the file's pos_embed; otherwise the file's grid must be square
   bool antialias = false;                ///< interpolation is antialiased
   std::string cure{}, positions_cure{};  ///< remedies appended to errors about tensors that do not fit, and about
                                          ///< position embeddings of a different grid

@@ -48,13 +48,14 @@ struct TrainedAt8 : Workshop {
     return other;
   }
 
-  /// Returns the run's pos_embed, [1, skip + 4, D], interpolated to the patch grid of `image`, [1, skip + patches, D].
-  Tensor<float> positions_at(Sides image, Index skip) const {
+  /// Returns the run's pos_embed, [1, skip + cells of `grid`, D], interpolated to the patch grid of `image`, [1, skip +
+  /// patches, D].
+  Tensor<float> positions_at(Sides image, Index skip, kernels::Grid grid = {2, 2}) const {
     const Tensor<float> from = SafetensorsFile(directory + "/best.safetensors").read<float>("pos_embed");
     const Index width = from.shape()[2], rows = image.height / 4, columns = image.width / 4;
     Tensor<float> to(Shape{1, skip + rows * columns, width});
     std::copy_n(from.data(), skip * width, to.data());
-    kernels::bicubic({2, 2}, Matrix(from.data() + skip * width, 4, width), {rows, columns},
+    kernels::bicubic(grid, Matrix(from.data() + skip * width, grid.height * grid.width, width), {rows, columns},
                      Matrix(to.data() + skip * width, rows * columns, width));
     return to;
   }
@@ -86,6 +87,12 @@ BOOST_AUTO_TEST_CASE(position_embeddings_are_interpolated) {
   BOOST_TEST(output_of({"eval", directory, "--set", "model.image=8"}) == output_of({"eval", directory}));
   train({"model.pool=mean", "attention.mechanism=sima"});
   check_at(16, positions_at(16, 0));
+}
+
+// A grid of 4 x 2 patches has as many positions as one of 2 x 4, but not the same ones.
+BOOST_AUTO_TEST_CASE(positions_of_images_that_are_not_square) {
+  train({"model.image=[8,16]", "data.resize=true"});
+  for (const Sides image : {Sides(16, 8), Sides(16), Sides(8)}) check_at(image, positions_at(image, 1, {2, 4}));
 }
 
 BOOST_AUTO_TEST_CASE(models_without_a_position_embedding_take_any_size) {
