@@ -47,10 +47,10 @@ struct Measured {
   double update_seconds = 0;  ///< time of a training step's update, which processes do not share
   bench::Times exchange{};    ///< time to exchange a gradient between processes
   Index gradient_bytes = 0;
-  Index sums_over_batch = 0;  ///< batch-norm sums per step
-  LoopTimes loops{};          ///< per training step, like the next two
-  double step_seconds = 0;    ///< mean, including the first steps
-  double divisible = 0;       ///< fraction of a step that can be divided among 32 threads
+  Index sums_over_batch = 0;          ///< batch-norm sums per step
+  LoopTimes loops{};                  ///< per training step, like the next two
+  double step_seconds = 0;            ///< mean, including the first steps
+  std::optional<double> divisible{};  ///< fraction of a step that can be divided among 32 threads
 };
 
 /// Calls f up to ten times, or until `seconds` have passed. Returns the number of calls.
@@ -166,7 +166,7 @@ Json model_json(const BenchArguments& a, Index batch, Measured& result) {
     json["loops_open_ms"] = result.loops.open * 1e3;
     json["loops_busy_ms"] = result.loops.busy * 1e3;
     json["loops"] = result.loops.loops;
-    json["divisible_by_32"] = result.divisible;
+    if (result.divisible) json["divisible_by_32"] = *result.divisible;
     json["gradient_bytes"] = result.gradient_bytes;
     json["sums_over_batch"] = result.sums_over_batch;
     if (!result.exchange.sorted.empty()) json["exchange_ms"] = result.exchange.median() * 1e3;

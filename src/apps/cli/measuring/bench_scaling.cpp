@@ -200,13 +200,13 @@ int bench_scaling(const BenchArguments& given) {
   const Lanes lanes = BatchShare{microbatch_of(x.train, batch), weights, 0, 1, together}.lanes(batch);
   const bool streamed = !together && streams_lanes(weights, lanes.count);
   std::vector<Setup> by_threads, by_processes;
-  const int cores = threads();
-  for (int count = 1;; count = std::min(2 * count, cores)) {
+  const int most = threads();
+  for (int count = 1;; count = std::min(2 * count, most)) {
     by_threads.push_back(measure_setup(a, batch, 1, count));
-    if (count == cores) break;
+    if (count == most) break;
   }
-  std::cout << fmt::format("{}, batch {}, {}; this host has {}\n\n", a.model, batch, counted(lanes.count, "lane"),
-                           counted(cores, "core"));
+  std::cout << fmt::format("{}, batch {}, {}; up to {}: {}\n\n", a.model, batch, counted(lanes.count, "lane"),
+                           counted(most, "thread"), threads_reason());
   print_threads(by_threads);
   if (!a.drawing.empty()) write_file(a.drawing, svg(growth_chart(a, by_threads)));
   const Setup& one = by_threads.front();

@@ -158,6 +158,23 @@ BOOST_AUTO_TEST_CASE(threads_bound_to_cores_are_as_many_as_others) {
   const double bound = number(nlohmann::json::parse(output_of(words)), "threads");
   BOOST_TEST(bound == threads);
 }
+
+BOOST_AUTO_TEST_CASE(the_divisible_share_is_measured_on_one_thread_only) {
+  const Workshop workshop(10, 10);
+  const std::string file = write_experiment(workshop, workshop.experiment());
+  for (const char* count : {"1", "2"})
+    BOOST_TEST(json_of({"bench", file, "--seconds", "0.05", "--threads", count}).contains("divisible_by_32") ==
+               (*count == '1'));
+}
+
+// OMP_NUM_THREADS limits the number of threads, whatever the number of cores.
+BOOST_AUTO_TEST_CASE(growth_up_to_a_number_of_threads) {
+  const Workshop workshop(10, 10);
+  const EnvironmentVariable limit("OMP_NUM_THREADS", "3");
+  check_contains(
+      output_of({"bench", write_experiment(workshop, workshop.experiment()), "--scaling", "--seconds", "0.02"}),
+      {"; up to 3 threads: OMP_NUM_THREADS\n", "\n3 "});
+}
 #endif
 
 // Rows for one, two, four and more threads up to the core count. The shares of a row add up to 100 %.
