@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cmath>
 #include <iostream>
+#include <numeric>
 
 namespace heed::cli {
 
@@ -80,7 +81,9 @@ Scale scale_of(const std::string& text, const ModelConfig& model) {
   require(from <= to, "--scale {}: {} is more than {}", in_quotes(text), from, to);
   Scale scale;
   scale.tokens = key == "tokens";
-  const Index step = scale.tokens ? 1 : model.heads;
+  // XCiT's stem halves the width log2(patch) - 1 times.
+  const Index halved = model.family == "xcit" ? std::max<Index>(model.patch / 2, 1) : 1;
+  const Index step = scale.tokens ? 1 : std::lcm(model.heads, halved);
   const auto size_of = [&](Index n) { return scale.tokens ? n * n : n * step; };
   Index last = 0;
   for (Index n = 1; size_of(n) <= to; ++n) {
@@ -90,7 +93,9 @@ Scale scale_of(const std::string& text, const ModelConfig& model) {
     scale.sizes.push_back(last);
   }
   require(!scale.sizes.empty(), "--scale {}: no {} in this range", in_quotes(text),
-          scale.tokens ? "square number of patches" : fmt::format("multiple of {} heads", model.heads));
+          scale.tokens          ? "square number of patches"
+          : step == model.heads ? fmt::format("multiple of {} heads", model.heads)
+                                : fmt::format("multiple of {} channels", step));
   return scale;
 }
 
