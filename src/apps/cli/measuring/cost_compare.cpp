@@ -143,7 +143,8 @@ int compare_command(const CostArguments& a, const EnergyTable& table) {
   printed.text(a.attention.empty() ? "model" : "attention").text("parameters", si);
   for (const CountKind& kind : kinds) printed.text(kind.name, si);
   printed.text("attention exp", si).text("energy, pJ", si).text("to the first", fixed(2)).text("bytes moved", si);
-  printed.text("activations", [](double bytes) { return si(bytes) + "B"; });
+  const std::string of_batch = query.batch > 1 ? fmt::format(", batch of {}", query.batch) : "";
+  printed.text("activations" + of_batch, [](double bytes) { return si(bytes) + "B"; });
   const double first = energy_pj(table, totals[0].counts), number_bytes = static_cast<double>(table.number_bytes);
   for (std::size_t i = 0; i < models.size(); ++i) {
     const CostRow& total = totals[i];
