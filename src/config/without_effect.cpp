@@ -148,7 +148,30 @@ void add_options(const AttentionConfig& attention, const std::vector<std::string
   }
 }
 
+/// Returns the effects of all options. Unknown mechanisms are reported when the model is created.
+std::vector<KeyEffect> option_effects(const AttentionConfig& attention) {
+  const auto known = [](const std::string& name) {
+    for (const MechanismEntry& entry : mechanisms())
+      if (name == entry.name) return true;
+    return false;
+  };
+  std::vector<KeyEffect> effects;
+  std::vector<std::string> names = attention.mechanism;
+  std::erase_if(names, [&](const std::string& name) { return !known(name); });
+  add_options(attention, names, "attention", attention.options, effects);
+  for (const auto& [mechanism, options] : attention.per_mechanism)
+    if (known(mechanism)) add_options(attention, {mechanism}, "attention." + mechanism, options, effects);
+  return effects;
+}
+
 }  // namespace
+
+std::vector<std::string> options_without_effect(const AttentionConfig& attention) {
+  std::vector<std::string> lines;
+  for (const KeyEffect& of : option_effects(attention))
+    if (!of.has_effect) lines.push_back(of.line);
+  return lines;
+}
 
 std::vector<KeyEffect> key_effects(const Loaded& loaded) {
   const Experiment& x = loaded.experiment;
@@ -163,17 +186,7 @@ std::vector<KeyEffect> key_effects(const Loaded& loaded) {
   }
   // A key with several needs has an effect only if all are met.
   std::erase_if(effects, [&](const KeyEffect& of) { return of.has_effect && unmet.contains(of.key); });
-  // Unknown mechanisms are reported when the model is created.
-  const auto known = [](const std::string& name) {
-    for (const MechanismEntry& entry : mechanisms())
-      if (name == entry.name) return true;
-    return false;
-  };
-  std::vector<std::string> names = x.attention.mechanism;
-  std::erase_if(names, [&](const std::string& name) { return !known(name); });
-  add_options(x.attention, names, "attention", x.attention.options, effects);
-  for (const auto& [mechanism, options] : x.attention.per_mechanism)
-    if (known(mechanism)) add_options(x.attention, {mechanism}, "attention." + mechanism, options, effects);
+  for (KeyEffect& of : option_effects(x.attention)) effects.push_back(std::move(of));
   return effects;
 }
 

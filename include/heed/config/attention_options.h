@@ -31,4 +31,8 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
+/// Returns a line for each option that has no effect beside the others, if its value differs from the default:
+/// "WHERE: attention.rank = 8 has no effect; it needs variant = full or local". Ignores unknown mechanisms.
+std::vector<std::string> options_without_effect(const AttentionConfig& attention);
+
 }  // namespace heed

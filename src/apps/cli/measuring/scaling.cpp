@@ -9,6 +9,8 @@
 #include "heed/base/printable.h"
 #include "heed/base/split.h"
 #include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
+#include "heed/config/attention_options.h"
 #include "heed/draw/line_chart.h"
 #include "heed/io/file.h"
 
@@ -68,8 +70,13 @@ MeasuredMechanism mechanism_of(const std::string& text, const std::vector<std::s
   for (std::size_t i = 1; i < words.size(); ++i)
     require(words[i].find('=') != std::string::npos, "scaling: {}: expected NAME:OPTION=VALUE", in_quotes(text));
   words.insert(words.end(), sets.begin(), sets.end());
-  return {fmt::format("{}", fmt::join(words, ":")),
-          make_mechanism(words[0], parse_options({words.begin() + 1, words.end()}))};
+  const std::string label = fmt::format("{}", fmt::join(words, ":"));
+  const OptionValues values = parse_options({words.begin() + 1, words.end()});
+  AttentionConfig config{.mechanism = {words[0]}, .options = {}, .per_mechanism = {}};
+  for (const auto& [name, value] : values) config.options[name] = {value, label};
+  MeasuredMechanism measured{label, make_mechanism(words[0], values)};
+  for (const std::string& line : options_without_effect(config)) warn(line);
+  return measured;
 }
 
 Exponents fit(const std::vector<ScalingSize>& sizes, ScalingPass ScalingSize::*which, Index from) {

@@ -122,6 +122,15 @@ BOOST_AUTO_TEST_CASE(bounds_by_option) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(options_without_effect_are_reported) {
+  for (const auto& [mechanism, warning] :
+       {std::pair("aft:variant=simple:rank=8",
+                  "heed: warning: aft:variant=simple:rank=8: attention.rank = 8 has no effect; it needs variant = full "
+                  "or local\n"),
+        {"aft:rank=8", ""}})
+    BOOST_TEST(heed_with({"scaling", mechanism, "--tokens", "4,8", "--seconds", "0"}).err == warning);
+}
+
 // Each mechanism has its own largest size; a drawing needs at least one size of at least one mechanism.
 BOOST_AUTO_TEST_CASE(sizes_left_out_by_mechanism) {
   const TemporaryDirectory directory;
