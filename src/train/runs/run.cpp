@@ -227,28 +227,22 @@ namespace {
 
 /// Rows of a table that a resumed run continues.
 struct KeptRows {
-  std::string text;       ///< header and rows
-  Index first_step = -1;  ///< first logged step; -1: none
+  std::string text;          ///< header and rows
+  std::vector<Index> steps;  ///< the logged steps
 };
 
 KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoFar& so_far) {
-  KeptRows kept{fmt::format("{}\n", header)};
-  Index epochs = 0, validated = 0, step = -1;
+  KeptRows kept{fmt::format("{}\n", header), {}};
+  Index epochs = 0, validated = 0;
   for_each_row(path, header, [&](const TableRow& row) {
     if (row.kind == "test" || row.epoch > so_far.epochs + (row.kind == "step") || row.step > so_far.steps) return;
     if (row.kind == "train") require_next(path, "epoch", epochs, row.epoch), epochs = row.epoch;
     if (row.kind == "valid") require_next(path, "validation", validated, row.epoch), validated = row.epoch;
-    if (row.kind == "step") {
-      if (step >= 0) require_next(path, "step", step, row.step);
-      if (step < 0) kept.first_step = row.step;
-      step = row.step;
-    }
+    if (row.kind == "step") kept.steps.push_back(row.step);
     kept.text += row.line + "\n";
   });
   if (epochs < so_far.epochs) require_next(path, "epoch", epochs, so_far.epochs + 1);
   if (so_far.validated && validated < so_far.epochs) require_next(path, "validation", validated, so_far.epochs + 1);
-  if (so_far.steps_logged && so_far.steps > 0 && step < so_far.steps)
-    require_next(path, "step", std::max<Index>(step, 0), so_far.steps + 1);
   return kept;
 }
 
@@ -265,17 +259,15 @@ void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<dou
 
 }  // namespace
 
-/// Returns the rows to keep. The first logged step is arbitrary, since train.log_steps may change, but must be the same
-/// in both tables.
+/// Returns the rows to keep. Any steps may be logged, since each resumption may change train.log_steps, but both tables
+/// must have the same ones.
 MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
   const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
-  const KeptRows gradients =
-      kept_rows(paths.gradients(), gradients_header, {so_far.epochs, so_far.steps, so_far.steps_logged, false});
-  const auto require_from = [](const std::string& path, Index own, Index other) {
-    if (other >= 0 && (own < 0 || own > other)) refuse_missing(path, "step", other);
-  };
-  require_from(paths.metrics(), metrics.first_step, gradients.first_step);
-  require_from(paths.gradients(), gradients.first_step, metrics.first_step);
+  const KeptRows gradients = kept_rows(paths.gradients(), gradients_header, {so_far.epochs, so_far.steps, false});
+  const auto [own, other] = std::ranges::mismatch(metrics.steps, gradients.steps);
+  if (other != gradients.steps.end() && (own == metrics.steps.end() || *other < *own))
+    refuse_missing(paths.metrics(), "step", *other);
+  if (own != metrics.steps.end()) refuse_missing(paths.gradients(), "step", *own);
   return {metrics.text, gradients.text};
 }
 

@@ -268,6 +268,22 @@ BOOST_AUTO_TEST_CASE(a_run_may_have_more_epochs) {
   for (std::size_t i = before.size() - 1; i < after.size(); ++i) BOOST_TEST(rate(after[i]) == rate(whole[i]));
 }
 
+// Steps 1, 2 and 5 to 7 are logged. One resumption turns logging on and ends before its first step.
+BOOST_AUTO_TEST_CASE(a_run_may_log_steps_in_parts) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  const std::string directory = workshop / "run";
+  for (const auto& [logs, until] : {std::pair(true, 2), {false, 4}, {true, 4}, {true, 5}, {true, 7}}) {
+    x.train.log_steps = logs;
+    x.train.max_steps = until;
+    BOOST_TEST((run(x, directory, until > 2) == Outcome::stopped));
+  }
+  std::string steps;
+  for (const std::string& row : metrics_of(directory))
+    if (row.starts_with("step,1,")) steps += row[7];
+  BOOST_TEST(steps == "12567");
+}
+
 // After nine steps, in the second epoch of seven, epochs become nine steps long: the next step is the third of its
 // epoch, the twelfth of 27. The run is resumed once more with the same data.
 BOOST_AUTO_TEST_CASE(rates_follow_the_epochs_of_changed_data) {

@@ -105,7 +105,6 @@ struct MetricsRow {
 /// Rows that the tables of a resumed run must contain.
 struct MetricsSoFar {
   Index epochs = 0, steps = 0;  ///< completed epochs and steps
-  bool steps_logged = false;    ///< the last step has a row
   bool validated = false;       ///< each epoch has a validation row
 };
 
