@@ -237,7 +237,8 @@ KeptRows kept_rows(const std::string& path, const char* header, const MetricsSoF
   for_each_row(path, header, [&](const TableRow& row) {
     if (row.kind == "test" || row.epoch > so_far.epochs + (row.kind == "step") || row.step > so_far.steps) return;
     if (row.kind == "train") require_next(path, "epoch", epochs, row.epoch), epochs = row.epoch;
-    if (row.kind == "valid") require_next(path, "validation", validated, row.epoch), validated = row.epoch;
+    if (row.kind == "valid" && so_far.validated)
+      require_next(path, "validation", validated, row.epoch), validated = row.epoch;
     if (row.kind == "step") kept.steps.push_back(row.step);
     kept.text += row.line + "\n";
   });

@@ -159,7 +159,7 @@ class RunFiles {
     check_progress(paths_.last(), progress, x_.train.epochs, most,
                    changed ? progress.step - progress.epoch * most - progress.batch : 0);
     if (progress.epoch > 0) check_best();
-    return {progress.epoch, progress.step, validated};
+    return {progress.epoch, progress.step, validated && !changed};
   }
   /// Returns true if the data have changed since the run was started, before this or an earlier resumption.
   bool require_same_data() {

@@ -105,7 +105,7 @@ struct MetricsRow {
 /// Rows that the tables of a resumed run must contain.
 struct MetricsSoFar {
   Index epochs = 0, steps = 0;  ///< completed epochs and steps
-  bool validated = false;       ///< each epoch has a validation row
+  bool validated = false;       ///< each epoch must have a validation row; false if the data have changed
 };
 
 /// Writer of metrics.csv and gradients.csv, row by row.

@@ -119,6 +119,18 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_on_resuming, ThreeGreys) {
   BOOST_TEST(files().at("data.json") == record);
 }
 
+// The first six epochs have no validation row. The second resumption finds the data unchanged.
+BOOST_FIXTURE_TEST_CASE(changed_data_may_add_validation_examples, ThreeGreys) {
+  fs::remove_all(run);
+  train({"--set", "data.validation=0"});
+  for (int c = 0; c < 3; ++c) write(fmt::format("val/{}/0.png", names[c]), 25 + 100 * c);
+  BOOST_TEST(resume_error(run, {"--changed-data"}) == "");
+  BOOST_TEST(heed_with({"train", "--run", run, "--resume", "--set", "train.epochs=9"}).err == "");
+  const std::string metrics = read_file(run + "/metrics.csv");
+  BOOST_TEST(metrics.find("\nvalid,6,") == std::string::npos);
+  check_contains(metrics, {"\nvalid,7,", "\nvalid,8,", "\nvalid,9,"});
+}
+
 BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_by_evaluations, ThreeGreys) {
   const std::vector<std::string> classifier{"eval", run}, neighbours{"eval", run, "--knn"};
   for (const auto& command : {classifier, neighbours}) BOOST_TEST(heed_with(command).err == "");
