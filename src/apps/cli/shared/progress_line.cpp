@@ -26,6 +26,11 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
+Index steps_left(const StepReport& step, Index steps_per_epoch, Index epochs, Index max_steps) {
+  const Index left = (epochs - step.epoch + 1) * steps_per_epoch - step.batch;
+  return max_steps > 0 ? std::min(left, max_steps - step.step) : left;
+}
+
 std::string progress_line(const StepReport& step, const TrainPlan& plan, Index epochs, double seconds_left,
                           Index columns) {
   constexpr Index widest_bar = 20, narrowest_bar = 6;

@@ -186,11 +186,9 @@ class TrainProgress : public TrainObserver {
     }
     if (!terminal_ || Clock::now() - drawn_ < std::chrono::milliseconds(100)) return;
     drawn_ = Clock::now();
-    const Index all = epochs_ * plan_.steps_per_epoch, limit = x_.train.max_steps,
-                total = limit > 0 ? std::min(all, limit) : all;
     const double elapsed = std::chrono::duration<double>(drawn_ - start_).count();
-    const double left =
-        elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(std::max<Index>(total - s.step, 0));
+    const Index steps = steps_left(s, plan_.steps_per_epoch, epochs_, x_.train.max_steps);
+    const double left = elapsed / static_cast<double>(s.step - first_step_) * static_cast<double>(steps);
     std::cout << "\r\033[K" << progress_line(s, plan_, epochs_, left, terminal_columns()) << std::flush;
   }
 

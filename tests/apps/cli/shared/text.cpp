@@ -143,4 +143,15 @@ BOOST_AUTO_TEST_CASE(the_progress_line_has_what_fits) {
   BOOST_TEST(line(5) == "epoc");
 }
 
+// The third epoch of 8 with 80 steps each. The first two had 400 steps each, before the data changed.
+BOOST_AUTO_TEST_CASE(the_steps_left_do_not_depend_on_those_of_earlier_epochs) {
+  StepReport step;
+  step.epoch = 3, step.batch = 60, step.step = 860;
+  BOOST_TEST(cli::steps_left(step, 80, 8, 0) == 5 * 80 + 20);
+  BOOST_TEST(cli::steps_left(step, 80, 8, 900) == 40);
+  BOOST_TEST(cli::steps_left(step, 80, 8, 5000) == 5 * 80 + 20);
+  step.epoch = 8, step.batch = 80;
+  BOOST_TEST(cli::steps_left(step, 80, 8, 0) == 0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
