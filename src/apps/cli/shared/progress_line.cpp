@@ -1,5 +1,7 @@
 #include "progress_line.h"
 
+#include "number_text.h"
+
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -36,9 +38,11 @@ std::string progress_line(const StepReport& step, const TrainPlan& plan, Index e
   constexpr Index widest_bar = 20, narrowest_bar = 6;
   const std::string epoch = fmt::format("epoch {}/{} ", step.epoch, epochs);
   const std::string parts[] = {
-      fmt::format(" {}/{}", step.batch, plan.steps_per_epoch),        fmt::format("  loss {:.4f}", step.loss),
-      fmt::format("  accuracy {:.2f} %", 100 * step.accuracy),        fmt::format("  {} left", duration(seconds_left)),
-      fmt::format("  {:.0f} {}s/s", step.images_per_s, plan.example),
+      fmt::format(" {}/{}", step.batch, plan.steps_per_epoch),
+      fmt::format("  loss {:.4f}", step.loss),
+      fmt::format("  accuracy {:.2f} %", 100 * step.accuracy),
+      fmt::format("  {} left", duration(seconds_left)),
+      fmt::format("  {} {}s/s", digits(step.images_per_s), plan.example),
   };
   const auto width = [](const std::string& text) { return static_cast<Index>(text.size()); };
   Index left = columns - 1 - width(epoch) - narrowest_bar;

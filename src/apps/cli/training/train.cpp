@@ -200,7 +200,7 @@ class TrainProgress : public TrainObserver {
     const std::string training = fmt::format("{}  accuracy {:6.2f} %", loss_text(e.train.loss), 100 * e.train.accuracy);
     std::string validation, pace;
     if (e.train.images_per_s >= 0)
-      pace = fmt::format("  {:.0f} {}s/s  {}", e.train.images_per_s, plan_.example, duration(e.seconds));
+      pace = fmt::format("  {} {}s/s  {}", digits(e.train.images_per_s), plan_.example, duration(e.seconds));
     if (e.validated) {
       const std::string loss = e.validation_loss < 0 ? "" : loss_text(e.validation_loss) + "  ";
       validation = fmt::format("validation {}accuracy {:6.2f} %", loss, 100 * e.validation_accuracy);

@@ -141,6 +141,8 @@ BOOST_AUTO_TEST_CASE(the_progress_line_has_what_fits) {
   BOOST_TEST(line(epoch.size() + 7) == epoch + bar(4, 2));
   BOOST_TEST(line(epoch.size() + 6) == epoch);
   BOOST_TEST(line(5) == "epoc");
+  step.images_per_s = 0.4321;
+  BOOST_TEST(line(200) == epoch + bar(15, 5) + batch + loss + accuracy + left + "  0.43 sequences/s");
 }
 
 // The third epoch of 8 with 80 steps each. The first two had 400 steps each, before the data changed.
