@@ -81,6 +81,8 @@ compare() {
   for count in $counts; do
     train "$count" "$name-$count" "$@" || die "$name in $count processes: $(cat "$place/err")"
     grep -q "^$count processes on 1 host" "$place/out" || die "$name does not print that there are $count processes"
+    tr '\n' ' ' <"$place/out" | grep -q "FLOP/s of float32 matrix products in $count processes " ||
+      die "$name does not compare its speed with that of $count processes"
     same "$name" "$name-$count"
   done
   train "${counts##* }" "$name-resumed" "$@" --set train.max_steps=1 || die "$name: $(cat "$place/err")"

@@ -252,14 +252,17 @@ class TrainProgress : public TrainObserver {
     if (last_.step == first_step_) return;
     const std::string package = energy_->report();  // read before the peak measurement, which uses energy, too
     const double rate = seconds_ > 0 ? images_ / seconds_ : last_.images_per_s;
+    const int processes = started_processes().count();
     // The peak measurement takes at most a twentieth of the training's time.
     const double operations = static_cast<double>(plan_.operations),
-                 peak = peak_flops(std::clamp(seconds_ / 20, 0.02, 0.2));
-    std::cout << fitted(
-        fmt::format("{}FLOP per training {}; {}FLOP/s, {:.0f} % of the {}FLOP/s of this machine's float32 matrix "
-                    "products\n{} per training {} by the table ({}); processor packages, in total: {}\n",
-                    si(operations), plan_.example, si(rate * operations), 100 * rate * operations / peak, si(peak),
-                    joules(plan_.energy_pj), plan_.example, default_energy_table().name, package));
+                 peak = processes * peak_flops(std::clamp(seconds_ / 20, 0.02, 0.2));
+    std::cout << fitted(fmt::format(
+        "{}FLOP per training {}; {}FLOP/s, {:.0f} % of the {}FLOP/s of {}\n{} per training {} by the table ({}); "
+        "processor packages, in total: {}\n",
+        si(operations), plan_.example, si(rate * operations), 100 * rate * operations / peak, si(peak),
+        processes == 1 ? "this machine's float32 matrix products"
+                       : fmt::format("float32 matrix products in {} processes", processes),
+        joules(plan_.energy_pj), plan_.example, default_energy_table().name, package));
   }
 
   const StepReport& last() const { return last_; }
