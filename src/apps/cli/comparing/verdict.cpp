@@ -25,7 +25,7 @@ namespace {
 
 struct VerdictArguments {
   std::vector<std::string> given;
-  std::string claim, figure = "test_accuracy";
+  std::string claim, figure;
   std::vector<std::string> better, par, more, below, above;
   std::vector<double> by, within;
   bool less = false, json = false, run = false;
@@ -185,10 +185,12 @@ void require_one_arm_each(const std::vector<Part>& parts, const std::vector<Comp
 ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& parts) {
   ClaimValues values{fmt::format("{}", fmt::join(a.given, " ")), a.less, a.test_images};
   if (a.table()) {
+    require(a.figure.empty(),
+            "verdict: --figure is only for runs; for a table, add --less if smaller values are better");
     values.arms = read_claim(a.given[0], a.claim);
     return values;
   }
-  const FigureName& figure = claim_figure(a.figure);
+  const FigureName& figure = claim_figure(a.figure.empty() ? "test_accuracy" : a.figure);
   require(!a.less, "verdict: --less is only for tables; for runs, --figure determines whether less is better");
   require(a.claim.empty(), "verdict: --claim is only for tables; a sweep is one claim");
   require(figure.share || a.test_images == 0, "verdict: --test-images is only for accuracies; --figure is {}",

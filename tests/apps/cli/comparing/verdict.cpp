@@ -135,6 +135,7 @@ BOOST_AUTO_TEST_CASE(counts_are_not_tested) {
 
 BOOST_AUTO_TEST_CASE(less_is_better) {
   BOOST_TEST(verdict({"--better", "c", "a", "--less"}) == "holds");
+  refuse({"--better", "c", "a", "--figure", "test_loss"}, {"--figure is only for runs", "add --less"});
   BOOST_TEST(verdict({"--better", "a", "c", "--less"}) == "does not hold");
   BOOST_TEST(verdict({"--par", "a", "b", "--within", "0.043", "--less"}) == "holds");
   BOOST_TEST(verdict({"--par", "a", "b", "--within", "0.042", "--less"}) == "undecided");
