@@ -48,18 +48,18 @@ bool all_finite(const Parameters<T>& parameters) {
   return std::all_of(parameters.data(), parameters.data() + parameters.size(), [](T w) { return std::isfinite(w); });
 }
 
-/// Throws Diverged. `what` describes the event, and `saved` the weights already saved; `lr` is the current learning
-/// rate.
+/// Throws Diverged. `what` describes the event, and `saved` the weights already saved.
 [[noreturn]] inline void fail_diverged(const std::string& what, const RunProgress& progress, const std::string& saved,
-                                       double lr) {
+                                       const OptimConfig& optim) {
   const std::string skipped = progress.skipped > 0
                                   ? fmt::format("; {} of {} steps of the epoch were skipped (train.on_nonfinite)",
                                                 progress.skipped, progress.batch)
                                   : "";
-  throw Diverged(
-      fmt::format("training diverged {}{}{}; start another run with a smaller optim.lr ({:.6g} here) or a longer "
-                  "optim.warmup_epochs",
-                  what, skipped, saved, lr));
+  const char* const warm_up = optim.schedule == "constant" ? ""
+                              : optim.warmup_steps > 0     ? " or a longer optim.warmup_steps"
+                                                           : " or a longer optim.warmup_epochs";
+  throw Diverged(fmt::format("training diverged {}{}{}; start another run with a smaller optim.lr ({:.6g} here){}",
+                             what, skipped, saved, optim.lr, warm_up));
 }
 
 }  // namespace heed

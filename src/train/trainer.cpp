@@ -269,7 +269,7 @@ class Run {
   }
 
   [[noreturn]] void diverged(const std::string& what) const {
-    fail_diverged(what, progress_, files_.saved_note(), lr_of(progress_.step));
+    fail_diverged(what, progress_, files_.saved_note(), x_.optim);
   }
 
   bool interrupted() const { return ranks_.any(options_.interrupt && *options_.interrupt); }

@@ -51,6 +51,26 @@ BOOST_AUTO_TEST_CASE(divergence_names_the_first_place) {
   }
 }
 
+// Only keys that have an effect are named. The rate of the second step, in the warm-up, is half of optim.lr.
+BOOST_AUTO_TEST_CASE(divergence_names_the_keys_to_change) {
+  const Workshop workshop(48 + 20);
+  const auto advice = [&](const std::string& schedule, Index warm_up) {
+    Experiment x = one_leap(workshop, 20);
+    x.optim.schedule = schedule, x.optim.warmup_steps = warm_up;
+    std::string text;
+    try {
+      run(x, workshop / (schedule + std::to_string(warm_up)));
+    } catch (const Diverged& error) {
+      text = error.what();
+    }
+    return text.substr(text.rfind(';') + 1);
+  };
+  const std::string lr = " start another run with a smaller optim.lr (1e+30 here)";
+  BOOST_TEST(advice("cosine", 0) == lr + " or a longer optim.warmup_epochs");
+  BOOST_TEST(advice("cosine", 4) == lr + " or a longer optim.warmup_steps");
+  BOOST_TEST(advice("constant", 0) == lr);
+}
+
 // The message names the step of the newest checkpoint: that of an interruption, or one within the epoch.
 BOOST_AUTO_TEST_CASE(divergence_names_the_step_of_the_saved_weights) {
   const Workshop workshop(48 + 20);
