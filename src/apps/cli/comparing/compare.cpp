@@ -117,7 +117,7 @@ void print_curves(const Arms& arms, const CurveName& curve) {
   table.print(std::cout);
 }
 
-/// Prints the tests of the other arms against the first, and a warning if there are too few seeds.
+/// Prints the tests of the other arms against the first, and a warning if an arm with runs to compare has too few.
 void print_tests(const Arms& arms, const FigureName& figure, Index test_images) {
   if (arms.size() < 2) return;
   const double unit = figure.share ? 100 : 1;
@@ -126,7 +126,8 @@ void print_tests(const Arms& arms, const FigureName& figure, Index test_images) 
   table.text("arm").text("difference").text("95 %").text("p, Welch").text("p, paired");
   Index fewest = std::numeric_limits<Index>::max(), tests = 0;
   for (const ComparedArm& arm : arms)
-    fewest = std::min(fewest, static_cast<Index>(values_of(arm.table(), figure).size()));
+    if (const std::ptrdiff_t count = std::ssize(values_of(arm.table(), figure)); count > 0)
+      fewest = std::min<Index>(fewest, count);
   for (std::size_t i = 1; i < arms.size(); ++i) {
     const Comparison found = compare(arms[i], arms[0], figure, test_images);
     if (!found.interval) {

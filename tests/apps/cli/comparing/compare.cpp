@@ -143,6 +143,18 @@ BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   check_refusal({"compare", a, b, "-o", a + "/metrics.csv"}, {"metrics.csv: expected a name that ends in .svg"});
 }
 
+// An arm whose runs are all unfinished has no differences; further seeds would not change the scatter of the others.
+BOOST_AUTO_TEST_CASE(an_arm_without_finished_runs_is_not_one_run) {
+  std::vector<std::string> words{"compare"};
+  for (const Index seed : {1, 2, 3})
+    for (const double lr : {1e-3, 3e-3, 9e-3})
+      words.push_back(
+          make(fmt::format("{}-{}", seed, lr), 0.5 + 0.01 * static_cast<double>(seed), seed, lr, lr < 9e-3));
+  const std::string text = output_of(words);
+  check_contains(text, {"0 of 3", "± "});
+  BOOST_TEST(text.find("no scatter") == std::string::npos, text);
+}
+
 // A file may contain any finite number.
 BOOST_AUTO_TEST_CASE(figures_too_large_to_be_squared_have_no_scatter) {
   std::vector<std::string> words{"compare", "--figure", "test_loss"};
