@@ -137,4 +137,14 @@ BOOST_AUTO_TEST_CASE(the_picture_lies_among_the_runs) {
   check_contains(read_file(elsewhere / picture), {"<svg "});
 }
 
+// A run's configuration is named after the run's directory, even if that is the working directory.
+BOOST_AUTO_TEST_CASE(the_picture_of_a_run_has_the_name_of_its_directory) {
+  const Workshop workshop;
+  std::filesystem::create_directory(workshop / "mine");
+  std::filesystem::rename(write_experiment(workshop, workshop.experiment()), workshop / "mine/config.toml");
+  for (const char* file : {"config.toml", "./config.toml", "../mine/config.toml"})
+    check_contains(run_command(heed_program() + " lr --steps 5 " + file, workshop / "mine").output,
+                   {"\nruns/mine-lr.svg\n"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()
