@@ -2,6 +2,7 @@
 
 #include "mechanism_parameters.h"
 
+#include "heed/attention/steps.h"
 #include "heed/cost/for_each_number.h"
 #include "heed/ops/prepared_attention.h"
 #include "heed/ops/rows.h"
@@ -181,9 +182,10 @@ AttentionSum measure(Tape<T>& tape, AttentionWork<T>& work, bool parameters) {
   if (!work.of.segments()) {
     const Cost cost = mechanism.cost(work.shape);
     work.size = mechanism.memory(work.shape);
-    // Heads are separate calls if the forward pass of one is enough work for a thread.
+    // Heads are separate calls if the forward pass of one is enough work for a thread. Steps are reported with their
+    // head, so an observed call has all heads.
     const Index heads = work.shape.heads;
-    if (mechanism.traits().independent_heads && !parameters && !work.prepared() &&
+    if (mechanism.traits().independent_heads && !parameters && !work.prepared() && !StepObserver::current() &&
         (cost.forward.mul + cost.forward.add) / heads >= parallel_grain) {
       work.calls = heads;
       work.size = mechanism.memory(work.shape_of(0));

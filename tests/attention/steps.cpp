@@ -86,6 +86,20 @@ BOOST_AUTO_TEST_CASE(steps_of_softmax) {
   check_near(reports.values["dS1"], {-1, 1, -0.75, 0.75});
 }
 
+// Heads of this size are separate calls unless they are observed.
+BOOST_AUTO_TEST_CASE(steps_of_large_heads_have_their_head) {
+  const WithThreads alone(1);
+  Reports reports;
+  const StepObserver observer(reports.see());
+  const Tensor<double> x = random_tensor({2, 2, 90, 8}, 1);
+  run_mechanism<double>("softmax", {}, {{"q", x}, {"k", x}, {"v", x}});
+  const Names forward{"S0", "A0", "S1", "A1", "S0", "A0", "S1", "A1"},
+      backward{"dA0", "dS0", "dA1", "dS1", "dA0", "dS0", "dA1", "dS1"};
+  BOOST_REQUIRE(reports.names.size() == 16u);
+  BOOST_TEST(Names(reports.names.begin(), reports.names.begin() + 8) == forward, boost::test_tools::per_element());
+  BOOST_TEST(Names(reports.names.begin() + 8, reports.names.end()) == backward, boost::test_tools::per_element());
+}
+
 // A map that is computed in several blocks is not reported.
 BOOST_AUTO_TEST_CASE(blocks_of_a_map_are_not_reported) {
   const WithThreads alone(1);
