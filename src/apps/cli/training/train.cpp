@@ -310,13 +310,14 @@ class CheckReport : public TrainObserver {
     const auto size = [&](Index whole, const std::vector<Index>& of_stages) {
       return x_.model.is_staged() ? fmt::format("{}", fmt::join(of_stages, "/")) : fmt::format("{}", whole);
     };
+    const Index limit = x_.train.max_steps;
     print_init(plan_);
     std::cout << fitted(fmt::format(
         "model       {}; {} blocks, width {}, {} {}; {} parameters\n"
         "data        {}: {} {}s to train on, {} to validate, {} to test\n{}"
         "first step  loss {:.4f}, where a blind guess has {:.4f}; {} {}s in {:.2f} s\n"
         "memory      {:.2f} GB\n"
-        "nothing was written; training would take {} of {} steps\n",
+        "nothing was written; training would take {} of {} steps{}\n",
         fmt::join(mechanisms, ", "), size(x_.model.depth, x_.model.stages.depth),
         size(x_.model.dim, x_.model.stages.dim), answers_of(x_),
         x_.self_supervised()    ? "outputs"
@@ -326,7 +327,10 @@ class CheckReport : public TrainObserver {
         grouped(plan_.validation_examples), grouped(plan_.test_examples), classes_text(x_, plan_), s.loss,
         math::log(static_cast<double>(answers_of(x_))), x_.train.batch, plan_.example,
         static_cast<double>(x_.train.batch) / s.images_per_s, static_cast<double>(peak_resident_bytes()) / 1e9,
-        counted(x_.train.epochs, "epoch"), grouped(plan_.steps_per_epoch)));
+        counted(x_.train.epochs, "epoch"), grouped(plan_.steps_per_epoch),
+        limit > 0 && limit < x_.train.epochs * plan_.steps_per_epoch
+            ? fmt::format(", and stop after {} (train.max_steps)", grouped(limit))
+            : ""));
   }
 
  private:

@@ -158,6 +158,11 @@ BOOST_AUTO_TEST_CASE(a_check_shows_the_model_and_a_blind_guess) {
   check_contains(in_one_line(output_of({"train", file, "--check"})),
                  {"softmax; 2 blocks, width 16, 10 classes; 4,490 parameters",
                   fmt::format("where a blind guess has {:.4f}; 16 images in", std::log(10.0))});
+  const auto limited = [&](const std::string& steps) {
+    return in_one_line(output_of({"train", file, "--check", "--set", "train.max_steps=" + steps}));
+  };
+  check_contains(limited("20"), {"3 epochs of 7 steps, and stop after 20 (train.max_steps)"});
+  BOOST_TEST(limited("21").find("stop after") == std::string::npos);
   check_contains(in_one_line(output_of({"train", file, "--check", "--set", "attention.mechanism=['sima', 'softmax']",
                                         "--set", "train.batch=10", "--set", "train.epochs=7"})),
                  {"sima, softmax; 2 blocks", "; 10 images in", "training would take 7 epochs of 11 steps"});
