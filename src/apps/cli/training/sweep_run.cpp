@@ -5,6 +5,7 @@
 
 #include "heed/base/printable.h"
 #include "heed/base/split.h"
+#include "heed/base/suggest.h"
 #include "heed/bench/timing.h"
 
 #include <fmt/format.h>
@@ -147,7 +148,7 @@ class Sweeper {
     for (const Slot& slot : slots_)
       if (slot.cell != nullptr) line += fmt::format("; {}: {:.0f} %", slot.cell->label(), 100 * share_done(*slot.cell));
     const std::size_t columns = static_cast<std::size_t>(terminal_columns());
-    std::cerr << "\r\033[K" << printable(line).substr(0, columns - 1) << std::flush;
+    std::cerr << "\r\033[K" << beginning(printable(line), columns - 1) << std::flush;
   }
 
   void clear() const {

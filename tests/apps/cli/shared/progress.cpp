@@ -1,4 +1,5 @@
-// The progress line that heed train redraws, on a pseudo-terminal.
+// The progress lines that heed train and heed sweep redraw, on a pseudo-terminal.
+#include "heed/io/json.h"
 #include "support/cli.h"
 #include "support/lines.h"
 
@@ -164,6 +165,20 @@ BOOST_FIXTURE_TEST_CASE(a_terminal_of_a_few_columns, ManyEpochs) {
   for (const std::string& line : beginnings(text)) BOOST_TEST(line == "epoc");
   terminal.interrupt();
   terminal.read_rest();
+}
+
+// While the second seed is trained, the name of the arm begins after 24 bytes, "1 of 2 done, 0:00 left; ".
+BOOST_AUTO_TEST_CASE(the_line_of_a_sweep_has_whole_characters) {
+  const Workshop workshop;
+  write_experiment(workshop, workshop.experiment());
+  const std::string file = workshop / "sweep.toml";
+  write_file(file, "base = \"x.toml\"\nseeds = 2\n[arms.\"öööööööööööö\"]\n");
+  for (const unsigned short columns : {36, 37}) {
+    const std::string out = workshop / std::to_string(columns);
+    const std::string text = OnTerminal({"sweep", file, "--out", out}, columns).read_rest();
+    check_contains(text, {"; öö"});
+    BOOST_TEST(Json::parse(Json(text).dump()).text() == text, text);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
