@@ -314,6 +314,21 @@ BOOST_AUTO_TEST_CASE(a_run_does_not_end_with_the_reader_of_its_output) {
                                "/best.safetensors: the file is missing; using the last epoch's weights\n");
 }
 
+// A run writes its whole configuration to config.toml.
+BOOST_AUTO_TEST_CASE(a_run_does_not_overwrite_its_experiment_file) {
+  const Workshop workshop;
+  const std::string directory = workshop / "run", file = directory + "/config.toml",
+                    experiment = "# mine\n" + to_toml(workshop.experiment());
+  std::filesystem::create_directory(directory);
+  write_file(file, experiment);
+  check_refusal({"train", directory + "/./config.toml", "--run", directory},
+                {"config.toml: is also the configuration that --run writes; expected another file"});
+  BOOST_TEST(read_file(file) == experiment);
+  output_of({"train", file, "--check", "--run", directory});
+  output_of({"train", file, "--run", workshop / "other"});
+  check_refusal({"train", workshop / "other/config.toml", "--run", workshop / "other"}, {"continue it with --resume"});
+}
+
 BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "run";

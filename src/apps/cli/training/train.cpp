@@ -2,6 +2,7 @@
 #include "src/apps/cli/shared/commands.h"
 #include "src/apps/cli/shared/fitted_text.h"
 #include "src/apps/cli/shared/memory.h"
+#include "src/apps/cli/shared/output_file.h"
 #include "src/apps/cli/shared/presets.h"
 #include "src/apps/cli/shared/trained.h"
 #include "own_images.h"
@@ -501,6 +502,8 @@ int train_command(const TrainArguments& a) {
   const Place place = use_threads(a.threads);
   require(!a.changed_data || a.resume, "train: --changed-data requires --resume");
   require(a.check || !a.run.empty(), "train: --run is missing; expected a run directory such as runs/mnist");
+  if (!a.resume && !a.check && !RunPaths(a.run).exists())
+    require_own_file({"FILE", a.file}, {{"the configuration that --run writes", RunPaths(a.run).config()}});
   const Experiment experiment = experiment_of(a);
   if (a.resume) {
     const std::string changed = changed_plugin(RunPaths(a.run), experiment);
