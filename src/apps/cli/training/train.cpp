@@ -22,6 +22,7 @@
 #include "heed/config/model_of_tensors.h"
 #include "heed/io/upstream_weights.h"
 #include "heed/cost/energy.h"
+#include "heed/data/dataset.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/nn/families.h"
 #include "heed/train/runs/run.h"
@@ -497,14 +498,30 @@ void show_reading() {
   });
 }
 
+/// Throws Error if the directory of a new run would be read as a class of the user's own images or texts.
+void require_outside_classes(const DataConfig& data, const std::string& run) {
+  namespace fs = std::filesystem;
+  if (data.name != "folder" && data.name != "documents") return;
+  DataConfig directories = data;
+  directories.name = "folder";
+  std::error_code error;
+  const auto place = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
+  const fs::path below = place(run).lexically_relative(place(data.path));
+  require(below.empty() || *below.begin() == ".." || has_directory(directories, Split::train) ||
+              fs::exists(place(data.path) / "train.tsv", error),
+          "train: --run {}: is inside {}, whose directories are the classes; expected another directory", run,
+          data.path);
+}
+
 int train_command(const TrainArguments& a) {
   show_reading();
   const Place place = use_threads(a.threads);
   require(!a.changed_data || a.resume, "train: --changed-data requires --resume");
   require(a.check || !a.run.empty(), "train: --run is missing; expected a run directory such as runs/mnist");
-  if (!a.resume && !a.check && !RunPaths(a.run).exists())
-    require_own_file({"FILE", a.file}, {{"the configuration that --run writes", RunPaths(a.run).config()}});
+  const bool begins = !a.resume && !a.check && !RunPaths(a.run).exists();
+  if (begins) require_own_file({"FILE", a.file}, {{"the configuration that --run writes", RunPaths(a.run).config()}});
   const Experiment experiment = experiment_of(a);
+  if (begins) require_outside_classes(experiment.data, a.run);
   if (a.resume) {
     const std::string changed = changed_plugin(RunPaths(a.run), experiment);
     require(changed.empty(), "{}; a resumed run must keep its mechanism", changed);

@@ -73,6 +73,17 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   BOOST_TEST(accuracy.starts_with("top-1 accuracy"));
 }
 
+// Directories beside the classes are classes; those beside train/ and test/ are not.
+BOOST_FIXTURE_TEST_CASE(a_run_does_not_become_a_class, ThreeGreys) {
+  const std::string classes = data + "/train";
+  check_refusal({"train", "experiments/images.toml", "--set", "data.path=" + classes, "--run", classes + "/run"},
+                {classes + "/run: is inside " + classes});
+  BOOST_TEST(!fs::exists(classes + "/run"));
+  run = data + "/run";
+  train({});
+  check_contains(heed_with({"eval", run}).out, {"24 images"});
+}
+
 // Without data.json, as in runs of heed 0.2.0, names come from the data, with a warning.
 BOOST_FIXTURE_TEST_CASE(runs_without_a_record_say_what_they_take_from_the_data, ThreeGreys) {
   fs::remove(run + "/data.json");
