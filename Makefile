@@ -227,16 +227,19 @@ endif
 test: deps
 	$(MAKE_ALL) all $(BUILD)/tests/run $(BUILD)/tests/core
 ifneq ($(SANITIZE),)
-	UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=suppressions=$(abspath tests/thread.supp) \
-	  sh tests/suites.sh $(BUILD) --catch_system_errors=no
+	$(MAKE_ALL) test-suites
 	$(BUILD)/tests/core
 else
 	$(MAKE_ALL) -k test-suites $(SCRIPTS:%=test-%)
 endif
 
 .PHONY: test-suites $(SCRIPTS:%=test-%)
+ifneq ($(SANITIZE),)
+test-suites: export UBSAN_OPTIONS := print_stacktrace=1
+test-suites: export TSAN_OPTIONS := suppressions=$(abspath tests/thread.supp)
+endif
 test-suites:
-	@sh tests/suites.sh $(BUILD)
+	@sh tests/suites.sh $(BUILD) $(if $(SANITIZE),--catch_system_errors=no)
 test-core: private FILES := $(CORE_OBJECTS)
 test-private_names: private FILES := $(filter-out $(ALONE),$(SOURCES) $(TESTS))
 test-web_sources: private FILES = $(WEB_ENGINE)

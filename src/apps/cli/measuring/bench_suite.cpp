@@ -38,7 +38,7 @@ double processor_seconds() {
          static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-void warn(SuiteResult& result, std::string warning) {
+void add_warning(SuiteResult& result, std::string warning) {
   std::cerr << "heed: warning: " << warning << "\n";
   result.warnings.push_back(std::move(warning));
 }
@@ -91,13 +91,14 @@ int bench_suite(const BenchArguments& a) {
   const std::vector<std::string> narrow = bench::narrow_parts();
   const bench::Clock::time_point start = bench::Clock::now();
   SuiteResult result = run_suite(a, baseline);
-  for (const std::string& warning : narrow) warn(result, warning);
-  for (const std::string& warning : baseline.warnings(result)) warn(result, warning);
+  for (const std::string& warning : narrow) add_warning(result, warning);
+  for (const std::string& warning : baseline.warnings(result)) add_warning(result, warning);
   // heed keeps at least one thread busy, so less CPU time than elapsed time means that other programs ran.
   const double busy = processor_seconds() / bench::seconds_since(start);
   if (busy < 0.9)
-    warn(result, fmt::format("other programs used at least {:.2f} s of each second, so the measured rates are too low",
-                             1 - busy));
+    add_warning(result,
+                fmt::format("other programs used at least {:.2f} s of each second, so the measured rates are too low",
+                            1 - busy));
   if (a.shares) {
     std::cout << shares_json(result).dump(1) << "\n";
     return ok;
