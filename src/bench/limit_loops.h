@@ -12,7 +12,7 @@ extern const Index terms_per_step;
 void multiply_add(Index steps);      ///< sum + x w
 void l1_by_maxima(Index steps);      ///< sum - 2 max(x, w)
 void clamp_difference(Index steps);  ///< sum + g clamp(w - x, -1, 1), with w - x as a fused multiply-add
-void clamp_by_turns(Index steps);    ///< as above, with every other difference fused
+void clamp_by_turns(Index steps);    ///< as above, but only every second difference is a fused multiply-add
 void clamp_shifted(Index steps);     ///< sum + g clamp(x - w, -1, 1), as g (min(max(x, w - 1), w + 1) - w)
 
 /// Computes y = exp(x) for n elements.

@@ -63,7 +63,7 @@ double Limits::rate(Resource resource, int threads, const std::string& variant) 
 }
 
 double Limits::seconds_on_all(Resource resource, double amount) const {
-  // All threads reach at least the rate of one, even if other load kept them from running concurrently.
+  // All threads together reach at least the rate of one thread, even if other load kept them from running concurrently.
   return amount / 1e9 / std::max(rate(resource, threads(), ""), rate(resource, 1, ""));
 }
 
@@ -168,9 +168,10 @@ Limit exp_limit(int workers, double seconds) {
                   "a polynomial of degree 6, 2048 elements");
 }
 
-/// Measures the bandwidth of a memory. The block that is streamed has three quarters of the size of a private cache, a
-/// quarter of the size of a shared cache or, for main memory, three times the size of the largest cache. For a shared
-/// memory, the workers divide this size among their blocks. Each block is divided into a stream's arrays.
+/// Measures the bandwidth of a memory by streaming through a block. The block has three quarters of the size of a
+/// private cache, a quarter of the size of a shared cache or, for main memory, three times the size of the largest
+/// cache. If the memory is shared, this size is divided among the workers' blocks. Each block is divided into a
+/// stream's arrays.
 std::vector<Limit> bandwidths(Resource memory, int workers, double seconds) {
   const bool own = memory == Resource::l1_cache || memory == Resource::l2_cache;
   const double bytes = own                            ? 0.75 * cache_bytes(memory)

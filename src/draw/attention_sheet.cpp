@@ -153,7 +153,7 @@ class Drawing {
     }
   }
 
-  /// Draws a map over an image's brightness or, without one, in full colours.
+  /// Draws a map over the image's brightness or, without an image, in full colours.
   void map(Index y, Index x, Matrix<const float> weights, const Image* grey) {
     const float largest = largest_magnitude(weights.data, weights.rows * weights.columns);
     for (Index row = 0; row < at_.cell_height; ++row)

@@ -167,7 +167,7 @@ void AtomicFile::create_temporary() {
   const bool replaces = ::stat(path_.c_str(), &replaced) == 0;
   const mode_t mode = replaces ? replaced.st_mode & 0777 : 0666;
   file_ = Descriptor(open_nameless(path_, mode));
-  // A name that commit() cannot give is reported before anything is written.
+  // A name that is too long for commit() is reported before anything is written.
   if (file_ >= 0 && ::access(temporary_name(path_).c_str(), F_OK) != 0 && errno == ENAMETOOLONG)
     fail_system(path_, "write");
   if (file_ < 0)
@@ -236,7 +236,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Holders holders, std:
   if (directory_ < 0) fail_system(directory, "open");
   constexpr std::chrono::milliseconds between{20};
   for (;; patience -= between) {
-    // On a file system without such locks, the directory is used without one.
+    // On a file system without such locks, the directory is used without a lock.
     if (::flock(directory_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return;
     if (patience <= std::chrono::milliseconds::zero()) break;
     std::this_thread::sleep_for(between);

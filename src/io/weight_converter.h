@@ -114,7 +114,7 @@ class WeightConverter {
     return found != known_.end() ? found->second : nullptr;
   }
 
-  /// Returns the tensor that begins with these rows, joined with its other slices.
+  /// Returns the tensor whose first slice is `first`, joined with its other slices.
   const Tensor<T>& joined(const Rows<T>& first) {
     if (first.of == 1) return first.values;
     const Shape& a = first.values.shape();

@@ -67,7 +67,7 @@ struct AttentionLayout {
   Index key_heads = heads;                                ///< number of key and value heads; query heads may share them
 
   Index total() const { return heads * query_width + key_heads * (key_width + value_width); }
-  /// Returns the channels per head of keys for queries of `width` channels instead of query_width: `width` if queries
+  /// Returns the keys' channels per head if queries have `width` channels instead of query_width: `width` if queries
   /// and keys are equally wide in this layout, otherwise key_width.
   Index key_channels(Index width) const { return key_width > 0 && key_width == query_width ? width : key_width; }
 

@@ -10,7 +10,7 @@ namespace heed {
 /// The value of an option. Its mechanism parses and checks the text (attention/options.h).
 struct OptionValue {
   std::string text;                 ///< without quotes; numbers and booleans in TOML's notation
-  std::string where;                ///< source, with which error messages begin: "experiments/a.toml:12" or "--set"
+  std::string where;                ///< source, the beginning of error messages: "experiments/a.toml:12" or "--set"
   std::vector<std::string> list{};  ///< one text per stage of a staged model; empty: `text` for all
 
   /// Compares the texts only: the source does not affect a run.

@@ -27,7 +27,7 @@ struct Rule {
 /// Allows any value of the member's type.
 inline Rule anything() { return {}; }
 
-/// Allow a number above a bound, including and excluding the bound.
+/// Allow numbers of at least a bound, and only numbers above it.
 inline Rule at_least(double low) { return {.low = low}; }
 inline Rule more_than(double low) { return {.low = low, .above_low = true}; }
 

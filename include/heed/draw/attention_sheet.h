@@ -39,7 +39,7 @@ struct AttentionSheet {
   std::vector<SheetRow> rows;
   std::optional<Patch> query{};        ///< marked in the images; none: no mark
   std::vector<std::string> columns{};  ///< column headings
-  std::string kind = "map";            ///< noun for the text "no map" of a row without weights
+  std::string kind = "map";            ///< noun in the text "no map" of a row without weights
 };
 
 /// Returns the weights of each patch as a key, [heads, rows, columns] of the keys' grid, from the map [heads, N, M] of

@@ -93,7 +93,7 @@ struct DecodingStep {
 /// Execution mode of a pass.
 struct Execution {
   bool recompute = false;               ///< blocks save only their input and run forward again in the backward pass
-  bool recomputing = false;             ///< this pass repeats another, which has updated the running statistics
+  bool recomputing = false;             ///< this pass repeats another one, which has updated the running statistics
   bool deterministic = false;           ///< nothing is random, even in training
   bool dry_run = false;                 ///< records shapes and costs, as if all gradients were wanted; computes nothing
   Products products = Products::exact;  ///< operand rounding in linear layers, patch embeddings and some mechanisms

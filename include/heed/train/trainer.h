@@ -57,7 +57,7 @@ struct StepReport {
 struct EpochReport {
   StepReport train;
   bool validated = false;                               ///< whether there are validation images
-  double validation_loss = 0, validation_accuracy = 0;  ///< the loss is negative if the task has none
+  double validation_loss = 0, validation_accuracy = 0;  ///< the loss is negative if the task has no loss
   double seconds = 0;                                   ///< training time without evaluation
   Index skipped = 0;                                    ///< skipped steps (train.on_nonfinite)
   std::string remark;                                   ///< the task's line about the epoch, or empty

@@ -181,7 +181,7 @@ int run(int argc, char** argv) {
     require(shared || started_processes().count() == 1,
             "{}: {} processes were started; this command runs in one process; only train, eval and bench use several",
             command, started_processes().count());
-    if (command != "plugin") load_plugins(plugins);  // `plugin` may be about to rebuild one
+    if (command != "plugin") load_plugins(plugins);  // the command `plugin` may rebuild one of them
   });
 }
 

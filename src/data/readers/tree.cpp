@@ -63,7 +63,7 @@ struct Parts {
     if (classes_alone) train = root;
   }
 
-  /// Returns the directory of a split; for a test split without one, that of the training split.
+  /// Returns the directory of a split; for a test split without a directory, the training split's.
   const std::optional<fs::path>& of(Split split) const {
     return split == Split::validation ? validation : split == Split::test && (test || !train) ? test : train;
   }

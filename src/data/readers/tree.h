@@ -55,7 +55,7 @@ std::vector<int> labels_among(const std::vector<std::string>& known, const std::
 /// Unreadable files of a split, or unreadable lines of its file.
 struct BadFiles {
   std::vector<std::string> reasons;  ///< one message per listed file or line
-  std::size_t unlisted = 0;          ///< number of further ones, whose reasons are not saved
+  std::size_t unlisted = 0;          ///< number of further files or lines, whose reasons are not saved
 
   std::size_t size() const { return reasons.size() + unlisted; }
 

@@ -105,7 +105,7 @@ class Expressions {
   }
 
  private:
-  /// Returns the number of drawings per block, which fit into 256 MB, whatever their length.
+  /// Returns the number of drawings per block. A block fits into 256 MB even if all drawings have the maximum length.
   static Index block_of(const ListOpsSetting& setting) {
     return std::clamp((Index{1} << 26) / setting.max, Index{16}, Index{1} << 16);
   }

@@ -25,7 +25,7 @@ inline int told(std::initializer_list<const char*> names, int otherwise) {
   return otherwise;
 }
 
-/// Returns the number of processes started by the launcher; 0 without one.
+/// Returns the number of processes started by the launcher; 0 without a launcher.
 inline int launched() { return told({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}, 0); }
 
 inline std::string host_name() {

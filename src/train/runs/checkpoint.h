@@ -19,8 +19,8 @@ struct RunProgress {
   Index batch = 0;                ///< batches of the current epoch
   Index skipped = 0;              ///< skipped batches of the current epoch (train.on_nonfinite)
   double loss = 0;                ///< sum of the mean losses of the batches not skipped
-  double correct = 0, terms = 0;  ///< correct terms and all terms of those batches
-  double gradient_norm = 0;       ///< sum of the gradient norms of those batches
+  double correct = 0, terms = 0;  ///< numbers of correct terms, and of all terms, in the batches not skipped
+  double gradient_norm = 0;       ///< sum of the gradient norms of the batches not skipped
   double best = -1;               ///< best validation accuracy; -1: none
   Index since_best = 0;           ///< epochs completed after the best one
 

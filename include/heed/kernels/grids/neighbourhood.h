@@ -270,7 +270,8 @@ inline NeighbourPairs neighbour_pairs(const Neighbourhood& g) {
 }
 
 /// Returns the counts for terms with or without a mass: the running sums; for each term of a cell's sum, x - scale,
-/// exp, n products and, except for the first, n + 1 additions and a comparison; plus those of the bias and the mass.
+/// exp, n products and, except for the first, n + 1 additions and a comparison; plus the counts of the bias and the
+/// mass.
 inline Counts neighbourhood_sums_counts(const Neighbourhood& g, Index n, bool has_mass) {
   const NeighbourPairs pairs = neighbour_pairs(g);
   const Index parts = pairs.inside + pairs.outside, N = g.cells();
@@ -292,9 +293,9 @@ inline Counts neighbourhood_sums_contractions(const Neighbourhood& g, Index n, b
 
 /// Adds the gradient of the biases, with weights p[t,s] = exp(x[s] + bias[position] - scale[t]):
 ///   dbias[position] += sum over pairs (t, s) with that position of  p[t,s] <G[t], value[s] - y[t]>.
-/// terms, means [N, n], each with one scale for all n; the mass of the terms is not used. bias, dbias [places]; dbias
-/// is not written for positions that no pair of cells has. value[s] - y[t] is computed first: if one cell has all the
-/// weight, y[t] = value[s] and the gradient is exactly 0.
+/// terms, means [N, n], each with one scale for all n elements of a value; the masses of the terms are not used. bias,
+/// dbias [places]; dbias is not written for positions that no pair of cells has. value[s] - y[t] is computed first: if
+/// one cell has all the weight, y[t] = value[s] and the gradient is exactly 0.
 template <class T>
 void neighbourhood_bias_gradient(const Neighbourhood& g, const ExpSumsFor<T>& terms,
                                  const std::type_identity_t<T>* bias,

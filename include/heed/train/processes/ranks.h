@@ -28,7 +28,7 @@ class Ranks {
   /// Copies the bytes of process 0 to all processes.
   virtual void share(std::span<std::byte> bytes) = 0;
 
-  /// Returns true for process 0, which writes files and reports.
+  /// Returns true for process 0, which writes the files and reports the progress.
   bool writes() const { return rank() == 0; }
 
   /// Returns true if `here` is true in any process.

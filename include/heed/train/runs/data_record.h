@@ -55,8 +55,8 @@ std::string data_text(const DataRecord& record, const DataRecord& others);
 /// none. Label files in MNIST's format are ignored, since they may be equal.
 std::string copied_test_files(const DataRecord& record);
 
-/// Returns the test files among `files` that are copies of the record's training or validation files, in the same
-/// words; empty if none or if the record names no test files. The files may be of any data set; only those with the
+/// Returns, as text of the same form, which of the test files `files` are copies of the record's training or validation
+/// files; empty if none or if the record names no test files. The files may be of any data set; only those with the
 /// length of a training or validation file are read.
 std::string copied_test_files(const DataRecord& record, const std::vector<std::string>& files);
 

@@ -34,7 +34,7 @@ struct JudgedPart {
 struct ClaimValues {
   std::string source;     ///< file or directories, for messages
   bool less = false;      ///< smaller values are better
-  Index test_images = 0;  ///< number of test images per accuracy; 0: that of each arm
+  Index test_images = 0;  ///< number of test images per accuracy; 0: each arm's own number
   ClaimArms arms{};
 };
 

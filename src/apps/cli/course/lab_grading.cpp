@@ -157,7 +157,7 @@ std::string text_of(const Lab& lab, const LabResult& result) {
   std::string text = fmt::format("{}: {}\n{:g} of {:g} marks\n", lab.name, lab.title, result.sum(lab), lab.marks());
   if (!result.problem.empty()) return text + fmt::format("\n{}\n", result.problem);
   const Json json = json_of(lab, result);
-  std::map<std::string, std::string> said;  // by line: the first point that has it, named by later points
+  std::map<std::string, std::string> said;  // for each line, the first point with it; later points refer to that point
   for (const Json& point : json.at("points").items()) {
     const bool right = point.at("marks").number() > 0;
     text += fmt::format("\n{}  {}: {:g} of {:g}\n", right ? "right" : "wrong", point.at("name").text(),
@@ -203,7 +203,7 @@ void LabGrader::make_settings(const RandomStream& random) {
     if (setting == settings_.end()) {
       setting = settings_.insert(setting, Setting{.own = parts.options, .reference = nullptr, .cases = {}});
       if (personal)
-        setting->reference = mechanism_of(definition_of("", PersonalTask::write));  // all have the same tensors
+        setting->reference = mechanism_of(definition_of("", PersonalTask::write));  // each definition has these tensors
       else if (!lab_->reference.empty())
         setting->reference = make_mechanism(lab_->reference, joined(lab_->reference_options, parts.options));
       setting->cases = draw_cases(setting->reference.get(), personal, random);

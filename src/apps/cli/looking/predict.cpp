@@ -28,7 +28,7 @@ struct PredictArguments : ModelChoice, ImageChoice {
 struct NamedImages {
   std::vector<std::string> names;
   std::vector<Image> images;
-  int status = ok;  ///< bad_input if one could not be read
+  int status = ok;  ///< bad_input if an image could not be read
 };
 
 /// Returns the files, with each directory replaced by the images below it, sorted by name.

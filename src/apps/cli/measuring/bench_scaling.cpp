@@ -51,7 +51,7 @@ constexpr Network networks[] = {{"1 Gbit/s", 1e9, 50e-6}, {"10 Gbit/s", 1e10, 20
 
 /// Returns the milliseconds of the exchanges in a step. Each process sends 2 n (1 - 1/P) bytes in 2 log2 P sequential
 /// messages. Each of log2 P levels also has messages of a few bytes: two for the losses and the decision to continue,
-/// and one for each of the `sums` over the batch by norms.
+/// and one for each of batch norm's `sums` over the batch.
 double exchange_ms(const Network& network, Index bytes, Index sums, int processes) {
   const double levels = std::log2(processes), messages = static_cast<double>(4 + sums) * levels;
   return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
@@ -63,7 +63,7 @@ struct Work {
   double lanes_ms, update_ms;
   int threads;  ///< threads that process a lane each; 1 if all work on the same lane
   Index lanes, bytes, batch;
-  Index sums;  ///< sums over the batch, by norms
+  Index sums;  ///< batch norm's sums over the batch
 
   Work(const Setup& alone, bool streamed, Index lanes, Index batch)
       : update_ms(alone.measured.at("update_ms").number()),

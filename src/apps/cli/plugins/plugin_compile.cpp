@@ -61,7 +61,8 @@ std::vector<std::string> plugin_words(const std::string& include) {
   const char* const other = std::getenv("CXX");
   std::vector<std::string> words = words_of(other && *other ? other : program_build().compiler);
   for (const std::string& flag : words_of(program_build().flags)) words.push_back(flag);
-  // Symbols are hidden, so that a class with the same name as one of heed's calls its own functions.
+  // Symbols are hidden, so that a plugin's class calls its own functions even if one of heed's classes has the same
+  // name.
   words.insert(words.end(), {"-fPIC", "-fvisibility=hidden", "-fmax-errors=1", "-fno-diagnostics-show-caret",
                              "-fno-diagnostics-show-option", "-fdiagnostics-color=never", "-I" + include});
   return words;
@@ -98,7 +99,7 @@ std::string first_error(const std::string& log, const std::string& header, const
     for (const std::string& line : lines)
       if (std::regex_match(line, other, place) && other[1] == header)
         return fmt::format("{}:{}: {} (found at {})", shown, other[2].str(), match[3].str(), there);
-    // The compiler reports no line of `header`. The file that it does report is named only if it is in the same
+    // The compiler reports no line of `header`. The file that it reports instead is named only if it is in the same
     // directory.
     return there.starts_with(header.substr(0, header.rfind('/') + 1)) ? fmt::format("{}: {}", there, match[3].str())
                                                                       : fmt::format("{}: {}", shown, match[3].str());

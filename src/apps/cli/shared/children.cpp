@@ -17,8 +17,8 @@ namespace heed::cli {
 
 namespace {
 
-/// Puts the child into its own process group, so that only the parent passes on Ctrl-C; requests SIGTERM when the
-/// parent dies, and ends the child if the parent has already died.
+/// Puts the child into its own process group, so that Ctrl-C reaches it only through the parent; requests SIGTERM when
+/// the parent dies, and ends the child if the parent has already died.
 void part_from(pid_t parent, const sigset_t& signals) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -232,7 +232,7 @@ std::string CommandLine::help(const std::vector<std::string>& words) const {
     before += (before.empty() ? "" : " ") + command->get_name();
     command = command->get_subcommand(word);
   }
-  // CLI11 would give the help of the parsed command, `help` itself.
+  // CLI11 would print the help of the parsed command, which is `help` itself.
   return command->get_formatter()->make_help(
       command, before.empty() ? command->get_name() : before + " " + command->get_name(), CLI::AppFormatMode::Normal);
 }

@@ -56,7 +56,7 @@ std::vector<HiddenCase> draw_cases(const Mechanism* reference, bool smooth, cons
     }
     cases.push_back(hidden);
   }
-  // There is a reference: without one, every shape gives a case.
+  // There is a reference here, since without a reference every shape gives a case.
   if (cases.empty()) fail("[{}] accepts none of the shapes that labs are graded with", reference->name());
   return cases;
 }
