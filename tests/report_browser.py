@@ -24,7 +24,7 @@ class Browser:
         self.inn, from_browser = os.pipe()
 
         def as_three_and_four():
-            # Neither descriptor may have the other's target number.
+            # dup2() closes its target, so neither descriptor may have the number that the other one gets.
             a, b = os.dup(to_browser), os.dup(from_browser)
             a, b = (os.dup(a), os.dup(b)) if {a, b} & {3, 4} else (a, b)
             os.dup2(a, 3)

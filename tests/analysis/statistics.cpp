@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_decided) {
   BOOST_TEST(!pooled(std::vector{same, same}, difference, 0)->p());
 }
 
-// Rounding errors are relative to the compared values, not to their difference, in either sample.
+// Rounding errors are relative to the compared values, not to their difference, whichever sample comes first.
 BOOST_AUTO_TEST_CASE(rounding_is_no_scatter) {
   const std::vector<double> large{0.91, 0.92, 0.945}, near{0.9, 0.91, 0.935};  // differences of 0.01, up to rounding
   const std::vector<double> small{0.01, 0.02, 0.04}, far{0.91, 0.92, 0.94};    // 0.9, up to rounding

@@ -1,4 +1,4 @@
-// Lambda layers compared with hand-calculated values, and with their single head of keys and values in a model.
+// Lambda layers compared with hand-calculated values; in a model, all query heads share one head of keys and values.
 // tests/checks/cases.cpp checks gradients, costs and agreement of number types for all mechanisms.
 #include "support/definition.h"
 

@@ -36,7 +36,7 @@ constexpr Index many = Index{1} << 18;
 
 BOOST_AUTO_TEST_SUITE(random_generator)
 
-// Numbers in 1024 cells of [0, 1), pairs of neighbours in 64 x 64 cells.
+// Counts of numbers in 1024 cells of [0, 1), and of pairs of successive numbers in 64 x 64 cells.
 BOOST_AUTO_TEST_CASE(numbers_and_pairs_are_equally_distributed) {
   for (const Sequence& of : sequences) {
     const std::vector<double> u = uniforms(of, many);

@@ -8,7 +8,8 @@ using namespace heed::bench;
 
 namespace {
 
-/// Returns a result whose median is `fraction` of the limit, and whose fastest calls are `faster` times as fast.
+/// Returns a result whose median is `fraction` of the limit, and whose fastest calls are `faster` times as fast as the
+/// median.
 KernelResult reached(const std::string& kernel, double fraction, double faster = 1, double microseconds = 1) {
   KernelResult result;
   result.kernel = kernel, result.fraction = fraction, result.microseconds = microseconds;

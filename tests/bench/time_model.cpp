@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(kinds_are_by_mechanism_and_choice) {
   }));
 }
 
-// Options of [attention.NAME] override those of [attention]; a list of values by stage has no kind.
+// Options of [attention.NAME] override those of [attention]; if stages differ in an option, the kind has no options.
 BOOST_AUTO_TEST_CASE(variants_are_those_of_each_mechanism) {
   const auto variants = [](const std::string& model, const std::vector<std::string>& sets) {
     return Workload(load_experiment("models/" + model + "-micro.toml", sets), 8).variants;

@@ -516,7 +516,7 @@ BOOST_AUTO_TEST_CASE(ranges_end_where_they_should) {
   struct Range {
     const char* table;
     const char* words;
-    std::vector<const char*> refused, accepted;  ///< each set alone, after those of `kind`
+    std::vector<const char*> refused, accepted;  ///< each is set alone, in addition to `kind`
     std::vector<std::string> kind{};
   };
   const std::vector<std::string> dino{"train.method=dino", "dino.local_crops=0"}, pixels{"data.name=pixels"},

@@ -95,8 +95,8 @@ BOOST_AUTO_TEST_CASE(what_tensors_leave_open_is_assumed) {
   BOOST_TEST(usual.model.classifier);
 }
 
-// With the error's keys set, the model that did not fit has the tensors of the file. Heads, eps and activations are not
-// in a file.
+// Once the keys named in the error are set, the model that did not fit has the tensors of the file. A file does not
+// store heads, eps or activations.
 BOOST_AUTO_TEST_CASE(keys_of_an_error_fit_the_file) {
   const TemporaryDirectory directory;
   const std::string path = directory / "file.safetensors";

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// A stand-in for heed that finishes runs at once, with the hashes of their configurations. Some diverge: those without
-/// a norm, a classifier that initialises a scene model, and a model initialised from softmax; some values are not
-/// numbers. Commands that only read files are passed to the program itself.
+/// a norm, a classifier that initialises a scene model, and a model initialised from softmax; some values are NaN or
+/// infinite. Commands that only read files are passed to the program itself.
 constexpr const char* stand_in = R"sh(#!/bin/sh
 set -eu
 case $1 in
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
                   "\nsima-dense,sima-random,3,0.513,finished,,fedcba9876543210,0.0.1\n",
                   "\naft-window,aft:window=4:validation,1,2.01,", "\nadder-identity,rank-gain,1,0,",
                   "\nsima-no-exponentials,exponentials,1,0,", "\nsoft-memory,exponent,0,1.2,finished,,,"});
-  // Values that are not numbers are replaced, and their runs recorded as diverged.
+  // NaN and infinite values are replaced, and their runs are recorded as diverged.
   check_contains(table(), {"\nsoft-newton,residual,1,1,diverged,,", "\nsoft-newton,residual,2,1,diverged,,",
                            "\nsoft-newton,residual,3,0.003,finished,,", "\naft-local,simple,2,4,diverged,,",
                            "\naft-local,simple,3,2.03,finished,,"});

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
   for (const ParameterSpec& spec : ours.list()) {
     const ParameterId id = ours.list().find(spec.name);
     const View<const float> a = ours[id], b = std::as_const(read)[id];
-    // Each value is rounded twice: at - 0.25 and at + 0.25.
+    // Values of the class token are rounded twice: when 0.25 is subtracted and when it is added.
     for (Index i = 0; i < a.size() && !spec.name.starts_with("head."); ++i)
       BOOST_REQUIRE_SMALL(static_cast<double>(a[i] - b[i]), 1e-7);
   }

@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(both_heads_of_a_distilled_model_are_replaced) {
   BOOST_TEST(fresh == heads, boost::test_tools::per_element());
 }
 
-// A new head cures missing tensors only if all of them are the head's.
+// A new head is suggested only if all tensors that are missing or of another shape belong to the head.
 BOOST_AUTO_TEST_CASE(each_error_names_a_remedy) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";

@@ -211,8 +211,8 @@ BOOST_AUTO_TEST_CASE(operands_in_one_tensor_in_three_and_by_head) {
     } catch (const Error&) {
       return;
     }
-    // For q, k, v and the output: the number of heads, their width, their first column in one tensor, and that tensor's
-    // columns.
+    // For q, k, v and the output: the number of heads and their width; in the tensor that holds q, k and v together, or
+    // in the output, their first column and the number of columns.
     const std::array<Index, 4> heads{layout.heads, layout.key_heads, layout.key_heads, layout.heads},
         widths{layout.query_width, layout.key_width, layout.value_width, layout.value_width},
         first{0, heads[0] * widths[0], heads[0] * widths[0] + heads[1] * widths[1], 0},

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(windows_that_do_not_fit) {
   BOOST_TEST(patches({5, 3, 2, 3}) == "patches of 2x3 do not divide an image of 6x8");
 }
 
-// The fused forms report under their own names.
+// Errors of fused operations begin with the operations' own names.
 BOOST_AUTO_TEST_CASE(rows_that_do_not_fit) {
   const auto x = of({5, 3}), weight = of({2, 3}), three = of({3}), two = of({2});
   BOOST_TEST(error_of([&] {

@@ -104,7 +104,7 @@ std::vector<FastKernel> of_exponentials() {
 
 // ---- Pairs of rows ----
 
-constexpr Index others = 7;  // rows on the other side
+constexpr Index others = 7;  // rows of the second matrix
 
 /// Returns arrays [rows, n] and [others, n], and the result [rows, others].
 std::vector<Array> pairs(Index rows, Index n) { return {{rows, n}, {others, n}, {rows, others, Role::made}}; }

@@ -30,7 +30,7 @@ struct Meeting {
   Index place, tap, from;
 };
 
-/// Returns all meetings, grouped by the member `by`: element [r] has the meetings whose `by` is r, for r < count.
+/// Returns all meetings, grouped by the member `by`: element r < count has those in which this member is r.
 std::vector<std::vector<Meeting>> meetings(const Windows& w, Index Meeting::*by, Index count) {
   std::vector<std::vector<Meeting>> all(static_cast<std::size_t>(count));
   kernels::detail::for_each_place(w, [&](Index place, Index tap, Index from) {

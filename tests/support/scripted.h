@@ -10,7 +10,7 @@ namespace heed::test {
 
 /// Scripted behaviour of a task.
 struct Script {
-  std::vector<double> right;                       ///< correct answers of ten in the first validation, the second, ...
+  std::vector<double> right;                       ///< number of correct answers, of ten, in each validation
   std::function<void(const Tape<double>&)> watch;  ///< called for each pass of an evaluation
   std::function<bool(Index batch)> endless_slope;  ///< true for batches with a finite loss and an infinite gradient
 };

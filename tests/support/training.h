@@ -80,7 +80,8 @@ class Workshop {
   TemporaryDirectory directory_;
 };
 
-/// Returns an experiment with two large views of 8 x 8 and two small ones of 4 x 4 of grey images; 112 give 7 batches.
+/// Returns an experiment with two large views of 8 x 8 and two small ones of 4 x 4 of each grey image; 112 images give
+/// 7 batches.
 inline Experiment dino_experiment(const Workshop& workshop) {
   Experiment x = workshop.experiment();
   x.model.patch = 2;

@@ -12,7 +12,8 @@ using namespace heed::test;
 
 namespace {
 
-/// A model, its rates of stochastic depth in the order of computation if the last is 0.6, and its number of dropouts.
+/// A model; its rates of stochastic depth, in the order of computation, for a last rate of 0.6; and its number of
+/// dropouts.
 struct ChanceCase {
   const char* name;
   Experiment x;

@@ -1,4 +1,4 @@
-// Results of the program, for comparison in the tests of the page.
+// Results of the program, with which the page's tests compare those of the page.
 import { heed, ask, site, work } from "./browser.mjs";
 import { execFileSync, spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";

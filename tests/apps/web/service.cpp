@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(images_of_other_forms_are_converted) {
   const Json found =
       ask("predict", {{"model", model}, {"channels", 3}, {"height", side}, {"width", side}}, coloured).json;
   BOOST_TEST(found.dump() == see("predict", model).json.dump());
-  // Wider images are read row by row: columns of constant levels, squashed from 56 x 28.
+  // The pixels of a wide image are read row by row: 28 rows of 56, with one level per column, are squashed to `narrow`.
   std::vector<std::uint8_t> wide, narrow;
   for (Index y = 0; y < side; ++y)
     for (Index i = 0; i < 2 * side; ++i) wide.push_back(static_cast<std::uint8_t>(i / 2 / 14 * 200));
@@ -390,7 +390,8 @@ BOOST_AUTO_TEST_CASE(gradients_of_every_mechanism_agree_in_its_first_case) {
     }
 }
 
-// The rows of each case begin with its own inputs, in order: settings of a mechanism have different parameters.
+// The rows of a case begin with the case's own inputs, in order. A mechanism's settings have different parameters, so
+// the rows of another case would differ.
 BOOST_AUTO_TEST_CASE(each_case_is_checked_by_its_number) {
   for (const char* const name : {"softmax", "aft"}) {
     const Json cases = ask("cases", {{"mechanism", name}}).json.at("cases");

@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(what_it_inverts) {
   BOOST_TEST((A.shape() == Shape{1, 2, 2}));
   for (Index i = 0; i < 4; ++i) BOOST_TEST(std::abs(A[i] - (i % 3 == 0 ? 1.5 : std::exp(-2.0))) < 1e-6);
   BOOST_TEST(exact->inverse() == nullptr);
-  // The first of two heads has the same tokens; in the second all are equal.
+  // The first of two heads has the tokens of `q`; in the second head all tokens are equal.
   const float heads[] = {0, 2, 5, 5, 5, 5};
   in.q = {{heads, 3, 1}, 2, 3}, in.shape.heads = 2;
   const Tensor<float> both = mechanism->inverse()->inverted(in);

@@ -21,7 +21,7 @@ std::vector<double> counts_of(const std::vector<Bytes>& possible, std::uint64_t 
   return counts;
 }
 
-/// A rectangle erased from zeros.
+/// A rectangle erased from an image of zeros.
 struct Erased {
   double area, log_aspect, down, right;  ///< fractions: of the image's area, and of the possible positions
 };

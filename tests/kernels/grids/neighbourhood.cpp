@@ -76,7 +76,7 @@ void check_sums(double spread, double tolerance) {
               value += std::exp(x - largest) * d.value[s * n + 1];
             });
             const double shift = std::exp(static_cast<double>(d.scale[t]) - largest);
-            const double above = std::is_same_v<T, float> ? 32 : 0;  // allowed distance of a common scale for all cells
+            const double above = std::is_same_v<T, float> ? 32 : 0;  // in float, all cells may share one scale
             BOOST_TEST(d.scale[t] - largest >= -1e-6 * (1 + std::abs(largest)));
             BOOST_TEST(d.scale[t] - largest <= above + 1e-6 * (1 + std::abs(largest)));
             BOOST_TEST(std::abs(d.sum_mass[t] * shift - mass) <= tolerance * mass);

@@ -100,7 +100,8 @@ BOOST_AUTO_TEST_CASE(figures_by_hand) {
   }
 }
 
-// Changed data can make epochs longer: those of 2 and 6 steps of ten images take 2 and 3 s, 2.5 in the median.
+// Changed data can make epochs longer. Epochs of 2 and 6 steps, with batches of ten images at 10 and 20 images per
+// second, take 2 and 3 s, with a median of 2.5 s.
 BOOST_AUTO_TEST_CASE(an_epoch_has_the_steps_since_the_one_before) {
   const Past past;
   write_file(past.paths.metrics(),

@@ -33,7 +33,7 @@ void check_cut_after_every_step(const TaskData& data, const std::string& name, c
   }
 }
 
-/// Returns an experiment of the task cases' images with a small model of a host family.
+/// Returns an experiment with a small model of a host family, on the images of the task cases.
 Experiment of_family(const TaskData& data, const std::string& family) {
   const Experiment of_images = data.cases().front().x;
   Experiment x = small_experiment(family, {"model.channels=1", "model.classes=10", "model.image=8"});

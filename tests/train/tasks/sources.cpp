@@ -353,7 +353,7 @@ BOOST_AUTO_TEST_CASE(windows_begin_anywhere_in_a_text) {
     x.data.path = data.path("short"), x.data.windows = 400, x.train.batch = 2;
     const Fingerprints all = Reader(x).training(0);
     BOOST_TEST(all.size() == 400u);
-    BOOST_TEST(distinct(all) == (start ? 22u : 21u));  // one is missed by 400 draws once in five million
+    BOOST_TEST(distinct(all) == (start ? 22u : 21u));  // 400 draws miss one of them once in five million
     x.data.windows = 0, x.data.shuffle = false;
     const Fingerprints side_by_side = Reader(x).training(0);
     BOOST_TEST(side_by_side.size() == 2u);
@@ -475,7 +475,8 @@ BOOST_AUTO_TEST_CASE(training_examples_may_be_evaluated) {
   }
 }
 
-// The rows of an evaluation's confusion table are true classes, counted here one by one. Only classifications have any.
+// The rows of an evaluation's confusion table are true classes; the sums of its rows are class_counts(). Only
+// classifications have class counts.
 BOOST_AUTO_TEST_CASE(classes_are_counted) {
   const TaskData data;
   for (const TaskCase& c : data.cases()) BOOST_TEST_CONTEXT(c.name) {

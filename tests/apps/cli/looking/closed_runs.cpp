@@ -1,4 +1,4 @@
-// A run is used with the record of its data, even if the data change.
+// Commands use the record of a run's data, even if the data have changed since.
 #include "support/cli.h"
 #include "support/images.h"
 #include "support/lines.h"

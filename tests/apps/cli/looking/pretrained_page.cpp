@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(every_command_works) {
   const std::vector<std::string> commands = commands_of("docs/pretrained.md");
   BOOST_TEST(commands.size() >= 15u);
   for (std::string command : commands) {
-    if (command.starts_with("build/heed bench")) continue;  // takes minutes; bench.json is there
+    if (command.starts_with("build/heed bench")) continue;  // takes minutes; its bench.json is among the stand-ins
     constexpr std::string_view landmarks = "landmarks=49";  // the stand-ins have 9 patches
     if (const std::size_t at = command.find(landmarks); at != command.npos)
       command.replace(at, landmarks.size(), "landmarks=9");

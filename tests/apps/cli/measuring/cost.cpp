@@ -201,7 +201,8 @@ BOOST_AUTO_TEST_CASE(growth) {
   BOOST_TEST(dims.find("models/vit-micro.toml,49,64,139018,") != std::string::npos, dims);
 }
 
-// The costs of SimA's orders cross at equal numbers of tokens and channels per head: 64, and 196 tokens x 3 heads.
+// The costs of SimA's orders cross where a head has as many channels as there are tokens: at 64 tokens with heads of 64
+// channels, and at width 3 x 196 with 196 tokens and 3 heads.
 BOOST_AUTO_TEST_CASE(growth_is_drawn) {
   if (run_command("/usr/bin/python3 -c 'import matplotlib'").status != 0) {
     BOOST_TEST_MESSAGE("skipped: python3-matplotlib is not installed");

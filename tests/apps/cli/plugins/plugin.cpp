@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
                             hydra.plugin}),
                  {" train --run " + run + " --resume --threads 1" + plugin + " --set train.max_steps=0\n"});
   BOOST_TEST(Json::parse(read_file(run + "/plugins.json")).at("hydra").at("file").text() == hydra.plugin);
-  // The run has a copy of the plugin, which errors suggest if no plugin is given.
+  // The run has a copy of the plugin; if no plugin is given, errors suggest this copy.
   const std::string copy = run + "/plugin-hydra.so";
   BOOST_TEST((read_file(copy) == read_file(hydra.plugin)));
   check_contains(output_of_unfinished({"eval", run, "--plugin", copy}), {"top-1 accuracy"});

@@ -133,8 +133,8 @@ BOOST_AUTO_TEST_CASE(two_forms_of_a_mechanism_have_the_same_steps) {
       {"equal: all 6 common tensors"});
 }
 
-// The only operation of a layer is traced under the name of the PyTorch module. If it also adds the residual, its
-// output is not the module's, and the operation's name follows: blocks.0.attn.proj/linear.
+// A layer's only operation is traced under the name of its PyTorch module. If the operation also adds the residual, its
+// output is not the module's, so the operation's name is appended: blocks.0.attn.proj/linear.
 BOOST_AUTO_TEST_CASE(a_model_is_traced_in_order) {
   const std::string run = *this / "run", in = *this / "in", out = *this / "out", trace = *this / "trace";
   run_until(2, experiment(), run);

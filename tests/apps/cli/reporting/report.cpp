@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(every_number_of_a_model_is_that_of_its_weights) {
       for (std::size_t as = 0; as < 10; ++as)
         BOOST_TEST(model.at("confusion").items()[of].items()[as].integer() == confusion[of][as]);
 
-    // Images with maps: the four most confident mistakes, then those of the first four images that are not among these.
+    // Images with maps: the four most confident mistakes, then images 0 to 3, unless they are among these.
     std::vector<Index> expected;
     for (std::size_t i = 0; i < std::min<std::size_t>(4, mistakes.size()); ++i) expected.push_back(mistakes[i].second);
     for (Index i = 0; i < 4; ++i)

@@ -55,8 +55,8 @@ BOOST_AUTO_TEST_CASE(results_that_do_not_arrive_are_an_error) {
   for (const std::string command :
        {"list", "cost models/vit-micro.toml", "cost models/vit-micro.toml --json", "lab check scaling"})
     check_refused(run_command(heed_itself + " " + command + " >/dev/full"), said);
-  // A failure to write a verdict is an error for all verdicts: "a better than b" holds, "b better than a" does not, and
-  // "a better than c" is undecided.
+  // A failure to write the verdict is an error, whatever the verdict: "a better than b" holds, "b better than a" does
+  // not, and "a better than c" is undecided.
   const TemporaryDirectory directory;
   const std::string table = directory / "claims.csv";
   write_file(table,
