@@ -2,7 +2,7 @@
 """Open a report in headless Chromium, click and type in it, and check what it shows. Run by make report-test.
 
 Usage: report_browser.py HEED RUN... [--pictures DIR]. Writes a report of the runs with the program HEED and checks it.
---pictures saves screenshots. If no Chromium is installed, prints so and checks nothing.
+--pictures saves screenshots. If no Chromium is installed, prints a note and checks nothing.
 """
 
 import argparse

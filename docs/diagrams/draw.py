@@ -2,7 +2,7 @@
 """Draws the diagrams of the documents as SVG, with the standard library only.
 
   draw.py           writes docs/diagrams/*.svg
-  draw.py --check   exits with status 1 if a file there is not what would be written
+  draw.py --check   exits with status 1 if a file there differs from the one that would be written
 """
 
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-# One look: dark text on white, kinds of boxes by fill and border, so that a grey print distinguishes them too.
+# One style: dark text on white; kinds of boxes differ in fill and border, so that they are distinct in grey prints, too.
 TEXT, SHAPE, LINE = "#1a1a1a", "#555555", "#444444"
 KINDS = {
     "input": {"fill": "#dfe9f2", "stroke": LINE, "stroke-width": "1"},
@@ -30,7 +30,7 @@ def text_width(text, size):
 
 
 class Box:
-    """A step: where it is (column, row), what it computes, and the shape of that."""
+    """A step: its position (column, row), its equation, and the shape of its result."""
 
     def __init__(self, kind, column, row, title, shape=""):
         self.kind, self.column, self.row, self.title, self.shape = kind, column, row, title, shape
@@ -95,7 +95,7 @@ def flow(title, boxes, arrows):
 
 
 def qkv(q=0, k=1, v=2, tokens="M"):
-    """The operands of one head, in rows q, k, v; without the row, without the operand."""
+    """The operands of one head, in the rows q, k and v; an operand whose row is None is omitted."""
     rows = {"q": (q, "N × d"), "k": (k, f"{tokens} × d"), "v": (v, f"{tokens} × e")}
     return {name: ("input", 0, row, name, shape) for name, (row, shape) in rows.items() if row is not None}
 
@@ -226,7 +226,7 @@ STEP = ({"batch": ("input", 0, 1.5, "batch", "B images"),
          "w": ("output", 6, 1.5, "optimiser", "changes the weights")},
         " ".join(f"batch-a{i} a{i}-b{i} b{i}-l{i} l{i}-s{i // 2}" for i in range(4)) + " s0-g s1-g g-w")
 
-# From the ground up. A layer uses those of lower rows, and in its own row those to its left.
+# Rows from the lowest up. A layer uses the layers of lower rows and, in its own row, those to its left.
 LAYERS = [["base"], ["cost"], ["kernels", "io"], ["attention", "tape"], ["ops", "config"], ["nn"],
           ["checks", "analysis", "data"], ["train"], ["selftest", "apps/grading", "draw", "apps/web", "bench"], ["apps/cli"]]
 WORDS = {"base": "tensors, threads, random numbers", "cost": "counts, energy", "kernels": "arithmetic on arrays",

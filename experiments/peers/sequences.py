@@ -1,8 +1,8 @@
 """Small models of sequences in PyTorch: text-micro, listops-micro and density-micro.
 
 Definitions follow src/nn/sequence.cpp; the mechanisms, softmax and AFT-local, are in PyTorch's fast formulation:
-AFT's sums over keys are one product for all images of a batch. Text is written token by token, one text at a time, with
-saved keys and values.
+AFT's sums over keys are one product for all images of a batch. Text is generated token by token, one text at a time,
+with saved keys and values.
 """
 import torch
 import torch.nn as nn

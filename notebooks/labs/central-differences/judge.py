@@ -78,7 +78,7 @@ def draw_gradcheck(random):
     x = [random.choice([-1, 1]) * random.uniform(0.5, 2) for _ in range(n)]
     cotangent, zero = vector(random, n), random.randrange(n)
     others = [i for i in range(n) if i != zero]
-    slope = 3 * x[zero] + sum(x)  # derivative of the element by its own cotangent, see calls.py
+    slope = 3 * x[zero] + sum(x)  # the factor of the element's own cotangent in its gradient, see calls.py
     if abs(slope) < 0.5:
         return draw_gradcheck(random)
     cotangent[zero] = -sum(cotangent[i] * x[i] for i in others) / slope

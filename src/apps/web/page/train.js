@@ -204,7 +204,7 @@ export class TrainView {
     this.one.disabled = this.#running !== null;
   }
 
-  /** Trains until paused, then evaluates on the test images. A request has as many steps as take about `patience`. */
+  /** Trains until paused, then evaluates on the test images. A request has as many steps as fit into `patience`. */
   async start() {
     const running = (this.#running = {});
     this.#buttons();
