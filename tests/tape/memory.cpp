@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(the_next_pass_has_one_block) {
   Arena arena;
   BOOST_TEST(arena.reserved() == 0);
   arena.allocate_bytes(1 << 16);  // a whole block
-  arena.allocate_bytes(1);        // in a second one of twice the size
+  arena.allocate_bytes(1);        // in a second block of twice the size
   BOOST_TEST(arena.reserved() == 3 << 16);
   BOOST_TEST(arena.largest() == (1 << 16) + 64);
   arena.clear();

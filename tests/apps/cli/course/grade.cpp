@@ -260,7 +260,7 @@ BOOST_FIXTURE_TEST_CASE(forgiving_intake, Classroom) {
                          directory / "pack")
                  .status == 0);
   write(directory / "in/broken/answer.zip", "PK");
-  hand_in("jane.doe", "notes.txt", "none");  // of the same student as the archive
+  hand_in("jane.doe", "notes.txt", "none");  // this student also has an archive
   hand_in("two", "05-sima.ipynb", "{}");
   grade();
   BOOST_TEST(run.status == 0, run.err);

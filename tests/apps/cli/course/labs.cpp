@@ -292,7 +292,7 @@ BOOST_AUTO_TEST_CASE(hints_one_by_one) {
   check_contains(output_of({"lab", "hint", "sima"}), {"Normalise first", "lab hint sima 2"});
   BOOST_TEST(output_of({"lab", "hint", "sima", "3"}).find("next") == std::string::npos);
   check_refusal({"lab", "hint", "sima", "4"}, {"sima has 3 hints"});
-  // A command to paste has the program's path in quotes if it has spaces.
+  // In a command to paste, the program's path is in quotes if it has spaces.
   const TemporaryDirectory directory;
   const std::string program = "'" + (directory / "my heed").string() + "'";
   BOOST_TEST(run_command("ln -s " + heed_program() + " " + program).status == 0);
@@ -315,7 +315,7 @@ BOOST_AUTO_TEST_CASE(a_lab_of_ones_own) {
                                  "newton-inverse/lab.toml", "newton-inverse/judge.py", "newton-inverse/calls.py"})
     BOOST_TEST(read_file(directory / file) == read_file("notebooks/labs/" + file), file);
   BOOST_TEST(read_file(directory / "own-bugs/student.txt") == "s1\n");
-  // A command to paste has its path in quotes if it has spaces.
+  // In a command to paste, a path with spaces is in quotes.
   check_contains(output_of({"lab", "new", "own-bugs", "--student", "s1", "-o", place + "/my labs"}),
                  {" lab check '" + place + "/my labs/own-bugs'\n"});
   write_file(directory / "zero.h", std::string(1, '\0'));
