@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-# One style: dark text on white; kinds of boxes differ in fill and border, so that they are distinct in grey prints, too.
+# One style: dark text on white; kinds of boxes differ in fill and border, so that they are distinct in grey prints.
 TEXT, SHAPE, LINE = "#1a1a1a", "#555555", "#444444"
 KINDS = {
     "input": {"fill": "#dfe9f2", "stroke": LINE, "stroke-width": "1"},

@@ -220,7 +220,7 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
           },
           still);
   }
-  // A kind that is missing from one of the passes gets the coefficients of the wider kind there.
+  // A kind that is missing from one of the passes gets the coefficients of the wider kind for that pass.
   for (Fits* const fits : {&forward, &backward, &still})
     for (const Fits* const others : {&forward, &backward, &still})
       for (const auto& [kind, fit] : *others) (*fits)[kind];

@@ -20,7 +20,8 @@ class Patterns {
   }
 
   ErrorPattern first() const {
-    // From the most to the least specific pattern. A single number is always a multiple of another.
+    // Patterns are tried from the most to the least specific. If only one expected element is not 0, nearly every
+    // result is a multiple of it, so factor() then reports only factors with a known meaning.
     if (all([](double g, double) { return g; }, [](double, double) { return 0.0; }))
       return {ErrorKind::missing, "missing: all elements are 0, as if never written"};
     if (weighty_ == 0) return {ErrorKind::superfluous, "superfluous: all elements should be 0"};

@@ -24,8 +24,8 @@ void bias_backward(Tape<T>& tape, Var<T> bias, Matrix<const T> dy);
 /// Returns the cost of a linear layer over `rows` rows; without `input_gradient`, dx is not computed.
 Cost linear_cost(Index rows, Index in, Index out, bool bias, bool residual = false, bool input_gradient = true);
 
-/// The weight B [in, out] of products A B, packed or not. If there is a packed copy, B is read only by add() with an
-/// addend but no bias.
+/// The weight B [in, out] of products A B, packed or not. If there is a packed copy, only add() with an addend but no
+/// bias reads B itself.
 template <class T>
 struct WeightOperand {
   kernels::Gemm gemm;

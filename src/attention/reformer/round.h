@@ -22,10 +22,10 @@ struct ReformerSaved {
 
 template <class T>
 struct ReformerScratch {
-  Matrix<T> q, k, v, dq, dk, dv;  ///< in the order of a round; a copy of the last chunk of k and v precedes the first
-  Matrix<T> A, dA, rows, values;  ///< for a chunk: A, its gradient, maximum and sum of each row, O
-  Matrix<T> u, O;                 ///< u of one round; O of all rounds
-  T *buckets, *starts;            ///< for a round: the tokens' buckets, and the start of each bucket
+  Matrix<T> q, k, v, dq, dk, dv;           ///< in the order of a round; k and v begin with a copy of their last chunk
+  Matrix<T> A, dA, rows, values;           ///< for a chunk: A, its gradient, maximum and sum of each row, O
+  Matrix<T> u, O;                          ///< u of one round; O of all rounds
+  T *buckets, *starts;                     ///< for a round: the tokens' buckets, and the start of each bucket
   Matrix<T> query_gradient, key_gradient;  ///< sums over rounds
   T* dots;                                 ///< <dout, out>
 };

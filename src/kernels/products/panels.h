@@ -109,7 +109,7 @@ Operand<float> copy_slivers(const Operand<float>& a, float* to) {
   const Index count = (a.rows + height - 1) / height;
   for (Index t = 0; t < count; ++t, to += height * a.columns) {
     const Index first = a.rows * t / count, rows = a.rows * (t + 1) / count - first;
-    // With a constant number of rows, one or two loads copy a step; nearly all tiles have `height` rows.
+    // With a constant number of rows, one or two loads copy a column; nearly all tiles have `height` rows.
     const auto copy = [&, from = a.data + first](auto number) {
       for (Index l = 0; l < a.columns; ++l) std::copy_n(from + l * a.stride, Index{number}, to + l * height);
     };

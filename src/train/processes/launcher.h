@@ -18,7 +18,7 @@ struct ProcessFunctions {
   std::vector<std::string> (*launch)(int);
 };
 
-/// Returns the value of the first of these environment variables that is set; `otherwise` if none is.
+/// Returns the value of the first of these environment variables that is set, or `otherwise` if none is set.
 inline int told(std::initializer_list<const char*> names, int otherwise) {
   for (const char* const name : names)
     if (const char* const number = std::getenv(name)) return std::atoi(number);

@@ -58,7 +58,7 @@ struct RunNumber {
   double value;
 };
 
-/// Metrics of a run in the order of computation, by step and index of the metric.
+/// Metrics of a run by step and index of the metric, which is the order in which they are computed.
 using RunNumbers = std::map<std::pair<Index, int>, RunNumber>;
 
 RunNumbers metrics_of(const RunPaths& paths) {

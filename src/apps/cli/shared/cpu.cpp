@@ -8,8 +8,8 @@
 
 namespace {
 
-/// Returns an instruction set that the compiler was allowed to use and this CPU lacks; null if there is none. Compiled
-/// for instructions that every CPU has.
+/// Returns an instruction set that the compiler was allowed to use and this CPU lacks; null if there is none. The
+/// function itself is compiled for instructions that every CPU has.
 __attribute__((target("general-regs-only,no-bmi,no-bmi2"))) const char* lacking() {
   __builtin_cpu_init();
 #ifdef __SSE4_2__

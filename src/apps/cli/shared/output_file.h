@@ -6,8 +6,8 @@
 
 namespace heed::cli {
 
-/// A file of a command, with the argument or option that names it: "IN", "--weights". An empty path means that it is
-/// not given.
+/// A file of a command, with the argument or option that names it: "IN", "--weights". If the file is not given, its
+/// path is empty.
 struct CommandFile {
   std::string argument, path;
 };
