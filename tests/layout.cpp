@@ -381,7 +381,7 @@ BOOST_FIXTURE_TEST_CASE(layers_below_a_common_folder, Tree) {
              "src/apps/marks/marks.h:1: includes 'src/apps/cli/main.h', which is private to apps/cli\n");
 }
 
-// Sources of the same layer and tests do not make a header public; a header used by another layer does.
+// A header is public if another layer or a public header uses it; sources of its own layer and tests do not count.
 BOOST_FIXTURE_TEST_CASE(public_headers_of_one_layer, Tree) {
   write("include/heed/base/shape.h", "");
   write("include/heed/base/arena.h", "#include \"heed/base/block.h\"\n");

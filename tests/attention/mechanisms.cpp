@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The exception: the check of adder attention's surrogate gradient, which defines the function that has the surrogate
-/// as its derivative.
+/// The only source outside of src/attention that may name a mechanism: the check of adder attention's surrogate
+/// gradient, which defines the function that has the surrogate as its derivative.
 const std::string own_check = "src/checks/adder_cases.cpp";
 
 /// Mechanisms with an attention map: all but AFT, whose weights differ between channels.

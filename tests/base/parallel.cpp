@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(each_piece_runs_once_however_many_there_are) {
 }
 
 #ifndef HEED_NO_THREADS
-// Inner iterations wait for each other, so two threads must run them, one without an outer iteration.
+// Inner iterations wait for each other, so two threads must run them; one of these has no outer iteration.
 BOOST_AUTO_TEST_CASE(threads_without_a_piece_help_with_inner_loops) {
   const WithThreads with(3);
   for (int repetition = 0; repetition < 20; ++repetition) {
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(threads_of_the_caller_may_share_loops_at_the_same_time) {
   for (const Index sum : sums) BOOST_TEST(sum == 200 * 435 * 3);
 }
 
-// Outer iterations sleep as long as their inner ones, during which 8 x 4 = 32 iterations are open.
+// Outer iterations sleep for 4 ms, then run four inner ones of 1 ms: 8 x 4 = 32 iterations are open half of the time.
 BOOST_AUTO_TEST_CASE(open_pieces_of_loops_inside_loops_multiply) {
   const auto self = std::this_thread::get_id();
   Index elsewhere = 0;

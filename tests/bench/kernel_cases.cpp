@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_SUITE(bench_kernel_cases)
 BOOST_AUTO_TEST_CASE(work_follows_from_the_size) {
   struct Rule {
     Resource of;
-    double factor;  ///< work per product of the numbers in the size
+    double factor;  ///< work, divided by the product of the numbers in the size
   };
   std::map<std::string, Rule> rules;
   for (const char* kernel : {"gemm forward", "gemm input gradient", "gemm weight gradient", "gemm q k^T", "gemm A v",

@@ -90,8 +90,8 @@ BOOST_AUTO_TEST_CASE(every_operation_has_a_case) {
   }
   for (const TraceEntry& entry : trace) ran.insert(entry.operation);
   for (const MechanismEntry& entry : mechanisms()) BOOST_TEST(ran.contains(entry.name), entry.name << " has no case");
-  // The first two are recorded under the name of their mechanism, the third has no gradient, and the last returns its
-  // operand.
+  // attention and prepare are recorded under the name of their mechanism, attention_step has no gradient, and step
+  // returns its operand.
   const std::set<std::string> others{"attention", "prepare", "attention_step", "step"};
   const std::set<std::string> declared = declared_operations();
   BOOST_TEST(std::includes(declared.begin(), declared.end(), others.begin(), others.end()));

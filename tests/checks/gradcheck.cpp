@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(errors_near_the_thresholds) {
   const auto always = [](double value) { return [=](Index) { return value; }; };
   BOOST_TEST(all_passed(lines(always(1), always(0.8e-6))));
   BOOST_TEST(!all_passed(lines(always(1), always(1.3e-6))));
-  // Every other slope is a ten-thousandth of the largest, for which the limit is 1e-9 of the largest.
+  // Every second slope is a ten-thousandth of the largest one; its error may be 1e-9 of the largest slope.
   const auto uneven = [](Index i) { return i % 2 == 0 ? 1.0 : 1e-4; };
   const auto of_small = [](double value) { return [=](Index i) { return i % 2 == 0 ? 0.0 : value; }; };
   BOOST_TEST(all_passed(lines(uneven, of_small(0.5e-9))));

@@ -216,7 +216,7 @@ BOOST_AUTO_TEST_CASE(only_wanted_images_and_their_partners_are_made) {
   config.augment = {"flip", "mixup"};
   BOOST_CHECK_THROW(first_batch(6), Error);
   BOOST_TEST((first_batch(7) != std::vector<float>(sixth.size())));
-  // The wanted images are as in a loader of all images.
+  // The wanted images equal those of a loader that prepares all images.
   const MemoryDataset whole = pattern_dataset(12, size, 3);
   Loader<float> all(whole, all_images(12), config, {size, 12, 1, true});
   all.start(0);

@@ -44,7 +44,8 @@ BOOST_AUTO_TEST_CASE(other_names_have_colours_in_order) {
   }
 }
 
-// The page's colours are variables, since they differ in dark mode; notebooks run without the library.
+// The page's colours are variables, since they differ in dark mode; notebooks have a copy of the list, since they run
+// without the library.
 BOOST_AUTO_TEST_CASE(pages_and_notebooks_have_the_same_colours) {
   const auto has = [](const char* file, const std::string& piece) {
     BOOST_TEST(read_file(file).find(piece) != std::string::npos, file << " lacks " << piece);

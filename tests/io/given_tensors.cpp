@@ -11,7 +11,7 @@ using namespace heed;
 
 namespace {
 
-/// A file of tensors of three types, written when it is opened.
+/// A file of tensors of three types, which open() writes and then opens.
 struct GivenFile {
   TemporaryDirectory directory;
   std::string path = directory / "given.safetensors";

@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(waiting_is_in_no_profile) {
 BOOST_AUTO_TEST_CASE(what_is_not_finite_first_is_found_in_any_lane) {
   const Experiment x = small_experiment("cvt");
   SmallTraining t(x);
-  t.images[5 * 2 * 9 * 9 + 9 + 1] = 1e308;  // under the first weight, since windows begin at odd positions
+  t.images[5 * 2 * 9 * 9 + 9 + 1] = 1e308;  // multiplied by the first weight, since windows begin at odd positions
   t.parameters[t.parameters.list().find("stage0.patch_embed.proj.weight")][0] = 1e10;
   const ClassificationBatch<double> batch = t.batch();
   for (const Index microbatch : {6, 1}) {

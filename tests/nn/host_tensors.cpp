@@ -178,7 +178,8 @@ BOOST_AUTO_TEST_CASE(running_statistics) {
       if (spec.running) BOOST_TEST((spec.initial == Initial::constant(variance ? 1 : 0)), spec.name);
     }
   }
-  BOOST_TEST(norms == (2 + 2) + 3 * 3 + (3 + 1));  // XCiT: stem, blocks; CvT: q, k, v of three blocks; pyramid: stages
+  // XCiT has norms in its stem and its blocks, CvT for q, k and v of its three blocks, the pyramid in its stages.
+  BOOST_TEST(norms == (2 + 2) + 3 * 3 + (3 + 1));
 }
 
 // A backbone lacks the classifier's two tensors, and its logits are the features of the whole model.

@@ -98,7 +98,7 @@ inline Experiment dino_experiment(const Workshop& workshop) {
   return x;
 }
 
-/// Returns such an experiment with batch norm, for which the views of a step depend on each other.
+/// Returns dino_experiment() with a family that has batch norm, so that the views of a step depend on each other.
 inline Experiment dino_with_batch_norm(const Workshop& workshop) {
   Experiment x = dino_experiment(workshop);
   x.model.family = "xcit";

@@ -144,7 +144,7 @@ std::vector<T> large_step(LaneMemory memory) {
   return {gradient.gradients().data(), gradient.gradients().data() + gradient.gradients().size()};
 }
 
-// Ten microbatches in ten lanes. Streamed, threads share each operation; in parallel, each thread takes lanes.
+// Ten microbatches in ten lanes. If lanes are streamed, threads share each operation; otherwise they take whole lanes.
 BOOST_AUTO_TEST_CASE(streaming_lanes_changes_no_bit) {
   const std::vector<float> kept = large_step<float>(LaneMemory::per_lane);
   const std::vector<double> kept_in_double = large_step<double>(LaneMemory::per_lane);

@@ -69,8 +69,8 @@ BOOST_AUTO_TEST_CASE(images_of_the_whole_set_are_read) {
   BOOST_TEST(common_background(with_edges(levels)).value() == 250);
 }
 
-// A level agrees with the median if it is at most 32 above or below. Here one level decides: that of the sixteenth
-// agreeing edge pixel out of twenty, and that of the fourth image.
+// A level agrees with the median if it is at most 32 above or below. Fifteen of an image's twenty edge pixels agree in
+// any case, and so do three of four images; `level` decides whether four fifths agree.
 BOOST_AUTO_TEST_CASE(levels_agree_up_to_a_distance_of_32) {
   for (const int distance : {-33, -32, 32, 33}) {
     const auto level = static_cast<std::uint8_t>(100 + distance);

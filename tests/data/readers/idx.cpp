@@ -219,7 +219,8 @@ BOOST_AUTO_TEST_CASE(emnist) {
   std::filesystem::current_path(here);
 }
 
-// A sparse file has the declared megabyte; a small compressed file could have it too.
+// The file has the length that its header declares, a megabyte, but is sparse: it takes almost no space on the disk. A
+// compressed file of this length could be as small.
 BOOST_FIXTURE_TEST_CASE(memory_for_a_file_is_limited, Mnist) {
   write_images(idx({1 << 10, 1 << 10, 1}, {}));
   std::filesystem::resize_file(images_path(), 16 + (1 << 20));

@@ -457,7 +457,7 @@ BOOST_AUTO_TEST_CASE(bad_lines_are_listed_together_and_left_out) {
   const std::string many = refusal_of(data, Part::train);
   BOOST_TEST(many.starts_with("100 lines cannot be read: " + train + ":2: has no tab"), many);
   BOOST_TEST(many.ends_with("; and 80 more; data.skip_bad=true leaves them out"), many);
-  // The first 20 of each file are listed, and all are counted, whichever part is opened: 3 + 25 + 30.
+  // The first 20 bad lines of each file are listed, and all are counted, whichever part is opened: 3 + 25 + 30.
   for (const auto& [name, bad] : {std::pair("train.tsv", 3u), {"dev.tsv", 25u}, {"test.tsv", 30u}})
     write_file(directory / name, "0\tx\n" + std::string(bad, '\n'));
   for (const Part part : {Part::train, Part::validation, Part::test}) {
@@ -598,7 +598,7 @@ BOOST_AUTO_TEST_CASE(pixels_by_hand) {
   data.levels = 256, data.side = 1;
   BOOST_TEST(pixel_tokens(colour, data) == (std::vector<int>{25, 65, 139}), boost::test_tools::per_element());
   data.side = 0, data.grey = true;  // 0.2989 10 + 0.587 50 + 0.114 90 = 42.599, times 255.5 / 255: 42.68
-  // The others are 52.70, 62.72 and, from 87.986, 88.16.
+  // The other three pixels give 52.70, 62.72 and (87.986 times 255.5 / 255) 88.16.
   BOOST_TEST(pixel_tokens(colour, data) == (std::vector<int>{42, 52, 62, 88}), boost::test_tools::per_element());
   const Image white{{3, 1, 1}, {255, 255, 255}};
   BOOST_TEST(pixel_tokens(white, data)[0] == 255);

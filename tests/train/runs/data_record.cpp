@@ -247,7 +247,7 @@ BOOST_AUTO_TEST_CASE(copies_have_the_same_content) {
   BOOST_TEST(copies(sets, "digits-", "other") != "");
 }
 
-// Three of four test files are copies of two of the other three files.
+// Three of four test files are copies: one of a, two of b. Nothing is a copy of c.
 BOOST_AUTO_TEST_CASE(copies_are_counted_among_the_test_files) {
   const TemporaryDirectory directory;
   DataRecord record;

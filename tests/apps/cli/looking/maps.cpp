@@ -231,7 +231,7 @@ BOOST_FIXTURE_TEST_CASE(sheets_of_two_images_and_of_two_queries_differ, RunAndIm
   BOOST_TEST((content("3.png") != content("4.png")));
 }
 
-// The name of a hundred images would be too long.
+// A file name with the indices of a hundred images would be too long.
 BOOST_FIXTURE_TEST_CASE(a_sheet_of_many_images_has_a_short_name, Trained) {
   BOOST_TEST(output_of({"maps", run, "--index", "0,1,2,3,4,5,6,7,8,9", "--block", "1"}) ==
              run + "/test-0-1-2-3-4-5-6-7-8-9-maps.png\n");

@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(another_table_is_not_replaced) {
   BOOST_TEST((read_file(given.out) == weights));
 }
 
-// Each of these files would get a model file that does not fit its tensors.
+// If these files were converted, their model files would not fit their tensors.
 BOOST_AUTO_TEST_CASE(tensors_that_are_no_model_are_refused) {
   const Published given;
   const Parameters<float> ours = drawn(published_vit());

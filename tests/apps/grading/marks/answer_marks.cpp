@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(numbers_within_their_tolerance) {
   BOOST_TEST(says(by_formula("total"), 1.02e6) == "it is wrong");
   BOOST_TEST(says(by_formula("total"), 0.98e6) == "it is wrong");
   BOOST_TEST(says(by_formula("total"), 1e3) == "it is wrong by a factor of more than 10");
-  // Answers on both sides of the tolerance, for either sign, and on both sides of the factor.
+  // Answers on both sides of the tolerance, for either sign, and on both sides of a factor of 10.
   for (const double sign : {1.0, -1.0}) {
     const LabPoint point = by_formula(sign > 0 ? "total" : "-total");
     for (const double right : {0.9901, 1.0099}) BOOST_TEST(says(point, sign * right * 1e6) == "right", right);
