@@ -39,6 +39,9 @@ bool ends_warm_up(const Experiment& x) {
          x.optim.warmup_epochs < static_cast<double>(x.train.epochs);
 }
 
+/// Returns true if patience can run out before the last epoch. The first epoch is always the best so far.
+bool can_run_out_of_patience(const Experiment& x) { return x.train.patience + 1 < x.train.epochs; }
+
 /// Returns true if stochastic depth can skip a block. The rate grows from 0 at the first block. CvT skips blocks of the
 /// last stage only; in XCiT all blocks have the same rate.
 bool skips_blocks(const Experiment& x) {
@@ -51,6 +54,7 @@ const KeyNeed key_needs[] = {
     {"model.embed_prefix", [](const Experiment& x) { return x.model.pos_embed && x.model.prefix_tokens() > 0; },
      "model.pos_embed = true and a token before the patches"},
     {"model.gate_act", [](const Experiment& x) { return x.model.gate; }, "model.gate = true"},
+    {"model.tokens_norm", [](const Experiment& x) { return x.model.cls_depth > 1; }, "model.cls_depth above 1"},
     {"model.ffn_act", has_adder_layers, "model.linear = \"adder\""},
     {"model.input_grad", has_adder_layers, "model.linear = \"adder\""},
     {"model.weight_grad", has_adder_layers, "model.linear = \"adder\""},
@@ -77,6 +81,7 @@ const KeyNeed key_needs[] = {
     {"optim.warmup_epochs", [](const Experiment& x) { return x.optim.warmup_steps == 0; }, "optim.warmup_steps = 0"},
     {"optim.warmup_epochs", warms_up, "an optim.schedule other than \"constant\""},
     {"optim.warmup_steps", warms_up, "an optim.schedule other than \"constant\""},
+    {"train.patience", can_run_out_of_patience, "train.epochs above train.patience + 1"},
     {"train.drop_path", skips_blocks, "more than one block, since the first is never skipped"},
     {"train.init_head", [](const Experiment& x) { return x.train.init == "strict"; }, "train.init = \"strict\""},
     {"train.init_skip", matches_weights, "train.init = \"matching\""},
@@ -86,6 +91,8 @@ const KeyNeed key_needs[] = {
     {"dino.local_size", has_local_crops, "dino.local_crops above 0"},
     {"dino.teacher_temp_start", [](const Experiment& x) { return x.dino.teacher_temp_warmup > 0; },
      "dino.teacher_temp_warmup above 0"},
+    {"dino.teacher_temp_warmup", [](const Experiment& x) { return x.dino.teacher_temp_start != x.dino.teacher_temp; },
+     "a dino.teacher_temp_start other than dino.teacher_temp"},
 };
 
 /// Returns an experiment of the same kind with all other keys at their defaults.

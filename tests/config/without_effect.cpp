@@ -75,6 +75,28 @@ BOOST_AUTO_TEST_CASE(a_constant_rate_has_no_warm_up) {
              "--set: optim.warmup_epochs = 4.0 has no effect; it needs optim.warmup_steps = 0");
 }
 
+// The class token is the only token that is read after the last block of class attention.
+BOOST_AUTO_TEST_CASE(the_norm_of_all_tokens_needs_a_second_block_of_class_attention) {
+  const std::string xcit = "[model]\nfamily = \"xcit\"\n" + small.substr(8) + "tokens_norm = false\n";
+  BOOST_TEST(said(xcit) == "");
+  BOOST_TEST(said(xcit + "cls_depth = 1\n") ==
+             "x.toml:11: model.tokens_norm = false has no effect; it needs model.cls_depth above 1");
+}
+
+BOOST_AUTO_TEST_CASE(patience_needs_more_epochs) {
+  BOOST_TEST(said_of({"train.epochs=4", "train.patience=2"}) == "");
+  BOOST_TEST(said_of({"train.epochs=4", "train.patience=3"}) ==
+             "--set: train.patience = 3 has no effect; it needs train.epochs above train.patience + 1");
+}
+
+BOOST_AUTO_TEST_CASE(a_warm_up_of_the_teachers_temperature_needs_two_temperatures) {
+  const std::string dino = small + "[train]\nmethod = \"dino\"\n[dino]\nlocal_size = 8\nteacher_temp_warmup = 2\n";
+  BOOST_TEST(said(dino) == "x.toml:14: dino.teacher_temp_warmup = 2 has no effect; it needs a dino.teacher_temp_start "
+                           "other than dino.teacher_temp");
+  BOOST_TEST(said(dino + "teacher_temp_start = 0.02\n") == "");
+  BOOST_TEST(said(dino + "teacher_temp = 0.07\n") == "");
+}
+
 BOOST_AUTO_TEST_CASE(options_need_others) {
   BOOST_TEST(said_of({"attention.mechanism=aft", "attention.variant=simple", "attention.rank=7"}) ==
              "--set: attention.rank = 7 has no effect; it needs variant = full or local");
