@@ -187,21 +187,38 @@ bool has_recorded_test(const LabelledFiles& files, const std::set<Index>& chosen
       chosen, [&](Index i) { return checksums.contains(file_checksum(files.paths[static_cast<std::size_t>(i)])); });
 }
 
+/// Returns true if a directory contains nothing to read but a directory of its own name, as some archives unpack.
+bool is_doubled(const fs::path& directory, const TreeKind& kind) {
+  return !has_examples(directory, kind) &&
+         directories_in(directory) == std::vector<std::string>{directory.filename().string()};
+}
+
 /// Throws Error if the supposed classes are splits under unknown names, such as training_set/ and test_set/:
-/// directories that contain no examples themselves, but subdirectories with the same names.
+/// directories that contain no examples themselves, but subdirectories with the same names. Directories may be doubled,
+/// such as training_set/training_set/; a doubled directory of unlabelled examples is ignored.
 void require_no_renamed_parts(const fs::path& part, const std::vector<std::string>& classes, const TreeKind& kind) {
   const auto names_training = [](const std::string& name) { return lower(name).find("train") != std::string::npos; };
   if (classes.size() < 2 || std::ranges::none_of(classes, names_training)) return;
-  std::vector<std::string> common = directories_in(part / classes[0]);
+  std::vector<std::string> parts, common;
+  bool any_doubled = false;
   for (const std::string& name : classes) {
-    if (has_examples(part / name, kind)) return;
-    const std::vector<std::string> own = directories_in(part / name);
+    const bool doubled = is_doubled(part / name, kind);
+    const fs::path directory = doubled ? fs::path(name) / name : fs::path(name);
+    any_doubled = any_doubled || doubled;
+    if (has_examples(part / directory, kind)) {
+      if (doubled) continue;
+      return;
+    }
+    const std::vector<std::string> own = directories_in(part / directory);
+    if (parts.empty()) common = own;
     std::erase_if(common, [&](const std::string& one) { return !std::ranges::binary_search(own, one); });
+    parts.push_back(directory.string());
   }
-  require(common.size() < 2,
-          "{}: {} contain the same directories, {}, and no {}s beside them; if these are the classes, rename the "
-          "directories above them to train, val and test",
-          part.string(), quoted_list(classes), quoted_list(common), kind.example);
+  require(parts.size() < 2 || common.size() < 2,
+          "{}: {} contain the same directories, {}, and no {}s beside them; if these are the classes, {} the "
+          "directories above them to {}train, val and test",
+          part.string(), quoted_list(parts), quoted_list(common), kind.example, any_doubled ? "move" : "rename",
+          any_doubled ? (part / "").string() : "");
 }
 
 /// Divides training and test examples that are in the same directories: returns true for each test example. Throws

@@ -241,6 +241,20 @@ BOOST_FIXTURE_TEST_CASE(parts_below_classes_and_by_other_names_are_refused, Layo
   BOOST_TEST(count(Part::train) == 7u);
 }
 
+// Archives of Kaggle unpack to directories within directories of the same name.
+BOOST_FIXTURE_TEST_CASE(doubled_parts_by_other_names_are_refused, Layout) {
+  for (const char* name : {"seg_train/seg_train/sea", "seg_train/seg_train/street", "seg_test/seg_test/sea"})
+    images(name, 2);
+  BOOST_TEST(count(Part::train) == 4u);  // one common directory
+  images("seg_test/seg_test/street", 2), images("seg_pred/seg_pred", 2);
+  const std::string line = ": 'seg_test/seg_test', 'seg_train/seg_train' contain the same directories, 'sea', 'street'" +
+                           (", and no images beside them; if these are the classes, move the directories above them to " +
+                            (directory / "train, val and test").string());
+  check_error([&] { part(Part::train); }, {line});
+  images("seg_pred", 2);  // a class of images, so the others may be classes
+  BOOST_TEST(count(Part::train) == 9u);
+}
+
 BOOST_FIXTURE_TEST_CASE(images_without_classes_are_refused_by_number, Layout) {
   images(".", 3);
   check_error([&] { part(Part::train); }, {"there are no class directories; 3 images are directly in it"});
