@@ -190,8 +190,8 @@ fs::path validation_lines(const fs::path& root) {
   return found.empty() ? fs::path() : root / found[0];
 }
 
-/// Returns the classes in files of lines label<TAB>text. A first line whose label occurs in no other line may be a
-/// header: it is an error unless data.header decides.
+/// Returns the classes in files of lines label<TAB>text. An empty label is not a class. A first line whose label occurs
+/// in no other line may be a header: it is an error unless data.header decides.
 std::vector<std::string> line_classes(const fs::path& root, const std::string& header) {
   Counts counts;
   const std::string first = count_labels(root / "train.tsv", counts);
@@ -210,7 +210,7 @@ std::vector<std::string> line_classes(const fs::path& root, const std::string& h
         (root / "train.tsv").string(), in_quotes(first));
   }
   for (const auto& [name, count] : counts)
-    if (!(alone && header == "yes" && name == first)) names.push_back(name);
+    if (!name.empty() && !(alone && header == "yes" && name == first)) names.push_back(name);
   const auto has_header = [&](const fs::path& file) {
     Counts own;
     return fs::exists(file) && !counts.contains(count_labels(file, own));
@@ -249,6 +249,7 @@ std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index contex
     const Document document = document_of(line);
     const auto label = std::ranges::find(classes, document.label);
     if (may_be_header && label == classes.end() && data.header == "yes") return;
+    require(!document.label.empty(), "{}: has no label; expected label<TAB>text", line.where);
     if (label == classes.end())
       fail("{}: label {} does not occur in train.tsv{}{}", line.where, in_quotes(document.label),
            may_be_header ? "; if the line is a header, set data.header=yes" : "",

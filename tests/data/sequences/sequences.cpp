@@ -427,6 +427,25 @@ BOOST_AUTO_TEST_CASE(labels_that_differ_in_unicode_form_are_reported) {
     BOOST_TEST(line.find("has no such directory" + note) != std::string::npos, line);
 }
 
+// Unlabelled lines are bad, and form no class of their own. The name of a header's first column may be empty.
+BOOST_AUTO_TEST_CASE(lines_without_a_label_are_bad) {
+  const TemporaryDirectory directory;
+  const std::string train = directory / "train.tsv";
+  write_file(train, "0\tx\n\ty\n1\ty\n\tz\n0\tx\n1\ty\n");
+  write_file(directory / "test.tsv", "0\tx\n");
+  DataConfig data = data_of("documents", directory.path());
+  BOOST_TEST(refusal_of(data, Part::train) ==
+             "2 lines cannot be read: " + train + ":2: has no label; expected label<TAB>text; " + train +
+                 ":4: has no label; expected label<TAB>text; data.skip_bad=true leaves them out");
+  data.skip_bad = true;
+  const SequenceExamples examples = open_sequences(data, 7, Part::train, 1);
+  BOOST_TEST(examples.set->class_names().size() == 2u);
+  BOOST_TEST(examples.set->size() == 4);
+  data.skip_bad = false, data.header = "yes";
+  write_file(train, "\ttext\n0\tx\n1\ty\n0\tx\n1\ty\n");
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->size() == 4);
+}
+
 BOOST_AUTO_TEST_CASE(bad_lines_are_listed_together_and_left_out) {
   const TemporaryDirectory directory;
   const std::string train = directory / "train.tsv", test = directory / "test.tsv";
