@@ -2,6 +2,7 @@
 
 #include "heed/base/math.h"
 #include "heed/base/printable.h"
+#include "heed/base/suggest.h"
 #include "heed/data/loader.h"
 #include "heed/ops/cross_entropy.h"
 #include "given_batches.h"
@@ -221,8 +222,8 @@ const Dataset& Classification<T>::dataset(Part part) {
   require(!holds_sequences(data_), "data.name={} has sequences of tokens; the model expects images", data_.name);
   const Dataset& set = sets_.set(part);
   const Index classes = static_cast<Index>(set.class_names().size());
-  require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
-          data_.name, classes, classes);
+  require(classes == classes_, "[model] classes = {}, but {} has {} classes, {}; set model.classes={}", classes_,
+          data_.name, classes, quoted_list(set.class_names()), classes);
   names_ = set.class_names();
   return set;
 }

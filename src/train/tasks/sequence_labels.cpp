@@ -1,6 +1,7 @@
 #include "tasks.h"
 
 #include "given_batches.h"
+#include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
 #include "heed/data/loader.h"
 #include "heed/data/sequences/sequences.h"
@@ -142,8 +143,8 @@ class SequenceClassification : public Task<T> {
     if (part == Part::validation && examples.sets_aside && examples.set->has_file_per_example())
       for (const Index i : examples.examples) facts_.validation.push_back(files[static_cast<std::size_t>(i)]);
     const Index classes = static_cast<Index>(names_.size()), count = static_cast<Index>(examples.examples.size());
-    require(classes == classes_, "[model] classes = {}, but {} has {} classes; set model.classes={}", classes_,
-            data_.name, classes, classes);
+    require(classes == classes_, "[model] classes = {}, but {} has {} classes, {}; set model.classes={}", classes_,
+            data_.name, classes, quoted_list(names_), classes);
     if (part == Part::validation && count == 0) return nullptr;
     require(!training || count >= train_.batch, "{}: {} training examples do not fill one batch of {}", data_.name,
             count, train_.batch);

@@ -435,7 +435,7 @@ BOOST_AUTO_TEST_CASE(data_that_do_not_fit_are_named) {
   for (const char* name : {"documents", "scenes", "pixels written"})
     BOOST_TEST(refusal(name, [](Experiment& x) { x.train.batch = 24; }) == "no error", name);
   BOOST_TEST(refusal("documents", [](Experiment& x) { x.model.classes = 4; }) ==
-             "[model] classes = 4, but documents has 3 classes; set model.classes=3");
+             "[model] classes = 4, but documents has 3 classes, 'a', 'b', 'c'; set model.classes=3");
   BOOST_TEST(refusal("documents", [&](Experiment& x) { x.data.name = "pairs", x.data.path = data.path("pairs"); }) ==
              "data.name=pairs has pairs, but the model expects single sequences");
   BOOST_TEST(refusal("pairs", [&](Experiment& x) {
