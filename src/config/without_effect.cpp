@@ -71,6 +71,8 @@ const KeyNeed key_needs[] = {
      "\"randaugment\" in data.augment"},
     {"data.randaugment_magnitude", [](const Experiment& x) { return has(x.data.augment, "randaugment"); },
      "\"randaugment\" in data.augment"},
+    {"data.grey", [](const Experiment& x) { return x.data.source.starts_with("cifar"); },
+     "data.source = \"cifar10\" or \"cifar100\", whose images have colours"},
     {"optim.momentum", [](const Experiment& x) { return x.optim.name == "sgd"; }, "optim.name = \"sgd\""},
     {"optim.betas", [](const Experiment& x) { return x.optim.name == "adamw"; }, "optim.name = \"adamw\""},
     {"optim.eps", [](const Experiment& x) { return x.optim.name == "adamw"; }, "optim.name = \"adamw\""},

@@ -83,6 +83,15 @@ BOOST_AUTO_TEST_CASE(the_norm_of_all_tokens_needs_a_second_block_of_class_attent
              "x.toml:11: model.tokens_norm = false has no effect; it needs model.cls_depth above 1");
 }
 
+BOOST_AUTO_TEST_CASE(grey_needs_images_with_colours) {
+  const std::string pixels =
+      "[model]\nfamily = \"sequence\"\ntask = \"classify\"\nvocab = 256\ncontext = 784\ndim = 16\ndepth = 2\n"
+      "heads = 2\nhidden = 24\nclasses = 10\npool = \"mean\"\n[data]\nname = \"pixels\"\ngrey = true\n";
+  BOOST_TEST(said(pixels) == "x.toml:14: data.grey = true has no effect; it needs data.source = \"cifar10\" or "
+                             "\"cifar100\", whose images have colours");
+  BOOST_TEST(said(pixels + "source = \"cifar100\"\n") == "");
+}
+
 BOOST_AUTO_TEST_CASE(patience_needs_more_epochs) {
   BOOST_TEST(said_of({"train.epochs=4", "train.patience=2"}) == "");
   BOOST_TEST(said_of({"train.epochs=4", "train.patience=3"}) ==
