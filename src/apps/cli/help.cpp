@@ -95,7 +95,8 @@ std::string of_experiments() {
   return "An experiment file is TOML: a model as its `base`, and the keys that differ. `base` is looked up beside\n"
          "the file, then in the working directory, then among the files installed with heed. --set TABLE.KEY=VALUE\n"
          "overrides a key. A key without effect, such as optim.momentum with optim.name = \"adamw\", causes a\n"
-         "warning. These are all keys, with their defaults; sizes of 0 have no default and must be given:\n\n" +
+         "warning. These are all keys, with their defaults. Sizes of 0, empty lists of [model], model.task, and the\n"
+         "pool of a sequence model with labels have no default and must be given:\n\n" +
          usual + model_tables() +
          "\nWith data sets of scenes or sequences, each of which rejects keys that do not apply to it:\n\n" +
          data_table(usual) + "\nWith train.method = \"dino\":\n\n" + dino_table() +
