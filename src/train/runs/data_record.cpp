@@ -197,6 +197,19 @@ std::string data_changes(const DataRecord& before, const DataRecord& now) {
   return text;
 }
 
+Index former_held_out(const DataRecord& before, const DataRecord& now) {
+  std::set<std::string> held_out(now.recorded.validation.begin(), now.recorded.validation.end());
+  held_out.insert(now.recorded.test.begin(), now.recorded.test.end());
+  Index count = 0;
+  for (const auto* const names : {&before.recorded.validation, &before.recorded.test})
+    count += std::ranges::count_if(*names, [&](const std::string& name) {
+      const auto was = before.recorded.files.find(name), is = now.recorded.files.find(name);
+      return was != before.recorded.files.end() && is != now.recorded.files.end() && was->second == is->second &&
+             !held_out.contains(name);
+    });
+  return count;
+}
+
 std::string data_difference(const DataRecord& before, const DataRecord& now) {
   if (const std::string changes = data_changes(before, now); !changes.empty()) return changes;
   if (before.recorded.classes != now.recorded.classes) return "other classes";

@@ -169,8 +169,10 @@ class RunFiles {
     DataRecord now = describe_data(x_.data, facts);
     const std::string changes = data_changes(*began, now);
     if (changes.empty()) return !began->changes.empty();
-    const std::string what =
+    std::string what =
         fmt::format("{}: the data files have changed since the run was started: {}", began->path, changes);
+    if (const Index count = former_held_out(*began, now); count > 0)
+      what += fmt::format("; {} of its validation and test files are now training files", count);
     require(options_.changed_data, "{}; to resume it with the changed data, add --changed-data", what);
     const bool anew = facts.sets_aside && x_.data.validation > 0 && began->recorded.validation.empty();
     warn(what + (anew ? "; the validation examples are redrawn" : ""));

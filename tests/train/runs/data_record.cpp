@@ -37,6 +37,21 @@ BOOST_AUTO_TEST_CASE(changes_are_told_by_names_and_checksums) {
   BOOST_TEST(data_changes(two, record_of({{"x", "1"}, {"y", "1"}})) == "2 renamed (a to x, b to y)");
 }
 
+// A directory for validation or testing that is added takes the place of the files that were set aside.
+BOOST_AUTO_TEST_CASE(held_out_files_that_become_training_files_are_counted) {
+  DataRecord before = record_of({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
+  before.recorded.validation = {"b"}, before.recorded.test = {"c", "d"};
+  DataRecord now = before;
+  BOOST_TEST(former_held_out(before, now) == 0);
+  now.recorded.files["val/e"] = "5", now.recorded.validation = {};
+  BOOST_TEST(former_held_out(before, now) == 1);
+  now.recorded.files["test/f"] = "6", now.recorded.test = {"test/f"};
+  BOOST_TEST(former_held_out(before, now) == 3);
+  now.recorded.files.erase("d"), now.recorded.files["c"] = "7";  // removed, and another file by the same name
+  BOOST_TEST(former_held_out(before, now) == 1);
+  BOOST_TEST(former_held_out(now, before) == 0);
+}
+
 // The hash covers classes, files, checksums and test files, not the path or the validation split.
 BOOST_AUTO_TEST_CASE(the_same_data_have_the_same_hash) {
   DataRecord data = record_of({{"a", "1"}, {"b", "2"}});

@@ -34,6 +34,10 @@ std::optional<DataRecord> read_data_record(const RunPaths& paths);
 /// Returns the differences between the files of two records, such as "2 added (a, b), 1 edited (c)"; empty if none.
 std::string data_changes(const DataRecord& before, const DataRecord& now);
 
+/// Returns the number of unchanged validation and test files of `before` that are training files in `now`, as after the
+/// addition of a directory for validation.
+Index former_held_out(const DataRecord& before, const DataRecord& now);
+
 /// Returns the differences of two records that make their runs different experiments: those of data_changes(),
 /// otherwise "other classes" or "other test files"; empty if none. The data's path and the validation examples may
 /// differ between seeds of one experiment.
