@@ -364,6 +364,9 @@ std::vector<std::string> all_sets(const TrainArguments& a) {
   std::vector<std::string> sets = preset_sets(a.preset);
   if (!a.model.empty()) {
     require(!a.init.empty(), "train: --model auto requires --init, whose tensors it reads");
+    require(!RunPaths(a.init).exists(),
+            "train: --model auto reads a file of weights; {} is a run: give {} as FILE instead of --model auto", a.init,
+            RunPaths(a.init).config());
     const std::vector<std::string> own = sets_of_tensors(automatic_model(a.init, a.sets).model);
     sets.insert(sets.end(), own.begin(), own.end());
     sets.push_back("train.init_positions=plain");
