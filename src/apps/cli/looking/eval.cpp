@@ -23,6 +23,7 @@ struct EvalArguments : FrozenArguments {
 
 int eval_model(EvalArguments a) {
   a.whole = a.run.empty() || !a.data.empty() || !a.path.empty();
+  a.by_name = true;
   TrainedModel trained(a, all_sets(a));
   require(!trained.experiment.self_supervised(),
           "{}: the model was trained without labels and has no classifier; evaluate its features with --knn, --linear "

@@ -97,6 +97,9 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
   x.data.recorded.whole =
       choice.whole && (choice.run.empty() || !x.data.recorded.test.empty() ||
                        (x.data.recorded.files.empty() && std::filesystem::exists(RunPaths(choice.run).data())));
+  if (choice.by_name && !choice.run.empty() && x.data.recorded.classes.empty())
+    if (const std::optional<DataRecord> record = read_data_record(RunPaths(choice.run)))
+      x.data.recorded.classes = record->recorded.classes;
   if (choice.names.empty()) return x;
   x.data.recorded.classes = names_in(choice.names);
   const auto count = static_cast<Index>(x.data.recorded.classes.size());

@@ -19,6 +19,7 @@ struct ModelChoice {
   std::string preset{};  ///< preset of the image preprocessing
   std::string names{};   ///< file of class names
   bool whole = false;    ///< a tree without test/ is entirely for testing, unless it holds the run's data
+  bool by_name = false;  ///< other data sets have the classes of the run, too, by name
   std::vector<std::string> sets{};
   int threads = 0;
 

@@ -84,6 +84,17 @@ BOOST_FIXTURE_TEST_CASE(a_run_does_not_become_a_class, ThreeGreys) {
   check_contains(heed_with({"eval", run}).out, {"24 images"});
 }
 
+// Labels go by name in other data sets, too.
+BOOST_FIXTURE_TEST_CASE(other_data_sets_need_the_classes_of_the_run, ThreeGreys) {
+  const std::string cifar = directory / "cifar";
+  fs::create_directory(cifar);
+  write_file(cifar + "/test_batch.bin", Bytes(2 * (1 + 3 * 32 * 32)));
+  const Finished finished = heed_with({"eval", run, "--data", "cifar10", "--path", cifar});
+  BOOST_TEST(finished.status == 2);
+  check_contains(finished.err, {cifar + ": the model has no class 'airplane'; the data has classes 'airplane', ",
+                                ", the model 'ant', 'bee', 'fox'"});
+}
+
 // Without data.json, as in runs of heed 0.2.0, names come from the data, with a warning.
 BOOST_FIXTURE_TEST_CASE(runs_without_a_record_say_what_they_take_from_the_data, ThreeGreys) {
   fs::remove(run + "/data.json");
