@@ -148,6 +148,12 @@ bool may_have_alpha(const std::vector<std::uint8_t>& bytes) {
   return data::begins_with(bytes, 0, "BM") ? data::number_at(bytes, 30, 4, true) == masks : bytes[0] != 0xff;
 }
 
+/// Returns true for a BMP with run-length compression, which stb_image does not support.
+bool is_run_length_bmp(const std::vector<std::uint8_t>& bytes) {
+  const std::size_t header = data::number_at(bytes, 14, 4, true), compression = data::number_at(bytes, 30, 4, true);
+  return data::begins_with(bytes, 0, "BM") && header >= 40 && (compression == 1 || compression == 2);
+}
+
 /// Blends a pixel of opacity alpha / 255 with a background.
 std::uint8_t over(int pixel, int alpha, int background) {
   return static_cast<std::uint8_t>((pixel * alpha + background * (255 - alpha) + 127) / 255);
@@ -198,6 +204,10 @@ ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>
   require(!is_cgbi(bytes),
           "{}: not a readable image: the content is a PNG for iPhones (CgBI), as Xcode writes it; convert it on macOS: "
           "xcrun -sdk iphoneos pngcrush -revert-iphone-optimizations FILE.png NEW.png",
+          path);
+  require(!is_run_length_bmp(bytes),
+          "{}: not a readable image: the content is a BMP with run-length compression; convert it with ImageMagick: "
+          "mogrify -format png",
           path);
   const char* const other = other_format(bytes);
   require(other == nullptr,
