@@ -87,8 +87,9 @@ BOOST_AUTO_TEST_CASE(grey_needs_images_with_colours) {
   const std::string pixels =
       "[model]\nfamily = \"sequence\"\ntask = \"classify\"\nvocab = 256\ncontext = 784\ndim = 16\ndepth = 2\n"
       "heads = 2\nhidden = 24\nclasses = 10\npool = \"mean\"\n[data]\nname = \"pixels\"\ngrey = true\n";
-  BOOST_TEST(said(pixels) == "x.toml:14: data.grey = true has no effect; it needs data.source = \"cifar10\" or "
-                             "\"cifar100\", whose images have colours");
+  BOOST_TEST(said(pixels) ==
+             "x.toml:14: data.grey = true has no effect; it needs data.source = \"cifar10\" or "
+             "\"cifar100\", whose images have colours");
   BOOST_TEST(said(pixels + "source = \"cifar100\"\n") == "");
 }
 
@@ -100,8 +101,9 @@ BOOST_AUTO_TEST_CASE(patience_needs_more_epochs) {
 
 BOOST_AUTO_TEST_CASE(a_warm_up_of_the_teachers_temperature_needs_two_temperatures) {
   const std::string dino = small + "[train]\nmethod = \"dino\"\n[dino]\nlocal_size = 8\nteacher_temp_warmup = 2\n";
-  BOOST_TEST(said(dino) == "x.toml:14: dino.teacher_temp_warmup = 2 has no effect; it needs a dino.teacher_temp_start "
-                           "other than dino.teacher_temp");
+  BOOST_TEST(said(dino) ==
+             "x.toml:14: dino.teacher_temp_warmup = 2 has no effect; it needs a dino.teacher_temp_start "
+             "other than dino.teacher_temp");
   BOOST_TEST(said(dino + "teacher_temp_start = 0.02\n") == "");
   BOOST_TEST(said(dino + "teacher_temp = 0.07\n") == "");
 }

@@ -247,9 +247,10 @@ BOOST_FIXTURE_TEST_CASE(doubled_parts_by_other_names_are_refused, Layout) {
     images(name, 2);
   BOOST_TEST(count(Part::train) == 4u);  // one common directory
   images("seg_test/seg_test/street", 2), images("seg_pred/seg_pred", 2);
-  const std::string line = ": 'seg_test/seg_test', 'seg_train/seg_train' contain the same directories, 'sea', 'street'" +
-                           (", and no images beside them; if these are the classes, move the directories above them to " +
-                            (directory / "train, val and test").string());
+  const std::string line =
+      ": 'seg_test/seg_test', 'seg_train/seg_train' contain the same directories, 'sea', 'street'" +
+      (", and no images beside them; if these are the classes, move the directories above them to " +
+       (directory / "train, val and test").string());
   check_error([&] { part(Part::train); }, {line});
   images("seg_pred", 2);  // a class of images, so the others may be classes
   BOOST_TEST(count(Part::train) == 9u);
