@@ -289,6 +289,8 @@ std::vector<int> labels_among(const std::vector<std::string>& known, const std::
     if (at == known.end())
       fail("{}: the model has no class {}; the data has classes '{}', the model '{}'{}", where, in_quotes(name),
            fmt::join(found, "', '"), fmt::join(known, "', '"), unicode_form_note(name, known));
+    require(std::find(at + 1, known.end(), name) == known.end(),
+            "{}: several classes of the model are called {}; expected different names", where, in_quotes(name));
     labels.push_back(static_cast<int>(at - known.begin()));
   }
   return labels;

@@ -281,6 +281,8 @@ BOOST_FIXTURE_TEST_CASE(labels_go_by_the_names_of_a_run, Layout) {
   data.recorded.classes = {"dog", "cow"};
   check_error([&] { part(Part::test); },
               {"the model has no class 'ant'; the data has classes 'ant', 'dog', the model 'dog', 'cow'"});
+  data.recorded.classes = {"dog", "ant", "dog"};
+  check_error([&] { part(Part::test); }, {"test: several classes of the model are called 'dog'"});
 }
 
 // The bad images of all splits are listed together, or skipped.
