@@ -106,7 +106,8 @@ std::string compare_runs(std::ostream& out, const RunPaths& a, const RunPaths& b
     }
     ++compared, step = place.first;
   }
-  out << fmt::format("metrics: all {} common values agree, up to step {}\n", compared, step);
+  out << (compared == 0 ? "metrics: no step is in both\n"
+                        : fmt::format("metrics: all {} common values agree, up to step {}\n", compared, step));
   const auto steps = [](const RunNumbers& numbers) { return numbers.empty() ? 0 : numbers.rbegin()->first.first; };
   if (steps(in_a) == steps(in_b)) return "";
   out << fmt::format("the metrics of A end at step {}, those of B at step {}\n", steps(in_a), steps(in_b));

@@ -270,6 +270,13 @@ BOOST_FIXTURE_TEST_CASE(each_value_of_a_run_has_its_name, DiffingRuns) {
   }
 }
 
+// Epochs of different lengths may have no step in common.
+BOOST_FIXTURE_TEST_CASE(runs_without_common_steps, DiffingRuns) {
+  write_file(RunPaths(b).metrics(), metrics.substr(0, metrics.find('\n') + 1) + "train,1,4,1.5,0.5,0.002,56\n");
+  write_file(RunPaths(b).gradients(), gradients.substr(0, gradients.find('\n') + 1));
+  different({a, b}, {"metrics: no step is in both\nthe metrics of A end at step 2, those of B at step 4\n"});
+}
+
 // Different settings are listed, and so is the environment except for its date and threads.
 BOOST_FIXTURE_TEST_CASE(settings_of_runs_that_differ, DiffingRuns) {
   Experiment x = experiment();
