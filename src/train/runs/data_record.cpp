@@ -251,7 +251,8 @@ std::string copied_test_files(const DataRecord& record, const std::vector<std::s
   return copies_text(tested, record, learned);
 }
 
-std::string changed_files(const DataConfig& data, const std::vector<std::string>& names) {
+std::string changed_files(const DataConfig& data, const std::vector<std::string>& names,
+                          const std::vector<std::string>& read) {
   if (data.path.empty()) return "";
   const fs::path root = normal(data.path);
   DataRecord before, now;
@@ -263,7 +264,11 @@ std::string changed_files(const DataConfig& data, const std::vector<std::string>
     before.recorded.files[name] = known ? recorded->second : "";
     if (fs::exists(file, error)) now.recorded.files[name] = known ? file_checksum(file) : "";
   }
-  return now.recorded.files.empty() ? "" : data_changes(before, now);
+  if (now.recorded.files.empty()) return "";
+  for (const std::string& file : read)
+    if (const std::string name = name_below(root, file); !data.recorded.files.contains(name))
+      now.recorded.files[name] = file_checksum(file);
+  return data_changes(before, now);
 }
 
 void use_record(Experiment& experiment, const DataRecord& record) {

@@ -314,6 +314,14 @@ BOOST_AUTO_TEST_CASE(changes_of_files_at_a_path) {
     return changed_files(data, data.recorded.names());
   };
   BOOST_TEST(changes("sets", {{"a", same}, {"b", same}}) == "");
+  DataConfig own;
+  own.path = directory / "sets", own.recorded.files = {{"a", same}};
+  const std::vector<std::string> read{directory / "sets/a", directory / "sets/b"};
+  BOOST_TEST(changed_files(own, {"a"}, read) == "1 added (b)");
+  own.recorded.files["b"] = same;
+  BOOST_TEST(changed_files(own, {"a"}, read) == "");
+  own.recorded.files = {{"c", same}};
+  BOOST_TEST(changed_files(own, {"c"}, read) == "");  // other data
   BOOST_TEST(changes("sets/", {{"a", same}, {"b", "0-1"}, {"c", "0-2"}}) == "1 removed (c), 1 edited (b)");
   write_file(directory / "sets/b", Bytes{2});
   BOOST_TEST(changes("sets", {{"a", same}, {"b", same}, {"d", file_checksum(directory / "sets/b")}}) ==

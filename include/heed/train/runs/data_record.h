@@ -66,7 +66,9 @@ std::string copied_test_files(const DataRecord& record, const std::vector<std::s
 
 /// Compares the files `names` at data.path with their recorded checksums and returns the changes, such as "1 edited
 /// (b)"; empty if there are none, if data.path is empty, or if none of the files exists there, as in another data set.
-std::string changed_files(const DataConfig& data, const std::vector<std::string>& names);
+/// `read` are paths of files that were read: those without a checksum were added.
+std::string changed_files(const DataConfig& data, const std::vector<std::string>& names,
+                          const std::vector<std::string>& read = {});
 
 /// Applies a run's record to an experiment on the same data set: classes, validation files and, if the experiment gives
 /// no path, the recorded one. If the data are not at the recorded path, the default directories are tried.

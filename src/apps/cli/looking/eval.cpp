@@ -40,7 +40,8 @@ int eval_model(EvalArguments a) {
           a.source(), trained.experiment.data.name);
   const RecordedData& recorded = trained.experiment.data.recorded;
   if (part == Part::test) warn_of_copies(a, source->files());
-  if (!a.whole) warn_of_changes(a, trained.experiment.data, part == Part::test ? recorded.test : recorded.names());
+  if (!a.whole)
+    warn_of_changes(a, trained.experiment.data, part == Part::test ? recorded.test : recorded.names(), source->files());
   Evaluation result = evaluate<float>(*trained.model, trained.parameters, *source, trained.task->counts(),
                                       microbatch_of(trained.experiment.train), {.ranks = &started_processes()});
   trained.task->conclude(result);

@@ -176,8 +176,9 @@ std::string without_labelled_images(const DataConfig& data) {
                      data.name == "scenes" ? "has a label per patch" : "has sequences of tokens");
 }
 
-void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names) {
-  const std::string changes = changed_files(data, names);
+void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names,
+                     const std::vector<std::string>& read) {
+  const std::string changes = changed_files(data, names, read);
   if (!changes.empty())
     warn(fmt::format("{}: data files have changed since the run was started: {}", choice.source(), changes));
 }

@@ -52,8 +52,9 @@ struct TrainedModel {
 /// Returns "data.name = 'text' has sequences of tokens" for data without one label per image; otherwise empty.
 std::string without_labelled_images(const DataConfig& data);
 
-/// Warns if any of the recorded files `names` of the run's data has changed.
-void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names);
+/// Warns if any of the recorded files `names` of the run's data has changed, or if files among `read` were added.
+void warn_of_changes(const ModelChoice& choice, const DataConfig& data, const std::vector<std::string>& names,
+                     const std::vector<std::string>& read = {});
 
 /// Warns if these files with test examples are copies of training or validation files of the run.
 void warn_of_copies(const ModelChoice& choice, const std::vector<std::string>& files);

@@ -161,6 +161,9 @@ BOOST_FIXTURE_TEST_CASE(changed_data_are_noticed_by_evaluations, ThreeGreys) {
   const std::string warning = "heed: warning: " + run + ": data files have changed since the run was started: ";
   for (const auto& command : {classifier, neighbours})
     BOOST_TEST(heed_with(command).err == warning + "1 removed (test/fox/1.png), 1 edited (test/bee/3.png)\n");
+  write("test/ant/8.png", 77);
+  BOOST_TEST(heed_with(classifier).err ==
+             warning + "1 added (test/ant/8.png), 1 removed (test/fox/1.png), 1 edited (test/bee/3.png)\n");
   write("train/bee/3.png", 99);
   BOOST_TEST(heed_with(classifier).err.find("train") == std::string::npos);
   check_contains(heed_with(neighbours).err, {"train/bee/3.png"});
