@@ -6,8 +6,10 @@
 #include "heed/attention/capabilities/penalty.h"
 #include "heed/attention/capabilities/preparation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <deque>
+#include <type_traits>
 
 namespace heed {
 
@@ -162,6 +164,26 @@ class MemoryCheck {
     saved.fill(other_number), scratch.fill(other_number);
     m_.maps()->map(AttentionMap<T>{input(prepared_), again.view(), saved.view(), scratch.view()});
     check_same("map", "the map", map, again);
+    if (std::is_same_v<T, double> && faults_.empty()) check_product(map);
+  }
+
+  /// Checks that the map times v is out, unless map_traits() excepts it.
+  void check_product(WatchedHeads<T>& maps) {
+    const MapTraits traits = m_.maps()->map_traits();
+    if (traits.partial) return;
+    double largest = 1, error = 0;
+    for (Index h = 0; h < s_.heads; ++h) {
+      const Matrix<T> map = maps.view()[h], v = v_.view()[h % layout_.key_heads], out = out_.view()[h];
+      for (Index i = 0; i < s_.queries; ++i)
+        for (Index c = 0; c < s_.value_width; ++c) {
+          double sum = 0;
+          for (Index j = 0; j < map.columns; ++j)
+            sum += static_cast<double>(traits.axes == MapAxes::tokens ? map(i, j) * v(j, c) : map(c, j) * v(i, j));
+          largest = std::max(largest, std::abs(static_cast<double>(out(i, c))));
+          error = std::max(error, std::abs(sum - static_cast<double>(out(i, c))));
+        }
+    }
+    if (error > 1e-6 * largest) fault("the map times v differs from out by up to {:.2g}", error);
   }
 
   /// Returns gradients of the mechanism's parameters, filled with the signalling value: accumulation turns it into

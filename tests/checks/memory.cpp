@@ -35,7 +35,8 @@ enum class Fault {
   beside_gradient,
   past_scratch_in_backward,
   past_saved_in_map,
-  past_scratch_in_map
+  past_scratch_in_map,
+  wrong_map
 };
 
 /// out = 2 v, with v saved, and a fault.
@@ -79,6 +80,7 @@ struct Faulty : MechanismBase<Faulty>, WithMap<Faulty> {
     const T hidden = fault == Fault::unread_in_map && scratch(0, 0) > T(0) ? T(1) : T(0);
     for (Index i = 0; i < in.shape.queries; ++i)
       for (Index j = 0; j < in.shape.keys; ++j) map[0](i, j) = i == j ? T(2) + hidden : T(0);
+    if (fault == Fault::wrong_map) map[0](0, 0) = T(3);
     if (fault == Fault::beside_map) map[0](0, in.shape.keys) = T(0);
     if (fault == Fault::past_saved_in_map) saved.rest.data[in.shape.value_width] = T(0);
     if (fault == Fault::past_scratch_in_map) scratch.data[1] = T(0);
@@ -322,6 +324,7 @@ BOOST_AUTO_TEST_CASE(each_fault_is_told_by_name) {
              "[faulty] backward writes outside part 1 of its scratch memory\n");
   BOOST_TEST(faults_of(Fault::past_saved_in_map) == "[faulty] map writes outside part 2 of its saved memory\n");
   BOOST_TEST(faults_of(Fault::past_scratch_in_map) == "[faulty] map writes outside part 1 of its scratch memory\n");
+  BOOST_TEST(faults_of(Fault::wrong_map).starts_with("[faulty] the map times v differs from out by up to "));
 }
 
 // Gradients of q [2, 6, 3], k [1, 4, 4] and v [1, 4, 5], in double and in float alone.
