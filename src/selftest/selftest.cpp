@@ -277,7 +277,7 @@ HashComparison compare_hashes(const std::vector<NamedHash>& got, const std::vect
   if (expected.empty() || expected[0] != got[0].hash) {
     result.different.push_back(expected.empty()
                                    ? "the list of tensors; there are no expected hashes of this part"
-                                   : "the list of tensors; the expected hashes are those of another version of heed");
+                                   : "the list of tensors; the expected hashes belong to another version of heed");
     return result;
   }
   for (std::size_t i = 0; i < got.size(); ++i) {

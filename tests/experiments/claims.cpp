@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(every_claim_is_run_and_judged) {
 
   const CommandResult judge = run("experiments/claims/sima-heads --judge out/claims.csv --json");
   BOOST_TEST(judge.status == 0, judge.errors);
-  check_contains(judge.output, {"\"part\": \"softmax over softmax-one-head, more than sima over sima-one-head\""});
+  check_contains(judge.output, {"\"part\": \"softmax leads softmax-one-head more than sima leads sima-one-head\""});
   const CommandResult page = run("experiments/claims/page out/claims.csv -o claims.md");
   if (with_matplotlib(0)) {
     BOOST_TEST(page.status == 0, page.errors);

@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(the_first_difference_is_named) {
   BOOST_TEST(longer.different == std::vector<std::string>{"end"}, boost::test_tools::per_element());
   const std::vector<NamedHash> two{{"the list of tensors", 1}, {"result", 2}};
   BOOST_TEST(compare_hashes(two, {2, 2}).different.at(0) ==
-             "the list of tensors; the expected hashes are those of another version of heed");
+             "the list of tensors; the expected hashes belong to another version of heed");
   BOOST_TEST(compare_hashes(two, {}).different.at(0) ==
              "the list of tensors; there are no expected hashes of this part");
 }

@@ -257,8 +257,8 @@ int compare_command(const CompareArguments& a) {
 
 constexpr const char* compare_help =
     "Runs on the same data that differ only in the seed form one arm, wherever the data are stored; the other arms are "
-    "compared with the first arm. A directory that is not itself a run, such as that of heed sweep, stands for all "
-    "runs below it. The 95 % interval of a difference has the half-width t s sqrt(1/n_a + 1/n_b), where s^2 is the "
+    "compared with the first arm. A directory that is not itself a run, such as the output of heed sweep, stands for "
+    "all runs below it. The 95 % interval of a difference has the half-width t s sqrt(1/n_a + 1/n_b), where s^2 is the "
     "pooled variance of both arms; for accuracies with --test-images, s^2 is at least p (1 - p) / N, because few seeds "
     "often agree by chance. Welch's test uses a separate variance for each arm; the paired test uses the seeds that "
     "both arms have.";

@@ -81,7 +81,8 @@ std::vector<Part> parts_of(const VerdictArguments& a) {
     const std::vector<std::string>& four = more[i];
     const double x = by[better.size() + i];
     parts.push_back(
-        {fmt::format("{} over {}, more than {} over {}{}", four[0], four[1], four[2], four[3], by_text(x)), four, x});
+        {fmt::format("{0} leads {1}{4} more than {2} leads {3}", four[0], four[1], four[2], four[3], by_text(x)), four,
+         x});
   }
   for (std::size_t i = 0; i < par.size(); ++i)
     parts.push_back(
@@ -113,10 +114,10 @@ std::string open_text(const JudgedPart& one) {
   const bool two = arms.size() == 2;
   const auto end = [&](double x) {
     const std::string text = with_sign(x, 4);
-    return text.substr(1) + (text[0] == '-' ? two ? " worse" : " less" : two ? " better" : " more");
+    return text.substr(1) + (text[0] == '-' ? two ? " worse" : " smaller" : two ? " better" : " larger");
   };
-  const std::string first = two ? arms[0] : fmt::format("{} over {}", arms[0], arms[1]),
-                    second = two ? arms[1] : fmt::format("{} over {}", arms[2], arms[3]);
+  const std::string first = two ? arms[0] : fmt::format("the lead of {} over {}", arms[0], arms[1]),
+                    second = two ? arms[1] : fmt::format("the lead of {} over {}", arms[2], arms[3]);
   const double half_width = *one.half_width();
   if (half_width == 0) return "the seeds of each arm agree, and the difference is exactly the bound";
   return fmt::format("with these seeds (95 %), {} is between {} and {} than {}; more seeds narrow the range", first,
@@ -261,12 +262,12 @@ int verdict_command(const VerdictArguments& a) {
 }
 
 constexpr const char* verdict_help =
-    "RUNS are directories of runs, such as that of heed sweep: the arms are those of the sweep, and the values are the "
-    "--figure of finished runs. Or RUNS is a CSV table with a row for each run and the columns claim, arm, seed and "
-    "value; a value is a test accuracy from 0 to 1, or a number of bits. The optional column images gives the number "
-    "of test images of an accuracy; 'diverged' in the optional column state marks a diverged run, which counts as "
-    "random guessing. All arms need the same three or more seeds; from directories, only the seeds that all compared "
-    "arms have are used.\n\n"
+    "RUNS are directories of runs, such as the output of heed sweep: the arms have their names in the sweep, and the "
+    "values are the --figure of finished runs. Or RUNS is a CSV table with a row for each run and the columns claim, "
+    "arm, seed and value; a value is a test accuracy from 0 to 1, or a number of bits. The optional column images "
+    "gives the number of test images of an accuracy; 'diverged' in the optional column state marks a diverged run, "
+    "which counts as random guessing. All arms need the same three or more seeds; from directories, only the seeds "
+    "that all compared arms have are used.\n\n"
     "With h the half-width of the 95 % interval of a - b (t s sqrt(1/n_a + 1/n_b), where s^2 is the pooled variance of "
     "the arms and, for accuracies on n images, at least p (1 - p) / n):\n"
     "  better by x      holds if a - b - h > x, does not hold if a - b + h < x, otherwise undecided\n"
@@ -295,13 +296,14 @@ void add_verdict(Command program) {
   command.option("--more", &a.more, "A is better than B by more than C is better than D", {.value = "A B C D"});
   command.option("--below", &a.below, "every value of A is less than X", {.value = "A X"});
   command.option("--above", &a.above, "every value of A is more than X", {.value = "A X"});
-  command.option("--by", &a.by,
-                 "margin of --better and --more; one for all, or one for each, those of --better first; default: 0",
-                 {.value = "X", .range = {{0, 1e9}}});
-  command.option("--within", &a.within, "tolerated difference of --par; one for all, or one for each",
+  command.option(
+      "--by", &a.by,
+      "margin of --better and --more: one for all, or one for each, first for --better, then for --more; default: 0",
+      {.value = "X", .range = {{0, 1e9}}});
+  command.option("--within", &a.within, "tolerated difference of --par: one for all, or one for each",
                  {.value = "X", .range = {{0, 1e9}}});
   command.option("--less", &a.less, "smaller values of a table are better, such as bits or losses");
-  command.option("--test-images", &a.test_images, "number of test images per accuracy; overrides that of a table",
+  command.option("--test-images", &a.test_images, "number of test images per accuracy; overrides the number in a table",
                  {.value = "N", .range = {{1, 1e9}}});
   command.option("--seeds", &a.seeds, "list the further seeds, up to N for each arm, that would decide the claim",
                  {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});

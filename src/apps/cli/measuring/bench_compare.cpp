@@ -143,8 +143,8 @@ void Baseline::print(const Json& result) const {
   const Table table = changes(result);
   std::cout << "\n";
   table.print(std::cout);
-  std::cout << (holds_shares_ ? "\nfaster, slower: more than a tenth, in the fastest tenth of calls\n"
-                              : "\nfaster, slower: where the two spreads do not overlap\n");
+  std::cout << (holds_shares_ ? "\nfaster, slower: by more than a tenth, in the fastest tenth of calls\n"
+                              : "\nfaster, slower: if the two spreads do not overlap\n");
 }
 
 }  // namespace heed::cli

@@ -104,8 +104,8 @@ int selftest_command(const SelftestArguments& a) {
   if (!a.write.empty()) return write_hashes(a);
 #ifdef HEED_NO_SIMD
   require(!a.against.empty(),
-          "selftest: the program's hashes are those of the fast kernels, which this build lacks; compare with the "
-          "hashes of a build like this one: --against FILE");
+          "selftest: the program's hashes were computed with the fast kernels, which this build lacks; compare with "
+          "the hashes of a build like this one: --against FILE");
 #endif
   return compare(a);
 }

@@ -132,11 +132,11 @@ constexpr const char* sweep_help =
     "A cell is an arm with a seed: a run of heed train in DIR/ARM/seed-N. Running the same command again skips "
     "finished cells and resumes interrupted ones. A cell records the hash of its configuration and the version "
     "that ran it. The sweep is refused if a directory holds a different configuration, or an unfinished run of "
-    "another version; --redo removes and repeats such cells, and those that diverged. The data's directory, "
+    "another version; --redo removes and repeats such cells, and diverged ones. The data's directory, "
     "logging and the frequency of saving do not count as changes; a change of the data's content does. A finished cell "
     "of another version is kept; the table names the version.\n\n"
-    "The table shows the mean and standard deviation over the finished seeds of each arm. Validation is that of the "
-    "best epoch; s/epoch is the median over a run's epochs, measured while other jobs ran. Progress goes to "
+    "The table shows the mean and standard deviation over the finished seeds of each arm. Validation is the best "
+    "epoch's; s/epoch is the median over a run's epochs, measured while other jobs ran. Progress goes to "
     "stderr. Exit status: 0 all cells are finished; 1 some failed, or the data changed meanwhile; 2 bad input; 3 some "
     "diverged; 130 interrupted.";
 

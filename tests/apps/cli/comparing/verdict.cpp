@@ -113,8 +113,9 @@ BOOST_AUTO_TEST_CASE(several_parts) {
   BOOST_TEST(both.at("verdict").text() == "undecided");
   BOOST_TEST(json({"--more", "b", "d", "a", "c", "--by", "0", "--better", "a", "c", "--by", "0.014"}).dump() ==
              json({"--better", "a", "c", "--more", "b", "d", "a", "c", "--by", "0", "0.014"}).dump());
-  check_contains(in_one_line(output_of({"verdict", "--help"})),
-                 {"margin of --better and --more; one for all, or one for each, those of --better first; default: 0"});
+  check_contains(
+      in_one_line(output_of({"verdict", "--help"})),
+      {"margin of --better and --more: one for all, or one for each, first for --better, then for --more; default: 0"});
 }
 
 // A count may have a single run; a tested part still needs its seeds.
@@ -156,7 +157,7 @@ BOOST_AUTO_TEST_CASE(tables_of_a_verdict) {
                   "part difference 95 % verdict ",
                   "count below 8 7 not tested holds ", "count above 2.5 3 not tested holds ",
                   "a better than c by 0.02 +0.0500 ± 0.0227 holds ",
-                  "a over d, more than b over c by 0.05 +0.0800 ± 0.0266 holds ",
+                  "a leads d by 0.05 more than b leads c +0.0800 ± 0.0266 holds ",
                   "b on par with a within 0.06 -0.0200 ± 0.0227 holds holds"});
   const Json found = json(claim);
   const std::vector<double> values{7, 3, 0.05, 0.08, -0.02}, bounds{8, 2.5, 0.02, 0.05, -0.06};
@@ -232,7 +233,7 @@ BOOST_AUTO_TEST_CASE(what_is_undecided_is_said_in_words) {
   said({"--better", "a", "c", "--by", "0.028"}, {"a is between 0.0273 better and 0.0727 better than c;"});
   said({"--par", "b", "a", "--within", "0.042"}, {"b is between 0.0427 worse and 0.0027 better than a;"});
   said({"--more", "b", "d", "a", "c", "--by", "0.014"},
-       {"b over d is between 0.0134 more and 0.0666 more than a over c;"});
+       {"the lead of b over d is between 0.0134 larger and 0.0666 larger than the lead of a over c;"});
   write("claim,arm,seed,value\n" + arm("a", 0.9) + arm("b", 0.9));
   said({"--par", "a", "b", "--within", "0"}, {"a on par with b within 0: with these seeds (95 %), a is between "
                                               "0.0227 worse and 0.0227 better than b;"});

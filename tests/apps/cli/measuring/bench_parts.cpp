@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(changes_of_one_model) {
   const std::string text = printed([&] { cli::Baseline(path).print(one_model(8, 111, 120, 130)); });
   BOOST_TEST(in_one_line(text) == "compared with " + path +
                                       " old new ratio m train, batch 8 img/s 100.0 120.0 1.20 faster faster, slower: "
-                                      "where the two spreads do not overlap");
+                                      "if the two spreads do not overlap");
   BOOST_CHECK_THROW(change(one_model(16, 111, 120, 130)), Error);
 }
 
