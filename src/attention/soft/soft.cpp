@@ -60,7 +60,7 @@ class Soft : public MechanismBase<Soft>, public WithMap<Soft>, public PicturesCa
   void options(Visitor& visit) {
     landmark.options(visit);
     visit("ridge", ridge, "added to the diagonal of A");
-    visit("iterations", iterations, "Newton-Raphson steps, 0 to 64; in float, rounding may show above 30");
+    visit("iterations", iterations, "Newton-Raphson steps, 0 to 64; in float, more than 30 may show rounding errors");
     visit("init", init, {"damped", "plain", "backtrack"}, "starting factor: 1.8, 2 or 2 b^n over |A|^2");
     visit("inverse_grad", inverse_grad, {"unrolled", "implicit"}, "gradient of the iteration or of the true inverse");
     visit("kernel", kernel, {"nystrom", "exact"}, "nystrom: approximated by landmarks; exact: between all tokens");

@@ -109,7 +109,7 @@ constexpr const char* lr_help =
 
 void add_lr(Command program) {
   static LrArguments a;
-  Command command = program.command("lr", "Find a learning rate: loss as the rate grows, as table and picture");
+  Command command = program.command("lr", "Find a learning rate: loss at growing rates, as a table and a picture");
   command.option("FILE", &a.file, "experiment", {.required = true});
   command.option("--from", &a.range.from, "first rate; default: 1e-7", {.range = {{1e-30, 1e30}}});
   command.option("--to", &a.range.to, "last rate; default: 10", {.range = {{1e-30, 1e30}}});

@@ -114,7 +114,7 @@ void warn_of_warm_up(const Experiment& x, const TrainPlan& plan) {
   const std::map<std::string, std::string> now = settings_of(x), usual = settings_of(Experiment());
   for (const char* const key : {"optim.schedule", "optim.min_lr"})
     if (now.at(key) != usual.at(key))
-      warn(fmt::format("{} = {} has no effect; it needs optim.warmup_steps below {}, the steps of the training", key,
+      warn(fmt::format("{} = {} has no effect; it needs optim.warmup_steps below {}, the number of training steps", key,
                        now.at(key), steps));
 }
 

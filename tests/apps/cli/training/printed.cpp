@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(a_warm_up_of_all_steps_leaves_the_schedule_without_effect) 
     BOOST_TEST(run.status == 0);
     return run.err;
   };
-  const std::string need = " has no effect; it needs optim.warmup_steps below 7, the steps of the training\n";
+  const std::string need = " has no effect; it needs optim.warmup_steps below 7, the number of training steps\n";
   BOOST_TEST(warned("6", "linear", "1e-4") == "");
   BOOST_TEST(warned("7", "cosine", "1e-4") == "heed: warning: optim.min_lr = 0.0001" + need);
   BOOST_TEST(warned("8", "linear", "1e-4") ==
