@@ -87,7 +87,8 @@ constexpr Expectation expectations[] = {
     {"conv 3 x 3 forward", 0.6, "windows are gathered before they are multiplied"},
     {"conv 3 x 3 forward and back", 0.6, "windows are gathered three times"},
     {"depth-wise 3 x 3 forward", 0.5,
-     "windows at the ends of a row, or left over from groups of four, wait for their sums of nine products"},
+     "windows at the ends of a row, or outside groups of four, are bound by latency: nine dependent multiply-adds "
+     "each"},
     {"depth-wise 3 x 3 input gradient", 0.5, "as forward"},
     {"depth-wise 3 x 3 weight gradient", 0.5, "nine sums, each added to its total once per four positions"},
     {"exp sums", 0.6, "a pass for the maxima"},

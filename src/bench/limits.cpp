@@ -148,7 +148,7 @@ Limit clamp_limit(int workers, double seconds) {
   const auto measured = [=](RegisterLoop loop, const char* how) {
     return register_limit(Resource::clamp, workers, seconds / 3, 1, loop, how);
   };
-  return better(measured(clamp_by_turns, "difference, every other one fused, clamp, fma in registers"),
+  return better(measured(clamp_by_turns, "difference (alternately fused), clamp, fma in registers"),
                 better(measured(clamp_difference, "fused difference, clamp, fma in registers"),
                        measured(clamp_shifted, "max, min, difference, fma in registers")));
 }

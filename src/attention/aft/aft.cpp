@@ -42,7 +42,7 @@ void AftOptions::check(const AttentionShape& shape) const {
           shape.keys, shape.queries);
   if (!conv()) return;
   require(!shape.class_token,
-          "[aft] variant=conv works on patches alone; expected pool = \"mean\" without class token and registers");
+          "[aft] variant=conv works on patches alone; expected pool = \"mean\" without class token or registers");
   if (dims == 2) require_image_grid_alone(shape, "aft", "variant is conv and dims is 2", "dims=1");
 }
 

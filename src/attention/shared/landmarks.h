@@ -19,7 +19,7 @@ struct LandmarkOptions {
           "landmarks are cell means, outputs of a convolution, random tokens or the first tokens");
     visit("ratio", ratio, "side of a cell (pool, conv)");
     visit("landmarks", landmarks,
-          "number of landmarks (random, first; pool without ratio: adaptive cells, a square number)");
+          "number of landmarks, for random, first, and pool without ratio (a square number of adaptive cells)");
     visit("dims", dims, "2: cells of the image grid; 1: cells of consecutive tokens (pool with ratio; sequences)");
   }
 

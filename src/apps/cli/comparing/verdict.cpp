@@ -293,7 +293,7 @@ void add_verdict(Command program) {
                  {.value = "FIGURE", .one_of = claim_figures()});
   command.option("--better", &a.better, "A is better than B", {.value = "A B"});
   command.option("--par", &a.par, "A is on par with B, or better", {.value = "A B"});
-  command.option("--more", &a.more, "A is better than B by more than C is better than D", {.value = "A B C D"});
+  command.option("--more", &a.more, "A leads B by more than C leads D", {.value = "A B C D"});
   command.option("--below", &a.below, "every value of A is less than X", {.value = "A X"});
   command.option("--above", &a.above, "every value of A is more than X", {.value = "A X"});
   command.option(

@@ -41,8 +41,8 @@ void add_features(Command program) {
   command.footer(
       "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, without "
       "augmentation. Features are the classifier's input: the class token or the mean of all tokens after the final "
-      "norm. A directory without test/ is divided as for training: test images are every fifth of a class. With "
-      "--blocks N, an image has N D features, those of the outputs of the last N blocks in order.");
+      "norm. A directory without test/ is divided as for training: every fifth image of a class is a test image. With "
+      "--blocks N, an image has N D features: those of the last N blocks, in order.");
   command.action([] { return features_command(a); });
 }
 

@@ -243,8 +243,8 @@ class Marker {
       if (std::isnan(error)) break;  // the next element would overwrite it
     }
     if (error <= precision) return;
-    say(mark, fmt::format("{} its error is {:.1g} of the tensor's largest element; expected at most {:.0g}: the exact "
-                          "derivative, written once for all number types",
+    say(mark, fmt::format("{} its error is {:.1g} of the tensor's largest element; expected at most {:.0g}: write the "
+                          "exact derivative, the same for all number types",
                           where, error, precision));
   }
 

@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(contradictory_tensors_are_named) {
   check_refusal({"train", write_experiment(given, given.experiment()), "--run", given / "run", "--init", given.weights,
                  "--model", "auto", "--set", "attention.mechanism=aft", "--set", "attention.variant=conv", "--set",
                  "model.class_token=false", "--set", "model.pool=mean", "--set", "model.channels=1"},
-                {"without class token and registers"});
+                {"without class token or registers"});
 }
 
 // Files truncated at every tensor, with a changed header or in a different format give one line that names the file.
