@@ -29,7 +29,7 @@ Table table_of(const std::vector<bench::KernelResult>& kernels) {
   Table table;
   table.column("kernel, one thread", "name").column("size", "size").column("us", "us", digits);
   table.column("rate", "rate", digits).column("", "unit").text("10 % to 90 %").data({"low", "high"});
-  table.column("limit", "limit").column("of it", "fraction", percent);
+  table.column("limit", "limit").column("share", "fraction", percent);
   for (const bench::KernelResult& k : kernels) {
     const bench::Measurement& m = k.measured;
     table.add({m.name, k.size, k.microseconds, m.rate, m.unit, spread(m), m.low, m.high, name_of(k.limit), k.fraction});
@@ -53,7 +53,7 @@ Table table_of(const std::vector<ModelResult>& models) {
   Table table;
   table.column("model", "name").data({"model", "mode"}).column("batch", "batch").column("rate", "rate", digits);
   table.column("", "unit").text("10 % to 90 %").data({"low", "high"}).column("limit", "limit");
-  table.column("of it", "fraction", percent).column("peak MB", "peak_mb", digits).text("ms by operation");
+  table.column("share", "fraction", percent).column("peak MB", "peak_mb", digits).text("ms by operation");
   table.data({"profile_ms"});
   for (const ModelResult& r : models) {
     const bench::Measurement& m = r.measured;

@@ -107,8 +107,8 @@ double expected_growth(const ThreadTimes& one, int threads) { return one.wall / 
 
 void print_threads(const std::vector<Setup>& setups) {
   Table table;
-  table.text("threads").text(setups[0].unit(), digits).text("of one", fixed(2)).text("expected", fixed(2));
-  table.text("the work of one", fixed(1, " %")).text("slower", fixed(1, " %")).text("serial", fixed(1, " %"));
+  table.text("threads").text(setups[0].unit(), digits).text("speed-up", fixed(2)).text("expected", fixed(2));
+  table.text("efficiency", fixed(1, " %")).text("slower", fixed(1, " %")).text("serial", fixed(1, " %"));
   table.text("waiting", fixed(1, " %")).text("loops").text("MB", fixed(0));
   const ThreadTimes one(setups[0]);
   for (const Setup& s : setups) {
@@ -121,9 +121,9 @@ void print_threads(const std::vector<Setup>& setups) {
   table.print(std::cout);
   std::cout << fmt::format(
       "\nexpected: loops divided evenly among threads, the time outside loops unchanged. Shares of the time of all "
-      "threads:\nthe work of one thread; slower: additional time for the same work, mostly due to memory; serial: one "
-      "thread works\noutside loops, the others wait; waiting: for other threads in a loop. {:.1f} % of a step can be "
-      "divided into 32 or\nmore independent parts.\n",
+      "threads:\nefficiency: one thread's time for the same step; slower: additional time for the same work, mostly "
+      "due to memory;\nserial: one thread works outside loops, the others wait; waiting: for other threads in a loop. "
+      "{:.1f} % of a step can\nbe divided into 32 or more independent parts.\n",
       100 * setups[0].measured.at("divisible_by_32").number());
 }
 
@@ -150,8 +150,8 @@ LineChart growth_chart(const BenchArguments& a, const std::vector<Setup>& setups
 void print_processes(const Setup& one, const std::vector<Setup>& setups, const Work& work) {
   const std::string unit = one.unit();
   Table table;
-  table.text("processes").text(unit, digits).text("of one", fixed(2)).text("ms per step", fixed(2));
-  table.text("exchanged KB", fixed(0)).text("ms", fixed(3)).text("of the step", fixed(1, " %"));
+  table.text("processes").text(unit, digits).text("speed-up", fixed(2)).text("ms per step", fixed(2));
+  table.text("exchanged KB", fixed(0)).text("ms", fixed(3)).text("of a step", fixed(1, " %"));
   table.text("expected " + unit, digits);
   for (const Setup& s : setups) {
     const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;

@@ -109,7 +109,7 @@ void print_model(const CostArguments& a, const ModelCost& model, const CostQuery
                            counted(query.convention));
   printed.print(std::cout);
   std::cout << fmt::format(
-      "\nmost of it               {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"
+      "\nlargest shares           {}\nparameters               {}\nexponentials in attention {} in a forward pass\n"
       "activations              {}B saved for the backward pass of a batch of {}\nenergy                   {}\n",
       dominating(rows, table, total.counts), grouped(model.parameters), grouped(attention_exponentials(model)),
       si(static_cast<double>(model.kept * table.number_bytes * query.batch)), query.batch, energy_note(table, kinds));

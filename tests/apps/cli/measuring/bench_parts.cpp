@@ -140,9 +140,9 @@ BOOST_AUTO_TEST_CASE(a_suite_in_text_and_in_json) {
   const std::string text = in_one_line(printed([&] { cli::print_suite(suite); }));
   for (const std::string piece :
        {"limit rate median measured as gemm 90.5 GF/s 80.5 a product ",
-        "kernel, one thread size us rate 10 % to 90 % limit of it x 4 x 5 2.50 200 Gelem/s 120 to 250 exp 40 % "
+        "kernel, one thread size us rate 10 % to 90 % limit share x 4 x 5 2.50 200 Gelem/s 120 to 250 exp 40 % "
         "y 6 3.50 0.25 GF/s 0.12 to 0.25 gemm 12 % medians",
-        "model batch rate 10 % to 90 % limit of it peak MB ms by operation vit sima train 128 50.5 img/s 40.5 to 60.5 "
+        "model batch rate 10 % to 90 % limit share peak MB ms by operation vit sima train 128 50.5 img/s 40.5 to 60.5 "
         "l1 25 % 12.5 d 20.0, e 5.25, b 4.50, a 3.00 medians"})
     BOOST_TEST(text.find(piece) != std::string::npos, "'" << piece << "' is not in " << text);
   const Json json = cli::suite_json(suite);

@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(layers_of_a_model) {
                                             {"head", s.D + s.classes + (s.D + 1) * s.classes / 3}};
   for (const auto& [layer, numbers] : moved) check_digits(table.at(layer, "bytes moved"), 2 * numbers, layer);
   check_contains(text,
-                 {"\nmost of it               attn.qkv 31.2 %, mlp.fc1 20.8 %, mlp.fc2 20.8 %, attn 16.2 %\n",
+                 {"\nlargest shares           attn.qkv 31.2 %, mlp.fc1 20.8 %, mlp.fc2 20.8 %, attn 16.2 %\n",
                   "\nparameters               139,018\n", "\nexponentials in attention 40,000 in a forward pass\n",
                   " saved for the backward pass of a "
                   "batch of 3\n",
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(rows_of_blocks_are_sums_within_their_stage) {
              : match[1].length() > 0 ? match[1].str()
                                      : "blocks"] += 100 * energy / one["total"]["energy_pj"].get<double>();
     }
-    const std::string::size_type at = text.find("\nmost of it");
+    const std::string::size_type at = text.find("\nlargest shares");
     const std::string most = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
     static const std::regex part(R"(([a-z_0-9.]+) ([\d.]+) %)");
     std::vector<double> printed;
