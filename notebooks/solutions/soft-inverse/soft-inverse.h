@@ -8,7 +8,7 @@
 //   X_{k+1} = 2 X_k - X_k A X_k         [m, m]    X is the last one, near the inverse of A
 //   out = P^T X P v                     [N, e]
 //
-// The gradient is that of these steps, converged or not.
+// The gradient is exact for these steps, converged or not.
 #include "heed/attention/mechanism_base.h"
 #include "heed/kernels/distances/gaussian.h"
 #include "heed/kernels/products/nystrom.h"
