@@ -10,7 +10,7 @@ usage: experiments/claims/$claim [--out DIRECTORY] [--jobs N] [--seeds N]
 
 Trains the claim's missing runs in DIRECTORY (default: runs/claims), N in parallel (default: 2), writes their results to
 DIRECTORY/claims.csv, and judges the claim. --seeds N trains all arms with the seeds 1 to N, N at least 3, instead of
-those of the sweeps. --judge trains nothing and judges by TABLE (default: experiments/claims/claims.csv), with further
+the sweeps' seeds. --judge trains nothing and judges by TABLE (default: experiments/claims/claims.csv), with further
 options of heed verdict, such as --json.
 
 The data is expected in datasets/ or \$HEED_DATA; datasets/fetch.sh downloads it, including the text.

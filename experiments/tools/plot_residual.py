@@ -68,8 +68,8 @@ def draw(curves, dtype, output):
 
 def main():
     parser = figures.Parser(
-        description="Draw the residuals of SOFT's Newton-Raphson inverse by iteration, a row for each start: on the left the "
-        "paper's, on the right that of the inverse. Grey lines mark 0.001 and 20 iterations.")
+        description="Draw the residuals of SOFT's Newton-Raphson inverse by iteration, a row for each start: the "
+        "paper's residual on the left, the residual of the inverse on the right. Grey lines mark 0.001 and 20 iterations.")
     parser.add_argument("file", metavar="FILE.csv", type=Path, help="output of heed residual")
     parser.add_argument("--dtype", choices=("f32", "f64"), default="f32", help="number type of the iteration; default: f32")
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="FILE.png or FILE.svg; default: residual.png beside FILE.csv")

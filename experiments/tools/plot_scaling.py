@@ -27,7 +27,7 @@ def number(text, where, least=-math.inf):
 
 
 def read(path):
-    """Returns {mechanism: {pass: [rows by tokens]}}, and a text for each mechanism of which some sizes were omitted."""
+    """Returns {mechanism: {pass: [rows by tokens]}}, and a text for each mechanism with omitted sizes."""
     curves, left_out = {}, {}
     columns = ("mechanism", "tokens", "pass", "seconds", "bytes", "time_exponent", "memory_exponent", "skipped")
     for line, row in figures.read_table(path, texts=columns, numbers=()):

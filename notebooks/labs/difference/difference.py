@@ -55,7 +55,7 @@ def interval(a, b):
 
 
 def welch(a, b):
-    """The p-value of the difference of means: the probability of one at least as large if there is no true difference.
+    """The p-value of the difference of means: the probability of a difference at least as large if the true one is 0.
     Each arm has its own variance."""
     raise NotImplementedError("not yet")
 

@@ -58,7 +58,7 @@ def interval(a, b):
 
 
 def welch(a, b):
-    """The p-value of the difference of means: the probability of one at least as large if there is no true difference.
+    """The p-value of the difference of means: the probability of a difference at least as large if the true one is 0.
     Each arm has its own variance."""
     of_a, of_b = deviation(a) ** 2 / len(a), deviation(b) ** 2 / len(b)
     freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
