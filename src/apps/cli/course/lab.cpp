@@ -285,7 +285,7 @@ void add_lab(Command program) {
     command.option("LAB", &name, "name of a lab", {.required = true});
     command.option("POINT", &point, "the name of the point", {.required = true});
     command.option("ANSWER", &answer, "a word, or a number", {.required = true});
-    command.option("--digits", &digits, "significant digits of a number; default: those of the point in lab.toml",
+    command.option("--digits", &digits, "significant digits of a number; default: the point's digits in lab.toml",
                    {.value = "N", .range = {{1, 15}}});
     command.action([] { return hash_command(name, point, answer, digits); });
   }
