@@ -36,10 +36,12 @@ std::vector<LineStyle> line_styles(const std::vector<std::string>& names) {
   std::vector<LineStyle> styles(names.size());
   std::array<bool, count> used{};
   std::array<int, colours> lines{};
-  // Takes a style, or the next free one of its colour.
+  // Takes a style, or the next free one: first of its colour, then of the following colours.
   const auto take = [&](std::size_t name, int style) {
-    for (std::size_t i = 0; i < line_dashes.size() && used[static_cast<std::size_t>(style)]; ++i)
+    for (int i = 1; i <= count && used[static_cast<std::size_t>(style)]; ++i) {
       style = (style + colours) % count;
+      if (i % (count / colours) == 0) style += style % colours == colours - 1 ? 1 - colours : 1;
+    }
     used[static_cast<std::size_t>(style)] = true;
     ++lines[static_cast<std::size_t>(style % colours)];
     styles[name] = {style % colours, style / colours};

@@ -36,6 +36,17 @@ BOOST_AUTO_TEST_CASE(variants_of_a_mechanism_have_its_colour) {
   BOOST_TEST(styles == expected, boost::test_tools::per_element());
 }
 
+// A colour has six dash patterns.
+BOOST_AUTO_TEST_CASE(more_variants_of_a_mechanism_than_dash_patterns_have_different_styles) {
+  std::vector<std::string> names{"soft", "sima"};
+  for (int i = 0; i < 46; ++i) names.push_back(fmt::format("sima:lr={}", i));
+  const std::vector<LineStyle> styles = line_styles(names);
+  for (std::size_t i = 0; i < styles.size(); ++i) {
+    BOOST_TEST(std::ranges::count(styles, styles[i]) == 1, names[i]);
+    if (i >= 1 && i < 7) BOOST_TEST(styles[i].colour == 1);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(other_names_have_colours_in_order) {
   const std::vector<LineStyle> styles = line_styles(std::vector<std::string>(50, "a"));
   for (std::size_t i = 0; i < 48; ++i) {

@@ -40,8 +40,9 @@ struct LineStyle {
 };
 
 /// Returns a style for each name, all different for up to 48 names. A name with a mechanism or one of its settings as a
-/// word, such as "sima", "mnist-sima" or "sima:norm=l2", has the colour of that mechanism in every chart; the
-/// mechanism's name alone always has the same dashes, too.
+/// word, such as "sima", "mnist-sima" or "sima:norm=l2", has the colour of that mechanism in every chart, unless more
+/// names of the chart have this colour than there are dash patterns; the mechanism's name alone always has the same
+/// dashes, too.
 std::vector<LineStyle> line_styles(const std::vector<std::string>& names);
 
 }  // namespace heed
