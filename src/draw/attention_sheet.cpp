@@ -34,13 +34,18 @@ void set_cell(Layout& at, ImageSize image) {
   at.cell_height = image.width > most ? std::max<Index>(image.height * most / image.width, 1) : image.height * factor;
 }
 
+/// Returns the column of a row's map.
+Index column_of(const SheetRow& row, Index map) {
+  return row.columns.empty() ? map : row.columns[static_cast<std::size_t>(map)];
+}
+
 Layout lay_out(const AttentionSheet& sheet) {
   Layout at{};
   at.images = sheet.image.pixels.empty() ? 1 : 0;
   set_cell(at, at.images ? sheet.rows.front().image.size : sheet.image.size);
   Index labels = 0;
   for (const SheetRow& row : sheet.rows) {
-    if (row.weights.size() > 0) at.heads = std::max(at.heads, row.weights.shape()[0]);
+    if (row.weights.size() > 0) at.heads = std::max(at.heads, 1 + column_of(row, row.weights.shape()[0] - 1));
     for (const std::string& line : row.label) labels = std::max(labels, text_width(line));
   }
   at.left = margin + labels + label_gap;
@@ -148,8 +153,9 @@ class Drawing {
     const Index heads = row.weights.shape()[0], rows = row.weights.shape()[1], columns = row.weights.shape()[2];
     for (Index h = 0; h < heads; ++h) {
       const Matrix weights(row.weights.data() + h * rows * columns, rows, columns);
-      map(y, at_.column(h), weights, row.over_image ? &grey : nullptr);
-      if (row.over_image) mark_query(y, at_.column(h));
+      const Index x = at_.column(column_of(row, h));
+      map(y, x, weights, row.over_image ? &grey : nullptr);
+      if (row.over_image) mark_query(y, x);
     }
   }
 

@@ -632,6 +632,17 @@ BOOST_AUTO_TEST_CASE(rows_may_have_different_heads) {
   }
 }
 
+// Maps may leave columns between them empty; the last column determines the width.
+BOOST_AUTO_TEST_CASE(maps_are_in_their_columns) {
+  AttentionSheet sheet = small_sheet();
+  sheet.rows[1].columns = {0, 3};
+  const Image image = draw_attention(sheet);
+  const Index left = 28 + text_width("softmax") + 14, y = image.size.height - 28 - 24 - 76;
+  BOOST_TEST(image.size.width == left + 4 * 152 + 3 * 14 + 28);
+  for (Index column = 0; column < 4; ++column)
+    BOOST_TEST((pixel(image, y, left + column * (152 + 14) + 76) == white) == (column == 1 || column == 2));
+}
+
 // A row with its own image but without a map has the image, and a message in the next column.
 BOOST_AUTO_TEST_CASE(an_image_without_a_map) {
   AttentionSheet sheet = small_sheet();

@@ -29,6 +29,7 @@ struct SheetRow {
   Tensor<float> weights{};         ///< [heads, rows, columns]; empty if there is nothing to draw
   bool over_image = true;          ///< false: drawn without the image
   Image image{};                   ///< drawn at the start of the row, in a sheet without a common image
+  std::vector<Index> columns{};    ///< column of each map, ascending; empty: 0, 1, 2, ...
 };
 
 /// Content of a picture of attention maps: a row per block, a column per head.

@@ -109,6 +109,7 @@ AttentionSheet sheet_of(const MapsArguments& a, TrainedModel& trained) {
 void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::string& name) {
   require(sheet.rows.size() == other.rows.size(), "--beside {}: has {} maps per head; expected {}", name,
           other.rows.size(), sheet.rows.size());
+  const Index first = std::ssize(sheet.columns);  // column of the second model
   for (std::size_t i = 0; i < sheet.rows.size(); ++i) {
     SheetRow& row = sheet.rows[i];
     const SheetRow& added = other.rows[i];
@@ -122,6 +123,9 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
     std::copy(added.weights.begin(), added.weights.end(),
               std::copy(row.weights.begin(), row.weights.end(), both.begin()));
     row.weights = std::move(both);
+    // A block may have fewer heads than others.
+    for (Index head = 0; head < a[0]; ++head) row.columns.push_back(head);
+    for (Index head = 0; head < b[0]; ++head) row.columns.push_back(first + head);
     const auto other_lines = std::ranges::mismatch(row.label, added.label).in2;
     const std::vector<std::string> differing(other_lines, added.label.end());
     if (!differing.empty()) row.label.push_back(fmt::format("and {}", fmt::join(differing, ", ")));

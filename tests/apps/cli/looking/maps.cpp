@@ -5,9 +5,11 @@
 #include "heed/data/images/normalise.h"
 #include "heed/draw/attention_sheet.h"
 #include "heed/io/weights.h"
+#include "heed/nn/families.h"
 #include "heed/nn/vit.h"
 #include "heed/train/runs/run.h"
 #include "run_model.h"
+#include "src/draw/canvas.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -33,24 +35,28 @@ Experiment small_experiment(const std::string& pool, const std::string& mechanis
   return x;
 }
 
+/// Writes a run with random weights, multiplied by `scale`.
+void write_run(const std::string& directory, const Experiment& x, float scale) {
+  const std::unique_ptr<Model> model = make_model(x);
+  Parameters<float> parameters(model->parameters());
+  parameters.initialise(5);
+  for (ParameterId id = 0; id < parameters.list().size(); ++id)
+    for (float& weight : parameters[id]) weight *= scale;
+  const RunPaths run(directory);
+  std::filesystem::create_directory(run.directory);
+  write_file(run.config(), to_toml(x));
+  SafetensorsWriter weights;
+  add_weights(weights, parameters);
+  weights.write(run.best());
+}
+
 /// A run directory and two images.
 struct RunAndImages {
   TemporaryDirectory directory;
 
   /// `scale`: factor of the initial weights. Large weights give heads and queries with different maps.
   explicit RunAndImages(const std::string& pool = "cls", const std::string& mechanism = "softmax", float scale = 1) {
-    const Experiment x = small_experiment(pool, mechanism);
-    const VisionTransformer model(x.model, x.attention);
-    Parameters<float> parameters(model.parameters());
-    parameters.initialise(5);
-    for (ParameterId id = 0; id < parameters.list().size(); ++id)
-      for (float& weight : parameters[id]) weight *= scale;
-    const RunPaths run(directory / "run");
-    std::filesystem::create_directory(run.directory);
-    write_file(run.config(), to_toml(x));
-    SafetensorsWriter weights;
-    add_weights(weights, parameters);
-    weights.write(run.best());
+    write_run(directory / "run", small_experiment(pool, mechanism), scale);
     for (const int first : {0, 90}) {
       Image image{{1, 20, 16}, {}};
       for (Index i = 0; i < image.size.elements(); ++i)
@@ -306,6 +312,32 @@ BOOST_AUTO_TEST_CASE(a_second_model_stands_beside_the_first) {
     BOOST_TEST(result.status == 0, result.errors);
     check_picture(load_image(first.directory / "x.png"), draw_attention(sheet));
   }
+}
+
+// In the first stage, which has one head, the columns of the second heads are empty.
+BOOST_AUTO_TEST_CASE(stages_with_different_heads_beside_each_other) {
+  const RunAndImages images;
+  Experiment x = small_experiment("cls");
+  x.model.family = "cvt";
+  x.model.stages = {.patch = {3, 3},
+                    .stride = {2, 2},
+                    .padding = {1, 1},
+                    .dim = {8, 8},
+                    .depth = {1, 1},
+                    .heads = {1, 2},
+                    .hidden = {8, 8}};
+  write_run(images.directory / "cvt", x, 1);
+  const CommandResult result = images.maps("cvt a.png -o x.png --beside cvt");
+  BOOST_TEST(result.status == 0, result.errors);
+  const Image picture = load_image(images.directory / "x.png");
+  const Index map = 156, left = 28 + text_width("softmax") + 14, row = map + 24 + 14,
+              last = picture.size.height - 28 - 24 - map;
+  for (const Index block : {1, 2})
+    for (Index column = 0; column < 4; ++column) {
+      const Index y = last - (2 - block) * row + map / 2, x = left + column * (map + 14) + map / 2;
+      const bool white = picture.pixels[static_cast<std::size_t>(y * picture.size.width + x)] == 255;
+      BOOST_TEST(white == (block == 1 && column % 2 == 1), "block " << block << ", column " << column);
+    }
 }
 
 // The data of the second run are not needed, and other images in them do not matter.
