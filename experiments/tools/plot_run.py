@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """Draw the training curves of heed's runs: loss and accuracy from each RUN/metrics.csv."""
 
+import bisect
 import os
 from pathlib import Path
 
@@ -19,26 +20,35 @@ class Run:
         self.directory = Path(directory)
         self.path = self.directory / "metrics.csv"
         self.rows = {kind: [] for kind in KINDS}
+        self.epochs, self.ends = [0], [0]  # complete epochs, and the last step of each
         for line, row in figures.read_table(self.path, texts=COLUMNS[:1], numbers=COLUMNS[1:], may_be_empty=COLUMNS[3:]):
             if row["kind"] not in KINDS:
                 raise BadInput(f"{self.path}:{line}: kind is '{row['kind']}'; expected one of {', '.join(KINDS)}")
-            if row["kind"] == "train" and not (row["epoch"] >= 1 and row["step"] >= 1):
-                raise BadInput(f"{self.path}:{line}: epoch {row['epoch']:g}, step {row['step']:g}; expected both to be at least 1")
+            if row["kind"] == "train":
+                if not (row["epoch"] > self.epochs[-1] and row["step"] > self.ends[-1]):
+                    raise BadInput(f"{self.path}:{line}: epoch {row['epoch']:g}, step {row['step']:g}; expected both to increase from 0")
+                self.epochs.append(row["epoch"])
+                self.ends.append(row["step"])
             self.rows[row["kind"]].append(row)
         if not any(self.rows.values()):
             raise BadInput(f"{self.path}: has no metrics yet")
 
-    def steps_per_epoch(self):
-        """Returns the number of steps, or None until an epoch is complete."""
-        ends = self.rows["train"]
-        return ends[0]["step"] / ends[0]["epoch"] if ends else None
+    def has_epoch(self):
+        return len(self.ends) > 1
+
+    def in_epochs(self, step):
+        """Returns the position of a step in epochs, which may have different numbers of steps."""
+        i = min(max(bisect.bisect_left(self.ends, step), 1), len(self.ends) - 1)
+        share = (step - self.ends[i - 1]) / (self.ends[i] - self.ends[i - 1])
+        return self.epochs[i - 1] + share * (self.epochs[i] - self.epochs[i - 1])
 
     def points(self, kind, column, in_epochs):
         """Returns the points of a kind. A mean over an epoch is drawn at its middle, other values at their steps."""
         rows = self.rows[kind]
-        unit = self.steps_per_epoch() if in_epochs else 1
-        back = self.steps_per_epoch() / 2 if kind == "train" and rows else 0
-        return [(row["step"] - back) / unit for row in rows], [row[column] for row in rows]
+        steps = [row["step"] for row in rows]
+        if kind == "train":
+            steps = [(begin + end) / 2 for begin, end in zip(self.ends, self.ends[1:])]
+        return [self.in_epochs(step) if in_epochs else step for step in steps], [row[column] for row in rows]
 
 
 def distinct_names(runs):
@@ -62,7 +72,7 @@ def style(kind, line):
 
 
 def draw_curves(axes, runs, lines, column, factor):
-    in_epochs = all(run.steps_per_epoch() for run in runs)
+    in_epochs = all(run.has_epoch() for run in runs)
     for run, line in zip(runs, lines):
         for kind in KINDS:
             x, y = run.points(kind, column, in_epochs)

@@ -65,6 +65,20 @@ BOOST_FIXTURE_TEST_CASE(svg_holds_the_runs_names_and_is_the_same_each_time, Runs
     BOOST_TEST(svg.find(std::string("<!-- ") + label) != std::string::npos, label);
 }
 
+// Epochs of ten, two and four steps: the middle of an epoch is half an epoch from its ends.
+BOOST_FIXTURE_TEST_CASE(epochs_may_have_different_numbers_of_steps, Runs) {
+  const std::string rows =
+      "train,1,{},2,0.2,,\nvalid,1,{},1,0.3,,\ntrain,2,{},1,0.3,,\nvalid,2,{},1,0.4,,\ntrain,3,{},1,0.4,,\n"
+      "valid,3,{},1,0.5,,\n";
+  std::vector<std::string> drawn;
+  for (const auto& [a, b, c] : {std::tuple(10, 12, 16), {10, 20, 30}}) {
+    write("x", fmt::format(fmt::runtime(rows), a, a, b, b, c, c));
+    BOOST_TEST(plot("x -o x.svg").status == 0);
+    drawn.push_back(read_file(directory / "x.svg"));
+  }
+  BOOST_TEST((drawn[0] == drawn[1]));
+}
+
 BOOST_FIXTURE_TEST_CASE(plotting_bad_input_is_one_line_and_status_2, Runs) {
   write("empty", "", "");
   write("begun", "");
@@ -72,6 +86,7 @@ BOOST_FIXTURE_TEST_CASE(plotting_bad_input_is_one_line_and_status_2, Runs) {
   write("kinds", "train,1,10,2,0.2,,\nguess,1,10,2,0.2,,\n");
   write("short", "train,1,10\n");
   write("zero", "train,0,0,2,0.2,,\n");
+  write("back", "train,1,10,2,0.2,,\ntrain,2,10,2,0.2,,\n");
   write("other", "1,2\n", "a,b\n");
   write("binary", std::string("\xff\xfe\0\n\x80", 5));
   const auto refused = [&](const std::string& arguments, const std::string& piece) {
@@ -87,6 +102,7 @@ BOOST_FIXTURE_TEST_CASE(plotting_bad_input_is_one_line_and_status_2, Runs) {
   refused("kinds -o x.png", "kinds/metrics.csv:3: kind is 'guess'");
   refused("short -o x.png", "short/metrics.csv:2: loss is ''; expected a number");
   refused("zero -o x.png", "zero/metrics.csv:2: epoch 0, step 0");
+  refused("back -o x.png", "back/metrics.csv:3: epoch 2, step 10; expected both to increase from 0");
   refused("other -o x.png", "other/metrics.csv: has no column 'kind'");
   refused("binary -o x.png", "binary/metrics.csv: not a CSV file");
   refused("three -o x.jpg", "x.jpg: expected a name that ends in .png or .svg");

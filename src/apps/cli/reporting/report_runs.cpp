@@ -5,6 +5,7 @@
 #include "heed/analysis/model_cost.h"
 #include "heed/draw/line_style.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 
@@ -58,6 +59,15 @@ Json curves_json(const std::vector<ComparedArm>& arms) {
   return curves;
 }
 
+/// Returns the position of a step in epochs, which may have different numbers of steps; `epochs` must not be empty.
+double in_epochs(const std::vector<EpochRecord>& epochs, Index step) {
+  auto end = std::ranges::lower_bound(epochs, step, {}, &EpochRecord::step);
+  if (end == epochs.end()) --end;
+  const EpochRecord before = end == epochs.begin() ? EpochRecord{} : end[-1];
+  return static_cast<double>(before.epoch) + static_cast<double>((step - before.step) * (end->epoch - before.epoch)) /
+                                                 static_cast<double>(end->step - before.step);
+}
+
 /// Returns {"mean_of": K, "epoch": [...], "loss": [...], "lr": [...], "gradient_norm": [...]}: means of K steps each,
 /// with the smallest K for at most 400 points; "epoch" is the position of the last of the K steps, in epochs. Null
 /// without logged steps or a complete epoch.
@@ -65,13 +75,11 @@ Json steps_json(const RunHistory& history) {
   constexpr std::size_t most = 400;
   const std::vector<StepRecord>& steps = history.steps;
   if (steps.empty() || history.epochs.empty()) return {};
-  const EpochRecord& last = history.epochs.back();
-  const double per_epoch = static_cast<double>(last.step) / static_cast<double>(last.epoch);
   const std::size_t bucket = (steps.size() + most - 1) / most;
   Json json = Json::object({{"mean_of", bucket}});
   for (std::size_t first = 0; first < steps.size(); first += bucket) {
     const std::span part(steps.data() + first, std::min(bucket, steps.size() - first));
-    json["epoch"].push_back(static_cast<double>(part.back().step) / per_epoch);
+    json["epoch"].push_back(in_epochs(history.epochs, part.back().step));
     const auto add = [&](const char* key, std::optional<double> StepRecord::*value) {
       std::vector<double> values;
       for (const StepRecord& step : part)

@@ -1,5 +1,6 @@
 // heed report: the page contains all results of the runs, and nothing external. tests/report_browser.py tests its
 // display and interaction in a browser.
+#include "heed/base/split.h"
 #include "heed/data/images/image.h"
 #include "heed/io/json.h"
 #include "heed/train/runs/history.h"
@@ -7,6 +8,8 @@
 #include "apps/cli/looking/run_model.h"
 #include "support/cli.h"
 #include "support/tasks.h"
+
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <map>
@@ -315,6 +318,27 @@ BOOST_AUTO_TEST_CASE(steps_of_a_stopped_run_have_its_epochs) {
   BOOST_REQUIRE(steps.at("epoch").items().size() == 10U);
   for (std::size_t i = 0; i < 10; ++i)
     BOOST_TEST(std::abs(steps.at("epoch").items()[i].number() - static_cast<double>(i + 1) / 7) < 1e-12);
+}
+
+// After --changed-data, epochs may have different numbers of steps: here seven and three.
+BOOST_AUTO_TEST_CASE(steps_have_the_positions_in_their_own_epochs) {
+  x.train.log_steps = true, x.train.epochs = 2;
+  run(x, *this / "a");
+  const std::string metrics = *this / "a/metrics.csv";
+  std::string edited;
+  for (const std::string& line : split_lines(read_file(metrics))) {
+    std::vector<std::string> fields = split(line, ',');
+    if (fields[0] == "step" && std::stoi(fields[2]) > 10) continue;
+    if (fields[2] == "14") fields[2] = "10";
+    edited += fmt::format("{}\n", fmt::join(fields, ","));
+  }
+  write_file(metrics, edited);
+  const Json steps = data_in(page_of({*this / "a", "--no-images"})).at("runs").items()[0].at("steps");
+  BOOST_REQUIRE(steps.at("epoch").items().size() == 10U);
+  for (std::size_t i = 0; i < 10; ++i) {
+    const double expected = i < 7 ? static_cast<double>(i + 1) / 7 : 1 + static_cast<double>(i - 6) / 3;
+    BOOST_TEST(std::abs(steps.at("epoch").items()[i].number() - expected) < 1e-12);
+  }
 }
 
 // 555 steps are drawn as means of two; the last point is a single step.
