@@ -12,12 +12,18 @@ SHARE = 0.9  # share of the sum of all singular values that defines the equivale
 class Curves:
     """One matrix of a run: by block, each head's cumulative singular values and equivalent rank."""
 
-    def __init__(self, label, used):
-        self.label = label
-        self.used = used
+    def __init__(self, name, matrix, used):
+        self.name = name
+        self.matrix = matrix.replace("+", " + ") + ("" if used else " alone")
+        self.mechanisms = {}  # in the order of the blocks
         self.blocks = {}
 
+    @property
+    def label(self):
+        return f"{self.name or ', '.join(self.mechanisms)}: {self.matrix}"
+
     def add(self, row):
+        self.mechanisms[row["mechanism"]] = True
         cumulative, _ = self.blocks.setdefault(int(row["block"]), {}).setdefault(int(row["head"]), ([], row["rank"]))
         cumulative.append(row["cumulative"])
 
@@ -43,10 +49,8 @@ def read(argument):
     for line, row in figures.read_table(path, ("mechanism", "matrix", "used"), ("block", "head", "index", "cumulative", "rank")):
         if row["matrix"] not in ("A", "A+I"):
             raise BadInput(f"{path}:{line}: matrix is '{row['matrix']}'; expected A or A+I")
-        used = row["used"] == "true"
-        matrix = row["matrix"].replace("+", " + ")
-        label = f"{name or row['mechanism']}: {matrix}" if used else f"{name or row['mechanism']}: {matrix} alone"
-        curves.setdefault((row["matrix"], used), Curves(label, used)).add(row)  # blocks may use different matrices
+        key = (row["matrix"], row["used"] == "true")  # blocks may use different matrices
+        curves.setdefault(key, Curves(name, *key)).add(row)
     if not curves:
         raise BadInput(f"{path}: has no spectrum")
     return [c for (matrix, used), c in sorted(curves.items(), reverse=True) if used or matrix == "A"]

@@ -50,6 +50,10 @@ BOOST_FIXTURE_TEST_CASE(spectra, Tables) {
   for (const char* const label : {"softmax: A ", "no identity: A + I", "no identity: A alone", "block 1"})
     BOOST_TEST(svg.find(std::string("<!-- ") + label) != std::string::npos, label);
   BOOST_TEST(svg.find("softmax: A alone") == std::string::npos);
+  // The blocks of a model may have different mechanisms.
+  write_file(directory / "both.csv", spectrum + "softmax,A,true,1,1,1,1,1,1\nsima,A,true,2,1,1,1,1,1\n");
+  BOOST_TEST(plot("plot_spectrum.py", "both.csv -o b.svg").status == 0);
+  BOOST_TEST(read_file(directory / "b.svg").find("<!-- softmax, sima: A ") != std::string::npos);
   BOOST_TEST(plot("plot_spectrum.py", "adder.csv").output == "spectrum.png\n");
   check_picture("spectrum.png");
   // A sweep's directories have names such as "mechanism=sima".
