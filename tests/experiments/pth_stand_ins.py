@@ -66,6 +66,7 @@ def save(name, value, compression=zipfile.ZIP_STORED):
 weights = OrderedDict(a=Tensor("0", 6, 0, (2, 3), (3, 1)), turned=Tensor("0", 6, 0, (3, 2), (1, 3)))
 save("plain.pth", weights)
 save("nested.pth", {"model": {"state_dict": weights}, "epoch": 3, "lr": [0.1]})
+save("beside.pth", {"state_dict": weights, "best_acc1": Tensor("0", 6, 5, (), ()), "epoch": 3})
 save("two.pth", {"student": weights, "teacher": weights})
 save("code.pth", {"model": weights, "args": Code()})
 save("beyond.pth", OrderedDict(a=Tensor("0", 6, 1, (2, 3), (3, 1))))

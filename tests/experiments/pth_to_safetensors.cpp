@@ -32,9 +32,10 @@ BOOST_AUTO_TEST_SUITE(pth_to_safetensors)
 
 BOOST_AUTO_TEST_CASE(tensors_are_those_of_the_file) {
   const StandIns files;
-  for (const std::string name : {"plain.pth", "nested.pth"}) {
+  for (const std::string name : {"plain.pth", "nested.pth", "beside.pth"}) {
     BOOST_TEST(files.convert(name).status == 0, name);
     const SafetensorsFile file(files.out);
+    BOOST_TEST(file.names().size() == 2u);
     const Tensor<float> a = file.read<float>("a"), turned = file.read<float>("turned");
     BOOST_TEST((a.shape() == Shape{2, 3} && turned.shape() == Shape{3, 2}));
     for (Index i = 0; i < 6; ++i) {
