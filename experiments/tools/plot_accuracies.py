@@ -28,7 +28,7 @@ def read(path):
 
 def draw(tables, output):
     pyplot = figures.load_pyplot()
-    order = sorted(tables["cifar10"], key=lambda arm: statistics.mean(tables["cifar10"][arm]))
+    order = sorted({**tables["mnist"], **tables["cifar10"]}, key=lambda arm: statistics.mean(tables["cifar10"].get(arm, [0])))
     figure, panels = pyplot.subplots(1, len(tables), figsize=(figures.WIDTH, 0.26 * len(order) + 1), sharey=True, layout="constrained")
     styles = figures.line_styles(order)
     for axes, (data, arms) in zip(panels, tables.items()):

@@ -225,6 +225,10 @@ BOOST_AUTO_TEST_CASE(the_picture, *boost::unit_test::precondition(with_matplotli
   BOOST_TEST(both.status == 0, both.errors);
   BOOST_TEST(both.output == "accuracies.png\n");
   BOOST_TEST(load_image(*this / "accuracies.png").size.width > 600);
+  // An arm may have results on one data set only.
+  BOOST_TEST(drawn("mnist,a,1,finished,0.9\nmnist,lone,1,finished,0.8\ncifar10,a,1,finished,0.5\n").status == 0);
+  BOOST_TEST(run_command(script + "some.csv -o some.svg", *this / "").status == 0);
+  BOOST_TEST(read_file(*this / "some.svg").find("<!-- lone -->") != std::string::npos);
   for (const auto& [rows, said] :
        {std::pair("mnist,a,1,finished,0.9\n", "has no finished run on cifar10"),
         {"imagenet,a,1,finished,0.9\n", "some.csv:2: data is 'imagenet'; expected cifar10 or mnist"},
