@@ -82,6 +82,25 @@ BOOST_AUTO_TEST_CASE(errors_name_the_program) {
   }
 }
 
+// The output is checked before the measurements.
+BOOST_AUTO_TEST_CASE(errors_are_written_to_an_existing_directory) {
+  for (const std::string output : {"/nowhere/x.csv", "/tmp"}) {
+    const CommandResult none = run_command("experiments/tools/time-errors -o " + output + " --heed " + heed_program());
+    BOOST_TEST(none.status == 2);
+    BOOST_TEST(none.errors == "time-errors: " + output + ": cannot be written\n");
+  }
+}
+
+// A directory has the images of one data set, but the default is both.
+BOOST_AUTO_TEST_CASE(page_weights_are_packed_for_one_path) {
+  for (const std::string sets : {"", " --data mnist --data fashion-mnist"}) {
+    const CommandResult none = run_command("experiments/tools/page-weights --pack-only --path /nowhere" + sets);
+    BOOST_TEST(none.status == 2);
+    BOOST_TEST(none.errors.find("--path is the directory of one data set; expected one --data") != std::string::npos,
+               none.errors);
+  }
+}
+
 // Zero configurations or measurements are rejected, since there would be no prediction errors.
 BOOST_AUTO_TEST_CASE(no_errors_of_nothing) {
   for (const std::string option : {"--count", "--rounds"}) {
