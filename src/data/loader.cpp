@@ -73,6 +73,11 @@ std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part
   if (part == Part::test || recorded.empty() || drawn != config.validation)
     return examples_of(size, part, config, seed);
   const std::set<Index> aside = data::recorded_positions(files, recorded, config.recorded, config.path);
+  if (config.recorded.elsewhere && !data::has_recorded_content(files, aside, recorded, config.recorded)) {
+    DataConfig other = config;
+    other.validation = 0;
+    return examples_of(size, part, other, seed);
+  }
   Subsets subsets;
   for (Index i = 0; i < size; ++i) (aside.contains(i) ? subsets.validation : subsets.train).push_back(i);
   require(!subsets.validation.empty(), "{}: the run's validation files are missing: {}; restore them", config.path,

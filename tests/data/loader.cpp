@@ -1,6 +1,8 @@
 // Batches: order, normalisation, and independence of threads and interruptions.
 #include "heed/data/loader.h"
 
+#include "heed/io/checksum.h"
+#include "heed/io/file.h"
 #include "src/data/images/resample.h"
 #include "src/data/readers/files.h"
 #include "support/images.h"
@@ -152,6 +154,25 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
         examples_of_files({"images/a/1.png", "images/b/0.png"}, Part::train, config, 1);
       },
       {"images: all 2 examples are the run's validation examples"});
+}
+
+// Data at another path may be the run's or others, whose files may have the same names. Others have no validation
+// files.
+BOOST_AUTO_TEST_CASE(other_data_have_no_recorded_images) {
+  const TemporaryDirectory directory;
+  DataConfig config;
+  config.path = directory / "";
+  config.validation = 1;
+  config.recorded.elsewhere = true;
+  config.recorded.validation = {"0.png"};
+  config.recorded.files = {{"0.png", checksum("run")}};
+  const std::vector<std::string> files{directory / "0.png", directory / "1.png"};
+  heed::write_file(files[1], "other");
+  for (const bool own : {false, true}) {
+    heed::write_file(files[0], own ? "run" : "another");
+    BOOST_TEST(examples_of_files(files, Part::train, config, 1).size() == (own ? 1U : 2U));
+    BOOST_TEST(examples_of_files(files, Part::validation, config, 1).size() == (own ? 1U : 0U));
+  }
 }
 
 // An image of the model's size is enlarged and cropped like any other. Here it is a ramp, 16 x, enlarged to twice its

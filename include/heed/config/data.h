@@ -20,6 +20,7 @@ struct RecordedData {
   /// True if all files of a tree without train and test directories are for testing, unless one of them is recorded in
   /// `test`.
   bool whole = false;
+  bool elsewhere = false;  ///< the path is not the recorded one: the files may be other data
 
   /// Returns the names of all files.
   std::vector<std::string> names() const {

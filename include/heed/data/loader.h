@@ -29,7 +29,8 @@ std::vector<Index> examples_of(Index size, Part part, const DataConfig& config, 
 
 /// Returns the examples of a part, ascending, for data with one file per example. Uses the validation files that a run
 /// recorded, named relative to config.path, even if they were renamed; draws new ones if none are recorded, or if the
-/// number drawn by the run differs from config.validation.
+/// number drawn by the run differs from config.validation. Other data than the run's have no validation
+/// files.
 std::vector<Index> examples_of_files(const std::vector<std::string>& files, Part part, const DataConfig& config,
                                      std::uint64_t seed);
 

@@ -2,6 +2,7 @@
 
 #include "heed/io/checksum.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -37,6 +38,15 @@ std::set<Index> recorded_positions(const std::vector<std::string>& files, const 
   for (const auto& [name, former] : former_names(recorded.files, now, names))
     if (wanted.contains(former)) found.insert(places.at(name));
   return found;
+}
+
+bool has_recorded_content(const std::vector<std::string>& files, const std::set<Index>& chosen,
+                          const std::vector<std::string>& names, const RecordedData& recorded) {
+  std::set<std::string> checksums;
+  for (const std::string& name : names)
+    if (const auto file = recorded.files.find(name); file != recorded.files.end()) checksums.insert(file->second);
+  return std::ranges::any_of(
+      chosen, [&](Index i) { return checksums.contains(file_checksum(files[static_cast<std::size_t>(i)])); });
 }
 
 }  // namespace heed::data

@@ -14,4 +14,9 @@ namespace heed::data {
 std::set<Index> recorded_positions(const std::vector<std::string>& files, const std::vector<std::string>& names,
                                    const RecordedData& recorded, const std::string& root);
 
+/// Returns true if one of the files at the positions `chosen` has the content of one of the recorded files `names`.
+/// Names do not suffice: other data may have the same names.
+bool has_recorded_content(const std::vector<std::string>& files, const std::set<Index>& chosen,
+                          const std::vector<std::string>& names, const RecordedData& recorded);
+
 }  // namespace heed::data

@@ -177,16 +177,6 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
           part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
 }
 
-/// Returns true if one of the `chosen` files has the content of a recorded test file. Names do not suffice: other data
-/// may have the same names.
-bool has_recorded_test(const LabelledFiles& files, const std::set<Index>& chosen, const RecordedData& recorded) {
-  std::set<std::string> checksums;
-  for (const std::string& name : recorded.test)
-    if (const auto file = recorded.files.find(name); file != recorded.files.end()) checksums.insert(file->second);
-  return std::ranges::any_of(
-      chosen, [&](Index i) { return checksums.contains(file_checksum(files.paths[static_cast<std::size_t>(i)])); });
-}
-
 /// Returns true if a directory contains nothing to read but a directory of its own name, as some archives unpack.
 bool is_doubled(const fs::path& directory, const TreeKind& kind) {
   return !has_examples(directory, kind) &&
@@ -227,7 +217,8 @@ std::vector<bool> test_examples(const fs::path& root, const LabelledFiles& files
                                 const RecordedData& recorded) {
   std::vector<bool> test(files.paths.size());
   const std::set<Index> known = recorded_positions(files.paths, recorded.test, recorded, root.string());
-  if (recorded.whole && !has_recorded_test(files, known, recorded)) return std::vector<bool>(test.size(), true);
+  if (recorded.whole && !has_recorded_content(files.paths, known, recorded.test, recorded))
+    return std::vector<bool>(test.size(), true);
   for (const Index i : known) test[static_cast<std::size_t>(i)] = true;
   if (!known.empty()) return test;
   constexpr std::size_t every = 5;

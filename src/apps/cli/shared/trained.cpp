@@ -93,6 +93,8 @@ Experiment chosen_experiment(const ModelChoice& choice, const std::vector<std::s
     warn_of_normalisation(choice.model, "--preset selects published models' values");
   if (!choice.model.empty() && x.model.family == "vit")
     x.model.classifier = open_weights(choice.weights).file.contains("head.weight");
+  x.data.recorded.elsewhere =
+      std::ranges::any_of(given, [](const std::string& set) { return set.starts_with("data.path="); });
   // A run of heed 0.2.0 does not record which files are its own.
   x.data.recorded.whole =
       choice.whole && (choice.run.empty() || !x.data.recorded.test.empty() ||

@@ -175,7 +175,7 @@ BOOST_FIXTURE_TEST_CASE(training_images_in_other_data_are_noticed, ThreeGreys) {
   for (const char* split : {"train", "test"})
     for (int c = 0; c < 3; ++c) write_image(fmt::format("{}/{}/{}/b.png", other, split, names[c]), level(10 + c));
   const std::vector<std::string> classifier{"eval", run, "--path", other},
-      neighbours{"eval", run, "--path", other, "--knn", "--k", "1", "--set", "data.validation=0"};
+      neighbours{"eval", run, "--path", other, "--knn", "--k", "1"};
   for (const auto& command : {classifier, neighbours}) check_contains(output_of(command), {"3 images\n"});
   fs::copy_file(data + "/train/ant/3.png", copy);
   for (const bool there : {true, false}) {
@@ -212,9 +212,12 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
   check_refusal({"eval", run, "--path", other, "--split", "train"}, {other + ": has test images only; "});
   // heed features and --index distinguish training and test images: every fifth image of a class is for testing.
   check_contains(output_of({"features", run, "--path", other, "-o", directory / "x"}), {" 3 images, test\n"});
-  check_contains(output_of({"features", run, "--path", other, "--split", "train", "--set", "data.validation=0", "-o",
-                            directory / "x"}),
+  check_contains(output_of({"features", run, "--path", other, "--split", "train", "-o", directory / "x"}),
                  {" 21 images, train\n"});
+  // Other data have no validation images, even if a name is that of one.
+  check_refusal({"eval", run, "--path", other, "--knn", "--k", "1", "--split", "val"}, {"set aside for validation"});
+  check_contains(output_of({"features", run, "--path", copy, "--split", "val", "-o", directory / "x"}),
+                 {" images, val\n"});
   check_contains(output_of({"predict", run, "--path", other, "--index", "2"}), {"folder test 2 (label 2 (fox)): "});
   check_refusal({"predict", run, "--path", other, "--index", "3"}, {"--index 3: folder has 3 test images"});
 }
