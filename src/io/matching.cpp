@@ -69,8 +69,11 @@ void match_parts(const ParameterSpec& spec, const std::vector<RowPart>& theirs, 
       match.copies.push_back({*from, to, part.rows});
       match.taken.rows += part.rows;
     } else {
+      const bool there = std::ranges::find(theirs, part.name, &RowPart::name) != theirs.end();
       left += fmt::format("{}{} ({})", left.empty() ? "" : ", ", part.name,
-                          from ? "excluded by train.init_parts" : "different number of rows in the file");
+                          from    ? "excluded by train.init_parts"
+                          : there ? "different number of rows in the file"
+                                  : "not in the file");
     }
     to += part.rows;
   }

@@ -97,6 +97,14 @@ BOOST_AUTO_TEST_CASE(softmax_into_soft_takes_q_and_v) {
   BOOST_TEST(std::equal(to.begin() + 16 * 16, to.end(), from.begin() + 32 * 16));
 }
 
+BOOST_AUTO_TEST_CASE(soft_into_softmax_has_no_k) {
+  Given given(with_mechanism("soft", {{"landmarks", "4"}}), with_mechanism("softmax"));
+  const TakenTensor tensor = find(given.take({.divisions = {{{"q", 16}, {"v", 16}}}}), qkv);
+  BOOST_TEST((tensor.status == Status::part));
+  BOOST_TEST(tensor.rows == 32);
+  BOOST_TEST(tensor.reason == "without k (not in the file)");
+}
+
 // Loads v only, without positions and class token, as in the paper.
 BOOST_AUTO_TEST_CASE(parts_and_patterns_choose) {
   Experiment to = with_mechanism("softmax");
