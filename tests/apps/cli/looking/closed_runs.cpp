@@ -210,6 +210,11 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
     for (int i = 0; i < 8; ++i) write_image(fmt::format("{}/{}/{}.png", other, name, i), level(7 + i));
   check_contains(output_of({"eval", run, "--path", other}), {"24 images"});
   check_refusal({"eval", run, "--path", other, "--split", "train"}, {other + ": has test images only; "});
+  // With a directory train/, all images are those in it.
+  const std::string parts = directory / "parts";
+  fs::create_directory(parts);
+  for (const char* part : {"train", "val"}) fs::copy(other, parts + "/" + part, fs::copy_options::recursive);
+  check_contains(output_of({"eval", run, "--path", parts}), {"24 images"});
   // heed features and --index distinguish training and test images: every fifth image of a class is for testing.
   check_contains(output_of({"features", run, "--path", other, "-o", directory / "x"}), {" 3 images, test\n"});
   check_contains(output_of({"features", run, "--path", other, "--split", "train", "-o", directory / "x"}),
