@@ -32,6 +32,7 @@ struct RowCopy {
 struct Match {
   TakenTensor taken;
   std::vector<RowCopy> copies{};
+  PositionRows rows{};  ///< of a position embedding to be interpolated
 };
 
 Index rows_of(const std::vector<RowPart>& parts) {
@@ -99,15 +100,21 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
                                      [&](const RowPart& part) { return contains(rules.parts, part.name); });
   const bool as_wide = found.rank() == wanted.rank() && (wanted.rank() < 2 || found[1] == wanted[1]);
   const std::vector<RowPart>* const theirs = !spec.parts.empty() && as_wide ? division_of(rules, found[0]) : nullptr;
-  if (found == wanted && all_parts) {
+  const PositionRows rows = positions_in(found, spec, rules.from);
+  const bool other_grid = found == wanted && rows.height > 0 && rows == rules.from && !(rows == spec.positions);
+  if (found == wanted && all_parts && !other_grid) {
     match.taken.status = Status::loaded;
     match.taken.rows = wanted[0];
     match.copies.push_back({0, 0, wanted[0]});
   } else if (theirs) {
     match_parts(spec, *theirs, rules, match);
-  } else if (rules.positions && positions_in(found, spec).height > 0) {
+  } else if (rules.positions && rows.height > 0) {
     match.taken.status = Status::interpolated;
+    match.rows = rows;
     match.taken.rows = wanted[0];
+  } else if (other_grid) {
+    match.taken.reason = fmt::format("a grid of {} x {} patches in the file, {} x {} in the model", rows.height,
+                                     rows.width, spec.positions.height, spec.positions.width);
   } else {
     match.taken.reason = fmt::format("shape {} in the file, {} in the model", found, wanted);
   }
@@ -145,7 +152,7 @@ TakenWeights load_matching(const SafetensorsFile& file, Parameters<T>& parameter
     taken.numbers += match.taken.rows * width;
     Tensor<T> values = read_numbers<T>(file, spec);
     if (match.taken.status == Status::interpolated) {
-      values = interpolated(spec, values, positions_in(values.shape(), spec), rules.antialias);
+      values = interpolated(spec, values, match.rows, rules.antialias);
       match.copies.push_back({0, 0, spec.shape[0]});
     }
     for (const RowCopy& copy : match.copies)

@@ -44,7 +44,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
     const bool other_grid =
         theirs.height > 0 && (!(found == wanted) || theirs == changes.from) && !(theirs == list[id].positions);
     const bool interpolates = changes.positions && other_grid;
-    if (found == wanted || interpolates) {
+    if ((found == wanted && !other_grid) || interpolates) {
       tensor.status = interpolates ? Status::interpolated : Status::loaded;
       tensor.rows = wanted[0];
       taken.numbers += wanted.elements();
@@ -53,6 +53,9 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
       continue;
     }
     tensor.reason = fmt::format("shape {} in the file, {} in the model", found, wanted);
+    require(found != wanted, "{}: tensor '{}' is for a grid of {} x {} patches; the model has {} x {}{}", file.path(),
+            name, theirs.height, theirs.width, list[id].positions.height, list[id].positions.width,
+            changes.positions_cure);
     require(optional, "{}: tensor '{}' has shape {}; the model expects {}{}", file.path(), name, found, wanted,
             cure_of(name, other_grid, changes));
   }

@@ -207,6 +207,30 @@ BOOST_AUTO_TEST_CASE(a_run_begins_with_weights_of_another_mechanism) {
   BOOST_TEST((run(x, workshop / "aft", true) == Outcome::finished));
 }
 
+// A run's positions are on its grid, here 1 x 4, even if a square has as many patches.
+BOOST_AUTO_TEST_CASE(positions_of_a_run_are_on_its_grid) {
+  const Workshop workshop;
+  Experiment x = workshop.experiment();
+  x.train.epochs = 1;
+  x.data.resize = "squash";
+  x.model.image = {4, 16};
+  run(x, workshop / "first");
+  x.model.image = 8;
+  BOOST_TEST(error_of([&] { run(x, workshop / "next", false, workshop / "first"); })
+                 .ends_with("is for a grid of 1 x 4 patches; the model has 2 x 2; to interpolate it, add --set "
+                            "train.init_positions=true"));
+  for (const bool matching : {false, true}) {
+    const std::string next = workshop / (matching ? "matching" : "next");
+    x.train.init = matching ? "matching" : "strict";
+    x.train.init_positions = matching ? "none" : "plain";
+    run(x, next, false, workshop / "first");
+    const Json positions = Json::parse(read_file(next + "/init.json")).at("tensors").at("pos_embed");
+    BOOST_TEST(positions.at("status").text() == (matching ? "new" : "interpolated"));
+    if (matching)
+      BOOST_TEST(positions.at("reason").text() == "a grid of 1 x 4 patches in the file, 2 x 2 in the model");
+  }
+}
+
 // The error for a model that does not fit suggests a remedy.
 BOOST_AUTO_TEST_CASE(cures_are_named) {
   const Workshop workshop;

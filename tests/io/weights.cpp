@@ -374,6 +374,41 @@ BOOST_AUTO_TEST_CASE(positions_of_another_grid_by_hand) {
       }
 }
 
+// The values are the row of the file's grid, 2 x 8: a square of as many patches has others. A grid that does not fit
+// the file is ignored.
+BOOST_AUTO_TEST_CASE(positions_of_a_known_grid) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "w.safetensors";
+  Tensor<double> theirs(Shape{1, 17, 1});
+  for (Index i = 0; i < 17; ++i) theirs[i] = i < 9 ? 0 : 1;
+  SafetensorsWriter writer;
+  writer.add("pos_embed", std::as_const(theirs).view());
+  writer.write(path);
+  for (const auto& [height, width] : {std::pair<Index, Index>{2, 4}, {2, 16}, {4, 4}}) {
+    ParameterList list;
+    list.add({.name = "pos_embed", .shape = {1, 1 + height * width, 1}, .positions = {1, height, width}});
+    for (const bool matching : {false, true}) {
+      Parameters<double> parameters(list);
+      const PositionRows from{1, 2, 8};
+      const TakenWeights taken =
+          matching ? load_matching(SafetensorsFile(path), parameters, {.positions = true, .from = from})
+                   : load_weights(SafetensorsFile(path), parameters, {.positions = true, .from = from});
+      BOOST_TEST((taken.tensors[0].status == TakenTensor::Status::interpolated));
+      const View<const double> found = std::as_const(parameters)[0];
+      for (Index i = 1; i < found.size(); ++i) {
+        const bool upper = i <= found.size() / 2;
+        BOOST_TEST((found[i] < 0.5) == upper, height << " x " << width << ": " << i);
+        if (height == 2) BOOST_TEST(std::abs(found[i] - (upper ? 0 : 1)) < 1e-12);
+      }
+    }
+    Parameters<double> parameters(list);
+    BOOST_TEST(error_of([&] {
+                 load_weights(SafetensorsFile(path), parameters, {.from = {1, 2, 8}, .positions_cure = "; grid"});
+               }).ends_with(height == 4 ? "is for a grid of 2 x 8 patches; the model has 4 x 4; grid" : "; grid"));
+    if (height == 4) load_weights(SafetensorsFile(path), parameters, {.from = {1, 3, 3}});
+  }
+}
+
 // Tensors computed each step or used in training only are in no file, and keep their values.
 BOOST_AUTO_TEST_CASE(prepared_and_training_tensors_are_neither_written_nor_read) {
   const TemporaryDirectory directory;

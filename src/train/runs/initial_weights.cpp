@@ -24,7 +24,13 @@ std::string file_of(const std::string& source) {
   return RunPaths(source).weights();
 }
 
-MatchingRules matching_rules(const Experiment& x) {
+/// Returns the rows of a file's position embedding; the height is 0 if the file is not in a run's directory.
+PositionRows rows_of(const std::string& file) {
+  const RunPaths run(std::filesystem::absolute(file).parent_path());
+  return run.exists() ? position_rows(run) : PositionRows{};
+}
+
+MatchingRules matching_rules(const Experiment& x, const std::string& file) {
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(x.train.init_mechanism, {});
   const StageSizes& s = x.model.stages;
   std::vector<std::vector<RowPart>> divisions;
@@ -33,6 +39,7 @@ MatchingRules matching_rules(const Experiment& x) {
     divisions.push_back(projection_parts(mechanism->layout(s.dim[i], s.heads[i])));
   return {.positions = x.train.init_positions != "none",
           .antialias = x.train.init_positions == "antialias",
+          .from = rows_of(file),
           .skip = x.train.init_skip,
           .parts = x.train.init_parts,
           .divisions = divisions};
@@ -50,11 +57,12 @@ InitialWeights take_initial_weights(const std::string& source, const Experiment&
   InitialWeights weights{file.path(), file.checksum(), {}};
   const std::string keys = fitting_keys(file, x.model);
   if (x.train.init == "matching")
-    weights.taken = load_matching(file, parameters, matching_rules(x));
+    weights.taken = load_matching(file, parameters, matching_rules(x, file.path()));
   else
     weights.taken = load_weights(file, parameters,
                                  {.new_head = x.train.init_head,
                                   .positions = x.train.init_positions != "none",
+                                  .from = rows_of(file.path()),
                                   .antialias = x.train.init_positions == "antialias",
                                   .cure = keys + "; to load only matching tensors, add --set train.init=matching",
                                   .positions_cure = "; to interpolate it, add --set train.init_positions=true"});

@@ -93,6 +93,12 @@ void check_same_version(const RunPaths& paths) {
           paths.last(), version, HEED_VERSION);
 }
 
+PositionRows position_rows(const RunPaths& paths) {
+  const ModelConfig model = load_recorded(paths.config()).model;
+  if (family_called(model.family) != vit) return {};
+  return {model.embed_prefix ? model.prefix_tokens() : 0, model.grid().height, model.grid().width};
+}
+
 namespace {
 
 /// Returns the experiment with defaults for all settings that a resumed run may change.

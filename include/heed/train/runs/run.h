@@ -3,6 +3,7 @@
 // plugins if mechanisms came from plugins.
 #pragma once
 
+#include "heed/base/parameters.h"
 #include "heed/config/experiment.h"
 #include "heed/io/file.h"
 #include "heed/io/safetensors.h"
@@ -57,6 +58,9 @@ void add_version(SafetensorsWriter& file);
 /// Throws Error unless this version of heed wrote the checkpoint in `paths`: random streams and summation orders may
 /// differ between versions.
 void check_same_version(const RunPaths& paths);
+
+/// Returns the rows of the position embedding of a run's Vision Transformer; the height is 0 for other models.
+PositionRows position_rows(const RunPaths& paths);
 
 /// Returns a hash of the settings that a resumed run must not change (check_same_experiment).
 std::string hash_to_resume(const Experiment& experiment);
