@@ -36,8 +36,8 @@ int eval_model(EvalArguments a) {
   if (const DataConfig& data = trained.experiment.data; !holds_sequences(data))
     dataset_directory(data.name == "scenes" ? data.source : data.name, data.path, split_of(part), "--path");
   const std::unique_ptr<BatchSource<float>> source = trained.task->open(part, false);
-  require(source != nullptr, "{}: no images of {} are set aside for validation; use --split test or data.validation=N",
-          a.source(), trained.experiment.data.name);
+  require(source != nullptr, "{}: no {} of {} are set aside for validation; use --split test or data.validation=N",
+          a.source(), holds_sequences(trained.experiment.data) ? "examples" : "images", trained.experiment.data.name);
   const RecordedData& recorded = trained.experiment.data.recorded;
   if (part == Part::test) warn_of_copies(a, source->files());
   if (!a.whole)

@@ -58,6 +58,9 @@ BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
                  (directory / "data").string() + "\"\n[train]\nepochs = 1\nbatch = 4\n");
   const std::string text = output_of({"train", directory / "x.toml", "--run", directory / "run"});
   check_contains(text, {"17 sequences to train on, 5 to validate, 5 to test", "classes     'few' 8+1+2, 'many' 9+4+3"});
+  std::filesystem::remove(directory / "data/val.tsv");
+  check_refusal({"eval", directory / "run", "--split", "val", "--set", "data.validation=0"},
+                {"no examples of documents are set aside for validation"});
 }
 
 // An untrained model gives each of 256 bytes about the same probability: 60 tokens drawn independently have about 53
