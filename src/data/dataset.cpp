@@ -64,8 +64,7 @@ const std::vector<Format>& formats() {
 
 const Format& format_called(const std::string& name) {
   const auto format = std::find_if(formats().begin(), formats().end(), [&](const Format& f) { return f.name == name; });
-  require(format != formats().end(), "unknown image data set {}{}", in_quotes(name),
-          suggestion(name, dataset_names()));
+  require(format != formats().end(), "unknown image data set {}{}", in_quotes(name), suggestion(name, dataset_names()));
   return *format;
 }
 

@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(numbers_of_a_lab_have_ranges) {
   for (const char* both : {"", "formula = \"1\"\nhash = \"ab\"\n"})
     BOOST_TEST(refusal(a_question + both) == ":4: a question needs a formula or a hash");
   const std::string hash = "hash = \"ab\"\n";
-  for (const std::string good :
+  for (const std::string& good :
        {formula + "tolerance = 0", formula + "tolerance = 0.5", hash + "digits = 1", hash + "digits = 15"})
     BOOST_TEST(refusal(a_question + good + "\n") == "no error", good);
   BOOST_TEST(refusal(a_question + hash + "tolerance = 0.5\n") ==
