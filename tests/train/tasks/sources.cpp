@@ -207,8 +207,8 @@ BOOST_AUTO_TEST_CASE(evaluated_examples_are_all_the_others_unchanged) {
 }
 
 // A run warns once about sequences longer than the context. Texts have 5 + i^2 mod 19 letters, more than 19 for five i
-// below 24; expressions have more than 3 tokens, the two texts of a pair 64 or more. A text's windows are not cut.
-BOOST_AUTO_TEST_CASE(cut_sequences_are_said_once) {
+// below 24; expressions have more than 3 tokens, the two texts of a pair 64 or more. A text's windows are not truncated.
+BOOST_AUTO_TEST_CASE(truncated_sequences_are_reported_once) {
   const std::map<std::string, std::pair<Index, std::string>> expected{
       {"documents", {19, "5 of 24"}}, {"listops", {3, "24 of 24"}}, {"pairs", {63, "48 of 48"}}, {"text", {20, ""}}};
   const TaskData data;
@@ -221,7 +221,7 @@ BOOST_AUTO_TEST_CASE(cut_sequences_are_said_once) {
         take_warnings();
         for (const Part part : {Part::train, Part::validation, Part::test}) reader.task->open(part, false);
         std::vector<std::string> lines = take_warnings();
-        std::erase_if(lines, [](const std::string& line) { return line.find(" cut") == std::string::npos; });
+        std::erase_if(lines, [](const std::string& line) { return line.find(" truncated") == std::string::npos; });
         return lines;
       };
       std::vector<std::string> lines;

@@ -510,7 +510,7 @@ void require_outside_classes(const DataConfig& data, const std::string& run) {
   std::error_code error;
   const auto place = [&](const std::string& path) { return fs::weakly_canonical(fs::absolute(path, error), error); };
   const fs::path below = place(run).lexically_relative(place(data.path));
-  require(below.empty() || *below.begin() == ".." || has_directory(directories, Split::train) ||
+  require(below.empty() || below == "." || *below.begin() == ".." || has_directory(directories, Split::train) ||
               fs::exists(place(data.path) / "train.tsv", error),
           "train: --run {}: is inside {}, whose directories are the classes; expected another directory", run,
           data.path);

@@ -73,7 +73,7 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   BOOST_TEST(accuracy.starts_with("top-1 accuracy"));
 }
 
-// Directories beside the classes are classes; those beside train/ and test/ are not.
+// Directories beside the classes are classes; those beside train/ and test/ are not, nor is the root itself.
 BOOST_FIXTURE_TEST_CASE(a_run_does_not_become_a_class, ThreeGreys) {
   const std::string classes = data + "/train";
   check_refusal({"train", "experiments/images.toml", "--set", "data.path=" + classes, "--run", classes + "/run"},

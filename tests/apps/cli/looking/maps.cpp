@@ -9,7 +9,6 @@
 #include "heed/nn/vit.h"
 #include "heed/train/runs/run.h"
 #include "run_model.h"
-#include "src/draw/canvas.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -330,7 +329,7 @@ BOOST_AUTO_TEST_CASE(stages_with_different_heads_beside_each_other) {
   const CommandResult result = images.maps("cvt a.png -o x.png --beside cvt");
   BOOST_TEST(result.status == 0, result.errors);
   const Image picture = load_image(images.directory / "x.png");
-  const Index map = 156, left = 28 + text_width("softmax") + 14, row = map + 24 + 14,
+  const Index map = 156, left = picture.size.width - 28 - 4 * map - 3 * 14, row = map + 24 + 14,
               last = picture.size.height - 28 - 24 - map;
   for (const Index block : {1, 2})
     for (Index column = 0; column < 4; ++column) {
