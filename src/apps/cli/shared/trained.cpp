@@ -129,12 +129,6 @@ bool is_resized(const std::string& run, const Model& model) {
   return true;
 }
 
-/// Returns the rows of a model's position embedding; none if it has no such tensor for the whole model.
-PositionRows positions_of(const Model& model) {
-  const ParameterId id = model.parameters().find("pos_embed");
-  return id < 0 ? PositionRows{} : model.parameters()[id].positions;
-}
-
 }  // namespace
 
 std::vector<CommandFile> ModelChoice::files() const {
@@ -158,7 +152,7 @@ TrainedModel::TrainedModel(const ModelChoice& choice, const std::vector<std::str
   if (!opened.prefix.empty()) warn(fmt::format("{}: prefix {} removed", weights, in_quotes(opened.prefix)));
   load_weights(opened.file, parameters,
                {.positions = resized || !choice.model.empty(),
-                .from = resized ? positions_of(*make_judged(load(run, {}))) : PositionRows{},
+                .from = resized ? position_rows(paths) : PositionRows{},
                 .antialias = experiment.train.init_positions == "antialias",
                 .cure = fitting_keys(opened.file, experiment.model)});
   if (weights.empty() && std::filesystem::exists(paths.metrics())) {
