@@ -245,8 +245,8 @@ std::map<std::string, Answer> read_answers(const std::string& text, const std::s
       answers[name] = number;
     } else {
       require(assign(node, text) && text.size() <= longest,
-              "{}:{}: {}: expected a number or a text of at most {} bytes, found {}", path, node.source().begin.line,
-              in_quotes(name), longest, node.is_string() ? "a longer text" : found(node));
+              "{}:{}: {}: expected a number or a string of at most {} bytes, found {}", path, node.source().begin.line,
+              in_quotes(name), longest, node.is_string() ? "a longer string" : found(node));
       answers[name] = text;
     }
   }

@@ -178,7 +178,7 @@ void check_images(const Experiment& x) {
             x.self_supervised() ? "; expected flip, jitter, grey, blur or solarise, in addition to the crops of [dino]"
                                 : ", only for \"dino\"");
     require(x.model.channels == 3 || (change != "jitter" && change != "grey"),
-            "[data] augment = {} requires colour images, [model] channels = 3, found {}", in_quotes(change),
+            "[data] augment = {} requires colour images, [model] channels = 3; found {}", in_quotes(change),
             x.model.channels);
   }
 }

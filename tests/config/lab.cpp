@@ -173,8 +173,8 @@ BOOST_AUTO_TEST_CASE(answers_are_numbers_and_short_texts) {
   const auto refusal_of_answers = [](const std::string& text) {
     return error_of([&] { read_answers(text, "file"); }, "file");
   };
-  const std::string expected = ": expected a number or a text of at most 1000 bytes, found ";
-  BOOST_TEST(refusal_of_answers("a = 1\nb = \"" + longest + "x\"\n") == ":2: 'b'" + expected + "a longer text");
+  const std::string expected = ": expected a number or a string of at most 1000 bytes, found ";
+  BOOST_TEST(refusal_of_answers("a = 1\nb = \"" + longest + "x\"\n") == ":2: 'b'" + expected + "a longer string");
   BOOST_TEST(refusal_of_answers("a = 1\n\nb = true\n") == ":3: 'b'" + expected + "a boolean");
   BOOST_TEST(refusal_of_answers("a = 1\nb\n").starts_with(":2: "));
   std::string many;

@@ -330,7 +330,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit) {
   twice.write(theirs);
   BOOST_CHECK_EXCEPTION(convert_weights(theirs, ours), Error, [&](const Error& error) {
     return error.what() == theirs +
-                               ": 'block1.0.att.mha.ff.weight' and 'block1.0.attn.proj.weight' are both renamed "
+                               ": 'block1.0.att.mha.ff.weight' and 'block1.0.attn.proj.weight' are both renamed to "
                                "'block1.0.attn.proj.weight'; expected one of them";
   });
 }

@@ -7,7 +7,7 @@
 // each of three classes; and vit.toml, a small model for data/. In the output, DIR stands for that directory, and T for
 // durations, as in "T s".
 //
-//   HEED_WRITE_TRANSCRIPTS=1 build/tests/run --run_test=transcripts     writes what is printed now into the files
+//   HEED_WRITE_TRANSCRIPTS=1 build/tests/run --run_test=transcripts     records the current output in the files
 #include "heed/train/runs/run.h"
 #include "support/cli.h"
 #include "support/command.h"
