@@ -97,7 +97,7 @@ async function keeping(page) {
   });
 
   await test("heed eval takes the run and the weights, and is right as often as the page says", async () => {
-    const said = Number(/; ([\d.]+) % of 200 test images right after step \d+/.exec(await state(page))[1]);
+    const said = Number(/; ([\d.]+) % of 200 test images correct after step \d+/.exec(await state(page))[1]);
     const [run, weights] = [
       await downloaded(page, "Save run (.tar)", "run.tar"),
       await downloaded(page, "Save .safetensors", "own.safetensors"),

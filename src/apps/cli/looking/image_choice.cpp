@@ -13,8 +13,8 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the common background of the run's images, as recorded or, without a record, of its test images; none if
-/// these are not available.
+/// Returns the common background of the run's test images, as recorded or, without a record, computed from them; none
+/// if they are not available.
 std::optional<int> background_of(const TrainedModel& trained) {
   if (trained.run.empty()) return std::nullopt;
   if (const std::optional<DataRecord> record = read_data_record(RunPaths(trained.run))) return record->background;
@@ -123,8 +123,8 @@ Image ImageReader::from_file(const std::string& file) const {
   const int behind = background_.value_or(white);
   std::string found;
   if (background_ && own && std::abs(*own - *background_) > unlike)
-    found =
-        fmt::format("the background is {}, but {} in the training images", brightness(*own), brightness(*background_));
+    found = fmt::format("the background is {}, but that of the run's images is {}", brightness(*own),
+                        brightness(*background_));
   else if (is_hidden(file, image))
     found =
         fmt::format("the visible pixels are as {} as the background behind the transparent ones", brightness(behind));

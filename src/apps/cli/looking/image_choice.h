@@ -52,9 +52,9 @@ class ImageReader {
   /// `invert`: true to invert the brightness of images.
   ImageReader(const TrainedModel& trained, bool invert);
 
-  /// Reads a file; transparent pixels show the common background of the training images, white if there is none. Warns
-  /// on stderr if the image's background differs from that of the training images, or if the visible pixels are hardly
-  /// distinguishable from the background shown through transparent ones.
+  /// Reads a file; transparent pixels show the common background of the run's test images, or white if there is none.
+  /// Warns on stderr if the image's background differs from theirs, or if the visible pixels are hardly distinguishable
+  /// from the background shown through transparent ones.
   Image from_file(const std::string& file) const;
 
   /// Reads an image of a data set.
@@ -69,7 +69,7 @@ class ImageReader {
 
   const TrainedModel& trained_;
   bool invert_;
-  std::optional<int> background_;  ///< background of the training images, 0 to 255
+  std::optional<int> background_;  ///< common background of the run's test images, 0 to 255
 };
 
 }  // namespace heed::cli

@@ -168,7 +168,7 @@ void add_predict(Command program) {
   command.footer(
       "A directory stands for its images (.png, .jpg, .jpeg, .bmp, .gif), sorted by name, including those in "
       "subdirectories. Unreadable files are listed on stderr and the others are classified; the exit status is then "
-      "2. Transparent pixels show the background of the training images, or white.");
+      "2. Transparent pixels show the common background of the run's test images, or white.");
   command.action([] { return predict_command(a); });
 }
 

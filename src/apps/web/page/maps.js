@@ -160,7 +160,7 @@ export class MapsView {
         block.picture ? make("small", {}, block.picture.name) : null,
       );
       if (!block.picture)
-        return make("tr", {}, name, make("td", { colspan: most, class: "pale" }, "nothing of this kind"));
+        return make("tr", {}, name, make("td", { colspan: most, class: "pale" }, "no picture of this kind"));
       return make(
         "tr",
         {},

@@ -255,7 +255,7 @@ export class TrainView {
     const last = steps.at(-1);
     const test = tests.at(-1);
     if (!last) return;
-    const answers = `${percent(test.accuracy)} of ${test.images} test images right after step ${test.step}`;
+    const answers = `${percent(test.accuracy)} of ${test.images} test images correct after step ${test.step}`;
     const speed = `${Math.round(rate).toLocaleString("en")} images/s in this browser`;
     this.state.textContent = `Step ${last.step}, epoch ${last.epoch}: loss ${last.loss.toFixed(3)}; ${answers}. ${speed}.`;
   }

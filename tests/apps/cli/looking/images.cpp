@@ -522,7 +522,7 @@ BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages
   output_of({"predict", run, like});
   const Finished said = heed_with({"predict", run, like, paper});
   BOOST_TEST(said.status == 0);
-  check_contains(said.err, {"paper.png: the background is bright, but dark in the training images; try --invert"});
+  check_contains(said.err, {"paper.png: the background is bright, but that of the run's images is dark; try --invert"});
   BOOST_TEST(std::count(said.err.begin(), said.err.end(), '\n') == 1);
   const std::string inverted = output_of({"predict", run, paper, "--invert"}),
                     plain = output_of({"predict", run, like});
@@ -531,7 +531,7 @@ BOOST_FIXTURE_TEST_CASE(backgrounds_unlike_the_training_sets_are_said, OwnImages
   // Without a record, the background is computed from the test images, if they are available.
   std::filesystem::remove(run + "/data.json");
   check_contains(heed_with({"predict", run, paper}).err,
-                 {"paper.png: the background is bright, but dark in the training images; try --invert"});
+                 {"paper.png: the background is bright, but that of the run's images is dark; try --invert"});
   BOOST_TEST(heed_with({"predict", run, like}).err.find("background is bright") == std::string::npos);
 }
 

@@ -30,7 +30,7 @@ function originSection(run) {
 function modelSections(model) {
   const run = report.runs.find((one) => one.directory === model.run);
   if (model.obstacle)
-    return [section("What it gets wrong", make("p", {}, `The model was not tried on images: ${model.obstacle}.`)),
+    return [section("What it gets wrong", make("p", {}, `No test images were evaluated: ${model.obstacle}.`)),
       costSection(model.cost), originSection(run)];
   const maps = model.maps.some((image) => image.maps.blocks.some((block) => block.weights));
   const looking = maps ? new Looking(model) : null;
