@@ -248,7 +248,7 @@ void require_no_forbidden_word(const std::string& source, const std::vector<std:
     require(!has_word(source, word), "it uses {}, which this lab asks you to write", in_quotes(word));
   for (const char* const paste : {"##", "%:%:"})
     require(forbidden.empty() || source.find(paste) == std::string::npos || !has_word(source, "define"),
-            "it uses {}, which pastes words together; write them in full", paste);
+            "it uses {}, which pastes tokens together; write them in full", paste);
 }
 
 void require_compiler() { compiler_words(headers_of_program()); }

@@ -125,9 +125,9 @@ void add_selftest(Command program) {
   add_threads(command, a.threads);
   command.footer(
       "Runs each operation by itself, then trains small models for a few steps in float, and compares hashes of "
-      "results, gradients and weights with those in the program. The bits are the same on every computer and for any "
-      "number of threads. Takes some seconds. If hashes differ, the last line names the first difference and the exit "
-      "status is 1.");
+      "results, gradients and weights with those compiled into the program. The bits are the same on every computer "
+      "and for any number of threads. Takes some seconds. If hashes differ, the last line names the first difference "
+      "and the exit status is 1.");
   command.action([] { return selftest_command(a); });
 }
 
