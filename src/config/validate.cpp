@@ -198,7 +198,7 @@ void check_dino(const Experiment& x) {
   require(!holds_sequences(x.data) && x.data.name != "scenes",
           "[train] method = \"dino\" requires images; [data] name = {}", in_quotes(x.data.name));
   require(x.train.ema == 0,
-          "[train] ema = {}: with method = \"dino\" the teacher is the average; set its decay in [dino] ema",
+          "[train] ema = {}: with method = \"dino\" the teacher is the moving average; set its decay in [dino] ema",
           x.train.ema);
   require(x.train.label_smoothing == 0, "[train] label_smoothing = {}, but method = \"dino\" has no labels",
           x.train.label_smoothing);

@@ -181,8 +181,9 @@ void add_eval(Command program) {
                  {.positive = true});
   command.option("--lr", &a.lr, "--linear: initial learning rate; default: 0.0005", {.positive = true});
   command.footer(
-      "If --path names other images, in a directory without test/, all of them, or all of train/, are evaluated. "
-      "--knn, --linear and --shots divide them as for training and evaluate every fifth image of each class.\n\n"
+      "If --path is a directory of other images without test/, all of them are evaluated or, if there is train/, all "
+      "of train/. --knn, --linear and --shots divide them as for training and evaluate every fifth image of each "
+      "class.\n\n"
       "--set model.image=N evaluates at a different image size: images are resampled, and a position embedding is "
       "interpolated bicubically. A model with other tensors that depend on the number of tokens is rejected.\n\n"
       "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"

@@ -84,8 +84,8 @@ void print_suite(const SuiteResult& result) {
     std::cout
         << "\nmedians; limit: 2 operations per multiply-add in inference, 6 in training; a distance takes an l1 term, "
            "in training also a clamp and a multiply-add\n"
-           "all tokens are counted, but after its attention the last block computes only those that the head reads, so "
-           "shares may be too large by 6 % (deit-tiny-p4) or 16 % (vit-micro)\n"
+           "all tokens are counted, but the last block computes, after its attention, only the tokens that the head "
+           "reads, so shares may be too large by 6 % (deit-tiny-p4) or 16 % (vit-micro)\n"
            "ms by operation: the four longest operations of a training step, summed over threads; --json has all\n";
   }
   if (result.times)
