@@ -27,7 +27,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   std::vector<std::string> missing;
   TakenWeights taken;
   std::vector<ParameterId> present;
-  std::vector<PositionRows> rows;  ///< of each present tensor to be interpolated; none for the others
+  std::vector<PositionRows> rows;  ///< the file's grid for each of `present`; empty if it is not interpolated
   for (ParameterId id = 0; id < list.size(); ++id) {
     if (list[id].prepared || list[id].training_only) continue;
     const std::string& name = list[id].name;

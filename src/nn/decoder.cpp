@@ -77,9 +77,9 @@ void Writer<T>::read() {
   const ModelConfig& config = decoder_.config();
   const Index count = static_cast<Index>(tokens_.size()), first = config.start ? 1 : 0;
   const Index again = std::max(config.context / 2, 1 - first);
-  // Index of the first token for which the context has no room: there, the decoder restarts with the last `again`
-  // tokens, including this one. After `period` more tokens the context is full once more, so only the last restart
-  // affects the state.
+  // Index of the first token that does not fit in the context. At this token, the decoder restarts with the last
+  // `again` tokens, including this one. After `period` more tokens the context is full once more, so only the last
+  // restart affects the state.
   Index full = fed_ + config.context - std::max(decoder_.position(), first);
   if (full < count) {
     const Index period = config.context - first - again + 1;

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(ridge_is_a_minimum) {
   for (const Index n : {30, 7}) {
     const Index width = 11;
     const Features<double> teachers{random_rows(n, width, 3), random_labels(n, classes)};
-    // Reads W from scores: the test row mean + e (sd + 1e-5) is standardised to the unit vector e.
+    // W is read from the scores of unit vectors: the test row mean + e (sd + 1e-5) is standardised to e.
     std::vector<double> mean(width), sd(width);
     for (Index c = 0; c < width; ++c) {
       for (Index i = 0; i < n; ++i) mean[c] += teachers.values[i * width + c] / n;

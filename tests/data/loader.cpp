@@ -486,7 +486,7 @@ BOOST_AUTO_TEST_CASE(erasing_is_as_likely_as_asked_and_after_normalisation) {
   }
 }
 
-// Views of an unchanged image are the resized image, at the index of their image and view.
+// Without augmentation, every view is the resized image, stored at the index of its image and view.
 BOOST_AUTO_TEST_CASE(views_stand_beside_their_image) {
   const MemoryDataset data = pattern_dataset(6, {3, 10, 10}, 3);
   DataConfig config;

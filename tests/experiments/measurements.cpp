@@ -1,4 +1,4 @@
-// experiments/peers/ratios and experiments/tools/time-errors: errors, without measurements.
+// experiments/peers/ratios and experiments/tools/time-errors: lists, tables and error messages; nothing is measured.
 #include "support/command.h"
 #include "support/temporary.h"
 

@@ -283,8 +283,8 @@ BOOST_AUTO_TEST_CASE(parts_are_found_by_name_and_rows) {
              "without k (different number of rows in the file), v (different number of rows in the file)");
 }
 
-// Biases are divided as weights are. Tensors of a different width are not loaded in part, nor are those whose rows are
-// not the sum of the file's parts.
+// Biases are divided in the same way as weights. A tensor is not loaded in part if its width differs, or if its number
+// of rows is not the sum over the file's parts.
 BOOST_AUTO_TEST_CASE(parts_are_rows_of_equal_width) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";

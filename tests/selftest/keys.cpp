@@ -1,5 +1,5 @@
 // Every key of an experiment changes a run of the self-test, or is on a list of exceptions: no key can lose its effect
-// undetected. A setting that changes a run causes no warning, unlike a key that cannot have an effect.
+// undetected. A setting that changes a run causes no warning; a key that cannot have an effect causes one.
 #include "heed/base/warnings.h"
 #include "heed/config/experiment.h"
 #include "heed/io/file.h"

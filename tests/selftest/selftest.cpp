@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(the_first_difference_is_named) {
   BOOST_TEST(found.equal == got.size() - 2);
   BOOST_TEST(compare_hashes({{"the list of tensors", 1}, {"result", nan_hash}}, {1, 2}).different.at(0) ==
              "result, which has a NaN");
-  // A hash without an expected one differs.
+  // A hash for which none is expected counts as different.
   const HashComparison longer = compare_hashes({{"the list of tensors", 1}, {"result", 2}, {"end", 3}}, {1, 2});
   BOOST_TEST(longer.equal == 2u);
   BOOST_TEST(longer.all == 3u);

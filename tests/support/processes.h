@@ -46,7 +46,7 @@ class Group {
   std::barrier<> barrier_;
 };
 
-/// Interface of one thread to its group.
+/// A rank of the group, used by one thread.
 class GroupRanks : public Ranks {
  public:
   GroupRanks(Group& group, int rank) : group_(group), rank_(rank) {}

@@ -1,6 +1,6 @@
-// Statistical tests, for results that are random. Each gives a number that is N(0, 1) if everything is correct,
-// approximately for counts in the hundreds, so that |z| < 5 fails by chance once in 1.7 million. Seeds are fixed, so a
-// pass is reproducible; a fault of a few per cent at these sample sizes is far beyond 5.
+// Statistical tests, for results that are random. Each computes a z that is distributed as N(0, 1) if the results are
+// correct (for counts in the hundreds, approximately), so that |z| < 5 fails by chance once in 1.7 million. Seeds are
+// fixed, so a pass is reproducible; a fault of a few per cent at these sample sizes is far beyond 5.
 #pragma once
 
 #include <boost/test/unit_test.hpp>

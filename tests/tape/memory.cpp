@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_SUITE(tape_memory)
 // Two allocations fit the caller's memory, which begins off a cache line; the third is in a block of 64 KiB.
 BOOST_AUTO_TEST_CASE(memory_of_the_caller_comes_first) {
   alignas(alignment) std::byte memory[256];
-  Arena arena(std::span(memory + 1, 200));  // 137 bytes from the next cache line on
+  Arena arena(std::span(memory + 1, 200));  // 137 of the bytes are after the next cache line boundary
   BOOST_TEST(arena.allocate_bytes(60) == memory + 64);
   BOOST_TEST(arena.allocate<std::int32_t>(16) == static_cast<void*>(memory + 128));
   const auto* const outside = static_cast<std::byte*>(arena.allocate_bytes(1));

@@ -105,7 +105,7 @@ class BatchGradient {
   Tapes<T> tapes_;
   TensorObserver<T>* observer_ = nullptr;
   Step step_;
-  std::vector<Score> scores_;  ///< one per microbatch; its loss is the summand of the batch's mean
+  std::vector<Score> scores_;  ///< one per microbatch; its loss is the microbatch's summand in the batch's mean
 };
 
 }  // namespace heed

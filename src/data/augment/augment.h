@@ -17,8 +17,8 @@ struct Augmentations {
   bool flip = false;         ///< mirrored left to right with probability 1/2
   bool randaugment = false;  ///< randomly chosen operations on colour and geometry
   bool erase = false;        ///< a rectangle replaced by noise
-  bool mixup = false;        ///< two images, and their targets, blended
-  bool cutmix = false;       ///< a rectangle, and an equal fraction of the target, taken from another image
+  bool mixup = false;        ///< two images blended, and their targets
+  bool cutmix = false;       ///< a rectangle, and the same fraction of the target, replaced by another image's
 
   bool any() const { return crop || flip || randaugment || erase || mixup || cutmix; }
 };

@@ -41,7 +41,7 @@ void turn_hue(Image& image, double turn) {
     const float v = std::max(r, std::max(g, b)), range = v - std::min(r, std::min(g, b));
     const float inverse = range > 0 ? 1 / range : 0;
     const float from_red = (g - b) * inverse, from_green = 2 + (b - r) * inverse, from_blue = 4 + (r - g) * inverse;
-    const float h = (v == r ? from_red : v == g ? from_green : from_blue) + 6 + sixths;  // 5 to below 17
+    const float h = (v == r ? from_red : v == g ? from_green : from_blue) + 6 + sixths;  // in [5, 17)
     const auto channel = [&](float place) {
       float k = place + h;
       k -= 6 * std::floor(k * (1.0f / 6));

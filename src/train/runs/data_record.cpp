@@ -28,8 +28,8 @@ std::string name_below(const fs::path& path, const std::string& file) {
   return below == "." ? path.filename().string() : below.string();
 }
 
-/// Returns the path of the file whose name name_below() returned. The data's path may be a prefix that does not exist
-/// itself.
+/// Returns a file's path from its name, the inverse of name_below(). The data's path may be a prefix that does not
+/// exist itself.
 std::string file_named(const std::string& name, const fs::path& path) {
   return fs::is_regular_file(path) ? path.string() : (path / name).lexically_normal().string();
 }

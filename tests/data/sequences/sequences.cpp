@@ -427,7 +427,7 @@ BOOST_AUTO_TEST_CASE(labels_that_differ_in_unicode_form_are_reported) {
     BOOST_TEST(line.find("has no such directory" + note) != std::string::npos, line);
 }
 
-// Unlabelled lines are bad, and form no class of their own. The name of a header's first column may be empty.
+// Lines without a label are bad; they do not form a class. The name of a header's first column may be empty.
 BOOST_AUTO_TEST_CASE(lines_without_a_label_are_bad) {
   const TemporaryDirectory directory;
   const std::string train = directory / "train.tsv";

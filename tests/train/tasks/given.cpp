@@ -177,7 +177,7 @@ BOOST_AUTO_TEST_CASE(random_images_fit_the_model) {
   }
 }
 
-// Positions without a target count in no loss.
+// Positions without a target are not terms of the loss.
 BOOST_AUTO_TEST_CASE(tokens_have_targets_of_their_own) {
   Given given(language_experiment());
   Tensor<std::int64_t>&tokens = given.integers["tokens"] = Tensor<std::int64_t>(Shape{2, 4}, {3, 4, 0, 5, 6, 6, 1, 2}),

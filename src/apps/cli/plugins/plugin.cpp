@@ -47,7 +47,8 @@ int plugin_command(const std::string& header, std::string output) {
   const std::string object = place / "plugin.so";
   const std::vector<std::string> warnings = compile(fs::canonical(header), header, place, object);
   const double seconds = bench::seconds_since(start);
-  // The output is replaced atomically, after loading succeeds: a running program may have loaded it.
+  // The output is replaced atomically, and only if the new plugin can be loaded: a running program may be using the old
+  // one.
   const std::vector<std::string> names = load_plugin(object, output);
   write_file(output, read_file(object));
   for (const std::string& warning : warnings) std::cout << "warning: " << printable(warning) << "\n";

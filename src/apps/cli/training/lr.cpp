@@ -75,7 +75,7 @@ int lr_command(const LrArguments& a) {
   std::string output = a.output;
   if (output.empty()) {
     const std::filesystem::path file = std::filesystem::absolute(a.file).lexically_normal();
-    const bool recorded = file.filename() == "config.toml";  // that of a run, which is named after its directory
+    const bool recorded = file.filename() == "config.toml";  // a run's file; the run is named after its directory
     output = "runs/" + (recorded ? file.parent_path().filename() : file.stem()).string() + "-lr.svg";
     std::error_code error;  // reported below, if the picture cannot be written
     std::filesystem::create_directories("runs", error);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t longest_source = 1 << 20, longest_result = 4 << 20;
 
-/// Start of both programs, which read texts, each preceded by its length, and write one message: 1 and the result, or 0
-/// and the error. take() reads a text; give() writes the message and ends the program.
+/// Common beginning of both Python programs: take() reads a text, which is preceded by its length; give() writes the
+/// program's only message, 1 and the result or 0 and the error, and exits.
 constexpr const char* exchange = R"(
 import json, os, struct, sys, types
 def take(file=sys.stdin.buffer):

@@ -64,7 +64,7 @@ BOOST_AUTO_TEST_CASE(seeds_are_arms_and_only_what_differs_is_shown) {
   BOOST_TEST(json.at("tests").items()[0].at("welch").dump() == "null");
 }
 
-// Student's data, as accuracies: see tests/analysis/statistics.cpp.
+// Student's sleep data (see tests/analysis/statistics.cpp), scaled to accuracies.
 BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
   const double first[] = {0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0};
   const double second[] = {1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};

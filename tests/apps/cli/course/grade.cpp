@@ -426,7 +426,7 @@ BOOST_FIXTURE_TEST_CASE(a_gradebook, Classroom) {
   }
 }
 
-// A repeated run grades only changes, on the same hidden inputs.
+// A repeated run grades only changed submissions, on the same hidden inputs.
 BOOST_FIXTURE_TEST_CASE(a_run_goes_on, Classroom) {
   hand_in("a", "double.py", "def twice(x): return x + x\n");
   hand_in("b", "double.py", "def twice(x): return x\n");

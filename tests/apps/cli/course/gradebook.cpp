@@ -570,8 +570,8 @@ BOOST_FIXTURE_TEST_CASE(names_and_numbers_of_rosters, Class) {
                              "heed: Cid Lu: its row is also another student's in "}) == shared);
 }
 
-// Canvas's numbers distinguish namesakes. Moodle's differ between assignments, so one name is taken for one student,
-// with a warning.
+// Canvas's numbers distinguish students with the same name. Moodle's differ between assignments, so equal names are
+// taken for one student, with a warning.
 BOOST_FIXTURE_TEST_CASE(namesakes, Class) {
   std::filesystem::remove_all(directory / "in");
   hand_in("doejane_111_900_alpha.toml", "twice = 12\nhalf = 3\n");

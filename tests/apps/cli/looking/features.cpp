@@ -26,7 +26,7 @@ struct TrainedRun : Workshop {
     output_of({"train", write_experiment(*this, x), "--run", run});
   }
 
-  /// Returns the features that heed features writes.
+  /// Returns the features written by `heed features`.
   Features<float> features(std::vector<std::string> options) const {
     const std::string file = *this / "features.safetensors";
     options.insert(options.begin(), {"features", run, "-o", file});

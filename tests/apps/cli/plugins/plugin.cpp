@@ -1,4 +1,5 @@
-// Plugins: the mechanism of docs/adding-a-mechanism.md, compiled once outside the tree, and all errors.
+// Plugins: compiles the mechanism of docs/adding-a-mechanism.md once, outside the source tree, and tests its use and
+// the error messages.
 #include "support/cli.h"
 #include "support/command.h"
 #include "support/images.h"

@@ -286,8 +286,8 @@ BOOST_AUTO_TEST_CASE(a_setting_that_is_added_or_removed_is_a_change) {
   }
 }
 
-// If the data have changed since the sweep's earlier cells, no cell is trained on them: the sweep is refused or, with
-// --redo, repeats the earlier cells.
+// If the data have changed since the first cells of a sweep were trained, the sweep is refused; with --redo, it repeats
+// those cells.
 BOOST_AUTO_TEST_CASE(cells_of_other_data_are_refused_or_repeated) {
   write_arms(1);
   BOOST_TEST(sweep({"--seeds", "1"}).status == 0);
