@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(sizes_are_read_from_tensors) {
   BOOST_TEST(first_shape("aft", {}, {{"u", Shape{12, 3}}}) == "[12, 3]");
   BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 5, 5}}}) == "[2, 5, 5]");
   BOOST_TEST(first_shape("aft", {{"variant", "conv"}, {"dims", "1"}}, {{"w", Shape{2, 7}}}) == "[2, 7]");
-  BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 7}}}) == "[2, 3, 3]");  // not for dims=2
+  BOOST_TEST(first_shape("aft", {{"variant", "conv"}}, {{"w", Shape{2, 7}}}) == "[2, 3, 3]");  // w has one dimension
   const std::map<std::string, Shape> filters{{"vconv.weight", Shape{2, 1, 5, 5}}};
   BOOST_TEST(first_shape("soft", {{"kernel", "exact"}}, filters) == "[2, 1, 5, 5]");
   BOOST_TEST(first_shape("soft", {{"kernel", "exact"}, {"vconv", "3"}}, filters) == "[2, 1, 3, 3]");

@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(one_landmark_by_hand) {
   }
 }
 
-// One landmark per token: F = A = B, and with Z the inverse the map equals softmax attention's.
+// One landmark per token: F = A = B and Z = A^-1, so the map equals softmax attention's.
 BOOST_AUTO_TEST_CASE(all_tokens_are_landmarks) {
   Tensors x = operands(6, 6);
   const Tensors softmax = run_mechanism<double>("softmax", {}, x);

@@ -66,8 +66,8 @@ MapDefinition pointwise_map(Phi phi, double divisor, bool causal) {
   };
 }
 
-// Every phi, alpha and divisor. The divisor is the number of keys M; for growing texts, it is the length of the longest
-// text.
+// Every phi, alpha and divisor. The divisor is the number of keys M; for growing sequences, it is the length of the
+// longest sequence.
 BOOST_AUTO_TEST_CASE(by_definition) {
   const std::pair<const char*, Phi> functions[] = {{"relu", [](double s) { return std::max(s, 0.0); }},
                                                    {"relu2", [](double s) { return s > 0 ? s * s : 0; }},

@@ -18,8 +18,8 @@ struct Moments {
 };
 Moments moments_of(const Initial& initial) {
   const double v = initial.value * initial.value;
-  // E z^2 and E z^4 of N(0, 1) truncated at two deviations, with f = 2 phi(2) / (2 Phi(2) - 1): 1 - 2 f and 3 - (8 + 3
-  // * 2) f.
+  // For z from N(0, 1) truncated at two deviations, E z^2 = 1 - 2 f and E z^4 = 3 - 14 f with f = 2 phi(2) / (2 Phi(2)
+  // - 1).
   const double f = 2 * std::exp(-2.0) / std::sqrt(2 * std::numbers::pi) / (1 - 2 * normal_distribution(-2));
   switch (initial.kind) {
     case Initial::Kind::normal:
@@ -112,8 +112,8 @@ BOOST_AUTO_TEST_CASE(distinct_numbers_come_in_every_order) {
   check_z(z_of_equal_cells(orders), "orders");
 }
 
-// Kept elements are 1 / (1 - rate), so that the mean of all is 1. Neighbours, places and steps are independent: two
-// elements are kept together as often as two independent ones.
+// Kept elements are 1 / (1 - rate), so that the mean of all is 1. Drops of neighbouring elements, at different places
+// and in different steps are independent: two such elements are kept together as often as two independent ones.
 BOOST_AUTO_TEST_CASE(dropping_keeps_the_mean_and_is_independent) {
   constexpr Index n = 100'000;
   for (const Drop drop : {Drop(dropout<double>), Drop(stochastic_depth<double>)})

@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(maps_are_made_from_normalised_queries_and_keys) {
                              {.qk_norm = true});
   Parameters<double> parameters(list);
   parameters.initialise(1);
-  for (double& weight : parameters[list.find("attn.qkv.weight")]) weight *= 1e4;  // makes eps negligible
+  for (double& weight : parameters[list.find("attn.qkv.weight")]) weight *= 1e4;  // so that eps is negligible
   Tensor<double> x(Shape{1, 4, 6});
   for (Index i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<double>(i));
   Tape<double> tape({.parameters = &parameters});

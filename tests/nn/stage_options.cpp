@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(each_stage_has_its_item) {
   attention.per_mechanism["linformer"]["length"] = listed({"1", "2", "3"});
   for (const Index place : {0, 2}) BOOST_TEST(shape_at(attention, place, "landmark_index") == Shape{9});
   BOOST_TEST(shape_at(attention, 1, "e") == Shape({2, 16}));
-  // A single mechanism serves all stages, with an item for each.
+  // A single mechanism serves all stages, with an item of the option for each.
   attention.mechanism = {"soft"}, attention.per_mechanism.clear();
   for (const Index place : {0, 1, 2}) BOOST_TEST(shape_at(attention, place, "landmark_index") == Shape{place + 2});
 }

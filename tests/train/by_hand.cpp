@@ -124,7 +124,7 @@ std::vector<std::vector<double>> averages(std::vector<double> now, const std::ve
   return all;
 }
 
-/// A task on the data of `file` that records the places of its steps.
+/// A task on the data of `file` that records the position of each step: its number, the number of steps, and its epoch.
 struct PlacedTask : Tagging {
   PlacedTask(const Model& model, Index batch, std::string file) : Tagging(model, batch), file(std::move(file)) {}
   DataFacts data_facts() override { return {.files = {file}}; }
@@ -163,7 +163,7 @@ void train_on_changed(const Play& play, PlacedTask& first, Index steps, PlacedTa
   resume_on_changed(play, second);
 }
 
-/// A task with an accuracy of 1/7, whatever the answers.
+/// A task with an accuracy of 1/7, whatever the predictions.
 struct Concluding : Tagging {
   using Tagging::Tagging;
   void conclude(Evaluation& evaluation) const override { evaluation.score.correct = evaluation.score.terms / 7; }
@@ -634,7 +634,7 @@ BOOST_FIXTURE_TEST_CASE(numbers_that_cannot_be_are_named, Play) {
   }
 }
 
-// A checkpoint with a non-finite element is rejected, in the optimiser's state as in the weights.
+// A checkpoint with a non-finite element is rejected, whether in the weights or in the optimiser's state.
 BOOST_FIXTURE_TEST_CASE(a_state_that_is_not_finite_is_not_resumed, Play) {
   x.train.ema = 0.9;
   x.train.epochs = 2;

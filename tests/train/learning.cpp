@@ -49,7 +49,8 @@ BOOST_AUTO_TEST_CASE(separable_patterns_are_learnt) {
   }
 }
 
-// Products in bfloat16 have errors within 2^-7, which average out: the loss falls as in float, though not to the digit.
+// Products in bfloat16 have errors within 2^-7, which average out: the loss falls as in float, though with different
+// digits.
 BOOST_AUTO_TEST_CASE(bfloat16_learns_as_float_does) {
   const Workshop workshop(340, 100);
   Experiment x = workshop.experiment();

@@ -22,8 +22,8 @@ ParameterList list_of(Index rows) {
 }
 
 /// Runs `steps` updates with given gradients and learning rates in heed's optimiser and, for every weight, in `slow`, a
-/// function (weight, gradient, decay, update of this weight from 1, lr, state[2]) -> weight. The first `frozen` updates
-/// omit tensor 0. Returns the largest difference.
+/// function (weight, gradient, decay, number of this weight's update from 1, lr, state[2]) -> weight. The first
+/// `frozen` updates omit tensor 0. Returns the largest difference.
 template <class T, class Slow>
 double largest_difference(const OptimConfig& config, Index rows, int steps, const Slow& slow, int frozen = 0) {
   Parameters<T> parameters(list_of(rows));
@@ -165,8 +165,8 @@ BOOST_AUTO_TEST_CASE(learning_rates_at_known_points) {
   for (const Index step : {0, 1, 54}) BOOST_TEST(at(step) == 2);
 }
 
-// Every schedule at every step of 55, compared with its formula: without warm-up, with 7 steps, and with 1.5 epochs of
-// 10, which a nonzero number of steps overrides.
+// Every schedule at every step of 55, compared with its formula: without warm-up, with a warm-up of 7 steps, and with
+// one of 1.5 epochs of 10 steps. A nonzero number of warm-up steps overrides the epochs.
 BOOST_AUTO_TEST_CASE(learning_rates_at_all_steps) {
   struct WarmUp {
     Index steps;
@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(weight_decay_may_end_at_zero) {
   BOOST_TEST(rates_of(config, 5, 2, 10).lr == learning_rate(config, 5, 2, 10));
 }
 
-// The average changes weights only; other tensors are the model's.
+// Only weights are averaged; other tensors are copied from the model.
 BOOST_AUTO_TEST_CASE(an_average_takes_buffers_as_they_are) {
   for (const Index rows : {3, 2'000}) {  // the second spans several ranges of weights
     Parameters<double> average(list_of(rows)), now(list_of(rows));

@@ -77,8 +77,8 @@ BOOST_AUTO_TEST_CASE(list_and_gradcheck) {
   check_contains(output_of({"gradcheck", "layer_norm", "add"}), {"layer_norm", "gamma", "add"});
 }
 
-// A name selects all cases of an operation, or the one case that is named with its options. A prefix of a name selects
-// nothing.
+// The name of an operation selects all its cases; a case's full name, with its options, selects that case. A prefix of
+// a name selects nothing.
 BOOST_AUTO_TEST_CASE(gradcheck_checks_the_named_cases) {
   using Names = std::set<std::string>;
   const auto checked = [](const Strings& names) {
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(profile_is_sorted_and_summed) {
   BOOST_TEST(std::abs(backward - sum.backward) <= roundings);
 }
 
-// Files of a run, its output without a terminal, and commands that use it.
+// The files of a run, its output without a terminal, and the commands that use the run.
 BOOST_AUTO_TEST_CASE(train_eval_predict) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "a/run";

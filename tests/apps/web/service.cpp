@@ -306,7 +306,7 @@ BOOST_AUTO_TEST_CASE(steps_are_those_of_the_program) {
     const Json found = ask("evaluate", {{"model", model}}).json;
     BOOST_TEST(found.at("images").integer() == tested);
     // The test row is from the best epoch or, without validation, from the last. 1e-6 allows for rounding in
-    // microbatches of other sizes.
+    // microbatches of different sizes.
     BOOST_TEST(std::abs(found.at("loss").number() - *history.test_loss) < 1e-6 * (1 + *history.test_loss));
     BOOST_TEST(found.at("accuracy").number() == *history.test_accuracy);
   }

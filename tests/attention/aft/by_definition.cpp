@@ -15,7 +15,7 @@ namespace {
 struct AftCase {
   OptionValues options;
   Index N = 7, height = 0, width = 0, d = 3;
-  Index longest = 0;  ///< 0: no sequence
+  Index longest = 0;  ///< length of the longest sequence; 0: not a batch of sequences
   Index M = N;
 
   std::string get(const char* name, const char* fallback) const {
@@ -256,7 +256,8 @@ BOOST_AUTO_TEST_CASE(gumbel_samples_in_training) {
     }
 }
 
-// The penalty is coef times the sum over heads of the entropies of softmax(w'); its gradient has the given factor.
+// The penalty is coef times the sum over heads of the entropies of softmax(w'); its gradient is multiplied by the given
+// factor, here 2.
 BOOST_AUTO_TEST_CASE(the_penalty_is_an_entropy) {
   for (const char* reparam : {"true", "false"}) {
     const AftCase c{{{"variant", "conv"}, {"sparsity", "entropy"}, {"coef", "0.3"}, {"reparam", reparam}}, 12, 3, 4};

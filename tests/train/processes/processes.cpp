@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(an_interrupt_stops_all_after_the_same_step) {
     });
     for (const Outcome outcome : outcomes)
       BOOST_TEST((outcome == (left > 100 ? Outcome::finished : Outcome::interrupted)));
-    // If some processes have already decided to continue when the signal arrives, all make one more step.
+    // If some processes have already decided to continue when the signal arrives, all run one more step.
     const Index step = std::stoll(SafetensorsFile(run + "/last.safetensors").metadata().at("heed.step"));
     if (left < 100) BOOST_TEST((step == left || step == left + 1), step);
     count /= 2, left = count == 2 ? 9 : 1000;

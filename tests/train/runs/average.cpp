@@ -81,7 +81,8 @@ BOOST_AUTO_TEST_CASE(buffers_are_not_averaged) {
              boost::test_tools::per_element());
 }
 
-// Batch-norm statistics change in every step, so an average with the initial ones would evaluate another model.
+// Batch-norm statistics are copied, not averaged: with the initial statistics, the averaged weights would be a
+// different model.
 BOOST_AUTO_TEST_CASE(statistics_of_batch_norm_are_the_models) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

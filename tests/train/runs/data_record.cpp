@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(changes_are_told_by_names_and_checksums) {
   BOOST_TEST(data_changes(before, record_of({{"a", "1"}, {"b", "9"}, {"x", "3"}, {"y", "7"}})) ==
              "1 added (y), 1 removed (d), 1 renamed (c to x), 1 edited (b)");
   BOOST_TEST(data_changes(record_of({}), before) == "4 added (a, b, c, ...)");
-  // Each of several equal files is renamed, removed or added once.
+  // Equal files are counted one by one: each is renamed, removed or added once.
   const DataRecord one = record_of({{"a", "1"}}), two = record_of({{"a", "1"}, {"b", "1"}});
   BOOST_TEST(data_changes(one, two) == "1 added (b)");
   BOOST_TEST(data_changes(two, record_of({{"x", "1"}})) == "1 removed (b), 1 renamed (a to x)");
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(present_data_are_those_of_a_run_that_starts_now) {
   take_warnings();
 }
 
-// Files are matched by content first, and by name only then.
+// Files are matched by content first, then by name.
 BOOST_AUTO_TEST_CASE(renumbered_files_are_renamed) {
   const DataRecord before = record_of({{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}});
   const auto changes = [&](const std::map<std::string, std::string>& now) {
@@ -367,7 +367,7 @@ BOOST_AUTO_TEST_CASE(images_set_aside_stay_the_same) {
   std::filesystem::rename(of_training, of_training + ".png");
   BOOST_TEST((names(Part::validation) == renamed));
   BOOST_TEST(names(Part::train).size() == 16u);
-  // A removed image is not replaced by an image for training, even if a resumed run has described the data since.
+  // A removed image is not replaced by a training image, even if a resumed run has recorded the changed data.
   std::filesystem::remove(*renamed.begin());
   renamed.erase(renamed.begin());
   for (int i = 0; i < 2; ++i) {

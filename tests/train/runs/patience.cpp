@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(training_ends_after_as_many_epochs_without_improvement) {
   BOOST_TEST(read_history(RunPaths(workshop / "whole")).epochs.size() == 9);
 }
 
-// Each better epoch restarts the count; the schedule is the same as in a run of all epochs.
+// Each improvement restarts the count of epochs; the learning rates are those of a run of all epochs.
 BOOST_AUTO_TEST_CASE(improvement_begins_the_count_again_and_the_schedule_stays) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

@@ -41,7 +41,7 @@ struct Views {
   static Shape with_three(const Shape& one) { return {3, one[1], one[2], one[3], one[4]}; }
 };
 
-/// A task that has begun with initial weights, to which normal numbers of deviation `spread` are added.
+/// A task after begin(), with initial weights plus normal noise of standard deviation `spread`.
 struct BegunTask {
   DinoModel model;
   Parameters<double> weights;

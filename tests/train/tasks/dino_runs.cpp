@@ -69,12 +69,12 @@ BOOST_AUTO_TEST_CASE(a_collapse_is_said) {
   const Workshop workshop;
   Experiment x = dino_experiment(workshop);
   x.train.epochs = 1;
-  x.dino.teacher_temp = 1e4;  // all outputs alike
+  x.dino.teacher_temp = 1e4;  // all outputs have the same probability
   Remarks observer;
   train(x, {.run = workshop / "a"}, observer);
   BOOST_REQUIRE(observer.remarks.size() == 1u);
   BOOST_TEST(observer.remarks[0].starts_with("the teacher has collapsed: the entropy of its outputs is 3.178"));
-  x.dino.teacher_temp = 1e-6;  // one output alone
+  x.dino.teacher_temp = 1e-6;  // one output has all the probability
   Remarks constant;
   train(x, {.run = workshop / "c"}, constant);
   BOOST_REQUIRE(constant.remarks.size() == 1u);

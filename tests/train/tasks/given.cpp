@@ -104,8 +104,8 @@ Tensor<double> drawn_images() {
 
 BOOST_AUTO_TEST_SUITE(train_given)
 
-// The two sequences of a pair have separate tokens and lengths; without lengths, all tokens are valid. Tokens after an
-// end may be anything.
+// The two sequences of a pair have separate tokens and lengths; without lengths, all tokens are valid. Tokens after the
+// end of a sequence may have any value.
 BOOST_AUTO_TEST_CASE(pairs_have_tokens_and_lengths_of_their_own) {
   for (const bool first : {false, true})
     for (const bool second : {false, true}) {

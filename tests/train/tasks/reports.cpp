@@ -25,7 +25,8 @@ std::string report_of(const Experiment& x, const Score& score, const std::vector
 
 BOOST_AUTO_TEST_SUITE(train_reports)
 
-// Top-5 is counted among more than five classes only; a table has counts of true classes in rows and their recall.
+// Top-5 accuracy is reported only for more than five classes. The confusion table has a row for each true class, with
+// its counts and its recall.
 BOOST_AUTO_TEST_CASE(reports_of_classifications) {
   const TaskData data;
   const Score score{8, 12, 5};

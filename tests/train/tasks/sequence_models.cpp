@@ -114,7 +114,7 @@ Parameters<T> drawn(const Model& model) {
   return parameters;
 }
 
-/// Random sequences; positions after an end hold invalid tokens, since they must not be read.
+/// Random sequences; positions after the end of a sequence hold invalid tokens, since they must not be read.
 struct GivenSequences {
   Tensor<int> tokens, lengths, others, other_lengths, targets;
   std::vector<int> labels;

@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(significance_is_that_of_the_tests) {
   check_contains(output_of({"compare", *this / "runs"}), {"+1.58", "± 1.78", "0.0794", "0.0028"});
   check_contains(output_of({"compare", *this / "runs", "--to", "b-01"}), {"-1.58", "± 1.78", "0.0794", "0.0028"});
   check_refusal({"compare", *this / "runs", "--to", "b-02"}, {"unknown arm 'b-02'; did you mean 'b-01'?"});
-  // 100 images cannot resolve two points, however well the seeds agree.
+  // With 100 images, a difference of two points is not significant, however well the seeds agree.
   check_contains(output_of({"compare", *this / "runs", "--test-images", "100"}), {"± 4.70"});
 }
 
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(the_curves_are_drawn) {
   check_refusal({"compare", a, b, "-o", a + "/metrics.csv"}, {"metrics.csv: expected a name that ends in .svg"});
 }
 
-// An arm whose runs are all unfinished has no differences; further seeds would not change the scatter of the others.
+// An arm without finished runs has no differences, and does not cause the note that one run has no scatter.
 BOOST_AUTO_TEST_CASE(an_arm_without_finished_runs_is_not_one_run) {
   std::vector<std::string> words{"compare"};
   for (const Index seed : {1, 2, 3})

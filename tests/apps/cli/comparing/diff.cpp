@@ -336,7 +336,7 @@ BOOST_FIXTURE_TEST_CASE(the_tolerance_itself_is_within_it, DiffingRuns) {
   }
 }
 
-// Files without a step may be of any step.
+// A file that records no step matches files of any step.
 BOOST_FIXTURE_TEST_CASE(steps_of_files_that_differ, Diffing) {
   const auto file = [&](const std::string& name, const char* step) {
     const double value = 1;

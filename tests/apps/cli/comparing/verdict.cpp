@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(several_parts) {
       {"margin of --better and --more: one for all, or one for each, first for --better, then for --more; default: 0"});
 }
 
-// A count may have a single run; a tested part still needs its seeds.
+// An arm that is only compared with a bound may have a single run; a tested part still needs several seeds.
 BOOST_AUTO_TEST_CASE(counts_are_not_tested) {
   write("claim,arm,seed,value\none,count,1,0\none,gain,1,0.5\none,gain,2,2\n" + arm("a", 0.91) + arm("b", 0.86));
   BOOST_TEST(verdict({"--below", "count", "1"}) == "holds");

@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(seeds_on_other_data_do_not_count) {
   check_contains(named.out, {"seed-1      3  0.9100"});
 }
 
-// Random predictions of scene patches count as zero overlap.
+// On scenes, a diverged run counts as one of random predictions, whose overlap is taken as zero.
 BOOST_AUTO_TEST_CASE(diverged_runs_on_scenes_count_as_no_overlap) {
   for (const std::string arm : {"a", "b"})
     for (const Index seed : {1, 2, 3}) {

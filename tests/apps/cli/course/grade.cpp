@@ -587,7 +587,7 @@ BOOST_FIXTURE_TEST_CASE(answers_to_questions, Classroom) {
 }
 
 // A cell's source is a list of lines or one string. A prompt alone does not count as an answer; an answer may begin on
-// its line, and be in several cells.
+// the prompt's line, and extend over several cells.
 BOOST_FIXTURE_TEST_CASE(answers_of_two_notebooks, Classroom) {
   write(directory / "solutions/questions/05-sima.toml",
         "[[questions]]\nid = \"1\"\nmarks = 2\nrubric = \"1: why.\"\nanswer = \"Since it is.\"\n"

@@ -177,7 +177,7 @@ BOOST_FIXTURE_TEST_CASE(late_days_across_changes_of_the_clock, Class) {
   BOOST_TEST(days("2026-10-24 18:00", autumn) == "1");
   BOOST_TEST(days("2026-10-24 18:00", autumn + 1) == "2");
   BOOST_TEST(days("2026-10-24 18:00", autumn - 25 * 3600) == "0");
-  BOOST_TEST(days("2026-10-24", autumn + 6 * 3600) == "1");  // midnight, a day after the due one
+  BOOST_TEST(days("2026-10-24", autumn + 6 * 3600) == "1");  // midnight, one day after the due time
   BOOST_TEST(days("2026-10-24", autumn + 6 * 3600 + 1) == "2");
 }
 
@@ -416,7 +416,7 @@ BOOST_FIXTURE_TEST_CASE(only_changes_are_graded_again, Class) {
   check({"--roster", directory / "roster.csv"}, {"6 of 7 submissions are already", "[1/1] eve beta: 3 of 3 marks"});
 }
 
-// Each change in a file of a Python lab gives the same submission other marks.
+// Each change in a Python lab's files changes the marks of the same submission.
 BOOST_FIXTURE_TEST_CASE(a_changed_judge_is_another_lab, Course) {
   const auto lab = [&](int marks) {
     write("labs/twice/lab.toml",

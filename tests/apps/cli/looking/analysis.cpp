@@ -94,7 +94,7 @@ BOOST_FIXTURE_TEST_CASE(the_spectrum_of_a_map_among_channels, Runs) {
 }
 
 // Each value is a mean over the images of two batches, of 16 and of 4. A map that contains the identity is also
-// measured without it, and any other map also with it. The file has six digits; 1e-5 is also above the rounding error
+// measured without it, and any other map also with it. 1e-5 is above the rounding errors of the file's six digits and
 // of the maps.
 BOOST_FIXTURE_TEST_CASE(spectra_are_means_over_the_images_maps, Runs) {
   for (const std::vector<std::string>& mechanisms :
@@ -149,8 +149,8 @@ BOOST_FIXTURE_TEST_CASE(spectra_are_means_over_the_images_maps, Runs) {
   }
 }
 
-// Medians of an odd and an even number of images, and the maximum of each. The file has four digits. The images are
-// those of heed features: rounding errors grow in the iteration, so the matrices must have the same bits.
+// Medians and maxima over an odd and an even number of images. The file has four digits. The images are taken from
+// `heed features`: rounding errors grow in the iteration, so the matrices must have the same bits.
 BOOST_FIXTURE_TEST_CASE(residuals_are_those_of_the_inverted_matrices, Runs) {
   using kernels::NewtonStart;
   run("large", {{"softmax", "soft"}, {{"landmarks", {"4", ""}}}, {}}, 8);
@@ -206,7 +206,7 @@ BOOST_FIXTURE_TEST_CASE(residuals_are_those_of_the_inverted_matrices, Runs) {
           in_double.push_back(newton_residual(newton, matrix.data()));
           const std::vector<double>& curve = in_float.back().relative;
           const auto above = std::find_if(curve.rbegin(), curve.rend(), [](double x) { return !(x < 1e-3); });
-          steps.push_back(static_cast<double>(curve.rend() - above));  // iterations + 1 if the last one is too large
+          steps.push_back(static_cast<double>(curve.rend() - above));  // iterations + 1 if no residual is small
           if (curve.size() > 20) converged[which] += curve[20] < 1e-3;
         }
         const auto text = [&](double k) {

@@ -67,7 +67,7 @@ BOOST_FIXTURE_TEST_CASE(weights_of_a_run_or_with_a_model_file, Chosen) {
     }
 }
 
-// Names replace the digits of the classes in their order, and change nothing else.
+// Names replace the class digits, in order, and change nothing else.
 BOOST_FIXTURE_TEST_CASE(names_are_those_of_the_classes, Chosen) {
   std::string names, expected;
   for (int c = 0; c < 10; ++c) names += fmt::format("n{}\n", c);

@@ -73,7 +73,8 @@ BOOST_FIXTURE_TEST_CASE(classes_and_data_are_those_of_the_run, ThreeGreys) {
   BOOST_TEST(accuracy.starts_with("top-1 accuracy"));
 }
 
-// Directories beside the classes are classes; those beside train/ and test/ are not, nor is the root itself.
+// Every directory beside the class directories is a class, so a run's directory is refused there. Beside train/ and
+// test/ it is accepted, and is not a class.
 BOOST_FIXTURE_TEST_CASE(a_run_does_not_become_a_class, ThreeGreys) {
   const std::string classes = data + "/train";
   check_refusal({"train", "experiments/images.toml", "--set", "data.path=" + classes, "--run", classes + "/run"},
@@ -84,7 +85,7 @@ BOOST_FIXTURE_TEST_CASE(a_run_does_not_become_a_class, ThreeGreys) {
   check_contains(heed_with({"eval", run}).out, {"24 images"});
 }
 
-// Labels go by name in other data sets, too.
+// Labels are matched by class name in other data sets, too.
 BOOST_FIXTURE_TEST_CASE(other_data_sets_need_the_classes_of_the_run, ThreeGreys) {
   const std::string cifar = directory / "cifar";
   fs::create_directory(cifar);
@@ -191,7 +192,7 @@ BOOST_FIXTURE_TEST_CASE(training_images_in_other_data_are_noticed, ThreeGreys) {
 }
 
 // If the data have no test directory, the run's test images stay the same when files are added. If --path names a
-// different directory, all its images are evaluated, unless it has copies of the run's test images.
+// different directory, all its images are evaluated, or only the run's test images if it has copies of them.
 BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
   fs::remove_all(run);
   fs::remove_all(data + "/test");
@@ -210,7 +211,7 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
     for (int i = 0; i < 8; ++i) write_image(fmt::format("{}/{}/{}.png", other, name, i), level(7 + i));
   check_contains(output_of({"eval", run, "--path", other}), {"24 images"});
   check_refusal({"eval", run, "--path", other, "--split", "train"}, {other + ": has test images only; "});
-  // With a directory train/, all images are those in it.
+  // If it has a directory train/, only the images in train/ are evaluated.
   const std::string parts = directory / "parts";
   fs::create_directory(parts);
   for (const char* part : {"train", "val"}) fs::copy(other, parts + "/" + part, fs::copy_options::recursive);
@@ -219,7 +220,7 @@ BOOST_FIXTURE_TEST_CASE(test_images_stay_the_same, ThreeGreys) {
   check_contains(output_of({"features", run, "--path", other, "-o", directory / "x"}), {" 3 images, test\n"});
   check_contains(output_of({"features", run, "--path", other, "--split", "train", "-o", directory / "x"}),
                  {" 21 images, train\n"});
-  // Other data have no validation images, even if a name is that of one.
+  // Other data have no validation images, even if a file has the name of one of the run's.
   check_refusal({"eval", run, "--path", other, "--knn", "--k", "1", "--split", "val"}, {"set aside for validation"});
   check_contains(output_of({"features", run, "--path", copy, "--split", "val", "-o", directory / "x"}),
                  {" images, val\n"});

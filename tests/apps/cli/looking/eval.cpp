@@ -23,7 +23,8 @@ struct Evaluated : Workshop {
   Evaluated() : Workshop(132, 37) { x.optim.lr = 3e-3, x.train.epochs = 4, x.train.ema = 0.5; }
 
   std::vector<int> labels;
-  /// Reads the labels of the test images into `labels`; returns the logits of the best weights for the images' bytes.
+  /// Reads the labels of the test images into `labels`; returns the best weights' logits, computed from the bytes of
+  /// the image file.
   Tensor<float> judge() {
     const std::string images = read_file(data() + "/t10k-images-idx3-ubyte");
     const std::string bytes = read_file(data() + "/t10k-labels-idx1-ubyte");

@@ -466,7 +466,7 @@ BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
   BOOST_TEST(json_of(quick_with({"--only", "kernels", "--match", "block exp"})).at("long_rows").empty());
 }
 
-// Shares that no kernel reaches, and one that every kernel reaches.
+// A recorded share that no kernel reaches, and one that every kernel reaches.
 BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   const Strings chosen{"--match", "softmax forward, vit-micro"};
   Strings shares = quick_with(chosen);

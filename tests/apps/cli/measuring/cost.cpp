@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
   const std::string path = directory / "bench.json";
   write_file(path, made_up_machine());
   const nlohmann::json json = cost_json({"models/vit-micro.toml", "--time", "--measured", path, "--batch", "16"});
-  // In execution, the last block's layers after its attention process one token.
+  // In a run, the last block's layers after attention process only the class token.
   const Index attention = 2 * H * N * N * d, rest = D * D + 2 * D * F;
   const double forward =
       static_cast<double>(P * pixels * D + L * (3 * N * D * D + attention) + ((L - 1) * N + 1) * rest + D * classes);
@@ -285,7 +285,7 @@ BOOST_AUTO_TEST_CASE(time_by_a_made_up_machine) {
   check_contains(cost({"models/text-micro.toml", "--time", "--measured", path}), {"sequences/s", "tokens/s"});
 }
 
-// Products of N^2 d cost more than those of N d^2 above d tokens; 16 patches are the first square number not below 16.
+// Above d = 16 tokens, N^2 d multiply-adds cost more than N d^2. The smallest grid of at least 16 patches has 4 x 4.
 BOOST_AUTO_TEST_CASE(mechanisms_overtake_each_other) {
   const TemporaryDirectory directory;
   const std::string path = directory / "bench.json";

@@ -494,8 +494,8 @@ BOOST_AUTO_TEST_CASE(each_of_several_models_is_as_alone) {
   }
 }
 
-// The first and the last possible size are included; between them, each size is at least a sixth larger than the one
-// before. The width is a multiple of the heads and, in XCiT, of half the patch.
+// The first and the last possible size are included; between them, each size is at least a sixth larger than the
+// previous one. The width is a multiple of the number of heads and, in XCiT, of half the patch size.
 BOOST_AUTO_TEST_CASE(sizes_from_one_end_to_the_other) {
   const char* const xcit = "models/xcit-tiny-12-p16.toml";
   for (const auto& [of, scale, expected] : {std::tuple(micro, "tokens=16..36", "16 25 36 "),
@@ -556,7 +556,7 @@ BOOST_AUTO_TEST_CASE(the_faster_one_may_come_first) {
 }
 
 // Sizes that one of the mechanisms does not support are left out: cells of 7 x 7 divide grids of 7 x 7, 21 x 21 and so
-// on, and 197 tokens are a chunk only on the model's own grid, which is not among the sizes.
+// on, and a chunk of 197 tokens fits only the model's own grid, which is not among the sizes.
 BOOST_AUTO_TEST_CASE(mechanisms_that_support_some_sizes) {
   check_contains(
       cost(timed({micro, "--set", "model.pool=mean", "--attention", "softmax,window:dims=2:window=7"})),

@@ -217,8 +217,8 @@ BOOST_AUTO_TEST_CASE(the_equivalent_command_names_the_plugin) {
                  {" --set attention.mechanism=hydra --plugin " + hydra.plugin + "\n"});
 }
 
-// Each command that heed prints after a run, for pasting, names the plugin. Test images that are all equal get one
-// answer, so the accuracy is no better than guessing; the advice about this also has a command.
+// Each command that heed prints after a run, ready to paste, names the plugin. The test images are all equal, so the
+// accuracy is no better than guessing; the advice about this also contains a command.
 BOOST_AUTO_TEST_CASE(next_commands_name_the_plugin) {
   const Hydra& hydra = Hydra::once();
   const Workshop workshop;

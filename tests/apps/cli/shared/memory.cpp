@@ -12,7 +12,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Runs the program with its address space limited, in kilobytes. Under load, threads may wait for seconds.
+/// Runs the program with its address space limited, in kilobytes. The time limit is generous, since threads may wait
+/// for seconds under load.
 CommandResult limited(int kilobytes, const std::string& arguments) {
   return run_command("ulimit -v " + std::to_string(kilobytes) + " && timeout 60 " + heed_program() + " " + arguments);
 }
@@ -50,7 +51,7 @@ BOOST_AUTO_TEST_CASE(a_stack_that_is_too_small_is_said) {
   BOOST_TEST(run_command("ulimit -s 2048 && " + heed_program() + command).status == 0);
 }
 
-// OpenBLAS would take 128 MB per thread, and retry forever without them.
+// OpenBLAS would allocate 128 MB per thread, and retry forever if that failed.
 BOOST_AUTO_TEST_CASE(what_needs_no_blas_works_without_memory_for_it) {
   for (const int kilobytes : {70'000, 100'000, 150'000}) {
     BOOST_TEST(limited(kilobytes, "list").status == 0);

@@ -105,7 +105,8 @@ BOOST_AUTO_TEST_CASE(a_table_has_the_same_rows_in_every_form) {
              Json::parse("[{\"name\":\"fc1\",\"ms\":0.25,\"steps\":10,\"share\":0.6666666666666666},"
                          "{\"name\":\"a \\\"b\\\", c\",\"ms\":12.3456,\"steps\":true,\"share\":null}]")
                  .dump());
-  // A bar would end a cell of Markdown, and a backslash before it would escape the escape.
+  // In Markdown, a bar must be escaped, since it would end the cell, and so must a backslash before it, since it would
+  // escape the bar's backslash.
   cli::Table bars;
   bars.text("a|b"), bars.add({"|p| \\|"});
   std::ostringstream escaped;
@@ -145,7 +146,8 @@ BOOST_AUTO_TEST_CASE(the_progress_line_has_what_fits) {
   BOOST_TEST(line(200) == epoch + bar(15, 5) + batch + loss + accuracy + left + "  0.43 sequences/s");
 }
 
-// The third epoch of 8 with 80 steps each. The first two had 400 steps each, before the data changed.
+// Epochs have 80 steps; the first two had 400, before the data changed. The step is in the third of 8 epochs, then in
+// the last.
 BOOST_AUTO_TEST_CASE(the_steps_left_do_not_depend_on_those_of_earlier_epochs) {
   StepReport step;
   step.epoch = 3, step.batch = 60, step.step = 860;

@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(the_picture_lies_among_the_runs) {
   check_contains(read_file(elsewhere / picture), {"<svg "});
 }
 
-// A run's configuration is named after the run's directory, even if that is the working directory.
+// The picture for a run's configuration is named after the run's directory, even if that is the working directory.
 BOOST_AUTO_TEST_CASE(the_picture_of_a_run_has_the_name_of_its_directory) {
   const Workshop workshop;
   std::filesystem::create_directory(workshop / "mine");

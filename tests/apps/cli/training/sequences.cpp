@@ -323,7 +323,8 @@ BOOST_FIXTURE_TEST_CASE(bits_of_other_letters_are_per_byte, SmallText) {
   check_contains(output_of({"eval", path("run")}), {"\nbits per byte "});
 }
 
-// 26 windows are an epoch of 3 steps, 800 one of 100 steps, though the text has room for only 472 windows.
+// 26 windows make an epoch of 3 steps, and 800 one of 100 steps, although the text has room for only 472 adjacent
+// windows.
 BOOST_FIXTURE_TEST_CASE(an_epoch_of_a_text_has_so_many_windows, SmallText) {
   for (const auto& [windows, steps] : {std::pair("26", "6"), std::pair("800", "200")}) {
     const std::string run = path(windows);

@@ -201,8 +201,7 @@ BOOST_AUTO_TEST_CASE(a_cell_killed_by_a_signal_has_no_error_of_its_own) {
   check_contains(finished.err, {"a, seed 1: failed: ended with status 137; see " + log});
 }
 
-// The log has already reached the limit of file sizes and cannot grow, as on a full disk, so the second attempt writes
-// nothing.
+// The log already has the maximum file size and cannot grow, as on a full disk, so the second attempt writes nothing.
 BOOST_AUTO_TEST_CASE(a_cell_without_output_has_no_error_of_an_earlier_attempt) {
   write(fmt::format("[arms.lost]\ndata.path = \"{}\"\n", *this / "nowhere"));
   BOOST_TEST(sweep({"--seeds", "1"}).status == 1);

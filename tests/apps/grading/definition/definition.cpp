@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(an_identity_has_the_same_for_all_time) {
              "  8. out = A v   [N, e]\n");
 }
 
-// Together, the definitions of sixty identities have every order, divisor, feature, length and gate.
+// Together, the definitions of sixty identities cover every order, divisor, feature, length and gate.
 BOOST_AUTO_TEST_CASE(outputs_follow_from_the_equations) {
   for (int i = 0; i < 60; ++i)
     for (const PersonalTask task : {PersonalTask::write, PersonalTask::repair}) {
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(outputs_follow_from_the_equations) {
     }
 }
 
-// Two definitions: one with a gate of keys, row sums without a score, and queries that are not divided by their
+// Two definitions: one with a key gate, division by row sums, no score function, and queries not divided by their
 // lengths; one with a state divided by M.
 BOOST_AUTO_TEST_CASE(equations_of_other_definitions) {
   const Definition pairs{.query = {Feature::erf, 0.5},

@@ -255,8 +255,8 @@ BOOST_AUTO_TEST_CASE(how_processes_end) {
   BOOST_TEST(said("os.write(3, b'\\x08\\0\\0\\0\\0\\0\\0\\0abc')") == "it exited with status 0");
 }
 
-// A compiler, which may start programs, may run for twenty times the CPU time that it may use. Files have a maximum
-// size.
+// For a compiler, which may start programs, the limit of elapsed time is twenty times that of CPU time. File sizes are
+// limited, too.
 BOOST_AUTO_TEST_CASE(limits_of_compilers) {
   BOOST_TEST(said("import time\ntime.sleep(60)", {.seconds = 0.01, .programs = true}) == "it ran for more than 0.2 s");
   BOOST_TEST(said("signal.signal(signal.SIGXFSZ, signal.SIG_DFL)\nos.write(os.open('a', os.O_WRONLY | os.O_CREAT), "
