@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
   BOOST_TEST(examples_of_files(files, Part::test, config, 1).size() == 6U);
   config.limit = 0;
   BOOST_TEST((examples_of_files(files, Part::train, config, 1) == std::vector<Index>{0, 2, 4, 5}));
-  // If the number of validation images is not the run's, they are drawn by the seed.
+  // If the number of validation images differs from the run's, they are drawn by the seed.
   DataConfig three = config;
   three.validation = 3;
   for (const Part part : {Part::train, Part::validation})
@@ -156,8 +156,8 @@ BOOST_AUTO_TEST_CASE(recorded_images_are_set_aside_and_the_others_limited) {
       {"images: all 2 examples are the run's validation examples"});
 }
 
-// Data at another path may be the run's or others, whose files may have the same names. Others have no validation
-// files.
+// Data at another path may be the run's data or different data with the same file names. Different data have no
+// validation files.
 BOOST_AUTO_TEST_CASE(other_data_have_no_recorded_images) {
   const TemporaryDirectory directory;
   DataConfig config;

@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(registers_stand_behind_a_class_token_with_a_position) {
   }
 }
 
-// A single tensor of doubles, which need not be the last, gives a file of doubles.
+// If any tensor has doubles, at any position in the file, all tensors are written as doubles.
 BOOST_AUTO_TEST_CASE(doubles_stay_doubles) {
   const TemporaryDirectory directory;
   const std::string in = directory / "in.safetensors", out = directory / "out.safetensors";

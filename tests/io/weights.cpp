@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(both_heads_of_a_distilled_model_are_replaced) {
   BOOST_TEST(fresh == heads, boost::test_tools::per_element());
 }
 
-// A new head is suggested only if all tensors that are missing or of another shape belong to the head.
+// A new head is suggested only if all tensors that are missing or have a different shape belong to the head.
 BOOST_AUTO_TEST_CASE(each_error_names_a_remedy) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";
@@ -374,8 +374,8 @@ BOOST_AUTO_TEST_CASE(positions_of_another_grid_by_hand) {
       }
 }
 
-// The values are the row of the file's grid, 2 x 8: a square of as many patches has others. A grid that does not fit
-// the file is ignored.
+// The values are row indices of the file's grid, 2 x 8; in a square grid with as many patches they would not be. A grid
+// that does not fit the file is ignored.
 BOOST_AUTO_TEST_CASE(positions_of_a_known_grid) {
   const TemporaryDirectory directory;
   const std::string path = directory / "w.safetensors";

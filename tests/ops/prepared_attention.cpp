@@ -92,7 +92,7 @@ BOOST_FIXTURE_TEST_CASE(layers_heads_and_steps_are_independent, TwoLayers) {
   }
 }
 
-// The first of equal biases is the largest.
+// All biases are equal, so the first counts as the largest.
 BOOST_FIXTURE_TEST_CASE(evaluation_has_no_noise, TwoLayers) {
   std::vector<double> expected(places);
   expected[0] = 1;

@@ -42,7 +42,7 @@ inline boost::test_tools::assertion_result with_matplotlib(boost::unit_test::tes
   return result;
 }
 
-/// Precondition of tests of memory, time and few open files: no sanitizer.
+/// Precondition of tests that measure memory or time, or limit the number of open files: no sanitizer.
 inline boost::test_tools::assertion_result without_sanitizer(boost::unit_test::test_unit_id) {
 #ifdef HEED_SANITIZED
   boost::test_tools::assertion_result no(false);

@@ -1,5 +1,5 @@
 // Dropout and stochastic depth in training, in every family and task: a tiny rate has no effect; with a real rate, each
-// layer drops as often as it should, independently of all others and of how the batch is divided.
+// layer drops with this probability, independently of all others and of how the batch is divided.
 #include "support/training.h"
 #include "support/families.h"
 #include "support/statistics.h"

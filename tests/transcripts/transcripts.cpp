@@ -36,7 +36,7 @@ std::vector<std::string> names_of_transcripts() {
   return names;
 }
 
-/// Precondition: SIMD kernels. Plain loops have other bits.
+/// Precondition: SIMD kernels. Plain loops give different bits.
 boost::test_tools::assertion_result with_simd(boost::unit_test::test_unit_id) {
 #ifdef HEED_NO_SIMD
   boost::test_tools::assertion_result no(false);

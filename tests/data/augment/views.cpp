@@ -318,7 +318,7 @@ BOOST_AUTO_TEST_CASE(jitter_draws_factors_from_their_ranges) {
   check_z(z_of_mean(contrast, 1, 0.64 / 12), "contrast");
 }
 
-// All 24 orders of the four changes are equally frequent. A result of two orders counts for neither.
+// All 24 orders of the four changes are equally frequent. A result that several orders give is not counted.
 BOOST_AUTO_TEST_CASE(jitter_makes_its_changes_in_any_order) {
   const Image image = noise({3, 6, 8}, 12);
   std::vector<double> orders(24);

@@ -97,7 +97,8 @@ BOOST_AUTO_TEST_CASE(classes_named_like_parts_are_reported) {
   check_error([&] { both.part(Part::train); }, {"'test', 'val' are taken for splits, not for classes; "});
 }
 
-// Letters with accents are one character or two. Each Vietnamese letter has two accents.
+// A letter with an accent is encoded as one code point or as two, a letter with two accents (Vietnamese) as one or as
+// three.
 BOOST_FIXTURE_TEST_CASE(classes_that_differ_in_unicode_form_are_reported, Layout) {
   const std::string composed = "caf\u00e9 \u1ebf", decomposed = "cafe\u0301 e\u0302\u0301";
   const std::string note = "; one class differs from it in Unicode form only (composed or decomposed accents)";

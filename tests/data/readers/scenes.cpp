@@ -10,8 +10,8 @@ using namespace heed::test;
 
 namespace {
 
-/// Writes ten images of `side` for each split, one per class: class c has a square of brightness 20 + 25 c in the
-/// middle, which is dark for classes up to 4; all are different.
+/// Writes ten images of `side` for each split, one per class, with a square of brightness 20 + 25 c in the middle for
+/// class c. The squares of classes 0 to 4 are dark, at most 127.
 std::string write_squares(const TemporaryDirectory& directory, std::uint32_t side = 28) {
   Bytes images, labels;
   for (std::uint8_t c = 0; c < 10; ++c) {

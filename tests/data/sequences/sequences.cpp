@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(expressions_that_do_not_exist_are_not_waited_for) {
   BOOST_TEST(!std::filesystem::exists(directory / "a"));
 }
 
-// Thousands of drawn expressions are stored at a time.
+// Thousands of drawn expressions are stored at a time, so those that are too long must hold no memory.
 BOOST_AUTO_TEST_CASE(expressions_that_became_too_long_keep_no_memory) {
   ListOpsSetting setting;
   setting.depth = 1000, setting.args = 1000, setting.min = 1, setting.max = 10'000;

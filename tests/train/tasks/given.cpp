@@ -45,8 +45,8 @@ struct Given {
     return error_of([&] { batch(); }, path + ": ");
   }
 
-  /// Checks that example i of the batch has the logits, loss and score that the model gives for the input `alone`,
-  /// whose rows have these labels, -1 for none.
+  /// Checks that example i of the batch has the same logits, loss and score as the single input `alone` with these
+  /// labels, one per row, -1 for none.
   void check(const TaskBatch<double>& batch, Index i, const ModelInput<double>& alone, std::vector<Index> labels) {
     Tape<double> tape({.parameters = &parameters}), other({.parameters = &parameters});
     const Var<double> found = batch.logits(*model, tape, {i, 1}), expected = model->logits(other, alone);

@@ -217,7 +217,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
     last_started = process_;
     handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
   }
-  if (confinement.programs) {  // its standard input is empty
+  if (confinement.programs) {  // such a process has an empty standard input
     close(requests_);
     requests_ = -1;
   }

@@ -64,8 +64,8 @@ class Confined {
  private:
   void read_some(char* bytes, std::size_t count);
   void await(int file, short events);
-  /// Waits at most `milliseconds`, -1: without limit, for the file or for a forbidden call, which it answers. Returns
-  /// true if the file is ready.
+  /// Waits until the file is ready or the process makes a forbidden call, which is answered, but at most `milliseconds`
+  /// (-1: without limit). Returns true if the file is ready.
   bool wait_for(int file, short events, Index milliseconds);
   void extend_deadline();
   [[noreturn]] void fail_ended();

@@ -47,7 +47,7 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   add({load(offsetof(seccomp_data, arch)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0),
        give(SECCOMP_RET_KILL_PROCESS), load_call()});
 #ifdef __x86_64__
-  // The calls of the x32 ABI have other numbers, which the rules below do not cover.
+  // The calls of the x32 ABI have different numbers, which the rules below do not cover.
   add({unless(BPF_JGE, 0x40000000, 1), give(SECCOMP_RET_KILL_PROCESS)});
 #endif
   deny("ptrace", {SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_kcmp,
