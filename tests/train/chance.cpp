@@ -133,7 +133,7 @@ struct Dropped : TensorObserver<double> {
   }
 };
 
-/// Checks the frequency of keeping against each rate, and the independence of every pair.
+/// Checks that elements are kept as often as each rate implies, and that every pair of draws is independent.
 void check_draws(const std::vector<Dropped::Draws>& all, const std::vector<double>& rates) {
   BOOST_REQUIRE(all.size() == rates.size());
   for (std::size_t a = 0; a < all.size(); ++a) {

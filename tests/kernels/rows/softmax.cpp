@@ -50,7 +50,8 @@ BOOST_AUTO_TEST_CASE(softmax_rows_at_every_length) {
     }
 }
 
-// A row's result does not depend on the number of rows processed at a time, and thus on the division between threads.
+// A row's result does not depend on the number of rows processed at a time, nor, therefore, on the division between
+// threads.
 BOOST_AUTO_TEST_CASE(a_row_does_not_depend_on_its_neighbours) {
   for (const Index n : lengths) {
     const Index rows = 7;

@@ -50,7 +50,7 @@ Experiment everything(const Workshop& workshop) {
   return x;
 }
 
-/// A task that has 30 other sentences for the part `other`, if that is given.
+/// A task in which the part `other`, if given, has 30 different sentences.
 struct OtherSentences : Tagging {
   OtherSentences(const Model& model, std::optional<Part> other) : Tagging(model, 8), model(model), other(other) {}
   std::unique_ptr<BatchSource<double>> open(Part part, bool training) override {

@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(weights_are_averaged_update_by_update) {
   }
 }
 
-// With --init the average begins with the weights of the file, which a learning rate of 0 keeps.
+// With --init, the average begins with the weights of the file, which a learning rate of 0 leaves unchanged.
 BOOST_AUTO_TEST_CASE(an_average_begins_with_the_given_weights) {
   const Workshop workshop;
   Experiment x = workshop.experiment();

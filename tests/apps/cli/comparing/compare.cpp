@@ -155,7 +155,7 @@ BOOST_AUTO_TEST_CASE(an_arm_without_finished_runs_is_not_one_run) {
   BOOST_TEST(text.find("no scatter") == std::string::npos, text);
 }
 
-// A file may contain any finite number.
+// Figures in a file may be so large that their squares overflow.
 BOOST_AUTO_TEST_CASE(figures_too_large_to_be_squared_have_no_scatter) {
   std::vector<std::string> words{"compare", "--figure", "test_loss"};
   for (const Index seed : {1, 2, 3})
