@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 
@@ -76,6 +77,14 @@ Baseline::Baseline(std::string path) : path_(std::move(path)) {
     require(share > 0, "{}: {} has a share of {}; expected more than 0", path_, in_quotes(name), share);
 }
 
+void Baseline::require_common(const std::vector<std::string>& names) const {
+  const auto in_file = [&](const std::string& name) {
+    return share_of(name).has_value() || std::ranges::find(before_, name, &Measurement::name) != before_.end();
+  };
+  require(path_.empty() || std::ranges::any_of(names, in_file),
+          "{}: has none of the current measurements; expected the same model, mode and batch, or kernels", path_);
+}
+
 std::optional<double> Baseline::share_of(const std::string& kernel) const {
   for (const auto& [name, share] : shares_)
     if (name == kernel) return share;
@@ -108,8 +117,7 @@ Table Baseline::changes(const Json& result) const {
     add_changed_shares(result, table);
   else
     add_changed_rates(result, table);
-  require(!table.empty(),
-          "{}: has none of the current measurements; expected the same model, mode and batch, or kernels", path_);
+  require(!table.empty(), "{}: has the current measurements in other units", path_);
   return table;
 }
 

@@ -83,6 +83,10 @@ class Baseline {
   /// Reads the file unless `path` is empty. Throws Error, naming it, for any other content.
   explicit Baseline(std::string path);
 
+  /// Throws Error if there is a file, but without any of these measurements. Called before measuring, which may take
+  /// minutes.
+  void require_common(const std::vector<std::string>& names) const;
+
   /// Prints a result as one JSON object. If there is an old result, "compare" has [{"name", "unit", "old", "new",
   /// "ratio", "change"}]. The change is "faster" or "slower" if spreads do not overlap, otherwise "".
   void print_json(Json result) const;

@@ -203,6 +203,7 @@ int bench_model(const BenchArguments& given) {
   require(!baseline.holds_shares(),
           "bench: {} holds measurements of kernels; expected --json output of bench with a model", a.compare);
   const Index batch = a.mode == "write" ? 1 : a.batch > 0 ? a.batch : x.train.batch;
+  baseline.require_common({fmt::format("{} {}, batch {}", a.model, a.mode, batch)});
   Measured result = x.train.dtype == "f64" ? measure<double>(a, x, batch) : measure<float>(a, x, batch);
   const Json json = model_json(a, batch, result);
   if (a.json) {

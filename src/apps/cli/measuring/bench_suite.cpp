@@ -55,6 +55,10 @@ SuiteResult run_suite(const BenchArguments& a, const Baseline& baseline) {
   std::erase_if(models, [&](const ModelCase& model) { return lacks(model.name); });
   require(a.match.empty() || !kernels.empty() || !models.empty() || (!a.only.empty() && wanted("times")),
           "bench: --match {}: no selected kernel or model has a name that contains it", in_quotes(a.match));
+  std::vector<std::string> names{bench::name_of(bench::Resource::gemm)};  // a limit, which is always measured
+  for (const bench::KernelCase& kernel : kernels) names.push_back(kernel.name());
+  for (const ModelCase& model : models) names.push_back(model.name);
+  baseline.require_common(names);
 
   const double seconds = a.seconds > 0 ? a.seconds : 1;
   const Progress progress;

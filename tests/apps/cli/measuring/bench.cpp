@@ -286,11 +286,11 @@ BOOST_AUTO_TEST_CASE(model_compared) {
   const nlohmann::json change = json_of(compared).at("compare").at(0);
   BOOST_TEST(change.at("change") == "slower");
   BOOST_TEST(number(change, "ratio") == number(change, "new") / number(change, "old"));
-  // Rates of a different model, mode or batch size are not comparable.
+  // Rates of a different model, mode or batch size are not comparable; nothing is measured.
   const std::string copy = workshop / "copy.toml";
   std::filesystem::copy(file, copy);
   for (const auto& [model, mode, batch] : {std::tuple(copy, "train", "8"), {file, "infer", "8"}, {file, "train", "4"}})
-    check_refusal({"bench", model, "--mode", mode, "--batch", batch, "--seconds", "0.01", "--json", "--compare", old},
+    check_refusal({"bench", model, "--mode", mode, "--batch", batch, "--seconds", "0.01", "--compare", old},
                   {old, "has none of the current measurements; expected the same model, mode and batch"});
 }
 
@@ -469,6 +469,11 @@ BOOST_AUTO_TEST_CASE(shares_of_long_rows) {
 // A recorded share that no kernel reaches, and one that every kernel reaches.
 BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   const Strings chosen{"--match", "softmax forward, vit-micro"};
+  const TemporaryDirectory directory;
+  const std::string path = directory / "shares.json";
+  write_file(path, R"({"cpu": "a", "shares": [{"name": "x", "share": 0.5}]})");
+  check_refusal({"bench", "--only", "kernels", "--match", chosen[1], "--seconds", "0.01", "--compare", path},
+                {path, "has none of the current measurements"});
   Strings shares = quick_with(chosen);
   shares.push_back("--shares");
   const Finished run = heed_with(shares);
@@ -476,8 +481,6 @@ BOOST_AUTO_TEST_CASE(kernels_that_have_lost_their_share) {
   nlohmann::json old = nlohmann::json::parse(run.out);
   BOOST_TEST_REQUIRE(old.at("shares").size() == 1u);
   BOOST_TEST(number(old["shares"][0], "share") > 0);
-  const TemporaryDirectory directory;
-  const std::string path = directory / "shares.json";
   for (const auto& [share, change] : {std::pair{1e6, "slower"}, {1e-6, "faster"}}) {
     old["shares"][0]["share"] = share;
     write_file(path, old.dump());

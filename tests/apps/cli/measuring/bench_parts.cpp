@@ -132,6 +132,9 @@ BOOST_AUTO_TEST_CASE(changes_of_one_model) {
                                       " old new ratio m train, batch 8 img/s 100.0 120.0 1.20 faster faster, slower: "
                                       "if the two spreads do not overlap");
   BOOST_CHECK_THROW(change(one_model(16, 111, 120, 130)), Error);
+  cli::Baseline("").require_common({});
+  cli::Baseline(path).require_common({"m train, batch 16", "m train, batch 8"});
+  BOOST_CHECK_THROW(cli::Baseline(path).require_common({"m train, batch 16"}), Error);
 }
 
 // Each value is under its heading. The four longest operations are listed, by the sum of their forward and backward
