@@ -41,6 +41,7 @@ Example example_of(const Model& model) {
 struct Measured {
   bench::Times times;
   PackageEnergy energy;
+  std::string joules{};  ///< energy.report() after the timed calls
   Profile profile{};
   Index profiled = 0;
   Example example{};
@@ -85,6 +86,7 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   const auto time = [&](const auto& call) {
     result.times = bench::time_calls(
         a.seconds, 0, call, [&] { result.energy.update(); }, agreed);
+    result.joules = result.energy.report();
   };
   if constexpr (std::is_same_v<T, float>)
     if (a.mode == "write") {
@@ -175,7 +177,7 @@ Json model_json(const BenchArguments& a, Index batch, Measured& result) {
   if (result.energy.unavailable().empty())
     json["package_j"] = result.energy.joules();
   else
-    json["package_j"] = result.energy.report();
+    json["package_j"] = result.joules;
   for (const Profile::Row& row : result.profile.rows()) {
     const double ms = 1e3 / static_cast<double>(result.profiled);
     json["profile_ms"][row.operation] = Json::object({{"forward", row.forward * ms}, {"backward", row.backward * ms}});
@@ -219,8 +221,7 @@ int bench_model(const BenchArguments& given) {
       "peak memory {:.0f} MB, {}, {}\nenergy of the processor packages: {}\n",
       printable(a.model), a.mode, batch, digits(json.at("img_s").number()), result.example.unit, tokens,
       times.sorted.size(), digits(json.at("best_img_s").number()), times.median() * 1e3, times.low() * 1e3,
-      times.high() * 1e3, peak_megabytes(), counted(threads(), "thread"), kernels::gemm_library(),
-      result.energy.report());
+      times.high() * 1e3, peak_megabytes(), counted(threads(), "thread"), kernels::gemm_library(), result.joules);
   if (a.profile) print_profile(result.profile, result.profiled);
   baseline.print(json);
   return ok;
