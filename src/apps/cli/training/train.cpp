@@ -169,8 +169,10 @@ class TrainProgress : public TrainObserver {
               << fitted(classes_text(x_, plan)) << processes_ << fmt::format("run directory {}\n", printable(plan.run));
     if (plan.step > 0) std::cout << fmt::format("resumed after {}\n", counted(plan.step, "step"));
     if (plan.epochs_before > 0 && plan.epochs_before != epochs_)
-      std::cout << fmt::format("{} instead of {}: the learning rate now follows the schedule of {}\n",
-                               counted(epochs_, "epoch"), plan.epochs_before, counted(epochs_, "epoch"));
+      std::cout << fmt::format("{} instead of {}{}\n", counted(epochs_, "epoch"), plan.epochs_before,
+                               x_.optim.falls_to_min()
+                                   ? ": the learning rate now follows the schedule of " + counted(epochs_, "epoch")
+                                   : "");
     print_init(plan);
     warn_of_plan(x_, plan);
     std::cout << std::flush;

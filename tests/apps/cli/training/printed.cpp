@@ -104,6 +104,12 @@ BOOST_AUTO_TEST_CASE(a_stopped_run_says_where_it_was_and_goes_on) {
                   "4 epochs\n",
                   "epoch 2/4  ", "epoch 3/4  ", "epoch 4/4  "});
   BOOST_TEST(printed.find("epoch 1/4") == std::string::npos);
+  // A constant rate follows no schedule.
+  directory = *this / "constant";
+  train({"--set", "train.max_steps=1", "--set", "optim.schedule=constant"});
+  check_contains(
+      output_of({"train", "--run", directory, "--resume", "--set", "train.epochs=4", "--set", "train.max_steps=2"}),
+      {"\n4 epochs instead of 3\n"});
 }
 
 // An epoch has seven steps. With rsqrt, the warm-up has an effect on all rates, so there is no warning.
