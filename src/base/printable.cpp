@@ -28,4 +28,17 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string shell_word(const std::string& text) {
+  const bool plain =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
+      std::string::npos;
+  if (plain && !text.empty()) return text;
+  std::string quoted, escaped;
+  for (const char c : text) {
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    escaped += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  }
+  return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
+}
+
 }  // namespace heed

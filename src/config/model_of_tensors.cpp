@@ -1,4 +1,5 @@
 #include "heed/config/model_of_tensors.h"
+#include "heed/base/printable.h"
 #include "heed/config/toml_text.h"
 
 #include <fmt/format.h>
@@ -60,7 +61,7 @@ ModelOfTensors model_of_tensors(const SafetensorsFile& file, Index heads) {
 ModelOfTensors model_of_tensors(const std::string& file, const std::map<std::string, Shape>& tensors, Index heads) {
   const Shapes shapes(file, tensors);
   require(!shapes.has("register_tokens"),
-          "{}: the tensors have DINOv2's own names; `heed convert {} OUT` writes timm's", file, file);
+          "{}: the tensors have DINOv2's own names; `heed convert {} OUT` writes timm's", file, shell_word(file));
   ModelOfTensors result;
   ModelConfig& m = result.model;
   const std::string projection = "patch_embed.proj.weight";

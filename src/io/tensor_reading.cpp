@@ -1,5 +1,6 @@
 #include "tensor_reading.h"
 
+#include "heed/base/printable.h"
 #include "heed/io/upstream_weights.h"
 #include "heed/io/weights.h"
 #include "heed/kernels/grids/bicubic.h"
@@ -73,7 +74,7 @@ void require_no_wrapper(const SafetensorsFile& file) {
   require(
       prefix.empty(),
       "{}: all tensor names begin with '{}', the prefix of a wrapper of the model; `heed convert {} OUT` removes it",
-      file.path(), prefix, file.path());
+      file.path(), prefix, shell_word(file.path()));
 }
 
 }  // namespace heed

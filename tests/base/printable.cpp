@@ -21,4 +21,12 @@ BOOST_AUTO_TEST_CASE(other_letters_are_left) {
     BOOST_TEST(printable(text) == text);
 }
 
+BOOST_AUTO_TEST_CASE(words_for_the_shell) {
+  BOOST_TEST(shell_word("runs/a-1,b:c=d@e+f_g.h") == "runs/a-1,b:c=d@e+f_g.h");
+  BOOST_TEST(shell_word("") == "''");
+  BOOST_TEST(shell_word("a my run") == "'a my run'");
+  BOOST_TEST(shell_word("it's $x") == "'it'\\''s $x'");
+  BOOST_TEST(shell_word("a\n'\\") == "$'a\\x0a\\'\\\\'");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,4 +1,5 @@
-// Escaping of control characters in external text, such as file names, for output to a terminal.
+// Escaping of control characters in external text, such as file names, for output to a terminal, and quoting for the
+// shell.
 #pragma once
 
 #include <string>
@@ -9,5 +10,8 @@ namespace heed {
 /// Returns the text with its control characters escaped: those of ASCII, and U+0080 to U+009F in UTF-8. For example, an
 /// escape sequence for red text is printed as the characters `\x1b[31m`.
 std::string printable(std::string_view text);
+
+/// Quotes text as a word for the shell; text with control characters is quoted for bash.
+std::string shell_word(const std::string& text);
 
 }  // namespace heed

@@ -35,19 +35,6 @@ std::string& program_name() {
   return name;
 }
 
-std::string shell_word(const std::string& text) {
-  const bool plain =
-      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=,:+@") ==
-      std::string::npos;
-  if (plain && !text.empty()) return text;
-  std::string quoted, escaped;
-  for (const char c : text) {
-    quoted += c == '\'' ? "'\\''" : std::string(1, c);
-    escaped += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
-  }
-  return printable(text) == text ? "'" + quoted + "'" : "$'" + printable(escaped) + "'";
-}
-
 void print_warnings() {
   const std::vector<std::string> lines = take_warnings();
   if (lines.empty() || !started_processes().writes()) return;
@@ -208,7 +195,7 @@ heed::Ending run_program(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 0) heed::cli::program_name() = heed::cli::shell_word(argv[0]);
+  if (argc > 0) heed::cli::program_name() = heed::shell_word(argv[0]);
   heed::flush_subnormals();  // set before other threads start, which inherit it
   // Set before OpenBLAS is loaded: heed calls it from its own threads (kernels/shared/blas.h), so it should start none.
   setenv("OPENBLAS_NUM_THREADS", "1", 1);

@@ -2,6 +2,7 @@
 
 #include "src/data/readers/files.h"
 #include "src/data/readers/tree.h"
+#include "heed/base/printable.h"
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
 #include "heed/data/sequences/listops.h"
@@ -121,7 +122,7 @@ fs::path directory_of(const DataConfig& data, const std::string& hint = "") {
 /// Returns the directory of data that the heed command of the same name generates.
 fs::path generated_directory_of(const DataConfig& data) {
   return directory_of(data, fmt::format("; `heed {} --out {}` generates it, with the sequence lengths of its options",
-                                        data.name, data.path));
+                                        data.name, shell_word(data.path)));
 }
 
 void require_text(std::string_view text, const std::string& where) { require(!text.empty(), "{}: has no text", where); }

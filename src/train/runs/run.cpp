@@ -8,6 +8,7 @@
 #include "heed/io/json.h"
 #include "heed/kernels/products/gemm.h"
 #include "heed/base/parallel.h"
+#include "heed/base/printable.h"
 #include "heed/base/subnormals.h"
 #include "heed/base/suggest.h"
 
@@ -186,7 +187,7 @@ void check_plugins(const RunPaths& paths) {
     require(std::any_of(mechanisms().begin(), mechanisms().end(),
                         [&name = name](const MechanismEntry& entry) { return entry.name == name; }),
             "{}: mechanism '{}' of the run is from a plugin that is not loaded; add --plugin {}", paths.directory, name,
-            !copy.empty() && std::filesystem::exists(own) ? own : file);
+            shell_word(!copy.empty() && std::filesystem::exists(own) ? own : file));
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include "command_line.h"
 
+#include "heed/base/printable.h"
 #include "heed/train/processes/processes.h"
 
 #include <functional>
@@ -25,9 +26,6 @@ void add_completion(Command program, const CommandLine& line);
 
 /// Returns the name by which the program was called, as a word for the shell (shell_word()), for commands to paste.
 std::string& program_name();
-
-/// Quotes text as a word for the shell; text with control characters is quoted for bash.
-std::string shell_word(const std::string& text);
 
 /// Prints the warnings so far (base/warnings.h) on stderr. Called before training, and after other commands unless they
 /// throw Error, which is printed as a single line without warnings.

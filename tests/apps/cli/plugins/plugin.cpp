@@ -188,6 +188,10 @@ BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
   check_refusal({"eval", run}, said);
   check_refusal({"maps", run, image}, said);
   check_refusal({"train", "--run", run, "--resume"}, said);
+  // The suggested path is a single word for the shell.
+  const std::string spaced = workshop / "my run";
+  std::filesystem::copy(run, spaced);
+  check_refusal({"eval", spaced}, {"add --plugin '" + spaced + "/plugin-hydra.so'"});
   check_contains(output_of_unfinished({"eval", run, "--plugin", hydra.plugin}), {"top-1 accuracy"});
   check_contains(output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=3", "--plugin", hydra.plugin}),
                  {"resumed after 2 steps"});
