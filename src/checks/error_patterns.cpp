@@ -285,15 +285,18 @@ class Patterns {
   }
 
   ErrorPattern unknown() const {
-    double largest = 0;
-    for (const double g : p_.got) largest = std::max(largest, std::abs(g));
+    const auto largest_of = [](const std::vector<double>& values) {
+      double largest = 0;
+      for (const double value : values) largest = std::max(largest, std::abs(value));
+      return largest;
+    };
+    const double of_got = largest_of(p_.got), of_expected = largest_of(p_.expected);
     double gg = 0, ge = 0, ee = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      const double g = p_.got[i] / largest;  // its square cannot overflow
-      const double e = p_.expected[i];
+      const double g = p_.got[i] / of_got, e = p_.expected[i] / of_expected;  // squares neither overflow nor vanish
       gg += g * g, ge += g * e, ee += e * e;
     }
-    const double ratio = largest * std::sqrt(gg / ee);
+    const double ratio = of_got / of_expected * std::sqrt(gg / ee);
     return {
         ErrorKind::unknown,
         fmt::format(

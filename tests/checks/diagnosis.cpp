@@ -214,6 +214,11 @@ BOOST_AUTO_TEST_CASE(noise_is_nothing_simple) {
   // Memory that was never written may hold values whose squares overflow.
   const auto garbage = [](const Numbers&, Index i, const Place&) { return RandomStream(9).uniform(i, -1e300, 1e300); };
   check_found(diagnosis_of(garbage), ErrorKind::unknown, "e+300 times the expected one (is it read from memory");
+  // The squares of very small values would vanish.
+  Tensor<double> small = drawn({2, 3, 5, 4}), other = small;
+  for (Index i = 0; i < small.size(); ++i) small[i] *= 1e-200, other[i] = 1e-200 * noise(small, i, {});
+  check_found(diagnose(std::as_const(other).view(), std::as_const(small).view(), of_heads, {1e-6, 1e-203}),
+              ErrorKind::unknown, "its norm is 1.");
 }
 
 // A single number is a multiple of any other: only common factors are reported.
