@@ -182,6 +182,14 @@ std::vector<std::string> options_without_effect(const AttentionConfig& attention
   return lines;
 }
 
+std::vector<std::string> options_without_effect(const std::string& mechanism,
+                                                const std::map<std::string, std::string>& values,
+                                                const std::string& where) {
+  AttentionConfig config{.mechanism = {mechanism}, .options = {}, .per_mechanism = {}};
+  for (const auto& [name, value] : values) config.options[name] = {value, where};
+  return options_without_effect(config);
+}
+
 std::vector<KeyEffect> key_effects(const Loaded& loaded) {
   const Experiment& x = loaded.experiment;
   std::vector<KeyEffect> effects;

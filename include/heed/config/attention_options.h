@@ -35,4 +35,9 @@ struct AttentionConfig {
 /// "WHERE: attention.rank = 8 has no effect; it needs variant = full or local". Ignores unknown mechanisms.
 std::vector<std::string> options_without_effect(const AttentionConfig& attention);
 
+/// Does the same for one mechanism with the options `values`, given at `where`.
+std::vector<std::string> options_without_effect(const std::string& mechanism,
+                                                const std::map<std::string, std::string>& values,
+                                                const std::string& where);
+
 }  // namespace heed

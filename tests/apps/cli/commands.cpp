@@ -210,6 +210,10 @@ BOOST_AUTO_TEST_CASE(probe_writes_results) {
   BOOST_TEST(first[0] == 1);  // the first query attends to the first key only
   BOOST_TEST(map[0] == 1);
   BOOST_TEST(map[1] == 0);
+  const Finished simple =
+      heed_with({"probe", "attention", "--mechanism", "aft", "--set", "variant=simple", "--set", "rank=8", in, out});
+  BOOST_TEST(simple.err ==
+             "heed: warning: --set: attention.rank = 8 has no effect; it needs variant = full or local\n");
 }
 
 // Gradients are computed only if the file has a gradient of the result.

@@ -72,10 +72,8 @@ MeasuredMechanism mechanism_of(const std::string& text, const std::vector<std::s
   words.insert(words.end(), sets.begin(), sets.end());
   const std::string label = fmt::format("{}", fmt::join(words, ":"));
   const OptionValues values = parse_options({words.begin() + 1, words.end()});
-  AttentionConfig config{.mechanism = {words[0]}, .options = {}, .per_mechanism = {}};
-  for (const auto& [name, value] : values) config.options[name] = {value, label};
   MeasuredMechanism measured{label, make_mechanism(words[0], values)};
-  for (const std::string& line : options_without_effect(config)) warn(line);
+  for (const std::string& line : options_without_effect(words[0], values, label)) warn(line);
   return measured;
 }
 

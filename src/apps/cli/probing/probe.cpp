@@ -14,6 +14,7 @@
 #include "heed/ops/attention_capabilities.h"
 #include "heed/train/tasks/task.h"
 #include "heed/base/suggest.h"
+#include "heed/base/warnings.h"
 
 #include <deque>
 
@@ -72,6 +73,7 @@ template <class T>
 void probe_attention(const ProbeArguments& a, GivenTensors& in, ProbeOutput<T>& results) {
   const ProbeOptions options = parse_attention_options(a.sets);
   const std::unique_ptr<Mechanism> mechanism = make_mechanism(a.mechanism, options.values);
+  for (const std::string& line : options_without_effect(a.mechanism, options.values, "--set")) warn(line);
   try {
     mechanism->read_sizes(in.shapes());
   } catch (const Error& error) {
