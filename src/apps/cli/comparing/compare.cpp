@@ -277,7 +277,7 @@ void add_compare(Command program) {
   command.option("--test-images", &a.test_images, "number of test images per accuracy",
                  {.value = "N", .range = {{1, 1e9}}});
   command.option("-o,--output", &a.output, "draw the curve, too", {.value = "FILE.svg"});
-  command.option("--csv", &a.format.csv, "print the curves as CSV");
+  command.option("--csv", &a.format.csv, "print the curves as CSV", {.excludes = "--figure,--test-images"});
   command.option("--json", &a.format.json, "print everything as JSON", {.excludes = "--csv"});
   command.footer(compare_help);
   command.action([] { return compare_command(a); });

@@ -245,6 +245,7 @@ int status_of(Verdict verdict) {
 int verdict_command(const VerdictArguments& a) {
   const std::vector<Part> parts = parts_of(a);
   require(!a.run || !a.table(), "verdict: --run adds seeds to a sweep; expected its directory, not {}", a.given[0]);
+  require(a.run || a.threads == 0, "verdict: --threads requires --run");
   Judgement judged = judge(read_values(a, parts), parts);
   const std::vector<Index> further = a.run ? judged.deciding_seeds(a.seeds) : std::vector<Index>{};
   if (!further.empty()) {
@@ -309,7 +310,7 @@ void add_verdict(Command program) {
                  {.value = "N", .range = {{3, static_cast<double>(most_cells)}}});
   command.option("--run", &a.run, "train these seeds, and judge all runs together", {.needs = "--seeds"});
   command.option("--jobs", &a.jobs, "with --run: runs trained at the same time, which share the threads; default: 1",
-                 {.value = "N", .range = {{1, max_threads}}});
+                 {.value = "N", .range = {{1, max_threads}}, .needs = "--run"});
   add_threads(command, a.threads);
   command.option("--json", &a.json, "print JSON");
   command.footer(verdict_help);

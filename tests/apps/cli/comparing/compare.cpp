@@ -188,6 +188,8 @@ BOOST_AUTO_TEST_CASE(what_is_refused) {
   check_refusal({"compare", *this / "none"}, {"none", "contains no run"});
   check_refusal({"compare", a, again}, {a, again, "the same configuration and seed"});
   check_refusal({"compare", a, "--curve", "los"}, {"--curve"});
+  check_refusal({"compare", a, "--csv", "--figure", "test_loss"}, {"--figure", "excludes", "--csv"});
+  check_refusal({"compare", a, "--csv", "--test-images", "10"}, {"--test-images", "excludes", "--csv"});
   check_refusal({"compare"}, {"RUN"});
   output_of({"compare", a, a});  // one run, given twice
   write_file(a + "/metrics.csv", "kind,epoch,step,loss,accuracy,lr,images_per_s\ntrain,x\n");

@@ -64,6 +64,8 @@ BOOST_AUTO_TEST_CASE(arms_are_the_sweeps_and_the_status_is_the_verdict) {
   check_refusal({"verdict", cells, "--better", "a", "c"}, {"cells: unknown arm 'c'"});
   check_refusal({"verdict", cells, "--better", "a", "b", "--less"}, {"--less is only for tables", "--figure"});
   check_refusal({"verdict", cells, "--better", "a", "b", "--claim", "x"}, {"--claim is only for tables"});
+  check_refusal({"verdict", cells, "--better", "a", "b", "--jobs", "2"}, {"--jobs requires --run"});
+  check_refusal({"verdict", cells, "--better", "a", "b", "--threads", "2"}, {"--threads requires --run"});
   check_refusal({"verdict", cells, "--better", "a", "b", "--figure", "test_loss", "--test-images", "16"},
                 {"--test-images is only for accuracies"});
   std::filesystem::remove(cells + "/a/seed-1/cell.json");
