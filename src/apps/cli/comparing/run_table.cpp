@@ -12,11 +12,13 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns, for example, "98.47 % ± 0.12", "98.47 %" for one seed, "-" for none.
-std::string mean_text(const Sample& sample, const FigureName& figure) {
+/// Returns, for example, "98.47 % ± 0.12", "98.47 %" for one seed, "-" for none. A count, such as epochs, has a decimal
+/// and a deviation if it differs between seeds.
+std::string mean_text(const Sample& sample, FigureName figure) {
   if (sample.count == 0) return "-";
-  const std::string mean = shown(figure, sample.mean);
   const std::optional<double> deviation = sample.deviation();
+  if (figure.decimals == 0 && deviation.value_or(0) > 0) figure.decimals = 1;
+  const std::string mean = shown(figure, sample.mean);
   if (!deviation || figure.decimals == 0) return mean;
   return fmt::format("{} ± {:.{}f}", mean, figure.share ? 100 * *deviation : *deviation, figure.decimals);
 }

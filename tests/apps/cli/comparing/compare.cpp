@@ -252,6 +252,16 @@ BOOST_AUTO_TEST_CASE(a_name_with_a_comma_is_one_field_of_csv) {
   check_contains(output_of({"compare", run, "--csv"}), {"\n\"x,y\",1,0.5,,1,", "\n\"x,y\",2,0.75,,1,"});
 }
 
+// The mean of 2 and 1 epochs is not rounded.
+BOOST_AUTO_TEST_CASE(counts_that_differ_between_seeds_have_a_decimal) {
+  const std::string a = make("a", 0.5, 1, 1e-3), again = make("again", 0.5, 2, 1e-3);
+  check_contains(in_one_line(output_of({"compare", a, again})), {" 75.00 % ± 0.00 2 1.5 ± 0.0 - "});
+  write_file(again + "/metrics.csv",
+             "kind,epoch,step,loss,accuracy,lr,images_per_s\n"
+             "train,1,7,2.5,0.25,0.001,112\nvalid,1,7,1,0.75,,\ntest,1,7,0.5,0.5,,\n");
+  check_contains(in_one_line(output_of({"compare", a, again})), {" 75.00 % ± 0.00 1.5 ± 0.7 "});
+}
+
 // Runs of one, two and three epochs, and an epoch without validation: each mean is over the runs that have a value.
 BOOST_AUTO_TEST_CASE(curves_of_runs_of_different_lengths) {
   const auto curve = [&](const std::string& name, Index seed, double lr, const std::vector<const char*>& accuracies) {

@@ -1,11 +1,12 @@
 // Results of runs: final figures, settings that differ, and curves.
 
-/** Formats, for example, "98.47 % ± 0.12". */
+/** Formats, for example, "98.47 % ± 0.12". A count has a decimal and a deviation if it differs between seeds. */
 function meanText(figure, {mean, sd}) {
   if (mean === null) return "-";
-  const text = shown(mean, figure.share, figure.decimals);
-  if (sd === null || figure.decimals === 0) return text;
-  return `${text} ± ${((figure.share ? 100 : 1) * sd).toFixed(figure.decimals)}`;
+  const decimals = figure.decimals === 0 && sd > 0 ? 1 : figure.decimals;
+  const text = shown(mean, figure.share, decimals);
+  if (sd === null || decimals === 0) return text;
+  return `${text} ± ${((figure.share ? 100 : 1) * sd).toFixed(decimals)}`;
 }
 
 function figuresSection() {
