@@ -47,7 +47,7 @@ class Class {
                                 .lexically_relative(fs::canonical(options.directory));
     require(*within.begin() == "..", "-o {}: lies in {}, whose entries are students; expected a file elsewhere",
             in_quotes(options.output), options.directory);
-    feedback_ = fs::path(options.output).replace_extension(".feedback");
+    feedback_ = beside(options.output, ".feedback");
     const std::string place = options.labs.empty() ? labs_place() : options.labs;
     all_labs_ = labs_in(place);
     questions_ = questions_in(fs::path(place).parent_path() / "solutions/questions");

@@ -198,9 +198,13 @@ std::optional<Json> Submission::result() const {
   return {};
 }
 
+fs::path beside(fs::path output, const char* ending) {
+  if (output.extension() == ".csv") output.replace_extension();
+  return output += ending;
+}
+
 BookFiles book_files(const fs::path& output) {
-  const auto beside = [&](const char* ending) { return fs::path(output).replace_extension(ending).string(); };
-  return {beside(".gradebook.csv"), beside(".roster.csv"), beside(".summary.txt")};
+  return {beside(output, ".gradebook.csv"), beside(output, ".roster.csv"), beside(output, ".summary.txt")};
 }
 
 std::size_t write_tables(const GradedClass& graded) { return Writer(graded).write_table(); }

@@ -40,6 +40,9 @@ struct GradedClass {
   const std::vector<RosterRow>& roster_rows;  ///< by student; empty without a roster
 };
 
+/// Returns the path of the table of marks, without the extension .csv, followed by `ending`.
+std::filesystem::path beside(std::filesystem::path output, const char* ending);
+
 /// Files beside the table of marks.
 struct BookFiles {
   std::string gradebook, roster, summary;

@@ -442,6 +442,11 @@ BOOST_FIXTURE_TEST_CASE(a_run_goes_on, Classroom) {
   check_contains(run.err, {"[2/2]"});
   grade({"--seed", "5"});
   check_contains(run.err, {"2 of 2 submissions are already graded"});
+  // Tables whose names differ only after a point share no files.
+  const std::string week = directory / "out/marks.week2";
+  output_of({"grade", directory / "in", "-o", week, "--labs", directory / "labs"});
+  for (const char* const ending : {"", ".feedback", ".gradebook.csv", ".summary.txt"})
+    BOOST_TEST(fs::exists(week + ending), ending);
   // A failing judge is detected before any grading.
   write(directory / "labs/double/judge.py", "def draw_twice(random): return undefined\n");
   grade();
