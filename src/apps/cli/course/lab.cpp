@@ -30,16 +30,17 @@ struct CheckOptions {
   bool json = false;
 };
 
-/// Throws Error if an identity is given for a lab that has none.
+/// Throws Error if an identity is given for a lab that has none, or is not valid.
 void require_personal(const Lab& lab, const std::string& student) {
   require(lab.kind == LabKind::personal || student.empty(), "lab: --student is for personal labs; {} is none",
           lab.name);
+  require(student.empty() || !plain_identity(student).empty(), "lab: --student {}: is blank; expected an identity",
+          in_quotes(student));
 }
 
 std::string identity_of(const Lab& lab, const std::string& given) {
   require_personal(lab, given);
   if (lab.kind != LabKind::personal) return given;
-  require_composed(given);
   if (!given.empty()) return given;
   const fs::path file = fs::path(lab.directory) / identity_file;
   require(fs::exists(file), "lab: {} is a personal lab; expected --student ID, or a directory made by `heed lab new`",

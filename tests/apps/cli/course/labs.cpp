@@ -306,6 +306,7 @@ BOOST_AUTO_TEST_CASE(a_lab_of_ones_own) {
   check_contains(read_file(directory / "own-mechanism/own-mechanism.h"), {"// ", "out", "fail(\"not yet\")"});
   check_refusal({"lab", "new", "own-mechanism", "--student", "s2", "-o", place}, {"already exists"});
   check_refusal({"lab", "new", "own-mechanism", "-o", place}, {"--student"});
+  check_refusal({"lab", "new", "own-bugs", "--student", " ", "-o", place}, {"--student ' ': is blank"});
   for (const char* const command : {"new", "check"})
     check_refusal({"lab", command, "sima", "--student", "s1"}, {"--student is for personal labs; sima is none"});
   output_of({"lab", "new", "own-bugs", "--student", "s1", "-o", place});
