@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 using namespace heed::test;
 
@@ -108,6 +109,21 @@ BOOST_AUTO_TEST_CASE(no_errors_of_nothing) {
     BOOST_TEST(none.status == 2);
     BOOST_TEST(none.errors == "time-errors: " + option + " is 0; expected 1 or more\n");
   }
+}
+
+// A program that predicts 7 ms for every model.
+BOOST_AUTO_TEST_CASE(no_configuration_is_fast_enough) {
+  const heed::TemporaryDirectory directory;
+  const std::string program = directory / "program";
+  heed::write_file(program, "#!/bin/sh\n[ $1 = list ] && echo a b softmax || echo '{\"train\": {\"ms\": 7}}'\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const CommandResult none = run_command("experiments/tools/time-errors --longest 0.5 --heed " + program + " -o " +
+                                         (directory / "x.csv").string());
+  BOOST_TEST(none.status == 2);
+  BOOST_TEST(
+      none.errors ==
+      "time-errors: --longest 0.5: none of 1000 successive configurations is predicted to be that fast; expected "
+      "more milliseconds\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
