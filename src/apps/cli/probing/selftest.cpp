@@ -69,6 +69,7 @@ int write_hashes(const SelftestArguments& a) {
   const Workplace place;
   SelftestHashes hashes;
   for (const std::string& part : a.parts) {
+    if (hashes.contains(part)) continue;  // a part named twice
     for (const NamedHash& hash : selftest_hashes(part, place.path())) hashes[part].push_back(hash.hash);
     std::cerr << fmt::format("{:<16}{} hashes\n", part, hashes[part].size());
   }

@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(this_computer_and_build) {
 BOOST_AUTO_TEST_CASE(a_difference_is_named) {
   const TemporaryDirectory directory;
   const std::string file = directory / "hashes";
-  const Finished written = heed_with({"selftest", "documents", "data", "--write", file, "--threads", "1"});
+  const Finished written = heed_with({"selftest", "documents", "data", "data", "--write", file, "--threads", "1"});
   BOOST_TEST(written.status == 0, written.err);
   BOOST_TEST(written.out == "");
   const Finished same = heed_with({"selftest", "documents", "data", "--against", file, "--threads", "3"});
