@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace heed {
 
@@ -182,6 +183,25 @@ std::string count_labels(const fs::path& file, Counts& counts) {
   return first;
 }
 
+/// Throws Error if the file seems to have lines text<TAB>label: most of its labels occur once, and eight or more share
+/// a text. `counts`: count_labels() of the file.
+void require_labels_first(const fs::path& file, const Counts& counts) {
+  constexpr std::size_t few = 100;
+  std::set<std::string> texts;
+  std::size_t lines = 0;
+  for_each_line(file, false, [&](const Line& line) {
+    const std::size_t tab = line.text.find('\t');
+    if (tab == std::string_view::npos) return;
+    ++lines;
+    if (texts.size() < few) texts.emplace(line.text.substr(tab + 1));
+  });
+  require(
+      2 * counts.size() <= lines || texts.size() == few || counts.size() < 8 * texts.size(),
+      "{}: {} of {} lines differ in the first column, and the second has {}, so the columns seem exchanged; expected "
+      "label<TAB>text; `awk -F'\\t' '{{sub(/\\r$/, \"\"); print $2 \"\\t\" $1}}' OLD >NEW` exchanges them",
+      file.string(), counts.size(), lines, counted(std::ssize(texts), "value"));
+}
+
 /// Returns the validation file, by any of its usual names; empty if there is none. Throws Error if there are two.
 fs::path validation_lines(const fs::path& root) {
   std::vector<std::string> found;
@@ -196,6 +216,7 @@ fs::path validation_lines(const fs::path& root) {
 std::vector<std::string> line_classes(const fs::path& root, const std::string& header) {
   Counts counts;
   const std::string first = count_labels(root / "train.tsv", counts);
+  require_labels_first(root / "train.tsv", counts);
   std::vector<std::string> names;
   const bool alone = counts.contains(first) && counts[first] == 1 && counts.size() > 1 && header != "no";
   if (alone && header == "auto") {

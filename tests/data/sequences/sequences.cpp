@@ -7,6 +7,7 @@
 #include "heed/data/sequences/pixels.h"
 #include "heed/data/sequences/text.h"
 #include "heed/io/file.h"
+#include "support/command.h"
 #include "support/statistics.h"
 #include "support/temporary.h"
 
@@ -539,6 +540,37 @@ BOOST_AUTO_TEST_CASE(headers_of_lines_are_no_class) {
   write_file(directory / "test.tsv", lines);
   write_file(directory / "val.tsv", lines + "label\tz\n");
   BOOST_TEST(open_sequences(data, 7, Part::test, 1).set->class_names().size() == 3u);
+}
+
+// Lines text<TAB>label would become a class for each text. The suggested command exchanges the columns.
+BOOST_AUTO_TEST_CASE(exchanged_columns_of_lines_are_refused) {
+  const TemporaryDirectory directory;
+  const std::string train = directory / "train.tsv", old = directory / "old.tsv";
+  std::string lines = "sentence\tlabel\r\n";
+  for (int i = 0; i < 40; ++i) lines += fmt::format("it's text {}\t{}\r\n", i, i % 2);
+  DataConfig data = data_of("documents", directory.path());
+  for (const char* const header : {"auto", "yes", "no"}) {
+    write_file(train, lines);
+    data.header = header;
+    const std::string said = refusal_of(data);
+    BOOST_TEST(said.starts_with(train + ": 41 of 41 lines differ in the first column, and the second has 3 values, so "
+                                        "the columns seem exchanged; expected label<TAB>text; `awk "),
+               said);
+    std::filesystem::rename(train, old);
+    std::string command = said.substr(said.find('`') + 1);
+    command = command.substr(0, command.find('`'));
+    command.replace(command.find("OLD"), 3, old).replace(command.find("NEW"), 3, train);
+    BOOST_TEST(run_command(command).status == 0);
+    BOOST_TEST(read_file(train).starts_with("label\tsentence\n0\tit's text 0\n"));
+  }
+  data.header = "yes";
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 2u);
+  // Classes of one text each are valid if the texts differ.
+  lines.clear();
+  for (int i = 0; i < 40; ++i) lines += fmt::format("{}\ttext {}\n", i, i);
+  write_file(train, lines);
+  data.header = "no";
+  BOOST_TEST(open_sequences(data, 7, Part::train, 1).set->class_names().size() == 40u);
 }
 
 BOOST_AUTO_TEST_CASE(headers_that_do_not_exist_are_said) {
