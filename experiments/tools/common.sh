@@ -11,9 +11,9 @@ train_arms() {
   [ "$some_diverged" = 0 ] || [ "$some_diverged" = 3 ] || exit "$some_diverged"
 }
 
-# generated NAME: generates a data set with heed, unless it exists.
+# generated NAME: generates a data set with heed, unless it exists. An interrupted generation leaves an empty directory.
 generated() {
-  [ ! -d "datasets/$1" ] || return 0
+  ! ls "datasets/$1"/*train.tsv >/dev/null 2>&1 || return 0
   case $1 in
     listops-micro) "$heed" listops --out "datasets/$1" --depth 4 --args 4 --min 5 --max 33 ;;
     listops-mini) "$heed" listops --out "datasets/$1" --depth 6 --args 5 --min 10 --max 129 ;;

@@ -112,6 +112,14 @@ BOOST_AUTO_TEST_CASE(runs_become_lines_and_lines_a_table) {
   BOOST_TEST(again.output == made.output);
 }
 
+// An interrupted generation leaves an empty directory.
+BOOST_AUTO_TEST_CASE(data_are_generated_once) {
+  const std::string script =
+      "experiments=experiments; . experiments/tools/common.sh; heed=echo; mkdir -p datasets/pairs; generated pairs; "
+      "touch datasets/pairs/new_aan_pairs.train.tsv; generated pairs";
+  BOOST_TEST(run_command(script, *this / "").output == "pairs --out datasets/pairs\n");
+}
+
 BOOST_AUTO_TEST_CASE(sequences_in_bits_and_by_labels) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += "the cat sat on the mat, and ";
