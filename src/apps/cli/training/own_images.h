@@ -13,8 +13,9 @@ struct OwnImages {
 };
 
 /// Examines DIR/train/CLASS and so on (data/dataset.h). Sets the data, the number of classes, and the validation
-/// images: a separate directory, or a tenth of the training images. `skip_bad` is data.skip_bad. With `model`, also
-/// sets the model's channels, size and patch, the batch, and the mean and standard deviation of each channel.
-OwnImages own_images(const std::string& directory, bool model, bool skip_bad);
+/// images: a separate directory, or a tenth of the training images; `overrides` may set data.skip_bad, and another
+/// number of validation images, which the line states. With `model`, also sets the model's channels, size and patch,
+/// the batch, and the mean and standard deviation of each channel.
+OwnImages own_images(const std::string& directory, bool model, const std::vector<std::string>& overrides);
 
 }  // namespace heed::cli

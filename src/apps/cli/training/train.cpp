@@ -405,8 +405,7 @@ Experiment experiment_of(const TrainArguments& a) {
     require(!set.starts_with("data.path=") && !set.starts_with("data.name="),
             "train: --set {} and --images {} both name the data; expected one of them", in_quotes(set),
             in_quotes(a.images));
-  const bool skip_bad = std::ranges::count(a.sets, "data.skip_bad=true") > 0;
-  OwnImages own = own_images(a.images, a.file.empty(), skip_bad);
+  OwnImages own = own_images(a.images, a.file.empty(), a.sets);
   const std::vector<std::string> sets = all_sets(a);
   own.sets.insert(own.sets.end(), sets.begin(), sets.end());
   print_warnings();

@@ -440,7 +440,8 @@ BOOST_AUTO_TEST_CASE(many_classes_are_counted) {
   for (int c = 0; c < 22; ++c)
     for (int i = 0; i < 5; ++i) write_image(tree + fmt::format("/{:02}/{}.png", c, i), pattern({1, 8, 8}, 11 * c + i));
   const std::string text = in_one_line(output_of({"train", "--images", tree, "--check", "--set", "data.validation=0"}));
-  check_contains(text, {"classes '00' 4+1, '01' 4+1, ", "'19' 4+1 and 2 more classes (images to train on + to test)"});
+  check_contains(text, {"; 88 images to train on, 0 to validate, 22 to test", "classes '00' 4+1, '01' 4+1, ",
+                        "'19' 4+1 and 2 more classes (images to train on + to test)"});
   BOOST_TEST(text.find("'20' 4+1") == std::string::npos);
 }
 
