@@ -197,11 +197,12 @@ double commonest_share(const Evaluation& evaluation, Index classes) {
 }
 
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
-                                  const std::vector<std::string>& names) {
+                                  const std::vector<std::string>& names, Index ranked) {
   const Score& score = evaluation.score;
   const std::vector<double>& counts = evaluation.counts;
   std::string text = fmt::format("{:.0f} {}\ntop-1 accuracy {:.2f} %\n", score.terms, examples, 100 * score.accuracy());
-  if (classes > 5) text += fmt::format("top-5 accuracy {:.2f} %\n", 100 * counts[top5_count] / score.terms);
+  if (classes > 5 && ranked >= 5)
+    text += fmt::format("top-5 accuracy {:.2f} %\n", 100 * counts[top5_count] / score.terms);
   if (!(score.mean_loss() < 0)) text += fmt::format("loss           {:.4f}\n", score.mean_loss());
   return names.empty() ? text : text + confusion_text(counts, classes, examples, names);
 }

@@ -59,9 +59,10 @@ Tensor<T> one_hot(const std::vector<int>& labels, Index classes);
 std::vector<std::string> numbered(Index classes);
 
 /// Returns an evaluation as lines of text: accuracies, the loss, if any, and, if names are given, a confusion table (up
-/// to twenty classes) or the hardest classes (more than twenty). `examples` is the plural noun for an example.
+/// to twenty classes) or the hardest classes (more than twenty). `examples` is the plural noun for an example. The
+/// top-5 accuracy is omitted if `ranked`, the number of classes that a classifier can rank, is below 5.
 std::string classification_report(const Evaluation& evaluation, const char* examples, Index classes,
-                                  const std::vector<std::string>& names);
+                                  const std::vector<std::string>& names, Index ranked = 5);
 
 /// Classification of images. With `any_size`, images of other sizes are resized to the model's.
 template <class T>

@@ -63,10 +63,10 @@ struct Judged {
     return frozen.of(part, blocks);
   }
 
-  /// Prints the evaluation of a classifier.
-  void print(const std::string& what, const Evaluation& result) const {
+  /// Prints the evaluation of a classifier that ranks up to `ranked` classes.
+  void print(const std::string& what, const Evaluation& result, Index ranked = 5) const {
     std::cout << fmt::format("{}, {}, {}: {}", frozen.data().name, arguments.split, what,
-                             classification_report(result, "images", classes, names));
+                             classification_report(result, "images", classes, names, ranked));
   }
 };
 
@@ -81,7 +81,7 @@ int eval_neighbours(const EvalArguments& a) {
   const std::string what = fmt::format("{} nearest neighbours among {} training images", rule.k, teachers.count());
   const Neighbours<float> neighbours(std::move(teachers), judged.classes, rule);
   const Tensor<double> scores = neighbours.scores(std::move(test.values));
-  judged.print(what, judge_scores(scores, test.labels));
+  judged.print(what, judge_scores(scores, test.labels), rule.k);
   return ok;
 }
 
@@ -186,7 +186,8 @@ void add_eval(Command program) {
       "class.\n\n"
       "--set model.image=N evaluates at a different image size: images are resampled, and a position embedding is "
       "interpolated bicubically. A model with other tensors that depend on the number of tokens is rejected.\n\n"
-      "--knn      weights exp(cosine / temperature) of the k training images with the most similar features\n"
+      "--knn      weights exp(cosine / temperature) of the k training images with the most similar features; no top-5 "
+      "accuracy if k is below 5\n"
       "--linear   SGD, 100 epochs of batches of 128, on features of the last 4 blocks, or of all if fewer; result of "
       "the last epoch\n"
       "--shots N  standardised features, penalty 1024, bias column 100; mean and deviation over the seeds");

@@ -321,6 +321,10 @@ BOOST_FIXTURE_TEST_CASE(judged_features, TrainedRun) {
       output_of({"eval", run, "--knn", "--pixels"}),
       {"mnist, test, 20 nearest neighbours among 160 training images: 30 images", "top-1 accuracy 100.00 %", "top-5"});
   BOOST_TEST(output_of({"eval", run, "--knn", "--pixels"}).find("loss") == std::string::npos);
+  // Four neighbours rank at most four classes.
+  for (const auto& [k, found] : {std::pair("4", false), {"5", true}})
+    BOOST_TEST((output_of({"eval", run, "--knn", "--pixels", "--k", k}).find("top-5") != std::string::npos) == found,
+               k);
   check_contains(output_of({"eval", run, "--linear", "--lr", "0.05"}),
                  {"linear classifier of 32 features: 30 images", "top-1 accuracy", "loss"});
   check_contains(
