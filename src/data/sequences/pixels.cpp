@@ -110,8 +110,11 @@ Image image_of_tokens(const std::vector<int>& tokens, const ImageSize& size, Ind
 }
 
 std::shared_ptr<const SequenceSet> data::open_pixels(const DataConfig& data, Part part) {
-  return std::make_shared<PixelSequences>(
-      open_dataset(data.source, data.path, part == Part::test ? Split::test : Split::train), data);
+  DataConfig images;
+  images.name = data.source;
+  images.path = data.path;
+  images.recorded.classes = data.recorded.classes;  // checked by open_dataset()
+  return std::make_shared<PixelSequences>(open_dataset(images, part == Part::test ? Split::test : Split::train), data);
 }
 
 }  // namespace heed

@@ -887,6 +887,13 @@ BOOST_AUTO_TEST_CASE(pixels_are_mirrored_and_shifted_in_training_only) {
   data.levels = 16;
   BOOST_TEST(open_sequences(data, 16, Part::train, 1).set->vocabulary() == 16);
   data.levels = 256;
+  // Labels go by name, if the source differs from that of the run.
+  DataConfig other = data;
+  other.recorded.classes = train.set->class_names();
+  BOOST_TEST(open_sequences(other, 16, Part::test, 1).set->class_names().size() == 10u);
+  other.source = "fashion-mnist";
+  BOOST_TEST(refusal_of(other, Part::test).find(": the model has no class 'T-shirt/top'; the data has classes ") !=
+             std::string::npos);
 
   for (const std::vector<std::string>& changes :
        std::vector<std::vector<std::string>>{{"flip"}, {"shift"}, {"flip", "shift"}, {}}) {
