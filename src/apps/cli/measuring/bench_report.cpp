@@ -86,6 +86,7 @@ void print_suite(const SuiteResult& result) {
            "in training also a clamp and a multiply-add\n"
            "all tokens are counted, but the last block computes, after its attention, only the tokens that the head "
            "reads, so shares may be too large by 6 % (deit-tiny-p4) or 16 % (vit-micro)\n"
+           "the teacher's forward passes are not counted, so the share of dino-micro in training is too small\n"
            "ms by operation: the four longest operations of a training step, summed over threads; --json has all\n";
   }
   if (result.times)

@@ -261,9 +261,10 @@ class TrainProgress : public TrainObserver {
     const double operations = static_cast<double>(plan_.operations),
                  peak = processes * peak_flops(std::clamp(seconds_ / 20, 0.02, 0.2));
     std::cout << fitted(fmt::format(
-        "{}FLOP per training {}; {}FLOP/s, {:.0f} % of the {}FLOP/s of {}\n{} per training {} by the table ({}); "
+        "{}FLOP per training {}{}; {}FLOP/s, {:.0f} % of the {}FLOP/s of {}\n{} per training {} by the table ({}); "
         "processor packages, in total: {}\n",
-        si(operations), plan_.example, si(rate * operations), 100 * rate * operations / peak, si(peak),
+        si(operations), plan_.example, x_.self_supervised() ? ", without the teacher's forward passes" : "",
+        si(rate * operations), 100 * rate * operations / peak, si(peak),
         processes == 1 ? "this machine's float32 matrix products"
                        : fmt::format("float32 matrix products in {} processes", processes),
         joules(plan_.energy_pj), plan_.example, default_energy_table().name, package));
