@@ -194,6 +194,7 @@ BOOST_FIXTURE_TEST_CASE(damaged_weights, Training) {
          {best, "'cls_token' has shape [1, 1, 16]; the model expects [1, 1, 32]"});
   check_refusal({"eval", *this / "good", "--weights", weights}, {weights, "nan"});
   check_refusal({"eval", *this / "good", "--data", "mnst"}, {"'mnst'; did you mean 'mnist'?"});
+  check_refusal({"generate", *this / "good", "--preset", "clip"}, {"--preset clip is for models of images"});
   check_refusal({"generate", *this / "good", "--temperature", "nan"}, {"'nan'; expected a number from 0 to 1000000"});
   check_refusal({"lr", file, "--from", "0"}, {"--from: '0'; expected a number from 1e-30"});
   check_refusal({"eval", *this / "good", "--data", "cifar100"}, {"name its directory: --path DIRECTORY"});

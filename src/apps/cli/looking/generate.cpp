@@ -191,6 +191,7 @@ int complete_images(const GenerateArguments& a, TrainedModel& trained) {
 int generate_command(const GenerateArguments& a) {
   use_threads(a.threads);
   require(a.prompt.empty() || a.prompt_file.empty(), "--prompt and --prompt-file exclude each other");
+  require(a.preset.empty(), "generate: --preset {} is for models of images; sequences are not normalised", a.preset);
   TrainedModel trained(a, a.sets);
   if (!a.images.empty()) return complete_images(a, trained);
   require(trained.experiment.data.name == "text", "{}: data.name is {}; expected text, or --complete IMAGE...", a.run,
