@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 
@@ -76,25 +75,17 @@ Size model_size(Index side) {
   return {std::clamp(side / patch * patch, least, largest), patch};
 }
 
-/// Returns the value of the last --set data.validation=N; `usual` if there is none.
-Index validation_of(const std::vector<std::string>& overrides, Index usual) {
-  constexpr std::string_view key = "data.validation=";
-  for (const std::string& set : overrides)
-    if (set.starts_with(key)) std::from_chars(set.data() + key.size(), set.data() + set.size(), usual);
-  return usual;
-}
-
 std::string toml_list(const std::vector<double>& values) { return fmt::format("[{:.4f}]", fmt::join(values, ",")); }
 
 }  // namespace
 
-OwnImages own_images(const std::string& directory, bool model, const std::vector<std::string>& overrides) {
+OwnImages own_images(const std::string& directory, bool model, const DataConfig& given, bool divided) {
   const std::string path = std::filesystem::absolute(with_plain_parents(directory)).lexically_normal();
   constexpr const char* option = "--images";
   DataConfig data;
   data.name = "folder";
   data.path = path;
-  data.skip_bad = std::ranges::count(overrides, "data.skip_bad=true") > 0;
+  data.skip_bad = given.skip_bad;
   ImageSets sets(data, 0, option);
   const Dataset &train = sets.set(Part::train), &test = sets.set(Part::test);
   const std::vector<std::string>& classes = train.class_names();
@@ -104,13 +95,14 @@ OwnImages own_images(const std::string& directory, bool model, const std::vector
   const bool divides = !has_directory(data, Split::validation);
   const Index validation = divides ? std::min(train.size() / 10, most_validation) : sets.set(Part::validation).size(),
               trained = train.size() - (divides ? validation : 0),
-              aside = divides ? std::clamp<Index>(validation_of(overrides, validation), 0, train.size()) : validation;
+              aside = divides && divided ? std::min(given.validation, train.size()) : validation,
+              unlimited = train.size() - (divides ? aside : 0);
   OwnImages own;
   own.sets = {"data.name=folder", "data.path=" + path, "data.resize=true",
               fmt::format("data.validation={}", validation), fmt::format("model.classes={}", classes.size())};
   own.found =
       fmt::format("{} classes, {}; {} to train on, {} to validate, {} to test", classes.size(), quoted_list(classes),
-                  counted(train.size() - (divides ? aside : 0), "image"), aside, test.size());
+                  counted(given.limit > 0 ? std::min(given.limit, unlimited) : unlimited, "image"), aside, test.size());
   if (!has_directory(data, Split::test)) own.found += "; without test/, every fifth image of a class is for testing";
   if (!model) return own;
   const Look look = look_at(train);

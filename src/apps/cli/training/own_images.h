@@ -1,6 +1,8 @@
 // The user's own images, for heed train --images.
 #pragma once
 
+#include "heed/config/experiment.h"
+
 #include <string>
 #include <vector>
 
@@ -13,9 +15,9 @@ struct OwnImages {
 };
 
 /// Examines DIR/train/CLASS and so on (data/dataset.h). Sets the data, the number of classes, and the validation
-/// images: a separate directory, or a tenth of the training images; `overrides` may set data.skip_bad, and another
-/// number of validation images, which the line states. With `model`, also sets the model's channels, size and patch,
-/// the batch, and the mean and standard deviation of each channel.
-OwnImages own_images(const std::string& directory, bool model, const std::vector<std::string>& overrides);
+/// images: a separate directory, or a tenth of the training images. `given` has the experiment's own skip_bad and limit
+/// and, with `divided`, the number of validation images that is counted instead of a tenth. With `model`, also sets the
+/// model's channels, size and patch, the batch, and the mean and standard deviation of each channel.
+OwnImages own_images(const std::string& directory, bool model, const DataConfig& given, bool divided);
 
 }  // namespace heed::cli

@@ -406,8 +406,17 @@ Experiment experiment_of(const TrainArguments& a) {
     require(!set.starts_with("data.path=") && !set.starts_with("data.name="),
             "train: --set {} and --images {} both name the data; expected one of them", in_quotes(set),
             in_quotes(a.images));
-  OwnImages own = own_images(a.images, a.file.empty(), a.sets);
   const std::vector<std::string> sets = all_sets(a);
+  std::vector<std::string> given = {"model.classes=2", "data.name=folder"};
+  bool divided = false;
+  for (const std::string& set : sets) {
+    const bool divides = set.starts_with("data.validation=");
+    divided = divided || divides;
+    // Without FILE, other keys may fit only a model and means that the images determine.
+    if (!a.file.empty() || divides || set.starts_with("data.limit=") || set.starts_with("data.skip_bad="))
+      given.push_back(set);
+  }
+  OwnImages own = own_images(a.images, a.file.empty(), load_experiment(file, given).data, divided);
   own.sets.insert(own.sets.end(), sets.begin(), sets.end());
   print_warnings();
   std::cout << fitted(fmt::format("{}: {}\n", printable(a.images), own.found))

@@ -445,6 +445,24 @@ BOOST_AUTO_TEST_CASE(many_classes_are_counted) {
   BOOST_TEST(text.find("'20' 4+1") == std::string::npos);
 }
 
+// The line about the directory counts images by the settings in use; data.skip_bad may be in the experiment file.
+BOOST_AUTO_TEST_CASE(own_images_are_counted_by_the_settings) {
+  const OwnImages own;
+  const auto counts = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all{"train", "--images", own.tree, "--check"};
+    all.insert(all.end(), words.begin(), words.end());
+    return in_one_line(output_of(all));
+  };
+  check_contains(counts({}), {"'lit'; 44 images to train on, 4 to validate, 12 to test"});
+  check_contains(counts({"--set", "data.validation=0"}), {"'lit'; 48 images to train on, 0 to validate, 12 to test"});
+  check_contains(counts({"--set", "data.validation=8", "--set", "data.limit=30"}),
+                 {"'lit'; 30 images to train on, 8 to validate, 12 to test"});
+  write_file(own.tree + "/lit/bad.png", "no image");
+  const std::string file = own.directory / "own.toml";
+  write_file(file, "base = \"experiments/images.toml\"\n[data]\nskip_bad = true\n[train]\nbatch = 4\n");
+  check_contains(counts({file}), {"'lit'; 44 images to train on, 4 to validate, 12 to test"});
+}
+
 // At most a thousand images are measured, evenly spaced: in each class, the number of measured images deviates from its
 // share by less than one. Images of a single colour have a deviation of at least 0.01.
 BOOST_AUTO_TEST_CASE(statistics_of_very_many_and_of_equal_images) {
