@@ -115,7 +115,7 @@ class Folder : public Dataset {
 const TreeKind& image_kind() {
   static const TreeKind kind{has_image_name,
                              "image",
-                             ".png, .jpg, .jpeg, .bmp, .gif",
+                             image_endings,
                              "; convert the images with ImageMagick: mogrify -format png FILE...",
                              false,
                              {".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jxl", ".jp2", ".j2k", ".ppm",

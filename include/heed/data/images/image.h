@@ -42,7 +42,10 @@ ImageSize image_file_size(const std::string& path, bool oriented = true);
 /// damaged files.
 Image load_image(const std::string& path, std::uint8_t background = 255, bool oriented = true);
 
-/// Returns true if the name ends in .png, .jpg, .jpeg, .jfif, .jpe, .bmp or .gif, in either case.
+/// The endings of image files, as printed.
+inline constexpr const char* image_endings = ".png, .jpg, .jpeg, .jfif, .jpe, .bmp, .gif";
+
+/// Returns true if the name ends in one of image_endings, in either case.
 bool has_image_name(const std::string& path);
 
 /// Returns the image converted to the size and the channels of `target`, without preserving the aspect ratio.

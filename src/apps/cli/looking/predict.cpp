@@ -41,7 +41,7 @@ std::vector<std::string> files_of(const std::vector<std::string>& given) {
       continue;
     }
     const std::vector<std::string> found = image_files(one);
-    require(!found.empty(), "{}: contains no images; expected files that end in .png, .jpg, .jpeg, .bmp or .gif", one);
+    require(!found.empty(), "{}: contains no images; expected files that end in one of {}", one, image_endings);
     files.insert(files.end(), found.begin(), found.end());
   }
   return files;
@@ -165,10 +165,11 @@ void add_predict(Command program) {
   command.option("-o,--output", &a.out, "picture to write, for a model that classifies patches", {.value = "FILE.png"});
   command.option("--top", &a.top, "number of classes to show; default: 3", {.range = {{1, 1'000'000}}});
   add_model_choice(command, a);
-  command.footer(
-      "A directory stands for its images (.png, .jpg, .jpeg, .bmp, .gif), sorted by name, including those in "
-      "subdirectories. Unreadable files are listed on stderr and the others are classified; the exit status is then "
-      "2. Transparent pixels show the common background of the run's test images, or white.");
+  command.footer(fmt::format(
+      "A directory stands for its images ({}), sorted by name, including those in subdirectories. "
+      "Unreadable files are listed on stderr and the others are classified; the exit status is then 2. Transparent "
+      "pixels show the common background of the run's test images, or white.",
+      image_endings));
   command.action([] { return predict_command(a); });
 }
 

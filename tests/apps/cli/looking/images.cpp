@@ -143,8 +143,9 @@ BOOST_FIXTURE_TEST_CASE(images_of_a_directory_are_predicted_in_order, Trained) {
   const Finished loop = heed_with({"predict", run, pictures});
   BOOST_TEST(loop.status == 2);
   BOOST_TEST(loop.out == some.out);
-  check_refusal({"predict", run, empty},
-                {"empty: contains no images; expected files that end in .png, .jpg, .jpeg, .bmp or .gif"});
+  check_refusal(
+      {"predict", run, empty},
+      {"empty: contains no images; expected files that end in one of .png, .jpg, .jpeg, .jfif, .jpe, .bmp, .gif"});
 }
 
 BOOST_FIXTURE_TEST_CASE(images_by_number_are_predicted_and_mapped, Trained) {
