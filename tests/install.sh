@@ -29,6 +29,7 @@ awk '$3 == "loss" { last = $4; if (!seen++) first = last }
      END { exit !(seen > 1 && last < first / 2) }' output || die "the loss did not fall: $(cat output)"
 
 usr/bin/heed list >list || die "the installed program fails"
+! usr/bin/heed list aft | grep '^its page' || die "heed list names a source that is not installed"
 grep -q '^softmax' list || die "the installed program lists no softmax: $(cat list)"
 usr/bin/heed plugin hydra.h >/dev/null || die "the installed program cannot compile a plugin"
 usr/bin/heed list --plugin hydra.so | grep -q '^hydra' || die "the installed program does not list its plugin's mechanism"

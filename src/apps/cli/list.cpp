@@ -106,10 +106,13 @@ int list_one(const std::string& name) {
   print_tensors(*mechanism);
   print_pictures(entry);
   const PluginOrigin* const plugin = plugin_of(entry.name);
-  std::cout << fitted(fmt::format(
-      "\nin a model:    --set attention.mechanism={0}{1}\n"
-      "its gradients: heed gradcheck {0}\nits page:      {2}\n",
-      entry.name, options_text(first, " --set attention."), plugin ? plugin->source : mechanism_page(entry.name)));
+  std::cout << fitted(
+      fmt::format("\nin a model:    --set attention.mechanism={0}{1}\n"
+                  "its gradients: heed gradcheck {0}\n",
+                  entry.name, options_text(first, " --set attention.")));
+  const std::string page = plugin ? plugin->source : mechanism_page(entry.name);
+  // An installation has few sources.
+  if (plugin || std::filesystem::exists(find_installed(page))) std::cout << fmt::format("its page:      {}\n", page);
   if (plugin) std::cout << fmt::format("its plugin:    {}\n", plugin->file);
   if (const std::string why = misfit(*mechanism); !why.empty())
     std::cout << fitted(
