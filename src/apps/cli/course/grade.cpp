@@ -56,6 +56,7 @@ class Class {
     for (const QuestionSheet& one : questions_) expected.push_back({one.notebook, one.file()});
     intake_.emplace(options.directory, std::move(expected));
     students_ = intake_->students();
+    student_ = intake_->student_of(options.student);
     if (!options.roster.empty()) roster_ = read_csv(read_text_file(options.roster));
     if (!options.due.empty()) due_ = read_csv(read_text_file(options.due));
     require_due(due_, lab_names());
@@ -63,7 +64,7 @@ class Class {
             "{}: has no students; expected a CSV file with a header of column names", options.roster);
     require(roster_.empty() || roster_[0].size() > 1 || roster_[0][0].find_first_of(";\t") == std::string::npos,
             "{}: its columns are separated by semicolons or tabs; expected commas", options.roster);
-    require(options.student.empty() || std::ranges::find(students_, options.student) != students_.end(),
+    require(options.student.empty() || std::ranges::find(students_, student_) != students_.end(),
             "grade: {} has no student {}{}", options.directory, in_quotes(options.student),
             suggestion(options.student, students_));
     intake_->list_not_recognised(std::cerr, "heed: not recognised: ");
@@ -198,7 +199,7 @@ class Class {
   bool grade_all() {
     std::vector<const Submission*> waiting;
     for (const Submission& one : submissions_)
-      if (options_.student.empty() ? !one.result() : one.student == options_.student) waiting.push_back(&one);
+      if (options_.student.empty() ? !one.result() : one.student == student_) waiting.push_back(&one);
     if (waiting.size() < submissions_.size() && options_.student.empty())
       std::cerr << fmt::format("{} of {} submissions are already graded\n", submissions_.size() - waiting.size(),
                                submissions_.size());
@@ -231,6 +232,7 @@ class Class {
   }
 
   const GradeOptions& options_;
+  std::string student_;  ///< of --student
   fs::path feedback_;
   std::vector<Lab> all_labs_, labs_;
   std::vector<QuestionSheet> questions_;

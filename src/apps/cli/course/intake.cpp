@@ -115,6 +115,11 @@ std::string Intake::file_of(const std::string& student, const std::string& lab) 
   return at == by_lab->second.end() ? "" : at->second;
 }
 
+std::string Intake::student_of(const std::string& name) const {
+  const auto found = by_key_.find(lower(name));
+  return found == by_key_.end() ? name : found->second;
+}
+
 std::string Intake::student_called(const std::string& name, const std::string& number) {
   const auto [at, is_new] = by_key_.try_emplace(lower(name), name);
   if (is_new) students_.push_back(name);

@@ -43,6 +43,9 @@ class Intake {
   /// Returns the students' names, sorted.
   const std::vector<std::string>& students() const { return students_; }
 
+  /// Returns the student of this name in either case; the name itself if there is none.
+  std::string student_of(const std::string& name) const;
+
   /// Returns the student's numbers in Moodle or Canvas.
   std::set<std::string> numbers_of(const std::string& student) const;
 

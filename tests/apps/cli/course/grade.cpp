@@ -406,7 +406,7 @@ BOOST_FIXTURE_TEST_CASE(a_gradebook, Classroom) {
                  {"double: 3 of 3 graded, 1.3 of 2", "missed by 1: twice"});
   check_contains(feedback("roejohn", "feedback.txt"), {"roejohn: 0 of 2 marks", "wrong  twice", "days late"});
   // Regrades one student and preserves the others' marks.
-  grade({"--student", "roejohn"});
+  grade({"--student", "RoeJohn"});
   check_contains(run.err, {"[1/1] roejohn double: 0 of 2 marks"});
   BOOST_TEST(rows["stranger"] == "2,2,graded,twice 2/2");
   check_refusal(
