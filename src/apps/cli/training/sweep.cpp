@@ -137,7 +137,8 @@ constexpr const char* sweep_help =
     "of another version is kept; the table names the version.\n\n"
     "The table shows the mean and standard deviation over the finished seeds of each arm. Validation is the best "
     "epoch's; s/epoch is the median over a run's epochs, measured while other jobs ran. Progress goes to "
-    "stderr. Exit status: 0 all cells are finished; 1 some failed, or the data changed meanwhile; 2 bad input; 3 some "
+    "stderr. Exit status: 0 all cells are finished, or --dry-run or --table is given; 1 some failed, or the data "
+    "changed meanwhile; 2 bad input; 3 some "
     "diverged; 130 interrupted.";
 
 }  // namespace
