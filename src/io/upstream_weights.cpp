@@ -156,7 +156,7 @@ OpenedWeights open_weights(const std::string& source) {
   return opened;
 }
 
-void convert_weights(const std::string& in, const std::string& out) {
+std::string convert_weights(const std::string& in, const std::string& out) {
   require(!same_file(weights_file(in), out), "{}: output and input are the same file; give another output", out);
   const OpenedWeights opened = open_weights(in);
   const SafetensorsFile& file = opened.file;
@@ -168,6 +168,7 @@ void convert_weights(const std::string& in, const std::string& out) {
     doubles |= file.info(name).dtype == DType::F64;
   }
   doubles ? convert_file<double>(file, out) : convert_file<float>(file, out);
+  return opened.prefix;
 }
 
 }  // namespace heed

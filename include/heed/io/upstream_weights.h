@@ -17,9 +17,10 @@ namespace heed {
 ///   DINOv2 register_tokens -> reg_token; the class token's position is added to the class token; mask_token is
 ///          omitted
 ///
-/// Omits the prefixes of wrappers (wrapper_prefix) and *.num_batches_tracked; other names are unchanged. Throws Error,
-/// naming file and tensor, if a tensor is not floating-point, cannot be split, or lacks the tensor to be joined with.
-void convert_weights(const std::string& in, const std::string& out);
+/// Omits the prefixes of wrappers (wrapper_prefix) and *.num_batches_tracked; other names are unchanged. Returns the
+/// prefix that was removed. Throws Error, naming file and tensor, if a tensor is not floating-point, cannot be split,
+/// or lacks the tensor to be joined with.
+std::string convert_weights(const std::string& in, const std::string& out);
 
 /// An opened file of weights; a wrapper's prefix is removed from the names.
 struct OpenedWeights {

@@ -79,7 +79,8 @@ int convert(const std::vector<std::string>& words, Index heads) {
           "convert: expected IN OUT, or hf-vit, hf-deit or hf-dinov2 before them");
   if (hugging_face) return convert_with_table(words[0], words[1], words[2], heads);
   require(heads == 0, "convert: --heads requires hf-vit, hf-deit or hf-dinov2");
-  convert_weights(words[0], words[1]);
+  const std::string prefix = convert_weights(words[0], words[1]);
+  if (!prefix.empty()) std::cout << fmt::format("{}: prefix {} removed\n", printable(words[0]), in_quotes(prefix));
   return ok;
 }
 
