@@ -444,7 +444,7 @@ BOOST_FIXTURE_TEST_CASE(a_run_goes_on, Classroom) {
   check_contains(run.err, {"2 of 2 submissions are already graded"});
   // Tables whose names differ only after a point share no files.
   const std::string week = directory / "out/marks.week2";
-  output_of({"grade", directory / "in", "-o", week, "--labs", directory / "labs"});
+  BOOST_TEST(heed_with({"grade", directory / "in", "-o", week, "--labs", directory / "labs"}).status == 0);
   for (const char* const ending : {"", ".feedback", ".gradebook.csv", ".summary.txt"})
     BOOST_TEST(fs::exists(week + ending), ending);
   // A failing judge is detected before any grading.

@@ -452,7 +452,7 @@ BOOST_AUTO_TEST_CASE(own_images_are_counted_by_the_settings) {
   const auto counts = [&](const std::vector<std::string>& words) {
     std::vector<std::string> all{"train", "--images", own.tree, "--check"};
     all.insert(all.end(), words.begin(), words.end());
-    return in_one_line(output_of(all));
+    return in_one_line(heed_with(all).out);
   };
   check_contains(counts({}), {"'lit'; 44 images to train on, 4 to validate, 12 to test"});
   check_contains(counts({"--set", "data.validation=0"}), {"'lit'; 48 images to train on, 0 to validate, 12 to test"});
