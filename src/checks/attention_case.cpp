@@ -12,10 +12,10 @@ namespace heed {
 std::optional<CheckCase> attention_case(const std::string& label, const Mechanism& mechanism,
                                         const AttentionCaseShape& s, CaseOperands given) {
   AttentionLayout layout = mechanism.layout(s.dim, s.heads);
-  const bool sequences = given == CaseOperands::sequences;
+  const bool whole = given == CaseOperands::whole_sequences, sequences = whole || given == CaseOperands::sequences;
   AttentionShape shape =
       layout.among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
-  if (sequences) shape.grid_height = shape.grid_width = 0, shape.longest = s.queries;
+  if (sequences) shape.grid_height = shape.grid_width = 0, shape.longest = s.queries, shape.growing = s.growing;
   shape.keys = s.keys;
   if (given == CaseOperands::apart && s.value_width > 0) {
     AttentionShape other = shape;
@@ -31,7 +31,7 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
   try {
     for (Index image = 0; image < (sequences ? s.images : 1); ++image) {
       AttentionShape one = shape;
-      if (sequences) one = layout.among(s.queries - 3 * image, shape), one.whole = false;
+      if (sequences) one = layout.among(s.queries - (whole ? 0 : 3 * image), shape), one.whole = whole;
       mechanism.check(one);
       starts.push_back(starts.back() + one.queries);
     }
@@ -91,6 +91,7 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
     return attention(mechanism, q, k, v[next], shape, tensors, noise);
   });
   c.note = mechanism.traits().surrogate;
+  if (!sequences || whole) c.memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
   if (sequences) return c;
   // With a single token, a sum cannot be distinguished from a product.
   c.of_attention = s.queries > 1 && s.keys > 1 && !is_composed(mechanism);
@@ -101,7 +102,6 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
     c.against_composed = [=, &mechanism](std::uint64_t seed) {
       return compare_with_composition(label + ", composed form, " + s.label, mechanism, shape, seed);
     };
-  c.memory_faults = [=, &mechanism] { return memory_faults(mechanism, layout, shape); };
   return c;
 }
 

@@ -172,9 +172,9 @@ void add_self_supervision(CheckCases& cases) {
 }
 
 /// Returns a new mechanism that is never destroyed, since cases, which are returned by value, refer to it.
-const Mechanism& keep(const std::string& name, const OptionValues& options) {
+const Mechanism& keep(std::unique_ptr<Mechanism> mechanism) {
   static auto* kept = new std::deque<std::unique_ptr<Mechanism>>;
-  return *kept->emplace_back(make_mechanism(name, options));
+  return *kept->emplace_back(std::move(mechanism));
 }
 
 /// Shapes in which mechanisms are checked. In three of them, d and e differ.
@@ -185,8 +185,13 @@ const AttentionCaseShape check_shapes[] = {
     {"N > 4 d", 1, 2, 12, 12, 4, 3, 4, false},
 };
 
+/// Shapes with more heads, tokens and channels, in a grid that is taller than wide. The second is for mechanisms that
+/// accept no class token.
+const AttentionCaseShape larger_shapes[] = {{"10 x 2 grid, 4 tokens before", 1, 4, 24, 24, 36, 10, 2, 4, 10},
+                                            {"6 x 4 grid", 1, 4, 24, 24, 36, 6, 4, 0, 10}};
+
 /// Three sequences, one with a single token.
-const AttentionCaseShape sequences_shape{"7, 4 and 1 tokens", 3, 2, 7, 7, 8, 0, 0, false};
+const AttentionCaseShape sequences_shape{"7, 4 and 1 tokens", 3, 2, 7, 7, 8, 0, 0, 0};
 
 /// Adds a case for the mechanism's penalty as a function of its parameters.
 void add_penalty(CheckCases& cases, const std::string& label, const Mechanism& mechanism) {
@@ -200,30 +205,41 @@ void add_penalty(CheckCases& cases, const std::string& label, const Mechanism& m
   });
 }
 
-void add_mechanisms(CheckCases& cases) {
-  for (const MechanismEntry& entry : mechanisms()) {
-    bool packed = false;  // true after a case with packed operands, as in models: one shape of one variant suffices
-    for (const OptionValues& options : entry.variants()) {
-      std::string label = entry.name;
-      for (const auto& [key, value] : options) label += ", " + key + "=" + value;
-      const Mechanism& mechanism = keep(entry.name, options);
-      const std::size_t before = cases.size();
-      for (const AttentionCaseShape& shape : check_shapes) {
-        if (auto accepted = attention_case(label, mechanism, shape)) cases.push_back(*std::move(accepted));
-        if (packed || shape.queries != shape.keys) continue;
-        auto accepted = attention_case(label + ", packed", mechanism, shape, CaseOperands::packed);
-        packed = accepted.has_value();
-        if (packed) cases.push_back(*std::move(accepted));
-      }
-      if (auto accepted = attention_case(label + ", sequences", mechanism, sequences_shape, CaseOperands::sequences))
-        cases.push_back(*std::move(accepted));
-      if (mechanism.penalty_term()) add_penalty(cases, label, mechanism);
-      require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked with", label);
-    }
-  }
-}
+/// Sequences of equal length, as texts cut into pieces and images as rows of pixels.
+const AttentionCaseShape whole_sequences_shape{"6 and 6 tokens", 2, 2, 6, 6, 8, 0, 0, 0};
 
 }  // namespace
+
+void add_mechanism_cases(CheckCases& cases, const MechanismEntry& entry) {
+  bool packed = false;  // true after a case with packed operands, as in models: one shape of one variant suffices
+  for (const OptionValues& options : entry.variants()) {
+    std::string label = entry.name;
+    for (const auto& [key, value] : options) label += ", " + key + "=" + value;
+    const Mechanism& mechanism = keep(entry.make(options));
+    const std::size_t before = cases.size();
+    const auto add = [&](const std::string& name, const AttentionCaseShape& shape, CaseOperands given) {
+      auto accepted = attention_case(name, mechanism, shape, given);
+      if (accepted) cases.push_back(*std::move(accepted));
+      return accepted.has_value();
+    };
+    for (const AttentionCaseShape& shape : check_shapes) {
+      add(label, shape, CaseOperands::apart);
+      if (!packed && shape.queries == shape.keys) packed = add(label + ", packed", shape, CaseOperands::packed);
+    }
+    for (const AttentionCaseShape& shape : larger_shapes)
+      if (add(label, shape, CaseOperands::apart)) {
+        cases.back().along_direction = true;
+        break;
+      }
+    add(label + ", sequences", sequences_shape, CaseOperands::sequences);
+    AttentionCaseShape whole = whole_sequences_shape;
+    const auto causal = options.find("causal");
+    whole.growing = causal != options.end() && causal->second == "true";
+    add(label + ", sequences", whole, CaseOperands::whole_sequences);
+    if (mechanism.penalty_term()) add_penalty(cases, label, mechanism);
+    require(cases.size() > before, "[check] {} accepts none of the shapes that mechanisms are checked with", label);
+  }
+}
 
 std::vector<CheckCase> all_check_cases() {
   CheckCases cases;
@@ -236,7 +252,7 @@ std::vector<CheckCase> all_check_cases() {
   add_model_ends(cases);
   add_self_supervision(cases);
   add_sequence_cases(cases);
-  add_mechanisms(cases);
+  for (const MechanismEntry& entry : mechanisms()) add_mechanism_cases(cases, entry);
   add_adder_cases(cases);
   return cases;
 }

@@ -1,6 +1,7 @@
 // The parts of the list of check cases that are in separate files.
 #pragma once
 
+#include "heed/attention/mechanism.h"
 #include "heed/checks/gradcheck.h"
 
 namespace heed {
@@ -31,5 +32,8 @@ void add_adder_cases(CheckCases& cases);
 
 /// Adds the cases of the first and last operations of sequence models, on sequences of different lengths.
 void add_sequence_cases(CheckCases& cases);
+
+/// Adds the cases of a mechanism: each variant, in each shape that it accepts.
+void add_mechanism_cases(CheckCases& cases, const MechanismEntry& entry);
 
 }  // namespace heed

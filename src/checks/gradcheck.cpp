@@ -84,6 +84,24 @@ struct Checker {
   double extrapolated(double& x, double h, double difference) {
     return (4 * this->difference(x, h / 2) - difference) / 3;
   }
+
+  /// Returns <gradient, u>, u a random direction of length about 1 in input k, and the derivative of value() along u.
+  std::pair<double, double> along_direction(std::size_t k, const Tensor<double>& gradient, double h) {
+    Tensor<double>& x = inputs[k];
+    const Tensor<double> centre = x;
+    const RandomStream random = other.derive("direction");
+    const double length = std::sqrt(3 / static_cast<double>(x.size()));
+    const auto at = [&](double distance) {
+      for (Index i = 0; i < x.size(); ++i) x[i] = centre[i] + distance * length * random.uniform(i, -1, 1);
+      return value();
+    };
+    const auto difference = [&](double step) { return (at(step) - at(-step)) / (2 * step); };
+    double slope = 0;
+    for (Index i = 0; i < x.size(); ++i) slope += gradient[i] * length * random.uniform(i, -1, 1);
+    const double expected = (4 * difference(h / 2) - difference(h)) / 3;
+    x = centre;
+    return {slope, expected};
+  }
 };
 
 double largest(const Tensor<double>& values) {
@@ -156,28 +174,46 @@ CaseResults case_results(const CheckCase& c, std::uint64_t seed) {
   return {checker.gradients(false), checker.gradients(true)};
 }
 
+namespace {
+
+/// Results in one number type.
+struct NumberResults {
+  Tensor<double> output;
+  std::vector<Tensor<double>> gradients;  ///< of <R, output>
+};
+
 template <class T>
-std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed) {
+NumberResults results_in(const CheckCase& c, std::uint64_t seed, Products products = Products::exact) {
   const RandomStream stream(seed), weights = stream.derive("cotangent");
   const std::vector<Tensor<T>> inputs = draw_inputs<T>(c, seed);
-  Tape<T> tape({.training = c.training, .random = stream.derive("random")});
+  Tape<T> tape({.training = c.training, .random = stream.derive("random"), .execution = {.products = products}});
   std::vector<Var<T>> variables;
   for (const Tensor<T>& input : inputs) variables.push_back(tape.input(input.view()));
   Var<T> y;
   if constexpr (std::is_same_v<T, float>)
     y = c.in_float(tape, variables);
+  else if constexpr (std::is_same_v<T, double>)
+    y = c.in_double(tape, variables);
   else
     y = c.in_counted(tape, variables);
+  const auto in_double = [](const View<const T>& values) {
+    Tensor<double> copy(values.shape());
+    std::transform(values.begin(), values.end(), copy.begin(), [](T x) { return static_cast<double>(x); });
+    return copy;
+  };
+  NumberResults results{in_double(y.value()), {}};
   Tensor<T> cotangent(y.shape());
   for (Index i = 0; i < cotangent.size(); ++i) cotangent[i] = static_cast<T>(weights.uniform(i, -1, 1));
   tape.backward(y, std::as_const(cotangent).view());
-  std::vector<Tensor<double>> result;
-  for (const Var<T>& x : variables) {
-    const View<const T> gradient = tape.gradient(x);
-    std::transform(gradient.begin(), gradient.end(), result.emplace_back(x.shape()).begin(),
-                   [](T g) { return static_cast<double>(g); });
-  }
-  return result;
+  for (const Var<T>& x : variables) results.gradients.push_back(in_double(tape.gradient(x)));
+  return results;
+}
+
+}  // namespace
+
+template <class T>
+std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed) {
+  return results_in<T>(c, seed).gradients;
 }
 
 template std::vector<Tensor<double>> gradients_in<float>(const CheckCase&, std::uint64_t);
@@ -195,10 +231,18 @@ ExpectedGradients expected_gradients(const CheckCase& c, std::uint64_t seed, con
   for (std::size_t k = 0; k < c.inputs.size(); ++k) {
     Tensor<double>& x = checker.inputs[k];
     Tensor<double>& differences = expected.gradients.emplace_back(x.shape());
+    const bool given = got && got->gradients[k].shape() == x.shape();
+    if (given && c.along_direction) {
+      const auto [along, difference] = checker.along_direction(k, got->gradients[k], difference_step);
+      differences = got->gradients[k];
+      if (likeness(expected, k)(along, difference)) {
+        expected.directions[k] = {along, difference};
+        continue;
+      }
+    }
     const auto step = [&](Index i) { return step_at(x[i]); };
     for (Index i = 0; i < x.size(); ++i) differences[i] = checker.difference(x[i], step(i));
     const Likeness same = likeness(expected, k);
-    const bool given = got && got->gradients[k].shape() == x.shape();
     for (Index i = 0; i < x.size(); ++i)
       if (!given || !same(got->gradients[k][i], differences[i]))
         differences[i] = checker.extrapolated(x[i], step(i), differences[i]);
@@ -217,7 +261,7 @@ double largest_noise(const CheckCase& c, std::uint64_t seed) {
 void CheckRow::compare(Index i, double got_here, double expected_here) {
   const double distance = std::abs(got_here - expected_here), error = same.error(got_here, expected_here);
   absolute = std::max(absolute, std::isfinite(error) ? distance : std::numeric_limits<double>::infinity());
-  const bool first = i == 0 && relative == 0;  // shown if no element differs
+  const bool first = i <= 0 && relative == 0;  // shown if no element differs
   if (!first && !(error > relative)) return;
   relative = error, index = i, got = got_here, expected = expected_here;
 }
@@ -232,6 +276,8 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
     row.axes = c.inputs[k].axes.empty() ? usual_axes(got.shape()) : c.inputs[k].axes;
     row.same = likeness(expected, k);
     for (Index i = 0; i < got.size(); ++i) row.compare(i, got[i], right[i]);
+    if (const auto found = expected.directions.find(k); found != expected.directions.end())
+      row.compare(-1, found->second.first, found->second.second);
     const bool right_alone = row.relative <= row.same.relative;
     Tensor<double> shared = got;
     const Likeness as_added{1e-9, std::max(row.same.floor, 1.0)};
@@ -256,9 +302,54 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
   return rows;
 }
 
+namespace {
+
+/// Comparison of results in float with those in double.
+struct FloatComparison {
+  const NumberResults& in_float;
+  const NumberResults& in_double;
+  double tolerance;
+  const char* looks;  ///< beginning of the description of an error
+
+  /// Returns true if a tensor agrees. Otherwise fails the row.
+  bool agrees(const Tensor<double>& got, const Tensor<double>& expected, CheckRow& row) const {
+    const Likeness same{tolerance, std::max(largest(expected), 0.1)};
+    const Diagnosis d = diagnose(got.view(), expected.view(), row.axes, same);
+    if (d.wrong == 0) return true;
+    row.same = same, row.absolute = row.relative = 0;
+    for (Index i = 0; i < got.size(); ++i) row.compare(i, got[i], expected[i]);
+    row.passed = false;
+    row.all_got = got, row.all_expected = expected;
+    row.diagnosis = d;
+    row.diagnosis.looks = looks + d.looks;
+    return false;
+  }
+
+  /// Fails rows of gradients that are right in double, and adds a row for the output if it is wrong.
+  void compare(const CheckCase& c, std::vector<CheckRow>& rows) const {
+    for (std::size_t k = 0; k < c.inputs.size(); ++k)
+      if (rows[k].passed) agrees(in_float.gradients[k], in_double.gradients[k], rows[k]);
+    CheckRow out{.operation = c.name, .tensor = "out", .elements = in_double.output.size(), .step = true};
+    out.axes = usual_axes(in_double.output.shape());
+    if (rows.size() == c.inputs.size() && !agrees(in_float.output, in_double.output, out)) rows.push_back(out);
+  }
+};
+
+void compare_in_float(const CheckCase& c, std::uint64_t seed, std::vector<CheckRow>& rows) {
+  const auto in_double = results_in<double>(c, seed), in_float = results_in<float>(c, seed);
+  FloatComparison{in_float, in_double, gradcheck_float_tolerance, "right in double; in float "}.compare(c, rows);
+  if (!c.along_direction) return;
+  const auto in_bf16 = results_in<float>(c, seed, Products::bf16);
+  const char* const looks = "right in float; with products of bfloat16 ";
+  FloatComparison{in_bf16, in_double, gradcheck_bf16_tolerance, looks}.compare(c, rows);
+}
+
+}  // namespace
+
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed) {
   const CaseResults got = case_results(c, seed);
   std::vector<CheckRow> rows = compare_gradients(c, seed, got, expected_gradients(c, seed, &got));
+  if (c.in_float) compare_in_float(c, seed, rows);
   if (c.against_composed)
     for (CheckRow& row : c.against_composed(seed)) rows.push_back(std::move(row));
   return rows;

@@ -2,9 +2,11 @@
 
 #include "watched_memory.h"
 
+#include "heed/attention/capabilities/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/capabilities/penalty.h"
 #include "heed/attention/capabilities/preparation.h"
+#include "heed/checks/gradcheck.h"
 
 #include <algorithm>
 #include <cmath>
@@ -49,6 +51,7 @@ class MemoryCheck {
     prepare();
     forward();
     if (m_.maps()) map();
+    if (m_.decoding() && s_.growing && !training_) decode();
     if (m_.penalty_term()) penalty();
     if (!faults_.empty()) return faults_;  // backward would report them again
     backward();
@@ -68,7 +71,8 @@ class MemoryCheck {
                                   training_ ? ", in training" : ""));
   }
 
-  void check_memory(const char* pass, const WatchedMemory<T>& memory) {
+  template <class Number>
+  void check_memory(const char* pass, const WatchedMemory<Number>& memory) {
     if (const std::size_t part = memory.overrun())
       fault("{} writes outside part {} of its {} memory", pass, part, memory.name());
   }
@@ -185,6 +189,50 @@ class MemoryCheck {
         }
     }
     if (error > 1e-6 * largest) fault("the map times v differs from out by up to {:.2g}", error);
+  }
+
+  /// Decodes the sequence token by token, and checks that each row is that of out, up to rounding. The second run has
+  /// another fill value of the memory.
+  void decode() {
+    AttentionShape one = s_;
+    one.queries = one.keys = 1, one.whole = false;
+    const AttentionStateSize size = m_.decoding()->state_size(one, s_.longest);
+    const double tolerance = std::is_same_v<T, double> ? 1e-10 : gradcheck_float_tolerance;
+    double largest = 1, error = 0;
+    out_.each([&](const T* x) { largest = std::max(largest, std::abs(static_cast<double>(*x))); });
+    Index first = -1;
+    for (const bool again : {false, true}) {
+      WatchedMemory<T> state("state", {size.state}), scratch("scratch", {size.scratch});
+      WatchedMemory<double> sums("sums", {size.sums});
+      if (again) state.fill(other_number), scratch.fill(other_number), sums.fill(other_number);
+      for (Index t = 0; t < s_.queries; ++t) {
+        const auto row = [t](WatchedHeads<T>& heads) {
+          Heads<const T> of = heads.template view<const T>();
+          if (of.count > 0) of.first = {of.first[t], 1, of.first.columns, of.first.stride};
+          return of;
+        };
+        WatchedHeads<T> out(s_.heads, 1, s_.value_width);
+        AttentionDecoding<T> call;
+        call.in = {.shape = one, .q = row(q_), .k = row(k_), .v = row(v_), .parameters = own_views_};
+        call.position = t, call.out = out.view();
+        call.state = state.view().data, call.sums = sums.view().data, call.scratch = scratch.view().data;
+        m_.decoding()->decode(call);
+        if (!out.guards_intact()) return fault("decode writes outside the rows of out");
+        for (Index h = 0; h < s_.heads; ++h)
+          for (Index c = 0; c < s_.value_width; ++c) {
+            const double e =
+                std::abs(static_cast<double>(out.view()[h](0, c)) - static_cast<double>(out_.view()[h](t, c)));
+            if (e <= tolerance * largest) continue;
+            if (first < 0 || t < first) first = t;
+            error = std::isfinite(e) ? std::max(error, e) : std::numeric_limits<double>::infinity();
+          }
+      }
+      check_memory("decode", state), check_memory("decode", scratch), check_memory("decode", sums);
+      if (!faults_.empty() || first >= 0) break;
+    }
+    if (first >= 0)
+      fault("decode differs from forward by up to {:.2g}{}, first at token {}", error,
+            std::is_same_v<T, float> ? " in float" : "", first);
   }
 
   /// Returns gradients of the mechanism's parameters, filled with the signalling value: accumulation turns it into

@@ -1,9 +1,10 @@
 // Every operation and mechanism of the list: gradients against central differences, costs against execution, float
 // against double. Also checks that every operation is in the list.
-#include "heed/attention/mechanism.h"
+#include "heed/attention/mechanism_base.h"
 #include "heed/checks/attention_case.h"
 #include "heed/checks/costcheck.h"
 #include "heed/io/file.h"
+#include "src/checks/cases.h"
 
 #include <boost/test/unit_test.hpp>
 
@@ -16,7 +17,65 @@
 
 using namespace heed;
 
+namespace {
+
+/// out = 2 v, with a gradient that is doubled under one condition.
+struct WrongUnderACondition : MechanismBase<WrongUnderACondition> {
+  static constexpr const char *mechanism_name = "conditional", *summary = "", *complexity = "";
+  using Condition = bool (*)(const AttentionShape& s, Index head, bool in_float, Products products);
+  static inline Condition condition;
+
+  template <class Visitor>
+  void options(Visitor&) {}
+  static std::vector<OptionValues> variants() { return {{}}; }
+  AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, NoMemory) const {
+    for (Index h = 0; h < out.count; ++h)
+      for (Index i = 0; i < in.shape.queries; ++i)
+        for (Index c = 0; c < in.shape.value_width; ++c) out[h](i, c) = T(2) * in.v[h](i, c);
+  }
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, NoMemory,
+                    const AttentionGradient<T>& gradient) const {
+    for (Index h = 0; h < dout.count; ++h) {
+      const bool wrong = condition(in.shape, h, std::is_same_v<T, float>, in.products);
+      for (Index i = 0; i < in.shape.queries; ++i)
+        for (Index c = 0; c < in.shape.value_width; ++c)
+          write(gradient.update, gradient.v[h](i, c), T(wrong ? 4 : 2) * dout[h](i, c));
+    }
+  }
+  Cost cost(const AttentionShape&) const override { return {}; }
+};
+
+/// Returns true if gradcheck finds the gradient right in all cases of a mechanism.
+bool right_if(WrongUnderACondition::Condition condition) {
+  WrongUnderACondition::condition = condition;
+  CheckCases cases;
+  add_mechanism_cases(cases, mechanism_entry<WrongUnderACondition>());
+  bool right = true;
+  for (const CheckCase& c : cases)
+    for (const CheckRow& row : gradcheck(c)) right &= row.passed;
+  return right;
+}
+
+}  // namespace
+
 BOOST_AUTO_TEST_SUITE(check_cases)
+
+BOOST_AUTO_TEST_CASE(gradients_that_are_wrong_under_a_condition) {
+  using Shape = const AttentionShape&;
+  BOOST_TEST(right_if([](Shape, Index, bool, Products) { return false; }));
+  BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.sequence() && s.whole; }), "whole sequences");
+  BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.sequence() && !s.whole; }), "other sequences");
+  BOOST_TEST(!right_if([](Shape, Index, bool in_float, Products) { return in_float; }), "float");
+  BOOST_TEST(!right_if([](Shape, Index, bool, Products p) { return p != Products::exact; }), "bfloat16");
+  BOOST_TEST(!right_if([](Shape, Index head, bool, Products) { return head >= 3; }), "head 3");
+  BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.queries > 12; }), "many tokens");
+  BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.value_width > 9; }), "many channels");
+  BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.class_token > 1; }), "several class tokens");
+  BOOST_TEST(!right_if([](Shape s, Index, bool, Products) { return s.grid_height > s.grid_width; }), "a tall grid");
+}
 
 BOOST_AUTO_TEST_CASE(gradients_agree_with_central_differences) {
   for (const CheckCase& c : all_check_cases())
@@ -123,7 +182,7 @@ BOOST_AUTO_TEST_CASE(values_have_another_width_than_keys) {
   for (const CheckCase& c : all_check_cases())
     if (c.setting == "softmax" && c.name.find("packed") == std::string::npos)
       differ += c.sizes.at(4).second != c.sizes.at(5).second ? 1 : 0;  // d, e
-  BOOST_TEST(differ == 3);
+  BOOST_TEST(differ == 4);
 }
 
 // Separate operands have the widths d and e, packed operands a single width. Each sequence is 3 tokens shorter than the

@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(a_program_prints_the_diagnosis_and_the_costs) {
   std::ostringstream out;
   BOOST_TEST(!print_gradcheck(out, c));
   BOOST_TEST(out.str().find("looks  like 0.5 times what it should be") != std::string::npos, out.str());
-  BOOST_TEST(out.str().find("1 of 2 stated costs equal the executed operations") != std::string::npos, out.str());
+  BOOST_TEST(out.str().find("1 of 2 stated costs agree with the executed operations") != std::string::npos, out.str());
 }
 
 // A gradient that is correct when assigned but not when accumulated is classified as "overwritten"; the reported
@@ -344,6 +344,56 @@ BOOST_AUTO_TEST_CASE(gradients_of_all_number_types_agree) {
     BOOST_TEST(std::abs(in_float[i] - right[i]) < 1e-5);
     BOOST_TEST(std::abs(in_counted[i] - right[i]) < 1e-13);
   }
+}
+
+// y = 3 x, with a gradient or a result that is doubled in float alone.
+BOOST_AUTO_TEST_CASE(errors_in_float_alone) {
+  const auto tripled = [](bool gradient, bool result) {
+    return check_case("tripled", {{"x", {4, 6}, -2, 2}}, [=](auto& tape, const auto& v) {
+      const auto x = v[0];
+      using T = std::remove_cvref_t<decltype(x.data()[0])>;
+      const auto factor = [](bool wrong) { return T(wrong && std::is_same_v<T, float> ? 6 : 3); };
+      return tape.record(
+          {"tripled", {}}, x.shape(), {x},
+          [=](T* y) {
+            for (Index i = 0; i < x.size(); ++i) y[i] = factor(result) * x.data()[i];
+          },
+          [=, &tape](const Adjoint<T>& dy) {
+            if (const auto dx = tape.target(x))
+              for (Index i = 0; i < x.size(); ++i) write(dx.update, dx.data[i], factor(gradient) * dy.data()[i]);
+          });
+    });
+  };
+  BOOST_TEST(all_passed(tripled(false, false)));
+  const std::vector<CheckRow> gradient = gradcheck(tripled(true, false));
+  BOOST_TEST_REQUIRE(gradient.size() == 1u);
+  BOOST_TEST(!gradient[0].passed);
+  BOOST_TEST(gradient[0].diagnosis.looks.starts_with("right in double; in float like 2 times what it should be"),
+             gradient[0].diagnosis.looks);
+  const std::vector<CheckRow> result = gradcheck(tripled(false, true));
+  BOOST_TEST_REQUIRE(result.size() == 2u);
+  BOOST_TEST((result[0].passed && !result[1].passed));
+  BOOST_TEST(result[1].tensor == "out");
+  BOOST_TEST(result[1].diagnosis.wrong == 24);
+}
+
+// One element of 64 has a wrong derivative: the derivative along a direction differs, so elements are compared.
+BOOST_AUTO_TEST_CASE(derivatives_along_a_direction) {
+  const auto check = [](double error) {
+    CheckCase c = lines([](Index) { return 1.0; }, [=](Index i) { return i == 40 ? error : 0; });
+    c.along_direction = true;
+    return gradcheck(c)[0];
+  };
+  const CheckRow right = check(0), wrong = check(1e-3);
+  BOOST_TEST(right.passed);
+  BOOST_TEST(right.index == -1);
+  BOOST_TEST(right.got != 0);
+  BOOST_TEST(!wrong.passed);
+  BOOST_TEST(wrong.index == 40);
+  BOOST_TEST(wrong.diagnosis.wrong == 1);
+  std::ostringstream table;
+  print_findings(table, {{}, {right}, {}});
+  BOOST_TEST(table.str().find("     all  ") != std::string::npos, table.str());
 }
 
 // Inputs within the gap are redrawn; the others do not depend on the gap. All are exact in float.

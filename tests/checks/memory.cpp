@@ -1,4 +1,5 @@
 // Memory faults planted in a mechanism, each of which must be reported by name. heed's own mechanisms have none.
+#include "heed/attention/capabilities/decoding.h"
 #include "heed/attention/capabilities/map.h"
 #include "heed/attention/capabilities/penalty.h"
 #include "heed/attention/capabilities/preparation.h"
@@ -276,6 +277,64 @@ std::string faults_of(FaultySides::Fault fault, std::size_t of, bool in_float) {
   return all;
 }
 
+/// out_i is the sum of v over the keys up to i. Decoding has a fault.
+struct FaultyDecoding : MechanismBase<FaultyDecoding>, WithDecoding<FaultyDecoding> {
+  enum class Fault { none, late, in_float, not_finite, past_state, past_sums, past_scratch, beside, unread };
+  static constexpr const char *mechanism_name = "sums", *summary = "", *complexity = "";
+  Fault fault = Fault::none;
+
+  AttentionLayout layout(Index dim, Index heads) const override { return {heads, 0, 0, dim / heads}; }
+  template <class T>
+  void run_forward(const AttentionInput<T>& in, Heads<T> out, NoMemory, NoMemory) const {
+    for (Index h = 0; h < out.count; ++h)
+      for (Index i = 0; i < in.shape.queries; ++i)
+        for (Index c = 0; c < in.shape.value_width; ++c)
+          out[h](i, c) = in.v[h](i, c) + (i > 0 ? out[h](i - 1, c) : T(0));
+  }
+  template <class T>
+  void run_backward(const AttentionInput<T>& in, Heads<const T>, Heads<const T> dout, NoMemory, NoMemory,
+                    const AttentionGradient<T>& gradient) const {
+    for (Index h = 0; h < dout.count; ++h)
+      for (Index c = 0; c < in.shape.value_width; ++c) {
+        T sum(0);
+        for (Index i = in.shape.queries; i-- > 0;) write(gradient.update, gradient.v[h](i, c), sum += dout[h](i, c));
+      }
+  }
+  AttentionStateSize state_size(const AttentionShape& s, Index) const override {
+    return {.state = 1, .sums = s.heads * s.value_width, .scratch = 1};
+  }
+  template <class T>
+  void run_decode(const AttentionDecoding<T>& call) const {
+    const Index H = call.in.shape.heads, e = call.in.shape.value_width;
+    for (Index h = 0; h < H; ++h)
+      for (Index c = 0; c < e; ++c) {
+        double& sum = call.sums[h * e + c];
+        sum = (call.position > 0 ? sum : 0) + static_cast<double>(call.in.v[h](0, c));
+        call.out[h](0, c) = static_cast<T>(sum);
+      }
+    T& y = call.out[1](0, 0);
+    if (fault == Fault::late && call.position >= 3) y += T(0.5);
+    if (fault == Fault::in_float && std::is_same_v<T, float>) y += T(0.5);
+    if (fault == Fault::not_finite) y /= T(0);
+    if (fault == Fault::past_state) call.state[1] = T(0);
+    if (fault == Fault::past_sums) call.sums[H * e] = 0;
+    if (fault == Fault::past_scratch) call.scratch[1] = T(0);
+    if (fault == Fault::beside) call.out[1](0, e) = T(0);
+    if (fault == Fault::unread && call.state[0] > T(0)) y += T(0.5);  // false for a NaN
+  }
+  Cost cost(const AttentionShape&) const override { return {}; }
+};
+
+std::string faults_of(FaultyDecoding::Fault fault, bool growing = true) {
+  FaultyDecoding mechanism;
+  mechanism.fault = fault;
+  const AttentionLayout layout = mechanism.layout(6, 2);
+  std::string all;
+  for (const std::string& line : memory_faults(mechanism, layout, layout.among(5, {.longest = 5, .growing = growing})))
+    all += line + "\n";
+  return all;
+}
+
 template <class M, class Fault>
 std::string faults_in(Fault fault) {
   M mechanism;
@@ -390,6 +449,20 @@ BOOST_AUTO_TEST_CASE(faults_with_own_tensors_are_told_by_name) {
              "[faulty] penalty overwrites 3 elements of the gradient of its tensor w\n");
   BOOST_TEST(faults_of(Of::leaves_out_penalty) ==
              "[faulty] penalty leaves 1 elements of the gradient of its tensor w unwritten\n");
+}
+
+BOOST_AUTO_TEST_CASE(decoding_is_compared_with_the_full_pass) {
+  using Of = FaultyDecoding::Fault;
+  BOOST_TEST(faults_of(Of::none) == "");
+  BOOST_TEST(faults_of(Of::late, false) == "");  // not causal
+  BOOST_TEST(faults_of(Of::late) == "[sums] decode differs from forward by up to 0.5, first at token 3\n");
+  BOOST_TEST(faults_of(Of::in_float) == "[sums] decode differs from forward by up to 0.5 in float, first at token 0\n");
+  BOOST_TEST(faults_of(Of::not_finite) == "[sums] decode differs from forward by up to inf, first at token 0\n");
+  BOOST_TEST(faults_of(Of::unread) == "[sums] decode differs from forward by up to 0.5, first at token 0\n");
+  BOOST_TEST(faults_of(Of::past_state) == "[sums] decode writes outside part 1 of its state memory\n");
+  BOOST_TEST(faults_of(Of::past_sums) == "[sums] decode writes outside part 1 of its sums memory\n");
+  BOOST_TEST(faults_of(Of::past_scratch) == "[sums] decode writes outside part 1 of its scratch memory\n");
+  BOOST_TEST(faults_of(Of::beside) == "[sums] decode writes outside the rows of out\n");
 }
 
 BOOST_AUTO_TEST_CASE(mechanisms_use_their_memory_soundly) {

@@ -14,13 +14,14 @@ struct AttentionCaseShape {
   std::string label;
   Index images, heads, queries, keys, dim;
   Index grid_height, grid_width;
-  bool class_token;
+  Index class_token;      ///< number of tokens before the grid
   Index value_width = 0;  ///< e of separate operands, if the mechanism allows e != d; 0: e = d
+  bool growing = false;   ///< tokens may be appended to sequences, as in text generation; for causal mechanisms
 };
 
 /// Form of a mechanism's operands: separate tensors, or packed as the output of a qkv projection, for images or for
-/// sequences without a grid. The first sequence has the shape's length, the others are shorter.
-enum class CaseOperands { apart, packed, sequences };
+/// sequences without a grid. The first sequence has the shape's length; the others are shorter, unless all are whole.
+enum class CaseOperands { apart, packed, sequences, whole_sequences };
 
 /// Returns the case `label` of a mechanism in a shape; none if the mechanism does not support the shape. The mechanism
 /// must outlive the case. Its inputs are q, k and v, and the mechanism parameters by name.

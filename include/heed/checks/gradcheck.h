@@ -6,6 +6,7 @@
 #include "heed/tape/tape.h"
 
 #include <functional>
+#include <map>
 #include <ostream>
 #include <span>
 #include <string>
@@ -51,6 +52,9 @@ struct CheckCase {
   /// Operations executed but not stated, such as the sum of two gradients of a tensor; negative if more are stated than
   /// executed.
   Cost unstated{};
+  /// True for cases with many elements: each gradient is first compared along a random direction, and element by
+  /// element only if it differs there.
+  bool along_direction = false;
 };
 
 /// Returns a case for a generic function f(tape, inputs) -> result.
@@ -66,12 +70,21 @@ enum class CheckReference { differences, composed_form };
 /// eps^(2/3) = 4e-11 times its value and third derivative; mistakes cause much larger errors.
 inline constexpr double gradcheck_tolerance = 1e-6;
 
+/// Maximum difference of results in float from those in double, relative to the tensor's largest element. Both passes
+/// have the same inputs. A float has 24 bits, so each operation has an error of 6e-8; sums, and divisions by small
+/// numbers, increase it to about 1e-5 in heed's mechanisms. A wrong term is larger.
+inline constexpr double gradcheck_float_tolerance = 1e-4;
+
+/// The same for float with products of bfloat16, checked in cases with `along_direction`. A bfloat16 has 8 bits. Near a
+/// kink, rounding exchanges whole terms of a sum, so the results of relu differ most, by 0.09.
+inline constexpr double gradcheck_bf16_tolerance = 0.25;
+
 /// Worst element of one tensor's gradient.
 struct CheckRow {
   std::string operation, tensor;
   Index elements = 0;
   double absolute = 0, relative = 0;  ///< largest errors; infinite if a value is NaN or infinite
-  Index index = 0;
+  Index index = 0;                    ///< -1: got and expected are derivatives along a direction
   double got = 0, expected = 0;
   bool passed = false;
   bool step = false;  ///< a step of the mechanism (attention/steps.h), not the gradient of an input
@@ -92,7 +105,8 @@ struct CheckRow {
 /// for every element of every input, in double. If they disagree, the difference is repeated with h / 2 and
 /// extrapolated, (4 g'(h/2) - g'(h)) / 3, which removes the truncation error of order h^2 but hides no mistake. Errors
 /// are relative to the element or, if that is greater, to 1e-3 of the tensor's largest element. A second pass checks
-/// that gradients are added to existing values.
+/// that gradients are added to existing values. Results in float are compared with those in double. A row for the
+/// output, "out", exists only if the output in float is wrong.
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed = 1);
 
 /// Check of one input element; x is its value. `analytic` is the derivative of <R, f> with respect to x from the tape,
@@ -130,6 +144,9 @@ std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed)
 struct ExpectedGradients {
   std::vector<Tensor<double>> gradients;
   double noise = 0;  ///< rounding noise of a zero gradient
+  /// Derivatives along a random direction, of `got` and expected, by tensor. If they agree, the tensor of `gradients`
+  /// is that of `got`.
+  std::map<std::size_t, std::pair<double, double>> directions{};
 };
 
 /// Computes the expected gradients.

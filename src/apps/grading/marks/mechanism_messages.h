@@ -21,7 +21,7 @@ inline void put_question(Message& message, const MechanismQuestion& asked) {
   for (const auto& [s, seed] : asked.cases) {
     message.put(s.label);
     for (const Index size :
-         {s.images, s.heads, s.queries, s.keys, s.dim, s.grid_height, s.grid_width, Index{s.class_token}})
+         {s.images, s.heads, s.queries, s.keys, s.dim, s.grid_height, s.grid_width, s.class_token})
       message.put(size);
     message.put(static_cast<Index>(seed));
   }
