@@ -6,7 +6,7 @@
 //   magnitude  a  6  X  X  X  X  X
 //   magnitude  b  6  X  X  X  X  X
 //   2 of 2 gradients agree with central differences to 1e-06
-//   2 of 2 stated costs equal the executed operations
+//   2 of 2 stated costs agree with the executed operations
 //   gradients and costs: right
 #include <heed/heed.h>
 

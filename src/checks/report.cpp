@@ -113,13 +113,16 @@ void print_gradient(std::ostream& out, const WrongGradient& wrong, bool numbers)
 
 void print_costs(std::ostream& out, const std::vector<CheckedCost>& costs) {
   const Index right = std::ranges::count_if(costs, &CheckedCost::passed);
-  out << fmt::format("{} of {} stated costs equal the executed operations\n", right, costs.size());
+  out << fmt::format("{} of {} stated costs agree with the executed operations\n", right, costs.size());
   for (const CostError& e : cost_errors(costs)) {
     const bool of_pass = e.pass == "forward" || e.pass == "backward";
-    out << fmt::format("\n{}: {}{} is wrong in {}\n  stated {}, executed {}: {} too {}\n", e.operation,
-                       of_pass ? "the cost of " : "", e.pass, e.count, e.stated, e.executed,
-                       std::abs(e.executed - e.stated), e.executed > e.stated ? "few" : "many");
-    if (!e.difference.empty()) out << fmt::format("  executed - stated = {} for all shapes\n", e.difference);
+    const bool least = e.below_its_limit;
+    out << fmt::format("\n{}: {}{} is wrong in {}\n  stated {}, {} {}: {} too {}\n", e.operation,
+                       of_pass ? "the cost of " : "", e.pass, e.count, e.stated,
+                       least ? "expected at least" : "executed", e.executed, std::abs(e.executed - e.stated),
+                       e.executed > e.stated ? "few" : "many");
+    if (!e.difference.empty())
+      out << fmt::format("  {} - stated = {} for all shapes\n", least ? "limit" : "executed", e.difference);
   }
 }
 
@@ -137,8 +140,8 @@ void print_table(std::ostream& out, const std::vector<CheckRow>& rows) {
     const char* const verdict = row.passed ? "" : "  FAILED";
     if (row.note.empty())
       out << fmt::format("{:<{}}  {:<{}}  {:>8}  {:>9.1e}  {:>9.1e}  {:>6}  {:>14.7g}  {:>14.7g}{}\n", row.operation,
-                         operation_width, row.tensor, tensor_width, row.elements, row.absolute, row.relative, row.index,
-                         row.got, row.expected, verdict);
+                         operation_width, row.tensor, tensor_width, row.elements, row.absolute, row.relative,
+                         row.index < 0 ? "all" : std::to_string(row.index), row.got, row.expected, verdict);
     else
       out << fmt::format("{:<{}}  {:<{}}  {:>8}  {}{}\n", row.operation, operation_width, row.tensor, tensor_width,
                          row.elements, row.note, verdict);

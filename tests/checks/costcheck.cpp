@@ -94,9 +94,13 @@ BOOST_AUTO_TEST_CASE(declared_conventions) {
   BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul /= 2; }) == "");
   BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul = c.forward.mul + 1; }) ==
              "forward_contractions mul 3458 3456");
+  BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul = 192; }) == "");
+  BOOST_TEST(relu_errors([](Cost& c) { c.bounded = true, c.forward_contractions.mul = 0; }) ==
+             "forward_contractions mul 0 384");
 }
 
-// Papers do not count recomputation and inner products of a backward pass: the executed operations are an upper bound.
+// Papers do not count recomputation and inner products of a backward pass: the executed operations are an upper bound,
+// an eighth of the executed contractions, 4 times 1536, is a lower one.
 BOOST_AUTO_TEST_CASE(contractions_of_the_backward_pass) {
   BOOST_TEST(relu_errors([](Cost& c) { --c.backward_contractions.mul; }) == "");
   BOOST_TEST(relu_errors([](Cost& c) { c.backward_contractions.mul = c.backward.mul + 1; }) ==
@@ -104,6 +108,9 @@ BOOST_AUTO_TEST_CASE(contractions_of_the_backward_pass) {
   BOOST_TEST(relu_errors([](Cost& c) {
                c.backward_contractions.add = c.backward.add + c.backward.mul + 1;
              }).starts_with("backward_contractions add"));
+  BOOST_TEST(relu_errors([](Cost& c) { c.backward_contractions = {.mul = 768, .add = 768}; }) == "");
+  BOOST_TEST(relu_errors([](Cost& c) { c.backward_contractions = {}; }) ==
+             "backward_contractions mul 0 768; backward_contractions add 0 768");
 }
 
 BOOST_AUTO_TEST_CASE(a_stated_cost_is_named) {
@@ -111,9 +118,19 @@ BOOST_AUTO_TEST_CASE(a_stated_cost_is_named) {
   const AttentionCaseShape shape{"8 tokens", 2, 3, 8, 8, 12, 0, 0, false};
   std::ostringstream out;
   BOOST_TEST(!print_gradcheck(out, *attention_case("relu", mechanism, shape)));
-  BOOST_TEST(out.str().find("4 of 5 stated costs equal the executed operations") != std::string::npos, out.str());
+  BOOST_TEST(out.str().find("4 of 5 stated costs agree with the executed operations") != std::string::npos, out.str());
   BOOST_TEST(out.str().find("relu, 8 tokens: forward_contractions is wrong in mul\n"
                             "  stated 6144, executed 3072: 3072 too many\n") != std::string::npos,
+             out.str());
+}
+
+BOOST_AUTO_TEST_CASE(a_stated_cost_below_its_limit) {
+  const Misstated<ReluByHand> mechanism([](Cost& c) { c.backward_contractions.mul = 0; });
+  const AttentionCaseShape shape{"8 tokens", 2, 3, 8, 8, 12, 0, 0, false};
+  std::ostringstream out;
+  BOOST_TEST(!print_gradcheck(out, *attention_case("relu", mechanism, shape)));
+  BOOST_TEST(out.str().find("relu, 8 tokens: backward_contractions is wrong in mul\n"
+                            "  stated 0, expected at least 768: 768 too few\n") != std::string::npos,
              out.str());
 }
 

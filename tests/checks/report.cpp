@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(the_table_and_its_sums) {
       "0 of 1 gradients agree with central differences to 1e-06\n"
       "1 of 2 gradients and steps agree with the composed form to 1e-10\n"
       "surrogate gradients, as noted: 1; only checked to be finite and to accumulate\n"
-      "0 of 0 stated costs equal the executed operations");
+      "0 of 0 stated costs agree with the executed operations");
 }
 
 // Wrong gradients of one tensor with the same pattern are shown once, with the case that has the most elements and the
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(faults_come_first_and_costs_are_named) {
   const std::string text = printed(found);
   BOOST_TEST(text.starts_with("Gradients and costs are checked after these faults are fixed.\n"));
   BOOST_TEST(
-      text.find("1 of 4 stated costs equal the executed operations\n"
+      text.find("1 of 4 stated costs agree with the executed operations\n"
                 "\nop, 5: the cost of forward is wrong in add\n  stated 3, executed 5: 2 too few\n"
                 "\nop, 5: the cost of backward is wrong in add\n  stated 9, executed 2: 7 too many\n"
                 "\nop, 5: forward_contractions is wrong in add\n  stated 1, executed 2: 1 too few\n") != text.npos,

@@ -14,6 +14,9 @@ struct CheckedCost {
   const char* pass = "";
   Counts stated, executed;
   std::vector<std::pair<char, Index>> sizes{};
+  /// True if the stated cost may lie between two limits; `executed` is then the stated cost or the limit that it
+  /// misses.
+  bool bounded = false;
   bool passed() const { return stated == executed; }
 };
 
@@ -24,7 +27,8 @@ std::vector<CheckedCost> costcheck(const CheckCase& c);
 struct CostError {
   std::string operation, setting, pass, count;  ///< operation: the case with these two counts; count: "mul", ...
   Index stated = 0, executed = 0;
-  std::string difference;  ///< executed - stated in N, M, d, as "2 H N d"; empty if no simple form fits
+  std::string difference;        ///< executed - stated in N, M, d, as "2 H N d"; empty if no simple form fits
+  bool below_its_limit = false;  ///< `executed` is a lower limit of the stated cost
 };
 
 /// Returns one error per setting, pass and kind of operation that differs, with the counts of the shape that has the

@@ -44,10 +44,11 @@ struct Cost {
   /// checks/costcheck.h. Positive: executed but not counted, such as squares of norms and exps of gates; negative:
   /// counted although not a sum of products, such as the additions of denominators.
   Counts left_out{};
-  bool bounded = false;  ///< contractions are the textbook algorithm's, and at most the executed operations
-  Index distances = 0;   ///< terms |a - b| of l1 distances in the forward pass
-  Index joins = -1;      ///< additions to accumulate an operand's gradient into an existing one, beyond those in
-                         ///< `backward`; -1: one per element
+  /// Contractions are the textbook algorithm's: at least an eighth of the executed ones, at most all operations.
+  bool bounded = false;
+  Index distances = 0;  ///< terms |a - b| of l1 distances in the forward pass
+  Index joins = -1;     ///< additions to accumulate an operand's gradient into an existing one, beyond those in
+                        ///< `backward`; -1: one per element
 
   Cost& operator+=(const Cost& b) {
     forward += b.forward, backward += b.backward;

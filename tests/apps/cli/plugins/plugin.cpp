@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(commands_know_its_mechanism) {
   check_contains(output_of({"list", "--plugin", hydra.plugin}), {"\nhydra ", "from the plugin " + hydra.plugin});
   check_contains(output_of({"list", "hydra", "--plugin", hydra.plugin}), {"eps = ", hydra.header, hydra.plugin});
   check_contains(output_of({"gradcheck", "hydra", "--plugin", hydra.plugin}),
-                 {"gradients agree", "costs equal the executed operations"});
+                 {"gradients agree", "costs agree with the executed operations"});
   check_contains(output_of({"cost", "models/vit-micro.toml", "--attention", "softmax,hydra", "--plugin", hydra.plugin}),
                  {"hydra"});
   const EnvironmentVariable plugins("HEED_PLUGINS", hydra.plugin + "::");
@@ -164,7 +164,8 @@ BOOST_AUTO_TEST_CASE(gradcheck_explains_its_errors) {
     BOOST_TEST(diagnosis.at("steps").items().at(0).at("undoing").text() == "2");
   }
   BOOST_TEST(wrong > 3);
-  BOOST_TEST(json.at("cost_errors").items().at(0).at("difference").text() == "B M d + B N d");
+  // The first error is that of packed operands, which have a single shape.
+  BOOST_TEST(json.at("cost_errors").items().at(1).at("difference").text() == "B M d + B N d");
 }
 
 BOOST_AUTO_TEST_CASE(runs_say_where_their_mechanism_came_from) {
