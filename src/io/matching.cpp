@@ -4,6 +4,7 @@
 #include "tensor_reading.h"
 #include "heed/base/suggest.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace heed {
@@ -70,7 +71,8 @@ void match_parts(const ParameterSpec& spec, const std::vector<RowPart>& theirs, 
       match.copies.push_back({*from, to, part.rows});
       match.taken.rows += part.rows;
     } else {
-      const bool there = std::ranges::find(theirs, part.name, &RowPart::name) != theirs.end();
+      const bool there =
+          std::any_of(theirs.begin(), theirs.end(), [&](const RowPart& x) { return x.name == part.name; });
       left += fmt::format("{}{} ({})", left.empty() ? "" : ", ", part.name,
                           from    ? "excluded by train.init_parts"
                           : there ? "different number of rows in the file"

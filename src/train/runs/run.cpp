@@ -272,7 +272,8 @@ void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<dou
 MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
   const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
   const KeptRows gradients = kept_rows(paths.gradients(), gradients_header, {so_far.epochs, so_far.steps, false});
-  const auto [own, other] = std::ranges::mismatch(metrics.steps, gradients.steps);
+  const auto [own, other] =
+      std::mismatch(metrics.steps.begin(), metrics.steps.end(), gradients.steps.begin(), gradients.steps.end());
   if (other != gradients.steps.end() && (own == metrics.steps.end() || *other < *own))
     refuse_missing(paths.metrics(), "step", *other);
   if (own != metrics.steps.end()) refuse_missing(paths.gradients(), "step", *own);
