@@ -179,10 +179,10 @@ const Mechanism& keep(std::unique_ptr<Mechanism> mechanism) {
 
 /// Shapes in which mechanisms are checked. In three of them, d and e differ.
 const AttentionCaseShape check_shapes[] = {
-    {"N > d", 2, 3, 8, 8, 12, 2, 4, false},      {"N < d", 1, 2, 4, 4, 14, 2, 2, false, 9},
-    {"class token", 2, 2, 9, 9, 10, 2, 4, true}, {"one head, one token", 2, 1, 1, 1, 3, 1, 1, false},
-    {"M > N", 2, 3, 5, 7, 12, 0, 0, false, 6},   {"M < N", 1, 2, 6, 4, 10, 0, 0, false, 3},
-    {"N > 4 d", 1, 2, 12, 12, 4, 3, 4, false},
+    {"N > d", 2, 3, 8, 8, 12, 2, 4, 0},       {"N < d", 1, 2, 4, 4, 14, 2, 2, 0, 9},
+    {"class token", 2, 2, 9, 9, 10, 2, 4, 1}, {"one head, one token", 2, 1, 1, 1, 3, 1, 1, 0},
+    {"M > N", 2, 3, 5, 7, 12, 0, 0, 0, 6},    {"M < N", 1, 2, 6, 4, 10, 0, 0, 0, 3},
+    {"N > 4 d", 1, 2, 12, 12, 4, 3, 4, 0},
 };
 
 /// Shapes with more heads, tokens and channels, in a grid that is taller than wide. The second is for mechanisms that

@@ -335,6 +335,8 @@ struct FloatComparison {
   }
 };
 
+/// Compares float with double. The output in double is not that of case_output(), which evaluates the functions that
+/// replace surrogates.
 void compare_in_float(const CheckCase& c, std::uint64_t seed, std::vector<CheckRow>& rows) {
   const auto in_double = results_in<double>(c, seed), in_float = results_in<float>(c, seed);
   FloatComparison{in_float, in_double, gradcheck_float_tolerance, "right in double; in float "}.compare(c, rows);

@@ -102,19 +102,19 @@ Match match_tensor(const SafetensorsFile& file, const ParameterSpec& spec, const
                                      [&](const RowPart& part) { return contains(rules.parts, part.name); });
   const bool as_wide = found.rank() == wanted.rank() && (wanted.rank() < 2 || found[1] == wanted[1]);
   const std::vector<RowPart>* const theirs = !spec.parts.empty() && as_wide ? division_of(rules, found[0]) : nullptr;
-  const PositionRows rows = positions_in(found, spec, rules.from);
-  const bool other_grid = found == wanted && rows.height > 0 && rows == rules.from && !(rows == spec.positions);
+  const PositionRows rows = other_positions(found, spec, rules.from);
+  const bool other_grid = rows.height > 0;
   if (found == wanted && all_parts && !other_grid) {
     match.taken.status = Status::loaded;
     match.taken.rows = wanted[0];
     match.copies.push_back({0, 0, wanted[0]});
   } else if (theirs) {
     match_parts(spec, *theirs, rules, match);
-  } else if (rules.positions && rows.height > 0) {
+  } else if (rules.positions && other_grid) {
     match.taken.status = Status::interpolated;
     match.rows = rows;
     match.taken.rows = wanted[0];
-  } else if (other_grid) {
+  } else if (other_grid && found == wanted) {
     match.taken.reason = fmt::format("a grid of {} x {} patches in the file, {} x {} in the model", rows.height,
                                      rows.width, spec.positions.height, spec.positions.width);
   } else {

@@ -36,11 +36,13 @@ bool is_no_weight(const std::string& name) {
          name.starts_with("head.mlp.") || name.starts_with("head.last_layer.");
 }
 
-PositionRows positions_in(const Shape& found, const ParameterSpec& wanted, const PositionRows& from) {
+PositionRows other_positions(const Shape& found, const ParameterSpec& wanted, const PositionRows& from) {
   const Index front = wanted.positions.front;
   if (wanted.positions.height == 0 || found.rank() != 3 || found[0] != 1 || found[2] != wanted.shape[2]) return {};
   const Index cells = found[1] - front;
-  if (from.height > 0 && from.front == front && from.height * from.width == cells) return from;
+  if (from.height > 0 && from.front == front && from.height * from.width == cells)
+    return from == wanted.positions ? PositionRows{} : from;
+  if (found == wanted.shape) return {};
   const Index side = cells > 0 ? std::lround(std::sqrt(static_cast<double>(cells))) : 0;
   return side * side == cells ? PositionRows{front, side, side} : PositionRows{};
 }

@@ -11,9 +11,11 @@ namespace heed {
 template <class T>
 Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec);
 
-/// Returns the rows of a file's position embedding of shape `found`, for that of the model, `wanted`: those of `from`,
-/// if their number is right, or else of a square grid. The height is 0 if `found` is neither.
-PositionRows positions_in(const Shape& found, const ParameterSpec& wanted, const PositionRows& from = {});
+/// Returns the rows of a file's position embedding of shape `found` if its grid differs from the grid of the model's
+/// embedding, `wanted`; otherwise the height is 0. The file's rows are `from` if their number is right, or else form a
+/// square grid. Shapes that are equal have different grids only if `from` says so. The height is also 0 if `found` is
+/// not a position embedding of this width.
+PositionRows other_positions(const Shape& found, const ParameterSpec& wanted, const PositionRows& from);
 
 /// Returns the position embedding, with these rows, interpolated to the grid of `wanted`; rows before the grid are
 /// unchanged. Interpolation is bicubic for a whole model, as in timm, and bilinear for a stage, as in SOFT's code. With

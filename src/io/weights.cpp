@@ -40,10 +40,8 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
       continue;
     }
     const Shape& found = file.info(name).shape;
-    const PositionRows theirs = positions_in(found, list[id], changes.from);
-    const bool other_grid =
-        theirs.height > 0 && (!(found == wanted) || theirs == changes.from) && !(theirs == list[id].positions);
-    const bool interpolates = changes.positions && other_grid;
+    const PositionRows theirs = other_positions(found, list[id], changes.from);
+    const bool other_grid = theirs.height > 0, interpolates = changes.positions && other_grid;
     if ((found == wanted && !other_grid) || interpolates) {
       tensor.status = interpolates ? Status::interpolated : Status::loaded;
       tensor.rows = wanted[0];

@@ -95,9 +95,9 @@ void visit_operations(const std::function<void(const CheckCase&)>& visit) {
 
 void for_wide_cases(const std::function<void(const CheckCase&)>& visit) {
   visit_operations(visit);
-  const AttentionCaseShape shapes[] = {{"196 tokens", 2, 2, 196, 196, 80, 14, 14, false},
-                                       {"196 tokens, one head", 2, 1, 196, 196, 40, 14, 14, false},
-                                       {"197 tokens", 2, 2, 197, 197, 80, 14, 14, true}};
+  const AttentionCaseShape shapes[] = {{"196 tokens", 2, 2, 196, 196, 80, 14, 14, 0},
+                                       {"196 tokens, one head", 2, 1, 196, 196, 40, 14, 14, 0},
+                                       {"197 tokens", 2, 2, 197, 197, 80, 14, 14, 1}};
   for (const MechanismEntry& entry : mechanisms())
     for (const OptionValues& options : entry.variants()) {
       if (plugin_of(entry.name)) continue;

@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(stated_costs_are_what_runs) {
 BOOST_AUTO_TEST_CASE(stated_costs_of_many_tokens_are_what_runs) {
   int checked = 0;
   // The grid is only for mechanisms that need one. Performer sums over 128 keys at a time, others over fewer.
-  const AttentionCaseShape rows{"140 queries, 135 keys", 1, 2, 140, 135, 4, 0, 0, false},
-      grid{"grid of 12 x 12", 1, 2, 144, 144, 4, 12, 12, false};
+  const AttentionCaseShape rows{"140 queries, 135 keys", 1, 2, 140, 135, 4, 0, 0, 0},
+      grid{"grid of 12 x 12", 1, 2, 144, 144, 4, 12, 12, 0};
   for (const MechanismEntry& entry : mechanisms())
     for (const OptionValues& options : entry.variants()) {
       const auto mechanism = make_mechanism(entry.name, options);
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(a_mechanism_as_a_case) {
     return *attention_case("mine", *softmax, shape, given);
   };
   using Sizes = std::vector<std::pair<char, Index>>;
-  const CheckCase apart = case_of({"small", 2, 3, 5, 7, 12, 0, 0, false, 6});
+  const CheckCase apart = case_of({"small", 2, 3, 5, 7, 12, 0, 0, 0, 6});
   BOOST_TEST(apart.name == "mine, small");
   BOOST_TEST(apart.setting == "mine");
   BOOST_TEST((apart.sizes == Sizes{{'B', 2}, {'H', 3}, {'N', 5}, {'M', 7}, {'d', 4}, {'e', 6}}));
@@ -202,16 +202,16 @@ BOOST_AUTO_TEST_CASE(a_mechanism_as_a_case) {
   BOOST_TEST(apart.inputs[0].shape == Shape({2, 3, 5, 4}));
   BOOST_TEST(apart.inputs[1].shape == Shape({2, 3, 7, 4}));
   BOOST_TEST(apart.inputs[2].shape == Shape({2, 3, 7, 6}));
-  const CheckCase packed = case_of({"small", 2, 3, 5, 5, 12, 0, 0, false, 6}, CaseOperands::packed);
+  const CheckCase packed = case_of({"small", 2, 3, 5, 5, 12, 0, 0, 0, 6}, CaseOperands::packed);
   BOOST_TEST_REQUIRE(packed.inputs.size() == 1u);
   BOOST_TEST(packed.inputs[0].shape == Shape({2, 5, 36}));
   BOOST_TEST((packed.sizes == Sizes{{'B', 2}, {'H', 3}, {'N', 5}, {'M', 5}, {'d', 4}, {'e', 4}}));
-  const CheckCase sequences = case_of({"seven", 3, 2, 7, 7, 8, 0, 0, false}, CaseOperands::sequences);
+  const CheckCase sequences = case_of({"seven", 3, 2, 7, 7, 8, 0, 0, 0}, CaseOperands::sequences);
   BOOST_TEST_REQUIRE(sequences.inputs.size() == 1u);
   BOOST_TEST(sequences.inputs[0].shape == Shape({1, 7 + 4 + 1, 24}));
   BOOST_TEST(!sequences.of_attention);
-  BOOST_TEST(!case_of({"one query", 1, 2, 1, 3, 8, 0, 0, false}).of_attention);
-  BOOST_TEST(!case_of({"one key", 1, 2, 3, 1, 8, 0, 0, false}).of_attention);
+  BOOST_TEST(!case_of({"one query", 1, 2, 1, 3, 8, 0, 0, 0}).of_attention);
+  BOOST_TEST(!case_of({"one key", 1, 2, 3, 1, 8, 0, 0, 0}).of_attention);
 }
 
 // Sums of at most a hundred terms of order one: float rounding errors (6e-8 each) and the fast kernels' errors (below

@@ -211,7 +211,7 @@ class Affine : public MechanismBase<Affine>, public WithComposition<Affine> {
   }
 };
 
-const AttentionCaseShape case_shape{"7 tokens", 2, 2, 7, 7, 10, 0, 0, false};
+const AttentionCaseShape case_shape{"7 tokens", 2, 2, 7, 7, 10, 0, 0, 0};
 
 }  // namespace
 

@@ -47,7 +47,7 @@ class Misstated : public Right {
 template <class Right>
 std::string errors_of(const std::function<void(Cost&)>& change, Index heads) {
   const Misstated<Right> mechanism(change);
-  const AttentionCaseShape shape{"8 tokens", 2, heads, 8, 8, 4 * heads, 0, 0, false};
+  const AttentionCaseShape shape{"8 tokens", 2, heads, 8, 8, 4 * heads, 0, 0, 0};
   std::string text;
   for (const CostError& e : cost_errors(costcheck(*attention_case("misstated", mechanism, shape))))
     text += fmt::format("{}{} {} {} {}", text.empty() ? "" : "; ", e.pass, e.count, e.stated, e.executed);
@@ -115,7 +115,7 @@ BOOST_AUTO_TEST_CASE(contractions_of_the_backward_pass) {
 
 BOOST_AUTO_TEST_CASE(a_stated_cost_is_named) {
   const Misstated<ReluByHand> mechanism([](Cost& c) { c.forward_contractions = 2 * c.forward_contractions; });
-  const AttentionCaseShape shape{"8 tokens", 2, 3, 8, 8, 12, 0, 0, false};
+  const AttentionCaseShape shape{"8 tokens", 2, 3, 8, 8, 12, 0, 0, 0};
   std::ostringstream out;
   BOOST_TEST(!print_gradcheck(out, *attention_case("relu", mechanism, shape)));
   BOOST_TEST(out.str().find("4 of 5 stated costs agree with the executed operations") != std::string::npos, out.str());
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(a_stated_cost_is_named) {
 
 BOOST_AUTO_TEST_CASE(a_stated_cost_below_its_limit) {
   const Misstated<ReluByHand> mechanism([](Cost& c) { c.backward_contractions.mul = 0; });
-  const AttentionCaseShape shape{"8 tokens", 2, 3, 8, 8, 12, 0, 0, false};
+  const AttentionCaseShape shape{"8 tokens", 2, 3, 8, 8, 12, 0, 0, 0};
   std::ostringstream out;
   BOOST_TEST(!print_gradcheck(out, *attention_case("relu", mechanism, shape)));
   BOOST_TEST(out.str().find("relu, 8 tokens: backward_contractions is wrong in mul\n"

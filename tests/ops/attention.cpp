@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(costs_of_more_images_than_sums) {
   for (const MechanismEntry& entry : mechanisms())
     for (const OptionValues& options : entry.variants()) {
       const auto mechanism = make_mechanism(entry.name, options);
-      const auto c = attention_case(entry.name, *mechanism, {"9 images", 9, 2, 4, 4, 4, 2, 2, false});
+      const auto c = attention_case(entry.name, *mechanism, {"9 images", 9, 2, 4, 4, 4, 2, 2, 0});
       if (!c || mechanism->parameters(mechanism->layout(4, 2).among(4, grid_of(2))).empty()) continue;
       for (const CheckedCost& row : costcheck(*c)) {
         if (std::string_view(row.pass) != "backward") continue;

@@ -11,9 +11,9 @@ namespace heed::web {
 namespace {
 
 /// Shapes with and without a class token, so that every setting fits one.
-const AttentionCaseShape shapes[] = {{"2 x 4 tokens", 1, 2, 8, 8, 8, 2, 4, false},
-                                     {"2 x 2 tokens", 1, 2, 4, 4, 8, 2, 2, false},
-                                     {"class token and 2 x 4", 1, 2, 9, 9, 8, 2, 4, true}};
+const AttentionCaseShape shapes[] = {{"2 x 4 tokens", 1, 2, 8, 8, 8, 2, 4, 0},
+                                     {"2 x 2 tokens", 1, 2, 4, 4, 8, 2, 2, 0},
+                                     {"class token and 2 x 4", 1, 2, 9, 9, 8, 2, 4, 1}};
 constexpr std::uint64_t seed = 1;
 
 /// Cases of a mechanism, with the mechanisms that they refer to.

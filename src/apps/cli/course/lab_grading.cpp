@@ -117,9 +117,18 @@ Lab find_lab(const std::string& name) {
   fail("lab: unknown lab {}{}", in_quotes(name), suggestion(name, known));
 }
 
+namespace {
+
+/// Returns the mechanism that a student's personal lab defines.
+Definition definition_for(const Lab& lab, const std::string& student) {
+  return definition_of(student, lab.repair ? PersonalTask::repair : PersonalTask::write);
+}
+
+}  // namespace
+
 std::string file_for(const Lab& lab, const std::string& student) {
   if (lab.kind == LabKind::personal) {
-    const Definition definition = definition_of(student, lab.repair ? PersonalTask::repair : PersonalTask::write);
+    const Definition definition = definition_for(lab, student);
     return lab.repair ? header_of(definition, personal_name, bugs_of(student)) : stub_of(definition, personal_name);
   }
   const std::string file = lab.directory + "/" + lab.file();
@@ -261,8 +270,7 @@ LabResult LabGrader::grade_answers(const std::string& source) const {
 /// Returns the text of the file handed out; empty if the lab has no reference, so that a submission may use all of
 /// heed.
 std::string LabGrader::handed_out(const std::string& student) const {
-  if (lab_->kind == LabKind::personal)
-    return stub_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write), personal_name);
+  if (lab_->kind == LabKind::personal) return stub_of(definition_for(*lab_, student), personal_name);
   return lab_->reference.empty() ? "" : file_for(*lab_, student);
 }
 
@@ -277,7 +285,7 @@ void LabGrader::grade_mechanism(const std::string& source, const std::string& st
   result.calls = system_calls_in(compiled);
   require_own_work(compiled, stub);
   if (lab_->kind == LabKind::personal) {
-    const auto own = mechanism_of(definition_of(student, lab_->repair ? PersonalTask::repair : PersonalTask::write));
+    const auto own = mechanism_of(definition_for(*lab_, student));
     const RandomStream random = RandomStream(seed_).derive(lab_->name).derive(student);
     const MechanismTask task{.name = personal_name,
                              .options = {},

@@ -141,22 +141,25 @@ bool supports(Experiment x, const Scale& scale, Index size) {
   }
 }
 
-/// Predicts a model's rates at the sizes of --scale or, without it, at those from 16 to 4096 tokens that all models
-/// support.
-std::vector<AtTokens> over_tokens(const bench::TimeModel& model, const CostArguments& a,
-                                  const std::vector<NamedModel>& models, Experiment x) {
-  require_one_resolution(x.model);
-  const ModelConfig base = x.model;
-  Scale scale = scale_of(a.scale.empty() ? "tokens=16..4096" : a.scale, base);
+/// Returns the sizes of --scale or, without it, those from 16 to 4096 tokens that all models support.
+Scale token_scale(const CostArguments& a, const std::vector<NamedModel>& models) {
+  for (const NamedModel& named : models) require_one_resolution(named.experiment.model);
+  Scale scale = scale_of(a.scale.empty() ? "tokens=16..4096" : a.scale, models.front().experiment.model);
   require(scale.tokens, "cost: --time --scale expects tokens=FROM..TO, not {}", in_quotes(a.scale));
   if (a.scale.empty())
     std::erase_if(scale.sizes, [&](Index size) {
       return !std::ranges::all_of(models, [&](const NamedModel& m) { return supports(m.experiment, scale, size); });
     });
+  return scale;
+}
+
+/// Predicts a model's rates at these sizes.
+std::vector<AtTokens> over_tokens(const bench::TimeModel& model, Index batch, const Scale& scale, Experiment x) {
+  const ModelConfig base = x.model;
   std::vector<AtTokens> points;
   for (const Index size : scale.sizes) {
     x.model = scaled(base, scale, size);
-    const Prediction p(model, x, a.batch);
+    const Prediction p(model, x, batch);
     points.push_back({size, p.rate(p.step), p.rate(p.pass)});
   }
   return points;
@@ -176,8 +179,10 @@ std::string overtaking(const std::vector<AtTokens>& first, const std::vector<AtT
 int compare_times(const CostArguments& a, const bench::TimeModel& model) {
   const std::vector<NamedModel> models = models_of(a);
   std::vector<std::vector<AtTokens>> growing;
-  if (!a.attention.empty() || !a.scale.empty())
-    for (const NamedModel& named : models) growing.push_back(over_tokens(model, a, models, named.experiment));
+  if (!a.attention.empty() || !a.scale.empty()) {
+    const Scale scale = token_scale(a, models);
+    for (const NamedModel& named : models) growing.push_back(over_tokens(model, a.batch, scale, named.experiment));
+  }
   if (!a.scale.empty()) {
     require(!a.json, "cost: --scale writes CSV; expected no --json");
     Table table;

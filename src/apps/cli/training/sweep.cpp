@@ -136,10 +136,9 @@ constexpr const char* sweep_help =
     "logging and the frequency of saving do not count as changes; a change of the data's content does. A finished cell "
     "of another version is kept; the table names the version.\n\n"
     "The table shows the mean and standard deviation over the finished seeds of each arm. Validation is the best "
-    "epoch's; s/epoch is the median over a run's epochs, measured while other jobs ran. Progress goes to "
-    "stderr. Exit status: 0 all cells are finished, or --dry-run or --table is given; 1 some failed, or the data "
-    "changed meanwhile; 2 bad input; 3 some "
-    "diverged; 130 interrupted.";
+    "epoch's; s/epoch is the median over a run's epochs, measured while other jobs ran. Progress goes to stderr. Exit "
+    "status: 0 all cells are finished, or --dry-run or --table is given; 1 some failed, or the data changed meanwhile; "
+    "2 bad input; 3 some diverged; 130 interrupted.";
 
 }  // namespace
 

@@ -12,7 +12,7 @@ namespace {
 
 AttentionCaseShape drawn_shape(const RandomStream& random, int kind) {
   const auto from = [&](Index i, Index low, Index high) { return low + random.below(i, high - low + 1); };
-  AttentionCaseShape s{"hidden", from(0, 1, 2), from(1, 2, 3), 0, 0, 0, 0, 0, false};
+  AttentionCaseShape s{"hidden", from(0, 1, 2), from(1, 2, 3), 0, 0, 0, 0, 0, 0};
   const Index height = from(2, 2, 3), width = from(3, height + 1, 5);
   switch (kind) {
     case 0:  // N > d, a grid
@@ -26,7 +26,7 @@ AttentionCaseShape drawn_shape(const RandomStream& random, int kind) {
       s.dim = s.heads * from(4, 7, 9);
       break;
     case 2:  // a class token
-      s.grid_height = height, s.grid_width = width, s.class_token = true;
+      s.grid_height = height, s.grid_width = width, s.class_token = 1;
       s.queries = s.keys = height * width + 1;
       s.dim = s.heads * from(4, 3, 5);
       break;
