@@ -33,7 +33,6 @@
 #   V=1                 show whole commands
 #   ARCH=x86-64-v3      the CPU to compile for; default: this one, on arm64 armv8-a+crypto
 #   CXXFLAGS='-O0 -g'   further compiler flags, appended last
-#   WITHOUT='tests/apps/%'  tests to leave out of build/tests/run
 #   PREFIX, DESTDIR     directories of `make install`
 #   HEED_MIRROR         address from which datasets/fetch.sh downloads
 
@@ -47,8 +46,7 @@ include mk/choices.mk
 SOURCES := $(sort $(shell find src -name '*.cpp'))
 PROGRAM := $(filter src/apps/cli/%,$(SOURCES))
 LIBRARY := $(filter-out $(PROGRAM),$(SOURCES))
-WITHOUT :=
-TESTS   := $(filter-out tests/core.cpp tests/apps/web/ask.cpp $(WITHOUT),$(sort $(shell find tests -name '*.cpp')))
+TESTS   := $(filter-out tests/core.cpp tests/apps/web/ask.cpp,$(sort $(shell find tests -name '*.cpp')))
 # The core constructs and runs models without an operating system: it uses no files, POSIX, zlib, oneTBB or decoders.
 CORE    := $(filter $(addprefix src/,base/% cost/% kernels/% attention/% tape/% ops/% nn/%) src/config/keys.cpp \
              src/config/validate.cpp,$(SOURCES))

@@ -1,7 +1,7 @@
 # Long tests (docs/testing.md).
-.PHONY: test-thorough selftest-x86-64-v3 coverage mutants
+.PHONY: test-thorough test-x86-64-v3 coverage mutants
 test-thorough: test
-	$(MAKE) selftest-x86-64-v3
+	$(MAKE) test-x86-64-v3
 	$(MAKE) KERNELS=reference test
 	$(MAKE) HEED_HEADERS=each test-headers
 	$(MAKE) docs
@@ -13,12 +13,12 @@ test-thorough: test
 	$(MAKE) fuzz
 	$(MAKE) package-test
 
-# Checks that a build for AVX2 gives the same bits as a build for this CPU.
-selftest-x86-64-v3: BUILD := build-x86-64-v3
-selftest-x86-64-v3: deps
+# Tests a build for AVX2, which most computers have, and checks that it gives the same bits as a build for this CPU.
+test-x86-64-v3: BUILD := build-x86-64-v3
+test-x86-64-v3: deps
 	@if grep -qw avx2 /proc/cpuinfo; then \
-	  $(MAKE) ARCH=x86-64-v3 BUILD=$(BUILD) all $(BUILD)/tests/run && $(BUILD)/heed selftest && \
-	  $(BUILD)/tests/run --run_test=fast_kernel,own_math; else echo 'no AVX2: skipped'; fi
+	  $(MAKE) ARCH=x86-64-v3 BUILD=$(BUILD) all $(BUILD)/tests/run && sh tests/suites.sh $(BUILD) && \
+	  $(BUILD)/heed selftest; else echo 'no AVX2: skipped'; fi
 
 # Suites that limit memory or file sizes are excluded: counting itself fails under these limits.
 UNCOUNTED := cli_disk,cli_memory

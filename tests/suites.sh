@@ -30,8 +30,7 @@ run() {
     [ ! -e "$logs/$suite.failed" ] || exit "${failure:-0}"' sh {} "$@"
 }
 "$tests" --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p' >"$logs/all"
-# The longest suites start first: a long one that starts last would leave CPUs idle. A build may lack some of them
-# (WITHOUT).
+# The longest suites start first: a long one that starts last would leave CPUs idle. Some builds skip a whole suite.
 first='transcripts selftest claims cli_bench cli_labs cli_grade cli_plugin cli_plugin_mistakes plot_run cli_cost cli_sweep aft_far synthesizer kernels_gemm performer'
 # shellcheck disable=SC2086
 if [ -n "${SUITES:-}" ]; then

@@ -34,10 +34,6 @@ Tensors drawn(const Mechanism& mechanism, const AttentionShape& grid) {
 BOOST_AUTO_TEST_SUITE(attention_bf16)
 
 BOOST_AUTO_TEST_CASE(operands_of_products_are_rounded) {
-  if (kernels::bf16_obstacle()) {
-    BOOST_TEST_MESSAGE("skipped: " << kernels::bf16_obstacle());
-    return;
-  }
   const AttentionShape grid{.grid_height = 10, .grid_width = 10};
   const std::vector<const char*> all{"q", "k", "v", "dout"}, values{"v", "dout"};
   for (const auto& [name, options, operands] :

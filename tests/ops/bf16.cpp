@@ -69,10 +69,6 @@ BOOST_AUTO_TEST_SUITE(ops_bf16)
 // Sums in float are within 1e-5 of those in double. Rounding, by up to 2^-9 of each operand, changes them by more than
 // 1e-4, so an operand that is not rounded is detected.
 BOOST_AUTO_TEST_CASE(products_of_rounded_operands) {
-  if (kernels::bf16_obstacle()) {
-    BOOST_TEST_MESSAGE("skipped: " << kernels::bf16_obstacle());
-    return;
-  }
   const auto check_rounding = [](const char* name, const Shape& x, const Shape& weight, Multiplied multiplied,
                                  const auto& operation) {
     const ParameterSpec spec{.name = "weight", .shape = weight, .multiplied = multiplied};

@@ -146,7 +146,6 @@ BOOST_AUTO_TEST_CASE(packed_weights_have_the_same_bits) {
       Parameters<float> parameters(list);
       parameters.initialise(1);
       for (const Products products : {Products::exact, Products::bf16}) {
-        if (products == Products::bf16 && kernels::bf16_obstacle()) continue;
         const std::vector<float> expected = convolved(s, bias, parameters, nullptr, products);
         for (const bool gradients : {false, true}) {
           PackedWeights<float> packed;

@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_SUITE(ops_linear)
 BOOST_AUTO_TEST_CASE(threads_make_no_difference_to_a_bit) {
   check<float>(Products::exact);
   check<double>(Products::exact);
-  if (!kernels::bf16_obstacle()) check<float>(Products::bf16);
+  check<float>(Products::bf16);
 }
 
 BOOST_AUTO_TEST_CASE(threads_make_no_difference_to_an_adder_layer) {

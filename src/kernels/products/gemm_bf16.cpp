@@ -1,12 +1,9 @@
 #include "heed/kernels/products/gemm_bf16.h"
 
+#include "bf16_operands.h"
+
 #include <bit>
 #include <cmath>
-#include <vector>
-
-#if defined(__AVX512BF16__) && !defined(HEED_NO_SIMD)
-#include "bf16_words.h"
-#endif
 
 namespace heed::kernels {
 
@@ -17,81 +14,47 @@ float round_to_bf16(float x) {
   return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000);
 }
 
+const char* bf16_obstacle() {
 #ifndef HEED_NO_SIMD
-static constexpr char no_instructions[] =
-    "requires a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
+  if (!has_bf16_instruction())
+    return "requires a CPU with AVX512-BF16 and a build for it (this one: ARCH=" HEED_ARCH ")";
 #endif
+  return nullptr;
+}
 
-#if defined(HEED_NO_SIMD)
+#ifdef HEED_BF16_WORDS
 
 namespace {
 
-/// A copy of x with rounded elements.
-class Rounded {
- public:
-  explicit Rounded(const Operand<float>& x) : rows_(x.rows), columns_(x.columns) {
-    for (Index i = 0; i < rows_; ++i)
-      for (Index j = 0; j < columns_; ++j) values_.push_back(round_to_bf16(x(i, j)));
-  }
-  Matrix<const float> matrix() const { return {values_.data(), rows_, columns_}; }
-
- private:
-  Index rows_, columns_;
-  std::vector<float> values_;
-};
+template <bool starts>
+void product_of_words(const Operand<float>& a, const Operand<float>& b, Update update, Matrix<float> c,
+                      const simd::Start& start = {}) {
+  thread_local Buffer<float> memory_a, memory_b;
+  simd::sum_pairs<simd::AddProductsOfPairs, starts>(simd::words_along_columns(a, memory_a),
+                                                    simd::words_along_rows(b, memory_b), update, c, start);
+}
 
 }  // namespace
 
-const char* bf16_obstacle() { return nullptr; }
+#endif
 
 void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
+#ifdef HEED_BF16_WORDS
+  if (has_bf16_instruction()) return product_of_words<false>(a, b, update, c);
+#endif
   gemm(Rounded(a).matrix(), Rounded(b).matrix(), update, c);
 }
 
 void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
                 const Matrix<float>& c) {
+#ifdef HEED_BF16_WORDS
+  if (has_bf16_instruction()) {
+    if (bias == nullptr || a.columns == 0)
+      return product_of_words<false>(a, b, detail::assign_addends(bias, addend, c), c);
+    return product_of_words<true>(a, b, Update::assign, c, {bias, nullptr, addend});
+  }
+#endif
   addmm(Rounded(a).matrix(), Rounded(b).matrix(), bias, addend, c);
 }
-
-#elif defined(__AVX512BF16__)
-
-using namespace simd;
-
-namespace {
-
-template <bool starts>
-void product(const Operand<float>& a, const Operand<float>& b, Update update, Matrix<float> c,
-             const Start& start = {}) {
-  thread_local Buffer<float> memory_a, memory_b;
-  sum_pairs<AddProductsOfPairs, starts>(words_along_columns(a, memory_a), words_along_rows(b, memory_b), update, c,
-                                        start);
-}
-
-}  // namespace
-
-const char* bf16_obstacle() { return __builtin_cpu_supports("avx512bf16") ? nullptr : no_instructions; }
-
-void gemm_bf16(const Operand<float>& a, const Operand<float>& b, Update update, const Matrix<float>& c) {
-  product<false>(a, b, update, c);
-}
-
-void addmm_bf16(const Operand<float>& a, const Operand<float>& b, const float* bias, const Matrix<const float>& addend,
-                const Matrix<float>& c) {
-  if (bias == nullptr || a.columns == 0) return gemm_bf16(a, b, detail::assign_addends(bias, addend, c), c);
-  product<true>(a, b, Update::assign, c, {bias, nullptr, addend});
-}
-
-#else
-
-const char* bf16_obstacle() { return no_instructions; }
-
-void gemm_bf16(const Operand<float>&, const Operand<float>&, Update, const Matrix<float>&) { HEED_ASSERT(false); }
-
-void addmm_bf16(const Operand<float>&, const Operand<float>&, const float*, const Matrix<const float>&,
-                const Matrix<float>&) {
-  HEED_ASSERT(false);
-}
-
-#endif
 
 }  // namespace heed::kernels

@@ -2,11 +2,8 @@
 
 #ifndef HEED_NO_SIMD
 
-#ifdef __AVX512BF16__
-#include "bf16_words.h"
-#else
+#include "bf16_operands.h"
 #include "pair_sums.h"
-#endif
 
 namespace heed::kernels {
 
@@ -14,16 +11,15 @@ using namespace simd;
 
 void PackedWeight::pack(Products products, const Operand<float>& b) {
   products_ = products, n_ = b.columns, k_ = b.rows;
-  const bool exact = products == Products::exact;
-  const Index size = packed_size(n_, exact ? k_ : (k_ + 1) / 2);
+  const bool as_words = products == Products::bf16 && has_bf16_instruction();
+  const Index size = packed_size(n_, as_words ? (k_ + 1) / 2 : k_);
   if (data_.size() < size) data_ = Buffer<float>(size);
-  if (exact) return pack_all(b, data_.data());
-#ifdef __AVX512BF16__
+  if (products == Products::exact) return pack_all(b, data_.data());
+#ifdef HEED_BF16_WORDS
   thread_local Buffer<float> memory;
-  pack_all(words_along_rows(b, memory), data_.data());
-#else
-  HEED_ASSERT(exact);
+  if (as_words) return pack_all(words_along_rows(b, memory), data_.data());
 #endif
+  pack_all(Rounded(b).matrix(), data_.data());
 }
 
 namespace {
@@ -34,11 +30,13 @@ void product(const Matrix<const float>& a, const PackedWeight& b, Index begin, U
   HEED_ASSERT(begin % 16 == 0 && begin + c.columns <= b.columns());
   if (b.products() == Products::exact)
     return sum_packed<AddProduct, starts>(a, b.data(), b.columns(), begin, update, c, start);
-#ifdef __AVX512BF16__
+#ifdef HEED_BF16_WORDS
   thread_local Buffer<float> memory;
-  sum_packed<AddProductsOfPairs, starts>(words_along_columns(a, memory), b.data(), b.columns(), begin, update, c,
-                                         start);
+  if (has_bf16_instruction())
+    return sum_packed<AddProductsOfPairs, starts>(words_along_columns(a, memory), b.data(), b.columns(), begin, update,
+                                                  c, start);
 #endif
+  sum_packed<AddProduct, starts>(Rounded(a).matrix(), b.data(), b.columns(), begin, update, c, start);
 }
 
 }  // namespace

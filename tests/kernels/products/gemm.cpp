@@ -7,11 +7,7 @@ using namespace heed::test;
 
 namespace {
 
-/// Returns the products that this build supports.
-std::vector<Products> kinds() {
-  if (kernels::bf16_obstacle()) return {Products::exact};
-  return {Products::exact, Products::bf16};
-}
+constexpr std::array kinds{Products::exact, Products::bf16};
 
 const char* name(Products products) { return products == Products::exact ? "exact" : "bf16"; }
 
@@ -71,7 +67,7 @@ void check(Problem p, Products products) {
 }
 
 void check(const Problem& p) {
-  for (const Products products : kinds()) check(p, products);
+  for (const Products products : kinds) check(p, products);
 }
 
 }  // namespace
@@ -106,7 +102,7 @@ BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
 #endif
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
-      for (const Products products : kinds())
+      for (const Products products : kinds)
         for (const Problem& p : {Problem{ta, tb, 103, 150, 301}, Problem{ta, tb, 521, 600, deep}}) {
           const kernels::Gemm gemm{products};
           const Update update = ta == tb ? Update::assign : Update::accumulate;
@@ -134,7 +130,7 @@ BOOST_AUTO_TEST_CASE(cutting_rows_or_columns_changes_no_bit) {
 
 // The addend is added first, then the product.
 BOOST_AUTO_TEST_CASE(a_bias_and_a_matrix_are_added_as_if_they_had_been_there) {
-  for (const Products products : kinds())
+  for (const Products products : kinds)
     for (const Index k : {0, 30, 700})
       for (const bool bias : {false, true})
         for (const bool addend : {false, true}) {
@@ -155,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_bias_and_a_matrix_are_added_as_if_they_had_been_there) {
 
 #ifndef HEED_NO_SIMD
 BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
-  for (const Products products : kinds())
+  for (const Products products : kinds)
     for (const Index n : {1, 17, 64, 80, 200})
       for (const Index k : {1, 16, 33, 600})
         for (const bool addend : {false, true}) {
@@ -195,7 +191,7 @@ BOOST_AUTO_TEST_CASE(a_weight_that_was_arranged_before_gives_the_same_bits) {
 
 // Several products share an operand; each may use any number of its first columns.
 BOOST_AUTO_TEST_CASE(shared_operands_give_the_same_bits) {
-  for (const Products products : kinds())
+  for (const Products products : kinds)
     for (const bool repeated : {false, true}) {
       const Index m = 13, k = 33, n = 80;
       const auto a = normal_floats(m * k, 1), b = normal_floats(n * k, 2);
@@ -216,7 +212,7 @@ BOOST_AUTO_TEST_CASE(shared_operands_give_the_same_bits) {
 BOOST_AUTO_TEST_CASE(non_finite_numbers_are_seen) {
   for (const bool ta : {false, true})
     for (const bool tb : {false, true})
-      for (const Products products : kinds()) {
+      for (const Products products : kinds) {
         const Problem p{ta, tb, 9, 20, 6};
         const Index row = 4, l = 5, column = 18;
         Guarded a(p.a, 0), b(p.b, 0), c(p.c, 0);
@@ -248,10 +244,6 @@ BOOST_AUTO_TEST_CASE(bfloat16_is_the_nearest_and_of_two_the_even_one) {
 
 // A product with 1 is the rounded operand.
 BOOST_AUTO_TEST_CASE(products_round_as_is_said) {
-  if (kernels::bf16_obstacle()) {
-    BOOST_TEST_MESSAGE("skipped: dtype bf16: " << kernels::bf16_obstacle());
-    return;
-  }
   const RandomStream random(3);
   const float one = 1;
   for (Index i = 0; i < 20'000; ++i) {

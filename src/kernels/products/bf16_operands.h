@@ -1,13 +1,49 @@
-// Pairs of bfloat16 packed into words.
+// Operands of products in bfloat16.
 //
 // The instruction VDPBF16PS multiplies two pairs of bfloat16 and adds both products to a float. So two neighbours along
 // k are packed into a word as wide as a float. A product of words takes half as many steps and uses the tiles of
-// pair_sums.h.
+// pair_sums.h. Builds and CPUs without the instruction multiply rounded copies as floats.
 #pragma once
 
+#include "heed/kernels/products/gemm_bf16.h"
+
+#include <vector>
+
+#if defined(__AVX512BF16__) && !defined(HEED_NO_SIMD)
+#define HEED_BF16_WORDS
 #include "pair_sums.h"
 
 #include <immintrin.h>
+#endif
+
+namespace heed::kernels {
+
+/// True if this build and this CPU have the instruction.
+inline bool has_bf16_instruction() {
+#ifdef HEED_BF16_WORDS
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+/// A copy of x with rounded elements.
+class Rounded {
+ public:
+  explicit Rounded(const Operand<float>& x) : rows_(x.rows), columns_(x.columns) {
+    for (Index i = 0; i < rows_; ++i)
+      for (Index j = 0; j < columns_; ++j) values_.push_back(round_to_bf16(x(i, j)));
+  }
+  Matrix<const float> matrix() const { return {values_.data(), rows_, columns_}; }
+
+ private:
+  Index rows_, columns_;
+  std::vector<float> values_;
+};
+
+}  // namespace heed::kernels
+
+#ifdef HEED_BF16_WORDS
 
 namespace heed::kernels::simd {
 
@@ -76,3 +112,4 @@ inline Operand<float> words_along_rows(const Operand<float>& b, Buffer<float>& m
 }
 
 }  // namespace heed::kernels::simd
+#endif
