@@ -80,7 +80,7 @@ in_full bash -n /usr/share/bash-completion/completions/heed || die "the completi
 # ---- The course: plugin, lab, grading, notebook ----
 sed -n '/^\/\/ hydra.h$/,/^```$/p' docs/adding-a-mechanism.md | sed '$d' >"$full/root/hydra.h"
 in_full heed plugin hydra.h && die "a plugin without a compiler"
-printed 'install it' || die "heed plugin does not name the missing package"
+printed 'install a compiler' || die "heed plugin does not say what is missing"
 in_full apt-get -q install -y --no-install-recommends g++ jupyter-nbconvert python3-ipykernel python3-matplotlib graphviz openmpi-bin ||
   die "g++, Jupyter and MPI cannot be installed"
 lab=softmax-backward
