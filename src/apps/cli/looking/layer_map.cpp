@@ -30,20 +30,4 @@ void for_each_map(const AttentionSite<float>& site, const std::function<void(Vie
   }
 }
 
-LayerMap::LayerMap(const AttentionSite<float>& site, bool class_token) {
-  const AttentionShape& shape = site.inputs.front().shape;
-  grid_ = {shape.grid_height, shape.grid_width};
-  class_token_ = class_token && shape.class_token > 0;
-  const MapCapability* const maps = site.mechanism.maps();
-  if (!maps) return;
-  maps_ = map_of(site);
-  of_channels_ = maps->map_traits().axes == MapAxes::channels;
-}
-
-Tensor<float> LayerMap::weights(std::optional<Patch> query, PatchGrid grid) const {
-  if (!exists()) return {};
-  if (query) query = patch_in(grid_, grid, *query);
-  return of_channels_ ? matrix_weights(maps_.view()) : patch_weights(maps_.view(), grid_, query, class_token_ ? 0 : -1);
-}
-
 }  // namespace heed::cli

@@ -3,6 +3,7 @@
 #include "src/apps/cli/looking/image_choice.h"
 #include "src/apps/cli/looking/layer_map.h"
 
+#include "heed/attention/capabilities/map.h"
 #include "heed/data/images/image_write.h"
 #include "heed/train/tasks/classification.h"
 #include "heed/train/evaluate.h"
@@ -103,25 +104,33 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
   Json json, blocks = Json::list();
   PatchGrid choice;
   const AttentionVisitor<float> visit = [&](const AttentionSite<float>& site) {
-    const LayerMap map(site, study.trained.experiment.model.has_class_token());
+    const AttentionShape& layer = site.inputs.front().shape;
+    const PatchGrid grid{layer.grid_height, layer.grid_width};
+    const bool class_token = study.trained.experiment.model.has_class_token() && layer.class_token > 0;
     if (blocks.items().empty()) {
-      choice = choice_of(map.grid());
+      choice = choice_of(grid);
       json["grid"] = Json::list({choice.rows, choice.columns});
-      json["class_token"] = map.class_token();
+      json["class_token"] = class_token;
     }
     Json& block = blocks.push_back(Json::object({{"mechanism", site.mechanism.name()}}));
-    if (!map.exists()) return;
-    const Tensor<float> first = map.weights(std::nullopt, choice);
+    const MapCapability* const maps = site.mechanism.maps();
+    if (!maps) return;
+    const bool of_channels = maps->map_traits().axes == MapAxes::channels;
+    const Tensor<float> map = map_of(site);
+    const auto weights = [&](std::optional<Patch> query) {
+      return of_channels ? matrix_weights(map.view()) : patch_weights(map.view(), grid, query, class_token ? 0 : -1);
+    };
+    const Tensor<float> first = weights(std::nullopt);
     const Shape& shape = first.shape();
     PackedMaps packed;
     packed.add(first);
-    for (Index i = 0; i < (map.of_channels() ? 0 : choice.patches()); ++i)
-      packed.add(map.weights(Patch{i / choice.columns, i % choice.columns}, choice));
+    for (Index i = 0; i < (of_channels ? 0 : choice.patches()); ++i)
+      packed.add(weights(patch_in(grid, choice, {i / choice.columns, i % choice.columns})));
     bytes += packed.size();
     block["heads"] = shape[0];
     block["rows"] = shape[1];
     block["columns"] = shape[2];
-    block["channels"] = map.of_channels();
+    block["channels"] = of_channels;
     block["weights"] = packed.weights();
     block["largest"] = packed.largest();
   };
