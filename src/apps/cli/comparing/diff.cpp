@@ -1,14 +1,19 @@
 // heed diff: first and largest differences between two runs, checkpoints or tensor files.
-#include "run_metrics.h"
 #include "tensor_files.h"
 #include "src/apps/cli/shared/commands.h"
+#include "src/apps/cli/shared/table.h"
 
 #include "heed/base/subnormals.h"
+#include "heed/io/json.h"
+#include "heed/train/runs/data_record.h"
+#include "heed/train/runs/history.h"
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <map>
 
 namespace heed::cli {
 
@@ -30,13 +35,116 @@ std::string tensors_of(const std::string& path) {
   return paths.last();
 }
 
+using Settings = std::map<std::string, std::string>;
+
+/// Returns the settings and the environment that determine a run's results bit by bit. The date and the number of
+/// threads are not among them.
+Settings origin_of(const RunPaths& paths) {
+  Settings settings = settings_of(result_settings(load_recorded(paths.config())));
+  if (!std::filesystem::exists(paths.environment())) return settings;
+  take_json(paths.environment(), [&](const Json& json) {
+    for (const auto& [key, value] : json.entries())
+      if (key != "date" && !key.starts_with("threads")) settings["environment." + key] = value.text();
+    return true;
+  });
+  return settings;
+}
+
+void print_origins(const RunPaths& a, const RunPaths& b) {
+  Settings in_a = origin_of(a), in_b = origin_of(b);
+  const std::optional<DataRecord> data_a = read_data_record(a), data_b = read_data_record(b);
+  if (data_a && data_b && !data_difference(*data_a, *data_b).empty())
+    in_a["data"] = data_a->path, in_b["data"] = data_text(*data_b, *data_a);
+  Settings all = in_a;
+  all.insert(in_b.begin(), in_b.end());
+  Table table;
+  table.text("setting").text("A").text("B");
+  const auto value = [](const Settings& of, const std::string& key) {
+    const auto found = of.find(key);
+    return found != of.end() ? Json(found->second) : Json();
+  };
+  for (const auto& [key, unused] : all)
+    if (!in_a.contains(key) || !in_b.contains(key) || in_a.at(key) != in_b.at(key))
+      table.add({key, value(in_a, key), value(in_b, key)});
+  if (table.empty())
+    std::cout << "the runs have the same settings and environment\n\n";
+  else
+    table.print(std::cout), std::cout << "\n";
+}
+
+/// A number in metrics.csv or gradients.csv.
+struct RunNumber {
+  const char* name;
+  double value;
+};
+
+/// Metrics of a run by step and index of the metric, which is the order in which they are computed.
+using RunNumbers = std::map<std::pair<Index, int>, RunNumber>;
+
+RunNumbers metrics_of(const RunPaths& paths) {
+  const RunHistory history = read_history(paths);
+  RunNumbers numbers;
+  const auto add = [&](Index step, int index, const char* name, const std::optional<double>& value) {
+    if (value) numbers.emplace(std::pair{step, index}, RunNumber{name, *value});
+  };
+  for (const StepRecord& r : history.steps) {
+    add(r.step, 0, "loss", r.loss);
+    add(r.step, 1, "lr", r.lr);
+    add(r.step, 2, "gradient norm", r.gradient_norm);
+  }
+  for (const EpochRecord& r : history.epochs) {
+    add(r.step, 3, "the epoch's loss", r.loss);
+    add(r.step, 4, "the epoch's accuracy", r.accuracy);
+    add(r.step, 5, "the epoch's lr", r.lr);
+    add(r.step, 6, "the epoch's gradient norm", r.gradient_norm);
+    add(r.step, 7, "validation loss", r.validation_loss);
+    add(r.step, 8, "validation accuracy", r.validation_accuracy);
+  }
+  const Index last = history.epochs.empty() ? 0 : history.epochs.back().step;
+  add(last, 9, "test loss", history.test_loss);
+  add(last, 10, "test accuracy", history.test_accuracy);
+  return numbers;
+}
+
+/// Prints the differing settings and environments, and the first step at which the metrics differ. Returns a clause
+/// about the difference, such as "the metrics differ from step 1 on; ". Empty if the metrics are equal and end at the
+/// same step.
+std::string compare_runs(const RunPaths& a, const RunPaths& b, double tolerance) {
+  const RunNumbers in_a = metrics_of(a), in_b = metrics_of(b);
+  print_origins(a, b);
+  Index compared = 0, step = 0;  // number of equal values, and step of the last of them
+  for (const auto& [place, x] : in_a) {
+    const auto found = in_b.find(place);
+    if (found == in_b.end()) continue;
+    const double y = found->second.value, difference = std::abs(x.value - y);
+    if (difference > tolerance * std::max(std::abs(x.value), std::abs(y))) {
+      std::cout << fmt::format(
+          "metrics: step {}: {} is {} in A, {} in B, difference {:.2g}; equal values before it: {}\n", place.first,
+          x.name, x.value, y, difference, compared);
+      if (place.first > step + 1)
+        std::cout << "metrics.csv lacks the steps between; train.log_steps = true records all\n";
+      std::cout
+          << "to find the operation: run heed probe model --trace with the same weights on both computers, then heed "
+             "diff on the results\n";
+      return fmt::format("the metrics differ from step {} on; ", place.first);
+    }
+    ++compared, step = place.first;
+  }
+  std::cout << (compared == 0 ? "metrics: no step is in both\n"
+                              : fmt::format("metrics: all {} common values agree, up to step {}\n", compared, step));
+  const auto steps = [](const RunNumbers& numbers) { return numbers.empty() ? 0 : numbers.rbegin()->first.first; };
+  if (steps(in_a) == steps(in_b)) return "";
+  std::cout << fmt::format("the metrics of A end at step {}, those of B at step {}\n", steps(in_a), steps(in_b));
+  return fmt::format("one run's metrics end at step {}; ", std::min(steps(in_a), steps(in_b)));
+}
+
 int diff_command(const DiffArguments& of) {
   flush_subnormals(false);  // subnormals in files of other programs are not zeros
   const SafetensorsFile a(tensors_of(of.a)), b(tensors_of(of.b));
   const FilesDifference found = compare_files(a, b, of.tolerance);
   std::string parted;  // clause about the metrics' first difference, if any
   if (std::filesystem::is_directory(of.a) && std::filesystem::is_directory(of.b))
-    parted = compare_runs(std::cout, RunPaths(of.a), RunPaths(of.b), of.tolerance);
+    parted = compare_runs(RunPaths(of.a), RunPaths(of.b), of.tolerance);
   const std::string step_a = step_of(a), step_b = step_of(b);
   std::cout << fmt::format("A  {}{}\nB  {}{}\n\n", a.path(), step_a, b.path(), step_b);
   const bool same_step = step_a == step_b || step_a.empty() || step_b.empty();
