@@ -14,7 +14,6 @@ namespace heed::cli {
 namespace {
 
 struct EvalArguments : FrozenArguments {
-  std::string split = "test";
   bool knn = false, linear = false;
   Index shots = 0;                  ///< 0: without --shots
   Index seeds = 0, neighbours = 0;  ///< 0: the default
@@ -168,8 +167,7 @@ int eval_command(const EvalArguments& a) {
 void add_eval(Command program) {
   static EvalArguments a;
   Command command = program.command("eval", "Evaluate a trained model: top-1, top-5, confusion matrix");
-  add_frozen_options(command, a);
-  add_split_option(command, a.split, "images to evaluate");
+  add_frozen_options(command, a, "images to evaluate");
   command.option("--knn", &a.knn, "classify features by their nearest training images");
   command.option("--linear", &a.linear, "classify features with a trained linear classifier");
   command.option("--shots", &a.shots, "classify features by ridge regression on N training images per class",

@@ -11,7 +11,7 @@ namespace heed::cli {
 namespace {
 
 struct FeatureArguments : FrozenArguments {
-  std::string split = "test", out;
+  std::string out;
 };
 
 int features_command(const FeatureArguments& a) {
@@ -35,8 +35,7 @@ int features_command(const FeatureArguments& a) {
 void add_features(Command program) {
   static FeatureArguments a;
   Command command = program.command("features", "Write a model's features: the inputs of its classifier");
-  add_frozen_options(command, a);
-  add_split_option(command, a.split, "images whose features are written");
+  add_frozen_options(command, a, "images whose features are written");
   command.option("-o,--output", &a.out, "safetensors file to write", {.value = "FILE", .required = true});
   command.footer(
       "FILE holds features [count, D] (F32) and labels [count] (I64), in the order of the data set, without "

@@ -1,12 +1,11 @@
 #include "frozen.h"
 
-#include "heed/base/suggest.h"
 #include "heed/config/toml_text.h"
 #include "heed/train/tasks/classification.h"
 
 namespace heed::cli {
 
-void add_frozen_options(Command command, FrozenArguments& a) {
+void add_frozen_options(Command command, FrozenArguments& a, const std::string& split) {
   command.option("RUN", &a.run, "run directory; not with --model");
   command.option("--data", &a.data, "data set, if not the one the model was trained on",
                  {.offered = config_values("data.name")});
@@ -17,10 +16,7 @@ void add_frozen_options(Command command, FrozenArguments& a) {
   command.option("--untrained", &a.untrained, "use the untrained model, initialised from its seed",
                  {.excludes = "--pixels"});
   add_model_choice(command, a);
-}
-
-void add_split_option(Command command, std::string& split, const std::string& meaning) {
-  command.option("--split", &split, meaning + "; default: test",
+  command.option("--split", &a.split, split + "; default: test",
                  {.one_of = {"test", "validation", "valid", "val", "train"}});
 }
 

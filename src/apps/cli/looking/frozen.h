@@ -10,16 +10,13 @@ namespace heed::cli {
 
 /// Model and data of frozen features.
 struct FrozenArguments : ModelChoice {
-  std::string data, path;
+  std::string data, path, split = "test";
   Index blocks = 0;  ///< 0: the command's default
   bool pixels = false, untrained = false;
 };
 
-/// Adds the options of FrozenArguments.
-void add_frozen_options(Command command, FrozenArguments& arguments);
-
-/// Adds --split. part_of() converts its value to a part.
-void add_split_option(Command command, std::string& split, const std::string& meaning);
+/// Adds the options of FrozenArguments; `split` is the meaning of --split. part_of() converts its value to a part.
+void add_frozen_options(Command command, FrozenArguments& arguments, const std::string& split);
 Part part_of(const std::string& split);
 
 /// Returns the overrides of the run's configuration: those of --data and --path, then those of --set.
