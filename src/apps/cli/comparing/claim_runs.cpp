@@ -36,14 +36,6 @@ Cell cell_of(const ComparedArm& arm, Index seed) {
 
 }  // namespace
 
-std::vector<std::string> claim_figures() {
-  return {"test_accuracy", "test_loss", "validation_accuracy", "validation_loss"};
-}
-
-const FigureName& claim_figure(const std::string& key) {
-  return *std::ranges::find(figure_names, key, &FigureName::key);
-}
-
 ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure) {
   ClaimArms claim;
   for (const ComparedArm& compared : arms) {

@@ -7,11 +7,6 @@
 
 namespace heed::cli {
 
-/// Returns the keys of the figures that claims may refer to: accuracies and losses.
-std::vector<std::string> claim_figures();
-/// Returns the figure with this key, one of claim_figures().
-const FigureName& claim_figure(const std::string& key);
-
 /// Returns the values of the arms: for a finished run its figure, for a diverged run the figure of random predictions.
 /// Other runs are ignored.
 ClaimArms claim_arms(const std::vector<ComparedArm>& arms, const FigureName& figure);

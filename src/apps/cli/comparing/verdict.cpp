@@ -14,7 +14,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -191,7 +190,8 @@ ClaimValues read_values(const VerdictArguments& a, const std::vector<Part>& part
     values.arms = read_claim(a.given[0], a.claim);
     return values;
   }
-  const FigureName& figure = claim_figure(a.figure.empty() ? "test_accuracy" : a.figure);
+  const std::string key = a.figure.empty() ? "test_accuracy" : a.figure;
+  const FigureName& figure = *std::ranges::find(figure_names, key, &FigureName::key);
   require(!a.less, "verdict: --less is only for tables; for runs, --figure determines whether less is better");
   require(a.claim.empty(), "verdict: --claim is only for tables; a sweep is one claim");
   require(figure.share || a.test_images == 0, "verdict: --test-images is only for accuracies; --figure is {}",
@@ -290,8 +290,9 @@ void add_verdict(Command program) {
       program.command("verdict", "Judge a claim about arms by their runs: holds, does not hold, undecided");
   command.option("RUNS", &a.given, "directories of runs, such as a sweep's, or a table FILE.csv", {.required = true});
   command.option("--claim", &a.claim, "the claim, if a table has several", {.value = "NAME"});
-  command.option("--figure", &a.figure, "figure to test, for directories of runs; default: test_accuracy",
-                 {.value = "FIGURE", .one_of = claim_figures()});
+  command.option(
+      "--figure", &a.figure, "figure to test, for directories of runs; default: test_accuracy",
+      {.value = "FIGURE", .one_of = {"test_accuracy", "test_loss", "validation_accuracy", "validation_loss"}});
   command.option("--better", &a.better, "A is better than B", {.value = "A B"});
   command.option("--par", &a.par, "A is on par with B, or better", {.value = "A B"});
   command.option("--more", &a.more, "A leads B by more than C leads D", {.value = "A B C D"});
