@@ -24,8 +24,8 @@ struct ChartMark {
 struct LineChart {
   std::string title, x_title, y_title;
   bool log_x = false;
-  std::vector<ChartLine> lines;
-  std::vector<ChartMark> marks;
+  std::vector<ChartLine> lines{};
+  std::vector<ChartMark> marks{};
   bool log_y = false;
   double y_most = std::numeric_limits<double>::infinity();  ///< greater values are drawn at the upper edge
 };

@@ -212,7 +212,7 @@ void draw(const Arms& arms, const CurveName& curve, const std::string& path) {
   std::string name = curve.key;
   std::ranges::replace(name, '_', ' ');
   const double unit = curve.share ? 0.01 : 1;
-  LineChart chart{name + " by epoch, mean over seeds", "epoch", name + (curve.share ? ", %" : ""), false, {}, {}};
+  LineChart chart{name + " by epoch, mean over seeds", "epoch", name + (curve.share ? ", %" : "")};
   bool any = false;
   for (const ComparedArm& arm : arms) {
     ChartLine& line = chart.lines.emplace_back(ChartLine{arm.name, {}});

@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {
@@ -29,9 +28,19 @@ struct Setup {
   int processes, threads;
   Json measured;
 
-  double step_ms() const { return measured.at("ms").number(); }
-  double rate() const { return measured.at("img_s").number(); }
+  double number(const char* key) const { return measured.at(key).number(); }
   std::string unit() const { return measured.at("unit").text(); }
+  double rate() const { return number("img_s"); }
+  double step_ms() const { return number("ms"); }
+
+  /// Return a step's mean milliseconds: all of them, those in parallel loops (as in LoopTimes), and the others.
+  double wall() const { return number("mean_ms"); }
+  double open() const { return number("loops_open_ms"); }
+  double busy() const { return number("loops_busy_ms"); }
+  double serial() const { return wall() - open(); }
+
+  /// Returns `ms`, summed over threads, as a percentage of the total time of all threads.
+  double share(double ms) const { return 100 * ms / (threads * wall()); }
 };
 
 Setup measure_setup(const BenchArguments& a, Index batch, int processes, int threads) {
@@ -57,106 +66,79 @@ double exchange_ms(const Network& network, Index bytes, Index sums, int processe
   return 1e3 * (8 * 2 * static_cast<double>(bytes) * (1 - 1.0 / processes) / network.bits + messages * network.latency);
 }
 
-/// Work of a step in one process: the lanes, which several processes divide among them, and the update, which each of
-/// them computes completely.
+/// Work of a step in one process, measured by `alone`: the lanes, which several processes divide among them, and the
+/// update, which each of them computes completely.
 struct Work {
-  double lanes_ms, update_ms;
-  int threads;  ///< threads that process a lane each; 1 if all work on the same lane
-  Index lanes, bytes, batch;
-  Index sums;  ///< batch norm's sums over the batch
+  const Setup& alone;
+  bool streamed;  ///< all threads work on the same lane, not on one each
+  Index lanes, batch;
 
-  Work(const Setup& alone, bool streamed, Index lanes, Index batch)
-      : update_ms(alone.measured.at("update_ms").number()),
-        threads(streamed ? 1 : alone.threads),
-        lanes(lanes),
-        bytes(static_cast<Index>(alone.measured.at("gradient_bytes").number())),
-        batch(batch),
-        sums(static_cast<Index>(alone.measured.at("sums_over_batch").number())) {
-    lanes_ms = alone.step_ms() - update_ms;
-  }
+  /// Return the size of a gradient, and batch norm's sums over the batch.
+  Index bytes() const { return static_cast<Index>(alone.number("gradient_bytes")); }
+  Index sums() const { return static_cast<Index>(alone.number("sums_over_batch")); }
 
   /// Returns the number of rounds that a process needs for its lanes; in a round, each thread processes one lane.
-  double rounds(int processes) const { return std::ceil(std::ceil(double(lanes) / processes) / threads); }
+  double rounds(int processes) const {
+    return std::ceil(std::ceil(double(lanes) / processes) / (streamed ? 1 : alone.threads));
+  }
 
   /// Returns the examples per second of `processes` processes with `exchange_ms` of exchanges per step.
   double rate(int processes, double exchange_ms) const {
+    const double update_ms = alone.number("update_ms"), lanes_ms = alone.step_ms() - update_ms;
     const double ms = lanes_ms * rounds(processes) / rounds(1) + update_ms + exchange_ms;
     return 1e3 * static_cast<double>(batch) / ms;
   }
 };
 
-/// Time of a step with several threads: wall time, and time in parallel loops.
-struct ThreadTimes {
-  int threads;
-  double wall, open, busy;  ///< means in milliseconds; open and busy as in LoopTimes
-
-  explicit ThreadTimes(const Setup& s)
-      : threads(s.threads),
-        wall(s.measured.at("mean_ms").number()),
-        open(s.measured.at("loops_open_ms").number()),
-        busy(s.measured.at("loops_busy_ms").number()) {}
-
-  /// Returns the time outside parallel loops.
-  double serial() const { return wall - open; }
-  /// Returns `ms`, summed over threads, as a percentage of the total time of all threads.
-  double share(double ms) const { return 100 * ms / (threads * wall); }
-};
-
 /// Returns the expected speed-up with `threads` threads if they divide the time in loops evenly.
-double expected_growth(const ThreadTimes& one, int threads) { return one.wall / (one.serial() + one.open / threads); }
+double expected_growth(const Setup& one, int threads) { return one.wall() / (one.serial() + one.open() / threads); }
 
 void print_threads(const std::vector<Setup>& setups) {
   Table table;
   table.text("threads").text(setups[0].unit(), digits).text("speed-up", fixed(2)).text("expected", fixed(2));
   table.text("efficiency", fixed(1, " %")).text("slower", fixed(1, " %")).text("serial", fixed(1, " %"));
   table.text("waiting", fixed(1, " %")).text("loops").text("MB", fixed(0));
-  const ThreadTimes one(setups[0]);
-  for (const Setup& s : setups) {
-    const ThreadTimes t(s);
-    table.add({s.threads, s.rate(), s.rate() / setups[0].rate(), expected_growth(one, s.threads), t.share(one.wall),
-               t.share(t.busy + t.serial() - one.wall), t.share(t.serial() * (t.threads - 1)),
-               t.share(std::max(0.0, t.threads * t.open - t.busy)), s.measured.at("loops").integer(),
-               s.measured.at("peak_mb").number()});
-  }
+  const Setup& one = setups[0];
+  for (const Setup& s : setups)
+    table.add({s.threads, s.rate(), s.rate() / one.rate(), expected_growth(one, s.threads), s.share(one.wall()),
+               s.share(s.busy() + s.serial() - one.wall()), s.share(s.serial() * (s.threads - 1)),
+               s.share(std::max(0.0, s.threads * s.open() - s.busy())), s.measured.at("loops").integer(),
+               s.number("peak_mb")});
   table.print(std::cout);
   std::cout << fmt::format(
       "\nexpected: loops divided evenly among threads, the time outside loops unchanged. Shares of the time of all "
       "threads:\nefficiency: one thread's time for the same step; slower: additional time for the same work, mostly "
       "due to memory;\nserial: one thread works outside loops, the others wait; waiting: for other threads in a loop. "
       "{:.1f} % of a step can\nbe divided into 32 or more independent parts.\n",
-      100 * setups[0].measured.at("divisible_by_32").number());
+      100 * one.number("divisible_by_32"));
 }
 
 /// Returns the chart of the speed-up with threads.
 LineChart growth_chart(const BenchArguments& a, const std::vector<Setup>& setups) {
-  LineChart chart{fmt::format("speed of training with more threads: {}", a.model),
-                  "threads",
-                  "speed relative to one thread",
-                  true,
-                  {},
-                  {}};
+  LineChart chart{fmt::format("speed of training with more threads: {}", a.model), "threads",
+                  "speed relative to one thread", true};
   chart.log_y = true;
   ChartLine measured{"measured", {}}, expected{"expected", {}}, even{"ideal", {}};
   for (const Setup& s : setups) {
     const double threads = s.threads;
     measured.points.emplace_back(threads, s.rate() / setups[0].rate());
-    expected.points.emplace_back(threads, expected_growth(ThreadTimes(setups[0]), s.threads));
+    expected.points.emplace_back(threads, expected_growth(setups[0], s.threads));
     even.points.emplace_back(threads, threads);
   }
   chart.lines = {measured, expected, even};
   return chart;
 }
 
-void print_processes(const Setup& one, const std::vector<Setup>& setups, const Work& work) {
-  const std::string unit = one.unit();
+void print_processes(const std::vector<Setup>& setups, const Work& work) {
+  const std::string unit = work.alone.unit();
   Table table;
   table.text("processes").text(unit, digits).text("speed-up", fixed(2)).text("ms per step", fixed(2));
   table.text("exchanged KB", fixed(0)).text("ms", fixed(3)).text("of a step", fixed(1, " %"));
   table.text("expected " + unit, digits);
   for (const Setup& s : setups) {
-    const double exchange = s.measured.at("exchange_ms").number(), share = 1 - 1.0 / s.processes;
-    table.add({s.processes, s.rate(), s.rate() / one.rate(), s.step_ms(),
-               2 * share * static_cast<double>(work.bytes) / 1024, exchange, 100 * exchange / s.step_ms(),
+    const double exchange = s.number("exchange_ms"), share = 1 - 1.0 / s.processes;
+    table.add({s.processes, s.rate(), s.rate() / work.alone.rate(), s.step_ms(),
+               2 * share * static_cast<double>(work.bytes()) / 1024, exchange, 100 * exchange / s.step_ms(),
                work.rate(s.processes, exchange)});
   }
   std::cout << "\nprocesses of one thread\n\n";
@@ -165,21 +147,21 @@ void print_processes(const Setup& one, const std::vector<Setup>& setups, const W
                "one core for each process, from the step time of one thread\n";
 }
 
-void print_predicted(const Work& work, int threads, const std::string& unit) {
+void print_predicted(const Work& work) {
   Table table;
-  table.text(fmt::format("hosts of {}", counted(threads, "thread")));
-  for (const Network& network : networks) table.text(fmt::format("{}, {}", network.name, unit), digits);
+  table.text(fmt::format("hosts of {}", counted(work.alone.threads, "thread")));
+  for (const Network& network : networks) table.text(fmt::format("{}, {}", network.name, work.alone.unit()), digits);
   for (int hosts = 1; hosts <= std::min<Index>(16, work.lanes); hosts *= 2) {
     std::vector<Json> row{hosts};
     for (const Network& network : networks)
-      row.push_back(work.rate(hosts, exchange_ms(network, work.bytes, work.sums, hosts)));
+      row.push_back(work.rate(hosts, exchange_ms(network, work.bytes(), work.sums(), hosts)));
     table.add(std::move(row));
   }
   std::cout << "\n";
   table.print(std::cout);
   std::cout << fmt::format(
       "\npredicted for one process on each host and gradients of {:.1f} MB; docs/processes.md describes the model\n",
-      static_cast<double>(work.bytes) / (1 << 20));
+      static_cast<double>(work.bytes()) / (1 << 20));
 }
 
 }  // namespace
@@ -209,7 +191,6 @@ int bench_scaling(const BenchArguments& given) {
                            counted(most, "thread"), threads_reason());
   print_threads(by_threads);
   if (!a.drawing.empty()) write_file(a.drawing, svg(growth_chart(a, by_threads)));
-  const Setup& one = by_threads.front();
   for (const int count : {2, 4})
     if (count <= lanes.count && !launch_words(count).empty()) by_processes.push_back(measure_setup(a, batch, count, 1));
   if (lanes.count == 1)
@@ -218,10 +199,10 @@ int bench_scaling(const BenchArguments& given) {
   else if (by_processes.empty())
     std::cout << "several processes: this build has no MPI; build with make MPI=1\n";
   else
-    print_processes(one, by_processes, Work(one, streamed, lanes.count, batch));
+    print_processes(by_processes, {by_threads.front(), streamed, lanes.count, batch});
   // Predictions assume that each host runs the number of threads that was fastest here.
   const Setup& fastest = *std::ranges::max_element(by_threads, {}, &Setup::rate);
-  print_predicted(Work(fastest, streamed, lanes.count, batch), fastest.threads, fastest.unit());
+  print_predicted({fastest, streamed, lanes.count, batch});
   return ok;
 }
 

@@ -131,8 +131,7 @@ std::string to_csv(const Json::List& rows) {
 /// Returns charts of the time of each pass and the memory of both against the tokens, with a line for each mechanism.
 std::string to_svg(const ScalingArguments& a, const Json::List& rows) {
   const auto chart = [&](const std::string& title, const char* pass, const char* key, const char* unit, double one) {
-    LineChart chart{
-        fmt::format("{}; one image, {} channels, heads: {}", title, a.dim, a.heads), "tokens", unit, true, {}, {}};
+    LineChart chart{fmt::format("{}; one image, {} channels, heads: {}", title, a.dim, a.heads), "tokens", unit, true};
     chart.log_y = true;
     for (const Json& row : rows) {
       if (row.at("pass").text() != pass || row.at("runs").integer() == 0) continue;

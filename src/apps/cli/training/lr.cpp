@@ -55,7 +55,7 @@ void print_advice(const RateTest& test, const std::optional<RateAdvice>& found) 
 
 void draw(const RateTest& test, const std::optional<RateAdvice>& found, const std::string& title,
           const std::string& path) {
-  LineChart chart{"loss while the learning rate grows: " + title, "learning rate", "", true, {}, {}};
+  LineChart chart{"loss while the learning rate grows: " + title, "learning rate", "", true};
   chart.y_most = 1.25 * test.points.front().loss;  // cuts off the divergence, which would flatten the rest
   chart.y_title = fmt::format("loss, greater values at {:.3g}", chart.y_most);
   chart.lines = {{"loss of each batch", {}}, {"smoothed loss", {}}};
