@@ -32,9 +32,6 @@ int bench_scaling(const BenchArguments& a);
 /// Runs the command line `words` and returns its output. Throws Error, naming the command line, if it fails.
 std::string output_of(std::vector<std::string> words);
 
-/// Measures the host, the kernels and the standard models.
-int bench_suite(const BenchArguments& a);
-
 /// A standard model with a mechanism, in training or inference.
 struct ModelCase {
   std::string name;  ///< "vit-micro softmax train"
