@@ -87,9 +87,6 @@ Json prediction_json(const bench::TimeModel& model, const NamedModel& named, con
                        {"infer", pass_json(model, p, p.pass)}});
 }
 
-/// Returns, for example, "2 threads".
-std::string threads_of(const bench::TimeModel& model) { return counted(model.machine.threads, "thread"); }
-
 std::string rate_text(const Prediction& p, const bench::PassTime& pass) {
   const double rate = p.rate(pass);
   const std::string tokens = p.tokens > 0 ? fmt::format(", {} tokens/s", si(rate * static_cast<double>(p.tokens))) : "";
@@ -101,12 +98,13 @@ std::string joules_text(const bench::TimeModel& model, const Prediction& p, cons
 }
 
 void print_prediction(const bench::TimeModel& model, const std::string& name, const Prediction& p) {
-  std::cout << fmt::format(
-      "{}, batch {}, predicted for {} of {}\n\ntraining   {}\ninference  {}\nenergy     {}\n\n", printable(name),
-      p.batch, threads_of(model), printable(model.machine.cpu), rate_text(p, p.step), rate_text(p, p.pass),
-      model.no_watts.empty() ? fmt::format("{} per {} in training, {} in inference", joules_text(model, p, p.step),
-                                           p.example, joules_text(model, p, p.pass))
-                             : "unavailable: " + printable(model.no_watts));
+  std::cout << fmt::format("{}, batch {}, predicted for {} of {}\n\ntraining   {}\ninference  {}\nenergy     {}\n\n",
+                           printable(name), p.batch, counted(model.machine.threads, "thread"),
+                           printable(model.machine.cpu), rate_text(p, p.step), rate_text(p, p.pass),
+                           model.no_watts.empty()
+                               ? fmt::format("{} per {} in training, {} in inference", joules_text(model, p, p.step),
+                                             p.example, joules_text(model, p, p.pass))
+                               : "unavailable: " + printable(model.no_watts));
   Table table;
   table.text("layer").text("forward, ms", fixed(3)).text("backward, ms", fixed(3));
   table.text("share of a step", fixed(1, " %")).text("of inference", fixed(1, " %"));
@@ -223,7 +221,8 @@ int compare_times(const CostArguments& a, const bench::TimeModel& model) {
     return ok;
   }
   table.print(std::cout);
-  std::cout << fmt::format("\npredicted for {} of {}\n", threads_of(model), printable(model.machine.cpu));
+  std::cout << fmt::format("\npredicted for {} of {}\n", counted(model.machine.threads, "thread"),
+                           printable(model.machine.cpu));
   for (const std::string& line : lines) std::cout << line << "\n";
   return ok;
 }
