@@ -35,8 +35,6 @@ std::string base64(std::string_view bytes) {
   return text;
 }
 
-std::string png_address(const Image& image) { return "data:image/png;base64," + base64(encode_png(image)); }
-
 /// A classifier and its test images.
 struct Study {
   TrainedModel& trained;
@@ -59,7 +57,7 @@ Image seen(const Study& study, Index index) {
 
 /// Returns {"image": PNG, "index", "label", "answer", "share", "of_label"}; label and answer are class indices.
 Json answer_json(const Study& study, const Answer& answer) {
-  return Json::object({{"image", png_address(seen(study, answer.image))},
+  return Json::object({{"image", "data:image/png;base64," + base64(encode_png(seen(study, answer.image)))},
                        {"index", answer.image},
                        {"label", study.images.label(answer.image)},
                        {"answer", answer.answer},
@@ -68,8 +66,10 @@ Json answer_json(const Study& study, const Answer& answer) {
 }
 
 /// Weights as bytes by query and head, scaled so that each map's largest magnitude is 127.
-class PackedMaps {
- public:
+struct PackedMaps {
+  std::string bytes;
+  Json largest_of_maps = Json::list();
+
   void add(const Tensor<float>& weights) {
     const Index heads = weights.shape()[0], keys = weights.size() / heads;
     for (Index h = 0; h < heads; ++h) {
@@ -77,17 +77,10 @@ class PackedMaps {
       float largest = 0;
       for (Index k = 0; k < keys; ++k) largest = std::max(largest, std::abs(map[k]));
       for (Index k = 0; k < keys; ++k)
-        bytes_ += static_cast<char>(largest > 0 ? std::lround(127 * map[k] / largest) : 0);
-      largest_.push_back(static_cast<double>(largest));
+        bytes += static_cast<char>(largest > 0 ? std::lround(127 * map[k] / largest) : 0);
+      largest_of_maps.push_back(static_cast<double>(largest));
     }
   }
-  std::size_t size() const { return bytes_.size(); }
-  Json weights() const { return base64(bytes_); }
-  const Json& largest() const { return largest_; }
-
- private:
-  std::string bytes_;
-  Json largest_ = Json::list();
 };
 
 /// Returns the grid for selecting a query: the layer's, or a coarser one if that has too many patches.
@@ -126,13 +119,13 @@ Json maps_json(const Study& study, const Image& image, std::size_t& bytes) {
     packed.add(first);
     for (Index i = 0; i < (of_channels ? 0 : choice.patches()); ++i)
       packed.add(weights(patch_in(grid, choice, {i / choice.columns, i % choice.columns})));
-    bytes += packed.size();
+    bytes += packed.bytes.size();
     block["heads"] = shape[0];
     block["rows"] = shape[1];
     block["columns"] = shape[2];
     block["channels"] = of_channels;
-    block["weights"] = packed.weights();
-    block["largest"] = packed.largest();
+    block["weights"] = base64(packed.bytes);
+    block["largest"] = packed.largest_of_maps;
   };
   Tape<float> tape({.parameters = &study.trained.parameters, .execution = {.recompute = true}});
   study.trained.model->logits(tape, {.images = input.view()}, &visit);
