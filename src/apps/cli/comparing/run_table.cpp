@@ -106,11 +106,6 @@ std::string shown(const FigureName& figure, double value) {
   return fmt::format("{:.{}f}{}", figure.share ? 100 * value : value, figure.decimals, figure.share ? " %" : "");
 }
 
-void add_table_format(Command command, TableFormat& format) {
-  command.option("--csv", &format.csv, "print the table as CSV");
-  command.option("--json", &format.json, "print it as JSON, with every run", {.excludes = "--csv"});
-}
-
 void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const TableFormat& format) {
   if (format.json) {
     out << arms_json(arms).dump(2) << "\n";

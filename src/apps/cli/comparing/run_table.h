@@ -45,9 +45,6 @@ struct TableFormat {
   bool runs = false;                                 ///< CSV has a line for each run instead of each arm
 };
 
-/// Adds --csv and --json.
-void add_table_format(Command command, TableFormat& format);
-
 void print_arms(std::ostream& out, const std::vector<TableArm>& arms, const TableFormat& format);
 
 /// Returns the arms as JSON: count, mean and deviation of each figure, and the runs. Missing values are null.
