@@ -93,11 +93,8 @@ std::vector<Part> parts_of(const VerdictArguments& a) {
 
 Table arm_table(const ClaimArms& arms, const std::vector<std::string>& compared) {
   Table table;
-  table.column("arm", "arm")
-      .column("seeds", "seeds")
-      .column("mean", "mean", fixed(4))
-      .column("deviation", "sd", fixed(4));
-  table.data({"diverged"});
+  table.column("arm", "arm").column("seeds", "seeds").column("mean", "mean", fixed(4));
+  table.column("deviation", "sd", fixed(4)).data({"diverged"});
   for (const std::string& name : compared) {
     const ClaimArm& arm = arms.at(name);
     const Sample found = arm.sample();

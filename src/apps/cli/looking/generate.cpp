@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <numeric>
 #include <span>
 
@@ -64,7 +63,7 @@ class Stopwatch {
       const double sum = std::accumulate(times_.begin(), times_.end(), 0.0);
       const auto few = static_cast<std::ptrdiff_t>(std::min<std::size_t>(16, times_.size()));
       const auto median = [](std::vector<double> times) {
-        std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+        std::ranges::sort(times);
         return times[times.size() / 2];
       };
       text += fmt::format(", {} tokens/s, {:.2f} us per token at the first and {:.2f} us at the last positions",
@@ -89,17 +88,14 @@ void write_out(const char* bytes, std::size_t count) {
   require(std::fwrite(bytes, 1, count, stdout) == count, "standard output cannot be written");
 }
 
-std::string read_standard_input() {
+std::string prompt_of(const GenerateArguments& a) {
+  if (a.prompt_file.empty()) return a.prompt;
+  if (a.prompt_file != "-") return read_text_file(a.prompt_file);
   std::string content;
   char piece[65536];
   while (const std::size_t count = std::fread(piece, 1, sizeof piece, stdin)) content.append(piece, count);
   require(std::ferror(stdin) == 0, "standard input cannot be read");
   return content;
-}
-
-std::string prompt_of(const GenerateArguments& a) {
-  if (a.prompt_file.empty()) return a.prompt;
-  return a.prompt_file == "-" ? read_standard_input() : read_text_file(a.prompt_file);
 }
 
 int write_text(const GenerateArguments& a, TrainedModel& trained) {

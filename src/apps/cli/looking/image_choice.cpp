@@ -6,7 +6,6 @@
 #include "heed/train/runs/data_record.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
 
 namespace heed::cli {

@@ -174,10 +174,7 @@ Json model_json(const BenchArguments& a, Index batch, Measured& result) {
     if (!result.exchange.sorted.empty()) json["exchange_ms"] = result.exchange.median() * 1e3;
   }
   json["blas"] = kernels::gemm_library();
-  if (result.energy.unavailable().empty())
-    json["package_j"] = result.energy.joules();
-  else
-    json["package_j"] = result.joules;
+  json["package_j"] = result.energy.unavailable().empty() ? Json(result.energy.joules()) : Json(result.joules);
   for (const Profile::Row& row : result.profile.rows()) {
     const double ms = 1e3 / static_cast<double>(result.profiled);
     json["profile_ms"][row.operation] = Json::object({{"forward", row.forward * ms}, {"backward", row.backward * ms}});
