@@ -63,14 +63,12 @@ Json json_of(const CheckFindings& found) {
 
 int gradcheck_command(const std::vector<std::string>& names, bool explain, bool json) {
   const std::vector<CheckCase> cases = all_check_cases();
-  std::vector<std::string> known;
-  for (const CheckCase& c : cases) known.push_back(subject_of(c.name));
-  std::ranges::sort(known);
-  known.erase(std::unique(known.begin(), known.end()), known.end());
+  std::set<std::string> known;
+  for (const CheckCase& c : cases) known.insert(subject_of(c.name));
   for (const std::string& name : names)
     require(std::ranges::any_of(cases, [&](const CheckCase& c) { return belongs(c, name); }),
             "gradcheck: unknown operation or mechanism '{}'{}; --plugin FILE or HEED_PLUGINS adds mechanisms", name,
-            suggestion(name, known));
+            suggestion(name, {known.begin(), known.end()}));
   const auto asked_for = [&](const CheckCase& c) {
     return names.empty() || std::ranges::any_of(names, [&](const auto& name) { return belongs(c, name); });
   };
