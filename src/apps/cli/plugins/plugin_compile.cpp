@@ -59,8 +59,8 @@ std::string plugin_unit(const std::string& header, const std::vector<std::string
 
 std::vector<std::string> plugin_words(const std::string& include) {
   const char* const other = std::getenv("CXX");
-  std::vector<std::string> words = words_of(other && *other ? other : program_build().compiler);
-  for (const std::string& flag : words_of(program_build().flags)) words.push_back(flag);
+  const std::string compiler = other && *other ? other : program_build().compiler;
+  std::vector<std::string> words = words_of(compiler + " " + program_build().flags);
   // Symbols are hidden, so that a plugin's class calls its own functions even if one of heed's classes has the same
   // name.
   words.insert(words.end(), {"-fPIC", "-fvisibility=hidden", "-fmax-errors=1", "-fno-diagnostics-show-caret",
