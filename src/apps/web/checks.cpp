@@ -72,22 +72,22 @@ Json check_rows(const std::string& mechanism, Index number) {
 void check_element_of(const std::string& mechanism, Index number, Index input, Index element, double change,
                       Reply& reply) {
   constexpr Index half = 40;
-  Tensor<float> offsets(Shape{2 * half + 1}), values(offsets.shape());
   std::vector<double> around;
   for (Index i = -half; i <= half; ++i) around.push_back(static_cast<double>(i) / half);
   const Cases cases(mechanism);
   const ElementCheck found =
       check_element(cases[number], seed, static_cast<std::size_t>(input), element, change, around);
-  for (Index i = 0; i < offsets.size(); ++i) {
-    offsets[i] = static_cast<float>(around[static_cast<std::size_t>(i)]);
-    values[i] = static_cast<float>(found.values[static_cast<std::size_t>(i)]);
-  }
+  const auto array = [&](const std::vector<double>& numbers) {
+    Tensor<float> array(Shape{2 * half + 1});
+    std::copy(numbers.begin(), numbers.end(), array.begin());
+    return reply.keep(std::move(array));
+  };
   reply.json["x"] = found.x;
   reply.json["analytic"] = found.analytic;
   reply.json["numeric"] = found.numeric;
   reply.json["step"] = found.step;
-  reply.json["offsets"] = reply.keep(std::move(offsets));
-  reply.json["values"] = reply.keep(std::move(values));
+  reply.json["offsets"] = array(around);
+  reply.json["values"] = array(found.values);
 }
 
 void surrogate_gradients(Reply& reply) {

@@ -32,12 +32,10 @@ std::uint8_t* heed_bytes(std::size_t count) {
 /// Answers a request: {"answer": ...}, or {"error": "one line"}.
 const char* heed_ask(const char* request) {
   Exchange& e = exchange();
-  heed::Json result;
   try {
     heed::web::Reply reply = e.service(heed::Json::parse(request), e.bytes);
     e.arrays = std::move(reply.arrays);
-    result["answer"] = std::move(reply.json);
-    e.text = result.dump();
+    e.text = heed::Json::object({{"answer", std::move(reply.json)}}).dump();
   } catch (const std::bad_alloc&) {
     e.text = R"({"error":"not enough memory"})";
   } catch (const std::exception& error) {
