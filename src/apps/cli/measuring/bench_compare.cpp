@@ -113,32 +113,21 @@ Table Baseline::changes(const Json& result) const {
   Table table;
   table.column("compared with " + path_, "name").column("", "unit").column("old", "old", fixed(1));
   table.column("new", "new", fixed(1)).column("ratio", "ratio", fixed(2)).column("", "change");
-  if (holds_shares_)
-    add_changed_shares(result, table);
-  else
-    add_changed_rates(result, table);
-  require(!table.empty(), "{}: has the current measurements in other units", path_);
-  return table;
-}
-
-void Baseline::add_changed_shares(const Json& result, Table& table) const {
-  if (!result.contains("kernels")) return;
-  for (const Json& entry : result.at("kernels").items()) {
-    const std::optional<double> old = share_of(entry.at("name").text());
-    if (!old) continue;
-    const double now = entry.at("fraction").number() * entry.at("high").number() / entry.at("rate").number();
-    const char* const change = now < kept_share * *old ? "slower" : kept_share * now > *old ? "faster" : "";
-    table.add({entry.at("name"), "% of limit", 100 * *old, 100 * now, now / *old, change});
-  }
-}
-
-void Baseline::add_changed_rates(const Json& result, Table& table) const {
   for (const Measurement& now : measurements_in(result))
     for (const Measurement& old : before_)
       if (old.name == now.name && old.unit == now.unit) {
         const char* const change = now.low > old.high ? "faster" : now.high < old.low ? "slower" : "";
         table.add({now.name, now.unit, old.rate, now.rate, now.rate / old.rate, change});
       }
+  if (holds_shares_)
+    for (const Json& entry : result.at("kernels").items())
+      if (const std::optional<double> old = share_of(entry.at("name").text())) {
+        const double now = entry.at("fraction").number() * entry.at("high").number() / entry.at("rate").number();
+        const char* const change = now < kept_share * *old ? "slower" : kept_share * now > *old ? "faster" : "";
+        table.add({entry.at("name"), "% of limit", 100 * *old, 100 * now, now / *old, change});
+      }
+  require(!table.empty(), "{}: has the current measurements in other units", path_);
+  return table;
 }
 
 void Baseline::print_json(Json result) const {

@@ -103,8 +103,6 @@ class Baseline {
  private:
   std::optional<double> share_of(const std::string& kernel) const;
   Table changes(const Json& result) const;
-  void add_changed_rates(const Json& result, Table& table) const;
-  void add_changed_shares(const Json& result, Table& table) const;
 
   std::string path_, cpu_;
   std::vector<bench::Measurement> before_;
