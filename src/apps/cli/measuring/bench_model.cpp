@@ -25,16 +25,11 @@ namespace heed::cli {
 
 namespace {
 
-/// Unit of rates: images, or sequences of `tokens` tokens each.
-struct Example {
-  std::string unit;
-  Index tokens = 0;
-};
-
-Example example_of(const Model& model) {
+/// Returns the number of tokens in each of a model's examples; 0 for images.
+Index tokens_of(const Model& model) {
   const ModelInput<float> x = model.example();
   const auto length = [](const Sequences& s) { return s.tokens.shape().rank() > 0 ? s.tokens.shape()[1] : 0; };
-  return {fmt::format("{}s/s", model.example_name()), length(x.sequences) + length(x.partners)};
+  return length(x.sequences) + length(x.partners);
 }
 
 /// Times and energy of calls, and the profile of separate calls, so that profiling does not change the times.
@@ -44,7 +39,8 @@ struct Measured {
   std::string joules{};  ///< energy.report() after the timed calls
   Profile profile{};
   Index profiled = 0;
-  Example example{};
+  std::string unit{};         ///< of rates: "images/s", "sequences/s"
+  Index tokens = 0;           ///< tokens_of() the model
   double update_seconds = 0;  ///< time of a training step's update, which processes do not share
   bench::Times exchange{};    ///< time to exchange a gradient between processes
   Index gradient_bytes = 0;
@@ -82,7 +78,8 @@ Measured measure(const BenchArguments& a, const Experiment& x, Index batch) {
   Measured result;
   Ranks& ranks = started_processes();
   const auto agreed = [&](bool more) { return ranks.any(ranks.writes() && more); };
-  result.example = example_of(*model);
+  result.unit = fmt::format("{}s/s", model->example_name());
+  result.tokens = tokens_of(*model);
   const auto time = [&](const auto& call) {
     result.times = bench::time_calls(
         a.seconds, 0, call, [&] { result.energy.update(); }, agreed);
@@ -150,12 +147,12 @@ Json model_json(const BenchArguments& a, Index batch, Measured& result) {
   json["model"] = a.model;
   json["mode"] = a.mode;
   json["batch"] = batch;
-  json["unit"] = result.example.unit;
+  json["unit"] = result.unit;
   json["img_s"] = examples / times.median();
   json["best_img_s"] = examples / times.best();
   json["low_img_s"] = examples / times.high();
   json["high_img_s"] = examples / times.low();
-  if (const Index tokens = result.example.tokens; tokens > 0)
+  if (const Index tokens = result.tokens; tokens > 0)
     json["tokens_s"] = examples / times.median() * static_cast<double>(tokens);
   json["ms"] = times.median() * 1e3;
   json["steps"] = times.sorted.size();
@@ -216,9 +213,9 @@ int bench_model(const BenchArguments& given) {
   std::cout << fmt::format(
       "{} {}, batch {}: {} {}{} (median of {}), best {}; {:.2f} ms per step, 10 % to 90 %: {:.2f} to {:.2f}\n"
       "peak memory {:.0f} MB, {}, {}\nenergy of the processor packages: {}\n",
-      printable(a.model), a.mode, batch, digits(json.at("img_s").number()), result.example.unit, tokens,
-      times.sorted.size(), digits(json.at("best_img_s").number()), times.median() * 1e3, times.low() * 1e3,
-      times.high() * 1e3, peak_megabytes(), counted(threads(), "thread"), kernels::gemm_library(), result.joules);
+      printable(a.model), a.mode, batch, digits(json.at("img_s").number()), result.unit, tokens, times.sorted.size(),
+      digits(json.at("best_img_s").number()), times.median() * 1e3, times.low() * 1e3, times.high() * 1e3,
+      peak_megabytes(), counted(threads(), "thread"), kernels::gemm_library(), result.joules);
   if (a.profile) print_profile(result.profile, result.profiled);
   baseline.print(json);
   return ok;
