@@ -18,10 +18,14 @@ namespace heed::cli {
 
 namespace {
 
-/// A temporary directory, removed with its files.
+/// A temporary directory, removed with its files; in an in-memory file system if possible, because runs sync their
+/// files to the disk.
 class Workplace {
  public:
-  Workplace() : path_((parent() / "heed-selftest-XXXXXX").string()) {
+  Workplace() {
+    const bool memory = std::getenv("TMPDIR") == nullptr && access("/dev/shm", W_OK) == 0;
+    const std::filesystem::path parent = memory ? "/dev/shm" : std::filesystem::temp_directory_path();
+    path_ = (parent / "heed-selftest-XXXXXX").string();
     require(mkdtemp(path_.data()) != nullptr, "{}: the directory cannot be created; set TMPDIR to another directory",
             path_);
     prepare_selftest(path_);
@@ -34,12 +38,6 @@ class Workplace {
   const std::string& path() const { return path_; }
 
  private:
-  /// Returns the parent directory; prefers an in-memory file system, because runs sync their files to the disk.
-  static std::filesystem::path parent() {
-    const bool memory = std::getenv("TMPDIR") == nullptr && access("/dev/shm", W_OK) == 0;
-    return memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
-  }
-
   std::string path_;
 };
 
