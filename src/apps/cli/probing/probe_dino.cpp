@@ -62,17 +62,15 @@ template <class T>
 void probe_dino_head(const ProbeArguments&, GivenTensors& in, ProbeOutput<T>& results) {
   const Tensor<T> x = in.take<T>("x", 2);
   // The weights determine the sizes of the head.
-  const std::map<std::string, Shape> shapes = in.shapes();
-  const auto matrix = [&](const std::string& name) {
-    const auto found = shapes.find(name);
-    require(found != shapes.end(), "{}: tensor '{}' is missing", in.path(), name);
-    require(found->second.rank() == 2, "{}: tensor '{}' has shape {}; expected 2 axes", in.path(), name, found->second);
-    return found->second;
+  const auto rows_of = [&](const std::string& name) {
+    const Shape& shape = in.shape(name);
+    require(shape.rank() == 2, "{}: tensor '{}' has shape {}; expected 2 axes", in.path(), name, shape);
+    return shape[0];
   };
   DinoConfig config;
-  config.hidden = matrix("mlp.0.weight")[0];
-  config.bottleneck = matrix("mlp.4.weight")[0];
-  config.out_dim = matrix("last_layer.weight_v")[0];
+  config.hidden = rows_of("mlp.0.weight");
+  config.bottleneck = rows_of("mlp.4.weight");
+  config.out_dim = rows_of("last_layer.weight_v");
   config.norm_last_layer = !in.contains("last_layer.weight_g");
   ParameterList list;
   const DinoHead head(list, "", x.shape()[1], config);
