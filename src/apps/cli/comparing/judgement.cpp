@@ -80,10 +80,9 @@ JudgedPart judge_difference(const Part& part, const ClaimValues& a) {
   }
   require(!a.less || images == 0, "{}: {} has accuracies on test images; --less is only for losses", a.source,
           in_quotes(part.arms[0]));
-  std::vector<double> signs{1, -1, -1, 1};
+  const double better = a.less ? -1 : 1;
+  std::vector<double> signs{better, -better, -better, better};
   signs.resize(samples.size());
-  if (a.less)
-    for (double& sign : signs) sign = -sign;
   const double least = images > 0 ? counting_variance(samples, images) : 0;
   const Difference difference = *pooled(samples, signs, least);
   double squares = 0;
