@@ -1,5 +1,7 @@
 #include "likeness.h"
 
+#include "heed/base/split.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,9 +20,15 @@ constexpr std::size_t fewest_tokens = 40;
 /// Minimum class size for ignoring statements that more than half of the submissions share.
 constexpr std::size_t class_size = 6;
 
-const std::set<std::string> keywords{
-    "if",  "else", "for", "while", "do",   "return", "break", "continue", "switch", "case", "def",   "in",    "lambda",
-    "not", "and",  "or",  "is",    "with", "class",  "try",   "raise",    "const",  "auto", "using", "import"};
+/// Returns the words of a text, separated by single spaces.
+std::set<std::string> words_in(const std::string& text) {
+  const std::vector<std::string> words = split(text, ' ');
+  return {words.begin(), words.end()};
+}
+
+const std::set<std::string> keywords = words_in(
+    "if else for while do return break continue switch case def in lambda not and or is with class try raise const "
+    "auto using import");
 
 /// Returns the tokens of C++ or, with `python`, of Python, without comments. A string is one token; a Python line
 /// ends with ";".
@@ -119,45 +127,13 @@ std::map<std::string, int> common(const std::map<std::string, int>& a, const std
 
 /// Returns the words of a text with which code distinguishes number types or reaches outside its process.
 std::set<std::string> suspicious_words_in(const std::string& text, bool python) {
-  static const std::set<std::string> cpp_words{"is_same",
-                                               "is_same_v",
-                                               "same_as",
-                                               "is_floating_point",
-                                               "is_floating_point_v",
-                                               "Counted",
-                                               "float",
-                                               "typeid",
-                                               "sizeof",
-                                               "numeric_limits",
-                                               "requires",
-                                               "concept",
-                                               "tally",
-                                               "fork",
-                                               "execve",
-                                               "system",
-                                               "popen",
-                                               "socket",
-                                               "kill",
-                                               "ptrace",
-                                               "open",
-                                               "fopen",
-                                               "ifstream",
-                                               "ofstream",
-                                               "syscall",
-                                               "dlopen",
-                                               "asm",
-                                               "__asm",
-                                               "__asm__",
-                                               "__attribute__",
-                                               "extern",
-                                               "mmap",
-                                               "_exit",
-                                               "unlink",
-                                               "pthread_create"};
-  static const std::set<std::string> python_words{
-      "os",        "sys",    "subprocess", "socket",       "ctypes",  "inspect", "gc",        "multiprocessing",
-      "threading", "open",   "eval",       "exec",         "compile", "globals", "_getframe", "__import__",
-      "importlib", "signal", "pathlib",    "__traceback__"};
+  static const std::set<std::string> cpp_words = words_in(
+      "is_same is_same_v same_as is_floating_point is_floating_point_v Counted float typeid sizeof numeric_limits "
+      "requires concept tally fork execve system popen socket kill ptrace open fopen ifstream ofstream syscall dlopen "
+      "asm __asm __asm__ __attribute__ extern mmap _exit unlink pthread_create");
+  static const std::set<std::string> python_words = words_in(
+      "os sys subprocess socket ctypes inspect gc multiprocessing threading open eval exec compile globals _getframe "
+      "__import__ importlib signal pathlib __traceback__");
   std::set<std::string> found;
   const std::vector<std::string> words = tokens_of(text, python);
   for (std::size_t i = 0; i < words.size(); ++i) {
