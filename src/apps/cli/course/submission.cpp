@@ -138,20 +138,15 @@ std::string function_of(const std::string& symbol) {
 }  // namespace
 
 std::string read_bytes(const std::string& file, Index most) {
-  const int opened = open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const Descriptor opened(open(file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   require(opened >= 0 || errno != ELOOP, "it is a symbolic link; expected a file");
   require(opened >= 0, "it cannot be read: {}", std::strerror(errno));
   struct stat info {};
-  const bool regular = fstat(opened, &info) == 0 && S_ISREG(info.st_mode);
-  std::string text;
-  if (regular && info.st_size <= most) {
-    text.resize(static_cast<std::size_t>(info.st_size));
-    const ssize_t got = read(opened, text.data(), text.size());
-    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  }
-  close(opened);
-  require(regular, "it is not a regular file");
+  require(fstat(opened, &info) == 0 && S_ISREG(info.st_mode), "it is not a regular file");
   require(info.st_size <= most, "it has {} bytes; expected at most {}", info.st_size, most);
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  const ssize_t got = read(opened, text.data(), text.size());
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   return text;
 }
 
