@@ -10,30 +10,20 @@ namespace heed {
 
 namespace {
 
+/// Returns a shape of one of five kinds: 0: a grid with N > d, 1: a grid with N < d, 2: a grid with a class token,
+/// 3: M > N, 4: M < N.
 AttentionCaseShape drawn_shape(const RandomStream& random, int kind) {
   const auto from = [&](Index i, Index low, Index high) { return low + random.below(i, high - low + 1); };
   AttentionCaseShape s{"hidden", from(0, 1, 2), from(1, 2, 3), 0, 0, 0, 0, 0, 0};
-  const Index height = from(2, 2, 3), width = from(3, height + 1, 5);
-  switch (kind) {
-    case 0:  // N > d, a grid
-      s.grid_height = height, s.grid_width = width;
-      s.queries = s.keys = height * width;
-      s.dim = s.heads * from(4, 3, 5);
-      break;
-    case 1:  // N < d, a grid
-      s.grid_height = 2, s.grid_width = from(3, 2, 3);
-      s.queries = s.keys = s.grid_height * s.grid_width;
-      s.dim = s.heads * from(4, 7, 9);
-      break;
-    case 2:  // a class token
-      s.grid_height = height, s.grid_width = width, s.class_token = 1;
-      s.queries = s.keys = height * width + 1;
-      s.dim = s.heads * from(4, 3, 5);
-      break;
-    default:  // M > N, M < N
-      s.queries = from(2, 3, 6), s.keys = s.queries + from(3, 1, 4);
-      s.dim = s.heads * from(4, 3, 5);
-      if (kind == 4) std::swap(s.queries, s.keys);
+  s.dim = s.heads * (kind == 1 ? from(4, 7, 9) : from(4, 3, 5));
+  if (kind < 3) {
+    s.grid_height = kind == 1 ? 2 : from(2, 2, 3);
+    s.grid_width = kind == 1 ? from(3, 2, 3) : from(3, s.grid_height + 1, 5);
+    s.class_token = kind == 2 ? 1 : 0;
+    s.queries = s.keys = s.grid_height * s.grid_width + s.class_token;
+  } else {
+    s.queries = from(2, 3, 6), s.keys = s.queries + from(3, 1, 4);
+    if (kind == 4) std::swap(s.queries, s.keys);
   }
   return s;
 }
