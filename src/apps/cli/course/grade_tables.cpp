@@ -46,9 +46,8 @@ class Writer {
         std::string marks = "0", state = "missing", points, flags;
         LabRow& row = results.students.back().rows.emplace_back();
         if (handed_in) {
-          row = lab_row(class_.submissions[next], class_.labs[i]);
           flags = flags_[&class_.submissions[next]];
-          read_row(class_.submissions[next++], marks, state, points);
+          read_row(class_.submissions[next++], row, marks, state, points);
         } else {
           read_missing(student, class_.labs[i].name, state, points);
         }
@@ -113,19 +112,6 @@ class Writer {
     flags += (flags.empty() ? "" : "; ") + flag;
   }
 
-  LabRow lab_row(const Submission& one, const Lab& lab) const {
-    LabRow row;
-    const std::optional<Json> json = one.result();
-    if (!json) return row;
-    row.marks = json->at("marks").number();
-    row.feedback = read_file(one.place + ".txt");
-    for (const Json& point : json->at("points").items())
-      row.points.emplace_back(point.at("name").text(), point.at("marks").number() > 0);
-    struct stat info {};
-    if (lstat(one.file.c_str(), &info) == 0) row.late = late_days(class_.due, lab.name, info.st_mtime);
-    return row;
-  }
-
   /// Writes the gradebook, a file of feedback for each student, and the summary.
   void write_books(const ClassResults& results) const {
     const auto [gradebook_file, roster_file, summary_file] = book_files(class_.output);
@@ -160,18 +146,26 @@ class Writer {
     }
   }
 
-  void read_row(const Submission& one, std::string& marks, std::string& state, std::string& points) {
+  /// Describes a submission: `row` for the books, the rest for the table of marks.
+  void read_row(const Submission& one, LabRow& row, std::string& marks, std::string& state, std::string& points) {
     const std::optional<Json> json = one.result();
     if (!json) {
       ++failed_;
       marks = "", state = "not graded";
       return;
     }
-    marks = fmt::format("{:g}", json->at("marks").number());
+    row.marks = json->at("marks").number();
+    row.feedback = read_file(one.place + ".txt");
+    marks = fmt::format("{:g}", *row.marks);
     state = json->at("problem").text().empty() ? "graded" : "refused";
-    for (const Json& point : json->at("points").items())
-      points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", point.at("name").text(),
-                            point.at("marks").number(), point.at("of").number());
+    for (const Json& point : json->at("points").items()) {
+      const std::string name = point.at("name").text();
+      const double got = point.at("marks").number();
+      row.points.emplace_back(name, got > 0);
+      points += fmt::format("{}{} {:g}/{:g}", points.empty() ? "" : "; ", name, got, point.at("of").number());
+    }
+    struct stat info {};
+    if (lstat(one.file.c_str(), &info) == 0) row.late = late_days(class_.due, one.grader->lab().name, info.st_mtime);
   }
 
   const GradedClass& class_;
