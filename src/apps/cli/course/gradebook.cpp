@@ -141,11 +141,6 @@ class RosterSearch {
   std::vector<std::size_t> digit_columns_;   ///< columns searched for names that consist of digits
 };
 
-void set(CsvRows& rows, std::size_t row, std::size_t column, const std::string& text) {
-  rows[row].resize(std::max(rows[row].size(), column + 1));
-  rows[row][column] = text;
-}
-
 }  // namespace
 
 CsvRows read_csv(const std::string& text) {
@@ -206,11 +201,8 @@ CsvRows gradebook(const ClassResults& results) {
 }
 
 CsvRows filled_roster(const ClassResults& results, CsvRows roster) {
-  const auto make_equally_long = [&] {
-    const std::size_t longest = std::ranges::max(roster, {}, &std::vector<std::string>::size).size();
-    for (std::vector<std::string>& row : roster) row.resize(longest);
-  };
-  make_equally_long();  // rows may be longer than the header
+  const std::size_t longest = std::ranges::max(roster, {}, &std::vector<std::string>::size).size();
+  for (std::vector<std::string>& row : roster) row.resize(longest);  // rows may be longer than the header
   const bool worksheet = column_of(roster, "Identifier") < roster[0].size() && results.labs.size() == 1;
   for (std::size_t i = 0; i < results.labs.size(); ++i) {
     const Lab& lab = results.labs[i];
@@ -218,14 +210,16 @@ CsvRows filled_roster(const ClassResults& results, CsvRows roster) {
       return name == lab.name || name.starts_with(lab.name + " (") || (worksheet && name == "Grade");
     };
     const auto column = static_cast<std::size_t>(std::ranges::find_if(roster[0], is_column) - roster[0].begin());
-    if (column == roster[0].size()) roster[0].push_back(lab.name);
+    if (column == roster[0].size()) {
+      for (std::vector<std::string>& row : roster) row.emplace_back();
+      roster[0][column] = lab.name;
+    }
     for (std::size_t row = 1; row < roster.size(); ++row)
-      if (letters_of(roster[row][0]) == "pointspossible") set(roster, row, column, number_text(lab.marks()));
+      if (letters_of(roster[row][0]) == "pointspossible") roster[row][column] = number_text(lab.marks());
     for (const ClassResults::Student& student : results.students)
       if (const auto& marks = student.rows[i].marks; marks && student.roster_row > 0)
-        set(roster, student.roster_row, column, number_text(marks));
+        roster[student.roster_row][column] = number_text(marks);
   }
-  make_equally_long();
   return roster;
 }
 
@@ -235,7 +229,7 @@ std::string feedback_for(const ClassResults& results, const ClassResults::Studen
     const LabRow& row = student.rows[i];
     text += fmt::format("\n----\n\n{}",
                         row.feedback.empty() ? results.labs[i].name + ": " + row.state + "\n" : row.feedback);
-    if (row.late > 0) text += fmt::format("\nhanded in {} {} late\n", row.late, row.late == 1 ? "day" : "days");
+    if (row.late > 0) text += fmt::format("\nhanded in {} late\n", counted(row.late, "day"));
   }
   return text;
 }
@@ -244,7 +238,7 @@ std::string summary_of(const ClassResults& results) {
   std::string text;
   for (std::size_t i = 0; i < results.labs.size(); ++i) {
     const Lab& lab = results.labs[i];
-    std::vector<int> histogram(10);
+    std::vector<std::size_t> histogram(10);
     std::map<std::string, int> missed;
     int count = 0;
     double sum = 0;
@@ -257,10 +251,9 @@ std::string summary_of(const ClassResults& results) {
     }
     text += fmt::format("{}: {} of {} graded{}\n", lab.name, count, results.students.size(),
                         count > 0 ? fmt::format(", {:.1f} of {:g} marks on average", sum / count, lab.marks()) : "");
-    for (int tenth = 0; tenth < 10; ++tenth)
-      text += fmt::format("  {:3d} to {:3d} %  {:3d} {}\n", 10 * tenth, 10 * tenth + 10,
-                          histogram[static_cast<std::size_t>(tenth)],
-                          std::string(static_cast<std::size_t>(histogram[static_cast<std::size_t>(tenth)]), '#'));
+    for (std::size_t tenth = 0; tenth < 10; ++tenth)
+      text += fmt::format("  {:3d} to {:3d} %  {:3d} {}\n", 10 * tenth, 10 * tenth + 10, histogram[tenth],
+                          std::string(histogram[tenth], '#'));
     std::vector<std::pair<std::string, int>> most(missed.begin(), missed.end());
     std::ranges::stable_sort(most, std::greater{}, &std::pair<std::string, int>::second);
     for (const auto& [point, times] : most)
