@@ -163,11 +163,11 @@ give(1, answer)
 
 /// Returns a program's answer to its inputs. Throws Error with the program's error message, or with the reason why the
 /// program ended.
-std::string said_by(const char* program, const std::vector<std::string>& texts, double seconds,
+std::string said_by(const char* program, const std::vector<std::string>& texts,
                     std::set<std::string>* refused = nullptr) {
   const PrivateDirectory place;
   Confined process({"/usr/bin/python3", "-I", "-S", "-B", "-c", fmt::format("{}{}", exchange, program)},
-                   {.seconds = seconds, .memory = Index{512} << 20, .directory = place.path(), .refused = refused});
+                   {.memory = Index{512} << 20, .directory = place.path(), .refused = refused});
   // Sent without a total length, since the programs read a fixed number of texts.
   Message message;
   for (const std::string& text : texts) message.put(text);
@@ -181,12 +181,12 @@ std::string said_by(const char* program, const std::vector<std::string>& texts, 
 
 }  // namespace
 
-PythonTask::PythonTask(const Lab& lab, std::uint64_t seed, double seconds) : lab_(lab), seconds_(seconds) {
+PythonTask::PythonTask(const Lab& lab, std::uint64_t seed) : lab_(lab) {
   judge_ = read_file(lab.directory + "/judge.py", longest_source);
   const std::string calls = lab.directory + "/calls.py";
   if (std::filesystem::exists(calls)) calls_ = read_file(calls, longest_source);
   for (const LabPoint& point : lab.points) try {
-      arguments_.push_back(said_by(judge_program, {"draw", fmt::format("{}", seed), point.name, judge_}, seconds));
+      arguments_.push_back(said_by(judge_program, {"draw", fmt::format("{}", seed), point.name, judge_}));
     } catch (const Error& error) {
       fail("{}/judge.py: draw_{}: {}", lab.directory, point.name, error.what());
     }
@@ -196,15 +196,15 @@ Mark PythonTask::mark(const std::string& point, const std::string& arguments, co
                       std::set<std::string>& refused) const {
   std::string result, verdict;
   try {
-    result = said_by(fmt::format("{}{}", frame_gate, call_program).c_str(), {point, arguments, source, calls_},
-                     seconds_, &refused);
+    result =
+        said_by(fmt::format("{}{}", frame_gate, call_program).c_str(), {point, arguments, source, calls_}, &refused);
   } catch (const Error& error) {
     const std::string problem = error.what();
     if (problem.starts_with(uses)) refused.insert(problem.substr(uses.size(), problem.find(':') - uses.size()));
     return {false, {problem}};
   }
   try {
-    verdict = said_by(judge_program, {"judge", arguments, point, judge_, result}, seconds_);
+    verdict = said_by(judge_program, {"judge", arguments, point, judge_, result});
   } catch (const Error& error) {
     return {false, {fmt::format("it cannot be graded: {}", error.what())}};
   }

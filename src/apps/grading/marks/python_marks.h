@@ -12,7 +12,7 @@ class PythonTask {
  public:
   /// Reads judge.py and, if present, calls.py of the lab, and draws arguments with judge.py. Throws Error if a file
   /// cannot be read or judge.py fails.
-  PythonTask(const Lab& lab, std::uint64_t seed, double seconds = 10);
+  PythonTask(const Lab& lab, std::uint64_t seed);
 
   /// Returns the marks of a submission's text, one for each point. Each point's function runs in a separate process;
   /// `refused` receives forbidden system calls and accesses.
@@ -23,7 +23,6 @@ class PythonTask {
             std::set<std::string>& refused) const;
 
   const Lab& lab_;
-  double seconds_;
   std::string judge_, calls_;
   std::vector<std::string> arguments_;  ///< for each point: a JSON list of the arguments of its calls
 };
