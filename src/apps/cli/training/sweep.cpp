@@ -98,9 +98,7 @@ int sweep_command(const SweepArguments& a) {
     print_arms(std::cout, arms_of(cells), a.format);
     return ok;
   }
-  std::error_code error;
-  std::filesystem::create_directories(out, error);
-  require(!error, "{}: cannot be created: {}", out, error.message());
+  make_directory(out);
   // If this process is killed, its runs save themselves before the next sweep begins.
   const DirectoryLock lock(out, DirectoryLock::Holders::process_and_programs_it_starts, std::chrono::seconds(3));
   cells = find_cells(sweep, out);  // read a second time, under the lock

@@ -175,9 +175,7 @@ void mark_changed_data(std::vector<Cell>& cells, bool now) {
 }
 
 void prepare(const Cell& cell) {
-  std::error_code error;
-  fs::create_directories(cell.directory, error);
-  require(!error, "{}: cannot be created: {}", cell.directory, error.message());
+  make_directory(cell.directory);
   for (const std::string& file : {cell.file(), cell_file(cell.directory)}) remove_leftovers(file);
   write_file(cell.file(), config_toml(cell.experiment));
   write_file(cell_file(cell.directory), cell_json(cell).dump(2) + "\n");
