@@ -90,17 +90,14 @@ std::optional<CanvasFile> canvas_file(const std::string& name) {
 }  // namespace
 
 Intake::Intake(const std::string& directory, std::vector<ExpectedFile> expected) : expected_(std::move(expected)) {
-  std::vector<Path> entries;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) entries.push_back(entry.path());
-  std::ranges::sort(entries);
+  const std::set<Path> entries(fs::directory_iterator(directory), {});
   for (const Path& entry : entries)
     if (const auto canvas = canvas_file(entry.filename()); canvas && !fs::is_directory(entry))
       canvas_numbers_[lower(canvas->student)].insert(canvas->number);
   for (const Path& entry : entries) take_root(entry);
   std::ranges::sort(students_);
   name_moodle_numbers();
-  for (const auto& [student, by_lab] : candidates_)
-    for (const auto& [lab, candidates] : by_lab) choose(student, lab, candidates);
+  for (const auto& [key, candidates] : candidates_) choose(key.first, key.second, candidates);
 }
 
 std::set<std::string> Intake::numbers_of(const std::string& student) const {
@@ -109,10 +106,8 @@ std::set<std::string> Intake::numbers_of(const std::string& student) const {
 }
 
 std::string Intake::file_of(const std::string& student, const std::string& lab) const {
-  const auto by_lab = files_.find(student);
-  if (by_lab == files_.end()) return "";
-  const auto at = by_lab->second.find(lab);
-  return at == by_lab->second.end() ? "" : at->second;
+  const auto at = files_.find({student, lab});
+  return at == files_.end() ? "" : at->second;
 }
 
 std::string Intake::student_of(const std::string& name) const {
@@ -172,9 +167,7 @@ void Intake::take_root(const Path& entry) {
 }
 
 void Intake::walk(const std::string& student, const Path& directory, const Path& shown, int depth) {
-  std::vector<Path> entries;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) entries.push_back(entry.path());
-  std::ranges::sort(entries);
+  const std::set<Path> entries(fs::directory_iterator(directory), {});
   for (const Path& entry : entries) {
     const std::string name = entry.filename();
     if (is_ignored(name)) continue;
@@ -208,7 +201,7 @@ void Intake::take_file(const std::string& student, const Path& file, const Path&
   if (is_ignored(name)) return;
   if (!packed && archive_stem(name)) return unpack(student, file, shown);
   const auto offer = [&](const ExpectedFile& one, int rank) {
-    candidates_[student][one.name].push_back({shown, file, rank});
+    candidates_[{student, one.name}].push_back({shown, file, rank});
   };
   const std::string folder = shown.parent_path().filename();
   if (const ExpectedFile* const one = expected_of(name))
@@ -286,7 +279,7 @@ void Intake::choose(const std::string& student, const std::string& lab, std::vec
       others.push_back(&candidate);
       clear = clear && candidate.rank > candidates[0].rank;
     }
-  if (clear) files_[student][lab] = candidates[0].file;
+  if (clear) files_[{student, lab}] = candidates[0].file;
   for (const Candidate* const other : others)
     not_recognised_.push_back(
         {student, clear ? "" : lab, other->shown,

@@ -80,9 +80,9 @@ class Intake {
   std::vector<std::string> students_;
   std::map<std::string, std::string> by_key_;
   std::map<std::string, std::set<std::string>> numbers_;
-  std::map<std::string, std::set<std::string>> canvas_numbers_;                      ///< by name in lower case
-  std::map<std::string, std::map<std::string, std::vector<Candidate>>> candidates_;  ///< by student and lab
-  std::map<std::string, std::map<std::string, std::string>> files_;
+  std::map<std::string, std::set<std::string>> canvas_numbers_;                       ///< by name in lower case
+  std::map<std::pair<std::string, std::string>, std::vector<Candidate>> candidates_;  ///< by student and lab
+  std::map<std::pair<std::string, std::string>, std::string> files_;                  ///< by student and lab
   std::set<std::string> too_deep_;        ///< students with directories that are too deep to be read
   std::map<std::string, int> unmatched_;  ///< number of files whose names match no lab, by student
   std::vector<NotRecognised> not_recognised_;
