@@ -308,7 +308,10 @@ class Marker {
 
   /// Marks a number of executed operations as wrong if it is too large, or too small to compute the result.
   void compare_total(Mark& mark, Index executed, const CheckCase& c, const AttentionCaseShape& s, bool forward) const {
-    const AttentionShape shape = shape_of(*task_.reference, s);
+    const AttentionShape shape =
+        task_.reference->layout(s.dim, s.heads)
+            .among(s.queries, s.keys,
+                   {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
     const Cost cost = s.images * task_.reference->cost(shape) + preparation_cost(*task_.reference, shape);
     const Counts all = forward ? cost.forward : cost.backward,
                  contractions = forward ? cost.forward_contractions : cost.backward_contractions;
@@ -318,14 +321,6 @@ class Marker {
         executed > most
             ? fmt::format("it executes {} operations for {}; expected at most {}", executed, sizes_text(c), most)
             : fmt::format("it executes {} operations for {}: too few to compute the result", executed, sizes_text(c)));
-  }
-
-  static AttentionShape shape_of(const Mechanism& mechanism, const AttentionCaseShape& s) {
-    AttentionShape shape =
-        mechanism.layout(s.dim, s.heads)
-            .among(s.queries, {.grid_height = s.grid_height, .grid_width = s.grid_width, .class_token = s.class_token});
-    shape.keys = s.keys;
-    return shape;
   }
 
   const MechanismTask& task_;
