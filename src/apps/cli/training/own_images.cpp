@@ -42,7 +42,6 @@ Look look_at(const Dataset& data) {
 
   const std::size_t channels = static_cast<std::size_t>(look.channels);
   std::vector<double> sum(channels), squares(channels);
-  double pixels = 0;
   for_images([&] {
     const Image own = convert(image, {look.channels, image.size.height, image.size.width});
     const Index n = own.size.pixels();
@@ -53,26 +52,15 @@ Look look_at(const Dataset& data) {
         sum[c] += x / static_cast<double>(n);
         squares[c] += x * x / static_cast<double>(n);
       }
-    ++pixels;
   });
   constexpr double least_std = 0.01;  // for images of a single colour
+  const double images = static_cast<double>(count);
   for (std::size_t c = 0; c < channels; ++c) {
-    const double mean = sum[c] / pixels;
+    const double mean = sum[c] / images;
     look.mean.push_back(mean);
-    look.std.push_back(std::max(least_std, std::sqrt(std::max(0.0, squares[c] / pixels - mean * mean))));
+    look.std.push_back(std::max(least_std, std::sqrt(std::max(0.0, squares[c] / images - mean * mean))));
   }
   return look;
-}
-
-/// Sizes for a model that two cores train in minutes: images of about the median number of pixels, at most 64 x 64, in
-/// at most 8 x 8 patches.
-struct Size {
-  Index image, patch;
-};
-Size model_size(Index side) {
-  constexpr Index largest = 64, least = 8;
-  const Index patch = side <= 32 ? 4 : 8;
-  return {std::clamp(side / patch * patch, least, largest), patch};
 }
 
 std::string toml_list(const std::vector<double>& values) { return fmt::format("[{:.4f}]", fmt::join(values, ",")); }
@@ -106,17 +94,17 @@ OwnImages own_images(const std::string& directory, bool model, const DataConfig&
   if (!has_directory(data, Split::test)) own.found += "; without test/, every fifth image of a class is for testing";
   if (!model) return own;
   const Look look = look_at(train);
-  const Size size = model_size(look.side);
+  // Sizes for a model that two cores train in minutes: images of about the median number of pixels, at most 64 x 64, in
+  // at most 8 x 8 patches.
+  const Index patch = look.side <= 32 ? 4 : 8, side = std::clamp<Index>(look.side / patch * patch, 8, 64);
   // At least sixteen steps per epoch, if there are enough images.
   const Index batch =
       static_cast<Index>(std::bit_floor(static_cast<std::size_t>(std::clamp<Index>(trained / 16, 1, 64))));
-  for (const std::string& set :
-       {fmt::format("model.channels={}", look.channels), fmt::format("model.image={}", size.image),
-        fmt::format("model.patch={}", size.patch), fmt::format("train.batch={}", batch),
-        "data.mean=" + toml_list(look.mean), "data.std=" + toml_list(look.std)})
-    own.sets.push_back(set);
+  own.sets.insert(own.sets.end(), {fmt::format("model.channels={}", look.channels), fmt::format("model.image={}", side),
+                                   fmt::format("model.patch={}", patch), fmt::format("train.batch={}", batch),
+                                   "data.mean=" + toml_list(look.mean), "data.std=" + toml_list(look.std)});
   own.found += fmt::format("; {}, about {} pixels along a side, trained at {}",
-                           look.channels == 1 ? "grey" : "in colour", look.side, size.image);
+                           look.channels == 1 ? "grey" : "in colour", look.side, side);
   return own;
 }
 
