@@ -145,7 +145,7 @@ class Defined : public MechanismBase<Defined> {
     for (Index i = 0; i < by.rows; ++i)
       for (Index c = 0; c < by.columns; ++c) {
         const Index at = i * by.columns + c;
-        y[at] = gate.feature == Feature::identity ? x[at] : x[at] * value_of(gate, by(i, c));
+        y[at] = is_map(gate) ? x[at] * value_of(gate, by(i, c)) : x[at];
       }
     return y;
   }
@@ -177,7 +177,7 @@ class Defined : public MechanismBase<Defined> {
     Tensor<T> P({N, e}), divisors({N});
     if (x.order == ProductOrder::pairs) {
       Tensor<T> E = product(F, {d, 1}, G, {1, d}, N, M, d);
-      for (Index i = 0; i < E.size() && x.score.feature != Feature::identity; ++i) E[i] = value_of(x.score, E[i]);
+      for (Index i = 0; i < E.size() && is_map(x.score); ++i) E[i] = value_of(x.score, E[i]);
       for (Index i = 0; i < N; ++i) {
         T sum = E[i * M];
         for (Index j = 1; j < M && x.by_sums; ++j) sum += E[i * M + j];
@@ -270,14 +270,14 @@ std::string equations_of(const Definition& d) {
   features(d.query, d.query_norm, 'F', "q");
   features(d.key, d.key_norm, 'G', "k");
   std::string W = "v";
-  if (d.key_gate.feature != Feature::identity) {
+  if (is_map(d.key_gate)) {
     say("W_jc = v_jc t, t = " + feature_text(d.key_gate, "k_jc"));
     W = "W";
   }
-  const bool gated = d.query_gate.feature != Feature::identity;
+  const bool gated = is_map(d.query_gate);
   const std::string P = gated ? "P" : "out";
   if (d.order == ProductOrder::pairs) {
-    const bool scored = d.score.feature != Feature::identity;
+    const bool scored = is_map(d.score);
     say(fmt::format("{} = F G^T   [N, M]", scored ? "S" : "E"));
     if (scored) say("E_ij = " + feature_text(d.score, "S_ij"));
     say(d.by_sums ? "A_ij = E_ij / sum_l E_il" : "A_ij = E_ij / M");
