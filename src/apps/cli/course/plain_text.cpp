@@ -3,8 +3,6 @@
 #include "heed/base/error.h"
 #include "heed/io/file.h"
 
-#include <algorithm>
-
 namespace heed::cli {
 
 namespace {

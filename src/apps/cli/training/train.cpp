@@ -20,10 +20,8 @@
 #include "heed/bench/rapl.h"
 #include "heed/config/installed.h"
 #include "heed/config/model_of_tensors.h"
-#include "heed/io/upstream_weights.h"
 #include "heed/cost/energy.h"
 #include "heed/data/dataset.h"
-#include "heed/kernels/products/gemm.h"
 #include "heed/nn/families.h"
 #include "heed/train/runs/run.h"
 #include "heed/train/tasks/classification.h"
@@ -150,9 +148,6 @@ class TrainProgress : public TrainObserver {
   TrainProgress(const Experiment& x, std::string processes)
       : x_(x),
         epochs_(x.train.epochs),
-        patches_(x.model.output == "tokens"),
-        bits_(x.model.task == "lm"),
-        classes_(patches_ || bits_ || x.self_supervised() ? 0 : x.model.classes),
         processes_(std::move(processes)),
         terminal_(isatty(STDOUT_FILENO) && started_processes().count() == 1) {}
   /// Clears the bar, so that no error is printed after it on the same line.
@@ -228,12 +223,14 @@ class TrainProgress : public TrainObserver {
   void test(const Evaluation& t) override {
     clear();
     const Score& s = t.score;
-    std::cout << (patches_ ? fmt::format("test mean IoU {:.2f} %", 100 * s.accuracy())
-                           : fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f})", 100 * s.accuracy(), s.correct,
-                                         s.terms))
+    const bool patches = x_.model.output == "tokens";
+    std::cout << (patches ? fmt::format("test mean IoU {:.2f} %", 100 * s.accuracy())
+                          : fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f})", 100 * s.accuracy(), s.correct,
+                                        s.terms))
               << (s.mean_loss() < 0 ? "\n" : fmt::format(", {}\n", loss_text(s.mean_loss()))) << std::flush;
-    if (classes_ == 0 || static_cast<Index>(t.counts.size()) != classification_counts(classes_)) return;
-    const double share = commonest_share(t, classes_), error = 2 * std::sqrt(share * (1 - share) / s.terms);
+    const Index classes = patches || x_.model.task == "lm" || x_.self_supervised() ? 0 : x_.model.classes;
+    if (classes == 0 || static_cast<Index>(t.counts.size()) != classification_counts(classes)) return;
+    const double share = commonest_share(t, classes), error = 2 * std::sqrt(share * (1 - share) / s.terms);
     if (s.accuracy() <= share + error)
       remark_ = fmt::format(
           "no better than guessing: {:.2f} % of the test {}s belong to the most common class, and the accuracy of "
@@ -281,14 +278,12 @@ class TrainProgress : public TrainObserver {
 
   /// Formats a loss, for language models also in bits.
   std::string loss_text(double loss) const {
-    return bits_ ? fmt::format("loss {:.4f} ({:.4f} bits)", loss, loss / std::numbers::ln2)
-                 : fmt::format("loss {:.4f}", loss);
+    return x_.model.task == "lm" ? fmt::format("loss {:.4f} ({:.4f} bits)", loss, loss / std::numbers::ln2)
+                                 : fmt::format("loss {:.4f}", loss);
   }
 
   const Experiment& x_;
   Index epochs_;
-  bool patches_, bits_;
-  Index classes_;  ///< 0 unless the task is a classification
   std::string processes_, remark_;
   bool terminal_;
   TrainPlan plan_;
