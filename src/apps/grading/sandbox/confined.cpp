@@ -83,15 +83,17 @@ bool send_file(int socket, int file) {
 
 /// Receives one byte, and the file descriptor that send_file() sends with it. Returns 0 if the other side is closed
 /// first.
-ssize_t receive_file(int socket, char& byte, int& file) {
+ssize_t receive_file(int socket, char& byte, Descriptor& file) {
   iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)]{};
+  int received = -1;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof received)]{};
   msghdr message{};
   message.msg_iov = &data, message.msg_iovlen = 1;
   message.msg_control = control, message.msg_controllen = sizeof control;
   ssize_t got = 0;
   while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
-  if (const cmsghdr* const header = CMSG_FIRSTHDR(&message)) std::memcpy(&file, CMSG_DATA(header), sizeof file);
+  if (const cmsghdr* const header = CMSG_FIRSTHDR(&message)) std::memcpy(&received, CMSG_DATA(header), sizeof received);
+  file = Descriptor(received);
   return got;
 }
 
@@ -158,13 +160,13 @@ double busy_seconds(pid_t process) {
 }
 
 struct Pipe {
-  int read = -1, write = -1;
+  Descriptor read, write;
   /// Creates a pipe, or a pair of sockets, over which file descriptors can be sent.
   explicit Pipe(bool sockets = false) {
     int ends[2];
     if ((sockets ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) : pipe2(ends, O_CLOEXEC)) != 0)
       throw SystemError(fmt::format("a pipe cannot be created: {}", std::strerror(errno)));
-    read = ends[0], write = ends[1];
+    read = Descriptor(ends[0]), write = Descriptor(ends[1]);
   }
 };
 
@@ -186,7 +188,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   readable.insert(readable.end(), {programs, programs.parent_path() / "lib"});
   std::vector<std::string> writable{"/dev/null"};
   if (confinement.file > 0) writable.push_back(confinement.directory);
-  const Pipe requests, answers, failure(true);
+  Pipe requests, answers, failure(true);
   const std::string log = confinement.directory + "/log";
   Start start{pointers(words),
               pointers(environment),
@@ -206,21 +208,16 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   process_ = fork();
   if (process_ == 0) become(start);
   char error = process_ < 0 ? static_cast<char>(errno) : cannot_confine;
-  close(requests.read);
-  close(answers.write);
-  close(failure.write);
-  requests_ = requests.write, answers_ = answers.read;
+  for (Descriptor* const of_child : {&requests.read, &answers.write, &failure.write}) *of_child = Descriptor();
+  requests_ = std::move(requests.write), answers_ = std::move(answers.read);
   fcntl(requests_, F_SETFL, O_NONBLOCK);
   fcntl(answers_, F_SETFL, O_NONBLOCK);
   if (process_ > 0) {
     setpgid(process_, process_);
     last_started = process_;
-    handle_ = static_cast<int>(syscall(SYS_pidfd_open, process_, 0));
+    handle_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, process_, 0)));
   }
-  if (confinement.programs) {  // such a process has an empty standard input
-    close(requests_);
-    requests_ = -1;
-  }
+  if (confinement.programs) requests_ = Descriptor();  // such a process has an empty standard input
   ssize_t said = process_ > 0 ? receive_file(failure.read, error, listener_) : -1;
   recorded_ = listener_ >= 0;
   if (recorded_) {
@@ -228,9 +225,7 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
     error = cannot_confine;
     said = read(failure.read, &error, 1);
   }
-  const bool started = said == 0 && handle_ >= 0;
-  close(failure.read);
-  if (started) return;
+  if (said == 0 && handle_ >= 0) return;
   end();
   if (error == cannot_confine)
     throw SystemError("this system cannot confine processes: its kernel has no system-call filters (seccomp)");
@@ -239,18 +234,17 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
 
 Confined::~Confined() { end(); }
 
-void Confined::end() {
-  if (process_ > 0) {
-    kill(-process_, SIGKILL);
-    kill(process_, SIGKILL);
-    last_started = -1;
-    while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) continue;
-    process_ = -1;
-  }
-  for (int* file : {&handle_, &requests_, &answers_, &listener_}) {
-    if (*file >= 0) close(*file);
-    *file = -1;
-  }
+/// Kills the process with its group and returns its status.
+int Confined::end() {
+  if (process_ <= 0) return 0;
+  int status = 0;
+  // The group is killed before the process is reaped, while its id cannot be reused.
+  kill(-process_, SIGKILL);
+  kill(process_, SIGKILL);
+  last_started = -1;
+  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
+  process_ = -1;
+  return status;
 }
 
 /// Extends an expired deadline by the time that the process has spent running or waiting for a CPU: only idle time
@@ -273,9 +267,8 @@ bool Confined::wait_for(int file, short events, Index milliseconds) {
   if (polled[0].revents & POLLIN) {
     const char* const refused = filter_.answer(listener_);
     if (refused && confinement_.refused) confinement_.refused->insert(refused);
-  } else if (polled[0].revents) {  // no process is left
-    close(listener_);
-    listener_ = -1;
+  } else if (polled[0].revents) {
+    listener_ = Descriptor();  // no process is left
   }
   return polled[1].revents != 0;
 }
@@ -322,19 +315,9 @@ Message Confined::receive(std::size_t most) {
   return Message(std::move(bytes));
 }
 
-int Confined::reap() {
-  await(handle_, POLLIN);
-  int status = 0;
-  // The group is killed before the process is reaped, while its id cannot be reused.
-  kill(-process_, SIGKILL);
-  last_started = -1;
-  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) continue;
-  process_ = -1;
-  return status;
-}
-
 int Confined::wait() {
-  const int status = reap();
+  await(handle_, POLLIN);
+  const int status = end();
   if (!WIFSIGNALED(status)) return WEXITSTATUS(status);
   const int signal = WTERMSIG(status);
   if (signal == SIGXCPU) fail("it used more than {:g} s of CPU time", confinement_.seconds);

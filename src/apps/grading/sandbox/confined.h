@@ -4,6 +4,8 @@
 #include "message.h"
 #include "syscall_filter.h"
 
+#include "heed/io/file.h"
+
 #include <sys/types.h>
 
 #include <chrono>
@@ -69,15 +71,14 @@ class Confined {
   bool wait_for(int file, short events, Index milliseconds);
   void extend_deadline();
   [[noreturn]] void fail_ended();
-  int reap();
-  void end();
+  int end();
 
   Confinement confinement_;
   std::chrono::steady_clock::time_point start_, deadline_;
   pid_t process_ = -1;
   bool recorded_ = false;
   SyscallFilter filter_;
-  int handle_ = -1, requests_ = -1, answers_ = -1, listener_ = -1;
+  Descriptor handle_, requests_, answers_, listener_;
 };
 
 /// Makes SIGTERM, SIGINT and SIGHUP end this process and the most recently started confined one with its children.

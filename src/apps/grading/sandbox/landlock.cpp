@@ -29,13 +29,12 @@ constexpr std::uint64_t of_files =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE | to_truncate;
 
 void allow(int rules, const std::string& path, std::uint64_t rights) {
-  const int place = open(path.c_str(), O_PATH | O_CLOEXEC);
+  const Descriptor place(open(path.c_str(), O_PATH | O_CLOEXEC));
   if (place < 0) return;
   struct stat info {};
   if (fstat(place, &info) == 0 && !S_ISDIR(info.st_mode)) rights &= of_files;
   const landlock_path_beneath_attr beneath{rights, place};
   syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
-  close(place);
 }
 
 }  // namespace
@@ -46,15 +45,11 @@ FileRules::FileRules(const std::vector<std::string>& readable, const std::vector
   if (!has_landlock()) return;
   const std::uint64_t truncation = version() >= 3 ? to_truncate : 0;
   const landlock_ruleset_attr handled{all_of_version_1 | truncation};
-  rules_ = static_cast<int>(syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0));
+  rules_ = Descriptor(static_cast<int>(syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0)));
   for (const std::string& path : readable) allow(rules_, path, to_read);
   for (const std::string& path : writable) allow(rules_, path, to_read | to_make_files | truncation);
 }
 
-FileRules::~FileRules() {
-  if (rules_ >= 0) close(rules_);
-}
-
-bool FileRules::install() const { return rules_ < 0 || syscall(SYS_landlock_restrict_self, rules_, 0) == 0; }
+bool FileRules::install() const { return rules_ < 0 || syscall(SYS_landlock_restrict_self, int{rules_}, 0) == 0; }
 
 }  // namespace heed

@@ -1,6 +1,8 @@
 // Files that a confined process can access, if the kernel has Landlock (Linux 5.13).
 #pragma once
 
+#include "heed/io/file.h"
+
 #include <string>
 #include <vector>
 
@@ -11,16 +13,13 @@ namespace heed {
 class FileRules {
  public:
   FileRules(const std::vector<std::string>& readable, const std::vector<std::string>& writable);
-  FileRules(const FileRules&) = delete;
-  FileRules& operator=(const FileRules&) = delete;
-  ~FileRules();
 
   /// Applies the rules permanently to this process and its children; does nothing if the kernel lacks Landlock. Returns
   /// false if the kernel refuses. Allocates nothing.
   bool install() const;
 
  private:
-  int rules_ = -1;
+  Descriptor rules_;
 };
 
 }  // namespace heed
