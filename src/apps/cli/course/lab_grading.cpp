@@ -204,13 +204,13 @@ LabGrader::LabGrader(Lab lab, std::uint64_t seed, const SharedHeaders* shared)
 
 void LabGrader::make_settings(const RandomStream& random) {
   const bool personal = lab_->kind == LabKind::personal;
-  for (const LabPoint& point : lab_->points) {
-    const PointParts parts = parts_of(point.name);
+  for (std::size_t i = 0; i < lab_->points.size(); ++i) {
+    const PointParts parts = parts_of(lab_->points[i].name);
     check_mechanism_point(parts.what, personal || !lab_->reference.empty());
     require(parts.options.empty() || !personal, "a personal mechanism has no options");
     auto setting = std::ranges::find(settings_, parts.options, &Setting::own);
     if (setting == settings_.end()) {
-      setting = settings_.insert(setting, Setting{.own = parts.options, .reference = nullptr, .cases = {}});
+      setting = settings_.insert(setting, Setting{.own = parts.options});
       if (personal)
         setting->reference = mechanism_of(definition_of("", PersonalTask::write));  // each definition has these tensors
       else if (!lab_->reference.empty())
@@ -218,6 +218,8 @@ void LabGrader::make_settings(const RandomStream& random) {
       setting->cases = draw_cases(setting->reference.get(), personal, random);
     }
     if (setting->reference) check_tensor_of_point(parts.what, *setting->reference, setting->cases);
+    setting->points.push_back(parts.what);
+    setting->indices.push_back(i);
   }
 }
 
@@ -234,16 +236,12 @@ LabResult LabGrader::grade(const std::string& file, const std::string& student) 
   LabResult result;
   try {
     const std::string source = read_submission(file);
-    switch (lab_->kind) {
-      case LabKind::python:
-        result.marks = python_->marks(source, result.refused);
-        break;
-      case LabKind::answers:
-        result = grade_answers(source);
-        break;
-      default:
-        grade_mechanism(source, student, result);
-    }
+    if (lab_->kind == LabKind::python)
+      result.marks = python_->marks(source, result.refused);
+    else if (lab_->kind == LabKind::answers)
+      result.marks = marks_of_answers(source);
+    else
+      grade_mechanism(source, student, result);
   } catch (const Error& error) {
     result.problem = error.what();
   } catch (const Refused& refusal) {
@@ -256,15 +254,14 @@ LabResult LabGrader::grade(const std::string& file, const std::string& student) 
   return result;
 }
 
-LabResult LabGrader::grade_answers(const std::string& source) const {
+std::vector<Mark> LabGrader::marks_of_answers(const std::string& source) const {
   const std::map<std::string, Answer> answers = read_answers(source, lab_->file());
-  LabResult result;
+  std::vector<Mark> marks;
   for (const LabPoint& point : lab_->points) {
     const auto answer = answers.find(point.name);
-    result.marks.push_back(
-        mark_answer(lab_->name, point, answer == answers.end() ? nullptr : &answer->second, values_));
+    marks.push_back(mark_answer(lab_->name, point, answer == answers.end() ? nullptr : &answer->second, values_));
   }
-  return result;
+  return marks;
 }
 
 /// Returns the text of the file handed out; empty if the lab has no reference, so that a submission may use all of
@@ -284,47 +281,31 @@ void LabGrader::grade_mechanism(const std::string& source, const std::string& st
   const std::string compiled = read_file(object);
   result.calls = system_calls_in(compiled);
   require_own_work(compiled, stub);
-  if (lab_->kind == LabKind::personal) {
-    const auto own = mechanism_of(definition_for(*lab_, student));
-    const RandomStream random = RandomStream(seed_).derive(lab_->name).derive(student);
-    const MechanismTask task{.name = personal_name,
-                             .options = {},
-                             .reference = own.get(),
-                             .slack = lab_->slack,
-                             .cases = draw_cases(own.get(), true, random)};
-    result.marks = mark_plugin(task, {}, source, place, object, result.refused);
-    return;
-  }
-  result.marks.resize(lab_->points.size());
-  for (const Setting& setting : settings_) {
-    const MechanismTask task{.name = lab_->mechanism,
-                             .options = joined(lab_->options, setting.own),
-                             .reference = setting.reference.get(),
-                             .slack = lab_->slack,
-                             .cases = setting.cases};
-    std::vector<Mark> marks = mark_plugin(task, setting.own, source, place, object, result.refused);
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < lab_->points.size(); ++i)
-      if (parts_of(lab_->points[i].name).options == setting.own) result.marks[i] = std::move(marks[next++]);
-  }
-}
-
-std::vector<Mark> LabGrader::mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,
-                                         const PrivateDirectory& place, const std::string& object,
-                                         std::set<std::string>& refused) const {
   const StartProcess start = [&](const Message& question) {
     Message message;
     message.put(object);
     message.put(question.bytes());
     auto process = std::make_unique<Confined>(std::vector<std::string>{program_file(), "lab", "serve"},
-                                              Confinement{.directory = place.path(), .refused = &refused});
+                                              Confinement{.directory = place.path(), .refused = &result.refused});
     process->send(message);
     return process;
   };
-  std::vector<std::string> points;
-  for (const LabPoint& point : lab_->points)
-    if (const PointParts parts = parts_of(point.name); parts.options == own) points.push_back(parts.what);
-  return mark_mechanism(points, task, source, start);
+  const bool personal = lab_->kind == LabKind::personal;
+  const auto own = personal ? mechanism_of(definition_for(*lab_, student)) : nullptr;
+  result.marks.resize(lab_->points.size());
+  for (const Setting& setting : settings_) {
+    MechanismTask task{.name = lab_->mechanism,
+                       .options = joined(lab_->options, setting.own),
+                       .reference = setting.reference.get(),
+                       .slack = lab_->slack,
+                       .cases = setting.cases};
+    if (personal) {
+      task.name = personal_name, task.reference = own.get();
+      task.cases = draw_cases(own.get(), true, RandomStream(seed_).derive(lab_->name).derive(student));
+    }
+    const std::vector<Mark> marks = mark_mechanism(setting.points, task, source, start);
+    for (std::size_t i = 0; i < marks.size(); ++i) result.marks[setting.indices[i]] = marks[i];
+  }
 }
 
 }  // namespace heed::cli

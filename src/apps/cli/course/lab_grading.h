@@ -62,16 +62,15 @@ class LabGrader {
   std::string handed_out(const std::string& student) const;
   /// The reference and the hidden inputs for points with the same options in their names.
   struct Setting {
-    OptionValues own;  ///< options in the points' names, "score_grad=hardtanh"
-    std::unique_ptr<const Mechanism> reference;
-    std::vector<HiddenCase> cases;
+    OptionValues own;                    ///< options in the points' names, "score_grad=hardtanh"
+    std::vector<std::string> points{};   ///< names without the options
+    std::vector<std::size_t> indices{};  ///< of the points in the lab
+    std::unique_ptr<const Mechanism> reference{};
+    std::vector<HiddenCase> cases{};
   };
 
   void make_settings(const RandomStream& random);
-  std::vector<Mark> mark_plugin(const MechanismTask& task, const OptionValues& own, const std::string& source,
-                                const PrivateDirectory& place, const std::string& object,
-                                std::set<std::string>& refused) const;
-  LabResult grade_answers(const std::string& source) const;
+  std::vector<Mark> marks_of_answers(const std::string& source) const;
 
   std::unique_ptr<const Lab> lab_;
   std::uint64_t seed_;
