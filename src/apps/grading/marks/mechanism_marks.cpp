@@ -183,28 +183,22 @@ class Marker {
     return mark;
   }
 
-  /// Gradients of a submission: in double, and those computed in the other number types.
-  struct Gradients : CaseResults {
-    std::vector<Tensor<double>> in_float, in_counted;
+  /// Gradient of one tensor of a submission: in double, and computed in the other number types.
+  struct Gradient : CaseResults {
+    Tensor<double> in_float, in_counted;
   };
 
-  /// Returns an answer's gradients in the order of `inputs`; those of missing tensors are empty.
-  static Gradients gradients_of(Message& answer, const std::vector<CheckInput>& inputs) {
-    const std::vector<Tensor<double>> none(inputs.size());
-    Gradients results{{none, none}, none, none};
+  /// Returns an answer's gradient of a tensor; empty if the tensor is missing.
+  static Gradient gradient_in(Message& answer, const std::string& tensor) {
+    Gradient gradient{{{Tensor<double>()}, {Tensor<double>()}}, {}, {}};
     for (Index left = answer.integer(0, 100); left > 0; --left) {
       const std::string name = answer.text();
       Tensor<double> alone = answer.tensor(), added = answer.tensor(), in_float = answer.tensor(),
                      in_counted = answer.tensor();
-      const auto input = std::ranges::find(inputs, name, &CheckInput::name);
-      if (input == inputs.end()) continue;
-      const auto k = static_cast<std::size_t>(input - inputs.begin());
-      results.gradients[k] = std::move(alone);
-      results.added[k] = std::move(added);
-      results.in_float[k] = std::move(in_float);
-      results.in_counted[k] = std::move(in_counted);
+      if (name == tensor)
+        gradient = {{{std::move(alone)}, {std::move(added)}}, std::move(in_float), std::move(in_counted)};
     }
-    return results;
+    return gradient;
   }
 
   void compare_gradient(Mark& mark, Message& answer, std::size_t i, const std::string& tensor) {
@@ -214,7 +208,7 @@ class Marker {
       c.inputs = {{.name = tensor, .shape = {}}};
       const ExpectedGradients expected = own_differences(i, tensor);
       if (expected.gradients[0].shape().rank() == 4) c.inputs[0].axes = head_axes();
-      return compare_tensor(mark, c, seed, gradients_of(answer, c.inputs), expected);
+      return compare_tensor(mark, c, seed, gradient_in(answer, tensor), expected);
     }
     const auto input = std::ranges::find(c.inputs, tensor, &CheckInput::name);
     if (input == c.inputs.end()) return;  // only other shapes have this tensor
@@ -224,7 +218,7 @@ class Marker {
     if (is_new) at->second = case_results(c, seed).gradients;
     const ExpectedGradients expected{{at->second[k]}, largest_noise(c, seed)};
     c.inputs = {CheckInput(*input)};
-    const Gradients got = gradients_of(answer, c.inputs);
+    const Gradient got = gradient_in(answer, tensor);
     compare_tensor(mark, c, seed, got, expected);
     if (mark.says.empty()) hold(mark, got.gradients[0], expected.gradients[0], double_precision, "in double");
   }
@@ -248,7 +242,7 @@ class Marker {
                           where, error, precision));
   }
 
-  void compare_tensor(Mark& mark, const CheckCase& c, std::uint64_t seed, const Gradients& got,
+  void compare_tensor(Mark& mark, const CheckCase& c, std::uint64_t seed, const Gradient& got,
                       const ExpectedGradients& expected) {
     const Shape &shape = expected.gradients[0].shape(), &found = got.gradients[0].shape();
     if (got.gradients[0].size() == 0 && shape.elements() > 0)
@@ -257,8 +251,8 @@ class Marker {
       return say(mark, fmt::format("it has shape {}; expected {}", found, shape));
     const CheckRow row = compare_gradients(c, seed, got, expected)[0];
     if (!row.passed) return say_wrong(mark, row.diagnosis, row.axes, c);
-    hold(mark, got.in_float[0], got.gradients[0], float_precision, "in float");
-    hold(mark, got.in_counted[0], got.gradients[0], double_precision, "with the number type that counts operations");
+    hold(mark, got.in_float, got.gradients[0], float_precision, "in float");
+    hold(mark, got.in_counted, got.gradients[0], double_precision, "with the number type that counts operations");
   }
 
   static Counts executed_in(Message& answer) {
