@@ -40,8 +40,7 @@ void require_personal(const Lab& lab, const std::string& student) {
 
 std::string identity_of(const Lab& lab, const std::string& given) {
   require_personal(lab, given);
-  if (lab.kind != LabKind::personal) return given;
-  if (!given.empty()) return given;
+  if (lab.kind != LabKind::personal || !given.empty()) return given;
   const fs::path file = fs::path(lab.directory) / identity_file;
   require(fs::exists(file), "lab: {} is a personal lab; expected --student ID, or a directory made by `heed lab new`",
           lab.name);
@@ -63,27 +62,22 @@ int check_command(const CheckOptions& options) {
   return result.sum(lab) == lab.marks() ? ok : check_failed;
 }
 
-void write_new(const fs::path& path, const std::string& text) {
-  require(!fs::exists(path), "{}: already exists; left unchanged", path.string());
-  write_file(path, text);
-}
-
 int new_command(const std::string& name, const std::string& student, const std::string& output) {
   const Lab lab = find_lab(name);
-  const fs::path place = fs::path(output) / lab.name;
+  const fs::path place = fs::path(output) / lab.name, file = place / lab.file();
   const bool personal = lab.kind == LabKind::personal;
   require(!personal || !student.empty(), "lab: {} is a personal lab; expected --student ID", lab.name);
   require_personal(lab, student);
   require(student.find('\n') == std::string::npos, "lab: --student has more than one line");
   const std::string text = personal ? file_for(lab, student) : read_file(lab.directory + "/" + lab.file());
   fs::create_directories(place);
-  write_new(place / lab.file(), text);
+  require(!fs::exists(file), "{}: already exists; left unchanged", file.string());
+  write_file(file, text);
   for (const char* const part : {"lab.toml", "judge.py", "calls.py"})
     if (fs::exists(fs::path(lab.directory) / part) && !fs::exists(place / part))
       write_file(place / part, read_file(lab.directory + "/" + part));
   if (personal) write_file(place / identity_file, student + "\n");
-  std::cout << fmt::format("{}\nnext: {} lab check {}\n", (place / lab.file()).string(), program_name(),
-                           shell_word(place.string()));
+  std::cout << fmt::format("{}\nnext: {} lab check {}\n", file.string(), program_name(), shell_word(place.string()));
   return ok;
 }
 
@@ -131,16 +125,12 @@ void drop_dead_links(const fs::path& pages) {
   for (const fs::directory_entry& entry : fs::directory_iterator(pages)) {
     if (entry.path().extension() != ".md") continue;
     const std::string text = read_file(entry.path());
-    std::string kept;
-    std::sregex_iterator at(text.begin(), text.end(), link);
-    std::size_t from = 0;
-    for (; at != std::sregex_iterator(); ++at) {
-      const auto begin = static_cast<std::size_t>(at->position()), size = static_cast<std::size_t>(at->length());
-      kept += text.substr(from, begin - from);
-      kept += fs::exists(pages / (*at)[2].str()) ? (*at)[0].str() : (*at)[1].str();
-      from = begin + size;
+    std::string kept, rest = text;
+    for (std::sregex_iterator at(text.begin(), text.end(), link), end; at != end; ++at) {
+      kept += at->prefix().str() + (fs::exists(pages / at->str(2)) ? at->str() : at->str(1));
+      rest = at->suffix();
     }
-    write_file(entry.path(), kept + text.substr(from));
+    write_file(entry.path(), kept + rest);
   }
 }
 
