@@ -150,20 +150,14 @@ class Defined : public MechanismBase<Defined> {
     return y;
   }
 
-  /// Strides of a matrix: distances between its rows and between its columns.
-  struct Steps {
-    Index row, column;
-  };
-  /// Returns the sums over m < inner of a(i, m) b(m, j), where a and b have the strides `as` and `bs`.
   template <class T>
-  static Tensor<T> product(const Tensor<T>& a, Steps as, const Tensor<T>& b, Steps bs, Index rows, Index columns,
-                           Index inner) {
-    Tensor<T> y({rows, columns});
-    for (Index i = 0; i < rows; ++i)
-      for (Index j = 0; j < columns; ++j) {
-        T sum = a[i * as.row] * b[j * bs.column];
-        for (Index m = 1; m < inner; ++m) sum += a[i * as.row + m * as.column] * b[m * bs.row + j * bs.column];
-        y[i * columns + j] = sum;
+  static Tensor<T> product(Operand<T> a, Operand<T> b) {
+    Tensor<T> y({a.rows, b.columns});
+    for (Index i = 0; i < a.rows; ++i)
+      for (Index j = 0; j < b.columns; ++j) {
+        T sum = a(i, 0) * b(0, j);
+        for (Index m = 1; m < a.columns; ++m) sum += a(i, m) * b(m, j);
+        y[i * b.columns + j] = sum;
       }
     return y;
   }
@@ -176,7 +170,7 @@ class Defined : public MechanismBase<Defined> {
     const Tensor<T> W = gated(x.key_gate, k, mapped({}, v));
     Tensor<T> P({N, e}), divisors({N});
     if (x.order == ProductOrder::pairs) {
-      Tensor<T> E = product(F, {d, 1}, G, {1, d}, N, M, d);
+      Tensor<T> E = product<T>(matrix(F), transposed(matrix(G)));
       for (Index i = 0; i < E.size() && is_map(x.score); ++i) E[i] = value_of(x.score, E[i]);
       for (Index i = 0; i < N; ++i) {
         T sum = E[i * M];
@@ -185,17 +179,17 @@ class Defined : public MechanismBase<Defined> {
       }
       for (Index i = 0; i < N; ++i)
         for (Index j = 0; j < M; ++j) E[i * M + j] /= x.by_sums ? divisors[i] : T(static_cast<double>(M));
-      P = product(E, {M, 1}, W, {e, 1}, N, e, M);
+      P = product<T>(matrix(E), matrix(W));
     } else {
-      const Tensor<T> Z = product(G, {1, d}, W, {e, 1}, d, e, M);
-      P = product(F, {d, 1}, Z, {e, 1}, N, e, d);
+      const Tensor<T> Z = product<T>(transposed(matrix(G)), matrix(W));
+      P = product<T>(matrix(F), matrix(Z));
       if (x.by_sums) {
-        Tensor<T> s({d});
+        Tensor<T> s({d, 1});
         for (Index c = 0; c < d; ++c) {
           s[c] = G[c];
           for (Index j = 1; j < M; ++j) s[c] += G[j * d + c];
         }
-        divisors = product(F, {d, 1}, s, {1, 1}, N, 1, d);
+        divisors = product<T>(matrix(F), matrix(s));
       }
       for (Index i = 0; i < N; ++i)
         for (Index c = 0; c < e; ++c) P[i * e + c] /= x.by_sums ? divisors[i] : T(static_cast<double>(M));
