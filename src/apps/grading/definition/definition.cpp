@@ -163,34 +163,33 @@ class Defined : public MechanismBase<Defined> {
   }
 
   template <class T>
+  static Tensor<T> row_sums(Operand<T> a) {
+    Tensor<T> sums({a.rows, 1});
+    for (Index i = 0; i < a.rows; ++i) {
+      sums[i] = a(i, 0);
+      for (Index j = 1; j < a.columns; ++j) sums[i] += a(i, j);
+    }
+    return sums;
+  }
+
+  template <class T>
   void forward(Matrix<const T> q, Matrix<const T> k, Matrix<const T> v, Matrix<T> out) const {
     const Definition& x = definition_;
-    const Index N = q.rows, M = k.rows, d = q.columns, e = v.columns;
+    const Index N = q.rows, M = k.rows, e = v.columns;
     const Tensor<T> F = features(x.query, x.query_norm, q), G = features(x.key, x.key_norm, k);
     const Tensor<T> W = gated(x.key_gate, k, mapped({}, v));
-    Tensor<T> P({N, e}), divisors({N});
+    Tensor<T> P({N, e}), divisors({N, 1});
     if (x.order == ProductOrder::pairs) {
       Tensor<T> E = product<T>(matrix(F), transposed(matrix(G)));
       for (Index i = 0; i < E.size() && is_map(x.score); ++i) E[i] = value_of(x.score, E[i]);
-      for (Index i = 0; i < N; ++i) {
-        T sum = E[i * M];
-        for (Index j = 1; j < M && x.by_sums; ++j) sum += E[i * M + j];
-        divisors[i] = sum;
-      }
+      if (x.by_sums) divisors = row_sums<T>(matrix(E));
       for (Index i = 0; i < N; ++i)
         for (Index j = 0; j < M; ++j) E[i * M + j] /= x.by_sums ? divisors[i] : T(static_cast<double>(M));
       P = product<T>(matrix(E), matrix(W));
     } else {
       const Tensor<T> Z = product<T>(transposed(matrix(G)), matrix(W));
       P = product<T>(matrix(F), matrix(Z));
-      if (x.by_sums) {
-        Tensor<T> s({d, 1});
-        for (Index c = 0; c < d; ++c) {
-          s[c] = G[c];
-          for (Index j = 1; j < M; ++j) s[c] += G[j * d + c];
-        }
-        divisors = product<T>(matrix(F), matrix(s));
-      }
+      if (x.by_sums) divisors = product<T>(matrix(F), matrix(row_sums<T>(transposed(matrix(G)))));
       for (Index i = 0; i < N; ++i)
         for (Index c = 0; c < e; ++c) P[i * e + c] /= x.by_sums ? divisors[i] : T(static_cast<double>(M));
     }
