@@ -69,7 +69,7 @@ class Class {
             suggestion(options.student, students_));
     intake_->list_not_recognised(std::cerr, "heed: not recognised: ");
     require(!students_.empty(), "{}: has no directories of students", options.directory);
-    find_labs();
+    find_labs(place);
     find_roster_rows();
     for (const Lab& lab : labs_)
       for (std::size_t i = 0; i < students_.size(); ++i)
@@ -104,8 +104,7 @@ class Class {
   }
 
   /// Selects the labs of --lab; without it, all labs that were handed in.
-  void find_labs() {
-    const std::string place = options_.labs.empty() ? labs_place() : options_.labs;
+  void find_labs(const std::string& place) {
     const std::vector<std::string> known = lab_names();
     std::string file = "LAB.h";
     for (const Lab& lab : all_labs_) {

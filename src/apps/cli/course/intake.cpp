@@ -162,8 +162,7 @@ void Intake::take_root(const Path& entry) {
   for (std::size_t at = name.find_first_of("_- "); at != std::string::npos; at = name.find_first_of("_- ", at + 1))
     if (at > 0 && expected_of(name.substr(at + 1)))
       return take_file(student(name.substr(0, at)), entry, name.substr(at + 1));
-  not_recognised_.push_back(
-      {"", "", name, "the student is unknown; put the file into a directory named after the student"});
+  leave_out("", name, "the student is unknown; put the file into a directory named after the student");
 }
 
 void Intake::walk(const std::string& student, const Path& directory, const Path& shown, int depth) {
@@ -175,8 +174,7 @@ void Intake::walk(const std::string& student, const Path& directory, const Path&
       if (depth < 8)
         walk(student, entry, shown / name, depth + 1);
       else if (too_deep_.insert(student).second)
-        not_recognised_.push_back(
-            {student, "", shown / name, "directories nested more than 8 deep are not read; nest them less"});
+        leave_out(student, shown / name, "directories nested more than 8 deep are not read; nest them less");
     } else {
       take_file(student, entry, shown / name);
     }
@@ -216,10 +214,9 @@ void Intake::take_file(const std::string& student, const Path& file, const Path&
     if (lower(folder) == lower(one.name) && Path(name).extension() == Path(one.file).extension()) return offer(one, 3);
   const int listed = unmatched_[student]++;
   if (listed < 10)
-    not_recognised_.push_back(
-        {student, "", shown, "its name matches no lab; expected LAB.h, LAB.py, LAB.toml or a notebook"});
+    leave_out(student, shown, "its name matches no lab; expected LAB.h, LAB.py, LAB.toml or a notebook");
   else if (listed == 10)
-    not_recognised_.push_back({student, "", shown, "and more such files"});
+    leave_out(student, shown, "and more such files");
 }
 
 void Intake::unpack(const std::string& student, const Path& file, const Path& shown) {
@@ -240,16 +237,13 @@ void Intake::unpack(const std::string& student, const Path& file, const Path& sh
       fs::last_write_time(place, fs::last_write_time(file));
       take_file(student, place, shown / path, true);
     }
-    if (files == 0)
-      not_recognised_.push_back({student, "", shown, "it contains no files; submit the files themselves"});
+    if (files == 0) leave_out(student, shown, "it contains no files; submit the files themselves");
     if (sent < files)
-      not_recognised_.push_back(
-          {student, "", shown,
-           fmt::format("only {} of its {} files are read; submit a smaller archive, or the files themselves", sent,
-                       files)});
+      leave_out(student, shown,
+                fmt::format("only {} of its {} files are read; submit a smaller archive, or the files themselves", sent,
+                            files));
   } catch (const Error&) {
-    not_recognised_.push_back(
-        {student, "", shown, "it cannot be unpacked; submit the files themselves, or a zip file"});
+    leave_out(student, shown, "it cannot be unpacked; submit the files themselves, or a zip file");
   }
 }
 

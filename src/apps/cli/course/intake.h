@@ -72,6 +72,9 @@ class Intake {
   void take_file(const std::string& student, const Path& file, const Path& shown, bool packed = false);
   void unpack(const std::string& student, const Path& file, const Path& shown);
   const ExpectedFile* expected_of(const std::string& name) const;
+  void leave_out(const std::string& student, const Path& shown, const std::string& remedy) {
+    not_recognised_.push_back({student, "", shown, remedy});
+  }
   void choose(const std::string& student, const std::string& lab, std::vector<Candidate> candidates);
 
   const std::vector<ExpectedFile> expected_;
