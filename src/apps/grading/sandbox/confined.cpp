@@ -39,7 +39,7 @@ extern "C" void end_both(int signal) {
 /// The child's data, prepared before the fork, since the child may not allocate.
 struct Start {
   std::vector<char*> words, environment;
-  const char *directory, *log;
+  const char* log;
   const Confinement& confinement;
   SyscallFilter& filter;
   FileRules files;
@@ -118,7 +118,7 @@ ssize_t receive_file(int socket, char& byte, Descriptor& file) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) std::signal(signal, SIG_DFL);
   umask(077);
-  step(chdir(start.directory) == 0);
+  step(chdir(start.confinement.directory.c_str()) == 0);
   const int output = start.log ? open(start.log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)
                                : open("/dev/null", O_WRONLY | O_CLOEXEC);
   // The descriptors are duplicated to numbers of at least 10, so that dup2() and dup3() below close none of them.
@@ -192,7 +192,6 @@ Confined::Confined(std::vector<std::string> words, const Confinement& confinemen
   const std::string log = confinement.directory + "/log";
   Start start{pointers(words),
               pointers(environment),
-              confinement_.directory.c_str(),
               confinement.file > 0 ? log.c_str() : nullptr,
               confinement_,
               filter_,
