@@ -123,7 +123,7 @@ class Writer {
   }
 
   void features(const char* x, const char* raw, const char* name, const FeatureMap& map, Norm norm) {
-    line("      map({}, f.{}, [this](T x) {{ return {}(x); }});", x, raw, function(map));
+    line("      map({}, f.{}, {});", x, raw, value(map));
     if (norm == Norm::none)
       line("      map<T>(f.{}, f.{}, [](T x) {{ return x; }});", raw, name);
     else
@@ -139,6 +139,12 @@ class Writer {
     return fmt::format("feature{}", maps_.size());
   }
 
+  /// Return lambdas that compute a feature and its slope.
+  std::string value(const FeatureMap& map) { return fmt::format("[this](T x) {{ return {}(x); }}", function(map)); }
+  std::string slope(const FeatureMap& map) {
+    return fmt::format("[this](T x) {{ return {}_slope(x); }}", function(map));
+  }
+
   void forward() {
     plain(R"(  template <class T>
   void run_forward(const AttentionInput<T>& in, Heads<T> out, const std::vector<Saved<T>>& saved,
@@ -152,14 +158,11 @@ class Writer {
     features("k", "Y", "G", d_.key, d_.key_norm);
     line("      // W");
     line("      map(v, f.W, [](T x) {{ return x; }});");
-    if (is_map(d_.key_gate)) line("      gate(k, f.W, [this](T x) {{ return {}(x); }});", function(d_.key_gate));
+    if (is_map(d_.key_gate)) line("      gate(k, f.W, {});", value(d_.key_gate));
     if (pairs_) {
       line("      // A");
       line("      kernels::gemm(f.F, transposed(f.G), f.S);");
-      if (is_map(d_.score))
-        line("      map<T>(f.S, f.A, [this](T x) {{ return {}(x); }});", function(d_.score));
-      else
-        line("      map<T>(f.S, f.A, [](T x) {{ return x; }});");
+      line("      map<T>(f.S, f.A, {});", is_map(d_.score) ? value(d_.score) : "[](T x) { return x; }");
       line("      for (Index i = 0; i < N; ++i) {{");
       if (d_.by_sums) {
         line("        f.sums[i] = f.A(i, 0);");
@@ -185,7 +188,7 @@ class Writer {
       line("        for (Index c = 0; c < e; ++c) f.P(i, c) = f.P(i, c) / f.sums[i];\n      }}");
     }
     line("      // out\n      map<T>(f.P, out[h], [](T x) {{ return x; }});");
-    if (is_map(d_.query_gate)) line("      gate(q, out[h], [this](T x) {{ return {}(x); }});", function(d_.query_gate));
+    if (is_map(d_.query_gate)) line("      gate(q, out[h], {});", value(d_.query_gate));
     line("    }}\n  }}\n");
   }
 
@@ -228,13 +231,9 @@ class Writer {
       const Saved<T>& f = saved[static_cast<std::size_t>(h)];
       const Matrix<const T> q = in.q[h], k = in.k[h], v = in.v[h];
       map(dout[h], g.dP, [](T x) { return x; });)");
-    if (query_gated) {
-      line(
-          "      undo_gate<T>(q, f.P, dout[h], [this](T x) {{ return {0}(x); }}, [this](T x) {{ return {0}_slope(x); "
-          "}}, "
-          "to.update, to.q[h], g.dP);",
-          function(d_.query_gate));
-    }
+    if (query_gated)
+      line("      undo_gate<T>(q, f.P, dout[h], {}, {}, to.update, to.q[h], g.dP);", value(d_.query_gate),
+           slope(d_.query_gate));
     if (pairs_) {
       line("      kernels::gemm(g.dP, transposed(f.W), g.dA);\n      kernels::gemm(transposed(f.A), g.dP, g.dW);");
       line("      for (Index i = 0; i < N; ++i) {{");
@@ -244,9 +243,7 @@ class Writer {
       }
       line("        for (Index j = 0; j < M; ++j) g.dA(i, j) = {} / f.sums[i];\n      }}",
            d_.by_sums ? "(g.dA(i, j) - inner)" : "g.dA(i, j)");
-      if (is_map(d_.score))
-        line("      chain<T>(f.S, g.dA, [this](T x) {{ return {}_slope(x); }}, Update::assign, g.dA);",
-             function(d_.score));
+      if (is_map(d_.score)) line("      chain<T>(f.S, g.dA, {}, Update::assign, g.dA);", slope(d_.score));
       line("      kernels::gemm(g.dA, f.G, g.dF);\n      kernels::gemm(transposed(g.dA), f.F, g.dG);");
     } else {
       line("      for (Index i = 0; i < N; ++i) {{");
@@ -267,12 +264,8 @@ class Writer {
         line("      for (Index j = 0; j < M; ++j)\n        for (Index c = 0; c < d; ++c) g.dG(j, c) += g.ds[c];");
       }
     }
-    if (key_gated) {
-      line(
-          "      undo_gate<T>(k, v, g.dW, [this](T x) {{ return {0}(x); }}, [this](T x) {{ return {0}_slope(x); }}, "
-          "to.update, to.k[h], g.dW);",
-          function(d_.key_gate));
-    }
+    if (key_gated)
+      line("      undo_gate<T>(k, v, g.dW, {}, {}, to.update, to.k[h], g.dW);", value(d_.key_gate), slope(d_.key_gate));
     line("      for (Index j = 0; j < {}; ++j)", bugs_.value == 1 ? "M - 1" : "M");
     line("        for (Index c = 0; c < e; ++c) {};",
          pick(bugs_.value, "write(to.update, to.v[h](j, c), g.dW(j, c))",
