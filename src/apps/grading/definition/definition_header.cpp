@@ -70,9 +70,7 @@ class Writer {
 
   void begin() {
     line("// A personal mechanism. For each head, with q [N, d], k [M, d] and v [M, e]:\n//");
-    std::string equations = equations_of(d_);
-    equations.pop_back();
-    for (const std::string& equation : split(equations, '\n')) line("// {}", equation);
+    for (const std::string& equation : split_lines(equations_of(d_))) line("// {}", equation);
     line(
         "#include \"heed/attention/mechanism_base.h\"\n#include \"heed/kernels/products/gemm.h\"\n\n#include "
         "<numbers>\n\n"
