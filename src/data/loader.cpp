@@ -102,13 +102,12 @@ const Dataset& ImageSets::set(Part part) {
 
 std::vector<Index> ImageSets::images(Part part) {
   const Dataset& set = this->set(part);
-  const auto seed = static_cast<std::uint64_t>(seed_);
   if (!own_validation(part))
-    return set.has_file_per_image() ? examples_of_files(set.files(), part, data_, seed)
-                                    : examples_of(set.size(), part, data_, seed);
+    return set.has_file_per_image() ? examples_of_files(set.files(), part, data_, seed_)
+                                    : examples_of(set.size(), part, data_, seed_);
   DataConfig whole = data_;
   whole.validation = 0;
-  return examples_of(set.size(), part == Part::validation ? Part::test : part, whole, seed);
+  return examples_of(set.size(), part == Part::validation ? Part::test : part, whole, seed_);
 }
 
 DataFacts ImageSets::facts() {
@@ -199,7 +198,7 @@ class Loader<T>::Pipeline {
     end_ = batches_;
     if (training_ && config_.shuffle) {
       std::copy(subset_.begin(), subset_.end(), order_.begin());
-      shuffle(order_, random_.derive("order").derive(static_cast<std::uint64_t>(epoch)));
+      shuffle(order_, random_.derive("order").derive(epoch));
     }
     lock.unlock();
     wanted_.notify_one();
@@ -259,9 +258,7 @@ class Loader<T>::Pipeline {
     return {batch_, count, size.channels, size.height, size.width};
   }
 
-  RandomStream stream(const char* purpose, Index id) const {
-    return random_.derive(purpose).derive(static_cast<std::uint64_t>(epoch_)).derive(static_cast<std::uint64_t>(id));
-  }
+  RandomStream stream(const char* purpose, Index id) const { return random_.derive(purpose).derive(epoch_).derive(id); }
 
   void make(Index number, Batch<T>& batch) {
     batch.first = number * batch_;
@@ -310,7 +307,7 @@ class Loader<T>::Pipeline {
       const Index elements = views_->size(view).elements();
       T* const to = view < 2 ? batch.images.data() + (2 * i + view) * elements
                              : batch.crops.data() + (crops * i + view - 2) * elements;
-      normalise_((*views_)(image, view, random.derive("view").derive(static_cast<std::uint64_t>(view))), to);
+      normalise_((*views_)(image, view, random.derive("view").derive(view)), to);
     }
   }
 

@@ -160,10 +160,7 @@ void hash_decoding(const Experiment& experiment, const std::string& run, Hashes&
 /// Adds the hashes of the augmented images of a run's first step.
 void hash_images(const Experiment& x, Hashes& hashes) {
   ImageSets sets(x.data, x.train.seed);
-  Loading loading{{x.model.channels, x.model.image.height, x.model.image.width},
-                  x.train.batch,
-                  static_cast<std::uint64_t>(x.train.seed),
-                  true};
+  Loading loading{{x.model.channels, x.model.image.height, x.model.image.width}, x.train.batch, x.train.seed, true};
   if (x.train.method == "dino") loading.views = x.dino;
   Loader<float> loader(sets.set(Part::train), sets.images(Part::train), x.data, loading);
   loader.start(0);

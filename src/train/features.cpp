@@ -117,7 +117,7 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
   for (Index epoch = 0; epoch < rule.epochs; ++epoch) {
     const double lr = cosine(rule.lr, 0, epoch, rule.epochs);
     std::vector<Index> examples = all_images(count);
-    shuffle(examples, order.derive(static_cast<std::uint64_t>(epoch)));
+    shuffle(examples, order.derive(epoch));
     for (Index first = 0; first + rule.batch <= count; first += rule.batch) {
       for (Index i = 0; i < rule.batch; ++i) {
         const Index example = examples[static_cast<std::size_t>(first + i)];

@@ -22,11 +22,11 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
   const std::unique_ptr<Task<T>> task = make_task<T>(x, *model);
   const std::unique_ptr<BatchSource<T>> source = task->open(Part::train, true);
   Parameters<T> parameters(model->parameters());
-  parameters.initialise(static_cast<std::uint64_t>(x.train.seed));
+  parameters.initialise(x.train.seed);
   task->begin(parameters);
   Optimizer<T> optimizer(x.optim, parameters);
   BatchGradient<T> gradient(*model, parameters, x.train.batch, x.train);
-  const RandomStream random = RandomStream(static_cast<std::uint64_t>(x.train.seed)).derive("step");
+  const RandomStream random = RandomStream(x.train.seed).derive("step");
   RateTest test;
   double mean = 0, least = 0;
   for (Index step = 0; step < range.steps; ++step) {
@@ -36,7 +36,7 @@ RateTest test_rates_in(const Experiment& x, const RateRange& range) {
     const double lr = range.from * math::pow(range.to / range.from, share);
     const StepPlace place{step, range.steps, step / source->batches()};
     batch.before_step(place);
-    const BatchResult result = gradient.run(batch, random.derive(static_cast<std::uint64_t>(step)));
+    const BatchResult result = gradient.run(batch, random.derive(step));
     const UpdateRules rules = task->update_rules(place);
     const Clipping clipping = clip(gradient.gradients(), x.optim.clip, rules.clip_each);
     test.diverged = !std::isfinite(result.loss) || !std::isfinite(clipping.norm);

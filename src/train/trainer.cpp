@@ -45,7 +45,7 @@ class Run {
                                     std::hash<std::string>{}(config_toml(x_)), train_->examples(),
                                     validation_ ? validation_->examples() : 0, test_->examples()));
     train_->make_only(gradient_.share());
-    state_.parameters.initialise(static_cast<std::uint64_t>(x_.train.seed));
+    state_.parameters.initialise(x_.train.seed);
     files_.take_initial_weights();
     if (x_.train.ema > 0) state_.average.emplace(state_.parameters);
     task_.begin(state_.parameters);
@@ -111,9 +111,7 @@ class Run {
   }
 
   void step(const TaskBatch<T>& batch) {
-    const RandomStream random = RandomStream(static_cast<std::uint64_t>(x_.train.seed))
-                                    .derive("step")
-                                    .derive(static_cast<std::uint64_t>(progress_.step));
+    const RandomStream random = RandomStream(x_.train.seed).derive("step").derive(progress_.step);
     const StepPlace place{progress_.step - files_.recounted(), x_.train.epochs * train_->batches(), progress_.epoch};
     const UpdateRules rules = task_.update_rules(place);
     const bool may_skip = x_.train.on_nonfinite == "skip";

@@ -78,7 +78,7 @@ struct Batch {
 struct Loading {
   ImageSize input;  ///< input size of the model
   Index batch;
-  std::uint64_t seed;
+  Index seed;
   bool training;    ///< true: shuffled (if config.shuffle), augmented, whole batches only; false: all images in order
   int workers = 0;  ///< threads that decode and augment; 0: heed::threads()
   std::optional<DinoConfig> views{};  ///< if set, training batches have views of the images

@@ -12,7 +12,7 @@ Loading loading_of(const Experiment& x) {
   const ModelConfig& model = x.model;
   return {.input = {model.channels, model.image, model.image},
           .batch = x.train.batch,
-          .seed = static_cast<std::uint64_t>(x.train.seed),
+          .seed = x.train.seed,
           .training = true,
           .workers = 1,
           .ahead = false};
@@ -43,10 +43,10 @@ ImageSets image_sets(const std::string& name, Index classes, ImageSize size, Ind
 Training::Training(std::unique_ptr<Member> member, ImageSets sets)
     : member_(std::move(member)),
       sets_(std::move(sets)),
-      loader_(*sets_.train,
-              examples_of(sets_.train->size(), Part::train, member_->experiment().data,
-                          static_cast<std::uint64_t>(member_->experiment().train.seed)),
-              member_->experiment().data, loading_of(member_->experiment())),
+      loader_(
+          *sets_.train,
+          examples_of(sets_.train->size(), Part::train, member_->experiment().data, member_->experiment().train.seed),
+          member_->experiment().data, loading_of(member_->experiment())),
       optimizer_(member_->experiment().optim, member_->parameters()),
       gradient_(member_->model(), member_->parameters(), member_->experiment().train.batch,
                 member_->experiment().train),
@@ -59,8 +59,7 @@ Json Training::step() {
   const Batch<float>& images = *loader_.next();
   const ClassificationBatch<float> batch({images.images.view()}, images.targets.view(), images.labels.data(),
                                          x.train.label_smoothing);
-  const RandomStream random =
-      RandomStream(static_cast<std::uint64_t>(x.train.seed)).derive("step").derive(static_cast<std::uint64_t>(step_));
+  const RandomStream random = RandomStream(x.train.seed).derive("step").derive(step_);
   const BatchResult result = gradient_.run(batch, random);
   const Clipping clipping = clip(gradient_.gradients(), x.optim.clip, false);
   require(std::isfinite(result.loss) && std::isfinite(clipping.norm),

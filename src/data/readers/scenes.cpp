@@ -33,14 +33,14 @@ std::vector<std::string> Scenes::class_names() const {
 
 void Scenes::read(Index scene, Image& to, int* labels) const {
   HEED_ASSERT(scene >= 0 && scene < count_);
-  const RandomStream random = random_.derive(static_cast<std::uint64_t>(scene));
+  const RandomStream random = random_.derive(scene);
   to.size = {1, side, side};
   to.pixels.assign(static_cast<std::size_t>(side * side), 0);
   std::vector<int> carried(to.pixels.size());
   Image image;
   const Index count = 1 + random.below(0, 4);
   for (Index i = 0; i < count; ++i) {
-    const RandomStream chance = random.derive(static_cast<std::uint64_t>(i));
+    const RandomStream chance = random.derive(i);
     const Index which = chance.below(0, source_->size());
     const Index top = chance.below(1, side - digit + 1), left = chance.below(2, side - digit + 1);
     source_->read(which, image);

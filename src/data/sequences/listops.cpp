@@ -88,7 +88,7 @@ std::pair<std::uint64_t, std::uint64_t> fingerprint(const std::vector<int>& toke
 class Expressions {
  public:
   explicit Expressions(const ListOpsSetting& setting)
-      : setting_(setting), random_(RandomStream(static_cast<std::uint64_t>(setting.seed)).derive("listops")) {}
+      : setting_(setting), random_(RandomStream(setting.seed).derive("listops")) {}
 
   ListOps next() {
     for (;; ++at_) {
@@ -123,7 +123,7 @@ class Expressions {
     parallel_ranges(block_, 16, [this](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
         ListOps& expression = drawn_[static_cast<std::size_t>(i)];
-        expression = draw_listops(setting_, random_.derive(static_cast<std::uint64_t>(first_ + i)));
+        expression = draw_listops(setting_, random_.derive(first_ + i));
         if (static_cast<Index>(expression.tokens.size()) <= setting_.min) expression.tokens = std::vector<int>();
       }
     });

@@ -39,7 +39,7 @@ std::string draw_text(const Topic& topic, const RandomStream& random) {
 
 void write_part(AtomicFile& file, Index count, const RandomStream& random) {
   for (Index i = 0; i < count; ++i) {
-    const RandomStream own = random.derive(static_cast<std::uint64_t>(i));
+    const RandomStream own = random.derive(i);
     const Topic first = draw_topic(own.derive("topic"));
     const bool same = own.below(0, 2) == 1;
     const Topic second = same ? first : draw_topic(own.derive("fresh topic"));
@@ -54,7 +54,7 @@ void write_pairs(const PairsSetting& s, const std::string& directory) {
   require(s.train >= 1 && s.valid >= 1 && s.test >= 1, "pairs: {}, {} and {} examples; expected at least 1 of each",
           s.train, s.valid, s.test);
   make_directory(directory);
-  const RandomStream random = RandomStream(static_cast<std::uint64_t>(s.seed)).derive("pairs");
+  const RandomStream random = RandomStream(s.seed).derive("pairs");
   const std::string start = directory + "/new_aan_pairs.";
   AtomicFile train(start + "train.tsv"), valid(start + "eval.tsv"), test(start + "test.tsv");
   write_part(train, s.train, random.derive("train"));

@@ -237,9 +237,9 @@ std::unique_ptr<BatchSource<T>> Classification<T>::open(Part part, bool training
   DataConfig data = data_;
   // Images with a different number of channels are not resized, so that they remain an error.
   if (any_size_ && data.resize == "none" && set.image_size().channels == input_.channels) data.resize = "squash";
-  return std::make_unique<ImageSource<T>>(
-      set, std::move(images), data, Loading{input_, train_.batch, static_cast<std::uint64_t>(train_.seed), training},
-      training ? train_.label_smoothing : 0);
+  return std::make_unique<ImageSource<T>>(set, std::move(images), data,
+                                          Loading{input_, train_.batch, train_.seed, training},
+                                          training ? train_.label_smoothing : 0);
 }
 
 /// Returns the recorded names; without a record, the names in the test data; if the data are missing, the class

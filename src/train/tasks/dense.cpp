@@ -72,7 +72,7 @@ class SceneSource : public BatchSource<T> {
         batch_(train.batch),
         training_(training),
         shuffles_(training && data.shuffle),
-        random_(static_cast<std::uint64_t>(train.seed)) {}
+        random_(train.seed) {}
 
   Index examples() const override { return static_cast<Index>(examples_.size()); }
   std::vector<std::string> files() const override { return scenes_->files(); }
@@ -81,7 +81,7 @@ class SceneSource : public BatchSource<T> {
   void start(Index epoch, Index first_batch) override {
     next_ = first_batch;
     order_ = examples_;
-    if (shuffles_) shuffle(order_, random_.derive("order").derive(static_cast<std::uint64_t>(epoch)));
+    if (shuffles_) shuffle(order_, random_.derive("order").derive(epoch));
   }
   const TaskBatch<T>* next() override {
     if (next_ == batches()) return nullptr;
@@ -125,15 +125,14 @@ class PatchClassification : public Task<T> {
     const Shape canvas{1, Scenes::side, Scenes::side};
     require(image_ == canvas, "scenes are {} (channels, height, width); the model expects {}", canvas, image_);
     const Index patch = Scenes::side / static_cast<Index>(std::lround(std::sqrt(static_cast<double>(patches_))));
-    const auto seed = static_cast<std::uint64_t>(train_.seed);
-    auto scenes = std::make_shared<const Scenes>(data_.source, data_.path, split_of(part), seed, patch);
+    auto scenes = std::make_shared<const Scenes>(data_.source, data_.path, split_of(part), train_.seed, patch);
     require(scenes->classes() == classes_, "[model] classes = {}, but scenes of {} have {}, including background",
             classes_, data_.source, scenes->classes());
     names_ = scenes->class_names();
     facts_.classes = names_;
     facts_.files.insert(facts_.files.end(), scenes->files().begin(), scenes->files().end());
     if (part == Part::test) facts_.test = scenes->files();
-    std::vector<Index> examples = examples_of(scenes->size(), part, data_, seed);
+    std::vector<Index> examples = examples_of(scenes->size(), part, data_, train_.seed);
     if (part == Part::validation && examples.empty()) return nullptr;
     const auto count = static_cast<Index>(examples.size());
     require(!training || count >= train_.batch, "scenes: {} training scenes do not fill one batch of {}", count,

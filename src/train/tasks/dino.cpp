@@ -86,8 +86,7 @@ class ViewSource : public BatchSource<T> {
         images_(static_cast<Index>(images.size())),
         temperature_(x.dino.student_temp),
         crops_(x.dino.local_crops > 0),
-        loader_(set, std::move(images), x.data,
-                {size, x.train.batch, static_cast<std::uint64_t>(x.train.seed), true, 0, x.dino}) {}
+        loader_(set, std::move(images), x.data, {size, x.train.batch, x.train.seed, true, 0, x.dino}) {}
 
   Index examples() const override { return images_; }
   Index batches() const override { return loader_.batches(); }

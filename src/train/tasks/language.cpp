@@ -51,7 +51,7 @@ class TrainingWindows : public TokenBatches<T> {
         windows_(windows),
         start_(start),
         shuffle_(shuffle),
-        random_(RandomStream(static_cast<std::uint64_t>(seed)).derive("windows")) {}
+        random_(RandomStream(seed).derive("windows")) {}
 
   Index examples() const override { return windows_; }
   Index batches() const override { return windows_ / this->size(); }
@@ -60,7 +60,7 @@ class TrainingWindows : public TokenBatches<T> {
   Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
     const Index N = this->context(), window = N + !start_, step = epoch * batches() + batch;
     const Index places = static_cast<Index>(text_.size()) - window + 1;
-    const RandomStream of_step = random_.derive(static_cast<std::uint64_t>(step));
+    const RandomStream of_step = random_.derive(step);
     for (Index i = 0; i < this->size(); ++i) {
       const Index first = shuffle_ ? of_step.below(i, places) : (batch * this->size() + i) * N;
       for (Index t = 0; t < N; ++t) {
@@ -121,7 +121,7 @@ class WholeSequences : public TokenBatches<T> {
         examples_(std::move(examples)),
         training_(training),
         shuffles_(shuffles),
-        random_(static_cast<std::uint64_t>(seed)) {}
+        random_(seed) {}
 
   Index examples() const override { return static_cast<Index>(examples_.examples.size()); }
   std::vector<std::string> files() const override { return examples_.set->files(); }
@@ -129,16 +129,16 @@ class WholeSequences : public TokenBatches<T> {
   void start(Index epoch, Index first_batch) override {
     TokenBatches<T>::start(epoch, first_batch);
     order_ = examples_.examples;
-    if (training_ && shuffles_) shuffle(order_, random_.derive("order").derive(static_cast<std::uint64_t>(epoch)));
+    if (training_ && shuffles_) shuffle(order_, random_.derive("order").derive(epoch));
   }
 
  protected:
   Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
     const Index first = batch * this->size(), count = std::min(this->size(), examples() - first);
-    const RandomStream of_epoch = random_.derive("augment").derive(static_cast<std::uint64_t>(epoch));
+    const RandomStream of_epoch = random_.derive("augment").derive(epoch);
     std::vector<int> sequence;
     for (Index i = 0; i < count; ++i) {
-      const RandomStream chance = of_epoch.derive(static_cast<std::uint64_t>(first + i));
+      const RandomStream chance = of_epoch.derive(first + i);
       examples_.set->read(order_[static_cast<std::size_t>(first + i)], 0, training_ ? &chance : nullptr, sequence);
       std::copy(sequence.begin(), sequence.end(), tokens.data() + i * this->context());
       std::copy(sequence.begin(), sequence.end(), targets.data() + i * this->context());
@@ -184,7 +184,7 @@ class Language : public Task<T> {
     if (data_.name == "pixels") {
       require(start_,
               "[model] start = false; expected true for data.name=pixels, so that the first sub-pixel is predicted");
-      SequenceExamples examples = open_sequences(data_, context_, part, static_cast<std::uint64_t>(train_.seed));
+      SequenceExamples examples = open_sequences(data_, context_, part, train_.seed);
       require_fit(examples, context_, vocabulary_);
       facts_.files.insert(facts_.files.end(), examples.set->files().begin(), examples.set->files().end());
       if (part == Part::test) facts_.test = examples.set->files();

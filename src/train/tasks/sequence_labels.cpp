@@ -68,7 +68,7 @@ class LabelledBatches : public BatchSource<T> {
         smoothing_(training ? train.label_smoothing : 0),
         training_(training),
         shuffles_(shuffles),
-        random_(static_cast<std::uint64_t>(train.seed)) {}
+        random_(train.seed) {}
 
   Index examples() const override { return static_cast<Index>(examples_.examples.size()); }
   std::vector<std::string> files() const override { return examples_.set->files(); }
@@ -81,18 +81,18 @@ class LabelledBatches : public BatchSource<T> {
   void start(Index epoch, Index first_batch) override {
     epoch_ = epoch, next_ = first_batch;
     order_ = examples_.examples;
-    if (training_ && shuffles_) shuffle(order_, random_.derive("order").derive(static_cast<std::uint64_t>(epoch)));
+    if (training_ && shuffles_) shuffle(order_, random_.derive("order").derive(epoch));
   }
 
   const TaskBatch<T>* next() override {
     if (next_ == batches()) return nullptr;
     const Index first = next_++ * batch_, count = std::min(batch_, examples() - first);
-    const RandomStream of_epoch = random_.derive("augment").derive(static_cast<std::uint64_t>(epoch_));
+    const RandomStream of_epoch = random_.derive("augment").derive(epoch_);
     std::vector<TokenBlock> blocks;
     for (Index which = 0; which < 1 + examples_.set->pairs(); ++which) {
       std::vector<std::vector<int>> sequences(static_cast<std::size_t>(count));
       for (Index i = 0; i < count; ++i) {
-        const RandomStream chance = of_epoch.derive(static_cast<std::uint64_t>(first + i));
+        const RandomStream chance = of_epoch.derive(first + i);
         examples_.set->read(example(first + i), which, training_ ? &chance : nullptr,
                             sequences[static_cast<std::size_t>(i)]);
       }
@@ -129,7 +129,7 @@ class SequenceClassification : public Task<T> {
         pairs_(model.example().partners.tokens.shape().rank() > 0) {}
 
   std::unique_ptr<BatchSource<T>> open(Part part, bool training) override {
-    SequenceExamples examples = open_sequences(data_, context_, part, static_cast<std::uint64_t>(train_.seed));
+    SequenceExamples examples = open_sequences(data_, context_, part, train_.seed);
     require(examples.set->pairs() == pairs_, "data.name={} has {}, but the model expects {}", data_.name,
             pairs_ ? "single sequences" : "pairs", pairs_ ? "pairs" : "single sequences");
     require_fit(examples, context_, vocabulary_);
@@ -159,7 +159,7 @@ class SequenceClassification : public Task<T> {
     const RandomStream random(1);
     std::vector<TokenBlock> blocks;
     for (Index which = 0; which < 1 + pairs_; ++which) {
-      const RandomStream own = random.derive(static_cast<std::uint64_t>(which));
+      const RandomStream own = random.derive(which);
       blocks.emplace_back(random_integers({size, context_}, vocabulary_, own), Tensor<int>{});
     }
     return batch_of(std::move(blocks), random_integers({size}, classes_, random.derive("label")));
