@@ -25,12 +25,11 @@ namespace heed {
 
 /// Fisher-Yates shuffle.
 void shuffle(std::vector<Index>& items, const RandomStream& stream) {
-  for (Index i = static_cast<Index>(items.size()) - 1; i > 0; --i)
-    std::swap(items[static_cast<std::size_t>(i)], items[static_cast<std::size_t>(stream.below(i, i + 1))]);
+  for (Index i = static_cast<Index>(items.size()) - 1; i > 0; --i) std::swap(items[i], items[stream.below(i, i + 1)]);
 }
 
 std::vector<Index> all_images(Index size) {
-  std::vector<Index> images(static_cast<std::size_t>(size));
+  std::vector<Index> images(size);
   std::iota(images.begin(), images.end(), Index{0});
   return images;
 }
@@ -39,7 +38,7 @@ namespace {
 
 /// Truncates the training images to the first `limit`; 0: all.
 void keep_limit(std::vector<Index>& images, Index limit) {
-  if (limit > 0 && limit < static_cast<Index>(images.size())) images.resize(static_cast<std::size_t>(limit));
+  if (limit > 0 && limit < static_cast<Index>(images.size())) images.resize(limit);
 }
 
 }  // namespace
@@ -119,8 +118,7 @@ DataFacts ImageSets::facts() {
     if (&set(part) != &train) facts.files.insert(facts.files.end(), files.begin(), files.end());
   }
   if (train.has_file_per_image() && facts.sets_aside)
-    for (const Index i : images(Part::validation))
-      facts.validation.push_back(train.files()[static_cast<std::size_t>(i)]);
+    for (const Index i : images(Part::validation)) facts.validation.push_back(train.files()[i]);
   return facts;
 }
 
@@ -164,7 +162,7 @@ class Loader<T>::Pipeline {
           Tensor<T>(views_ ? views_shape(2, 0) : Shape{batch_, input_.channels, input_.height, input_.width});
       if (views_) slot.batch.crops = Tensor<T>(views_shape(views_->count() - 2, 2));
       slot.batch.targets = Tensor<T>({batch_, classes_});
-      slot.batch.labels.resize(static_cast<std::size_t>(batch_));
+      slot.batch.labels.resize(batch_);
     }
     if (loading.ahead) maker_ = std::thread([this] { work(); });
   }
@@ -274,7 +272,7 @@ class Loader<T>::Pipeline {
 
   void make_image(Batch<T>& batch, Index i) {
     thread_local Image image;
-    const Index id = order_[static_cast<std::size_t>(batch.first + i)];
+    const Index id = order_[batch.first + i];
     dataset_.read(id, image);
     // Views are cropped from the image at its original size.
     const ImageSize wanted = views_ ? ImageSize{input_.channels, image.size.height, image.size.width} : input_;
@@ -298,7 +296,7 @@ class Loader<T>::Pipeline {
     T* target = batch.targets.data() + i * classes_;
     std::fill(target, target + classes_, T(0));
     target[label] = 1;
-    batch.labels[static_cast<std::size_t>(i)] = label;
+    batch.labels[i] = label;
   }
 
   void make_views(const Image& image, const RandomStream& random, Batch<T>& batch, Index i) const {

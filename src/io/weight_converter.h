@@ -49,7 +49,7 @@ class WeightConverter {
       const View<const T> third = all.view().part(i * rows / 3, rows / 3);
       Tensor<T> values(third.shape());
       std::copy(third.begin(), third.end(), values.begin());
-      push({ours[static_cast<std::size_t>(i)], theirs, 0, 1, std::move(values)});
+      push({ours[i], theirs, 0, 1, std::move(values)});
     }
   }
 

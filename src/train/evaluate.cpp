@@ -15,7 +15,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
   require(std::has_single_bit(static_cast<unsigned>(ranks.count())),
           "{} processes cannot share an evaluation; expected 1, 2, 4, 8 and so on", ranks.count());
   const Inference<T> inference(model, parameters, microbatch);
-  Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(counts))};
+  Evaluation result{{}, std::vector<double>(counts)};
   // Counts are integers, so their sum does not depend on the order of threads.
   std::vector<std::vector<double>> of_threads(static_cast<std::size_t>(threads()), result.counts);
   std::vector<Score> scores;
@@ -30,8 +30,7 @@ Evaluation evaluate(const Model& model, Parameters<T>& parameters, BatchSource<T
     scores.assign(static_cast<std::size_t>(lanes.microbatches()), {});
     inference.for_microbatches(lanes.examples_of(own), [&](Tape<T>& tape, ExampleRange p) {
       const Var<T> logits = batch->logits(model, tape, p);
-      scores[static_cast<std::size_t>(p.first / microbatch)] =
-          batch->judge(logits.value(), p, of_threads[static_cast<std::size_t>(worker())]);
+      scores[p.first / microbatch] = batch->judge(logits.value(), p, of_threads[worker()]);
       if (partners.visit) (*partners.visit)(seen + p.first, logits.value());
     });
     const Score sum = lanes.sum(own, scores);

@@ -80,7 +80,7 @@ Features<T> features_of(const Model& model, Parameters<T>& parameters, const Ima
   Features<T> features{Tensor<T>(Shape{static_cast<Index>(images.images.size()), blocks * width}), {}};
   features.labels = for_batches<T>(images, [&](Index first, View<const T> batch) {
     inference.for_microbatches({0, batch.shape()[0]}, [&](Tape<T>& tape, ExampleRange p) {
-      std::vector<Var<T>> of_blocks(static_cast<std::size_t>(blocks));
+      std::vector<Var<T>> of_blocks(blocks);
       model.features(tape, ModelInput<T>{.images = batch.part(p.first, p.count)}, std::span(of_blocks));
       T* to = features.values.data() + (first + p.first) * blocks * width;
       for (Index i = 0; i < p.count; ++i)
@@ -112,7 +112,7 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
   Optimizer<T> optimizer({.name = "sgd", .momentum = 0.9}, parameters);
   BatchGradient<T> gradient(model, parameters, rule.batch, {.microbatch = microbatch});
   Tensor<T> rows(Shape{rule.batch, width});
-  std::vector<int> labels(static_cast<std::size_t>(rule.batch));
+  std::vector<int> labels(rule.batch);
   const RandomStream order = RandomStream(rule.seed).derive("order");
   for (Index epoch = 0; epoch < rule.epochs; ++epoch) {
     const double lr = cosine(rule.lr, 0, epoch, rule.epochs);
@@ -120,9 +120,9 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
     shuffle(examples, order.derive(epoch));
     for (Index first = 0; first + rule.batch <= count; first += rule.batch) {
       for (Index i = 0; i < rule.batch; ++i) {
-        const Index example = examples[static_cast<std::size_t>(first + i)];
+        const Index example = examples[first + i];
         std::copy_n(teachers.values.data() + example * width, width, rows.data() + i * width);
-        labels[static_cast<std::size_t>(i)] = teachers.labels[static_cast<std::size_t>(example)];
+        labels[i] = teachers.labels[example];
       }
       const Tensor<T> targets = one_hot<T>(labels, classes);
       const ClassificationBatch<T> batch({as_images(rows)}, targets.view(), labels.data());
@@ -137,7 +137,7 @@ Tensor<T> linear_logits(const Features<T>& teachers, const Tensor<T>& test, Inde
 }
 
 Evaluation judge_scores(const Tensor<double>& scores, const std::vector<int>& labels) {
-  Evaluation result{{}, std::vector<double>(static_cast<std::size_t>(classification_counts(scores.shape()[1])))};
+  Evaluation result{{}, std::vector<double>(classification_counts(scores.shape()[1]))};
   result.score = judge_logits(scores.view(), labels.data(), result.counts);
   result.score.loss = -result.score.terms;
   return result;

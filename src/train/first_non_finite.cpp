@@ -57,7 +57,7 @@ NonFinite<T> BatchGradient<T>::first_in_lanes(LaneRange lanes) {
 
 template <class T>
 NonFinite<T> BatchGradient<T>::first_in_lockstep(LaneRange lanes) {
-  std::vector<NonFinite<T>> found(static_cast<std::size_t>(lanes.count()));
+  std::vector<NonFinite<T>> found(lanes.count());
   run_in_lockstep(lanes, &found);
   for (std::size_t i = 0; i < found.size(); ++i) check_gradients(found[i], sums_[i]);
   const auto order = [](const NonFinite<T>& a) { return std::pair(a.where().empty(), a.finite_before()); };

@@ -28,7 +28,7 @@ class LanesInLockstep {
     HEED_ASSERT(own.count() > 0 && lanes.undivided);
     sums_ = 0;
     const auto work = [&](Index i) {
-      Lane& lane = lanes_[static_cast<std::size_t>(i)];
+      Lane& lane = lanes_[i];
       lane.images = lanes.examples;
       lane.images_here = lanes.microbatch_at(own.first + i).count;
       lane.first = i == 0;
@@ -56,7 +56,7 @@ class LanesInLockstep {
 
   /// Replaces the values of all lanes by their sum.
   void sum_lanes(LaneRange own) {
-    const auto values_of = [&](Index lane) { return lanes_[static_cast<std::size_t>(lane - own.first)].values; };
+    const auto values_of = [&](Index lane) { return lanes_[lane - own.first].values; };
     const std::span<T> sum = tree_sum(own, values_of, [](std::span<T> a, std::span<T> b) {
       HEED_ASSERT(a.size() == b.size());
       for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];

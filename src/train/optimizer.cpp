@@ -29,7 +29,7 @@ void for_ranges(Index size, const F& f) {
 
 template <class T>
 Optimizer<T>::Optimizer(const OptimConfig& config, const Parameters<T>& parameters)
-    : config_(config), left_out_(static_cast<std::size_t>(parameters.list().size())) {
+    : config_(config), left_out_(parameters.list().size()) {
   const Shape shape{parameters.trainable_size()};
   if (config.name == "sgd") {
     state_.push_back({"momentum", Tensor<T>(shape)});
@@ -50,7 +50,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
           gradients.trainable_size(), state_[0].values.size());
   const double lr = rates.lr;
   ++steps_;
-  for (const ParameterId id : frozen) ++left_out_[static_cast<std::size_t>(id)];
+  for (const ParameterId id : frozen) ++left_out_[id];
   const bool adamw = state_.size() == 2;
   // Applies update number `count` to weights [begin, end).
   const auto update = [&](Index begin, Index end, double decay, Index count) {
@@ -80,8 +80,7 @@ void Optimizer<T>::step(Parameters<T>& parameters, const Gradients<T>& gradients
       if (!list[id].trainable || std::find(frozen.begin(), frozen.end(), id) != frozen.end()) continue;
       const Index from = std::max(begin, parameters.offset(id));
       const Index to = std::min(end, parameters.offset(id) + list[id].shape.elements());
-      if (from < to)
-        update(from, to, list[id].decay ? rates.weight_decay : 0.0, steps_ - left_out_[static_cast<std::size_t>(id)]);
+      if (from < to) update(from, to, list[id].decay ? rates.weight_decay : 0.0, steps_ - left_out_[id]);
     }
   });
 }

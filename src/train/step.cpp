@@ -49,12 +49,11 @@ BatchGradient<T>::BatchGradient(const Model& model, Parameters<T>& parameters, I
             count, batch);
     lockstep_ = std::make_unique<LanesInLockstep<T>>(ranks, count);
   }
-  scores_.resize(static_cast<std::size_t>(lanes.microbatches()));
+  scores_.resize(lanes.microbatches());
   // Each gradient is constructed on a thread that will probably fill it: memory is allocated on the socket of the
   // thread that writes it first.
-  std::vector<std::optional<Gradients<T>>> sums(static_cast<std::size_t>(streams_ ? sums_at_once(count) : count));
-  parallel_for(static_cast<Index>(sums.size()),
-               [&](Index i) { sums[static_cast<std::size_t>(i)].emplace(parameters); });
+  std::vector<std::optional<Gradients<T>>> sums(streams_ ? sums_at_once(count) : count);
+  parallel_for(static_cast<Index>(sums.size()), [&](Index i) { sums[i].emplace(parameters); });
   for (std::optional<Gradients<T>>& sum : sums) sums_.push_back(std::move(*sum));
 }
 
@@ -96,7 +95,7 @@ BatchResult BatchGradient<T>::run(const TaskBatch<T>& batch, const RandomStream&
 
 template <class T>
 void BatchGradient<T>::sum_per_lane(LaneRange lanes) {
-  const auto sum_of = [&](Index lane) -> Gradients<T>& { return sums_[static_cast<std::size_t>(lane - lanes.first)]; };
+  const auto sum_of = [&](Index lane) -> Gradients<T>& { return sums_[lane - lanes.first]; };
   if (lockstep_) {
     run_in_lockstep(lanes);
   } else {
@@ -127,7 +126,7 @@ void BatchGradient<T>::sum_streamed(LaneRange lanes) {
   tree_sum(
       lanes,
       [&](Index lane) {
-        Gradients<T>& sum = sums_[static_cast<std::size_t>(size++)];
+        Gradients<T>& sum = sums_[size++];
         run_lane(lane, sum);
         return sum.data();
       },
@@ -184,7 +183,7 @@ void BatchGradient<T>::run_microbatch(const MicrobatchPass& microbatch) {
   const bool penalised = examples.first == 0, penalty_last = non_finite != nullptr;
   if (penalised && !penalty_last)
     if (const Var<T> penalty = model_.penalty(tape)) loss = add(loss, penalty);
-  Score& score = scores_[static_cast<std::size_t>(microbatch.index)];
+  Score& score = scores_[microbatch.index];
   score.loss = static_cast<double>(*loss.data());
   score.correct = static_cast<double>(step_.batch->correct(logits.value(), examples));
   tape.backward(loss);

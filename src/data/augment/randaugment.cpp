@@ -29,8 +29,7 @@ void autocontrast(Image& image) {
     const int dark = *low, bright = *high;
     if (dark == bright) return;
     ByteTable table{};
-    for (int x = dark; x <= bright; ++x)
-      table[static_cast<std::size_t>(x)] = to_byte(255.0 * (x - dark) / (bright - dark));
+    for (int x = dark; x <= bright; ++x) table[x] = to_byte(255.0 * (x - dark) / (bright - dark));
     look_up(begin, end, table);
   });
 }
@@ -64,7 +63,7 @@ void sharpness(Image& image, double factor) {
         const std::uint8_t* at = image.pixels.data() + (c * height + y) * width + x;
         int sum = 4 * *at;
         for (Index dy = -width; dy <= width; dy += width) sum += at[dy - 1] + at[dy] + at[dy + 1];
-        smooth.pixels[static_cast<std::size_t>((c * height + y) * width + x)] = to_byte(sum / 13.0);
+        smooth.pixels[(c * height + y) * width + x] = to_byte(sum / 13.0);
       }
   enhance(image, smooth, factor);
 }
@@ -87,12 +86,11 @@ void transform(Image& image, const Affine& m) {
       for (Index c = 0; c < channels; ++c) {
         const auto pixel = [&, height = height, width = width](Index row, Index column) -> double {
           const bool inside = row >= 0 && row < height && column >= 0 && column < width;
-          return inside ? from.pixels[static_cast<std::size_t>((c * height + row) * width + column)] : 0;
+          return inside ? from.pixels[(c * height + row) * width + column] : 0;
         };
         const double upper = (1 - right_part) * pixel(top, left) + right_part * pixel(top, left + 1);
         const double lower = (1 - right_part) * pixel(top + 1, left) + right_part * pixel(top + 1, left + 1);
-        image.pixels[static_cast<std::size_t>((c * height + y) * width + x)] =
-            to_byte((1 - lower_part) * upper + lower_part * lower);
+        image.pixels[(c * height + y) * width + x] = to_byte((1 - lower_part) * upper + lower_part * lower);
       }
     }
 }

@@ -28,7 +28,7 @@ std::optional<int> background(const Image& image) {
   for (Index row = 0; row < height; ++row)
     for (Index column = 0; column < width; ++column)
       if (row == 0 || row == height - 1 || column == 0 || column == width - 1)
-        edge.push_back(grey.pixels[static_cast<std::size_t>(row * width + column)]);
+        edge.push_back(grey.pixels[row * width + column]);
   return agreed_level(edge, static_cast<Index>(edge.size()));
 }
 

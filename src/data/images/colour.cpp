@@ -65,8 +65,7 @@ void blur(Image& image, double sigma) {
 
   // Filters each row, padded with repeated edge pixels; then filters all columns together, by adding weighted rows.
   const auto [channels, height, width] = image.size;
-  std::vector<float> wide(static_cast<std::size_t>(width + 2 * reach)),
-      across(static_cast<std::size_t>(height * width)), row(static_cast<std::size_t>(width));
+  std::vector<float> wide(width + 2 * reach), across(height * width), row(width);
   const auto add = [](float weight, const float* from, std::vector<float>& to) {
     for (std::size_t x = 0; x < to.size(); ++x) to[x] += weight * from[x];
   };
@@ -84,10 +83,8 @@ void blur(Image& image, double sigma) {
     for (Index y = 0; y < height; ++y) {
       std::fill(row.begin(), row.end(), 0.0f);
       for (Index d = -reach; d <= reach; ++d)
-        add(weights[static_cast<std::size_t>(d + reach)],
-            across.data() + std::clamp<Index>(y + d, 0, height - 1) * width, row);
-      for (Index x = 0; x < width; ++x)
-        plane[y * width + x] = static_cast<std::uint8_t>(row[static_cast<std::size_t>(x)] + 0.5f);
+        add(weights[d + reach], across.data() + std::clamp<Index>(y + d, 0, height - 1) * width, row);
+      for (Index x = 0; x < width; ++x) plane[y * width + x] = static_cast<std::uint8_t>(row[x] + 0.5f);
     }
   }
 }

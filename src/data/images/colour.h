@@ -26,7 +26,7 @@ inline void look_up(std::uint8_t* begin, std::uint8_t* end, const ByteTable& tab
 template <class F>
 void map_bytes(Image& image, F f) {
   ByteTable table;
-  for (int x = 0; x < 256; ++x) table[static_cast<std::size_t>(x)] = to_byte(f(x));
+  for (int x = 0; x < 256; ++x) table[x] = to_byte(f(x));
   look_up(image.pixels.data(), image.pixels.data() + image.pixels.size(), table);
 }
 

@@ -14,11 +14,11 @@ namespace {
 
 Image to_grey(const Image& image) {
   const Index n = image.size.pixels();
-  Image grey{{1, image.size.height, image.size.width}, std::vector<std::uint8_t>(static_cast<std::size_t>(n))};
+  Image grey{{1, image.size.height, image.size.width}, std::vector<std::uint8_t>(n)};
   const std::uint8_t *red = image.pixels.data(), *green = red + n, *blue = green + n;
   for (Index i = 0; i < n; ++i) {
     const int sum = 299 * red[i] + 587 * green[i] + 114 * blue[i];  // exact in integers
-    grey.pixels[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>((sum + 500) / 1000);
+    grey.pixels[i] = static_cast<std::uint8_t>((sum + 500) / 1000);
   }
   return grey;
 }

@@ -80,7 +80,7 @@ Image upright(Image image, int orientation) {
       for (Index x = 0; x < result.size.width; ++x) {
         const Index v = rows ? result.size.height - 1 - y : y, u = columns ? result.size.width - 1 - x : x;
         const Index from = turned ? u * width + v : v * width + u;
-        *to++ = image.pixels[static_cast<std::size_t>(c * height * width + from)];
+        *to++ = image.pixels[c * height * width + from];
       }
   return result;
 }

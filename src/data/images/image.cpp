@@ -279,13 +279,12 @@ Image load_image(const std::string& path, std::uint8_t background, bool oriented
   }
   require(width == image.size.width && height == image.size.height, "{}: the header states {}x{}, the image is {}x{}",
           path, image.size.width, image.size.height, width, height);
-  image.pixels.resize(static_cast<std::size_t>(image.size.elements()));
+  image.pixels.resize(image.size.elements());
   const Index pixels = image.size.pixels();
   for (Index c = 0; c < channels; ++c)
     for (Index i = 0; i < pixels; ++i) {
       const stbi_uc* const pixel = interleaved.get() + i * decoded;
-      image.pixels[static_cast<std::size_t>(c * pixels + i)] =
-          alpha ? over(pixel[c], pixel[channels], background) : pixel[c];
+      image.pixels[c * pixels + i] = alpha ? over(pixel[c], pixel[channels], background) : pixel[c];
     }
   interleaved.reset();
   return data::upright(std::move(image), oriented ? data::exif_orientation(bytes).value_or(1) : 1);

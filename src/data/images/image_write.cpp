@@ -18,9 +18,7 @@ std::string encode_png(const Image& image) {
   HEED_ASSERT(static_cast<Index>(image.pixels.size()) == image.size.elements());
   std::string interleaved(image.pixels.size(), '\0');
   for (Index c = 0; c < channels; ++c)
-    for (Index i = 0; i < pixels; ++i)
-      interleaved[static_cast<std::size_t>(i * channels + c)] =
-          static_cast<char>(image.pixels[static_cast<std::size_t>(c * pixels + i)]);
+    for (Index i = 0; i < pixels; ++i) interleaved[i * channels + c] = static_cast<char>(image.pixels[c * pixels + i]);
   std::string file;
   const auto append = [](void* to, void* bytes, int count) {
     static_cast<std::string*>(to)->append(static_cast<const char*>(bytes), static_cast<std::size_t>(count));

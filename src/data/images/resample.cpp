@@ -26,9 +26,9 @@ double weight_of(Filter filter, double distance) {
 std::vector<Taps> taps_of(Index from, Index to, Filter filter) {
   const double scale = static_cast<double>(from) / static_cast<double>(to), unit = std::max(scale, 1.0);
   const double reach = unit * (filter == Filter::linear ? 1 : 2);
-  std::vector<Taps> taps(static_cast<std::size_t>(to));
+  std::vector<Taps> taps(to);
   for (Index i = 0; i < to; ++i) {
-    Taps& tap = taps[static_cast<std::size_t>(i)];
+    Taps& tap = taps[i];
     const double centre = (static_cast<double>(i) + 0.5) * scale;
     tap.first = std::max<Index>(0, static_cast<Index>(std::floor(centre - reach)));
     const Index end = std::min(from, static_cast<Index>(std::ceil(centre + reach)));
@@ -68,8 +68,7 @@ Plane turned(const Plane& from, Index width) {
   const Index height = static_cast<Index>(from.size()) / width;
   Plane to(from.size());
   for (Index y = 0; y < height; ++y)
-    for (Index x = 0; x < width; ++x)
-      to[static_cast<std::size_t>(x * height + y)] = from[static_cast<std::size_t>(y * width + x)];
+    for (Index x = 0; x < width; ++x) to[x * height + y] = from[y * width + x];
   return to;
 }
 
@@ -78,7 +77,7 @@ Plane turned(const Plane& from, Index width) {
 Image resampled(const Image& image, const Box& box, Index height, Index width, Filter filter) {
   const std::vector<Taps> across = taps_of(box.width(), width, filter), down = taps_of(box.height(), height, filter);
   Image result{{image.size.channels, height, width}, {}};
-  result.pixels.reserve(static_cast<std::size_t>(result.size.elements()));
+  result.pixels.reserve(result.size.elements());
   for (Index channel = 0; channel < image.size.channels; ++channel) {
     Plane plane;
     for (Index top = box.top; top < box.bottom; top += strip_rows) {

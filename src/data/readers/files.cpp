@@ -43,7 +43,7 @@ Index file_length(const std::filesystem::path& path) {
 
 std::vector<std::uint8_t> read_start(const std::filesystem::path& path, Index count) {
   count = std::min(count, file_length(path));
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(count));
+  std::vector<std::uint8_t> bytes(count);
   InputFile(path.string()).read(0, bytes.data(), bytes.size());
   return bytes;
 }

@@ -32,7 +32,7 @@ class Folder : public Dataset {
     Index pixels = 0;
     for (std::size_t i = 0; i < files_.size(); ++i) offsets_[i] = std::exchange(pixels, pixels + sizes_[i].elements());
     const bool small = pixels <= memory_limit;
-    if (small) pixels_.resize(static_cast<std::size_t>(pixels));
+    if (small) pixels_.resize(pixels);
     if (small || data.skip_bad || data.verify) for_readable("reading images", [&](std::size_t i) { decode(i); });
     leave_out_bad(data.skip_bad);
   }
@@ -57,8 +57,7 @@ class Folder : public Dataset {
     const auto other = std::find_if(sizes_.begin(), sizes_.end(), [&](const ImageSize& s) { return s != sizes_[0]; });
     if (other != sizes_.end())
       fail("{} is {} (channels, height, width), {} is {}; expected one size; set data.resize=true to convert them",
-           files_[0], to_string(sizes_[0]), files_[static_cast<std::size_t>(other - sizes_.begin())],
-           to_string(*other));
+           files_[0], to_string(sizes_[0]), files_[other - sizes_.begin()], to_string(*other));
     return sizes_[0];
   }
 

@@ -60,7 +60,7 @@ Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) 
   constexpr Index step = 1 << 24;
   for (Index done = 0; done < count;) {
     const Index wanted = std::min(step, count - done);
-    idx.elements.resize(static_cast<std::size_t>(done + wanted));
+    idx.elements.resize(done + wanted);
     const Index got = file.read(idx.elements.data() + done, wanted);
     require(got == wanted, "{}: expected {} bytes after the header, found {}", name, count, done + got);
     done += got;
@@ -156,12 +156,12 @@ std::map<int, std::string> mapping_of(const Directory& path) {
 /// Exchanges rows and columns, which are swapped in EMNIST's files.
 void transpose(Idx& images) {
   const Index rows = images.sizes[1], columns = images.sizes[2];
-  std::vector<std::uint8_t> image(static_cast<std::size_t>(rows * columns));
+  std::vector<std::uint8_t> image(rows * columns);
   for (Index i = 0; i < images.sizes[0]; ++i) {
     std::uint8_t* const at = images.elements.data() + i * rows * columns;
     std::copy_n(at, rows * columns, image.begin());
     for (Index y = 0; y < columns; ++y)
-      for (Index x = 0; x < rows; ++x) at[y * rows + x] = image[static_cast<std::size_t>(x * columns + y)];
+      for (Index x = 0; x < rows; ++x) at[y * rows + x] = image[x * columns + y];
   }
   std::swap(images.sizes[1], images.sizes[2]);
 }

@@ -18,7 +18,7 @@ std::set<Index> recorded_positions(const std::vector<std::string>& files, const 
   Checksums now;  // of the files read so far
   const auto checksum_of = [&](const std::string& name, Index i) {
     std::string& text = now[name];
-    if (text.empty()) text = file_checksum(files[static_cast<std::size_t>(i)]);
+    if (text.empty()) text = file_checksum(files[i]);
     return text;
   };
   std::set<Index> found;
@@ -45,8 +45,7 @@ bool has_recorded_content(const std::vector<std::string>& files, const std::set<
   std::set<std::string> checksums;
   for (const std::string& name : names)
     if (const auto file = recorded.files.find(name); file != recorded.files.end()) checksums.insert(file->second);
-  return std::ranges::any_of(
-      chosen, [&](Index i) { return checksums.contains(file_checksum(files[static_cast<std::size_t>(i)])); });
+  return std::ranges::any_of(chosen, [&](Index i) { return checksums.contains(file_checksum(files[i])); });
 }
 
 }  // namespace heed::data

@@ -47,7 +47,7 @@ void Scenes::read(Index scene, Image& to, int* labels) const {
     const int label = source_->label(which) + 1;
     for (Index y = 0; y < digit; ++y)
       for (Index x = 0; x < digit; ++x) {
-        const std::uint8_t pixel = image.pixels[static_cast<std::size_t>(y * digit + x)];
+        const std::uint8_t pixel = image.pixels[y * digit + x];
         const auto at = static_cast<std::size_t>((top + y) * side + left + x);
         if (pixel == 0) continue;
         to.pixels[at] = pixel;
@@ -55,13 +55,11 @@ void Scenes::read(Index scene, Image& to, int* labels) const {
       }
   }
   const Index across = side / patch_;
-  std::vector<Index> votes(static_cast<std::size_t>(classes()));
+  std::vector<Index> votes(classes());
   for (Index p = 0; p < across * across; ++p) {
     std::fill(votes.begin(), votes.end(), 0);
     for (Index y = 0; y < patch_; ++y)
-      for (Index x = 0; x < patch_; ++x)
-        ++votes[static_cast<std::size_t>(
-            carried[static_cast<std::size_t>((p / across * patch_ + y) * side + p % across * patch_ + x)])];
+      for (Index x = 0; x < patch_; ++x) ++votes[carried[(p / across * patch_ + y) * side + p % across * patch_ + x]];
     const bool enough = 4 * (patch_ * patch_ - votes[0]) >= patch_ * patch_;
     labels[p] = enough ? static_cast<int>(std::max_element(votes.begin() + 1, votes.end()) - votes.begin()) : 0;
   }

@@ -219,7 +219,7 @@ std::vector<bool> test_examples(const fs::path& root, const LabelledFiles& files
   const std::set<Index> known = recorded_positions(files.paths, recorded.test, recorded, root.string());
   if (recorded.whole && !has_recorded_content(files.paths, known, recorded.test, recorded))
     return std::vector<bool>(test.size(), true);
-  for (const Index i : known) test[static_cast<std::size_t>(i)] = true;
+  for (const Index i : known) test[i] = true;
   if (!known.empty()) return test;
   constexpr std::size_t every = 5;
   for (std::size_t first = 0, end; first < test.size(); first = end) {

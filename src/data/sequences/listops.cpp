@@ -93,7 +93,7 @@ class Expressions {
   ListOps next() {
     for (;; ++at_) {
       if (at_ == block_) draw_block();
-      ListOps& expression = drawn_[static_cast<std::size_t>(at_)];
+      ListOps& expression = drawn_[at_];
       if (expression.tokens.empty() || !known_.insert(fingerprint(expression.tokens)).second) {
         ++failures_;
         continue;
@@ -122,7 +122,7 @@ class Expressions {
             known_.size(), setting_.depth, setting_.args, setting_.min, setting_.max);
     parallel_ranges(block_, 16, [this](Index begin, Index end) {
       for (Index i = begin; i < end; ++i) {
-        ListOps& expression = drawn_[static_cast<std::size_t>(i)];
+        ListOps& expression = drawn_[i];
         expression = draw_listops(setting_, random_.derive(first_ + i));
         if (static_cast<Index>(expression.tokens.size()) <= setting_.min) expression.tokens = std::vector<int>();
       }
@@ -134,7 +134,7 @@ class Expressions {
   const ListOpsSetting& setting_;
   RandomStream random_;
   Index block_ = block_of(setting_);
-  std::vector<ListOps> drawn_ = std::vector<ListOps>(static_cast<std::size_t>(block_));
+  std::vector<ListOps> drawn_ = std::vector<ListOps>(block_);
   Index at_ = block_, first_ = 0, failures_ = 0;
   std::set<std::pair<std::uint64_t, std::uint64_t>> known_;
 };
@@ -143,7 +143,7 @@ void add_line(const ListOps& expression, std::string& text) {
   const char* blank = "";
   for (const int token : expression.tokens) {
     text += blank;
-    text += names[static_cast<std::size_t>(token)];
+    text += names[token];
     blank = " ";
   }
   text += fmt::format("\t{}\n", expression.answer);

@@ -14,14 +14,12 @@ namespace {
 void make_grey(Image& image) {
   const Index n = image.size.pixels();
   for (Index i = 0; i < n && image.size.channels == 3; ++i) {
-    const auto channel = [&](Index c) {
-      return static_cast<double>(image.pixels[static_cast<std::size_t>(c * n + i)]);
-    };
+    const auto channel = [&](Index c) { return static_cast<double>(image.pixels[c * n + i]); };
     const double grey = (0.2989 * channel(0) + 0.587 * channel(1) + 0.114 * channel(2)) * (255.5 / 255);
-    image.pixels[static_cast<std::size_t>(i)] = static_cast<std::uint8_t>(std::floor(grey));
+    image.pixels[i] = static_cast<std::uint8_t>(std::floor(grey));
   }
   image.size.channels = 1;
-  image.pixels.resize(static_cast<std::size_t>(n));
+  image.pixels.resize(n);
 }
 
 /// Replaces each square cell by its mean, rounded half up: floor(sum / n + 1/2) = floor((2 sum + n) / 2n).
@@ -33,8 +31,7 @@ void shrink(Image& image, Index side) {
       for (Index x = 0; x < side; ++x) {
         Index sum = 0;
         for (Index i = 0; i < n; ++i)
-          sum += image.pixels[static_cast<std::size_t>((c * image.size.height + y * cell + i / cell) * width +
-                                                       x * cell + i % cell)];
+          sum += image.pixels[(c * image.size.height + y * cell + i / cell) * width + x * cell + i % cell];
         small.pixels.push_back(static_cast<std::uint8_t>((2 * sum + n) / (2 * n)));
       }
   image = std::move(small);
@@ -92,7 +89,7 @@ std::vector<int> pixel_tokens(const Image& original, const DataConfig& data, int
   tokens.reserve(image.pixels.size());
   for (Index place = 0; place < size.pixels(); ++place)
     for (Index c = 0; c < size.channels; ++c) {
-      const int byte = image.pixels[static_cast<std::size_t>(c * size.pixels() + place)];
+      const int byte = image.pixels[c * size.pixels() + place];
       const Index shifted = std::clamp<Index>(byte + shift, 0, byte_values - 1);
       tokens.push_back(static_cast<int>(shifted * data.levels / byte_values));
     }
@@ -104,7 +101,7 @@ Image image_of_tokens(const std::vector<int>& tokens, const ImageSize& size, Ind
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const Index place = static_cast<Index>(i) / size.channels, c = static_cast<Index>(i) % size.channels;
     const Index middle = (2 * tokens[i] + 1) * byte_values / (2 * levels);
-    image.pixels[static_cast<std::size_t>(c * size.pixels() + place)] = static_cast<std::uint8_t>(middle);
+    image.pixels[c * size.pixels() + place] = static_cast<std::uint8_t>(middle);
   }
   return image;
 }

@@ -40,7 +40,7 @@ class MemorySequences : public SequenceSet {
   }
 
   Index size() const override { return static_cast<Index>(labels_.size()); }
-  int label(Index example) const override { return labels_[static_cast<std::size_t>(example)]; }
+  int label(Index example) const override { return labels_[example]; }
   void read(Index example, Index which, const RandomStream*, std::vector<int>& to) const override {
     const auto i = static_cast<std::size_t>(pairs() ? 2 * example + which : example);
     to.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[i]),

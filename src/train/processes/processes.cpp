@@ -57,7 +57,7 @@ class Neighbours {
                                    ids = ranks.texts(std::to_string(getpid()));
     for (int i = 0; i < ranks.count(); ++i) {
       const auto at = static_cast<std::size_t>(i);
-      if (i != rank_ && hosts[at] == hosts[static_cast<std::size_t>(rank_)])
+      if (i != rank_ && hosts[at] == hosts[rank_])
         others_.push_back({i, ids[at], static_cast<int>(syscall(SYS_pidfd_open, std::stoi(ids[at]), 0))});
     }
   }

@@ -16,14 +16,14 @@ bool Ranks::any(bool here) {
 // In each element, only one process has a nonzero summand, so the sums collect the exact values of all processes.
 std::vector<std::string> Ranks::texts(const std::string& own) {
   const auto self = static_cast<std::size_t>(rank());
-  std::vector<double> sizes(static_cast<std::size_t>(count()));
+  std::vector<double> sizes(count());
   sizes[self] = static_cast<double>(own.size());
   sum(sizes);
   const auto end_of = [&](std::size_t process) {
     return static_cast<std::ptrdiff_t>(
         std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(process), 0.0));
   };
-  std::vector<double> letters(static_cast<std::size_t>(end_of(sizes.size())));
+  std::vector<double> letters(end_of(sizes.size()));
   std::copy(own.begin(), own.end(), letters.begin() + end_of(self));
   sum(letters);
   std::vector<std::string> all;

@@ -27,7 +27,7 @@ class ImageSource : public BatchSource<T> {
         counts_(set.class_names().size()),
         smoothing_(smoothing),
         loader_(set, images, data, loading) {
-    for (const Index image : images) ++counts_[static_cast<std::size_t>(set.label(image))];
+    for (const Index image : images) ++counts_[set.label(image)];
   }
 
   Index examples() const override { return images_; }
@@ -105,14 +105,12 @@ std::string hardest_text(const std::vector<double>& counts, Index classes, const
       fmt::format("\n{} classes{}; the {} with the lowest accuracy:\n", classes,
                   with_examples < classes ? fmt::format(", {} with examples", with_examples) : "", shown);
   for (Index i = 0; i < shown; ++i) {
-    const Index c = order[static_cast<std::size_t>(i)];
+    const Index c = order[i];
     std::vector<double> row(&counts[confusion_count(classes, c, 0)], &counts[confusion_count(classes, c, 0)] + classes);
-    row[static_cast<std::size_t>(c)] = 0;
+    row[c] = 0;
     const auto other = std::max_element(row.begin(), row.end());
-    text += fmt::format("{:>6.2f} %  {}", 100 * recall(counts, classes, c), labels[static_cast<std::size_t>(c)]);
-    if (*other > 0)
-      text +=
-          fmt::format(", classified as {} {:.0f} times", labels[static_cast<std::size_t>(other - row.begin())], *other);
+    text += fmt::format("{:>6.2f} %  {}", 100 * recall(counts, classes, c), labels[c]);
+    if (*other > 0) text += fmt::format(", classified as {} {:.0f} times", labels[other - row.begin()], *other);
     text += "\n";
   }
   return text;
@@ -135,7 +133,7 @@ std::string confusion_text(const std::vector<double>& counts, Index classes, con
   for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5}", c);
   text += "  accuracy\n";
   for (Index r = 0; r < classes; ++r) {
-    text += fmt::format("{:>{}}", names[static_cast<std::size_t>(r)], width);
+    text += fmt::format("{:>{}}", names[r], width);
     for (Index c = 0; c < classes; ++c) text += fmt::format(" {:>5.0f}", counts[confusion_count(classes, r, c)]);
     text += examples_of(counts, classes, r) > 0 ? fmt::format("  {:>6.2f} %\n", 100 * recall(counts, classes, r))
                                                 : fmt::format("  {:>6}\n", "-");

@@ -17,10 +17,10 @@ std::vector<double> overlaps_of(const std::vector<double>& counts, Index classes
   for (Index c = 0; c < classes; ++c) {
     double of = 0, taken = 0;
     for (Index other = 0; other < classes; ++other) {
-      of += counts[static_cast<std::size_t>(c * classes + other)];
-      taken += counts[static_cast<std::size_t>(other * classes + c)];
+      of += counts[c * classes + other];
+      taken += counts[other * classes + c];
     }
-    const double both = counts[static_cast<std::size_t>(c * classes + c)], either = of + taken - both;
+    const double both = counts[c * classes + c], either = of + taken - both;
     overlaps.push_back(either > 0 ? both / either : -1);
   }
   return overlaps;
@@ -48,9 +48,8 @@ class PatchBatch : public TaskBatch<T> {
     return correct_rows(logits, labels_of(microbatch));
   }
   Score judge(View<const T> logits, ExampleRange microbatch, std::span<double> counts) const override {
-    return score_rows(logits, labels_of(microbatch), [&](Index label, Index answer, Index) {
-      ++counts[static_cast<std::size_t>(label * logits.shape()[2] + answer)];
-    });
+    return score_rows(logits, labels_of(microbatch),
+                      [&](Index label, Index answer, Index) { ++counts[label * logits.shape()[2] + answer]; });
   }
 
  private:
@@ -92,7 +91,7 @@ class SceneSource : public BatchSource<T> {
     parallel_for(own.count, [&](Index offset) {
       const Index i = own.first + offset;
       Image image;
-      scenes_->read(order_[static_cast<std::size_t>(first + i)], image, labels.data() + i * patches);
+      scenes_->read(order_[first + i], image, labels.data() + i * patches);
       normalise_(image, images.data() + i * Scenes::side * Scenes::side);
     });
     return &now_.emplace(std::move(images), std::move(labels));
@@ -154,7 +153,7 @@ class PatchClassification : public Task<T> {
   std::string report(const Evaluation& evaluation) const override {
     const Score& score = evaluation.score;
     double right = 0;
-    for (Index c = 0; c < classes_; ++c) right += evaluation.counts[static_cast<std::size_t>(c * classes_ + c)];
+    for (Index c = 0; c < classes_; ++c) right += evaluation.counts[c * classes_ + c];
     std::string text =
         fmt::format("{:.0f} scenes\nmean IoU       {:.2f} %\npatches right  {:.2f} %\nloss           {:.4f}\n",
                     score.terms / static_cast<double>(patches_), 100 * score.accuracy(), 100 * right / score.terms,

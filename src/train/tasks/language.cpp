@@ -64,8 +64,8 @@ class TrainingWindows : public TokenBatches<T> {
     for (Index i = 0; i < this->size(); ++i) {
       const Index first = shuffle_ ? of_step.below(i, places) : (batch * this->size() + i) * N;
       for (Index t = 0; t < N; ++t) {
-        tokens[i * N + t] = text_[static_cast<std::size_t>(first + t)];
-        targets[i * N + t] = text_[static_cast<std::size_t>(first + t + !start_)];
+        tokens[i * N + t] = text_[first + t];
+        targets[i * N + t] = text_[first + t + !start_];
       }
     }
     return this->size();
@@ -96,9 +96,9 @@ class EvaluationWindows : public TokenBatches<T> {
   Index fill(Index, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
     const Index N = this->context(), first = batch * this->size(), count = std::min(this->size(), examples() - first);
     for (Index i = 0; i < count; ++i) {
-      const TextWindow& window = windows_[static_cast<std::size_t>(first + i)];
+      const TextWindow& window = windows_[first + i];
       for (Index t = 0; t < N; ++t) {
-        const auto byte = [&](Index at) { return int(text_[static_cast<std::size_t>(window.first + at)]); };
+        const auto byte = [&](Index at) { return int(text_[window.first + at]); };
         tokens[i * N + t] = t < window.length ? byte(t) : 0;
         targets[i * N + t] = t < window.length && t >= window.fresh ? byte(t + !start_) : -1;
       }
@@ -139,7 +139,7 @@ class WholeSequences : public TokenBatches<T> {
     std::vector<int> sequence;
     for (Index i = 0; i < count; ++i) {
       const RandomStream chance = of_epoch.derive(first + i);
-      examples_.set->read(order_[static_cast<std::size_t>(first + i)], 0, training_ ? &chance : nullptr, sequence);
+      examples_.set->read(order_[first + i], 0, training_ ? &chance : nullptr, sequence);
       std::copy(sequence.begin(), sequence.end(), tokens.data() + i * this->context());
       std::copy(sequence.begin(), sequence.end(), targets.data() + i * this->context());
     }

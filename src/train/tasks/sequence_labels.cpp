@@ -26,7 +26,7 @@ struct TokenBlock {
     tokens = Tensor<int>(Shape{count, static_cast<Index>(longest)});
     lengths = Tensor<int>(Shape{count});
     for (Index i = 0; i < count; ++i) {
-      const std::vector<int>& sequence = sequences[static_cast<std::size_t>(i)];
+      const std::vector<int>& sequence = sequences[i];
       std::copy(sequence.begin(), sequence.end(), tokens.data() + i * static_cast<Index>(longest));
       lengths[i] = static_cast<int>(sequence.size());
     }
@@ -73,8 +73,8 @@ class LabelledBatches : public BatchSource<T> {
   Index examples() const override { return static_cast<Index>(examples_.examples.size()); }
   std::vector<std::string> files() const override { return examples_.set->files(); }
   std::vector<Index> class_counts() const override {
-    std::vector<Index> counts(static_cast<std::size_t>(classes_));
-    for (const Index example : examples_.examples) ++counts[static_cast<std::size_t>(examples_.set->label(example))];
+    std::vector<Index> counts(classes_);
+    for (const Index example : examples_.examples) ++counts[examples_.set->label(example)];
     return counts;
   }
   Index batches() const override { return (examples() + (training_ ? 0 : batch_ - 1)) / batch_; }
@@ -90,11 +90,10 @@ class LabelledBatches : public BatchSource<T> {
     const RandomStream of_epoch = random_.derive("augment").derive(epoch_);
     std::vector<TokenBlock> blocks;
     for (Index which = 0; which < 1 + examples_.set->pairs(); ++which) {
-      std::vector<std::vector<int>> sequences(static_cast<std::size_t>(count));
+      std::vector<std::vector<int>> sequences(count);
       for (Index i = 0; i < count; ++i) {
         const RandomStream chance = of_epoch.derive(first + i);
-        examples_.set->read(example(first + i), which, training_ ? &chance : nullptr,
-                            sequences[static_cast<std::size_t>(i)]);
+        examples_.set->read(example(first + i), which, training_ ? &chance : nullptr, sequences[i]);
       }
       blocks.emplace_back(sequences);
     }
@@ -105,7 +104,7 @@ class LabelledBatches : public BatchSource<T> {
   }
 
  private:
-  Index example(Index place) const { return order_[static_cast<std::size_t>(place)]; }
+  Index example(Index place) const { return order_[place]; }
 
   SequenceExamples examples_;
   Index classes_, batch_;
@@ -141,7 +140,7 @@ class SequenceClassification : public Task<T> {
     if (part == Part::test) facts_.test = files;
     facts_.sets_aside = examples.sets_aside;
     if (part == Part::validation && examples.sets_aside && examples.set->has_file_per_example())
-      for (const Index i : examples.examples) facts_.validation.push_back(files[static_cast<std::size_t>(i)]);
+      for (const Index i : examples.examples) facts_.validation.push_back(files[i]);
     const Index classes = static_cast<Index>(names_.size()), count = static_cast<Index>(examples.examples.size());
     require(classes == classes_, "[model] classes = {}, but {} has {} classes, {}; set model.classes={}", classes_,
             data_.name, classes, quoted_list(names_), classes);

@@ -18,19 +18,18 @@ Teaching<T> teach(View<const T> logits, View<const T> center, double temperature
   kernels::column_sums(Matrix<const T>(logits.data(), rows, K), Update::assign, teaching.mean.data());
   for (T& mean : teaching.mean) mean /= static_cast<T>(rows);
   std::vector<double>& entropies = teaching.entropies;
-  entropies.resize(static_cast<std::size_t>(rows));
+  entropies.resize(rows);
   const T inverse(1 / temperature);
   parallel_for(rows, [&](Index r) {
     thread_local std::vector<T> x;
-    x.resize(static_cast<std::size_t>(K));
+    x.resize(K);
     T* const q = teaching.q.data() + r * K;
-    for (Index k = 0; k < K; ++k) q[k] = x[static_cast<std::size_t>(k)] = inverse * (logits[r * K + k] - center[k]);
+    for (Index k = 0; k < K; ++k) q[k] = x[k] = inverse * (logits[r * K + k] - center[k]);
     T kept[2], mean_x;
     kernels::softmax_rows(Matrix<T>(q, 1, K), Matrix<T>(kept, 1, 2));
     kernels::row_dots<T>(Matrix<const T>(q, 1, K), Matrix<const T>(x.data(), 1, K), &mean_x);
     // -sum q log q = log sum exp(x) - sum q x
-    entropies[static_cast<std::size_t>(r)] =
-        static_cast<double>(kept[0]) + math::log(static_cast<double>(kept[1])) - static_cast<double>(mean_x);
+    entropies[r] = static_cast<double>(kept[0]) + math::log(static_cast<double>(kept[1])) - static_cast<double>(mean_x);
   });
   teaching.entropy = 0;
   for (const double entropy : entropies) teaching.entropy += entropy / static_cast<double>(rows);
