@@ -43,22 +43,16 @@ namespace {
 /// A kind of data set that open_dataset() can open.
 struct Format {
   std::string name;
-  bool (*has)(const data::Directory&, Split);
+  bool (*has)(const std::string& name, const data::Directory&, Split);
   std::unique_ptr<Dataset> (*open)(const data::Directory&, Split, const DataConfig&);
 };
 
 const std::vector<Format>& formats() {
-  using data::Directory;
-  static const std::vector<Format> list = {
-      {"mnist", [](const Directory& d, Split s) { return data::has_idx("mnist", d, s); }, data::open_idx},
-      {"fashion-mnist", [](const Directory& d, Split s) { return data::has_idx("fashion-mnist", d, s); },
-       data::open_idx},
-      {"cifar10", [](const Directory& d, Split s) { return data::has_cifar(10, d, s); },
-       [](const Directory& d, Split s, const DataConfig&) { return data::open_cifar(10, d, s); }},
-      {"cifar100", [](const Directory& d, Split s) { return data::has_cifar(100, d, s); },
-       [](const Directory& d, Split s, const DataConfig&) { return data::open_cifar(100, d, s); }},
-      {"folder", nullptr, data::open_folder},
-  };
+  static const std::vector<Format> list = {{"mnist", data::has_idx, data::open_idx},
+                                           {"fashion-mnist", data::has_idx, data::open_idx},
+                                           {"cifar10", data::has_cifar, data::open_cifar},
+                                           {"cifar100", data::has_cifar, data::open_cifar},
+                                           {"folder", nullptr, data::open_folder}};
   return list;
 }
 
@@ -80,7 +74,7 @@ data::Directory find_usual(const Format& format, Split split, const std::string&
   places.push_back(data::Directory("/usr/share/datasets") / format.name);
   std::string looked;
   for (const data::Directory& place : places) {
-    if (format.has(place, split)) return place;
+    if (format.has(format.name, place, split)) return place;
     looked += (looked.empty() ? "" : ", ") + place.string();
   }
   std::error_code error;

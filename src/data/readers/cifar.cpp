@@ -9,6 +9,8 @@ namespace {
 
 constexpr ImageSize size{3, 32, 32};
 
+int class_count(const std::string& set) { return set == "cifar100" ? 100 : 10; }
+
 std::vector<std::string> batches(int classes, Split split) {
   if (classes == 100) return {split == Split::train ? "train.bin" : "test.bin"};
   if (split == Split::test) return {"test_batch.bin"};
@@ -57,13 +59,15 @@ void require_no_other_archive(int classes, const Directory& directory) {
 
 }  // namespace
 
-bool has_cifar(int classes, const Directory& directory, Split split) {
+bool has_cifar(const std::string& set, const Directory& directory, Split split) {
+  const int classes = class_count(set);
   return std::filesystem::exists(locate(classes, directory, split) / batches(classes, split)[0]);
 }
 
-std::unique_ptr<Dataset> open_cifar(int classes, const Directory& directory, Split split) {
+std::unique_ptr<Dataset> open_cifar(const Directory& directory, Split split, const DataConfig& data) {
+  const int classes = class_count(data.name);
   const Directory place = locate(classes, directory, split);
-  if (!has_cifar(classes, directory, split)) require_no_other_archive(classes, directory);
+  if (!has_cifar(data.name, directory, split)) require_no_other_archive(classes, directory);
   const Index label_bytes = classes == 100 ? 2 : 1, record = label_bytes + size.elements();
   std::vector<std::uint8_t> pixels, labels;
   std::vector<std::string> files;
@@ -83,8 +87,8 @@ std::unique_ptr<Dataset> open_cifar(int classes, const Directory& directory, Spl
       pixels.insert(pixels.end(), at + label_bytes, at + record);
     }
   }
-  return std::make_unique<MemoryDataset>(fmt::format("cifar{}", classes), class_names(classes), size, std::move(pixels),
-                                         std::move(labels), std::move(files));
+  return std::make_unique<MemoryDataset>(data.name, class_names(classes), size, std::move(pixels), std::move(labels),
+                                         std::move(files));
 }
 
 }  // namespace heed::data

@@ -14,9 +14,9 @@ using Directory = std::filesystem::path;
 bool has_idx(const std::string& set, const Directory& directory, Split split);
 std::unique_ptr<Dataset> open_idx(const Directory& directory, Split split, const DataConfig& data);
 
-/// CIFAR's binary batches; `classes` is 10 or 100.
-bool has_cifar(int classes, const Directory& directory, Split split);
-std::unique_ptr<Dataset> open_cifar(int classes, const Directory& directory, Split split);
+/// CIFAR's binary batches; `set` is cifar10 or cifar100.
+bool has_cifar(const std::string& set, const Directory& directory, Split split);
+std::unique_ptr<Dataset> open_cifar(const Directory& directory, Split split, const DataConfig& data);
 
 /// A tree of image files.
 std::unique_ptr<Dataset> open_folder(const Directory& directory, Split split, const DataConfig& data);
