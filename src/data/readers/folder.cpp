@@ -28,28 +28,28 @@ class Folder : public Dataset {
     sizes_.resize(files_.size());
     offsets_.resize(files_.size());
     reasons_.resize(files_.size());
-    for_readable("checking images", [&](std::size_t i) { sizes_[i] = image_file_size(files_[i], orientation_); });
+    for_readable("checking images", [&](Index i) { sizes_[i] = image_file_size(files_[i], orientation_); });
     Index pixels = 0;
     for (std::size_t i = 0; i < files_.size(); ++i) offsets_[i] = std::exchange(pixels, pixels + sizes_[i].elements());
     const bool small = pixels <= memory_limit;
     if (small) pixels_.resize(pixels);
-    if (small || data.skip_bad || data.verify) for_readable("reading images", [&](std::size_t i) { decode(i); });
+    if (small || data.skip_bad || data.verify) for_readable("reading images", [&](Index i) { decode(i); });
     leave_out_bad(data.skip_bad);
   }
 
   bool has_file_per_image() const override { return true; }
   Index size() const override { return static_cast<Index>(files_.size()); }
-  int label(Index image) const override { return labels_[position(image)]; }
+  int label(Index image) const override { return labels_[image]; }
   bool in_memory() const override { return !pixels_.empty(); }
 
   void read(Index image, Image& to) const override {
     HEED_ASSERT(image >= 0 && image < size());
     if (in_memory()) {
-      const std::uint8_t* const from = pixels_.data() + offsets_[position(image)];
-      to.size = sizes_[position(image)];
+      const std::uint8_t* const from = pixels_.data() + offsets_[image];
+      to.size = sizes_[image];
       to.pixels.assign(from, from + to.size.elements());
     } else {
-      to = load_image(files_[position(image)], white, orientation_);
+      to = load_image(files_[image], white, orientation_);
     }
   }
 
@@ -62,14 +62,11 @@ class Folder : public Dataset {
   }
 
  private:
-  static std::size_t position(Index image) { return static_cast<std::size_t>(image); }
-
   /// Calls f(i) for the images without a recorded error, and records the errors that f throws.
   template <class F>
   void for_readable(const char* what, const F& f) {
     const ReadingProgress progress(what, size());
-    for_each_image(threads(), size(), [&](Index image) {
-      const std::size_t i = position(image);
+    for_each_image(threads(), size(), [&](Index i) {
       try {
         if (reasons_[i].empty()) f(i);
       } catch (const Error& error) {
@@ -80,7 +77,7 @@ class Folder : public Dataset {
   }
 
   /// Decodes an image, into pixels_ if all are held in memory.
-  void decode(std::size_t i) {
+  void decode(Index i) {
     const Image image = load_image(files_[i], white, orientation_);
     require(image.size == sizes_[i], "{}: the file changed during reading", files_[i]);
     if (in_memory()) std::copy(image.pixels.begin(), image.pixels.end(), pixels_.begin() + offsets_[i]);
