@@ -33,7 +33,7 @@ struct Json::Text {
   static Library converted(const auto& value, std::string_view) { return value; }
 
   static Library converted(double number, std::string_view key) {
-    require(std::isfinite(number), "{} is {}; expected a finite number", in_quotes(std::string(key)), number);
+    require(std::isfinite(number), "{} is {}; expected a finite number", in_quotes(key), number);
     return number;
   }
 

@@ -193,7 +193,7 @@ std::vector<int> parse_listops(std::string_view text, const std::string& where) 
     if (part.empty() || part == "(" || part == ")") continue;
     const auto found = std::find(names.begin(), names.end(), part);
     require(found != names.end(), "{}: {} is not a digit or operator; expected 0 to 9, [MIN, [MAX, [MED, [SM or ]",
-            where, in_quotes(std::string(part)));
+            where, in_quotes(part));
     tokens.push_back(static_cast<int>(found - names.begin()));
   }
   require(tokens.empty() || is_expression(tokens),

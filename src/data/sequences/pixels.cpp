@@ -111,7 +111,7 @@ std::shared_ptr<const SequenceSet> data::open_pixels(const DataConfig& data, Par
   images.name = data.source;
   images.path = data.path;
   images.recorded.classes = data.recorded.classes;  // checked by open_dataset()
-  return std::make_shared<PixelSequences>(open_dataset(images, part == Part::test ? Split::test : Split::train), data);
+  return std::make_shared<PixelSequences>(open_dataset(images, split_of(part)), data);
 }
 
 }  // namespace heed

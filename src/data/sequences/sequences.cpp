@@ -3,6 +3,7 @@
 #include "src/data/readers/files.h"
 #include "src/data/readers/tree.h"
 #include "heed/base/printable.h"
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/base/warnings.h"
 #include "heed/data/sequences/listops.h"
@@ -42,9 +43,8 @@ class MemorySequences : public SequenceSet {
   Index size() const override { return static_cast<Index>(labels_.size()); }
   int label(Index example) const override { return labels_[example]; }
   void read(Index example, Index which, const RandomStream*, std::vector<int>& to) const override {
-    const auto i = static_cast<std::size_t>(pairs() ? 2 * example + which : example);
-    to.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[i]),
-              tokens_.begin() + static_cast<std::ptrdiff_t>(starts_[i + 1]));
+    const Index i = pairs() ? 2 * example + which : example;
+    to.assign(tokens_.data() + starts_[i], tokens_.data() + starts_[i + 1]);
   }
 
  private:
@@ -101,12 +101,8 @@ void for_each_generated_line(const fs::path& path, const F& f) {
   }
 }
 
-std::vector<std::string_view> fields_of(const Line& line, std::size_t count, const char* expected) {
-  std::vector<std::string_view> fields;
-  std::size_t at = 0;
-  for (std::size_t stop; (stop = line.text.find('\t', at)) != std::string_view::npos; at = stop + 1)
-    fields.push_back(line.text.substr(at, stop - at));
-  fields.push_back(line.text.substr(at));
+std::vector<std::string> fields_of(const Line& line, std::size_t count, const char* expected) {
+  std::vector<std::string> fields = split(line.text, '\t');
   require(fields.size() == count, "{}: has {} separated by tabs; expected {}: {}", line.where,
           counted(std::ssize(fields), "field"), count, expected);
   return fields;
@@ -147,7 +143,7 @@ std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index conte
       const std::vector<std::uint8_t> bytes = data::read_file(files.paths[i], data::read_limit());
       const std::string_view text = data::text_of(bytes, files.paths[i]);
       require(!text.empty(), "{}: is empty", files.paths[i]);
-      set->add(std::vector<std::uint8_t>(text.begin(), text.end()), context);
+      set->add(text, context);
       set->add_label(files.labels[i]);
       set->add_example_file(files.paths[i]);
     } catch (const Error& error) {
@@ -155,17 +151,6 @@ std::shared_ptr<const SequenceSet> open_folder(const fs::path& root, Index conte
     }
   bad.leave_out(files.paths.size(), text_kind, data.skip_bad);
   return set;
-}
-
-struct Document {
-  std::string label;
-  std::string_view text;
-};
-Document document_of(const Line& line) {
-  const std::size_t tab = line.text.find('\t');
-  require(tab != std::string_view::npos, "{}: has no tab; expected label<TAB>text", line.where);
-  require_text(line.text.substr(tab + 1), line.where);
-  return {std::string(line.text.substr(0, tab)), line.text.substr(tab + 1)};
 }
 
 using Counts = std::map<std::string, Index>;
@@ -258,25 +243,30 @@ void require_one_layout(const fs::path& root) {
           root.string(), in_quotes(file));
 }
 
-std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index context, Part part, const DataConfig& data) {
+std::shared_ptr<const SequenceSet> open_lines(const fs::path& root, Index context, Split split,
+                                              const DataConfig& data) {
   const std::vector<std::string> found = line_classes(root, data.header);
   const std::vector<std::string>& classes = data.recorded.classes.empty() ? found : data.recorded.classes;
   data::labels_among(classes, found, (root / "train.tsv").string());
   auto set = std::make_shared<MemorySequences>(classes, byte_values, false);
   const fs::path file =
-      part == Part::validation ? validation_lines(root) : root / choose(part, "train.tsv", "", "test.tsv");
+      split == Split::validation ? validation_lines(root) : root / (split == Split::train ? "train.tsv" : "test.tsv");
   bool first = true;
   for_each_line(file, data.skip_bad, [&](const Line& line) {
     const bool may_be_header = std::exchange(first, false);
-    const Document document = document_of(line);
-    const auto label = std::ranges::find(classes, document.label);
+    const std::size_t tab = line.text.find('\t');
+    require(tab != std::string_view::npos, "{}: has no tab; expected label<TAB>text", line.where);
+    const std::string name(line.text.substr(0, tab));
+    const std::string_view text = line.text.substr(tab + 1);
+    require_text(text, line.where);
+    const auto label = std::ranges::find(classes, name);
     if (may_be_header && label == classes.end() && data.header == "yes") return;
-    require(!document.label.empty(), "{}: has no label; expected label<TAB>text", line.where);
+    require(!name.empty(), "{}: has no label; expected label<TAB>text", line.where);
     if (label == classes.end())
-      fail("{}: label {} does not occur in train.tsv{}{}", line.where, in_quotes(document.label),
+      fail("{}: label {} does not occur in train.tsv{}{}", line.where, in_quotes(name),
            may_be_header ? "; if the line is a header, set data.header=yes" : "",
-           data::unicode_form_note(document.label, classes));
-    set->add(document.text, context);
+           data::unicode_form_note(name, classes));
+    set->add(text, context);
     set->add_label(static_cast<int>(label - classes.begin()));
   });
   set->add_file(file.string());
@@ -296,13 +286,13 @@ std::shared_ptr<const SequenceSet> data::open_listops(const DataConfig& data, In
     const auto fields = fields_of(line, 2, "Source<TAB>Target");
     if (std::exchange(first, false)) {
       require(fields[0] == "Source" && fields[1] == "Target", "{}: the header is {}; expected Source<TAB>Target",
-              line.where, in_quotes(std::string(line.text)));
+              line.where, in_quotes(line.text));
       return;
     }
     const std::vector<int> tokens = parse_listops(fields[0], line.where);
     require(!tokens.empty(), "{}: the expression is empty", line.where);
     const bool digit = fields[1].size() == 1 && fields[1][0] >= '0' && fields[1][0] <= '9';
-    require(digit, "{}: the answer is {}; expected 0 to 9", line.where, in_quotes(std::string(fields[1])));
+    require(digit, "{}: the answer is {}; expected 0 to 9", line.where, in_quotes(fields[1]));
     set->add(tokens, context);
     set->add_label(fields[1][0] - '0');
   });
@@ -319,7 +309,7 @@ std::shared_ptr<const SequenceSet> data::open_pairs(const DataConfig& data, Inde
   for_each_generated_line(file, [&](const Line& line) {
     const auto fields = fields_of(line, 5, "label, id, id, text, text");
     require(fields[0] == "0.0" || fields[0] == "1.0", "{}: the label is {}; expected 0.0 or 1.0", line.where,
-            in_quotes(std::string(fields[0])));
+            in_quotes(fields[0]));
     for (const std::size_t text : {std::size_t{3}, std::size_t{4}}) {
       require_text(fields[text], line.where);
       set->add(fields[text], context);
@@ -340,13 +330,8 @@ std::shared_ptr<const SequenceSet> data::open_documents(const DataConfig& data, 
   require_one_layout(root);
   if (fs::exists(root / "train.tsv")) {
     warn_of_others(root, {"train.tsv", validation_lines(root).filename().string(), "test.tsv"}, line_kind);
-    return open_readable(split, !validation_lines(root).empty(), line_kind, data.skip_bad, [&](Split of) {
-      return open_lines(root, context,
-                        of == Split::train  ? Part::train
-                        : of == Split::test ? Part::test
-                                            : Part::validation,
-                        data);
-    });
+    return open_readable(split, !validation_lines(root).empty(), line_kind, data.skip_bad,
+                         [&](Split of) { return open_lines(root, context, of, data); });
   }
   const bool any = std::any_of(fs::directory_iterator(root), fs::directory_iterator(),
                                [](const fs::directory_entry& entry) { return entry.is_directory(); });
