@@ -144,7 +144,7 @@ std::string data_json(const DataRecord& record) {
                             {"source", record.source},
                             {"path", record.path},
                             {"classes", record.recorded.classes},
-                            {"background", record.background ? Json(*record.background) : Json()},
+                            {"background", record.background},
                             {"validation", record.recorded.validation},
                             {"test", record.recorded.test},
                             {"files", std::move(files)},

@@ -265,11 +265,18 @@ void append(AppendedFile& file, const MetricsRow& row, std::initializer_list<dou
   file.append({text.data(), text.size()});
 }
 
-}  // namespace
+/// Writes metrics.csv and gradients.csv, both or neither, and returns `paths`.
+const RunPaths& write_tables(const RunPaths& paths, const std::string& metrics, const std::string& gradients) {
+  AtomicFiles files;
+  files.write(paths.metrics(), metrics);
+  files.write(paths.gradients(), gradients);
+  files.commit();
+  return paths;
+}
 
-/// Returns the rows to keep. Any steps may be logged, since each resumption may change train.log_steps, but both tables
-/// must have the same ones.
-MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
+/// Drops rows as kept_rows() does, and returns `paths`. Any steps may be logged, since each resumption may change
+/// train.log_steps, but both tables must have the same ones.
+const RunPaths& truncate_tables(const RunPaths& paths, const MetricsSoFar& so_far) {
   const KeptRows metrics = kept_rows(paths.metrics(), metrics_header, so_far);
   const KeptRows gradients = kept_rows(paths.gradients(), gradients_header, {so_far.epochs, so_far.steps, false});
   const auto [own, other] =
@@ -277,25 +284,18 @@ MetricsFile::Tables MetricsFile::kept_tables(const RunPaths& paths, const Metric
   if (other != gradients.steps.end() && (own == metrics.steps.end() || *other < *own))
     refuse_missing(paths.metrics(), "step", *other);
   if (own != metrics.steps.end()) refuse_missing(paths.gradients(), "step", *own);
-  return {metrics.text, gradients.text};
+  return write_tables(paths, metrics.text, gradients.text);
 }
 
-const RunPaths& MetricsFile::written(const RunPaths& paths, const Tables& begin) {
-  AtomicFiles files;
-  files.write(paths.metrics(), begin.metrics);
-  files.write(paths.gradients(), begin.gradients);
-  files.commit();
-  return paths;
-}
-
-MetricsFile::MetricsFile(const RunPaths& paths, const Tables& begin)
-    : metrics_(written(paths, begin).metrics()), gradients_(paths.gradients()) {}
+}  // namespace
 
 MetricsFile::MetricsFile(const RunPaths& paths)
-    : MetricsFile(paths, Tables{fmt::format("{}\n", metrics_header), fmt::format("{}\n", gradients_header)}) {}
+    : metrics_(
+          write_tables(paths, fmt::format("{}\n", metrics_header), fmt::format("{}\n", gradients_header)).metrics()),
+      gradients_(paths.gradients()) {}
 
 MetricsFile::MetricsFile(const RunPaths& paths, const MetricsSoFar& so_far)
-    : MetricsFile(paths, kept_tables(paths, so_far)) {}
+    : metrics_(truncate_tables(paths, so_far).metrics()), gradients_(paths.gradients()) {}
 
 void MetricsFile::write(const MetricsRow& row) {
   append(metrics_, row, {row.loss, row.accuracy, row.lr, row.images_per_s});

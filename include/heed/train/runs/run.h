@@ -127,15 +127,6 @@ class MetricsFile {
   void sync();
 
  private:
-  /// Initial content of the files.
-  struct Tables {
-    std::string metrics, gradients;
-  };
-  static Tables kept_tables(const RunPaths& paths, const MetricsSoFar& so_far);
-  /// Writes both files or neither, and returns `paths`.
-  static const RunPaths& written(const RunPaths& paths, const Tables& begin);
-  MetricsFile(const RunPaths& paths, const Tables& begin);
-
   AppendedFile metrics_, gradients_;
 };
 
