@@ -23,13 +23,14 @@ class TokenBatches : public BatchSource<T> {
 
   const TaskBatch<T>* next() override {
     if (next_ == this->batches()) return nullptr;
-    const Index count = fill(epoch_, next_++, tokens_, targets_);
+    const Index N = context(), first = next_++ * size(), count = std::min(size(), this->examples() - first);
+    for (Index i = 0; i < count; ++i) read(epoch_, first + i, tokens_.data() + i * N, targets_.data() + i * N);
     return &batch_.emplace(std::as_const(tokens_).view().part(0, count), std::as_const(targets_).view().part(0, count));
   }
 
  protected:
-  /// Fills the first rows of `tokens` and `targets` with a batch and returns their number.
-  virtual Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const = 0;
+  /// Reads an example of an epoch into tokens [context] and targets [context].
+  virtual void read(Index epoch, Index example, int* tokens, int* targets) const = 0;
 
   Index size() const { return tokens_.shape()[0]; }
   Index context() const { return tokens_.shape()[1]; }
@@ -57,18 +58,12 @@ class TrainingWindows : public TokenBatches<T> {
   Index batches() const override { return windows_ / this->size(); }
 
  protected:
-  Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
-    const Index N = this->context(), window = N + !start_, step = epoch * batches() + batch;
-    const Index places = static_cast<Index>(text_.size()) - window + 1;
-    const RandomStream of_step = random_.derive(step);
-    for (Index i = 0; i < this->size(); ++i) {
-      const Index first = shuffle_ ? of_step.below(i, places) : (batch * this->size() + i) * N;
-      for (Index t = 0; t < N; ++t) {
-        tokens[i * N + t] = text_[first + t];
-        targets[i * N + t] = text_[first + t + !start_];
-      }
-    }
-    return this->size();
+  void read(Index epoch, Index example, int* tokens, int* targets) const override {
+    const Index N = this->context(), size = this->size(), step = epoch * batches() + example / size;
+    const Index places = static_cast<Index>(text_.size()) - (N + !start_) + 1;
+    const Index first = shuffle_ ? random_.derive(step).below(example % size, places) : example * N;
+    std::copy_n(text_.begin() + first, N, tokens);
+    std::copy_n(text_.begin() + first + !start_, N, targets);
   }
 
  private:
@@ -93,17 +88,13 @@ class EvaluationWindows : public TokenBatches<T> {
   Index batches() const override { return (examples() + this->size() - 1) / this->size(); }
 
  protected:
-  Index fill(Index, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
-    const Index N = this->context(), first = batch * this->size(), count = std::min(this->size(), examples() - first);
-    for (Index i = 0; i < count; ++i) {
-      const TextWindow& window = windows_[first + i];
-      for (Index t = 0; t < N; ++t) {
-        const auto byte = [&](Index at) { return int(text_[window.first + at]); };
-        tokens[i * N + t] = t < window.length ? byte(t) : 0;
-        targets[i * N + t] = t < window.length && t >= window.fresh ? byte(t + !start_) : -1;
-      }
+  void read(Index, Index example, int* tokens, int* targets) const override {
+    const TextWindow& window = windows_[example];
+    const auto byte = [&](Index at) { return int(text_[window.first + at]); };
+    for (Index t = 0; t < this->context(); ++t) {
+      tokens[t] = t < window.length ? byte(t) : 0;
+      targets[t] = t < window.length && t >= window.fresh ? byte(t + !start_) : -1;
     }
-    return count;
   }
 
  private:
@@ -133,17 +124,12 @@ class WholeSequences : public TokenBatches<T> {
   }
 
  protected:
-  Index fill(Index epoch, Index batch, Tensor<int>& tokens, Tensor<int>& targets) const override {
-    const Index first = batch * this->size(), count = std::min(this->size(), examples() - first);
-    const RandomStream of_epoch = random_.derive("augment").derive(epoch);
+  void read(Index epoch, Index example, int* tokens, int* targets) const override {
+    const RandomStream chance = random_.derive("augment").derive(epoch).derive(example);
     std::vector<int> sequence;
-    for (Index i = 0; i < count; ++i) {
-      const RandomStream chance = of_epoch.derive(first + i);
-      examples_.set->read(order_[first + i], 0, training_ ? &chance : nullptr, sequence);
-      std::copy(sequence.begin(), sequence.end(), tokens.data() + i * this->context());
-      std::copy(sequence.begin(), sequence.end(), targets.data() + i * this->context());
-    }
-    return count;
+    examples_.set->read(order_[example], 0, training_ ? &chance : nullptr, sequence);
+    std::copy(sequence.begin(), sequence.end(), tokens);
+    std::copy(sequence.begin(), sequence.end(), targets);
   }
 
  private:
