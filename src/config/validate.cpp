@@ -70,6 +70,14 @@ void check_member(std::string_view table, std::string_view key, const std::vecto
   for (std::size_t i = 0; i < values.size(); ++i)
     check(of_stages ? label(table, fmt::format("stage {}: {}", model.stage_number(i), key)) : label(table, key),
           values[i], rule);
+  const auto count = static_cast<Index>(values.size());
+  const bool stages = model.is_staged();
+  const Index most = stages ? model.stages.count() : model.depth;
+  require(!rule.per_stage || (count == most && count > 0), "{} has {} values, dim has {}; expected one for each stage",
+          label(table, key), count, most);
+  require(!rule.per_block || count == 1 || count == most,
+          "{} has {} values; expected one, or one for each of the {} {}", label(table, key), count, most,
+          stages ? "stages" : "blocks");
 }
 
 /// Returns the side of a stage's grid: the number of windows of side `kernel` along a grid of side `before`.
@@ -138,21 +146,6 @@ void check_model(const ModelConfig& model) {
           model.dim, model.patch.height, model.patch.height / 2);
 }
 
-template <class T>
-void check_length(const std::string&, const T&, const Rule&, const ModelConfig&) {}
-
-template <class T>
-void check_length(const std::string& key, const std::vector<T>& values, const Rule& rule, const ModelConfig& model) {
-  const auto count = static_cast<Index>(values.size());
-  const bool stages = model.is_staged();
-  const Index most = stages ? model.stages.count() : model.depth;
-  require(!rule.per_stage || (count == most && count > 0), "{} has {} values, dim has {}; expected one for each stage",
-          key, count, most);
-  require(!rule.per_block || count == 1 || count == most,
-          "{} has {} values; expected one, or one for each of the {} {}", key, count, most,
-          stages ? "stages" : "blocks");
-}
-
 void check_augment_once(const DataConfig& data) {
   for (const std::string& change : data.augment)
     require(std::count(data.augment.begin(), data.augment.end(), change) == 1, "[data] augment: {} is given twice",
@@ -160,7 +153,6 @@ void check_augment_once(const DataConfig& data) {
 }
 
 void check_sequences(const DataConfig& data) {
-  check_augment_once(data);
   for (const std::string& change : data.augment)
     require(data.name == "pixels" && (change == "flip" || change == "shift"),
             "[data] augment = {} is not defined for name = {}{}", in_quotes(change), in_quotes(data.name),
@@ -169,7 +161,6 @@ void check_sequences(const DataConfig& data) {
 
 void check_images(const Experiment& x) {
   const std::vector<std::string> of_views{"flip", "jitter", "grey", "blur", "solarise"};
-  check_augment_once(x.data);
   for (const std::string& change : x.data.augment) {
     require(change != "shift", "[data] augment = \"shift\" is defined for name = \"pixels\" only");
     const bool of_view = std::find(of_views.begin(), of_views.end(), change) != of_views.end();
@@ -236,13 +227,13 @@ void validate(const Experiment& experiment) {
       if (!use_of(config, key, rule).known) return;
       try {
         check_member(table, key, member, rule, model);
-        check_length(label(table, key), member, rule, model);
       } catch (const Error& error) {
         throw KeyError(fmt::format("{}.{}", table, key), error.what());
       }
     });
   });
   check_model(model);
+  check_augment_once(experiment.data);
   holds_sequences(experiment.data) ? check_sequences(experiment.data) : check_images(experiment);
   check_dino(experiment);
   check_dense(experiment);
