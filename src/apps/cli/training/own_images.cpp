@@ -81,16 +81,15 @@ OwnImages own_images(const std::string& directory, bool model, const DataConfig&
           directory, in_quotes(classes[0]));
   constexpr Index most_validation = 5000;
   const bool divides = !has_directory(data, Split::validation);
-  const Index validation = divides ? std::min(train.size() / 10, most_validation) : sets.set(Part::validation).size(),
-              trained = train.size() - (divides ? validation : 0),
-              aside = divides && divided ? std::min(given.validation, train.size()) : validation,
-              unlimited = train.size() - (divides ? aside : 0);
+  const Index validation = divides ? std::min(train.size() / 10, most_validation) : sets.set(Part::validation).size();
+  const Index aside = divides && divided ? std::min(given.validation, train.size()) : validation;
+  Index trained = train.size() - (divides ? aside : 0);
+  if (given.limit > 0) trained = std::min(given.limit, trained);
   OwnImages own;
   own.sets = {"data.name=folder", "data.path=" + path, "data.resize=true",
               fmt::format("data.validation={}", validation), fmt::format("model.classes={}", classes.size())};
-  own.found =
-      fmt::format("{} classes, {}; {} to train on, {} to validate, {} to test", classes.size(), quoted_list(classes),
-                  counted(given.limit > 0 ? std::min(given.limit, unlimited) : unlimited, "image"), aside, test.size());
+  own.found = fmt::format("{} classes, {}; {} to train on, {} to validate, {} to test", classes.size(),
+                          quoted_list(classes), counted(trained, "image"), aside, test.size());
   if (!has_directory(data, Split::test)) own.found += "; without test/, every fifth image of a class is for testing";
   if (!model) return own;
   const Look look = look_at(train);
@@ -98,8 +97,8 @@ OwnImages own_images(const std::string& directory, bool model, const DataConfig&
   // at most 8 x 8 patches.
   const Index patch = look.side <= 32 ? 4 : 8, side = std::clamp<Index>(look.side / patch * patch, 8, 64);
   // At least sixteen steps per epoch, if there are enough images.
-  const Index batch =
-      static_cast<Index>(std::bit_floor(static_cast<std::size_t>(std::clamp<Index>(trained / 16, 1, 64))));
+  const Index images = train.size() - (divides ? validation : 0);
+  const auto batch = std::bit_floor(static_cast<std::size_t>(std::clamp<Index>(images / 16, 1, 64)));
   own.sets.insert(own.sets.end(), {fmt::format("model.channels={}", look.channels), fmt::format("model.image={}", side),
                                    fmt::format("model.patch={}", patch), fmt::format("train.batch={}", batch),
                                    "data.mean=" + toml_list(look.mean), "data.std=" + toml_list(look.std)});
