@@ -1,6 +1,5 @@
 // Detection of keys that are set but have no effect in their experiment.
 #include "heed/attention/mechanism.h"
-#include "heed/config/toml_text.h"
 
 #include "load.h"
 

@@ -14,8 +14,6 @@
 #include <array>
 #include <condition_variable>
 #include <exception>
-#include <filesystem>
-#include <map>
 #include <mutex>
 #include <numeric>
 #include <set>

@@ -3,7 +3,6 @@
 #include "weight_converter.h"
 
 #include <algorithm>
-#include <filesystem>
 
 namespace heed {
 

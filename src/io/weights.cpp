@@ -1,7 +1,6 @@
 #include "heed/io/weights.h"
 
 #include "tensor_reading.h"
-#include "heed/io/upstream_weights.h"
 #include "heed/base/suggest.h"
 
 namespace heed {

@@ -4,7 +4,6 @@
 #include "heed/io/file.h"
 
 #include <array>
-#include <filesystem>
 
 namespace heed {
 
