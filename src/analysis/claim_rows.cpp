@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -20,8 +19,7 @@ namespace {
 template <class T>
 std::optional<T> number_of(const std::string& text) {
   T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool whole = error == std::errc() && end == text.data() + text.size();
+  const bool whole = parse_number(text, number);
   return whole && std::isfinite(static_cast<double>(number)) ? std::optional(number) : std::nullopt;
 }
 

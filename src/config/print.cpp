@@ -1,11 +1,11 @@
 // Printing of TOML with every key and its meaning. Numbers have enough digits to parse to the same value.
 #include "heed/base/random.h"
+#include "heed/base/split.h"
 #include "heed/config/experiment.h"
 #include "heed/config/toml_text.h"
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 
 namespace heed {
@@ -73,8 +73,7 @@ std::string key_of(const std::string& key) {
 template <class T>
 bool spells(const std::string& text) {
   T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && std::isfinite(value) && text_of(value) == text;
+  return parse_number(text, value) && std::isfinite(value) && text_of(value) == text;
 }
 
 // Returns an option's text, quoted unless it parses to the same text without quotes.

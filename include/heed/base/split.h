@@ -1,9 +1,11 @@
-// Splitting of text.
+// Splitting of text, and parsing of numbers.
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace heed {
@@ -26,6 +28,13 @@ inline std::vector<std::string> split_lines(std::string_view text) {
   for (std::string& line : lines)
     if (line.ends_with('\r')) line.pop_back();
   return lines;
+}
+
+/// Parses `text` into `number`, as std::from_chars() does. Returns true if all of the text is a number.
+template <class Number>
+bool parse_number(std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
 }
 
 }  // namespace heed

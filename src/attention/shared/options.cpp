@@ -1,12 +1,12 @@
 #include "heed/attention/options.h"
 
 #include "heed/base/float_range.h"
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace heed {
 
@@ -14,13 +14,6 @@ namespace {
 
 /// Option that every mechanism accepts; a mechanism without a causal form accepts only false.
 constexpr const char* causal = "causal";
-
-/// Parses the whole of `text`. Returns false if it is not a number.
-template <class Number>
-bool parse(const std::string& text, Number& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 }  // namespace
 
@@ -47,14 +40,15 @@ void OptionReader::operator()(const char* name, Index& value, const char*) {
   constexpr Index most = 1'000'000'000'000;
   const Index least = value == not_set ? 0 : -most;
   if (const std::string* const text = take(name))
-    require(parse(*text, value) && value >= least && value <= most, "[{}] {} is '{}'; expected a whole number{} {}",
-            owner_, name, *text, least == 0 ? " from 0 to" : " of at most", most);
+    require(parse_number(*text, value) && value >= least && value <= most,
+            "[{}] {} is '{}'; expected a whole number{} {}", owner_, name, *text,
+            least == 0 ? " from 0 to" : " of at most", most);
 }
 
 void OptionReader::operator()(const char* name, double& value, const char*) {
   const std::string* const text = take(name);
   if (!text) return;
-  require(parse(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
+  require(parse_number(*text, value), "[{}] {} is '{}'; expected a number", owner_, name, *text);
   require(!exceeds_float(value), "[{}] {} is '{}'; expected {}", owner_, name, *text, within_float);
 }
 

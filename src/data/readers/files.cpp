@@ -1,5 +1,6 @@
 #include "files.h"
 
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 #include "heed/io/file.h"
 
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -24,11 +24,9 @@ namespace heed::data {
 Index read_limit() {
   const char* const given = std::getenv("HEED_READ_LIMIT");
   if (given == nullptr) return Index{1} << 29;
-  const std::string_view text = given;
   Index limit = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), limit);
-  require(error == std::errc() && end == text.end() && limit > 0, "HEED_READ_LIMIT is {}; expected a number of bytes",
-          in_quotes(text));
+  require(parse_number(given, limit) && limit > 0, "HEED_READ_LIMIT is {}; expected a number of bytes",
+          in_quotes(given));
   return limit;
 }
 

@@ -1,11 +1,11 @@
 #include "checkpoint.h"
 
+#include "heed/base/split.h"
 #include "heed/io/weights.h"
 #include "heed/train/runs/run.h"
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <limits>
 
 namespace heed {
@@ -20,10 +20,8 @@ Number number(const SafetensorsFile& file, const std::string& key) {
   require(found != file.metadata().end(), "{}: metadata '{}' is missing; expected a checkpoint of heed train",
           file.path(), key);
   Number value{};
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size(), "{}: metadata '{}' is '{}'; expected a number",
-          file.path(), key, text);
+  require(parse_number(found->second, value), "{}: metadata '{}' is '{}'; expected a number", file.path(), key,
+          found->second);
   return value;
 }
 

@@ -7,7 +7,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 namespace heed {
@@ -18,16 +17,9 @@ constexpr std::string_view first_columns = "kind,epoch,step";
 constexpr std::size_t of_place = 3;  // index of the first value, after kind, epoch, step
 constexpr std::string_view kinds[] = {"step", "train", "valid", "test"};
 
-/// Parses `text`; returns true if all of it is a number of at least `least`.
-template <class Number>
-bool parse(const std::string& text, Number least, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && number >= least;
-}
-
 bool parse(const std::string& text, std::optional<double>& measured) {
   if (text.empty()) return measured.reset(), true;
-  return parse(text, 0.0, measured.emplace()) && std::isfinite(*measured);
+  return parse_number(text, measured.emplace()) && *measured >= 0 && std::isfinite(*measured);
 }
 
 /// Parses a line into a row of the same columns; returns false if heed train does not write such lines.
@@ -37,7 +29,8 @@ bool parse(const std::string& line, TableRow& row) {
   row.line = line;
   row.kind = fields[0];
   bool good = std::find(std::begin(kinds), std::end(kinds), row.kind) != std::end(kinds) &&
-              parse(fields[1], Index{1}, row.epoch) && parse(fields[2], Index{0}, row.step);
+              parse_number(fields[1], row.epoch) && row.epoch >= 1 && parse_number(fields[2], row.step) &&
+              row.step >= 0;
   row.numbers.resize(fields.size() - of_place);
   for (std::size_t i = 0; i < row.numbers.size(); ++i) good = good && parse(fields[of_place + i], row.numbers[i]);
   return good && row.number("accuracy").value_or(0) <= 1;

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <iostream>
 #include <numeric>
@@ -49,8 +48,7 @@ std::vector<std::string> mechanisms_in(const std::string& text) {
 
 Index number(const std::string& text, const std::string& scale) {
   Index value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  require(error == std::errc() && end == text.data() + text.size() && value >= 1 && value <= 1'000'000,
+  require(parse_number(text, value) && value >= 1 && value <= 1'000'000,
           "--scale {}: expected tokens=FROM..TO or dim=FROM..TO with numbers from 1 to 1000000", in_quotes(scale));
   return value;
 }

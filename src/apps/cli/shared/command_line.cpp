@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <type_traits>
 
@@ -67,9 +66,7 @@ CLI::Validator check_of(const OptionRules& rules, const CLI::Validator& one) {
 template <class T>
 std::string refusal_of(const std::string& text, const OptionRules& rules) {
   T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool plain = !std::is_integral_v<T> || text == fmt::to_string(value);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && plain;
+  const bool whole = parse_number(text, value) && (!std::is_integral_v<T> || text == fmt::to_string(value));
   const auto number = static_cast<double>(value);
   std::string expected = std::is_integral_v<T> ? "a whole number" : "a number";
   if (rules.positive) expected += " above 0";

@@ -1,6 +1,7 @@
 #include "answer_marks.h"
 
 #include "heed/base/random.h"
+#include "heed/base/split.h"
 #include "heed/base/suggest.h"
 
 #include <fmt/format.h>
@@ -170,10 +171,9 @@ double formula_value(const std::string& formula, const std::map<std::string, dou
 }
 
 std::optional<double> number_in(const std::string& text) {
-  const char* const begin = text.data() + (text.starts_with('+') && !text.starts_with("+-") ? 1 : 0);
+  const bool plus = text.starts_with('+') && !text.starts_with("+-");
   double number = 0;
-  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+  return parse_number(std::string_view(text).substr(plus), number) ? std::optional(number) : std::nullopt;
 }
 
 std::string answer_hash(const std::string& lab, const std::string& point, const Answer& answer, Index digits) {
