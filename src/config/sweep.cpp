@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
 
@@ -35,8 +34,7 @@ std::vector<toml::key> in_order(const toml::table& table) {
 
 struct Arm {
   std::string name, base;
-  std::string where;             ///< location of the base in the file, for errors
-  std::optional<toml::key> key;  ///< key of the arm's table, if it has one
+  std::string where;  ///< location of the base in the file, for errors
 };
 
 /// A list of the grid: the values of a key.
@@ -145,12 +143,12 @@ class SweepReader {
       require(!table.empty(), "{}: [arms] is empty", where("arms"));
       for (const toml::key& key : in_order(table)) {
         const toml::table& own = table_of(fmt::format("arms.{}", key.str()), *table.get(key.str()));
-        Arm& arm = arms_.emplace_back(Arm{std::string(key.str()), base, base_where, key});
+        Arm& arm = arms_.emplace_back(Arm{std::string(key.str()), base, base_where});
         if (own.contains("base")) arm.base = base_of(own), arm.where = source_.at(key);
       }
     }
     if (document_.contains("arm_files")) read_arm_files();
-    if (arms_.empty()) arms_.push_back({"", base, base_where, {}});
+    if (arms_.empty()) arms_.push_back({"", base, base_where});
     for (const Arm& arm : arms_) {
       require(!arm.base.empty(), "{}: 'base' is missing; expected an experiment's file", arm.where);
       require_base(arm.where, arm.base);
@@ -180,11 +178,8 @@ class SweepReader {
     }
     require(!files.empty(), "{}: 'arm_files': no file matches {}", where("arm_files"), in_quotes(pattern));
     for (const auto& [name, file] : files) {
-      const auto given =
-          std::find_if(arms_.begin(), arms_.end(), [&name = name](const Arm& arm) { return arm.name == name; });
-      Arm arm{name, file, where("arm_files"), {}};
-      if (given != arms_.end()) arm.key = given->key, arms_.erase(given);
-      arms_.push_back(arm);
+      std::erase_if(arms_, [&name = name](const Arm& arm) { return arm.name == name; });
+      arms_.push_back({name, file, where("arm_files")});
     }
   }
 
@@ -258,7 +253,7 @@ class SweepReader {
   void add_seeds(std::vector<SweepCell>& cells, std::vector<KeyEffect>& effects, const Arm& arm,
                  const std::vector<std::size_t>& place) const {
     toml::table combination, own;
-    if (arm.key) own = *document_.get("arms")->as_table()->get(arm.key->str())->as_table();
+    if (const toml::table* const keys = document_["arms"][arm.name].as_table()) own = *keys;
     for (std::size_t i = 0; i < axes_.size(); ++i) insert(combination, axes_[i].path, (*axes_[i].values)[place[i]]);
     std::vector<Override> overrides{{source_, &common_, true}, {source_, &own}, {source_, &combination, true}};
     for (const toml::table& set : sets_) overrides.push_back({from_sets, &set, true});
