@@ -35,8 +35,7 @@ Idx read_idx(const Directory& path, int axes, ElementType type = unsigned_byte) 
   const auto word = [&](const char* what) {
     std::array<std::uint8_t, 4> b{};
     require(file.read(b.data(), 4) == 4, "{}: the file ends before its {}", name, what);
-    return static_cast<std::uint32_t>(b[0]) << 24 | static_cast<std::uint32_t>(b[1]) << 16 |
-           static_cast<std::uint32_t>(b[2]) << 8 | b[3];
+    return static_cast<std::uint32_t>(number_at(b, 0, 4, false));
   };
   const std::uint32_t magic = word("magic number"), expected = type.code << 8 | static_cast<std::uint32_t>(axes);
   require(magic == expected, "{}: expected magic number {:#010x} ({}, {} axes), found {:#010x}", name, expected,
