@@ -72,10 +72,9 @@ unsigned char byte_of(std::string_view text, std::size_t at) {
 /// Returns the text with the characters from U+0080 to U+FFFF moved up. Invalid UTF-8, which toml++ reports, and a
 /// byte-order mark are unchanged.
 std::string moved_away(std::string_view text) {
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   std::string moved;
   std::size_t at = 0;
-  if (text.starts_with(byte_order_mark)) moved = byte_order_mark, at = byte_order_mark.size();
+  if (text.starts_with(utf8_mark)) moved = utf8_mark, at = utf8_mark.size();
   const auto put = [&](std::initializer_list<int> bytes) {
     for (const int byte : bytes) moved += static_cast<char>(byte);
   };
