@@ -55,17 +55,17 @@ class WeightConverter {
 
   /// Adds the class token's position to the class token if there are registers, which have no position, as in DINOv2.
   void fold_class_position() {
-    Tensor<T>*const cls = added("cls_token"), *const positions = added("pos_embed");
-    if (!added("reg_token") || !cls || !positions) return;
-    const Shape& shape = positions->shape();
-    require(shape.rank() == 3 && shape[1] > 1 && shape[2] == cls->size(),
+    if (!find("reg_token", 0) || !find("cls_token", 0) || !find("pos_embed", 0)) return;
+    Tensor<T>&cls = find("cls_token", 0)->values, &positions = find("pos_embed", 0)->values;
+    const Shape& shape = positions.shape();
+    require(shape.rank() == 3 && shape[1] > 1 && shape[2] == cls.size(),
             "{}: the position embedding has shape {}; expected rows of {} values, for the class token and the patches",
-            file_.path(), shape, cls->size());
-    const Index rows = shape[1], width = cls->size();
-    for (Index d = 0; d < width; ++d) (*cls)[d] += (*positions)[d];
+            file_.path(), shape, cls.size());
+    const Index rows = shape[1], width = cls.size();
+    for (Index d = 0; d < width; ++d) cls[d] += positions[d];
     Tensor<T> patches(Shape{1, rows - 1, width});
-    std::copy(positions->begin() + width, positions->end(), patches.begin());
-    *positions = std::move(patches);
+    std::copy(positions.begin() + width, positions.end(), patches.begin());
+    positions = std::move(patches);
   }
 
   /// Calls `before` with the shapes of the tensors, then writes the tensors.
@@ -95,12 +95,6 @@ class WeightConverter {
     return values;
   }
 
-  /// Returns the added tensor `ours`; null if there is none.
-  Tensor<T>* added(const std::string& ours) {
-    const auto found = known_.find({ours, 0});
-    return found != known_.end() ? &found->second->values : nullptr;
-  }
-
   void push(Rows<T> rows) {
     const Rows<T>* const same = find(rows.name, rows.place);
     require(!same, "{}: '{}' and '{}' are both renamed to '{}'; expected one of them", file_.path(),
@@ -109,7 +103,8 @@ class WeightConverter {
     known_[{kept.name, kept.place}] = &kept;
   }
 
-  const Rows<T>* find(const std::string& name, int place) const {
+  /// Returns the added rows of a tensor; null if there are none.
+  Rows<T>* find(const std::string& name, int place) const {
     const auto found = known_.find({name, place});
     return found != known_.end() ? found->second : nullptr;
   }
