@@ -8,8 +8,6 @@ namespace heed::data {
 
 namespace {
 
-using Bytes = std::span<const std::uint8_t>;
-
 constexpr const char* ends_early = "the file ends early";
 
 /// A chunk consists of length, type, content, and the checksum of type and content; the last chunk has the type IEND.

@@ -9,8 +9,6 @@ namespace heed::data {
 
 namespace {
 
-using Bytes = std::span<const std::uint8_t>;
-
 /// Returns the orientation in a TIFF structure: byte order, offset of the first directory, then entries of 12 bytes.
 int tiff_orientation(Bytes tiff) {
   constexpr std::size_t orientation = 0x0112, short_type = 3, long_type = 4;
