@@ -94,29 +94,19 @@ class Expressions {
     for (;; ++at_) {
       if (at_ == block_) draw_block();
       ListOps& expression = drawn_[at_];
-      if (expression.tokens.empty() || !known_.insert(fingerprint(expression.tokens)).second) {
-        ++failures_;
-        continue;
+      if (!expression.tokens.empty() && known_.insert(fingerprint(expression.tokens)).second) {
+        failures_ = 0, ++at_;
+        return std::move(expression);
       }
-      failures_ = 0;
-      ++at_;
-      return std::move(expression);
+      ++failures_;
     }
   }
 
  private:
-  /// Returns the number of drawings per block. A block fits into 256 MB even if all drawings have the maximum length.
-  static Index block_of(const ListOpsSetting& setting) {
-    return std::clamp((Index{1} << 26) / setting.max, Index{16}, Index{1} << 16);
-  }
-  /// Returns the maximum number of consecutive failures: a few seconds' worth of tokens. About 1% of the drawings are
-  /// accepted with the default lengths.
-  static Index most_failures(const ListOpsSetting& setting) {
-    return std::clamp((Index{1} << 31) / setting.max, Index{1} << 10, Index{1} << 22);
-  }
-
   void draw_block() {
-    require(failures_ < most_failures(setting_),
+    // A few seconds' worth of tokens. About 1% of the drawings are accepted with the default lengths.
+    const Index most_failures = std::clamp((Index{1} << 31) / setting_.max, Index{1} << 10, Index{1} << 22);
+    require(failures_ < most_failures,
             "listops: found only {} different expressions of depth {}, args {} and {} < length < {}; generate fewer, "
             "or allow longer ones",
             known_.size(), setting_.depth, setting_.args, setting_.min, setting_.max);
@@ -133,7 +123,8 @@ class Expressions {
 
   const ListOpsSetting& setting_;
   RandomStream random_;
-  Index block_ = block_of(setting_);
+  /// Drawings per block, which fits into 256 MB even if all have the maximum length.
+  Index block_ = std::clamp((Index{1} << 26) / setting_.max, Index{16}, Index{1} << 16);
   std::vector<ListOps> drawn_ = std::vector<ListOps>(block_);
   Index at_ = block_, first_ = 0, failures_ = 0;
   std::set<std::pair<std::uint64_t, std::uint64_t>> known_;
