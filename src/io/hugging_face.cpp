@@ -78,11 +78,11 @@ class Conversion {
         (own.starts_with("classifier.") && wide_classifier_))
       return left_out_.push_back(name);
     std::string before;
-    const Renaming* renaming = renaming_of(outside, own);
     std::string_view rest = own;
-    if (own.starts_with(block)) {
-      const std::size_t dot = own.find('.', block.size());
-      require(dot != own.npos, "{}: tensor '{}' is not one of Hugging Face's ViT, DeiT or DINOv2", file_.path(), name);
+    const Renaming* renaming = nullptr;
+    if (!own.starts_with(block)) {
+      renaming = renaming_of(outside, own);
+    } else if (const std::size_t dot = own.find('.', block.size()); dot != own.npos) {
       before = fmt::format("blocks.{}.", own.substr(block.size(), dot - block.size()));
       rest = own.substr(dot + 1);
       renaming = renaming_of(in_blocks, rest);
