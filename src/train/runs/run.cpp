@@ -141,15 +141,12 @@ static std::string plugin_copy_name(const std::string& file) {
 }
 
 std::string plugins_json(const Experiment& experiment) {
-  Json json;
-  bool any = false;
+  Json json = Json::object();
   for (const std::string& name : experiment.attention.mechanism)
-    if (const PluginOrigin* const plugin = plugin_of(name)) {
+    if (const PluginOrigin* const plugin = plugin_of(name))
       json[name] = Json::object(
           {{"file", plugin->file}, {"checksum", plugin->checksum}, {"copy", plugin_copy_name(plugin->file)}});
-      any = true;
-    }
-  return any ? json.dump(2) + "\n" : "";
+  return json.entries().empty() ? "" : json.dump(2) + "\n";
 }
 
 namespace {
