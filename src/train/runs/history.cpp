@@ -19,10 +19,6 @@ void for_rows_if_any(const std::string& path, const std::function<void(const Tab
   if (std::filesystem::exists(path, none)) for_each_row(path, "", f);
 }
 
-double parameters_in(const std::string& path) {
-  return take_json(path, [](const Json& json) { return json.at("contractions").at("params").number(); });
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
@@ -82,7 +78,9 @@ RunFigures read_figures(const RunPaths& paths, Index batch) {
     if (std::isfinite(took)) seconds.push_back(took);
   }
   if (!seconds.empty()) figures.seconds_per_epoch = median(seconds);
-  if (std::filesystem::exists(paths.cost())) figures.parameters = parameters_in(paths.cost());
+  if (std::filesystem::exists(paths.cost()))
+    figures.parameters =
+        take_json(paths.cost(), [](const Json& json) { return json.at("contractions").at("params").number(); });
   return figures;
 }
 
