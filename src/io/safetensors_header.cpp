@@ -243,7 +243,7 @@ void require_no_other_format(const std::string& path, std::uint64_t first) {
     other = "a pickle, as written by old versions of torch.save", remedy = script;
   if (bytes.starts_with("\x89HDF")) other = "an HDF5 file, as written by Keras";
   if (bytes.starts_with("GGUF")) other = "a GGUF file";
-  require(other == nullptr, "{}: is {}, not a safetensors file; {}", path, other ? other : "", remedy);
+  if (other) fail("{}: is {}, not a safetensors file; {}", path, other, remedy);
 }
 
 }  // namespace

@@ -96,9 +96,9 @@ class WeightConverter {
   }
 
   void push(Rows<T> rows) {
-    const Rows<T>* const same = find(rows.name, rows.place);
-    require(!same, "{}: '{}' and '{}' are both renamed to '{}'; expected one of them", file_.path(),
-            same ? same->theirs : "", rows.theirs, rows.name);
+    if (const Rows<T>* const same = find(rows.name, rows.place))
+      fail("{}: '{}' and '{}' are both renamed to '{}'; expected one of them", file_.path(), same->theirs, rows.theirs,
+           rows.name);
     Rows<T>& kept = parts_.emplace_back(std::move(rows));
     known_[{kept.name, kept.place}] = &kept;
   }

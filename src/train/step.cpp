@@ -13,8 +13,8 @@ namespace {
 
 Products products_of(const TrainConfig& train) {
   if (train.dtype != "bf16") return Products::exact;
-  const char* const obstacle = kernels::bf16_obstacle();
-  require(obstacle == nullptr, "[train] dtype = \"bf16\" {}; f32 works everywhere", obstacle ? obstacle : "");
+  if (const char* const obstacle = kernels::bf16_obstacle())
+    fail("[train] dtype = \"bf16\" {}; f32 works everywhere", obstacle);
   return Products::bf16;
 }
 

@@ -208,10 +208,8 @@ ImageSize require_image(const std::string& path, const std::vector<std::uint8_t>
           "{}: not a readable image: the content is a BMP with run-length compression; convert it with ImageMagick: "
           "mogrify -format png",
           path);
-  const char* const other = other_format(bytes);
-  require(other == nullptr,
-          "{}: not a readable image: the content is {}; convert it with ImageMagick: mogrify -format png", path,
-          other ? other : "");
+  if (const char* const other = other_format(bytes))
+    fail("{}: not a readable image: the content is {}; convert it with ImageMagick: mogrify -format png", path, other);
   fail("{}: not a readable PNG, JPEG, BMP or GIF image", path);
 }
 

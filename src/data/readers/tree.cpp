@@ -161,9 +161,9 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
     const fs::path directory = part / name;
     if (!fs::is_directory(directory)) continue;  // absent classes are allowed for validation
     const std::optional<fs::path> train = part_in(directory, Split::train);
-    require(!train || directories_in(*train).empty(),
-            "{}: contains {}/, so it is not a class; give {} as the directory of the data", directory.string(),
-            train ? train->filename().string() : "", directory.string());
+    if (train && !directories_in(*train).empty())
+      fail("{}: contains {}/, so it is not a class; give {} as the directory of the data", directory.string(),
+           train->filename().string(), directory.string());
     const std::vector<std::string> parts = parts_in(directory);
     require(parts.empty(),
             "{}: this class contains {}; expected splits above the classes: train/CLASS, val/CLASS, test/CLASS",
