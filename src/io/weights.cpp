@@ -25,8 +25,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
   const ParameterList& list = parameters.list();
   std::vector<std::string> missing;
   TakenWeights taken;
-  std::vector<ParameterId> present;
-  std::vector<PositionRows> rows;  ///< the file's grid for each of `present`; empty if it is not interpolated
+  std::vector<std::pair<ParameterId, PositionRows>> present;  // with the file's grid if it is to be interpolated
   for (ParameterId id = 0; id < list.size(); ++id) {
     if (list[id].prepared || list[id].training_only) continue;
     const std::string& name = list[id].name;
@@ -45,8 +44,7 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
       tensor.status = interpolates ? Status::interpolated : Status::loaded;
       tensor.rows = wanted[0];
       taken.numbers += wanted.elements();
-      present.push_back(id);
-      rows.push_back(interpolates ? theirs : PositionRows{});
+      present.emplace_back(id, interpolates ? theirs : PositionRows{});
       continue;
     }
     tensor.reason = fmt::format("shape {} in the file, {} in the model", found, wanted);
@@ -67,13 +65,12 @@ TakenWeights load_weights(const SafetensorsFile& file, Parameters<T>& parameters
 
   file.check();
   std::vector<Tensor<T>> values;
-  for (std::size_t i = 0; i < present.size(); ++i) {
-    const ParameterSpec& spec = list[present[i]];
-    values.push_back(read_numbers<T>(file, spec));
-    if (rows[i].height > 0) values.back() = interpolated(spec, values.back(), rows[i], changes.antialias);
+  for (const auto& [id, rows] : present) {
+    values.push_back(read_numbers<T>(file, list[id]));
+    if (rows.height > 0) values.back() = interpolated(list[id], values.back(), rows, changes.antialias);
   }
   for (std::size_t i = 0; i < present.size(); ++i)
-    std::copy(values[i].begin(), values[i].end(), parameters[present[i]].begin());
+    std::copy(values[i].begin(), values[i].end(), parameters[present[i].first].begin());
   return taken;
 }
 
