@@ -13,7 +13,7 @@ template <class T>
 Tensor<T> read_numbers(const SafetensorsFile& file, const ParameterSpec& spec) {
   if (spec.trainable || file.info(spec.name).dtype != DType::I64) {
     Tensor<T> numbers = file.read<T>(spec.name);
-    require_finite(file.path(), spec.name, std::as_const(numbers).view());
+    require_finite<T>(file.path(), spec.name, numbers.view());
     if (spec.nonnegative)
       for (const T x : numbers)
         require(x >= 0, "{}: tensor '{}' contains {}; expected variances of 0 or more", file.path(), spec.name, x);

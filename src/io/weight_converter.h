@@ -76,7 +76,7 @@ class WeightConverter {
     std::map<std::string, Shape> shapes;
     for (const Rows<T>& rows : parts_) {
       if (rows.place > 0) continue;
-      const View<const T> tensor = std::as_const(joined(rows)).view();
+      const View<const T> tensor = joined(rows).view();
       shapes[rows.name] = tensor.shape();
       writer.add(rows.name, tensor);
     }
@@ -91,7 +91,7 @@ class WeightConverter {
  private:
   Tensor<T> read(const std::string& theirs) const {
     Tensor<T> values = file_.read<T>(theirs);
-    require_finite(file_.path(), theirs, std::as_const(values).view());
+    require_finite<T>(file_.path(), theirs, values.view());
     return values;
   }
 

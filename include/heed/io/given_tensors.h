@@ -59,7 +59,7 @@ class GivenTensors {
     if constexpr (std::is_floating_point_v<T>)
       require(file_.info(name).dtype != DType::I64, "{}: tensor '{}' is I64; expected F32 or F64", path(), name);
     Tensor<T> tensor = file_.read<T>(name);
-    if constexpr (std::is_floating_point_v<T>) require_finite(path(), name, std::as_const(tensor).view());
+    if constexpr (std::is_floating_point_v<T>) require_finite<T>(path(), name, tensor.view());
     return tensor;
   }
 

@@ -64,7 +64,7 @@ class OwnImages : public ClassificationBatch<T> {
  public:
   // The views stay valid when this is moved: tensors keep their memory.
   OwnImages(Tensor<T> images, Tensor<T> targets, std::vector<int> labels)
-      : ClassificationBatch<T>({std::as_const(images).view()}, std::as_const(targets).view(), labels.data()),
+      : ClassificationBatch<T>({images.view()}, targets.view(), labels.data()),
         images_(std::move(images)),
         targets_(std::move(targets)),
         labels_(std::move(labels)) {}

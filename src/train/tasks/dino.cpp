@@ -114,9 +114,7 @@ class OwnViews : public ViewBatch<T> {
  public:
   // The views stay valid when this is moved: tensors keep their memory.
   OwnViews(Dino<T>& dino, Tensor<T> images, Tensor<T> crops, double temperature)
-      : ViewBatch<T>(dino,
-                     {.images = std::as_const(images).view(),
-                      .crops = crops.size() > 0 ? std::as_const(crops).view() : View<const T>{}},
+      : ViewBatch<T>(dino, {.images = images.view(), .crops = crops.size() > 0 ? crops.view() : View<const T>{}},
                      temperature),
         images_(std::move(images)),
         crops_(std::move(crops)) {}
@@ -201,8 +199,7 @@ class Dino : public Task<T> {
     if (const Shape shape{views.shape()[0], 2, outputs()}; logits_.shape() != shape) logits_ = Tensor<T>(shape);
     teacher_pass_.renew();
     teacher_pass_.run({.images = views}, logits_.data());
-    teaching_ = teach(std::as_const(logits_).view(), std::as_const(center_).view(), teacher_temperature(x_.dino, epoch),
-                      std::move(teaching_));
+    teaching_ = teach<T>(logits_.view(), center_.view(), teacher_temperature(x_.dino, epoch), std::move(teaching_));
   }
 
   UpdateRules update_rules(const StepPlace& place) const override {
@@ -216,7 +213,7 @@ class Dino : public Task<T> {
   }
 
   void after_step(const Parameters<T>& student, const StepPlace& place) override {
-    move_center(center_.view(), std::as_const(teaching_.mean).view(), x_.dino.center_momentum);
+    move_center<T>(center_.view(), teaching_.mean.view(), x_.dino.center_momentum);
     entropy_[0] += static_cast<T>(teaching_.entropy);
     entropy_[1] += 1;
     average_weights(teacher_, student, cosine(x_.dino.ema, 1, place.step, place.steps));

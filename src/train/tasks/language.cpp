@@ -25,7 +25,7 @@ class TokenBatches : public BatchSource<T> {
     if (next_ == this->batches()) return nullptr;
     const Index N = context(), first = next_++ * size(), count = std::min(size(), this->examples() - first);
     for (Index i = 0; i < count; ++i) read(epoch_, first + i, tokens_.data() + i * N, targets_.data() + i * N);
-    return &batch_.emplace(std::as_const(tokens_).view().part(0, count), std::as_const(targets_).view().part(0, count));
+    return &batch_.emplace(tokens_.view().part(0, count), targets_.view().part(0, count));
   }
 
  protected:
@@ -145,9 +145,7 @@ class OwnTokens : public LanguageBatch<T> {
  public:
   // The views stay valid when this is moved: tensors keep their memory.
   OwnTokens(Tensor<int> tokens, Tensor<int> targets)
-      : LanguageBatch<T>(std::as_const(tokens).view(), std::as_const(targets).view()),
-        tokens_(std::move(tokens)),
-        targets_(std::move(targets)) {}
+      : LanguageBatch<T>(tokens.view(), targets.view()), tokens_(std::move(tokens)), targets_(std::move(targets)) {}
 
  private:
   Tensor<int> tokens_, targets_;

@@ -46,7 +46,7 @@ class OwnSequences : public ClassificationBatch<T> {
   OwnSequences(std::vector<TokenBlock> blocks, Tensor<T> targets, std::vector<int> labels, double smoothing = 0)
       : ClassificationBatch<T>(
             {.sequences = blocks[0].view(), .partners = blocks.size() > 1 ? blocks[1].view() : Sequences{}},
-            std::as_const(targets).view(), labels.data(), smoothing),
+            targets.view(), labels.data(), smoothing),
         blocks_(std::move(blocks)),
         targets_(std::move(targets)),
         labels_(std::move(labels)) {}
