@@ -150,13 +150,13 @@ void BatchGradient<T>::run_lane(Index lane, Gradients<T>& gradients, Index tape,
 template <class T>
 void BatchGradient<T>::run_in_lockstep(LaneRange lanes, std::vector<NonFinite<T>>* found) {
   lockstep_->run(step_.lanes, lanes, [&](Index lane, WholeBatch<T>& batch) {
-    const auto i = static_cast<std::size_t>(lane - lanes.first);
+    const Index i = lane - lanes.first;
     sums_[i].reset();
     run_microbatch({.index = lane,
                     .gradients = &sums_[i],
                     .batch = &batch,
                     .non_finite = found ? &(*found)[i] : nullptr,
-                    .tape = lane - lanes.first});
+                    .tape = i});
     sums_[i].complete();
   });
 }

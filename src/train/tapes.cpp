@@ -9,9 +9,8 @@ Tapes<T>::Tapes(Index count) {
 
 template <class T>
 Tape<T>& Tapes<T>::begin(Pass<T> pass, Index i) const {
-  const auto at = static_cast<std::size_t>(i);
-  if (!profiles_.empty()) pass.observers.profile = &profiles_[at];
-  Tape<T>& tape = *tapes_[at];
+  if (!profiles_.empty()) pass.observers.profile = &profiles_[i];
+  Tape<T>& tape = *tapes_[i];
   tape.clear(pass);
   return tape;
 }

@@ -48,7 +48,7 @@ void Scenes::read(Index scene, Image& to, int* labels) const {
     for (Index y = 0; y < digit; ++y)
       for (Index x = 0; x < digit; ++x) {
         const std::uint8_t pixel = image.pixels[y * digit + x];
-        const auto at = static_cast<std::size_t>((top + y) * side + left + x);
+        const Index at = (top + y) * side + left + x;
         if (pixel == 0) continue;
         to.pixels[at] = pixel;
         carried[at] = pixel > 127 ? label : 0;

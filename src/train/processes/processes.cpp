@@ -55,11 +55,9 @@ class Neighbours {
   explicit Neighbours(Ranks& ranks) : rank_(ranks.rank()) {
     const std::vector<std::string> hosts = ranks.texts(where_numbers_count()),
                                    ids = ranks.texts(std::to_string(getpid()));
-    for (int i = 0; i < ranks.count(); ++i) {
-      const auto at = static_cast<std::size_t>(i);
-      if (i != rank_ && hosts[at] == hosts[rank_])
-        others_.push_back({i, ids[at], static_cast<int>(syscall(SYS_pidfd_open, std::stoi(ids[at]), 0))});
-    }
+    for (int i = 0; i < ranks.count(); ++i)
+      if (i != rank_ && hosts[i] == hosts[rank_])
+        others_.push_back({i, ids[i], static_cast<int>(syscall(SYS_pidfd_open, std::stoi(ids[i]), 0))});
   }
 
   /// Ends this process if another one has died. The lowest living rank reports the death in one line, unless several
@@ -223,7 +221,7 @@ Ending end_together(const Ending& own) {
   Ending all = own;
   const auto failed = std::find_if(errors.begin(), errors.end(), [](const std::string& e) { return !e.empty(); });
   if (failed != errors.end()) {
-    const auto first = static_cast<std::size_t>(failed - errors.begin());
+    const auto first = failed - errors.begin();
     all.status = std::stoi(statuses[first]);
     all.error = *failed;
     const bool everywhere =
