@@ -15,20 +15,17 @@ bool Ranks::any(bool here) {
 
 // In each element, only one process has a nonzero summand, so the sums collect the exact values of all processes.
 std::vector<std::string> Ranks::texts(const std::string& own) {
-  const auto self = static_cast<std::size_t>(rank());
   std::vector<double> sizes(count());
-  sizes[self] = static_cast<double>(own.size());
+  sizes[rank()] = static_cast<double>(own.size());
   sum(sizes);
-  const auto end_of = [&](std::size_t process) {
-    return static_cast<std::ptrdiff_t>(
-        std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(process), 0.0));
+  const auto start_of = [&](int process) {
+    return static_cast<Index>(std::accumulate(sizes.begin(), sizes.begin() + process, 0.0));
   };
-  std::vector<double> letters(end_of(sizes.size()));
-  std::copy(own.begin(), own.end(), letters.begin() + end_of(self));
+  std::vector<double> letters(start_of(count()));
+  std::copy(own.begin(), own.end(), letters.begin() + start_of(rank()));
   sum(letters);
   std::vector<std::string> all;
-  for (std::size_t i = 0; i < sizes.size(); ++i)
-    all.emplace_back(letters.begin() + end_of(i), letters.begin() + end_of(i + 1));
+  for (int i = 0; i < count(); ++i) all.emplace_back(letters.begin() + start_of(i), letters.begin() + start_of(i + 1));
   return all;
 }
 
