@@ -22,34 +22,33 @@ class Patterns {
   ErrorPattern first() const {
     // Patterns are tried from the most to the least specific. If only one expected element is not 0, nearly every
     // result is a multiple of it, so factor() then reports only factors with a known meaning.
-    if (all([](double g, double) { return g; }, [](double, double) { return 0.0; }))
+    if (got_is([](std::size_t) { return 0.0; }))
       return {ErrorKind::missing, "missing: all elements are 0, as if never written"};
     if (weighty_ == 0) return {ErrorKind::superfluous, "superfluous: all elements should be 0"};
-    if (all([](double g, double) { return g; }, [](double, double e) { return -e; }))
+    if (got_is([&](std::size_t i) { return -p_.expected[i]; }))
       return {ErrorKind::negative, "like the negative of what it should be"};
     if (const Found found = factor()) return *found;
     if (weighty_ < 2) return unknown();
-    if (const Found found = signs()) return *found;
-    if (const ErrorPattern found = displaced(); found.kind != ErrorKind::unknown) return found;
-    for (const auto find : {&Patterns::summed, &Patterns::factors, &Patterns::offset, &Patterns::offsets})
+    for (const auto find : {&Patterns::signs, &Patterns::displaced, &Patterns::summed, &Patterns::factors,
+                            &Patterns::offset, &Patterns::offsets})
       if (const Found found = (this->*find)()) return *found;
     return unknown();
   }
 
-  ErrorPattern displaced() const {
+  Found displaced() const {
     if (weighty_ < 2 || !std::equal(p_.whole.begin(), p_.whole.end(), p_.sizes.begin())) return {};
-    if (const Found found = transposed()) return *found;
-    return moved().value_or(ErrorPattern{});
+    if (const Found found = transposed()) return found;
+    return moved();
   }
 
  private:
   bool zero(double x) const { return std::abs(x) <= p_.same.relative * p_.same.floor; }
 
-  /// Returns true if a(got, expected) equals b(got, expected) for all elements.
-  template <class A, class B>
-  bool all(const A& a, const B& b) const {
+  /// Returns true if each element i of got equals value(i).
+  template <class Value>
+  bool got_is(const Value& value) const {
     for (std::size_t i = 0; i < count_; ++i)
-      if (!p_.same(a(p_.got[i], p_.expected[i]), b(p_.got[i], p_.expected[i]))) return false;
+      if (!p_.same(p_.got[i], value(i))) return false;
     return true;
   }
 
@@ -93,7 +92,7 @@ class Patterns {
     if (!c) return {};
     const std::vector<Meaning> found = meanings(*c);
     if (weighty_ < 2 && found.empty()) return {};
-    if (!all([](double g, double) { return g; }, [&](double, double e) { return *c * e; })) return {};
+    if (!got_is([&](std::size_t i) { return *c * p_.expected[i]; })) return {};
     ErrorPattern pattern{ErrorKind::factor, fmt::format("like {:.6g} times what it should be", *c)};
     for (const Meaning& meaning : found) {
       pattern.text += (pattern.factors.empty() ? "; perhaps " : ", or ") + meaning.here;
@@ -103,7 +102,7 @@ class Patterns {
   }
 
   Found signs() const {
-    if (!all([](double g, double) { return std::abs(g); }, [](double, double e) { return std::abs(e); })) return {};
+    if (!got_is([&](std::size_t i) { return std::copysign(p_.expected[i], p_.got[i]); })) return {};
     return ErrorPattern{ErrorKind::signs, "like what it should be, except that some elements have the wrong sign"};
   }
 
@@ -118,23 +117,15 @@ class Patterns {
   }
   std::size_t index(std::size_t element, std::size_t axis) const { return element / stride(axis) % size(axis); }
 
-  /// Returns true if each element of got is the expected element at position to(element).
-  template <class To>
-  bool comes_from(const To& to) const {
-    for (std::size_t i = 0; i < count_; ++i)
-      if (!p_.same(p_.got[i], p_.expected[to(i)])) return false;
-    return true;
-  }
-
   Found transposed() const {
     for (std::size_t b = 1; b < p_.axes.size(); ++b)
       for (std::size_t a = 0; a < b; ++a) {
         if (size(a) < 2 || size(b) < 2) continue;
         const auto exchanged = [&](std::size_t i) {
           const std::size_t row = index(i, a), column = index(i, b);
-          return i - row * stride(a) - column * stride(b) + column * stride(a) + row * stride(b);
+          return p_.expected[i - row * stride(a) - column * stride(b) + column * stride(a) + row * stride(b)];
         };
-        if (size(a) == size(b) && comes_from(exchanged))
+        if (size(a) == size(b) && got_is(exchanged))
           return ErrorPattern{ErrorKind::transposed,
                               fmt::format("transposed: {} and {} are exchanged", p_.axes[a], p_.axes[b])};
       }
@@ -143,8 +134,10 @@ class Patterns {
     if (size(last) < 2 || size(last - 1) < 2) return {};
     // Matrices of the last two axes, stored column by column.
     const std::size_t rows = size(last - 1), columns = size(last), matrix = rows * columns;
-    const auto by_columns = [&](std::size_t i) { return i - i % matrix + i % rows * columns + i % matrix / rows; };
-    if (!comes_from(by_columns)) return {};
+    const auto by_columns = [&](std::size_t i) {
+      return p_.expected[i - i % matrix + i % rows * columns + i % matrix / rows];
+    };
+    if (!got_is(by_columns)) return {};
     return ErrorPattern{ErrorKind::transposed,
                         fmt::format("transposed: stored by {1}s instead of by {0}s", p_.axes[last - 1], p_.axes[last])};
   }
@@ -222,19 +215,13 @@ class Patterns {
     return result;
   }
 
-  bool same_numbers(const Numbers& a, const Numbers& b, double factor) const {
-    for (std::size_t i = 0; i < count_; ++i)
-      if (!p_.same(a[i], factor * b[i])) return false;
-    return true;
-  }
-
   Found summed() const {
     for (std::size_t axis = 0; axis < p_.axes.size(); ++axis) {
       if (size(axis) < 2) continue;
       const Numbers sum = sums(p_.expected, axis);
       const double n = static_cast<double>(size(axis));
       for (const auto& [factor, what] : {std::pair{1.0, "sum"}, std::pair{1 / n, "mean"}})
-        if (same_numbers(p_.got, sum, factor))
+        if (got_is([&, factor = factor](std::size_t i) { return factor * sum[i]; }))
           return ErrorPattern{ErrorKind::summed,
                               fmt::format("like the {} over all {}s, repeated for each of them", what, p_.axes[axis])};
     }
@@ -248,9 +235,7 @@ class Patterns {
       Numbers c;
       for (std::size_t i = 0; i < n; ++i)
         c.push_back(nearest_factor([&](std::size_t e) { return index(e, axis) == i; }).value_or(0));
-      bool fits = true;
-      for (std::size_t e = 0; e < count_; ++e) fits &= p_.same(p_.got[e], c[index(e, axis)] * p_.expected[e]);
-      if (!fits) continue;
+      if (!got_is([&](std::size_t e) { return c[index(e, axis)] * p_.expected[e]; })) continue;
       std::string list;
       for (std::size_t i = 0; i < std::min<std::size_t>(n, 5); ++i)
         list += fmt::format("{}{:.4g}", i ? ", " : "", c[i]);
@@ -262,7 +247,7 @@ class Patterns {
 
   Found offset() const {
     const double c = difference(0);
-    if (!all([](double g, double) { return g; }, [=](double, double e) { return e + c; })) return {};
+    if (!got_is([&](std::size_t i) { return p_.expected[i] + c; })) return {};
     return ErrorPattern{ErrorKind::offset, fmt::format("like the expected value plus {:.6g}, everywhere", c)};
   }
 
@@ -272,12 +257,10 @@ class Patterns {
   Found offsets() const {
     for (std::size_t axis = p_.axes.size(); axis-- > 0;) {
       if (size(axis) < 2) continue;
-      bool fits = true;
-      for (std::size_t i = 0; i < count_; ++i) {
-        const double first = difference(i - index(i, axis) * stride(axis));
-        fits &= p_.same(p_.got[i], p_.expected[i] + first);
-      }
-      if (fits)
+      const auto with_first = [&](std::size_t i) {
+        return p_.expected[i] + difference(i - index(i, axis) * stride(axis));
+      };
+      if (got_is(with_first))
         return ErrorPattern{ErrorKind::offsets,
                             fmt::format("right except for a term that is the same for all {}s", p_.axes[axis])};
     }
@@ -313,6 +296,6 @@ class Patterns {
 
 ErrorPattern pattern_of(const ErrorPart& part) { return Patterns(part).first(); }
 
-ErrorPattern displacement_of(const ErrorPart& whole) { return Patterns(whole).displaced(); }
+ErrorPattern displacement_of(const ErrorPart& whole) { return Patterns(whole).displaced().value_or(ErrorPattern{}); }
 
 }  // namespace heed
