@@ -54,34 +54,26 @@ std::optional<CheckCase> attention_case(const std::string& label, const Mechanis
     add_operand("v", layout.key_heads, s.keys, layout.value_width, 1);
   }
   const std::size_t operands = list.size();
-  std::vector<ParameterSpec> buffers;
-  std::vector<bool> trainable;
-  for (const ParameterSpec& spec : mechanism.parameters(shape)) {
-    trainable.push_back(spec.trainable);
-    if (spec.trainable)
-      list.push_back({spec.name, spec.shape});
-    else
-      buffers.push_back(spec);
-  }
+  const std::vector<ParameterSpec> specs = mechanism.parameters(shape);
+  for (const ParameterSpec& spec : specs)
+    if (spec.trainable) list.push_back({spec.name, spec.shape});
   const bool has_query = layout.query_width > 0, has_key = layout.key_width > 0;
   const Shape drawn_shape = noise_shape(mechanism, shape);
   CheckCase c = check_case(label + ", " + s.label, list, [=, &mechanism](auto& tape, const auto& v) {
     using Variable = std::decay_t<decltype(v[0])>;
     std::size_t next = operands;
     std::vector<Variable> own;
-    std::size_t buffer = 0;
-    for (const bool train : trainable) {
-      if (train) {
+    for (const ParameterSpec& spec : specs) {
+      if (spec.trainable) {
         own.push_back(v[next++]);
         continue;
       }
-      const ParameterSpec& spec = buffers[buffer++];
       const View values(tape.memory(spec.shape.elements()), spec.shape);
       fill_initial(spec.initial, RandomStream(1).derive(spec.name), values);
-      own.push_back(tape.constant({values.data(), values.shape()}));
+      own.push_back(tape.constant(values));
     }
-    const auto drawn = filled(tape, drawn_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
-    const decltype(own[0].value()) noise{drawn.data(), drawn.shape()};
+    const decltype(own[0].value()) noise =
+        filled(tape, drawn_shape, [](Index i) { return RandomStream(5).uniform(i, -1, 3); });
     const std::span<const Variable> tensors(own);
     if (sequences) tape.divide_rows({starts, 0, shape.longest});
     if (given != CaseOperands::apart)
