@@ -149,7 +149,7 @@ void add_model_ends(CheckCases& cases) {
         const Index image = i / 5, label = i % 5;
         return soft ? (label == image ? 0.7 : label == 4 ? 0.3 : 0.0) : label == image ? 1.0 : 0.0;
       });
-      return cross_entropy(v[0], {targets.data(), targets.shape()}, smoothing, 7);
+      return cross_entropy(v[0], targets, smoothing, 7);
     };
   };
   const CheckInput logits{"logits", {3, 5}, -3, 3};
@@ -166,7 +166,7 @@ void add_self_supervision(CheckCases& cases) {
     cases.add(fmt::format("dino_loss, {} views", views), {logits}, [](auto& tape, const auto& v) {
       const auto q =
           filled(tape, Shape{3, 2, 7}, [](Index i) { return static_cast<double>(1 + (3 * i + i / 7) % 7) / 28; });
-      return dino_loss(v[0], {q.data(), q.shape()}, 0.4, 11);
+      return dino_loss(v[0], q, 0.4, 11);
     });
   }
 }

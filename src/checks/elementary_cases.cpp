@@ -40,7 +40,7 @@ void add_arithmetic(CheckCases& cases) {
   const auto chosen = [](const Shape& shape) {
     return [=](auto& tape, const auto& v) {
       const auto condition = filled(tape, shape, [](Index i) { return i % 3 == 1 ? 0.0 : 1.0; });
-      return where(tape.constant({condition.data(), condition.shape()}), v[0], v[1]);
+      return where(tape.constant(condition), v[0], v[1]);
     };
   };
   cases.add("where, one shape", {{"a", {2, 3, 5}}, {"b", {2, 3, 5}}}, chosen({2, 3, 5}));
