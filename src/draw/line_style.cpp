@@ -11,7 +11,7 @@ namespace heed {
 
 namespace {
 
-constexpr int colours = line_colours.size(), count = colours * static_cast<int>(line_dashes.size());
+constexpr int colours = line_colours.size(), patterns = line_dashes.size();
 
 /// Returns the position, in the list of mechanisms, of the first word that names a mechanism or one of its
 /// settings.
@@ -34,18 +34,19 @@ std::optional<int> mechanism_in(const std::string& name) {
 
 std::vector<LineStyle> line_styles(const std::vector<std::string>& names) {
   std::vector<LineStyle> styles(names.size());
-  std::array<bool, count> used{};
-  std::array<int, colours> lines{};
+  bool used[colours][patterns]{};
+  int lines[colours]{};  // number of lines of each colour
   // Takes a style, or the next free one: first of its colour, then of the following colours.
-  const auto take = [&](std::size_t name, int style) {
-    for (int i = 1; i <= count && used[static_cast<std::size_t>(style)]; ++i) {
-      style = (style + colours) % count;
-      if (i % (count / colours) == 0) style += style % colours == colours - 1 ? 1 - colours : 1;
+  const auto take = [&](std::size_t name, LineStyle style) {
+    for (int i = 1; i <= colours * patterns && used[style.colour][style.dashes]; ++i) {
+      style.dashes = (style.dashes + 1) % patterns;
+      if (i % patterns == 0) style.colour = (style.colour + 1) % colours;
     }
-    used[static_cast<std::size_t>(style)] = true;
-    ++lines[static_cast<std::size_t>(style % colours)];
-    styles[name] = {style % colours, style / colours};
+    used[style.colour][style.dashes] = true;
+    ++lines[style.colour];
+    styles[name] = style;
   };
+  const auto style_of = [](int mechanism) { return LineStyle{mechanism % colours, mechanism / colours % patterns}; };
   std::vector<std::pair<std::size_t, int>> variants;  // a name and its mechanism
   std::vector<std::size_t> others;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -53,13 +54,12 @@ std::vector<LineStyle> line_styles(const std::vector<std::string>& names) {
     if (!mechanism)
       others.push_back(i);
     else if (names[i] == mechanisms()[static_cast<std::size_t>(*mechanism)].name)
-      take(i, *mechanism % count);
+      take(i, style_of(*mechanism));
     else
       variants.emplace_back(i, *mechanism);
   }
-  for (const auto& [i, mechanism] : variants) take(i, mechanism % count);
-  for (const std::size_t i : others)
-    take(i, static_cast<int>(std::min_element(lines.begin(), lines.end()) - lines.begin()));
+  for (const auto& [i, mechanism] : variants) take(i, style_of(mechanism));
+  for (const std::size_t i : others) take(i, {static_cast<int>(std::min_element(lines, lines + colours) - lines), 0});
   return styles;
 }
 
