@@ -40,6 +40,13 @@ constexpr double unmeasured = std::numeric_limits<double>::infinity();
 
 void lower(double& time, double measured) { time = std::min(time, measured); }
 
+void lower(std::map<Place, LayerTime>& times, const std::map<Place, LayerTime>& measured) {
+  for (const auto& [place, time] : measured) {
+    LayerTime& least = times.try_emplace(place, LayerTime{"", unmeasured, unmeasured}).first->second;
+    lower(least.forward, time.forward), lower(least.backward, time.backward);
+  }
+}
+
 /// Measurements of a model: each time is the minimum over all sweeps.
 struct Sample {
   const Candidate* candidate;
@@ -47,7 +54,7 @@ struct Sample {
   Workload work;
   double step = unmeasured, pass = unmeasured;  ///< seconds of a training step, and of inference on a batch
   std::map<Place, LayerTime> operations{};      ///< times in a step, summed over threads
-  std::map<Place, double> still{};              ///< times in inference
+  std::map<Place, LayerTime> still{};           ///< times in inference
   double joules = 0, busy = 0;                  ///< energy and seconds of training
 };
 
@@ -106,10 +113,7 @@ void measure(Sample& sample, double seconds) {
   sample.busy += steps.seconds;
   sample.joules += energy.joules();
 
-  for (const auto& [place, times] : profile_of(gradient, step, seconds)) {
-    LayerTime& least = sample.operations.try_emplace(place, LayerTime{"", unmeasured, unmeasured}).first->second;
-    lower(least.forward, times.forward), lower(least.backward, times.backward);
-  }
+  lower(sample.operations, profile_of(gradient, step, seconds));
 
   Inference<float> inference(model, parameters, microbatch_of(x.train, batch));
   const auto pass = [&] {
@@ -118,8 +122,7 @@ void measure(Sample& sample, double seconds) {
   };
   pass();
   lower(sample.pass, repeat(seconds / 2, pass).mean());
-  for (const auto& [place, times] : profile_of(inference, pass, seconds / 2))
-    lower(sample.still.try_emplace(place, unmeasured).first->second, times.forward);
+  lower(sample.still, profile_of(inference, pass, seconds / 2));
 }
 
 /// Measurements of operations: by kind; by mechanism, over all its variants; and of all operations, under "".
@@ -132,10 +135,13 @@ std::string wider(const std::string& kind) {
   return space == std::string::npos ? "" : kind.substr(0, space);
 }
 
-/// Adds a sample's measurements of one pass; seconds(place) returns the measured time, 0 if none.
-template <class Seconds>
-void add_operations(const Machine& machine, const Sample& sample, bool training, bool back, const Seconds& seconds,
-                    Fits& fits) {
+/// Adds a sample's measurements of one pass.
+void add_operations(const Machine& machine, const Sample& sample, bool training, bool back, Fits& fits) {
+  const std::map<Place, LayerTime>& times = training ? sample.operations : sample.still;
+  const auto seconds = [&](const Place& place) {
+    const auto measured = times.find(place);
+    return measured == times.end() ? 0 : back ? measured->second.backward : measured->second.forward;
+  };
   struct Sums {
     std::string kind;
     std::vector<double> amounts = std::vector<double>(amount::count);
@@ -201,24 +207,11 @@ TimeModel calibrate(const std::vector<Limit>& limits, const std::string& cpu, do
     const auto apart = [&](bool training) {  // threads take whole microbatches: an operation runs on one thread
       return step_amounts(model.machine, sample.work, training, 1)[step_amount::spread] == 0;
     };
-    const auto in_step = [&](double LayerTime::*pass) {
-      return [&sample, pass](const Place& place) {
-        const auto measured = sample.operations.find(place);
-        return measured == sample.operations.end() ? 0 : measured->second.*pass;
-      };
-    };
     if (apart(true)) {
-      add_operations(model.machine, sample, true, false, in_step(&LayerTime::forward), forward);
-      add_operations(model.machine, sample, true, true, in_step(&LayerTime::backward), backward);
+      add_operations(model.machine, sample, true, false, forward);
+      add_operations(model.machine, sample, true, true, backward);
     }
-    if (apart(false))
-      add_operations(
-          model.machine, sample, false, false,
-          [&](const Place& place) {
-            const auto measured = sample.still.find(place);
-            return measured == sample.still.end() ? 0 : measured->second;
-          },
-          still);
+    if (apart(false)) add_operations(model.machine, sample, false, false, still);
   }
   // A kind that is missing from one of the passes gets the coefficients of the wider kind for that pass.
   for (Fits* const fits : {&forward, &backward, &still})
