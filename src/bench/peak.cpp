@@ -1,16 +1,13 @@
 #include "heed/bench/peak.h"
 
 #include "heed/base/parallel.h"
+#include "heed/bench/timing.h"
 #include "heed/kernels/products/gemm.h"
-
-#include <algorithm>
-#include <chrono>
-#include <vector>
 
 namespace heed {
 
 double peak_flops(double seconds) {
-  using Clock = std::chrono::steady_clock;
+  using namespace bench;
   constexpr Index n = 512;
   const Index workers = threads();
   std::vector<Tensor<float>> a, b, c;
@@ -22,7 +19,7 @@ double peak_flops(double seconds) {
   double best = 0;
   const Clock::time_point start = Clock::now();
   // The first round warms up caches and threads. It is slower, so it does not affect the maximum.
-  while (std::chrono::duration<double>(Clock::now() - start).count() < seconds || best == 0) {
+  while (seconds_since(start) < seconds || best == 0) {
     const Clock::time_point begin = Clock::now();
     parallel_for(workers, [&](Index i) {
       const auto of_worker = [=](std::vector<Tensor<float>>& all) {
@@ -30,8 +27,7 @@ double peak_flops(double seconds) {
       };
       kernels::gemm(of_worker(a), of_worker(b), of_worker(c));
     });
-    const double time = std::chrono::duration<double>(Clock::now() - begin).count();
-    best = std::max(best, 2.0 * n * n * n * static_cast<double>(workers) / time);
+    best = std::max(best, 2.0 * n * n * n * static_cast<double>(workers) / seconds_since(begin));
   }
   return best;
 }
