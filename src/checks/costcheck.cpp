@@ -38,12 +38,7 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   std::vector<Var<Counted>> variables;
   for (const auto& input : inputs) variables.push_back(tape.input(input.view()));
   const auto row = [&](const char* pass, const Counts& stated, const Counts& executed) {
-    return CheckedCost{.operation = c.name,
-                       .setting = c.setting,
-                       .pass = pass,
-                       .stated = stated,
-                       .executed = executed,
-                       .sizes = c.sizes};
+    return CheckedCost{c.name, c.setting, pass, stated, executed, c.sizes};
   };
   Counted::tally() = {}, Counted::contractions() = {};
   const Var<Counted> y = c.in_counted(tape, variables);
