@@ -35,8 +35,8 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
   const Cost newton_cost = kernels::newton_inverse_cost(newton, true);
   const Cost gaussian_cost = kernels::gaussian_cost(landmarks, N, d);
   const auto gram = [=](Operands& o) {
-    const Matrix A(o.in_out(newton.elements()), landmarks, landmarks);
-    const Matrix points(o.in(landmarks * d), landmarks, d);
+    const Matrix<float> A = o.in_out(landmarks, landmarks, landmarks);
+    const Matrix<const float> points = o.in(landmarks, d);
     kernels::gaussian(points, points, 1.0, A);
     return Matrix<const float>(A);
   };
@@ -55,20 +55,20 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
        }},
       {"gaussian forward", head, fmt::format("{} x {} x {}", landmarks, N, d), work_of(gaussian_cost.forward),
        [=](Operands& o) {
-         const Matrix x(o.in(landmarks * d), landmarks, d), y(o.in(N * d), N, d);
-         return [=, G = Matrix(o.out(landmarks * N), landmarks, N)] { kernels::gaussian(x, y, 0.25, G); };
+         return
+             [=, x = o.in(landmarks, d), y = o.in(N, d), G = o.out(landmarks, N)] { kernels::gaussian(x, y, 0.25, G); };
        }},
       {"gaussian backward", head, fmt::format("{} x {} x {}", landmarks, N, d),
        work_of(gaussian_cost.backward_contractions),
        [=](Operands& o) {
-         const Matrix x(o.in(landmarks * d), landmarks, d), y(o.in(N * d), N, d);
-         const Matrix G(o.in(landmarks * N), landmarks, N), dG(o.in(landmarks * N), landmarks, N);
-         const Matrix dx(o.out(landmarks * d), landmarks, d), dy(o.out(N * d), N, d);
-         return [=] { kernels::gaussian_backward({x, y, 0.25, G}, dG, Update::assign, dx, Update::assign, dy); };
+         return [=, x = o.in(landmarks, d), y = o.in(N, d), G = o.in(landmarks, N), dG = o.in(landmarks, N),
+                 dx = o.out(landmarks, d), dy = o.out(N, d)] {
+           kernels::gaussian_backward({x, y, 0.25, G}, dG, Update::assign, dx, Update::assign, dy);
+         };
        }},
       {"newton inverse", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks), work_of(newton_cost.forward),
        [=](Operands& o) {
-         return [=, A = gram(o), X = Matrix(o.out(newton.elements()), landmarks, landmarks),
+         return [=, A = gram(o), X = o.out(landmarks, landmarks),
                  scratch = laid_out<kernels::NewtonScratch<float>>(newton, o)] {
            kernels::newton_inverse(newton, A, scratch, X);
          };
@@ -76,8 +76,7 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
       {"newton inverse backward", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks),
        work_of(newton_cost.backward),
        [=](Operands& o) {
-         return [=, A = gram(o), dX = Matrix(o.in_out(newton.elements()), landmarks, landmarks),
-                 dA = Matrix(o.out(newton.elements()), landmarks, landmarks),
+         return [=, A = gram(o), dX = o.in_out(landmarks, landmarks, landmarks), dA = o.out(landmarks, landmarks),
                  scratch = laid_out<kernels::NewtonBackwardScratch<float>>(newton, o)] {
            fill(dX, 1.0F);  // reset, since repeated calls would make it grow
            kernels::newton_inverse_backward(newton, A, dX, scratch, dA);
