@@ -12,6 +12,14 @@ namespace heed {
 
 namespace {
 
+/// Returns a copy in double.
+template <class T>
+Tensor<double> as_double(View<const T> values) {
+  Tensor<double> copy(values.shape());
+  std::transform(values.begin(), values.end(), copy.begin(), [](T x) { return static_cast<double>(x); });
+  return copy;
+}
+
 /// Returns <W, x> with W ~ U(-1, 1) drawn from `weights`.
 Var<double> weigh(Var<double> x, RandomStream weights) {
   Tape<double>& tape = x.tape();
@@ -33,19 +41,12 @@ struct Checker {
   std::vector<Tensor<double>> inputs;
   Tape<double> tape{};
 
+  /// Returns f(inputs).
   Var<double> result() {
     tape.clear({.training = c.training, .random = random});
     std::vector<Var<double>> variables;
     for (const auto& input : inputs) variables.push_back(tape.constant(std::as_const(input).view()));
     return c.in_double(tape, variables);
-  }
-
-  /// Returns f(inputs).
-  Tensor<double> output() {
-    const Var<double> y = result();
-    Tensor<double> copy(y.shape());
-    std::copy_n(y.data(), y.size(), copy.begin());
-    return copy;
   }
 
   /// Returns <R, f(inputs)>.
@@ -62,10 +63,7 @@ struct Checker {
       if (shared) loss = add(loss, weigh(x, other));
     tape.backward(loss);
     std::vector<Tensor<double>> result;
-    for (const Var<double>& x : variables) {
-      const View<const double> gradient = tape.gradient(x);
-      std::copy(gradient.begin(), gradient.end(), result.emplace_back(x.shape()).begin());
-    }
+    for (const Var<double>& x : variables) result.push_back(as_double(tape.gradient(x)));
     return result;
   }
 
@@ -110,6 +108,82 @@ double largest(const Tensor<double>& values) {
   return most;
 }
 
+const double difference_step = std::cbrt(std::numeric_limits<double>::epsilon());
+
+double step_at(double x) { return difference_step * std::max(1.0, std::abs(x)); }
+
+Checker checker_of(const CheckCase& c, std::uint64_t seed) {
+  const RandomStream stream(seed);
+  return {c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"), draw_inputs<double>(c, seed)};
+}
+
+/// Returns the tolerance of gradients, relative to their size with a floor.
+Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
+  return {gradcheck_tolerance,
+          std::max({1e-3 * largest(expected.gradients[k]), 4 * expected.noise / gradcheck_tolerance, 1e-6})};
+}
+
+/// Results in one number type.
+struct NumberResults {
+  Tensor<double> output;
+  std::vector<Tensor<double>> gradients;  ///< of <R, output>
+};
+
+template <class T>
+NumberResults results_in(const CheckCase& c, std::uint64_t seed, Products products = Products::exact) {
+  const RandomStream stream(seed), weights = stream.derive("cotangent");
+  const std::vector<Tensor<T>> inputs = draw_inputs<T>(c, seed);
+  Tape<T> tape({.training = c.training, .random = stream.derive("random"), .execution = {.products = products}});
+  std::vector<Var<T>> variables;
+  for (const Tensor<T>& input : inputs) variables.push_back(tape.input(input.view()));
+  Var<T> y;
+  if constexpr (std::is_same_v<T, float>)
+    y = c.in_float(tape, variables);
+  else if constexpr (std::is_same_v<T, double>)
+    y = c.in_double(tape, variables);
+  else
+    y = c.in_counted(tape, variables);
+  NumberResults results{as_double(y.value()), {}};
+  Tensor<T> cotangent(y.shape());
+  for (Index i = 0; i < cotangent.size(); ++i) cotangent[i] = static_cast<T>(weights.uniform(i, -1, 1));
+  tape.backward(y, std::as_const(cotangent).view());
+  for (const Var<T>& x : variables) results.gradients.push_back(as_double(tape.gradient(x)));
+  return results;
+}
+
+/// Compares results in float with those in double: fails rows of gradients that are right in double, and adds a row for
+/// the output if it is wrong. `looks` begins the description of an error.
+void compare_results(const CheckCase& c, const NumberResults& in_float, const NumberResults& in_double,
+                     double tolerance, const std::string& looks, std::vector<CheckRow>& rows) {
+  const auto agrees = [&](const Tensor<double>& got, const Tensor<double>& expected, CheckRow& row) {
+    const Likeness same{tolerance, std::max(largest(expected), 0.1)};
+    const Diagnosis d = diagnose(got.view(), expected.view(), row.axes, same);
+    if (d.wrong == 0) return true;
+    row.same = same, row.absolute = row.relative = 0;
+    for (Index i = 0; i < got.size(); ++i) row.compare(i, got[i], expected[i]);
+    row.passed = false;
+    row.all_got = got, row.all_expected = expected;
+    row.diagnosis = d;
+    row.diagnosis.looks = looks + d.looks;
+    return false;
+  };
+  for (std::size_t k = 0; k < c.inputs.size(); ++k)
+    if (rows[k].passed) agrees(in_float.gradients[k], in_double.gradients[k], rows[k]);
+  CheckRow out{.operation = c.name, .tensor = "out", .elements = in_double.output.size(), .step = true};
+  out.axes = usual_axes(in_double.output.shape());
+  if (rows.size() == c.inputs.size() && !agrees(in_float.output, in_double.output, out)) rows.push_back(out);
+}
+
+/// Compares float with double. The output in double is not that of case_output(), which evaluates the functions that
+/// replace surrogates.
+void compare_in_float(const CheckCase& c, std::uint64_t seed, std::vector<CheckRow>& rows) {
+  const NumberResults in_double = results_in<double>(c, seed), in_float = results_in<float>(c, seed);
+  compare_results(c, in_float, in_double, gradcheck_float_tolerance, "right in double; in float ", rows);
+  if (!c.along_direction) return;
+  compare_results(c, results_in<float>(c, seed, Products::bf16), in_double, gradcheck_bf16_tolerance,
+                  "right in float; with products of bfloat16 ", rows);
+}
+
 }  // namespace
 
 template <class T>
@@ -132,25 +206,6 @@ template std::vector<Tensor<float>> draw_inputs(const CheckCase&, std::uint64_t)
 template std::vector<Tensor<double>> draw_inputs(const CheckCase&, std::uint64_t);
 template std::vector<Tensor<Counted>> draw_inputs(const CheckCase&, std::uint64_t);
 
-namespace {
-
-const double difference_step = std::cbrt(std::numeric_limits<double>::epsilon());
-
-double step_at(double x) { return difference_step * std::max(1.0, std::abs(x)); }
-
-Checker checker_of(const CheckCase& c, std::uint64_t seed) {
-  const RandomStream stream(seed);
-  return {c, stream.derive("cotangent"), stream.derive("other"), stream.derive("random"), draw_inputs<double>(c, seed)};
-}
-
-/// Returns the tolerance of gradients, relative to their size with a floor.
-Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
-  return {gradcheck_tolerance,
-          std::max({1e-3 * largest(expected.gradients[k]), 4 * expected.noise / gradcheck_tolerance, 1e-6})};
-}
-
-}  // namespace
-
 ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t input, Index element, double change,
                            std::span<const double> around) {
   require(input < c.inputs.size() && element >= 0 && element < c.inputs[input].shape.elements(),
@@ -167,49 +222,14 @@ ElementCheck check_element(const CheckCase& c, std::uint64_t seed, std::size_t i
   return found;
 }
 
-Tensor<double> case_output(const CheckCase& c, std::uint64_t seed) { return checker_of(c, seed).output(); }
+Tensor<double> case_output(const CheckCase& c, std::uint64_t seed) {
+  return as_double(checker_of(c, seed).result().value());
+}
 
 CaseResults case_results(const CheckCase& c, std::uint64_t seed) {
   Checker checker = checker_of(c, seed);
   return {checker.gradients(false), checker.gradients(true)};
 }
-
-namespace {
-
-/// Results in one number type.
-struct NumberResults {
-  Tensor<double> output;
-  std::vector<Tensor<double>> gradients;  ///< of <R, output>
-};
-
-template <class T>
-NumberResults results_in(const CheckCase& c, std::uint64_t seed, Products products = Products::exact) {
-  const RandomStream stream(seed), weights = stream.derive("cotangent");
-  const std::vector<Tensor<T>> inputs = draw_inputs<T>(c, seed);
-  Tape<T> tape({.training = c.training, .random = stream.derive("random"), .execution = {.products = products}});
-  std::vector<Var<T>> variables;
-  for (const Tensor<T>& input : inputs) variables.push_back(tape.input(input.view()));
-  Var<T> y;
-  if constexpr (std::is_same_v<T, float>)
-    y = c.in_float(tape, variables);
-  else if constexpr (std::is_same_v<T, double>)
-    y = c.in_double(tape, variables);
-  else
-    y = c.in_counted(tape, variables);
-  const auto in_double = [](const View<const T>& values) {
-    Tensor<double> copy(values.shape());
-    std::transform(values.begin(), values.end(), copy.begin(), [](T x) { return static_cast<double>(x); });
-    return copy;
-  };
-  NumberResults results{in_double(y.value()), {}};
-  Tensor<T> cotangent(y.shape());
-  for (Index i = 0; i < cotangent.size(); ++i) cotangent[i] = static_cast<T>(weights.uniform(i, -1, 1));
-  tape.backward(y, std::as_const(cotangent).view());
-  for (const Var<T>& x : variables) results.gradients.push_back(in_double(tape.gradient(x)));
-  return results;
-}
-
-}  // namespace
 
 template <class T>
 std::vector<Tensor<double>> gradients_in(const CheckCase& c, std::uint64_t seed) {
@@ -301,52 +321,6 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
   }
   return rows;
 }
-
-namespace {
-
-/// Comparison of results in float with those in double.
-struct FloatComparison {
-  const NumberResults& in_float;
-  const NumberResults& in_double;
-  double tolerance;
-  const char* looks;  ///< beginning of the description of an error
-
-  /// Returns true if a tensor agrees. Otherwise fails the row.
-  bool agrees(const Tensor<double>& got, const Tensor<double>& expected, CheckRow& row) const {
-    const Likeness same{tolerance, std::max(largest(expected), 0.1)};
-    const Diagnosis d = diagnose(got.view(), expected.view(), row.axes, same);
-    if (d.wrong == 0) return true;
-    row.same = same, row.absolute = row.relative = 0;
-    for (Index i = 0; i < got.size(); ++i) row.compare(i, got[i], expected[i]);
-    row.passed = false;
-    row.all_got = got, row.all_expected = expected;
-    row.diagnosis = d;
-    row.diagnosis.looks = looks + d.looks;
-    return false;
-  }
-
-  /// Fails rows of gradients that are right in double, and adds a row for the output if it is wrong.
-  void compare(const CheckCase& c, std::vector<CheckRow>& rows) const {
-    for (std::size_t k = 0; k < c.inputs.size(); ++k)
-      if (rows[k].passed) agrees(in_float.gradients[k], in_double.gradients[k], rows[k]);
-    CheckRow out{.operation = c.name, .tensor = "out", .elements = in_double.output.size(), .step = true};
-    out.axes = usual_axes(in_double.output.shape());
-    if (rows.size() == c.inputs.size() && !agrees(in_float.output, in_double.output, out)) rows.push_back(out);
-  }
-};
-
-/// Compares float with double. The output in double is not that of case_output(), which evaluates the functions that
-/// replace surrogates.
-void compare_in_float(const CheckCase& c, std::uint64_t seed, std::vector<CheckRow>& rows) {
-  const auto in_double = results_in<double>(c, seed), in_float = results_in<float>(c, seed);
-  FloatComparison{in_float, in_double, gradcheck_float_tolerance, "right in double; in float "}.compare(c, rows);
-  if (!c.along_direction) return;
-  const auto in_bf16 = results_in<float>(c, seed, Products::bf16);
-  const char* const looks = "right in float; with products of bfloat16 ";
-  FloatComparison{in_bf16, in_double, gradcheck_bf16_tolerance, looks}.compare(c, rows);
-}
-
-}  // namespace
 
 std::vector<CheckRow> gradcheck(const CheckCase& c, std::uint64_t seed) {
   const CaseResults got = case_results(c, seed);
