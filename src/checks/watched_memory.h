@@ -25,21 +25,15 @@ bool is_signalling(const T* x) {
   return std::memcmp(x, &value, sizeof(T)) == 0;
 }
 
-/// `count` elements of the signalling value. Copied as bits, since copying as a number may make it a quiet NaN.
+/// Returns `count` elements of the signalling value. Copies its bits, since copying it as a number may make it a quiet
+/// NaN.
 template <class T>
-class Watched {
- public:
-  explicit Watched(Index count) : memory_(count) {
-    const T value = signalling<T>();
-    for (Index i = 0; i < count; ++i) std::memcpy(memory_.data() + i, &value, sizeof(T));
-  }
-  T* data() { return memory_.data(); }
-  const T* data() const { return memory_.data(); }
-  Index size() const { return memory_.size(); }
-
- private:
-  Buffer<T> memory_;
-};
+Buffer<T> watched(Index count) {
+  Buffer<T> memory(count);
+  const T value = signalling<T>();
+  for (Index i = 0; i < count; ++i) std::memcpy(memory.data() + i, &value, sizeof(T));
+  return memory;
+}
 
 // Lengths of guard regions in elements; they are not multiples of a vector's length.
 inline constexpr Index row_guard = 19;  // after each row of a head
@@ -54,7 +48,7 @@ class WatchedHeads {
         rows_(rows),
         columns_(columns),
         stride_(heads * (columns + row_guard)),
-        memory_(rows * stride_) {}
+        memory_(watched<T>(rows * stride_)) {}
 
   template <class U = T>
   Heads<U> view() {
@@ -78,7 +72,7 @@ class WatchedHeads {
 
  private:
   Index heads_, rows_, columns_, stride_;
-  Watched<T> memory_;
+  Buffer<T> memory_;
 };
 
 /// Parts of a mechanism's memory, with a guard region after each and one before the first.
@@ -87,7 +81,7 @@ class WatchedMemory {
  public:
   /// `guards`: the offsets of the guard regions from the first part.
   WatchedMemory(const char* name, const std::vector<Index>& guards)
-      : name_(name), guards_(guards), memory_(guard + (guards.empty() ? 0 : guards.back() + guard)) {}
+      : name_(name), guards_(guards), memory_(watched<T>(guard + (guards.empty() ? 0 : guards.back() + guard))) {}
 
   AttentionMemory<T> view() { return {memory_.data() + guard, guard}; }
   std::vector<char> bytes() const {
@@ -125,7 +119,7 @@ class WatchedMemory {
 
   const char* name_;
   std::vector<Index> guards_;
-  Watched<T> memory_;
+  Buffer<T> memory_;
 };
 
 }  // namespace heed
