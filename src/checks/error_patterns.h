@@ -7,7 +7,7 @@ namespace heed {
 
 /// Corresponding parts of two tensors, row-major and contiguous.
 struct ErrorPart {
-  std::vector<std::string> axes;
+  std::span<const std::string> axes;
   std::vector<Index> sizes;
   Shape whole;  ///< shape of the whole tensor
   std::vector<double> got, expected;
