@@ -119,11 +119,10 @@ void run_composed(const Mechanism& mechanism, const Operands& of, Results& resul
   Tape<double> tape;
   const auto put = [&](const Tensor<double>& x) { return x.size() > 0 ? tape.input(x.view()) : Var<double>{}; };
   std::vector<Var<double>> parameters;
-  const ComposedInput<double> in{of.shape, put(of.q), put(of.k), put(of.v), {}};
+  ComposedInput<double> in{of.shape, put(of.q), put(of.k), put(of.v), {}};
   for (const Tensor<double>& x : of.parameters) parameters.push_back(tape.input(x.view()));
-  ComposedInput<double> call = in;
-  call.parameters = parameters;
-  const auto out = std::get<Var<double>>(composition_of(mechanism)->composed(call));
+  in.parameters = parameters;
+  const auto out = std::get<Var<double>>(composition_of(mechanism)->composed(in));
   require(out.shape() == of.dout.shape(), "[{}] compose() returns shape {}; expected [heads, queries, channels] = {}",
           mechanism.name(), out.shape(), of.dout.shape());
   results.out = Tensor<double>(out.shape());
@@ -145,14 +144,10 @@ CheckRow compared(const std::string& operation, const std::string& tensor, bool 
   CheckRow row{.operation = operation, .tensor = tensor, .elements = got.size(), .step = step};
   row.reference = CheckReference::composed_form;
   row.axes = got.shape().rank() == 3 ? std::vector<std::string>{"head", "row", "column"} : usual_axes(got.shape());
-  double largest = 0;
-  for (const double value : expected) largest = std::max(largest, std::abs(value));
-  row.same = {composition_tolerance, std::max(1e-3 * largest, 1e-12)};
+  row.same = {composition_tolerance, std::max(1e-3 * largest_magnitude(expected), 1e-12)};
   for (Index i = 0; i < got.size(); ++i) row.compare(i, got[i], expected[i]);
   row.passed = row.relative <= row.same.relative;
-  if (row.passed) return row;
-  row.all_got = got, row.all_expected = expected;
-  row.diagnosis = diagnose(got.view(), expected.view(), row.axes, row.same);
+  if (!row.passed) row.fail(got, expected);
   return row;
 }
 

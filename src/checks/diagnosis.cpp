@@ -4,7 +4,6 @@
 
 #include <fmt/ranges.h>
 
-#include <cmath>
 #include <limits>
 #include <set>
 

@@ -268,12 +268,7 @@ class Patterns {
   }
 
   ErrorPattern unknown() const {
-    const auto largest_of = [](const std::vector<double>& values) {
-      double largest = 0;
-      for (const double value : values) largest = std::max(largest, std::abs(value));
-      return largest;
-    };
-    const double of_got = largest_of(p_.got), of_expected = largest_of(p_.expected);
+    const double of_got = largest_magnitude(p_.got), of_expected = largest_magnitude(p_.expected);
     double gg = 0, ge = 0, ee = 0;
     for (std::size_t i = 0; i < count_; ++i) {
       const double g = p_.got[i] / of_got, e = p_.expected[i] / of_expected;  // squares neither overflow nor vanish

@@ -102,12 +102,6 @@ struct Checker {
   }
 };
 
-double largest(const Tensor<double>& values) {
-  double most = 0;
-  for (const double value : values) most = std::max(most, std::abs(value));
-  return most;
-}
-
 const double difference_step = std::cbrt(std::numeric_limits<double>::epsilon());
 
 double step_at(double x) { return difference_step * std::max(1.0, std::abs(x)); }
@@ -120,7 +114,7 @@ Checker checker_of(const CheckCase& c, std::uint64_t seed) {
 /// Returns the tolerance of gradients, relative to their size with a floor.
 Likeness likeness(const ExpectedGradients& expected, std::size_t k) {
   return {gradcheck_tolerance,
-          std::max({1e-3 * largest(expected.gradients[k]), 4 * expected.noise / gradcheck_tolerance, 1e-6})};
+          std::max({1e-3 * largest_magnitude(expected.gradients[k]), 4 * expected.noise / gradcheck_tolerance, 1e-6})};
 }
 
 /// Results in one number type.
@@ -156,15 +150,12 @@ NumberResults results_in(const CheckCase& c, std::uint64_t seed, Products produc
 void compare_results(const CheckCase& c, const NumberResults& in_float, const NumberResults& in_double,
                      double tolerance, const std::string& looks, std::vector<CheckRow>& rows) {
   const auto agrees = [&](const Tensor<double>& got, const Tensor<double>& expected, CheckRow& row) {
-    const Likeness same{tolerance, std::max(largest(expected), 0.1)};
-    const Diagnosis d = diagnose(got.view(), expected.view(), row.axes, same);
-    if (d.wrong == 0) return true;
+    const Likeness same{tolerance, std::max(largest_magnitude(expected), 0.1)};
+    if (diagnose(got.view(), expected.view(), row.axes, same).wrong == 0) return true;
     row.same = same, row.absolute = row.relative = 0;
     for (Index i = 0; i < got.size(); ++i) row.compare(i, got[i], expected[i]);
-    row.passed = false;
-    row.all_got = got, row.all_expected = expected;
-    row.diagnosis = d;
-    row.diagnosis.looks = looks + d.looks;
+    row.fail(got, expected);
+    row.diagnosis.looks = looks + row.diagnosis.looks;
     return false;
   };
   for (std::size_t k = 0; k < c.inputs.size(); ++k)
@@ -286,6 +277,12 @@ void CheckRow::compare(Index i, double got_here, double expected_here) {
   relative = error, index = i, got = got_here, expected = expected_here;
 }
 
+void CheckRow::fail(const Tensor<double>& wrong, const Tensor<double>& right) {
+  passed = false;
+  all_got = wrong, all_expected = right;
+  diagnosis = diagnose(wrong.view(), right.view(), axes, same);
+}
+
 std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, const CaseResults& results,
                                         const ExpectedGradients& expected) {
   const RandomStream other = RandomStream(seed).derive("other");
@@ -309,10 +306,7 @@ std::vector<CheckRow> compare_gradients(const CheckCase& c, std::uint64_t seed, 
     }
     row.passed = row.relative <= row.same.relative;
     if (!row.passed) {
-      row.all_got = right_alone ? shared : got;
-      row.all_expected = right;
-      row.diagnosis =
-          diagnose(std::as_const(row.all_got).view(), std::as_const(row.all_expected).view(), row.axes, row.same);
+      row.fail(right_alone ? shared : got, right);
       if (right_alone)
         row.diagnosis.kind = ErrorKind::overwritten,
         row.diagnosis.looks = "right when assigned, but not added to the existing gradient when `update` is accumulate";

@@ -3,6 +3,7 @@
 
 #include "heed/base/tensor.h"
 
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,14 @@ struct Likeness {
 /// one element.
 Diagnosis diagnose(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                    const Likeness& same);
+
+/// Returns the largest |x|; 0 if there are no values.
+template <class Values>
+double largest_magnitude(const Values& values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  return largest;
+}
 
 /// Returns default names for the axes of a tensor, all different; the last two are "row" and "column".
 std::vector<std::string> usual_axes(const Shape& shape);

@@ -98,6 +98,9 @@ struct CheckRow {
 
   /// Compares element i, and records it as the worst if its relative error is the largest so far.
   void compare(Index i, double got_here, double expected_here);
+
+  /// Fails the row and diagnoses the error.
+  void fail(const Tensor<double>& wrong, const Tensor<double>& right);
 };
 
 /// Compares the gradient of <R, f(inputs)>, R a random cotangent, with central differences

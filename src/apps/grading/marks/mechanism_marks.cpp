@@ -149,11 +149,9 @@ class Marker {
     const Tensor<double> got = answer.tensor(), expected = case_output(c, task_.cases[i].seed);
     if (got.shape() != expected.shape())
       return say(mark, fmt::format("it has shape {}; expected {}", got.shape(), expected.shape()));
-    double largest = 0;
-    for (const double x : expected) largest = std::max(largest, std::abs(x));
     const std::vector<std::string> axes = head_axes();
     const Diagnosis d = diagnose(std::as_const(got).view(), std::as_const(expected).view(), axes,
-                                 {output_tolerance, std::max(1e-3 * largest, 1e-9)});
+                                 {output_tolerance, std::max(1e-3 * largest_magnitude(expected), 1e-9)});
     if (d.wrong > 0) say_wrong(mark, d, axes, c);
   }
 
@@ -229,8 +227,8 @@ class Marker {
     const auto said = [where](const std::string& line) { return line.starts_with(where); };
     if (std::ranges::any_of(mark.says, said)) return;  // only the first wrong case is described
     if (got.shape() != expected.shape()) return say(mark, fmt::format("{} it has the wrong shape", where));
-    double largest = 0.01, error = 0;
-    for (const double x : expected) largest = std::max(largest, std::abs(x));
+    const double largest = std::max(largest_magnitude(expected), 0.01);
+    double error = 0;
     for (Index i = 0; i < got.size(); ++i) {
       const double e = std::abs(got[i] - expected[i]) / largest;
       if (!(e <= error)) error = e;
