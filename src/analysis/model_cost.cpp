@@ -11,22 +11,6 @@ namespace {
 
 using Value = TraceEntry::Value;
 
-/// Returns the trace of a dry run over one example, up to the logits: each operation separately or, if `as_run`, fused
-/// and with prepared tensors, as in a run.
-std::vector<TraceEntry> dry_run(const Model& model, bool training, bool as_run = false) {
-  auto shapes = Parameters<float>::shapes_of(model.parameters());
-  std::vector<TraceEntry> trace;
-  Pass<float> pass;
-  pass.parameters = &shapes;
-  pass.training = training;
-  pass.execution.dry_run = true;
-  pass.observers.trace = &trace;
-  pass.observers.trace_fused = pass.prepared = as_run;
-  Tape<float> tape(pass);
-  model.logits(tape, model.example());
-  return trace;
-}
-
 void add_traffic(Traffic& traffic, const Value& value, Index times = 1) {
   (value.parameter ? traffic.weights : traffic.activations) += times * value.elements();
 }
@@ -135,18 +119,28 @@ ModelCost cost_of(const Model& model) {
           model.most_operations());
   ModelCost cost;
   cost.example = model.example_name();
-  const std::vector<TraceEntry> trace = dry_run(model, true);
+  const std::vector<TraceEntry> trace = trace_of(model, true);
   cost.training = operations_of(trace);
-  cost.inference = operations_of(dry_run(model, false));
+  cost.inference = operations_of(trace_of(model, false));
   cost.parameters = model.parameters().trainable_elements();
   for (const TraceEntry& entry : trace) cost.kept += entry.result.elements() + entry.saved;
   return cost;
 }
 
-std::vector<TraceEntry> trace_of(const Model& model, bool training) { return dry_run(model, training); }
+std::vector<TraceEntry> trace_of(const Model& model, bool training, bool as_run) {
+  auto shapes = Parameters<float>::shapes_of(model.parameters());
+  std::vector<TraceEntry> trace;
+  Tape<float> tape({.parameters = &shapes,
+                    .prepared = as_run,
+                    .training = training,
+                    .execution = {.dry_run = true},
+                    .observers = {.trace = &trace, .trace_fused = as_run}});
+  model.logits(tape, model.example());
+  return trace;
+}
 
 std::vector<OperationCost> operations_as_run(const Model& model, bool training) {
-  return operations_of(dry_run(model, training, true));
+  return operations_of(trace_of(model, training, true));
 }
 
 std::vector<CostRow> cost_rows(const ModelCost& model, const CostQuery& query) {

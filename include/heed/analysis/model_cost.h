@@ -61,8 +61,9 @@ struct ModelCost {
 /// Returns the cost of a model. Throws Error if counts could overflow 64 bits.
 ModelCost cost_of(const Model& model);
 
-/// Returns the operations of one example's forward pass up to the logits, as recorded by the tape.
-std::vector<TraceEntry> trace_of(const Model& model, bool training);
+/// Returns the operations of one example's forward pass up to the logits, as recorded by a dry run on the tape: each
+/// separately or, if `as_run`, as in operations_as_run().
+std::vector<TraceEntry> trace_of(const Model& model, bool training, bool as_run = false);
 
 /// Returns the operations of one example as executed. They differ from those that papers count: fused operations are
 /// one operation, and unused results and tensors prepared once per step are omitted.
