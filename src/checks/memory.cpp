@@ -95,10 +95,7 @@ class MemoryCheck {
   }
 
   AttentionInput<T> input(WatchedMemory<T>& prepared) {
-    AttentionInput<T> in{.shape = s_,
-                         .q = q_.template view<const T>(),
-                         .k = k_.template view<const T>(),
-                         .v = v_.template view<const T>()};
+    AttentionInput<T> in{s_, q_.template view<const T>(), k_.template view<const T>(), v_.template view<const T>()};
     if (!prepares_)
       in.parameters = own_views_;
     else
@@ -168,7 +165,8 @@ class MemoryCheck {
     saved.fill(other_number), scratch.fill(other_number);
     m_.maps()->map(AttentionMap<T>{input(prepared_), again.view(), saved.view(), scratch.view()});
     check_same("map", "the map", map, again);
-    if (std::is_same_v<T, double> && faults_.empty()) check_product(map);
+    if constexpr (std::is_same_v<T, double>)
+      if (faults_.empty()) check_product(map);
   }
 
   /// Checks that the map times v is out, unless map_traits() excepts it. If there are several key heads, but fewer than
@@ -183,9 +181,9 @@ class MemoryCheck {
         for (Index c = 0; c < s_.value_width; ++c) {
           double sum = 0;
           for (Index j = 0; j < map.columns; ++j)
-            sum += static_cast<double>(traits.axes == MapAxes::tokens ? map(i, j) * v(j, c) : map(c, j) * v(i, j));
-          largest = std::max(largest, std::abs(static_cast<double>(out(i, c))));
-          error = std::max(error, std::abs(sum - static_cast<double>(out(i, c))));
+            sum += traits.axes == MapAxes::tokens ? map(i, j) * v(j, c) : map(c, j) * v(i, j);
+          largest = std::max(largest, std::abs(out(i, c)));
+          error = std::max(error, std::abs(sum - out(i, c)));
         }
     }
     if (error > 1e-6 * largest) fault("the map times v differs from out by up to {:.2g}", error);
