@@ -8,42 +8,35 @@ namespace heed::bench {
 namespace {
 
 KernelCase distances(const std::string& where, Index rows, Index out, Index in) {
-  return kernel_case("l1 distance", where, fmt::format("{} x {} x {}", rows, out, in),
-                     {{Resource::l1, rows * out * in}}, [=](Operands& o) {
-                       return [=, x = o.in(rows, in), w = o.in(out, in), y = o.out(rows, out), bias = o.in(out)] {
-                         kernels::negative_l1_by_maxima(x, w, bias, y);
-                       };
-                     });
+  return product_case("l1 distance", where, Resource::l1, rows, out, in, [=](Operands& o) {
+    return [=, x = o.in(rows, in), w = o.in(out, in), y = o.out(rows, out), bias = o.in(out)] {
+      kernels::negative_l1_by_maxima(x, w, bias, y);
+    };
+  });
 }
 
 KernelCase scores(const std::string& where, Index rows, Index keys, Index width) {
-  return kernel_case("l1 scores", where, fmt::format("{} x {} x {}", rows, keys, width),
-                     {{Resource::l1, rows * keys * width}}, [=](Operands& o) {
-                       return [=, q = o.in(rows, width), k = o.in(keys, width), s = o.out(rows, keys)] {
-                         kernels::negative_l1(q, k, s);
-                       };
-                     });
+  return product_case("l1 scores", where, Resource::l1, rows, keys, width, [=](Operands& o) {
+    return [=, q = o.in(rows, width), k = o.in(keys, width), s = o.out(rows, keys)] { kernels::negative_l1(q, k, s); };
+  });
 }
 
 /// Return the cases of the gradient of the input, with `out` terms per element, and of the weight, with `rows` terms
 /// per element and dy transposed.
 KernelCase input_gradient(const std::string& where, Index rows, Index out, Index in) {
-  return kernel_case("clamped gradient", where, fmt::format("{} x {} x {}", rows, in, out),
-                     {{Resource::clamp, rows * in * out}}, [=](Operands& o) {
-                       return [=, x = o.in(rows, in), w = o.in(out, in), dy = o.in(rows, out), dx = o.out(rows, in)] {
-                         kernels::negative_l1_gradient(DistanceGradient::hardtanh, x, w, dy, Update::assign, dx);
-                       };
-                     });
+  return product_case("clamped gradient", where, Resource::clamp, rows, in, out, [=](Operands& o) {
+    return [=, x = o.in(rows, in), w = o.in(out, in), dy = o.in(rows, out), dx = o.out(rows, in)] {
+      kernels::negative_l1_gradient(DistanceGradient::hardtanh, x, w, dy, Update::assign, dx);
+    };
+  });
 }
 
 KernelCase weight_gradient(const std::string& where, Index rows, Index out, Index in) {
-  return kernel_case("adder weight gradient", where, fmt::format("{} x {} x {}", out, in, rows),
-                     {{Resource::gemm, 2 * rows * in * out}}, [=](Operands& o) {
-                       return [=, w = o.in(out, in), x = o.in(rows, in), dy = o.in(rows, out), dw = o.out(out, in)] {
-                         kernels::negative_l1_gradient(DistanceGradient::full, w, x, transposed(dy), Update::assign,
-                                                       dw);
-                       };
-                     });
+  return product_case("adder weight gradient", where, Resource::gemm, out, in, rows, [=](Operands& o) {
+    return [=, w = o.in(out, in), x = o.in(rows, in), dy = o.in(rows, out), dw = o.out(out, in)] {
+      kernels::negative_l1_gradient(DistanceGradient::full, w, x, transposed(dy), Update::assign, dw);
+    };
+  });
 }
 
 }  // namespace

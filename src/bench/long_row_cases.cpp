@@ -51,28 +51,25 @@ std::vector<KernelCase> long_row_cases() {
   const std::string map_size = fmt::format("{} x {}", rows, keys);
   // `b` is packed once for all blocks of queries.
   const auto shared = [=](const char* kernel) {
-    return kernel_case(kernel, where, fmt::format("{} x {}", map_size, d), {{Resource::gemm, 2 * rows * keys * d}},
-                       [=](Operands& o) {
-                         const auto b = std::make_shared<kernels::SharedOperand<float>>();
-                         b->set(Products::exact, transposed(o.in(keys, d)), true);
-                         return [=, a = o.in(rows, d), s = o.out(rows, keys, stride)] { b->product(a, s); };
-                       });
+    return product_case(kernel, where, Resource::gemm, rows, keys, d, [=](Operands& o) {
+      const auto b = std::make_shared<kernels::SharedOperand<float>>();
+      b->set(Products::exact, transposed(o.in(keys, d)), true);
+      return [=, a = o.in(rows, d), s = o.out(rows, keys, stride)] { b->product(a, s); };
+    });
   };
   const auto to_queries = [=](const char* kernel) {
-    return kernel_case(kernel, where, fmt::format("{} x {} x {}", rows, d, keys),
-                       {{Resource::gemm, 2 * rows * keys * d}}, [=](Operands& o) {
-                         return [=, a = o.in(rows, keys, stride), b = o.in(keys, d), out = o.in_out(rows, d, d)] {
-                           kernels::Gemm{}(a, b, Update::accumulate, out);
-                         };
-                       });
+    return product_case(kernel, where, Resource::gemm, rows, d, keys, [=](Operands& o) {
+      return [=, a = o.in(rows, keys, stride), b = o.in(keys, d), out = o.in_out(rows, d, d)] {
+        kernels::Gemm{}(a, b, Update::accumulate, out);
+      };
+    });
   };
   const auto to_keys = [=](const char* kernel) {
-    return kernel_case(kernel, where, fmt::format("{} x {} x {}", keys, d, rows),
-                       {{Resource::gemm, 2 * rows * keys * d}}, [=](Operands& o) {
-                         return [=, a = o.in(rows, keys, stride), b = o.in(rows, d), out = o.in_out(keys, d, d)] {
-                           kernels::Gemm{}(transposed(a), b, Update::accumulate, out);
-                         };
-                       });
+    return product_case(kernel, where, Resource::gemm, keys, d, rows, [=](Operands& o) {
+      return [=, a = o.in(rows, keys, stride), b = o.in(rows, d), out = o.in_out(keys, d, d)] {
+        kernels::Gemm{}(transposed(a), b, Update::accumulate, out);
+      };
+    });
   };
   const kernels::ScoreRows plain{1.0};
   const std::vector<Work> exponentials{{Resource::exp, rows * keys}};

@@ -11,11 +11,10 @@ namespace {
 template <class Factors>
 KernelCase product(const char* kernel, std::string where, Index m, Index n, Index k, Index stride_of_c,
                    const Factors& factors) {
-  return kernel_case(kernel, std::move(where), fmt::format("{} x {} x {}", m, n, k), {{Resource::gemm, 2 * m * n * k}},
-                     [=](Operands& operands) {
-                       const std::pair<Operand<float>, Operand<float>> ab = factors(operands);
-                       return [=, c = operands.out(m, n, stride_of_c)] { kernels::gemm(ab.first, ab.second, c); };
-                     });
+  return product_case(kernel, std::move(where), Resource::gemm, m, n, k, [=](Operands& operands) {
+    const std::pair<Operand<float>, Operand<float>> ab = factors(operands);
+    return [=, c = operands.out(m, n, stride_of_c)] { kernels::gemm(ab.first, ab.second, c); };
+  });
 }
 
 }  // namespace

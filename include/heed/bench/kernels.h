@@ -71,6 +71,14 @@ KernelCase kernel_case(std::string kernel, std::string where, std::string size, 
   return {std::move(kernel), std::move(where), std::move(size), std::move(work), prepare};
 }
 
+/// Returns a case of m n k multiply-adds, or terms of distances if these limit the kernel.
+template <class Prepare>
+KernelCase product_case(std::string kernel, std::string where, Resource limit, Index m, Index n, Index k,
+                        const Prepare& prepare) {
+  const Index amount = (limit == Resource::gemm ? 2 : 1) * m * n * k;
+  return {std::move(kernel), std::move(where), fmt::format("{} x {} x {}", m, n, k), {{limit, amount}}, prepare};
+}
+
 /// The measured rate of a kernel.
 struct KernelResult {
   std::string kernel, size;
