@@ -40,49 +40,47 @@ std::vector<KernelCase> mechanism_cases(const ModelSizes& model) {
     kernels::gaussian(points, points, 1.0, A);
     return Matrix<const float>(A);
   };
-  return {
-      {"neighbourhood sums", head, fmt::format("{} x {}, 5 x 5", cells, d),
-       work_of(kernels::neighbourhood_sums_counts(grid, d, false)),
-       [=](Operands& o) {
-         const kernels::ExpSums<const float> terms{o.in(cells, 1), {}, o.in(cells, d)};
-         const kernels::ExpSums<float> sums{o.out(cells, 1), o.out(cells, 1), o.out(cells, d)};
-         MemoryLayout<float> size;
-         kernels::lay_out_neighbourhood(grid, d, size);
-         MemoryLayout<float> layout(o.scratch(size.taken()));
-         return [=, bias = o.in(grid.places()), scratch = kernels::lay_out_neighbourhood(grid, d, layout)] {
-           kernels::neighbourhood_sums(grid, terms, bias, false, scratch, sums);
-         };
-       }},
-      {"gaussian forward", head, fmt::format("{} x {} x {}", landmarks, N, d), work_of(gaussian_cost.forward),
-       [=](Operands& o) {
-         return
-             [=, x = o.in(landmarks, d), y = o.in(N, d), G = o.out(landmarks, N)] { kernels::gaussian(x, y, 0.25, G); };
-       }},
-      {"gaussian backward", head, fmt::format("{} x {} x {}", landmarks, N, d),
-       work_of(gaussian_cost.backward_contractions),
-       [=](Operands& o) {
-         return [=, x = o.in(landmarks, d), y = o.in(N, d), G = o.in(landmarks, N), dG = o.in(landmarks, N),
-                 dx = o.out(landmarks, d), dy = o.out(N, d)] {
-           kernels::gaussian_backward({x, y, 0.25, G}, dG, Update::assign, dx, Update::assign, dy);
-         };
-       }},
-      {"newton inverse", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks), work_of(newton_cost.forward),
-       [=](Operands& o) {
-         return [=, A = gram(o), X = o.out(landmarks, landmarks),
-                 scratch = laid_out<kernels::NewtonScratch<float>>(newton, o)] {
-           kernels::newton_inverse(newton, A, scratch, X);
-         };
-       }},
-      {"newton inverse backward", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks),
-       work_of(newton_cost.backward),
-       [=](Operands& o) {
-         return [=, A = gram(o), dX = o.in_out(landmarks, landmarks, landmarks), dA = o.out(landmarks, landmarks),
-                 scratch = laid_out<kernels::NewtonBackwardScratch<float>>(newton, o)] {
-           fill(dX, 1.0F);  // reset, since repeated calls would make it grow
-           kernels::newton_inverse_backward(newton, A, dX, scratch, dA);
-         };
-       }},
-  };
+  KernelCases cases;
+  cases.add("neighbourhood sums", head, fmt::format("{} x {}, 5 x 5", cells, d),
+            work_of(kernels::neighbourhood_sums_counts(grid, d, false)), [=](Operands& o) {
+              const kernels::ExpSums<const float> terms{o.in(cells, 1), {}, o.in(cells, d)};
+              const kernels::ExpSums<float> sums{o.out(cells, 1), o.out(cells, 1), o.out(cells, d)};
+              MemoryLayout<float> size;
+              kernels::lay_out_neighbourhood(grid, d, size);
+              MemoryLayout<float> layout(o.scratch(size.taken()));
+              return [=, bias = o.in(grid.places()), scratch = kernels::lay_out_neighbourhood(grid, d, layout)] {
+                kernels::neighbourhood_sums(grid, terms, bias, false, scratch, sums);
+              };
+            });
+  cases.add("gaussian forward", head, fmt::format("{} x {} x {}", landmarks, N, d), work_of(gaussian_cost.forward),
+            [=](Operands& o) {
+              return [=, x = o.in(landmarks, d), y = o.in(N, d), G = o.out(landmarks, N)] {
+                kernels::gaussian(x, y, 0.25, G);
+              };
+            });
+  cases.add("gaussian backward", head, fmt::format("{} x {} x {}", landmarks, N, d),
+            work_of(gaussian_cost.backward_contractions), [=](Operands& o) {
+              return [=, x = o.in(landmarks, d), y = o.in(N, d), G = o.in(landmarks, N), dG = o.in(landmarks, N),
+                      dx = o.out(landmarks, d), dy = o.out(N, d)] {
+                kernels::gaussian_backward({x, y, 0.25, G}, dG, Update::assign, dx, Update::assign, dy);
+              };
+            });
+  cases.add("newton inverse", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks),
+            work_of(newton_cost.forward), [=](Operands& o) {
+              return [=, A = gram(o), X = o.out(landmarks, landmarks),
+                      scratch = laid_out<kernels::NewtonScratch<float>>(newton, o)] {
+                kernels::newton_inverse(newton, A, scratch, X);
+              };
+            });
+  cases.add("newton inverse backward", head, fmt::format("{} x {}, 20 steps", landmarks, landmarks),
+            work_of(newton_cost.backward), [=](Operands& o) {
+              return [=, A = gram(o), dX = o.in_out(landmarks, landmarks, landmarks), dA = o.out(landmarks, landmarks),
+                      scratch = laid_out<kernels::NewtonBackwardScratch<float>>(newton, o)] {
+                fill(dX, 1.0F);  // reset, since repeated calls would make it grow
+                kernels::newton_inverse_backward(newton, A, dX, scratch, dA);
+              };
+            });
+  return cases;
 }
 
 }  // namespace heed::bench

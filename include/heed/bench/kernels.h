@@ -64,20 +64,22 @@ struct KernelCase {
   std::string name() const { return kernel + ", " + where; }
 };
 
-/// Returns a case for a model or a layer, `where`.
-template <class Prepare>
-KernelCase kernel_case(std::string kernel, std::string where, std::string size, std::vector<Work> work,
-                       const Prepare& prepare) {
-  return {std::move(kernel), std::move(where), std::move(size), std::move(work), prepare};
-}
+/// A list of cases.
+struct KernelCases : std::vector<KernelCase> {
+  /// Adds a case for a model or a layer, `where`.
+  template <class Prepare>
+  void add(std::string kernel, std::string where, std::string size, std::vector<Work> work, const Prepare& prepare) {
+    push_back({std::move(kernel), std::move(where), std::move(size), std::move(work), prepare});
+  }
 
-/// Returns a case of m n k multiply-adds, or terms of distances if these limit the kernel.
-template <class Prepare>
-KernelCase product_case(std::string kernel, std::string where, Resource limit, Index m, Index n, Index k,
-                        const Prepare& prepare) {
-  const Index amount = (limit == Resource::gemm ? 2 : 1) * m * n * k;
-  return {std::move(kernel), std::move(where), fmt::format("{} x {} x {}", m, n, k), {{limit, amount}}, prepare};
-}
+  /// Adds a case of m n k multiply-adds, or terms of distances if these limit the kernel.
+  template <class Prepare>
+  void add_product(std::string kernel, std::string where, Resource limit, Index m, Index n, Index k,
+                   const Prepare& prepare) {
+    const Index amount = (limit == Resource::gemm ? 2 : 1) * m * n * k;
+    add(std::move(kernel), std::move(where), fmt::format("{} x {} x {}", m, n, k), {{limit, amount}}, prepare);
+  }
+};
 
 /// The measured rate of a kernel.
 struct KernelResult {
