@@ -85,17 +85,16 @@ std::string fitted(double x, double y, const std::string& content, double room, 
 }
 
 std::string stroke(const LineStyle& style) {
-  return fmt::format("stroke=\"{}\" stroke-width=\"1.8\"", line_colours[static_cast<std::size_t>(style.colour)]);
+  return fmt::format("stroke=\"{}\" stroke-width=\"1.8\"", line_colours[style.colour]);
 }
 
 std::string dashed(const LineStyle& style) {
-  return fmt::format("{} stroke-dasharray=\"{}\"", stroke(style), line_dashes[static_cast<std::size_t>(style.dashes)]);
+  return fmt::format("{} stroke-dasharray=\"{}\"", stroke(style), line_dashes[style.dashes]);
 }
 
 std::string marker(double x, double y, const LineStyle& style) {
-  const auto colour = static_cast<std::size_t>(style.colour);
   return fmt::format("<path transform=\"translate({:.1f} {:.1f})\" d=\"{}\" fill=\"{}\" {}/>\n", x, y,
-                     line_markers[colour].path, line_colours[colour], stroke(style));
+                     line_markers[style.colour].path, line_colours[style.colour], stroke(style));
 }
 
 /// Returns a line with about ten markers, and one at each point between gaps, where no line is visible.

@@ -177,8 +177,7 @@ BOOST_AUTO_TEST_CASE(lines_have_about_ten_markers) {
   BOOST_TEST(count("<path transform=") == 10 + 1 + 2 + 1);
   BOOST_TEST(has(picture, fmt::format("<path transform=\"translate({:.1f} 62.0)", 68 + 542 * 5 / 99.0)));
   for (const LineStyle& style : line_styles({"a", "b"}))
-    BOOST_TEST(
-        count(fmt::format("fill=\"none\" stroke=\"{}\"", line_colours[static_cast<std::size_t>(style.colour)])) == 1);
+    BOOST_TEST(count(fmt::format("fill=\"none\" stroke=\"{}\"", line_colours[style.colour])) == 1);
 }
 
 // A chart with five lines has two rows in its legend, 22 pixels more than one with a single row.

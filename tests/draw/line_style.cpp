@@ -43,14 +43,14 @@ BOOST_AUTO_TEST_CASE(more_variants_of_a_mechanism_than_dash_patterns_have_differ
   const std::vector<LineStyle> styles = line_styles(names);
   for (std::size_t i = 0; i < styles.size(); ++i) {
     BOOST_TEST(std::ranges::count(styles, styles[i]) == 1, names[i]);
-    if (i >= 1 && i < 7) BOOST_TEST(styles[i].colour == 1);
+    if (i >= 1 && i < 7) BOOST_TEST(styles[i].colour == 1U);
   }
 }
 
 BOOST_AUTO_TEST_CASE(other_names_have_colours_in_order) {
   const std::vector<LineStyle> styles = line_styles(std::vector<std::string>(50, "a"));
   for (std::size_t i = 0; i < 48; ++i) {
-    BOOST_TEST(styles[i].colour == static_cast<int>(i % 8));
+    BOOST_TEST(styles[i].colour == i % 8);
     BOOST_TEST(std::ranges::count(styles.begin(), styles.begin() + 48, styles[i]) == 1);
   }
 }

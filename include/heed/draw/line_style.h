@@ -34,7 +34,7 @@ inline constexpr std::array<const char*, 6> line_dashes{"none", "6 3", "2 3", "8
 
 /// The style of a line in a chart.
 struct LineStyle {
-  int colour, dashes;  ///< index in line_colours and line_markers; index in line_dashes
+  std::size_t colour, dashes;  ///< index in line_colours and line_markers; index in line_dashes
 
   bool operator==(const LineStyle&) const = default;
 };

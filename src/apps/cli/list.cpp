@@ -150,10 +150,8 @@ int list_settings() {
 
 /// Prints a line for each name, for scripts: colour, marker and dashes of its line in a chart, separated by tabs.
 int list_styles(const std::vector<std::string>& names) {
-  for (const LineStyle& style : line_styles(names)) {
-    const auto colour = static_cast<std::size_t>(style.colour), dashes = static_cast<std::size_t>(style.dashes);
+  for (const auto& [colour, dashes] : line_styles(names))
     std::cout << fmt::format("{}\t{}\t{}\n", line_colours[colour], line_markers[colour].name, line_dashes[dashes]);
-  }
   return ok;
 }
 

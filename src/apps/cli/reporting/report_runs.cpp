@@ -131,8 +131,7 @@ Json runs_json(const std::vector<ComparedArm>& arms) {
   Table styles;  // line styles of the arms
   styles.data({"colour", "marker", "dashes"});
   for (const auto& [colour, dashes] : line_styles(arm_names))
-    styles.add(
-        {colour, line_markers[static_cast<std::size_t>(colour)].path, line_dashes[static_cast<std::size_t>(dashes)]});
+    styles.add({colour, line_markers[colour].path, line_dashes[dashes]});
   json["styles"] = styles.json();
   json["curves"] = curves_json(arms);
   json["runs"] = runs.json();
