@@ -32,8 +32,6 @@ constexpr ResourceRow resource_rows[] = {
 
 const ResourceRow& row(Resource resource) { return resource_rows[static_cast<std::size_t>(resource)]; }
 
-constexpr Resource memories[] = {Resource::l1_cache, Resource::l2_cache, Resource::l3_cache, Resource::memory};
-
 }  // namespace
 
 double cache_bytes(Resource cache) {
@@ -65,6 +63,12 @@ double Limits::rate(Resource resource, int threads, const std::string& variant) 
 double Limits::seconds_on_all(Resource resource, double amount) const {
   // All threads together reach at least the rate of one thread, even if other load kept them from running concurrently.
   return amount / 1e9 / std::max(rate(resource, threads(), ""), rate(resource, 1, ""));
+}
+
+Resource Limits::memory_for(double bytes) const {
+  for (const Resource cache : {Resource::l1_cache, Resource::l2_cache, Resource::l3_cache})
+    if (bytes <= cache_bytes(cache)) return cache;
+  return Resource::memory;
 }
 
 #ifndef HEED_NO_SIMD
@@ -223,7 +227,7 @@ Limits::Limits(double seconds, const std::function<void(const std::string&)>& pr
             [=](int w) { return register_limit(Resource::l1, w, share, 1, l1_by_maxima, "max and fma in registers"); });
     measure(Resource::clamp, [=](int w) { return clamp_limit(w, share); });
     measure(Resource::exp, [=](int w) { return exp_limit(w, share); });
-    for (const Resource memory : memories) {
+    for (const Resource memory : {Resource::l1_cache, Resource::l2_cache, Resource::l3_cache, Resource::memory}) {
       progress(fmt::format("limits: {}", name_of(memory)));
       for (const int w : workers)
         for (Limit& limit : bandwidths(memory, w, share)) keep_better(std::move(limit));
@@ -231,19 +235,11 @@ Limits::Limits(double seconds, const std::function<void(const std::string&)>& pr
   }
 }
 
-Resource Limits::memory_for(double bytes) const {
-  for (const Resource memory : memories)
-    if (memory == Resource::memory || bytes <= cache_bytes(memory)) return memory;
-  return Resource::memory;
-}
-
 #else
 
 Limits::Limits(double, const std::function<void(const std::string&)>&) {
   fail("bench: no MODEL is given; a build of plain loops (KERNELS=reference or SIMD=none) can measure models only");
 }
-
-Resource Limits::memory_for(double) const { return Resource::memory; }
 
 #endif
 
