@@ -40,12 +40,14 @@ struct Checker {
   RandomStream cotangent, other, random;
   std::vector<Tensor<double>> inputs;
   Tape<double> tape{};
+  std::vector<Var<double>> variables{};
 
-  /// Returns f(inputs).
-  Var<double> result() {
+  /// Returns f(inputs); their handles are in `variables`.
+  Var<double> result(bool with_gradients = false) {
     tape.clear({.training = c.training, .random = random});
-    std::vector<Var<double>> variables;
-    for (const auto& input : inputs) variables.push_back(tape.constant(std::as_const(input).view()));
+    variables.clear();
+    for (const Tensor<double>& input : inputs)
+      variables.push_back(with_gradients ? tape.input(input.view()) : tape.constant(input.view()));
     return c.in_double(tape, variables);
   }
 
@@ -55,16 +57,13 @@ struct Checker {
   /// Returns the gradients of value() by the tape. With `shared`, those of <R, f> + sum <E, x>: the second term is
   /// recorded last, so its gradients exist before the backward pass of f adds its own.
   std::vector<Tensor<double>> gradients(bool shared) {
-    tape.clear({.training = c.training, .random = random});
-    std::vector<Var<double>> variables;
-    for (const auto& input : inputs) variables.push_back(tape.input(std::as_const(input).view()));
-    Var<double> loss = weigh(c.in_double(tape, variables), cotangent);
+    Var<double> loss = weigh(result(true), cotangent);
     for (const Var<double>& x : variables)
       if (shared) loss = add(loss, weigh(x, other));
     tape.backward(loss);
-    std::vector<Tensor<double>> result;
-    for (const Var<double>& x : variables) result.push_back(as_double(tape.gradient(x)));
-    return result;
+    std::vector<Tensor<double>> all;
+    for (const Var<double>& x : variables) all.push_back(as_double(tape.gradient(x)));
+    return all;
   }
 
   /// Returns (g(x + h) - g(x - h)) / 2h.
