@@ -79,7 +79,7 @@ class MemoryCheck {
 
   /// Checks that all elements of a result were written and do not depend on uninitialised memory.
   template <class Result>
-  void check_result(const char* pass, const char* name, Result& result) {
+  void check_result(const char* pass, const std::string& name, Result& result) {
     Index unwritten = 0, wrong = 0;
     result.each([&](const T* x) {
       unwritten += is_signalling(x);
@@ -144,7 +144,7 @@ class MemoryCheck {
   }
 
   template <class Result>
-  void check_same(const char* pass, const char* name, Result& a, Result& b) {
+  void check_same(const char* pass, const std::string& name, Result& a, Result& b) {
     std::vector<T> numbers;
     a.each([&](const T* x) { numbers.push_back(*x); });
     std::size_t i = 0;
@@ -288,6 +288,8 @@ class MemoryCheck {
     WatchedMemory<T> prepared;
     std::deque<WatchedMemory<T>> own;
   };
+  static constexpr std::pair<const char*, WatchedHeads<T> Gradients::*> operand_gradients[] = {
+      {"the gradient of q", &Gradients::q}, {"the gradient of k", &Gradients::k}, {"the gradient of v", &Gradients::v}};
 
   /// Returns the gradients: assigned, or added to random values drawn from `start`. Gradients of shared tensors are
   /// always accumulated, to 0 or to the signalling value. With `again`, memory first holds a different number.
@@ -298,9 +300,9 @@ class MemoryCheck {
                 {"prepared gradient", guards_.prepared},
                 own_gradients()};
     if (update == Update::accumulate) {
-      for (WatchedHeads<T>* heads : {&g.q, &g.k, &g.v}) {
+      for (const auto& [name, operand] : operand_gradients) {
         Index i = 0;
-        heads->each([&](T* x) { *x = static_cast<T>(start.uniform(i++, 1, 2)); });
+        (g.*operand).each([&](T* x) { *x = static_cast<T>(start.uniform(i++, 1, 2)); });
       }
     } else {
       g.prepared.fill(T(0));
@@ -337,16 +339,12 @@ class MemoryCheck {
     Gradients assigned = gradients(Update::assign, start);
     check_memory("backward", saved_);
     if (saved_.bytes() != before) fault("backward changes the memory saved by forward");
-    check_heads("backward", "the gradient of q", assigned.q);
-    check_heads("backward", "the gradient of k", assigned.k);
-    check_heads("backward", "the gradient of v", assigned.v);
+    for (const auto& [name, operand] : operand_gradients) check_heads("backward", name, assigned.*operand);
     for (std::size_t i = 0; i < own_.size(); ++i)
-      check_result(own_pass(), ("the gradient of its tensor " + specs_[i].name).c_str(), assigned.own[i]);
+      check_result(own_pass(), "the gradient of its tensor " + specs_[i].name, assigned.own[i]);
     if (!faults_.empty()) return;
     Gradients added = gradients(Update::accumulate, start);
-    check_added("q", assigned.q, added.q, start);
-    check_added("k", assigned.k, added.k, start);
-    check_added("v", assigned.v, added.v, start);
+    for (const auto& [name, operand] : operand_gradients) check_added(name, assigned.*operand, added.*operand, start);
     check_own(own_pass(), added.own, [&] {
       WatchedMemory<T> prepared("prepared", guards_.prepared);
       bool finite = true;
@@ -354,11 +352,10 @@ class MemoryCheck {
       return finite;
     });
     Gradients again = gradients(Update::assign, start, true);
-    check_same("backward", "the gradient of q", assigned.q, again.q);
-    check_same("backward", "the gradient of k", assigned.k, again.k);
-    check_same("backward", "the gradient of v", assigned.v, again.v);
+    for (const auto& [name, operand] : operand_gradients)
+      check_same("backward", name, assigned.*operand, again.*operand);
     for (std::size_t i = 0; i < own_.size(); ++i)
-      check_same(own_pass(), ("the gradient of its tensor " + specs_[i].name).c_str(), assigned.own[i], again.own[i]);
+      check_same(own_pass(), "the gradient of its tensor " + specs_[i].name, assigned.own[i], again.own[i]);
   }
 
   /// Returns the name of the pass that writes the gradients of the mechanism's parameters.
@@ -376,8 +373,8 @@ class MemoryCheck {
       wrong += !(std::abs(static_cast<double>(*x) - expected) <= tolerance * std::max(1.0, std::abs(expected)));
       ++i;
     });
-    if (wrong > 0) fault("backward ignores `update`: {} elements of the gradient of {} were not added", wrong, name);
-    if (!added.guards_intact()) fault("backward writes outside the rows of the gradient of {}", name);
+    if (wrong > 0) fault("backward ignores `update`: {} elements of {} were not added", wrong, name);
+    if (!added.guards_intact()) fault("backward writes outside the rows of {}", name);
   }
 
   const Mechanism& m_;
