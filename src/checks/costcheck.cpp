@@ -37,8 +37,8 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
   Tape<Counted> tape({.training = c.training, .random = RandomStream(1), .observers = {.trace = &trace}});
   std::vector<Var<Counted>> variables;
   for (const auto& input : inputs) variables.push_back(tape.input(input.view()));
-  const auto row = [&](const char* pass, const Counts& stated, const Counts& executed) {
-    return CheckedCost{c.name, c.setting, pass, stated, executed, c.sizes};
+  const auto row = [&](const char* pass, const Counts& stated, const Counts& executed, bool bounded = false) {
+    return CheckedCost{c.name, c.setting, pass, stated, executed, c.sizes, bounded};
   };
   Counted::tally() = {}, Counted::contractions() = {};
   const Var<Counted> y = c.in_counted(tape, variables);
@@ -57,16 +57,14 @@ std::vector<CheckedCost> costcheck(const CheckCase& c) {
     papers = limited(stated.forward_contractions, eighth(papers), forward);
   else if (const Counts more = papers + products_of(y.value()); stated.forward_contractions == more)
     papers = more;
-  rows.push_back(row("forward_contractions", stated.forward_contractions, papers));
-  rows.back().bounded = stated.bounded;
+  rows.push_back(row("forward_contractions", stated.forward_contractions, papers, stated.bounded));
   // Papers count neither recomputations in a backward pass nor its inner products, and nothing if the forward pass
   // counts nothing.
   Counts least = eighth(backward_contractions);
   least.mul = std::min(least.mul, stated.forward_contractions.mul);
   least.add = std::min(least.add, stated.forward_contractions.add);
   rows.push_back(row("backward_contractions", stated.backward_contractions,
-                     limited(stated.backward_contractions, least, backward)));
-  rows.back().bounded = true;
+                     limited(stated.backward_contractions, least, backward), true));
   rows.push_back(row("attention_exp", {.exp = stated.attention_exp}, {.exp = forward.exp - left.exp}));
   return rows;
 }
