@@ -227,15 +227,10 @@ std::vector<LayerTime> TimeModel::layer_times(const Workload& work, bool pass_tr
     const std::string kind = work.kind(operation);
     for (const auto& [size, many] : how_many) {
       const double count = static_cast<double>(size), bytes = microbatch_bytes(work, pass_trains, count);
-      const auto seconds = [&, many = many](bool back) {
-        return many * sum_of(of_kind(!pass_trains ? still
-                                     : back       ? backward
-                                                  : forward,
-                                     kind),
-                             amounts_of(machine, operation, back, count, bytes));
-      };
-      layer.forward += seconds(false);
-      if (pass_trains) layer.backward += seconds(true);
+      layer.forward += many * sum_of(of_kind(pass_trains ? forward : still, kind),
+                                     amounts_of(machine, operation, false, count, bytes));
+      if (pass_trains)
+        layer.backward += many * sum_of(of_kind(backward, kind), amounts_of(machine, operation, true, count, bytes));
     }
   }
   return layers;
