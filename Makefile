@@ -244,7 +244,7 @@ test-web_sources: private FILES = $(WEB_ENGINE)
 test-headers: private TEST_FLAGS = $(FLAGS)
 test-examples: private TEST_FLAGS = $(EXPORTED) $(LAST)
 $(SCRIPTS:%=test-%): test-%:
-	@MAKE='$(MAKE)' CXX='$(CXX)' FLAGS="$(TEST_FLAGS)" LIBS='$(LIBS)' sh tests/$*.sh $(BUILD) $(FILES)
+	@LC_ALL=C MAKE='$(MAKE)' CXX='$(CXX)' FLAGS="$(TEST_FLAGS)" LIBS='$(LIBS)' sh tests/$*.sh $(BUILD) $(FILES)
 
 bench: deps
 	$(MAKE_ALL) all

@@ -6,14 +6,16 @@
 
 namespace {
 
-/// Sets HEED, so that scripts run the program built with these tests.
-struct ProgramOfScripts {
-  ProgramOfScripts() {
+/// Sets HEED, so that scripts run the program built with these tests, and LC_ALL, since awk and sort read and write
+/// decimal commas in some locales.
+struct EnvironmentOfScripts {
+  EnvironmentOfScripts() {
     const std::filesystem::path tests = std::filesystem::read_symlink("/proc/self/exe");
     setenv("HEED", (tests.parent_path().parent_path() / "heed").c_str(), 1);
+    setenv("LC_ALL", "C", 1);
   }
 };
 
 }  // namespace
 
-BOOST_TEST_GLOBAL_FIXTURE(ProgramOfScripts);
+BOOST_TEST_GLOBAL_FIXTURE(EnvironmentOfScripts);

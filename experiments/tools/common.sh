@@ -1,5 +1,9 @@
 # Common code of these scripts and of claims/. $experiments is the directory `experiments`.
 
+# In locales with decimal commas, awk reads 0.5 as 0 and writes 0,5, and sort reads 0.5 as 0.
+LC_ALL=C
+export LC_ALL
+
 heed=$experiments/../build/heed
 [ -x "$heed" ] || heed=$experiments/../../../bin/heed  # if these scripts are installed
 

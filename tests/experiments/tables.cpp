@@ -120,6 +120,14 @@ BOOST_AUTO_TEST_CASE(data_are_generated_once) {
   BOOST_TEST(run_command(script, *this / "").output == "pairs --out datasets/pairs\n");
 }
 
+// In locales with decimal commas, awk would read an accuracy of 0.5 as 0.
+BOOST_AUTO_TEST_CASE(numbers_have_decimal_points) {
+  const EnvironmentVariable german("LC_ALL", "de_DE.UTF-8");
+  const CommandResult run =
+      run_command("experiments=experiments; . experiments/tools/common.sh; sh -c 'echo $LC_ALL'", *this / "");
+  BOOST_TEST(run.output == "C\n");
+}
+
 BOOST_AUTO_TEST_CASE(sequences_in_bits_and_by_labels) {
   std::string text;
   for (int i = 0; i < 200; ++i) text += "the cat sat on the mat, and ";
