@@ -42,6 +42,7 @@ int plugin_command(const std::string& header, std::string output) {
   require(fs::is_regular_file(header), "{}: the file does not exist; expected the header of a mechanism", header);
   require_own_file({"-o", output}, {{"HEADER", header}});
   require_writable({"-o", output});
+  require_execution(fs::temp_directory_path());
   const PrivateDirectory place;
   const bench::Clock::time_point start = bench::Clock::now();
   const std::string object = place / "plugin.so";

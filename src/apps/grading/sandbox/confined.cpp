@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -332,6 +333,14 @@ void Confined::fail_ended() {
 
 void end_with_confined() {
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, end_both);
+}
+
+void require_execution(const std::string& directory) {
+  struct statvfs mounted {};
+  if (::statvfs(directory.c_str(), &mounted) == 0 && (mounted.f_flag & ST_NOEXEC) != 0)
+    throw SystemError(
+        fmt::format("{}: mounted with noexec, so that compiled files cannot be loaded; set TMPDIR to another directory",
+                    directory));
 }
 
 PrivateDirectory::PrivateDirectory() : path_((std::filesystem::temp_directory_path() / "heed-lab-XXXXXX").string()) {

@@ -87,6 +87,9 @@ void end_with_confined();
 /// Returns true if this system can hide files from confined processes.
 bool has_landlock();
 
+/// Throws SystemError if the directory's file system is mounted with noexec: compiled files there could not be loaded.
+void require_execution(const std::string& directory);
+
 /// A private directory, removed by the destructor.
 class PrivateDirectory {
  public:
