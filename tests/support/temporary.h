@@ -3,6 +3,7 @@
 
 #include "heed/base/error.h"
 
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -12,7 +13,8 @@
 
 namespace heed {
 
-/// A temporary directory, in memory if possible: syncing to disk takes longer than the tests.
+/// A temporary directory, in memory if possible: syncing to disk takes longer than the tests. /dev/shm of containers
+/// can forbid execution, but tests run scripts and load plugins.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() : path_((parent() / "heed-test-XXXXXX").string()) {
@@ -32,7 +34,9 @@ class TemporaryDirectory {
 
  private:
   static std::filesystem::path parent() {
-    const bool memory = std::getenv("TMPDIR") == nullptr && ::access("/dev/shm", W_OK) == 0;
+    struct statvfs shared {};
+    const bool memory = std::getenv("TMPDIR") == nullptr && ::access("/dev/shm", W_OK) == 0 &&
+                        ::statvfs("/dev/shm", &shared) == 0 && (shared.f_flag & ST_NOEXEC) == 0;
     return memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
   }
 
