@@ -288,8 +288,8 @@ BOOST_FIXTURE_TEST_CASE(interrupted_and_killed_runs_go_on, LongRun) {
     const Finished run = program.wait();
     BOOST_TEST(run.status == 130);
     BOOST_TEST(run.err == "");
-    check_contains(run.out, {"interrupted and saved; to continue:\n  ",
-                             "heed train --run " + stopped + " --resume --threads 1\n"});
+    check_contains(run.out,
+                   {"interrupted and saved; to continue:\n  ", " train --run " + stopped + " --resume --threads 1\n"});
     check_contains(output_of_unfinished({"eval", stopped}), {"top-1 accuracy"});
   }
   BOOST_TEST(read_file(stopped + "/metrics.csv").find("step,1,240,") == std::string::npos);
@@ -337,7 +337,7 @@ BOOST_AUTO_TEST_CASE(stopped_at_max_steps) {
   const Workshop workshop;
   const std::string file = write_experiment(workshop, workshop.experiment()), directory = workshop / "run";
   check_contains(output_of({"train", file, "--run", directory, "--set", "train.max_steps=3"}),
-                 {"stopped after 3 steps", "heed train --run " + directory + " --resume --set train.max_steps=0"});
+                 {"stopped after 3 steps", " train --run " + directory + " --resume --set train.max_steps=0"});
   check_contains(output_of({"train", "--run", directory, "--resume"}), {"stopped after 3 steps"});
   check_contains(output_of({"train", "--run", directory, "--resume", "--set", "train.max_steps=0"}), {"test accuracy"});
   check_refusal({"train", file, "--run", directory}, {"already contains a run"});

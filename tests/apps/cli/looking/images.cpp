@@ -249,7 +249,7 @@ BOOST_FIXTURE_TEST_CASE(classes_are_printed_without_control_characters, OwnImage
 
 BOOST_AUTO_TEST_CASE(evaluation_that_does_not_arrive_is_an_error) {
   const Trained trained;
-  const std::string line = program() + " eval " + trained.run + " >/dev/full";
+  const std::string line = heed_program() + " eval " + trained.run + " >/dev/full";
   BOOST_TEST(WEXITSTATUS(std::system((line + " 2>/dev/null").c_str())) == 2);
 }
 
@@ -273,7 +273,7 @@ BOOST_FIXTURE_TEST_CASE(ones_own_images_in_one_command, OwnImages) {
   const std::size_t start = printed.find("train ", printed.find("equivalent command: "));
   std::string again = printed.substr(start, printed.find('\n', start) - start);
   again.replace(again.find(run), run.size(), directory / "again");
-  BOOST_TEST(std::system((program() + " " + again + " >/dev/null").c_str()) == 0);
+  BOOST_TEST(std::system((heed_program() + " " + again + " >/dev/null").c_str()) == 0);
   check_same_run(run, directory / "again");
 }
 

@@ -44,7 +44,8 @@ void check_refused(const CommandResult& result, const std::string& piece) {
   BOOST_TEST(is_line_with(result.errors, piece), result.errors);
 }
 
-const std::string heed_itself = program();
+// In double quotes, since run_with_mounts() adds single ones.
+const std::string heed_itself = '"' + program() + '"';
 
 }  // namespace
 
