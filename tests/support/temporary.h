@@ -14,7 +14,7 @@
 namespace heed {
 
 /// A temporary directory, in memory if possible: syncing to disk takes longer than the tests. /dev/shm of containers
-/// can forbid execution, but tests run scripts and load plugins.
+/// can be small and forbid execution, but tests fill hundreds of megabytes, run scripts and load plugins.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() : path_((parent() / "heed-test-XXXXXX").string()) {
@@ -36,7 +36,8 @@ class TemporaryDirectory {
   static std::filesystem::path parent() {
     struct statvfs shared {};
     const bool memory = std::getenv("TMPDIR") == nullptr && ::access("/dev/shm", W_OK) == 0 &&
-                        ::statvfs("/dev/shm", &shared) == 0 && (shared.f_flag & ST_NOEXEC) == 0;
+                        ::statvfs("/dev/shm", &shared) == 0 && (shared.f_flag & ST_NOEXEC) == 0 &&
+                        shared.f_bavail * shared.f_frsize >= 1'000'000'000;
     return memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path();
   }
 
