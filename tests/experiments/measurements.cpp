@@ -63,8 +63,10 @@ BOOST_AUTO_TEST_CASE(rows_name_their_threads_if_these_differ) {
 }
 
 BOOST_AUTO_TEST_CASE(errors_need_measurements) {
+  const heed::TemporaryDirectory directory;
   const CommandResult none =
-      run_command("experiments/tools/time-errors --measured /nowhere/bench.json --heed " + heed_program());
+      run_command(fmt::format("experiments/tools/time-errors --measured /nowhere/bench.json --heed {} -o '{}'",
+                              heed_program(), (directory / "x.csv").string()));
   BOOST_TEST(none.status == 2);
   BOOST_TEST(none.errors.find("time-errors: ") == 0u, none.errors);
   BOOST_TEST(none.errors.find("heed bench --only times --json >/nowhere/bench.json") != std::string::npos, none.errors);
@@ -72,12 +74,14 @@ BOOST_AUTO_TEST_CASE(errors_need_measurements) {
 
 // The path of the program is relative to the working directory, although its commands run in the source directory.
 BOOST_AUTO_TEST_CASE(errors_name_the_program) {
+  const heed::TemporaryDirectory directory;
   const std::string script = std::filesystem::absolute("experiments/tools/time-errors").string();
   const std::string built = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path() / "heed";
   for (const auto& [program, error] : {std::pair(std::filesystem::relative(built, "tests").string(), "write it by"),
                                        {"absent", "/tests/absent: No such file"}}) {
-    const CommandResult none =
-        run_command(fmt::format("'{}' --heed '{}' --measured /nowhere", script, program), "tests");
+    const CommandResult none = run_command(
+        fmt::format("'{}' --heed '{}' --measured /nowhere -o '{}'", script, program, (directory / "x.csv").string()),
+        "tests");
     BOOST_TEST(none.status == 2);
     BOOST_TEST(is_line_with(none.errors, error), none.errors);
   }
