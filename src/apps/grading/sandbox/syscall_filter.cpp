@@ -25,6 +25,9 @@ constexpr std::uint32_t machine = AUDIT_ARCH_AARCH64;
 constexpr std::uint32_t machine = 0;  // an unknown architecture ends the process at its next call
 #endif
 
+/// Calls that are missing in the headers of older systems. Since number 424, all architectures have the same numbers.
+constexpr long fchmodat2 = 452, setxattrat = 463, removexattrat = 466, file_setattr = 469;
+
 constexpr sock_filter load(std::size_t offset) {
   return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset));
 }
@@ -81,10 +84,10 @@ SyscallFilter::SyscallFilter(bool programs, bool files) {
   if (!files) {
     constexpr const char *changed = "changed file", *opened = "open for writing";
     deny(opened, {SYS_openat2}, ENOSYS);
-    deny(changed,
-         {SYS_mkdirat, SYS_renameat, SYS_renameat2, SYS_unlinkat, SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_truncate,
-          SYS_fchmodat, SYS_fchownat, SYS_utimensat, SYS_setxattr, SYS_lsetxattr, SYS_removexattr, SYS_lremovexattr,
-          SYS_fchmod, SYS_fchown, SYS_fsetxattr, SYS_fremovexattr},
+    deny(changed, {SYS_mkdirat,      SYS_renameat,    SYS_renameat2,    SYS_unlinkat,  SYS_linkat,    SYS_symlinkat,
+                   SYS_mknodat,      SYS_truncate,    SYS_fchmodat,     SYS_fchownat,  SYS_utimensat, SYS_setxattr,
+                   SYS_lsetxattr,    SYS_removexattr, SYS_lremovexattr, SYS_fchmod,    SYS_fchown,    SYS_fsetxattr,
+                   SYS_fremovexattr, fchmodat2,       setxattrat,       removexattrat, file_setattr},
          EACCES);
     writing(SYS_openat, 2);
 #ifdef __x86_64__

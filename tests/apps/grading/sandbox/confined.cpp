@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <deque>
 #include <map>
 #include <set>
@@ -115,6 +116,17 @@ BOOST_AUTO_TEST_CASE(each_change_of_a_file_is_denied) {
                   "     error(os.chown, '.', -1, -1), error(os.lchown, '.', -1, -1), error(os.fchown, 0, -1, -1),\n"
                   "     error(os.utime, '.'), error(os.setxattr, '.', 'user.a', b''),\n"
                   "     error(os.removexattr, '.', 'user.a')})") == "{'PermissionError'}");
+}
+
+// Calls of newer kernels, by number, are denied on older kernels too: fchmodat2, setxattrat, removexattrat,
+// file_setattr.
+BOOST_AUTO_TEST_CASE(changes_of_files_by_new_calls_are_denied) {
+  BOOST_TEST(said("import ctypes\n"
+                  "library = ctypes.CDLL(None, use_errno=True)\n"
+                  "def error(number):\n"
+                  "  library.syscall(number, -100, b'.', 0o777, 0, None, 0)\n"
+                  "  return ctypes.get_errno()\n"
+                  "say({error(number) for number in (452, 463, 466, 469)})") == fmt::format("{{{}}}", EACCES));
 }
 
 // Each forbidden call is recorded by kind, and the process cannot prevent this. The calls of Python itself are allowed.
