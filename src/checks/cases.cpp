@@ -172,9 +172,9 @@ void add_self_supervision(CheckCases& cases) {
 }
 
 /// Returns a new mechanism that is never destroyed, since cases, which are returned by value, refer to it.
-const Mechanism& keep(std::unique_ptr<Mechanism> mechanism) {
+const Mechanism* keep(std::unique_ptr<Mechanism> mechanism) {
   static auto* kept = new std::deque<std::unique_ptr<Mechanism>>;
-  return *kept->emplace_back(std::move(mechanism));
+  return kept->emplace_back(std::move(mechanism)).get();
 }
 
 /// Shapes in which mechanisms are checked. In three of them, d and e differ.
@@ -215,7 +215,7 @@ void add_mechanism_cases(CheckCases& cases, const MechanismEntry& entry) {
   for (const OptionValues& options : entry.variants()) {
     std::string label = entry.name;
     for (const auto& [key, value] : options) label += ", " + key + "=" + value;
-    const Mechanism& mechanism = keep(entry.make(options));
+    const Mechanism& mechanism = *keep(entry.make(options));
     const std::size_t before = cases.size();
     const auto add = [&](const std::string& name, const AttentionCaseShape& shape, CaseOperands given) {
       auto accepted = attention_case(name, mechanism, shape, given);

@@ -188,7 +188,7 @@ void AtomicFile::commit() {
   HEED_ASSERT(file_ >= 0);
   if (::fsync(file_) != 0) fail_system(path_, "write");
   if (temporary_.empty())
-    name_temporary([itself = fmt::format("/proc/self/fd/{}", file_)](const char* name) {
+    name_temporary([itself = fmt::format("/proc/self/fd/{}", static_cast<int>(file_))](const char* name) {
       return ::linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
     });
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system(path_, "replace");

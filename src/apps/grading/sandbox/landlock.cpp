@@ -44,7 +44,8 @@ bool has_landlock() { return version() >= 1; }
 FileRules::FileRules(const std::vector<std::string>& readable, const std::vector<std::string>& writable) {
   if (!has_landlock()) return;
   const std::uint64_t truncation = version() >= 3 ? to_truncate : 0;
-  const landlock_ruleset_attr handled{all_of_version_1 | truncation};
+  landlock_ruleset_attr handled{};
+  handled.handled_access_fs = all_of_version_1 | truncation;
   rules_ = Descriptor(static_cast<int>(syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0)));
   for (const std::string& path : readable) allow(rules_, path, to_read);
   for (const std::string& path : writable) allow(rules_, path, to_read | to_make_files | truncation);
