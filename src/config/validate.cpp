@@ -6,6 +6,7 @@
 #include "heed/config/toml_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -7,6 +7,7 @@
 #include "heed/train/step.h"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/ranges.h>
 
 #include <malloc.h>
 

@@ -7,6 +7,7 @@
 #include "plain_host.h"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/ranges.h>
 
 #include <span>
 

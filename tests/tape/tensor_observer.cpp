@@ -6,6 +6,7 @@
 #include "heed/tape/tape.h"
 
 #include <boost/test/unit_test.hpp>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 

@@ -4,6 +4,7 @@
 #include "heed/io/safetensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>

@@ -1,6 +1,7 @@
 #include "heed/train/processes/ranks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>

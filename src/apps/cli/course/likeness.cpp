@@ -3,6 +3,7 @@
 #include "heed/base/split.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cctype>

@@ -9,6 +9,7 @@
 #include "heed/base/printable.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <map>

@@ -9,6 +9,7 @@
 #include "heed/nn/families.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

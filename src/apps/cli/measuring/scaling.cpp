@@ -15,6 +15,7 @@
 #include "heed/io/file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

@@ -11,6 +11,7 @@
 #include "heed/io/plugin_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cxxabi.h>
 #include <dlfcn.h>

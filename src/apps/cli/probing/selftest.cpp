@@ -7,6 +7,7 @@
 #include "heed/train/runs/run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <unistd.h>
 

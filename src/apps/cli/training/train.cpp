@@ -28,6 +28,7 @@
 #include "heed/train/trainer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -6,6 +6,8 @@
 #include "support/images.h"
 #include "support/lines.h"
 
+#include <fmt/ranges.h>
+
 #include <array>
 
 using namespace heed;
