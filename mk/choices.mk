@@ -35,6 +35,8 @@ NO        :=
 ifeq ($(BLAS),openblas)
   PACKAGES += libopenblas-dev
   CORE_LIBS += -lopenblas
+  # Fedora and some other systems have cblas.h in this directory.
+  EXPORTED += $(patsubst %/cblas.h,-isystem %,$(wildcard /usr/include/openblas/cblas.h))
 else ifeq ($(BLAS),none)
   NO       += blas
   EXPORTED += -DHEED_NO_BLAS
