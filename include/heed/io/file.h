@@ -86,6 +86,7 @@ class AtomicFile {
 
  private:
   void create_temporary();
+  bool copy_nameless(const char* name);
   template <class Make>
   void name_temporary(const Make& make);
 
