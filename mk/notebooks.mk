@@ -10,7 +10,7 @@ notebooks: deps
 	@rm -rf notebooks/runs; failed=; \
 	for notebook in $(NOTEBOOKS); do \
 	  began=$$(date +%s); \
-	  HEED=$(abspath $(BUILD)/heed) PYDEVD_DISABLE_FILE_VALIDATION=1 jupyter-nbconvert --log-level=ERROR --to=notebook \
+	  HEED='$(abspath $(BUILD)/heed)' PYDEVD_DISABLE_FILE_VALIDATION=1 jupyter-nbconvert --log-level=ERROR --to=notebook \
 	    --execute --ExecutePreprocessor.timeout=600 --ExecutePreprocessor.record_timing=False \
 	    $(if $(filter-out 0,$(HEED_QUICK)),--output-dir=$(BUILD)/notebooks,--inplace) $$notebook && \
 	    echo "$$notebook: $$(($$(date +%s) - began)) s" || failed="$$failed $$notebook"; \
