@@ -33,7 +33,7 @@ int open_nameless(const std::string& path, mode_t mode) {
 #ifdef O_TMPFILE
   const std::string parent = std::filesystem::path(path).parent_path();
   if (::access("/proc/self/fd", X_OK) == 0)
-    return ::open(parent.empty() ? "." : parent.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, mode);
+    return ::open(parent.empty() ? "." : parent.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, mode);
 #endif
   return -1;
 }
@@ -184,33 +184,12 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(const void* bytes, std::size_t count) { write_all(file_, path_, bytes, count); }
 
-// Replaces the unnamed file by a new file of this name, where the system permits no hard links, as Android's does.
-// Returns false, with the reason in errno, if the file cannot be created.
-bool AtomicFile::copy_nameless(const char* name) {
-  struct stat status {};
-  if (::fstat(file_, &status) != 0) return false;
-  Descriptor copy(::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (copy < 0) return false;
-  char piece[65536];
-  for (off_t offset = 0; offset < status.st_size;) {
-    const ssize_t count = ::pread(file_, piece, sizeof piece, offset);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) fail_system(path_, "write");
-    write_all(copy, path_, piece, static_cast<std::size_t>(count));
-    offset += count;
-  }
-  if (::fchmod(copy, status.st_mode & 0777) != 0 || ::fsync(copy) != 0) fail_system(path_, "write");
-  file_ = std::move(copy);
-  return true;
-}
-
 void AtomicFile::commit() {
   HEED_ASSERT(file_ >= 0);
   if (::fsync(file_) != 0) fail_system(path_, "write");
   if (temporary_.empty())
-    name_temporary([&, itself = fmt::format("/proc/self/fd/{}", static_cast<int>(file_))](const char* name) {
-      return ::linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0 ||
-             (errno != EEXIST && copy_nameless(name));
+    name_temporary([itself = fmt::format("/proc/self/fd/{}", static_cast<int>(file_))](const char* name) {
+      return ::linkat(AT_FDCWD, itself.c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
     });
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_system(path_, "replace");
   file_ = Descriptor();

@@ -7,17 +7,12 @@
 #include <boost/test/unit_test.hpp>
 
 #include <fcntl.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
-#include <cstddef>
 #include <cstdio>
 #include <optional>
 #include <thread>
@@ -111,38 +106,6 @@ BOOST_AUTO_TEST_CASE(two_writers_of_one_file_do_not_meet) {
   second.commit();
   BOOST_TEST(read_file(path) == "second");
   BOOST_TEST(entries(directory / "") == 1u);
-}
-
-// A filter of system calls denies hard links, as some systems do.
-BOOST_AUTO_TEST_CASE(files_are_written_without_hard_links) {
-  const TemporaryDirectory directory;
-  const std::string path = directory / "a", large(100'000, 'x');
-  write_file(path, "old");
-  fs::permissions(path, fs::perms(0640));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    sock_filter rules[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_linkat, 0, 1),
-                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-    const sock_fprog program{4, rules};
-    if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-      ::_exit(2);
-    try {
-      write_file(path, large);
-      write_file(directory / "b", "");
-    } catch (...) {
-      ::_exit(1);
-    }
-    ::_exit(0);
-  }
-  int status = 0;
-  BOOST_TEST_REQUIRE(::waitpid(child, &status, 0) == child);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 2) return;  // no filters here
-  BOOST_TEST(status == 0);
-  BOOST_TEST(read_file(path) == large);
-  BOOST_TEST((fs::status(path).permissions() == fs::perms(0640)));
-  BOOST_TEST(entries(directory / "") == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(permissions_stay_and_new_files_follow_the_mask) {

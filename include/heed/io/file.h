@@ -86,7 +86,6 @@ class AtomicFile {
 
  private:
   void create_temporary();
-  bool copy_nameless(const char* name);
   template <class Make>
   void name_temporary(const Make& make);
 
