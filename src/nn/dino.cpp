@@ -113,7 +113,7 @@ DinoModel::DinoModel(const Experiment& experiment) : config_(experiment.dino), l
   const std::string tied = tensor_of_one_size(large_->parameters(), small_->parameters());
   require(tied.empty(),
           "[dino] local_size = {}: the size of tensor {} depends on the image, {}; only pos_embed can be interpolated",
-          config_.local_size, in_quotes(tied), static_cast<Index>(experiment.model.image));
+          config_.local_size, in_quotes(tied), experiment.model.image.height);
 }
 
 ModelInput<float> DinoModel::example() const {
