@@ -78,7 +78,7 @@ std::string right_part(const Shape& shape, std::span<const std::string> axes,
 /// Returns the wrong part: the product of the index sets of wrong elements along each axis.
 ErrorPart wrong_part(View<const double> got, View<const double> expected, std::span<const std::string> axes,
                      const std::vector<std::set<Index>>& indices, const Likeness& same) {
-  ErrorPart part{axes, {}, expected.shape(), {}, {}, same};
+  ErrorPart part{.axes = axes, .whole = expected.shape(), .same = same};
   for (const std::set<Index>& of_axis : indices) part.sizes.push_back(static_cast<Index>(of_axis.size()));
   for (Index i = 0; i < expected.size(); ++i) {
     const std::vector<Index> place = place_of(expected.shape(), i);
@@ -126,8 +126,10 @@ Diagnosis diagnose(View<const double> got, View<const double> expected, std::spa
     return d;
   }
   const Likeness alike{10 * same.relative, same.floor};
-  const std::vector<double> all_got(got.begin(), got.end()), all_expected(expected.begin(), expected.end());
-  ErrorPattern pattern = displacement_of({axes, {shape.begin(), shape.end()}, shape, all_got, all_expected, alike});
+  ErrorPart all{.axes = axes, .whole = shape, .same = alike};
+  all.sizes.assign(shape.begin(), shape.end());
+  all.got.assign(got.begin(), got.end()), all.expected.assign(expected.begin(), expected.end());
+  ErrorPattern pattern = displacement_of(all);
   if (d.wrong == d.elements || pattern.kind == ErrorKind::unknown)
     pattern = pattern_of(wrong_part(got, expected, axes, indices, alike));
   d.kind = pattern.kind;

@@ -8,10 +8,10 @@ namespace heed {
 /// Corresponding parts of two tensors, row-major and contiguous.
 struct ErrorPart {
   std::span<const std::string> axes;
-  std::vector<Index> sizes;
   Shape whole;  ///< shape of the whole tensor
-  std::vector<double> got, expected;
   Likeness same;
+  std::vector<Index> sizes{};
+  std::vector<double> got{}, expected{};
 };
 
 struct ErrorPattern {
