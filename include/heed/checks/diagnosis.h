@@ -3,6 +3,7 @@
 
 #include "heed/base/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
