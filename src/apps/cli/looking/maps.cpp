@@ -138,8 +138,10 @@ void add_columns(AttentionSheet& sheet, const AttentionSheet& other, const std::
 MapsArguments second_choice(const MapsArguments& a, const TrainedModel& first) {
   MapsArguments second = a;
   second.data = data_of_run(a.data, first);
-  second.weights.clear();
-  (a.model.empty() ? second.run : second.weights) = a.beside;
+  if (a.model.empty())
+    second.run = a.beside, second.weights.clear();
+  else
+    second.weights = a.beside;
   return second;
 }
 
