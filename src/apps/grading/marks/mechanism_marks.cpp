@@ -188,13 +188,15 @@ class Marker {
 
   /// Returns an answer's gradient of a tensor; empty if the tensor is missing.
   static Gradient gradient_in(Message& answer, const std::string& tensor) {
-    Gradient gradient{{{Tensor<double>()}, {Tensor<double>()}}, {}, {}};
+    Gradient gradient;
+    gradient.gradients.resize(1), gradient.added.resize(1);
     for (Index left = answer.integer(0, 100); left > 0; --left) {
       const std::string name = answer.text();
       Tensor<double> alone = answer.tensor(), added = answer.tensor(), in_float = answer.tensor(),
                      in_counted = answer.tensor();
-      if (name == tensor)
-        gradient = {{{std::move(alone)}, {std::move(added)}}, std::move(in_float), std::move(in_counted)};
+      if (name != tensor) continue;
+      gradient.gradients[0] = std::move(alone), gradient.added[0] = std::move(added);
+      gradient.in_float = std::move(in_float), gradient.in_counted = std::move(in_counted);
     }
     return gradient;
   }
