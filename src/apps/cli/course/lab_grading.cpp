@@ -300,7 +300,7 @@ void LabGrader::grade_mechanism(const std::string& source, const std::string& st
                        .reference = setting.reference.get(),
                        .slack = lab_->slack,
                        .cases = setting.cases};
-    if (personal) {
+    if (personal) {  // the student's definition replaces the setting's, which only determines the tensors
       task.name = personal_name, task.reference = own.get();
       task.cases = draw_cases(own.get(), true, RandomStream(seed_).derive(lab_->name).derive(student));
     }

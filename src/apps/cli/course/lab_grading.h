@@ -60,11 +60,11 @@ class LabGrader {
   /// Throws Error or Refused if nothing can be marked; `result` still names the submission's system calls.
   void grade_mechanism(const std::string& source, const std::string& student, LabResult& result) const;
   std::string handed_out(const std::string& student) const;
-  /// The reference and the hidden inputs for points with the same options in their names.
+  /// The points with the same options in their names, with their reference and hidden inputs.
   struct Setting {
     OptionValues own;                    ///< options in the points' names, "score_grad=hardtanh"
-    std::vector<std::string> points{};   ///< names without the options
-    std::vector<std::size_t> indices{};  ///< of the points in the lab
+    std::vector<std::string> points{};   ///< names of the points without the options
+    std::vector<std::size_t> indices{};  ///< indices of the points in the lab
     std::unique_ptr<const Mechanism> reference{};
     std::vector<HiddenCase> cases{};
   };

@@ -39,8 +39,8 @@ struct Measured {
   std::string joules{};  ///< energy.report() after the timed calls
   Profile profile{};
   Index profiled = 0;
-  std::string unit{};         ///< of rates: "images/s", "sequences/s"
-  Index tokens = 0;           ///< tokens_of() the model
+  std::string unit{};         ///< unit of rates: "images/s", "sequences/s"
+  Index tokens = 0;           ///< tokens per example; 0 for images
   double update_seconds = 0;  ///< time of a training step's update, which processes do not share
   bench::Times exchange{};    ///< time to exchange a gradient between processes
   Index gradient_bytes = 0;

@@ -33,7 +33,8 @@ struct Setup {
   double rate() const { return number("img_s"); }
   double step_ms() const { return number("ms"); }
 
-  /// Return a step's mean milliseconds: all of them, those in parallel loops (as in LoopTimes), and the others.
+  /// Return means per step in milliseconds: the wall time, `open` and `busy` of LoopTimes, and the time outside
+  /// parallel loops.
   double wall() const { return number("mean_ms"); }
   double open() const { return number("loops_open_ms"); }
   double busy() const { return number("loops_busy_ms"); }
@@ -73,7 +74,7 @@ struct Work {
   bool streamed;  ///< all threads work on the same lane, not on one each
   Index lanes, batch;
 
-  /// Return the size of a gradient, and batch norm's sums over the batch.
+  /// Return the size of a gradient, and the number of batch norm's sums over the batch.
   Index bytes() const { return static_cast<Index>(alone.number("gradient_bytes")); }
   Index sums() const { return static_cast<Index>(alone.number("sums_over_batch")); }
 

@@ -229,6 +229,7 @@ class TrainProgress : public TrainObserver {
                           : fmt::format("test accuracy {:.2f} % ({:.0f} of {:.0f})", 100 * s.accuracy(), s.correct,
                                         s.terms))
               << (s.mean_loss() < 0 ? "\n" : fmt::format(", {}\n", loss_text(s.mean_loss()))) << std::flush;
+    // 0 unless the task is a classification.
     const Index classes = patches || x_.model.task == "lm" || x_.self_supervised() ? 0 : x_.model.classes;
     if (classes == 0 || static_cast<Index>(t.counts.size()) != classification_counts(classes)) return;
     const double share = commonest_share(t, classes), error = 2 * std::sqrt(share * (1 - share) / s.terms);
