@@ -93,7 +93,8 @@ ssize_t receive_file(int socket, char& byte, Descriptor& file) {
   message.msg_control = control, message.msg_controllen = sizeof control;
   ssize_t got = 0;
   while ((got = recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) continue;
-  if (const cmsghdr* const header = CMSG_FIRSTHDR(&message)) std::memcpy(&received, CMSG_DATA(header), sizeof received);
+  if (const cmsghdr* const header = got > 0 ? CMSG_FIRSTHDR(&message) : nullptr)
+    std::memcpy(&received, CMSG_DATA(header), sizeof received);
   file = Descriptor(received);
   return got;
 }
