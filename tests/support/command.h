@@ -8,6 +8,7 @@
 
 #include <sys/wait.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -19,9 +20,11 @@ struct CommandResult {
   std::string output, errors;
 };
 
-/// Runs a shell command line in `directory`.
+/// Runs a shell command line in `directory`. SIGPIPE, which Confined or the caller of the tests may have ignored, ends
+/// its programs.
 inline CommandResult run_command(const std::string& line, const std::string& directory = ".") {
   const TemporaryDirectory logs;
+  std::signal(SIGPIPE, SIG_DFL);
   const int status = std::system(("cd '" + directory + "' && (" + line + ") > '" + (logs / "output").string() +
                                   "' 2> '" + (logs / "errors").string() + "'")
                                      .c_str());
