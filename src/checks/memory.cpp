@@ -221,7 +221,7 @@ class MemoryCheck {
             const double e =
                 std::abs(static_cast<double>(out.view()[h](0, c)) - static_cast<double>(out_.view()[h](t, c)));
             if (e <= tolerance * largest) continue;
-            if (first < 0 || t < first) first = t;
+            if (first < 0) first = t;
             error = std::isfinite(e) ? std::max(error, e) : std::numeric_limits<double>::infinity();
           }
       }

@@ -1,4 +1,4 @@
-// Full, limited or read-only disks: one error line, exit status 2, and the last good checkpoint can be resumed.
+// Full, limited, read-only or noexec disks: one error line, exit status 2, and the last good checkpoint can be resumed.
 #include "support/cli.h"
 #include "support/command.h"
 
@@ -110,6 +110,17 @@ BOOST_FIXTURE_TEST_CASE(a_disk_that_cannot_be_written, StoppedRun, *boost::unit_
   BOOST_TEST((read_file(run + "/last.safetensors") == before));
   output_of({"train", "--run", run, "--resume", "--set", "train.max_steps=0"});
   check_same_run(whole, run);
+}
+
+// Without this refusal, a correct submission would get no marks.
+BOOST_AUTO_TEST_CASE(temporary_files_that_cannot_be_executed, *boost::unit_test::precondition(with_mounts)) {
+  const TemporaryDirectory directory;
+  const std::string lab = "notebooks/solutions/aft-simple/aft-simple.h", plugin = directory / "aft.so";
+  const std::string mounted = "mount -t tmpfs -o noexec tmpfs /mnt && TMPDIR=/mnt " + heed_itself + " ";
+  for (const std::string& command : {"plugin " + lab + " -o " + plugin, "lab check aft-simple --file " + lab})
+    check_refused(run_with_mounts(mounted + command),
+                  "heed: /mnt: mounted with noexec, so that compiled files cannot be loaded; set TMPDIR to another");
+  BOOST_TEST(!std::filesystem::exists(plugin));
 }
 
 BOOST_AUTO_TEST_CASE(a_directory_without_permission) {

@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include <fcntl.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -339,16 +338,6 @@ BOOST_AUTO_TEST_CASE(messages_have_limits) {
   Message large;
   for (const Index value : {2, 1001, 1000}) large.put(value);
   BOOST_TEST(error_of([&] { large.tensor(); }) == "message: a tensor has more than 1000000 elements");
-}
-
-// Most systems mount /proc with noexec.
-BOOST_AUTO_TEST_CASE(directories_without_execution) {
-  require_execution(PrivateDirectory().path());
-  struct statvfs mounted {};
-  if (::statvfs("/proc", &mounted) != 0 || (mounted.f_flag & ST_NOEXEC) == 0) return;
-  BOOST_CHECK_EXCEPTION(require_execution("/proc"), SystemError, [](const SystemError& error) {
-    return std::string_view(error.what()).starts_with("/proc: mounted with noexec");
-  });
 }
 
 // A pipe carries several messages; one that ends early or is too long is refused.
