@@ -94,7 +94,7 @@ class Layout {
     return "";
   }
 
-  /// Returns true if the folder, relative to its top folder, contains a layer, as "apps" contains "apps/cli".
+  /// Returns true if a layer is within the folder, as "apps/cli" is within "apps". Both are relative to the top folder.
   bool above_layer(const std::string& folder) const {
     return std::any_of(layers_.begin(), layers_.end(),
                        [&](const std::string& layer) { return layer.starts_with(folder + "/"); });

@@ -205,7 +205,7 @@ void add_penalty(CheckCases& cases, const std::string& label, const Mechanism& m
   });
 }
 
-/// Sequences of equal length, as texts cut into pieces and images as rows of pixels.
+/// Sequences of equal length, such as windows of a text or the pixels of images.
 const AttentionCaseShape whole_sequences_shape{"6 and 6 tokens", 2, 2, 6, 6, 8, 0, 0, 0};
 
 }  // namespace

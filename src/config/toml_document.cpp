@@ -69,8 +69,8 @@ unsigned char byte_of(std::string_view text, std::size_t at) {
   return at < text.size() ? static_cast<unsigned char>(text[at]) : 0;
 }
 
-/// Returns the text with the characters from U+0080 to U+FFFF moved up. Invalid UTF-8, which toml++ reports, and a
-/// byte-order mark are unchanged.
+/// Returns the text with the characters from U+0080 to U+FFFF moved up by 2^20. Invalid UTF-8, which toml++ reports,
+/// and a byte-order mark are unchanged.
 std::string moved_away(std::string_view text) {
   std::string moved;
   std::size_t at = 0;

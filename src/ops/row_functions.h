@@ -2,7 +2,7 @@
 //
 // A row function f maps each row of x [rows, n] to a row. It is a small value that operations copy, with
 //
-//   parameters                    two operands, either may be empty
+//   parameters                    two operands, either of which may be empty
 //   name, linear_name             the operation's name in rows_of and linear_of
 //   work()                        elementary operations per row
 //   forward(first, x, y)          y = f(x) for a range of rows that begins at row `first`; dense matrices

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(gradients_of_kernel_sums) {
   BOOST_TEST((cost_of("cosformer", {{"reweight", "2d"}}, square()).backward_contractions == expected(N, N, 4 * d, d)));
 }
 
-// As above; also, features are a product with omega, which gets no gradient.
+// As above, plus a product with omega for the features; omega gets no gradient.
 BOOST_AUTO_TEST_CASE(gradients_of_random_features) {
   constexpr Index m = 7;
   const Counts omega = products((N + M) * m * d), sums = products((N + M) * m * e), divisors = products(N * m),

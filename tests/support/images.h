@@ -22,6 +22,8 @@ using heed::TemporaryDirectory;
 /// Write a file, plain or compressed by gzip, and create its directories.
 void write_file(const std::filesystem::path& path, const Bytes& bytes);
 void write_gz(const std::filesystem::path& path, const Bytes& bytes);
+
+/// Returns the bytes of a file.
 Bytes read_bytes(const std::filesystem::path& path);
 
 /// Returns an IDX file of bytes: magic number, sizes, elements.

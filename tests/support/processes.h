@@ -10,7 +10,7 @@
 
 namespace heed::test {
 
-/// Exchange of sums between the threads of a group.
+/// Threads that exchange sums as processes do.
 class Group {
  public:
   explicit Group(int size) : size_(size), places_(static_cast<std::size_t>(size)), barrier_(size) {}

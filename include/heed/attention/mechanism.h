@@ -41,7 +41,7 @@ struct AttentionShape {
   Index grid_width = 0;
   Index class_token = 0;  ///< number of tokens before the grid or sequence: a class token, registers
 
-  // Sequences. They have no grid.
+  // For sequences, which have no grid.
   Index longest = 0;     ///< tokens of the longest sequence, which fixes the parameters' shapes; 0: no sequence
   bool whole = true;     ///< every example has `longest` tokens; otherwise nothing is prepared
   bool growing = false;  ///< tokens may be appended: no result may depend on the number of tokens

@@ -1,4 +1,4 @@
-// Check of whether heed and OpenBLAS use the CPU's widest vectors.
+// Checks whether heed and OpenBLAS use the CPU's widest vectors.
 #pragma once
 
 #include <string>

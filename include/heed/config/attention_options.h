@@ -31,7 +31,7 @@ struct AttentionConfig {
   bool operator==(const AttentionConfig&) const = default;
 };
 
-/// Returns a line for each option that has no effect beside the others, if its value differs from the default:
+/// Returns a line for each option that has no effect with these values of the others, unless it has its default value:
 /// "WHERE: attention.rank = 8 has no effect; it needs variant = full or local". Ignores unknown mechanisms.
 std::vector<std::string> options_without_effect(const AttentionConfig& attention);
 

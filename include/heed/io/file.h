@@ -115,7 +115,7 @@ class AppendedFile {
 
   void append(std::string_view text);
 
-  /// Also throws Error if the file has been removed or renamed.
+  /// Flushes the lines to the disk. Throws Error if that fails, or if the file has been removed or renamed.
   void sync();
 
  private:

@@ -19,7 +19,7 @@ class Profile {
 
   explicit Profile(bool by_layer = false) : by_layer_(by_layer) {}
 
-  /// Seconds of an operation, or of an operation in a layer.
+  /// Time of an operation, in all layers or in one, in seconds.
   struct Row {
     const char* operation;
     const std::string* layer = nullptr;  ///< null unless rows are by layer

@@ -31,7 +31,7 @@ struct TrainPlan {
   Index train_examples = 0, validation_examples = 0, test_examples = 0;
   bool own_validation = false;           ///< in a new run: the data have separate validation examples
   std::vector<std::string> class_names;  ///< class names of a classification
-  std::vector<Index> train_classes, validation_classes, test_classes;  ///< numbers of examples of each class
+  std::vector<Index> train_classes, validation_classes, test_classes;  ///< number of examples per class
   Index steps_per_epoch = 0;
   Index epoch = 0, step = 0;  ///< start: 0, 0 unless resumed
   Index operations = 0;       ///< multiplications and additions in contractions, per example of a training step

@@ -36,7 +36,7 @@ void enhance(Image& image, const Image& base, double factor);
 /// Returns the grey image with the same number of channels (convert(), data/images/image.h).
 Image grey_of(const Image& image);
 
-/// Maps x to factor x.
+/// Multiplies each pixel value by `factor`.
 void change_brightness(Image& image, double factor);
 
 /// Maps x to mean + factor (x - mean), where mean is the mean of the grey image.

@@ -120,7 +120,7 @@ const TreeKind& image_kind() {
 }
 
 std::unique_ptr<Dataset> open_folder(const Directory& directory, Split split, const DataConfig& data) {
-  read_limit();  // an invalid $HEED_READ_LIMIT is one error, not an error of each image
+  read_limit();  // reports an invalid $HEED_READ_LIMIT once, not for each image
   return open_readable(split, has_part(directory, Split::validation), image_kind(), data.skip_bad, [&](Split of) {
     return std::make_unique<Folder>(labelled_files(directory, of, image_kind(), data.recorded), data);
   });

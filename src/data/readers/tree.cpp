@@ -177,7 +177,7 @@ void require_no_tree_below(const fs::path& part, const std::vector<std::string>&
           part.string(), in_quotes(classes[0]), directories_in(only).size(), kind.example, only.string());
 }
 
-/// Returns true if a directory contains nothing to read but a directory of its own name, as some archives unpack.
+/// Returns true if a directory contains no examples and only a directory of the same name, as unpacked archives may.
 bool is_doubled(const fs::path& directory, const TreeKind& kind) {
   return !has_examples(directory, kind) &&
          directories_in(directory) == std::vector<std::string>{directory.filename().string()};

@@ -164,8 +164,8 @@ BOOST_AUTO_TEST_CASE(cutmix_targets_match_pixels) {
   BOOST_TEST(most > 0.9);
 }
 
-// Beta(a, a) has mean 1/2 and variance 1 / (4 (2 a + 1)). Over n = 20,000 draws the mean is within 5 deviations and the
-// variance within 5%; its own deviation is below 1%.
+// Beta(a, a) has mean 1/2 and variance 1 / (4 (2 a + 1)). Over n = 20,000 draws the mean is within 5 standard
+// deviations and the variance within 5%; the standard deviation of the variance is below 1%.
 BOOST_AUTO_TEST_CASE(mixup_weights_follow_beta) {
   for (const double alpha : {0.1, 0.8, 1.0, 3.0}) {
     DataConfig config;

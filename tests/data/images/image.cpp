@@ -154,7 +154,7 @@ BOOST_FIXTURE_TEST_CASE(png_chunks_end_within_the_file, Written) {
   check_error([&] { load(bytes); }, {path, "the file ends early"});
 }
 
-// stb_image does not give the size of such a large PNG, JPEG or GIF. 20000 is 0x4e20.
+// stb_image does not report the size of such a large PNG, JPEG or GIF. 20000 is 0x4e20.
 BOOST_FIXTURE_TEST_CASE(the_size_of_a_large_image_is_named, Written) {
   Bytes large = png(1, false, {0, 1});
   large[18] = 0x4e, large[19] = 0x20;

@@ -94,7 +94,8 @@ BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused, Mnist) {
   check_error([&] { open(); }, {path.string(), "uncompressed"});
 }
 
-// Large blocks are decompressed directly to their destination, which is full when the file ends too early.
+// Large blocks are decompressed directly to their destination, which is full here, although the file ends within the
+// checksum and length that follow the data.
 BOOST_FIXTURE_TEST_CASE(truncated_compressed_files_are_refused_when_all_elements_are_there, Mnist) {
   std::filesystem::remove(images_path());
   const auto path = directory / "train-images-idx3-ubyte.gz";

@@ -242,11 +242,11 @@ BOOST_FIXTURE_TEST_CASE(parts_below_classes_and_by_other_names_are_refused, Layo
   BOOST_TEST(count(Part::train) == 7u);
 }
 
-// Archives of Kaggle unpack to directories within directories of the same name.
+// Kaggle's archives unpack to directories within directories of the same name.
 BOOST_FIXTURE_TEST_CASE(doubled_parts_by_other_names_are_refused, Layout) {
   for (const char* name : {"seg_train/seg_train/sea", "seg_train/seg_train/street", "seg_test/seg_test/sea"})
     images(name, 2);
-  BOOST_TEST(count(Part::train) == 4u);  // one common directory
+  BOOST_TEST(count(Part::train) == 4u);  // only 'sea' is in both, so the two may be classes
   images("seg_test/seg_test/street", 2), images("seg_pred/seg_pred", 2);
   const std::string line =
       ": 'seg_test/seg_test', 'seg_train/seg_train' contain the same directories, 'sea', 'street'" +

@@ -13,7 +13,8 @@ namespace heed::cli {
 
 namespace {
 
-/// Returns the figure of random predictions: 1 / n for n classes, log n for a loss, and 0 for the mean IoU of patches.
+/// Returns the figure expected of random predictions: 1 / n for n classes, log n for a loss, and 0 for the mean IoU of
+/// patches.
 double chance(const Experiment& x, const FigureName& figure) {
   const double answers = static_cast<double>(x.model.task == "lm" ? x.model.vocab : x.model.classes);
   if (!figure.share) return math::log(answers);

@@ -133,7 +133,8 @@ Table part_table(const std::vector<JudgedPart>& parts) {
   return table;
 }
 
-/// Returns a line for each run that does not count or diverged, and for each part whose verdict needs an explanation.
+/// Returns a line for each run that is not counted or that diverged, and for each part whose verdict needs an
+/// explanation.
 std::vector<std::string> notes_on(const Judgement& judged) {
   std::vector<std::string> notes;
   std::set<std::string> named;

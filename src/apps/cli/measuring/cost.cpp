@@ -54,7 +54,7 @@ std::vector<CostRow> joined_blocks(const std::vector<CostRow>& rows) {
   return joined;
 }
 
-/// Returns the number of operations of all kinds.
+/// Returns the total number of operations, over all kinds.
 double operations_in(const Counts& counts) {
   double sum = 0;
   for (const CountKind& kind : count_kinds) sum += static_cast<double>(counts.*kind.member);

@@ -1,4 +1,5 @@
-// heed cost --compare and --attention: comparison of models. heed cost --scale: growth with a size.
+// heed cost --compare and --attention: comparison of models. heed cost --scale: growth of the cost with the number of
+// tokens or with the width.
 #include "cost_forms.h"
 
 #include "heed/analysis/cost_json.h"

@@ -301,7 +301,7 @@ BOOST_FIXTURE_TEST_CASE(the_equivalent_command_starts_from_the_same_weights, Own
   }
 }
 
-// ".." behind a link is the parent of the link's target, not of the link.
+// ".." after a link is the parent of the link's target, not of the link.
 BOOST_FIXTURE_TEST_CASE(parents_of_links_are_those_of_their_targets, OwnImages) {
   std::filesystem::create_directories(directory / "away/inner");
   std::filesystem::rename(tree, directory / "away/tree");
@@ -434,7 +434,7 @@ BOOST_AUTO_TEST_CASE(settings_for_own_images_are_measured) {
   }
 }
 
-// Twenty classes are listed with their numbers of images.
+// Twenty classes are listed with the number of images in each.
 BOOST_AUTO_TEST_CASE(many_classes_are_counted) {
   const TemporaryDirectory directory;
   const std::string tree = directory / "tree";
@@ -488,7 +488,7 @@ BOOST_AUTO_TEST_CASE(statistics_of_very_many_and_of_equal_images) {
   BOOST_TEST(measured(equal, "data.std") == 0.01);
 }
 
-// An image is seen in its EXIF orientation, here 3, upside down, unless data.orientation = false.
+// Images are turned upright by their EXIF orientation, here 3 (upside down), unless data.orientation = false.
 BOOST_FIXTURE_TEST_CASE(photos_are_seen_upright, OwnImages) {
   output_of(train({"--set", "train.epochs=1"}));
   const std::string photo = directory / "photo/a.jpg", plain = directory / "plain/a.jpg",

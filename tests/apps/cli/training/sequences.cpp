@@ -39,7 +39,7 @@ struct SmallText {
 
 BOOST_AUTO_TEST_SUITE(cli_sequences)
 
-// The printed line has each class's numbers of training, validation and test examples.
+// One line lists the number of training, validation and test examples of each class.
 BOOST_AUTO_TEST_CASE(classes_are_counted_in_every_part) {
   const TemporaryDirectory directory;
   const auto lines = [](int few, int many) {
