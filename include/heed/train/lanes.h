@@ -82,7 +82,7 @@ struct Lanes {
 };
 
 /// Returns the lanes of a batch for a model with `weights` trainable elements: one per microbatch, but at most sixteen,
-/// or at most eight for more than 2^22 weights. The gradients of sixteen lanes thus take at most 0.25 GB.
+/// or at most eight for more than 2^22 weights. Sixteen gradients thus take at most 256 MB in float.
 inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undivided = false) {
   Lanes lanes{examples, microbatch};
   lanes.count = std::min<Index>(lanes.microbatches(), weights <= Index{1} << 22 ? 16 : 8);
@@ -90,8 +90,8 @@ inline Lanes lanes_of(Index examples, Index microbatch, Index weights, bool undi
   return lanes;
 }
 
-/// Returns true if lanes run sequentially: parallel lanes need a gradient each, and these would take more than 1 GB.
-/// Both ways give the same bits.
+/// Returns true if lanes run sequentially: parallel lanes need a gradient each, and these would take more than 1 GB in
+/// float. Both ways give the same bits.
 inline bool streams_lanes(Index weights, Index lanes) { return lanes * weights > Index{1} << 28; }
 
 /// Returns the number of gradients held at once by sequential lanes: the current lane's, and on each level of the tree

@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(measurements_that_memory_is_too_small_for_say_so) {
   }
 }
 
-// Weights, gradients and two moments of 4 bytes each take 16 bytes for each of more than 12 dim^2 elements.
+// Weights, gradients and two moments of 4 bytes each take 16 bytes for each of more than 6 dim^2 elements.
 BOOST_AUTO_TEST_CASE(models_larger_than_memory_are_refused_before_it_is_filled) {
   const heed::TemporaryDirectory directory;
   const std::string train = "train experiments/fashion-mnist.toml --run " + (directory / "run").string() +
