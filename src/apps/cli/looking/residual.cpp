@@ -176,7 +176,7 @@ int residual_command(const ResidualArguments& a) {
 }
 
 constexpr const char* residual_help =
-    "Some mechanisms invert a matrix A in each head, the kernel matrix of its landmarks, by X_{k+1} = 2 X_k - "
+    "SOFT, for example, inverts a matrix A in each head, the kernel matrix of its landmarks, by X_{k+1} = 2 X_k - "
     "X_k A X_k. The residuals |A X_k A - A| / |A| (Lu et al., SOFT, Section 4.4, Figure 4) and |I - A X_k| are "
     "measured in spectral norms for each starting factor of the iteration, in float, as in the model, and in "
     "double. The table has the condition number of A and the worst ratio of |A|_1, its largest column sum, to "

@@ -16,7 +16,8 @@ constexpr const char* probe_contract =
     "--trace FILE writes every operation's result, NAME.out, and gradient, NAME.grad, in the order of computation, for "
     "`heed diff`. If the operation is the whole layer, NAME is the layer's, as in the weights' names and in PyTorch: "
     "blocks.0.norm1. Otherwise it is layer/operation: blocks.0.attn/softmax, and blocks.0.attn.proj/linear with the "
-    "residual. With F64, mechanisms add their steps: blocks.0.attn/S. The gradients of inputs and weights come last.";
+    "residual. For F64 tensors, the steps of mechanisms are written, too: blocks.0.attn/S. The gradients of inputs and "
+    "weights come last.";
 
 /// Returns true if the probe computes in double: if the tensors of IN are F64, or if IN has only integers and the
 /// weights are F64.
